@@ -1,0 +1,30 @@
+# Tablegen, and how a library against MLIR is made: shared LLVM and MLIR, no RTTI.
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+# distc_tablegen(<target> <file.td> <output> <mlir-tblgen option>...): a list of
+# (output, option) pairs made from one .td file.
+function(distc_tablegen target file)
+  set(LLVM_TARGET_DEFINITIONS ${file})
+  set(args ${ARGN})
+  while(args)
+    list(POP_FRONT args output options)
+    separate_arguments(options UNIX_COMMAND "${options}")
+    mlir_tablegen(${output} ${options} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR})
+  endwhile()
+  add_public_tablegen_target(${target})
+endfunction()
+
+# distc_mlir_library(<name> SOURCES ... DEPENDS <tablegen targets> LINK <libraries>)
+function(distc_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_compile_options(${name} PRIVATE -fno-rtti)
+  target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+endfunction()

@@ -1,0 +1,298 @@
+//===- drt.h - What generated code and the runtime promise each other -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The one header that both sides of the border include: passes/lower emits
+// objects that define `drt_program` and call the functions below; runtime/
+// implements them and owns main(). Plain C, no allocation by the callee is
+// ever freed by the caller, no exception crosses it.
+//
+// Words used here
+//   task     one process. A plan has one or more, on one or more hosts.
+//   replica  one copy of the model's step, on its share of the batch. The
+//            replicas of a task are threads that share the task's variables.
+//   entry    one compiled function of the graph: init, step, eval.
+//   arena    one replica's memory for the intermediate values of an entry.
+//   bucket   gradients that are synchronized together; they lie side by side
+//            in the arena, at the same offset in every replica.
+//
+// Memory model of a step, on which the generated code and the runtime rely
+//   1. Before an entry runs, the runtime has set `feeds`, and every earlier
+//      update of a variable is visible to every replica of the task.
+//   2. A replica writes only to its own arena, except through
+//      drt_all_reduce_* and inside range kernels (drt_update).
+//   3. drt_all_reduce_start says: this replica has written its part of the
+//      bucket AND has read for the last time in this step every variable that
+//      is updated from that bucket. It does not block.
+//   4. drt_all_reduce_wait blocks until every replica of every task started.
+//      After it, drt_update may write this replica's range of the variables.
+//   5. The runtime joins all replicas of the task at the end of each entry.
+//
+// Errors: a function that fails reports through the runtime (drt_fail), which
+// ends the task with a message that names the scope; generated code never
+// checks return values.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_DRT_H
+#define DRT_DRT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DRT_ABI_VERSION 1u
+
+// ---- Types ------------------------------------------------------------------
+
+// TensorFlow's DataType numbers (types.proto), so that checkpoints, graphs and
+// plans agree.
+typedef enum drt_dtype {
+  DRT_F32 = 1,
+  DRT_F64 = 2,
+  DRT_I32 = 3,
+  DRT_U8 = 4,
+  DRT_I16 = 5,
+  DRT_I8 = 6,
+  DRT_I64 = 9,
+  DRT_BOOL = 10, // one byte, 0 or 1
+  DRT_BF16 = 14,
+  DRT_F16 = 19
+} drt_dtype;
+
+typedef struct drt_type {
+  int32_t dtype;        // drt_dtype
+  int32_t rank;         // 0 for a scalar
+  const int64_t *shape; // rank extents, row-major and dense
+} drt_type;
+
+// ---- What a program says of itself (constant data in the executable) ---------
+
+enum { DRT_VARIABLE_TRAINABLE = 1, DRT_VARIABLE_SAVED = 2 };
+
+typedef struct drt_variable {
+  const char *name;  // in the original graph; the checkpoint's key
+  drt_type type;     // of this shard
+  int64_t bytes;
+  int32_t flags;     // DRT_VARIABLE_*
+  // A shard of a larger variable says where it lies in the whole; both null for
+  // a variable that is not partitioned. rank extents each.
+  const int64_t *full_shape;
+  const int64_t *slice_begin;
+} drt_variable;
+
+typedef struct drt_feed {
+  const char *name; // the placeholder's node name; the array's name in --data
+  drt_type type;    // what one replica is given
+  int32_t batched;  // 1: axis 0 is split over the replicas; 0: given whole
+} drt_feed;
+
+// How the replicas' values of a fetch become one.
+enum { DRT_JOIN_CONCAT = 0, DRT_JOIN_MEAN = 1, DRT_JOIN_FIRST = 2 };
+
+typedef struct drt_fetch {
+  const char *name;     // tensor name, "loss:0"
+  drt_type type;        // of one replica's value
+  int32_t join;         // DRT_JOIN_*
+  int64_t arena_offset; // where the entry leaves it, in bytes
+} drt_fetch;
+
+// What a row of the timeline, a stall warning and an error call a piece of
+// generated code.
+typedef struct drt_scope {
+  const char *name;     // original node name(s), "hidden1/MatMul+BiasAdd+Relu"
+  const char *category; // "kernel", "matmul", "conv", "copy", "all_reduce", "update", "random"
+} drt_scope;
+
+enum { DRT_REDUCE_SUM = 0, DRT_REDUCE_MEAN = 1 };
+
+typedef struct drt_bucket {
+  const char *name;          // "group 3"
+  int32_t dtype;             // one type a bucket
+  int32_t reduction;         // DRT_REDUCE_*: what drt_all_reduce_result and drt_update deliver, over ALL replicas
+  int64_t arena_offset;      // of this replica's contribution, in bytes, 64-byte aligned
+  int64_t count;             // elements, padding between members included (padding is zero-filled by the runtime at start)
+  int32_t num_members;
+  const char *const *members; // names of the gradients' variables, in the order in which they lie
+} drt_bucket;
+
+struct drt_replica;
+
+typedef struct drt_entry {
+  const char *name;      // "init", "step", "eval"
+  void (*run)(struct drt_replica *replica);
+  int32_t num_feeds;
+  const drt_feed *feeds; // replica->feeds[i] belongs to feeds[i]
+  int32_t num_fetches;
+  const drt_fetch *fetches; // step: fetches[0] is the loss where there is one
+  int32_t num_scopes;
+  const drt_scope *scopes;
+  int32_t num_buckets;
+  const drt_bucket *buckets; // in the order in which every replica starts them
+} drt_entry;
+
+typedef struct drt_task {
+  const char *job;        // "worker", "ps", "chief"
+  int32_t index;          // within the job
+  const char *host;       // address from the resource file, or "localhost"
+  int32_t first_replica;  // global number of its first replica
+  int32_t num_replicas;
+} drt_task;
+
+typedef struct drt_program {
+  uint32_t abi_version;         // DRT_ABI_VERSION
+  const char *distc_version;
+  const char *graph;            // file the graph came from, for messages
+  const char *strategy;         // "AllReduce"
+  const char *target;           // "x86-64-v3"
+  int64_t global_batch;         // 0 where the graph has no batched feed
+  int32_t num_replicas;         // over all tasks
+  int64_t arena_bytes;          // a replica; the largest entry's need
+  int32_t num_tasks;
+  const drt_task *tasks;
+  int32_t num_variables;
+  const drt_variable *variables;
+  int32_t global_step;          // index in variables, or -1
+  int32_t num_entries;
+  const drt_entry *entries;
+  int32_t num_primitives;       // library call sites, over all entries
+  int32_t num_rng_states;       // stateful random operations, over all entries
+  const char *plan;             // what --plan prints after the runtime's own tables: the schedule, readable
+} drt_program;
+
+// Defined by the generated object.
+extern const drt_program drt_the_program;
+
+// ---- What a replica is given ---------------------------------------------------
+
+// The head of the runtime's own replica object. Generated code reads these
+// fields at these offsets and nothing behind them.
+typedef struct drt_replica {
+  char *arena;                // 64-byte aligned, program->arena_bytes long
+  int64_t arena_stride;       // the task's arenas lie at arena_base + i * stride
+  char *arena_base;           // the task's replica 0
+  void *const *variables;     // one pointer a variable, shared in the task, 64-byte aligned
+  const void *const *feeds;   // one pointer a feed. Element-aligned only. The shares of the task's replicas of a batched feed are contiguous
+  int32_t local_index;        // in the task
+  int32_t local_replicas;     // of the task
+  int32_t global_index;       // over all tasks
+  int32_t num_replicas;       // over all tasks
+  int64_t step;               // steps done before this one
+} drt_replica;
+
+// ---- Scopes -----------------------------------------------------------------------
+
+// Every piece of work is between these two. Cheap unless a timeline is written.
+void drt_scope_begin(drt_replica *replica, int32_t scope);
+void drt_scope_end(drt_replica *replica, int32_t scope);
+
+// Ends the task: `message` says what is wrong and the way out. Does not return.
+void drt_fail(drt_replica *replica, const char *message);
+
+// ---- Library calls ----------------------------------------------------------------
+// `primitive` numbers the call site; the runtime keeps what the library
+// prepares for it, a copy a replica. Descriptors are constant data. Pointers are
+// element-aligned. `scratch` belongs to the runtime.
+
+enum { DRT_EPILOGUE_NONE = 0, DRT_EPILOGUE_RELU = 1, DRT_EPILOGUE_TANH = 2, DRT_EPILOGUE_SIGMOID = 3 };
+
+// c[b,m,n] = epilogue(op(a)[b,m,k] * op(b)[b,k,n] + bias[n]), row-major, dense.
+typedef struct drt_matmul_desc {
+  int32_t dtype; // DRT_F32 or DRT_F64; others by a plain loop
+  int32_t transpose_a, transpose_b;
+  int32_t has_bias;
+  int32_t epilogue; // DRT_EPILOGUE_*
+  int32_t accumulate; // 1: c += ...
+  int64_t batch, m, n, k;
+  int64_t batch_stride_a, batch_stride_b; // elements; 0 broadcasts
+} drt_matmul_desc;
+void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b, const void *bias, void *c);
+
+// 2-D convolution and its gradients. NHWC, filters HWIO, as TensorFlow has them.
+// Padding is explicit, dilation 1 = none.
+typedef struct drt_conv2d_desc {
+  int32_t dtype;
+  int32_t has_bias, epilogue; // forward only
+  int64_t n, h, w, c;         // input
+  int64_t kh, kw, k;          // filter, output channels
+  int64_t oh, ow;             // output
+  int64_t stride_h, stride_w, dilation_h, dilation_w;
+  int64_t pad_top, pad_left, pad_bottom, pad_right;
+  int64_t groups;             // c for a depthwise convolution with multiplier k / c
+} drt_conv2d_desc;
+void drt_conv2d(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *filter, const void *bias, void *output);
+void drt_conv2d_grad_input(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *filter, const void *output_grad, void *input_grad);
+void drt_conv2d_grad_filter(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *output_grad, void *filter_grad);
+
+enum { DRT_POOL_MAX = 0, DRT_POOL_AVG = 1 }; // average leaves padding out, as TensorFlow does
+typedef struct drt_pool_desc {
+  int32_t dtype, kind;
+  int64_t n, h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right;
+} drt_pool_desc;
+void drt_pool(drt_replica *, int32_t primitive, const drt_pool_desc *, const void *input, void *output);
+// Maximum: the gradient goes to the first largest element of the window. input and output may be null for the average.
+void drt_pool_grad(drt_replica *, int32_t primitive, const drt_pool_desc *, const void *input, const void *output, const void *output_grad, void *input_grad);
+
+// ---- Random numbers -----------------------------------------------------------------
+// TensorFlow's own: Philox 4x32-10 keyed by (seed, seed2) as GuardedPhiloxRandom
+// does, consumed in the order of its CPU kernels' fill. Stateful calls advance
+// `state` (one of num_rng_states a replica) as TensorFlow's op does between runs;
+// both seeds 0: drawn from --seed or entropy.
+enum { DRT_RANDOM_UNIFORM = 0, DRT_RANDOM_NORMAL = 1, DRT_RANDOM_TRUNCATED_NORMAL = 2, DRT_RANDOM_UNIFORM_INT = 3 };
+typedef struct drt_random_desc {
+  int32_t dtype, distribution;
+  int64_t seed, seed2;
+  int64_t count;
+} drt_random_desc;
+// minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype; else null.
+void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval, void *out);
+// Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter scrambled from the seed.)
+void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval, const void *maxval, void *out);
+
+// ---- Synchronization ------------------------------------------------------------------
+
+// See the memory model above. Every replica starts the buckets of an entry in the
+// order of entry->buckets. Starting lets the network work while the replica goes on.
+void drt_all_reduce_start(drt_replica *, int32_t bucket);
+void drt_all_reduce_wait(drt_replica *, int32_t bucket);
+
+// For consumers that are not updates: the whole reduced bucket, shared in the task,
+// read-only, valid until the end of the entry. Call after drt_all_reduce_wait; every
+// replica of the task calls it (it reduces a range each and joins).
+const void *drt_all_reduce_result(drt_replica *, int32_t bucket);
+
+// An update that reads a reduced gradient and writes variables, element by element:
+// kernel(begin, end, gradient, arguments) handles elements [begin, end) of the
+// variables; gradient points to the reduced value of element `begin` (mean or sum over
+// all replicas already taken). The runtime gives each replica of the task its own
+// range of [0, count) and cuts it into blocks that stay in cache, reducing the
+// replicas' contributions block by block: one pass over memory, nothing gathered.
+// `offset` is that of the gradient's first element in the bucket, in elements. arguments
+// is passed through.
+typedef void (*drt_range_kernel)(int64_t begin, int64_t end, const void *gradient, void *const *arguments);
+void drt_update(drt_replica *, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel, void *const *arguments);
+
+// An update without a bucket (global step, or a gradient that is already reduced):
+// the same ranges, gradient = null.
+void drt_update_local(drt_replica *, int64_t count, drt_range_kernel kernel, void *const *arguments);
+
+// Joins the replicas of the task: what each wrote before is visible to all after.
+void drt_barrier(drt_replica *);
+
+// ---- Contraction over the joined batch ---------------------------------------------------
+// The sum over the task's replicas of op(a_r) * op(b_r), where both operands carry the
+// batch on the contracted axis, is one product over the joined batch: each replica
+// computes its own rows of it from all replicas' operands and updates from them while
+// they are in cache. Replaces a bucket where the plan has one task. a and b lie at the same arena
+// offset in every replica (or are feeds). Call between drt_all_reduce_start and the end; after drt_all_reduce_wait.
+// desc->k is one replica's share. scale is applied to the product (1/N for a mean).
+void drt_matmul_update(drt_replica *, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t b_stride, const void *a0, const void *b0,
+                       double scale, drt_range_kernel kernel, void *const *arguments);
+
+#ifdef __cplusplus
+}
+#endif
+#endif // DRT_DRT_H
