@@ -1,0 +1,46 @@
+//===- state.h - Where stateful random operations left off -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_RANDOM_STATE_H
+#define DRT_RANDOM_STATE_H
+
+#include "drt/drt.h"
+#include "random/philox.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace drt {
+
+/// The generators of one replica's stateful random operations, one a number in
+/// drt_program's num_rng_states. Belongs to the replica; used by its thread alone.
+class RandomStates {
+public:
+  /// `entropy` keys the operations whose two seeds are both zero: --seed, or drawn
+  /// from the system. The same entropy gives the same numbers, so the caller mixes
+  /// in the replica's global index where replicas shall differ.
+  RandomStates(int32_t count, uint64_t entropy);
+
+  /// The generator as the operation's last run left it, moved on by
+  /// `reserved` groups of four words for the next run.
+  Philox reserve(int32_t state, int64_t seed, int64_t seed2, uint64_t reserved);
+
+private:
+  struct State {
+    Philox generator;
+    bool started = false;
+  };
+  std::vector<State> states;
+  uint64_t entropy;
+};
+
+/// The states that belong to a replica. Defined beside the replica class in
+/// runtime/core, so that this library need not know it.
+RandomStates &randomStatesOf(drt_replica &replica);
+
+} // namespace drt
+
+#endif // DRT_RANDOM_STATE_H
