@@ -1,0 +1,126 @@
+//===- checkpoint.h - TensorFlow's V2 checkpoints, read and written -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint ("tensor bundle", tensorflow/core/util/tensor_bundle) is
+//   PREFIX.index                  a LevelDB table: name -> where and how
+//   PREFIX.data-00000-of-00001    the tensors' bytes, one after the other
+// A tensor is stored whole, or in slices that lie anywhere in the whole; who
+// reads need not know. Shapes are row-major and dense, types are drt_dtype's
+// (TensorFlow's) numbers. Everything throws drt::Error.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CHECKPOINT_CHECKPOINT_H
+#define DRT_CHECKPOINT_CHECKPOINT_H
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drt {
+
+using Shape = std::vector<int64_t>;
+
+struct CheckpointTensor {
+  std::string name;
+  int32_t dtype = 0;
+  Shape shape;
+  int64_t bytes = 0;  // of the whole; of what is stored for types without a fixed size
+  int32_t slices = 0; // 0: stored whole
+};
+
+// Reads one checkpoint. const members may be called from several threads.
+class CheckpointReader {
+public:
+  // Opens the index and checks that the data files are there and long enough.
+  explicit CheckpointReader(const std::string &prefix);
+  ~CheckpointReader();
+  CheckpointReader(CheckpointReader &&) noexcept;
+  CheckpointReader &operator=(CheckpointReader &&) noexcept;
+
+  const std::string &prefix() const;
+
+  // In the order of names.
+  const std::vector<CheckpointTensor> &tensors() const;
+  // Null where there is none. Valid as long as the reader.
+  const CheckpointTensor *find(std::string_view name) const;
+  // Throws where there is none, and names the nearest ones.
+  const CheckpointTensor &at(std::string_view name) const;
+
+  // Fills `destination` with the whole tensor. Type and shape are what the
+  // reader wants; where the checkpoint has others, the error says both.
+  void read(std::string_view name, int32_t dtype, const Shape &shape, void *destination) const;
+
+  // Fills `destination`, dense, with [begin, begin + extent) of a tensor whose
+  // whole shape is `fullShape`, from whatever pieces are stored. Every piece that
+  // is touched is read to its end, and its checksum verified.
+  void readSlice(std::string_view name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
+                 void *destination) const;
+
+  // Reads a tensor only to verify its checksum; strings and types without a
+  // drt_dtype, too.
+  void verify(std::string_view name) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+// Writes one checkpoint, in one sequential pass, into files beside the target
+// (PREFIX.tempstate…), which finish() renames. One thread at a time.
+class CheckpointWriter {
+public:
+  // Creates the folder of the prefix where it is missing.
+  explicit CheckpointWriter(const std::string &prefix);
+  // Without finish(): removes what was written.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter &) = delete;
+  CheckpointWriter &operator=(const CheckpointWriter &) = delete;
+
+  void add(const std::string &name, int32_t dtype, const Shape &shape, const void *data);
+
+  // One slice of a tensor. All of the whole must have been added by finish(),
+  // nothing twice. A slice that is the whole is stored as the whole.
+  void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
+                const void *data);
+
+  // Makes the checkpoint readable: data to disk and renamed first, the index
+  // last. An older checkpoint of that prefix is replaced; between its removal
+  // and the last rename there is none of that name, never a mixed one.
+  void finish();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+// The checkpoints of a run: D/ckpt-STEP.* and the state file D/checkpoint, as
+// tf.train.latest_checkpoint reads it. One process saves in a folder.
+class CheckpointManager {
+public:
+  // keep: how many checkpoints stay; 0 keeps all. Touches nothing until save().
+  explicit CheckpointManager(const std::string &directory, int keep = 5);
+
+  // Writes D/ckpt-STEP by calling `write`, then the state file, then deletes what
+  // is older than `keep`. Where it throws (a full disk), the older checkpoints and
+  // the state file are as they were. Returns the prefix.
+  std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write);
+
+  // The newest complete checkpoint's prefix, "" where there is none.
+  std::string latest() const;
+
+private:
+  std::string directory;
+  int keep;
+};
+
+// The step of a prefix that ends in -STEP; -1 otherwise.
+int64_t checkpointStep(std::string_view prefix);
+
+} // namespace drt
+#endif // DRT_CHECKPOINT_CHECKPOINT_H
