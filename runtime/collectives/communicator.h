@@ -1,0 +1,68 @@
+//===- communicator.h - Collectives between the tasks of a plan -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What one task needs of the others. Inside a task the replicas reduce over
+// shared memory (runtime/core); only what is left, one buffer a bucket and task,
+// crosses the network here.
+//
+// Threads: a communicator's collectives are called by one thread at a time, the
+// task's communication thread, and by every task in the same order with the same
+// sizes. abort() may be called by any thread at any time.
+//
+// Errors: a collective that cannot complete throws drt::Error, which names the
+// task at fault where that is known; the buffers' contents are then undefined and
+// every later collective throws the same.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_COLLECTIVES_COMMUNICATOR_H
+#define DRT_COLLECTIVES_COMMUNICATOR_H
+
+#include "drt/drt.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace drt {
+
+class Communicator {
+public:
+  virtual ~Communicator();
+
+  /// This task's number in the plan, and how many tasks there are.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Names the collectives that follow, for errors and stall warnings: the step
+  /// and, say, the bucket ("group 3"). `name` must outlive the communicator.
+  virtual void describe(int64_t step, const char *name) = 0;
+
+  /// data[i] becomes the sum over all tasks of data[i], the same bits in every
+  /// task. `data` is element-aligned and has `count` elements (0 is allowed) of
+  /// DRT_F32, DRT_F64, DRT_I32 or DRT_I64.
+  virtual void allReduceSum(void *data, int64_t count, drt_dtype dtype) = 0;
+
+  /// `bytes` bytes of `root`'s data to every task.
+  virtual void broadcast(void *data, int64_t bytes, int root) = 0;
+
+  /// Every task's `bytes` bytes, in the order of ranks, into `gathered`
+  /// (size() * bytes), which does not overlap `data`.
+  virtual void allGather(const void *data, int64_t bytes, void *gathered) = 0;
+
+  /// Returns when every task has come here.
+  virtual void barrier() = 0;
+
+  /// Makes the collective that is under way, here and in the tasks connected to
+  /// it, and every later one fail with `reason`. Only the first reason counts.
+  virtual void abort(const std::string &reason) noexcept = 0;
+};
+
+/// The communicator of a plan with one task: nothing to wait for, nothing to send.
+std::unique_ptr<Communicator> makeSoleCommunicator();
+
+} // namespace drt
+
+#endif // DRT_COLLECTIVES_COMMUNICATOR_H

@@ -1,0 +1,73 @@
+//===- group.h - The tasks of a plan, connected -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One call joins this process to the others of its plan: it meets them at task
+// 0's rendezvous, keeps a control connection there that notices who is lost, and
+// connects the collectives.
+//
+// What happens when a task fails
+//   - A task that cannot go on calls fail(reason); the others hear "worker:1
+//     failed: reason" at once.
+//   - A task that dies closes its control connection: the others hear "worker:1
+//     (10.0.0.2) was lost in step 12: connection closed" at once. A machine that
+//     falls silent is noticed within `failureTimeout`.
+//   - A task whose part is done calls leave(). An end without it counts as lost.
+// In every remaining task `onFailure` is then called, once, from the watching
+// thread. The default prints the message to stderr and ends the process with
+// status 1, since the other threads may be anywhere. An onFailure that returns
+// (it cleans up, or a test looks) makes the collectives throw Error(message).
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_GROUP_H
+#define DRT_LAUNCH_GROUP_H
+
+#include "collectives/communicator.h"
+#include "launch/tasks.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace drt {
+
+struct GroupOptions {
+  std::vector<Task> tasks;
+  int rank = 0;
+  std::string rendezvous;      // host:port; rank 0 listens there
+  int listenSocket = -1;       // rank 0: a listening socket to use instead of opening one (spawn.h hands it over)
+  std::string fingerprint;     // of the program and its flags: tasks that differ are refused. May be empty
+  double arrivalTimeout = 60;  // seconds until every task must have come
+  double failureTimeout = 10;  // --failure-timeout: seconds within which a silent task is given up
+  double stallWarning = 60;    // --stall-warning: seconds in one collective before the log says who is late
+  std::function<void(const std::string &message)> onFailure; // empty: print it and _exit(1)
+  std::function<void(const std::string &message)> log;       // stall warnings; empty: stderr
+};
+
+class Group {
+public:
+  /// Returns when every task has come and the collectives are connected. Throws
+  /// Error that says who is missing and where it was awaited.
+  static std::unique_ptr<Group> join(GroupOptions options);
+
+  /// A group that was not left tells the others that this task was lost.
+  virtual ~Group();
+
+  /// Belongs to the group. See communicator.h for its threads.
+  virtual Communicator &communicator() = 0;
+
+  /// Tells the others why this task ends. Does not block, any thread, once.
+  virtual void fail(const std::string &reason) noexcept = 0;
+
+  /// This task's part is done: waits until all others say so too, or one fails
+  /// (then as above). To be called by the thread that joined, after the last
+  /// collective.
+  virtual void leave() = 0;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_GROUP_H
