@@ -24,15 +24,20 @@ public:
 
   Philox() = default;
 
-  /// `low` is the key, `high` the upper half of the first position.
-  Philox(uint64_t low, uint64_t high) : key(low), positionLow(0), positionHigh(high) {}
+  /// Starts at position `positionHigh` * 2^64.
+  Philox(uint64_t key, uint64_t positionHigh) : Philox(key, 0, positionHigh) {}
+  Philox(uint64_t key, uint64_t positionLow, uint64_t positionHigh)
+      : key(key), positionLow(positionLow), positionHigh(positionHigh) {}
 
   /// The words of this position; goes on to the next.
   Words next() {
-    Words words = at(positionLow, positionHigh);
-    skip(1);
+    Words words;
+    fill(words.data(), 1);
     return words;
   }
+
+  /// The words of `count` positions, four after four; goes on behind them.
+  void fill(uint32_t *words, int64_t count);
 
   /// Goes on by `count` positions.
   void skip(uint64_t count) {
@@ -41,23 +46,6 @@ public:
   }
 
 private:
-  Words at(uint64_t low, uint64_t high) const {
-    uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
-    uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
-    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-      uint64_t product0 = uint64_t{0xD2511F53u} * c0;
-      uint64_t product1 = uint64_t{0xCD9E8D57u} * c2;
-      c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ k0;
-      c1 = static_cast<uint32_t>(product1);
-      c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ k1;
-      c3 = static_cast<uint32_t>(product0);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    return {c0, c1, c2, c3};
-  }
-
   uint64_t key = 0;
   uint64_t positionLow = 0;
   uint64_t positionHigh = 0;

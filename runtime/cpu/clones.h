@@ -1,0 +1,19 @@
+//===- clones.h - One function, compiled for several machines -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CPU_CLONES_H
+#define DRT_CPU_CLONES_H
+
+// The runtime is compiled for every x86-64 machine; a function marked so has
+// wider clones besides, chosen when the program is loaded. Sanitizers instrument
+// the choosing functions, which run before their own start-up, so they go without.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GNUC__) || defined(__clang__) ||       \
+    !defined(__x86_64__)
+#define DRT_WIDE_CLONES
+#else
+#define DRT_WIDE_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+
+#endif // DRT_CPU_CLONES_H

@@ -1,0 +1,30 @@
+//===- api.cpp - drt.h's random numbers -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "random/distributions.h"
+#include "random/state.h"
+
+#include <exception>
+
+using namespace drt;
+
+extern "C" void drt_random(drt_replica *replica, int32_t state, const drt_random_desc *desc, const void *minval,
+                           const void *maxval, void *out) {
+  try {
+    Philox generator = randomStatesOf(*replica).reserve(state, desc->seed, desc->seed2, reservedPositions(*desc));
+    fillRandom(generator, *desc, minval, maxval, out);
+  } catch (const std::exception &error) {
+    drt_fail(replica, error.what());
+  }
+}
+
+extern "C" void drt_random_stateless(drt_replica *replica, const drt_random_desc *desc, const int64_t *seed,
+                                     const void *minval, const void *maxval, void *out) {
+  try {
+    fillRandom(statelessGenerator(seed), *desc, minval, maxval, out);
+  } catch (const std::exception &error) {
+    drt_fail(replica, error.what());
+  }
+}

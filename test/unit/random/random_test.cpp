@@ -1,0 +1,108 @@
+//===- random_test.cpp - Random numbers are TensorFlow's -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "random/distributions.h"
+#include "random/state.h"
+#include "tensorflow_numbers.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+using namespace drt;
+
+namespace {
+template <class T> T fromBits(uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+template <class T> void compare(const TensorFlowNumbers &expected) {
+  drt_random_desc desc = {expected.dtype, expected.distribution, expected.seed, expected.seed2, expected.count};
+  T minval = static_cast<T>(expected.minval), maxval = static_cast<T>(expected.maxval);
+  std::vector<T> actual(static_cast<size_t>(expected.count));
+  if (expected.call < 0) {
+    int64_t seeds[2] = {expected.seed, expected.seed2};
+    fillRandom(statelessGenerator(seeds), desc, &minval, &maxval, actual.data());
+  } else {
+    RandomStates states(1, 99);
+    for (int call = 0; call <= expected.call; ++call)
+      fillRandom(states.reserve(0, desc.seed, desc.seed2, reservedPositions(desc)), desc, &minval, &maxval,
+                 actual.data());
+  }
+  INFO("dtype " << expected.dtype << " distribution " << expected.distribution << " seeds " << expected.seed << ' '
+                << expected.seed2 << " count " << expected.count << " call " << expected.call);
+  bool exact = expected.distribution == DRT_RANDOM_UNIFORM || expected.distribution == DRT_RANDOM_UNIFORM_INT;
+  for (auto [place, bits] : expected.samples) {
+    INFO("place " << place);
+    T value = fromBits<T>(bits);
+    if (exact)
+      REQUIRE(actual[static_cast<size_t>(place)] == value);
+    else
+      REQUIRE(actual[static_cast<size_t>(place)] == Approx(value).epsilon(1e-6).margin(1e-9));
+  }
+  double sum = 0, size = 0;
+  for (T value : actual) {
+    sum += static_cast<double>(value);
+    size += std::abs(static_cast<double>(value));
+  }
+  REQUIRE(std::abs(sum - expected.sum) <= 1e-7 * size);
+}
+} // namespace
+
+TEST_CASE("random numbers are those of TensorFlow's CPU kernels", "[random]") {
+  for (const TensorFlowNumbers &expected : tensorflowNumbers()) {
+    switch (expected.dtype) {
+    case DRT_F32:
+      compare<float>(expected);
+      break;
+    case DRT_F64:
+      compare<double>(expected);
+      break;
+    case DRT_I32:
+      compare<int32_t>(expected);
+      break;
+    default:
+      compare<int64_t>(expected);
+    }
+  }
+}
+
+TEST_CASE("unseeded operations differ from each other and repeat with the same entropy", "[random]") {
+  auto first = [](RandomStates &states, int32_t state) { return states.reserve(state, 0, 0, 1).next(); };
+  RandomStates one(2, 7), same(2, 7), other(2, 8);
+  auto a = first(one, 0), b = first(one, 1);
+  CHECK(a != b);
+  CHECK(first(same, 0) == a);
+  CHECK(first(other, 0) != a);
+}
+
+TEST_CASE("a run continues behind what the run before reserved", "[random]") {
+  RandomStates states(1, 0);
+  states.reserve(0, 1, 2, 1000);
+  Philox continued = states.reserve(0, 1, 2, 1);
+  Philox skipped(1, 2);
+  skipped.skip(1000);
+  CHECK(continued.next() == skipped.next());
+}
+
+TEST_CASE("a stream carries into the upper half of its position", "[random]") {
+  Philox before(5, ~uint64_t{0} - 2, 4), after(5, 0, 5);
+  uint32_t words[4 * 40];
+  before.fill(words, 40);
+  Philox::Words expected = after.next();
+  CHECK(std::equal(expected.begin(), expected.end(), words + 4 * 3));
+}
+
+TEST_CASE("an empty range and a type without numbers are refused", "[random]") {
+  drt_random_desc desc = {DRT_I32, DRT_RANDOM_UNIFORM_INT, 1, 2, 4};
+  int32_t low = 3, high = 3, out[4];
+  CHECK_THROWS_WITH(fillRandom(Philox(1, 2), desc, &low, &high, out), Catch::Contains("minval < maxval, got 3 >= 3"));
+  desc.dtype = DRT_BOOL;
+  CHECK_THROWS_AS(fillRandom(Philox(1, 2), desc, &low, &high, out), std::runtime_error);
+}
