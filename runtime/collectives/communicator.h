@@ -43,14 +43,14 @@ public:
   /// data[i] becomes the sum over all tasks of data[i], the same bits in every
   /// task. `data` is element-aligned and has `count` elements (0 is allowed) of
   /// DRT_F32, DRT_F64, DRT_I32 or DRT_I64.
-  virtual void allReduceSum(void *data, int64_t count, drt_dtype dtype) = 0;
+  virtual void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) = 0;
 
   /// `bytes` bytes of `root`'s data to every task.
   virtual void broadcast(void *data, int64_t bytes, int root) = 0;
 
   /// Every task's `bytes` bytes, in the order of ranks, into `gathered`
   /// (size() * bytes), which does not overlap `data`.
-  virtual void allGather(const void *data, int64_t bytes, void *gathered) = 0;
+  virtual void all_gather(const void *data, int64_t bytes, void *gathered) = 0;
 
   /// Returns when every task has come here.
   virtual void barrier() = 0;
@@ -61,7 +61,7 @@ public:
 };
 
 /// The communicator of a plan with one task: nothing to wait for, nothing to send.
-std::unique_ptr<Communicator> makeSoleCommunicator();
+std::unique_ptr<Communicator> make_sole_communicator();
 
 } // namespace drt
 

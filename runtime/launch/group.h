@@ -13,19 +13,19 @@
 //     failed: reason" at once.
 //   - A task that dies closes its control connection: the others hear "worker:1
 //     (10.0.0.2) was lost in step 12: connection closed" at once. A machine that
-//     falls silent is noticed within `failureTimeout`.
+//     falls silent is noticed within `failure_timeout`.
 //   - A task whose part is done calls leave(). An end without it counts as lost.
-// In every remaining task `onFailure` is then called, once, from the watching
+// In every remaining task `on_failure` is then called, once, from the watching
 // thread. The default prints the message to stderr and ends the process with
-// status 1, since the other threads may be anywhere. An onFailure that returns
+// status 1, since the other threads may be anywhere. An on_failure that returns
 // (it cleans up, or a test looks) makes the collectives throw Error(message).
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_LAUNCH_GROUP_H
 #define DRT_LAUNCH_GROUP_H
 
-#include "collectives/communicator.h"
-#include "launch/tasks.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/launch/tasks.h"
 
 #include <functional>
 #include <memory>
@@ -38,13 +38,13 @@ struct GroupOptions {
   std::vector<Task> tasks;
   int rank = 0;
   std::string rendezvous;      // host:port; rank 0 listens there
-  int listenSocket = -1;       // rank 0: a listening socket to use instead of opening one (spawn.h hands it over)
+  int listen_socket = -1;      // rank 0: a listening socket to use instead of opening one (spawn.h hands it over)
   std::string fingerprint;     // of the program and its flags: tasks that differ are refused. May be empty
-  double arrivalTimeout = 60;  // seconds until every task must have come
-  double failureTimeout = 10;  // --failure-timeout: seconds within which a silent task is given up
-  double stallWarning = 60;    // --stall-warning: seconds in one collective before the log says who is late
-  std::function<void(const std::string &message)> onFailure; // empty: print it and _exit(1)
-  std::function<void(const std::string &message)> log;       // stall warnings; empty: stderr
+  double arrival_timeout = 60; // seconds until every task must have come
+  double failure_timeout = 10; // --failure-timeout: seconds within which a silent task is given up
+  double stall_warning = 60;   // --stall-warning: seconds in one collective before the log says who is late
+  std::function<void(const std::string &message)> on_failure; // empty: print it and _exit(1)
+  std::function<void(const std::string &message)> log;        // stall warnings; empty: stderr
 };
 
 class Group {

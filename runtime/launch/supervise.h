@@ -12,7 +12,7 @@
 #ifndef DRT_LAUNCH_SUPERVISE_H
 #define DRT_LAUNCH_SUPERVISE_H
 
-#include "launch/tasks.h"
+#include "runtime/launch/tasks.h"
 
 #include <functional>
 #include <string>
@@ -24,31 +24,31 @@ struct LaunchOptions {
   std::vector<Task> tasks;
   Place place;
   std::vector<std::string> command; // argv
-  int maxRestarts = 0;              // --max-restarts
-  double failureTimeout = 10;       // after a task failed, the others are ended within this
+  int max_restarts = 0;             // --max-restarts
+  double failure_timeout = 10;      // after a task failed, the others are ended within this
   // The newest complete checkpoint's prefix, "" where there is none (yet). A
   // restart adds `--resume PREFIX` to the command, which means: restore this
   // instead of --restore, and finish the steps that the first start would have done.
-  std::function<std::string()> latestCheckpoint;
+  std::function<std::string()> latest_checkpoint;
 };
 
 /// Whether this process has to call launch() instead of running a task.
-bool needsLaunch(const Place &place, int maxRestarts);
+bool needs_launch(const Place &place, int max_restarts);
 
 /// Runs the tasks to their end and returns the exit status: 0, that of the first
 /// task that failed, or 128 + N after signal N. INT and TERM are passed on to the
 /// tasks. When one fails the others are ended. A failure after the training has
-/// begun is tried again up to maxRestarts times; wrong input, a wrong command
+/// begun is tried again up to max_restarts times; wrong input, a wrong command
 /// line and a signal from outside never are. Says on stderr what happened.
 int launch(const LaunchOptions &options);
 
 /// In a task: the input was right and the first step begins, so that a failure
 /// from here on is worth a restart. No effect where nobody supervises.
-void reportTrainingStarted();
+void report_training_started();
 
 /// In task 0 of a plain start: the listening socket that launch() opened for the
-/// rendezvous (GroupOptions::listenSocket), else -1.
-int inheritedListenSocket();
+/// rendezvous (GroupOptions::listen_socket), else -1.
+int inherited_listen_socket();
 
 } // namespace drt
 

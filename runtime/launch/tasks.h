@@ -30,24 +30,24 @@ struct Task {
   std::string job;
   int32_t index = 0;
   std::string host;
-  int32_t firstReplica = 0;
-  int32_t numReplicas = 1;
+  int32_t first_replica = 0;
+  int32_t num_replicas = 1;
 
   std::string name() const { return job + ":" + std::to_string(index); }
 };
 
 /// The tasks to start: the program's, or one for each replica of them
 /// (--one-process-per-replica), numbered anew within the job.
-std::vector<Task> planTasks(const drt_program &program, bool oneProcessPerReplica);
+std::vector<Task> plan_tasks(const drt_program &program, bool one_process_per_replica);
 
 /// Looks a variable of the environment up; null where it is not set.
 using Environment = std::function<const char *(const char *name)>;
-Environment processEnvironment();
+Environment process_environment();
 
 enum class PlaceKind {
-  Sole,      // the plan has one task, and this process is it
-  Member,    // this process is task `rank`, to meet the others at `rendezvous`
-  StartAll,  // plain start, every task lies on this machine: start them all
+  Sole,     // the plan has one task, and this process is it
+  Member,   // this process is task `rank`, to meet the others at `rendezvous`
+  StartAll, // plain start, every task lies on this machine: start them all
 };
 
 struct Place {
@@ -58,20 +58,20 @@ struct Place {
 };
 
 /// Port of the rendezvous where nothing names one.
-inline constexpr int defaultRendezvousPort = 29500;
+inline constexpr int default_rendezvous_port = 29500;
 
-/// Finds this process's place. `taskFlag` and `rendezvousFlag` are --task and
+/// Finds this process's place. `task_flag` and `rendezvous_flag` are --task and
 /// --rendezvous, empty where not given; the flags win over the environment, and
 /// the environment is read in the order TF_CONFIG, torchrun, Open MPI, Slurm.
 /// Throws where the launcher's number of tasks differs from the plan's, where the
 /// task is unknown, and where a plain start cannot reach all tasks (the message
 /// then holds the command for each; `command` is how this program was called).
-Place findPlace(const std::vector<Task> &tasks, const std::string &taskFlag, const std::string &rendezvousFlag,
-                const Environment &environment, const std::vector<std::string> &command);
+Place find_place(const std::vector<Task> &tasks, const std::string &task_flag, const std::string &rendezvous_flag,
+                 const Environment &environment, const std::vector<std::string> &command);
 
 /// Whether a host of the plan is this machine: localhost, a loopback address, an
 /// address of one of its interfaces, its host name, or a name that resolves to one.
-bool isThisMachine(const std::string &host);
+bool is_this_machine(const std::string &host);
 
 } // namespace drt
 
