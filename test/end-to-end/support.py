@@ -1,0 +1,166 @@
+"""What the end-to-end tests share. Each is a plain script: exit status 0 passed, 1 failed, 77 skipped (its last line says why).
+
+Tests run side by side, so each works in folders of its own, on the models of test/models (MODELS), with the tools of
+$DISTC_BIN (by default build/bin).
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ROOT / "test" / "models"
+BIN = pathlib.Path(os.environ.get("DISTC_BIN", ROOT / "build" / "bin"))
+DISTC = BIN / "distc"
+TRANSLATE = BIN / "distc-translate"
+EXIT_SKIPPED = 77
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(EXIT_SKIPPED)
+
+
+def need_tools(*tools):
+    """Fails the test where a tool is not built: a test that cannot find what it tests has not passed."""
+    for tool in tools or (DISTC,):
+        if not tool.exists():
+            sys.exit(f"error: {tool} is not built; build it, or set DISTC_BIN to its folder")
+
+
+def need_tensorflow():
+    """TensorFlow's compat.v1 and the module, or skips."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    try:
+        import tensorflow as tf
+    except ImportError:
+        skip("needs TensorFlow: pip install tensorflow-cpu, and set DISTC_PYTHON to that python")
+    return tf.compat.v1, tf
+
+
+class Folder(tempfile.TemporaryDirectory):
+    """A folder that is gone at the end of the test; as a pathlib.Path in a `with`."""
+
+    def __init__(self):
+        super().__init__(prefix="distc-test-")
+
+    def __enter__(self):
+        return pathlib.Path(super().__enter__())
+
+
+def run(command, timeout=120, **keywords):
+    """Runs to the end; never raises for an exit status. stdout and stderr as text; out = both."""
+    done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace", timeout=timeout, **keywords)
+    done.out = done.stdout + done.stderr
+    return done
+
+
+def must(command, **keywords):
+    done = run(command, **keywords)
+    if done.returncode != 0:
+        raise AssertionError(f"exit status {done.returncode} from: {' '.join(map(str, command))}\n{done.out}")
+    return done
+
+
+def model_names():
+    return sorted(p.parent.name for p in MODELS.glob("*/case.json"))
+
+
+class Model:
+    """One folder of test/models: a graph, what it is fed, and what TensorFlow computed."""
+
+    def __init__(self, name):
+        self.name = name
+        self.folder = MODELS / name
+        self.case = json.loads((self.folder / "case.json").read_text())
+        self.graph = self.folder / "graph.meta"
+        self.feeds = self.folder / "feeds.npz"
+        self.checkpoint = self.folder / "init.ckpt"
+
+    def compile_command(self, out, replicas=1, strategy="AllReduce", *more):
+        batch = ["--batch", self.case["batch"]] if self.case["batch"] else []
+        return [DISTC, "compile", self.graph, "--strategy", strategy, "--replicas", replicas, *batch, "-o", out, *more]
+
+    def compile(self, out, replicas=1, strategy="AllReduce", *more):
+        must(self.compile_command(out, replicas, strategy, *more))
+        return out
+
+    def run_command(self, executable, folder, restore=True, *more):
+        """Trains the case's steps; the log, the checkpoints and the final variables go to `folder`."""
+        start = ["--restore", self.checkpoint] if restore else []
+        return [executable, "--data", self.feeds, "--steps", self.case["steps"], "--log-json", folder / "log.jsonl",
+                "--export-npz", folder / "final.npz", *start, *more]
+
+    def differences(self, folder, replicas=1):
+        """What a run left in `folder` against TensorFlow's numbers: a list of sentences, empty where all agree."""
+        found = []
+        expect = np.load(self.folder / "expect.npz")
+        loss = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line])
+        want = expect["loss"]
+        if self.case["loss_is_sum"]:
+            want = want / replicas  # the log has the mean of the replicas' losses
+        if self.case["loss"] is None:
+            pass
+        elif len(loss) != len(want):
+            found.append(f"{len(loss)} steps logged, {len(want)} expected")
+        else:
+            off = np.max(np.abs(loss - want) / np.maximum(np.abs(want), 1e-12))
+            if not off <= self.case["loss_rtol"]:
+                found.append(f"loss off by {off:.1e} (allowed {self.case['loss_rtol']:.0e}): got {loss}, want {want}")
+        final = np.load(folder / "final.npz")
+        for key in expect.files:
+            if key.startswith("var/"):
+                found += self.variable_differences(key[len("var/"):], final, expect[key])
+        return found
+
+    def variable_differences(self, name, final, want):
+        if name not in final.files:
+            return [f"variable {name} is missing; there are {final.files}"]
+        got = final[name]
+        if got.shape != want.shape or got.dtype != want.dtype:
+            return [f"variable {name} is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"]
+        found = []
+        # Where the rows of a variable belong to one operation each, the row tells which.
+        rows = self.case.get("rows", {}).get(name)
+        for i, row in enumerate(rows or [None]):
+            g, w = (got, want) if row is None else (got[i], want[i])
+            off = np.linalg.norm(g.astype(float) - w) / max(np.linalg.norm(w.astype(float)), 1e-6)
+            if not off <= self.case["vars_rtol"]:
+                found.append(f"variable {name}{'' if row is None else f' (operation {row})'} off by {off:.1e} "
+                             f"(allowed {self.case['vars_rtol']:.0e})")
+        return found
+
+
+def read_log(path):
+    """The lines of --log-json."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class Checks:
+    """Runs checks one after another, says how each went, and makes the exit status of it."""
+
+    def __init__(self):
+        self.failed = 0
+
+    def check(self, name, function, *arguments):
+        started = time.time()
+        try:
+            problems = function(*arguments) or []
+        except (AssertionError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+            problems = [f"{type(error).__name__}: {error}"]
+        print(f"{'FAILED' if problems else 'ok    '} {name} ({time.time() - started:.1f} s)", flush=True)
+        for problem in problems:
+            print("       ", str(problem).replace("\n", "\n         "), flush=True)
+        self.failed += bool(problems)
+
+    def exit(self):
+        if self.failed:
+            print(f"{self.failed} failed")
+        sys.exit(1 if self.failed else 0)

@@ -1,0 +1,20 @@
+# How lit runs the tests of this folder. A test is a file with RUN lines; folders named Inputs hold what tests read.
+#
+# RUN lines find distc, distc-opt, distc-translate, FileCheck, not, split-file and the other tools of LLVM by their
+# names. %{models} is test/models.
+import os
+
+import lit.formats
+
+config.name = "distc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test", ".pbtxt"]
+config.excludes = ["Inputs", "models", "unit", "end-to-end"]
+config.test_source_root = os.path.dirname(__file__)
+
+config.environment["PATH"] = os.pathsep.join([config.distc_tools, config.llvm_tools, os.environ["PATH"]])
+config.environment["DISTC_BIN"] = config.distc_tools
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+config.substitutions.append(("%{models}", os.path.join(config.test_source_root, "models")))
