@@ -1,0 +1,177 @@
+//===- checkpoint_manager.cpp - The checkpoints of a run ------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "checkpoint/bundle_index.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/output_file.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace drt {
+namespace {
+
+// CheckpointState (tensorflow/python/training/checkpoint_state.proto) in
+// protobuf's text form, which TensorFlow writes one field a line. Paths are
+// relative to the folder, so that it can be moved.
+struct CheckpointState {
+  std::string newest;
+  std::vector<std::string> all; // oldest first
+};
+
+constexpr std::string_view kNewest = "model_checkpoint_path:", kAll = "all_model_checkpoint_paths:";
+
+std::string quote(const std::string &text) {
+  std::string quoted = "\"";
+  for (char c : text)
+    if (c == '"' || c == '\\')
+      quoted += std::string("\\") + c;
+    else if (c == '\n')
+      quoted += "\\n";
+    else
+      quoted += c;
+  return quoted + "\"";
+}
+
+std::string unquote(std::string_view line) {
+  size_t first = line.find('"'), last = line.rfind('"');
+  std::string text;
+  if (first == std::string_view::npos || first == last)
+    return text;
+  for (size_t i = first + 1; i < last; ++i) {
+    if (line[i] != '\\' || i + 1 == last)
+      text += line[i];
+    else if (char escaped = line[++i]; escaped >= '0' && escaped <= '3' && i + 2 < last) {
+      text += char((escaped - '0') * 64 + (line[i + 1] - '0') * 8 + (line[i + 2] - '0')); // a byte, in octal
+      i += 2;
+    } else
+      text += escaped == 'n' ? '\n' : escaped;
+  }
+  return text;
+}
+
+CheckpointState readState(const std::string &directory) {
+  CheckpointState state;
+  std::ifstream file(directory + "/checkpoint");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kNewest))
+      state.newest = unquote(line);
+    else if (line.starts_with(kAll))
+      state.all.push_back(unquote(line));
+  return state;
+}
+
+void writeState(const std::string &directory, const CheckpointState &state) {
+  std::string text = std::string(kNewest) + " " + quote(state.newest) + "\n";
+  for (const std::string &path : state.all)
+    text += std::string(kAll) + " " + quote(path) + "\n";
+  OutputFile file(directory + "/checkpoint");
+  file.write(text.data(), text.size());
+  file.publish();
+  syncFolder(directory + "/checkpoint");
+}
+
+std::string prefixOf(const std::string &directory, const std::string &path) {
+  return path.starts_with('/') ? path : directory + "/" + path;
+}
+
+bool isComplete(const std::string &prefix) {
+  try {
+    CheckpointReader reader(prefix);
+    return true;
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+void removeCheckpoint(const std::string &prefix) {
+  unlink(indexPath(prefix).c_str()); // first: what has no index is no checkpoint
+  removeDataFiles(prefix);
+}
+
+// Of a run that was killed while it saved.
+void removeTemporaries(const std::string &directory) {
+  std::error_code ignored;
+  for (const auto &file : fs::directory_iterator(directory, ignored)) {
+    std::string name = file.path().filename().string();
+    bool ours = name.starts_with("ckpt-") || name.starts_with("checkpoint.");
+    if (ours && name.find(".tempstate") != std::string::npos)
+      fs::remove(file.path(), ignored);
+  }
+}
+
+} // namespace
+
+int64_t checkpointStep(std::string_view prefix) {
+  size_t dash = prefix.rfind('-');
+  int64_t step = -1;
+  if (dash == std::string_view::npos)
+    return -1;
+  std::string_view digits = prefix.substr(dash + 1);
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  bool whole = error == std::errc() && end == digits.data() + digits.size() && digits[0] != '-';
+  return whole ? step : -1;
+}
+
+CheckpointManager::CheckpointManager(const std::string &directory, int keep) : directory(directory), keep(keep) {
+  while (this->directory.size() > 1 && this->directory.ends_with('/'))
+    this->directory.pop_back();
+}
+
+std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write) {
+  removeTemporaries(directory);
+  std::string name = "ckpt-" + std::to_string(step), prefix = directory + "/" + name;
+  {
+    CheckpointWriter writer(prefix);
+    write(writer);
+    writer.finish();
+  }
+  CheckpointState state = readState(directory);
+  std::erase_if(state.all, [&](const std::string &path) { return prefixOf(directory, path) == prefix; });
+  state.all.push_back(name);
+  state.newest = name;
+  std::vector<std::string> old;
+  if (keep > 0 && state.all.size() > size_t(keep)) {
+    auto last = state.all.end() - keep;
+    old.assign(state.all.begin(), last);
+    state.all.erase(state.all.begin(), last);
+  }
+  // The state first: it never names what is gone.
+  writeState(directory, state);
+  for (const std::string &path : old)
+    removeCheckpoint(prefixOf(directory, path));
+  return prefix;
+}
+
+std::string CheckpointManager::latest() const {
+  CheckpointState state = readState(directory);
+  std::vector<std::string> candidates;
+  if (!state.newest.empty())
+    candidates.push_back(prefixOf(directory, state.newest));
+  for (auto it = state.all.rbegin(); it != state.all.rend(); ++it)
+    candidates.push_back(prefixOf(directory, *it));
+
+  // Those that no state file names, the largest step first.
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code ignored;
+  for (const auto &file : fs::directory_iterator(directory, ignored))
+    if (file.path().extension() == ".index")
+      if (std::string stem = file.path().stem().string(); checkpointStep(stem) >= 0)
+        found.emplace_back(checkpointStep(stem), directory + "/" + stem);
+  std::sort(found.rbegin(), found.rend());
+  for (const auto &[step, prefix] : found)
+    candidates.push_back(prefix);
+
+  auto complete = std::find_if(candidates.begin(), candidates.end(), isComplete);
+  return complete == candidates.end() ? "" : *complete;
+}
+
+} // namespace drt

@@ -1,0 +1,176 @@
+//===- checkpoint_writer.cpp - Writing TensorFlow's V2 checkpoints --------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "checkpoint/bundle_index.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/crc32c.h"
+#include "checkpoint/output_file.h"
+#include "checkpoint/slice_key.h"
+#include "checkpoint/slice_region.h"
+#include "checkpoint/tensor_type.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unistd.h>
+
+namespace drt {
+namespace {
+
+// Summed up, then written while it is in the cache.
+constexpr int64_t kChunk = int64_t(4) << 20;
+
+std::string createFolder(const std::string &prefix) {
+  std::error_code error;
+  std::filesystem::create_directories(folderOf(prefix), error);
+  if (error)
+    throw Error("cannot make the folder of checkpoint " + prefix + ": " + error.message());
+  return prefix;
+}
+
+void setShape(bundle::TensorShapeProto *proto, const Shape &shape) {
+  for (int64_t extent : shape)
+    proto->add_dim()->set_size(extent);
+}
+
+} // namespace
+
+struct CheckpointWriter::Impl {
+  std::string prefix;
+  std::string temporary;
+  OutputFile data;
+  BundleIndex index;
+  std::map<std::string, std::vector<Region>, std::less<>> slices; // of the tensors that are added in slices
+
+  explicit Impl(const std::string &prefix)
+      : prefix(createFolder(prefix)), temporary(prefix + ".tempstate" + std::to_string(getpid())),
+        data(dataPath(prefix, 0, 1), temporary + ".data") {
+    index.header.set_num_shards(1);
+    index.header.mutable_version()->set_producer(1);
+  }
+
+  void store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape, const void *bytes);
+  void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Region &region,
+                const void *bytes);
+  void checkCovered() const;
+};
+
+void CheckpointWriter::Impl::store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape,
+                                   const void *bytes) {
+  int64_t size = shapeElements(shape) * elementSize(dtype);
+  if (name.empty() || name[0] == '\0' || size < 0 || !elementSize(dtype))
+    throw Error("cannot write variable '" + name + "' as " + typeName(dtype) + shapeText(shape) + " to checkpoint " +
+                prefix);
+  bundle::BundleEntryProto entry;
+  entry.set_dtype(dtype);
+  setShape(entry.mutable_shape(), shape);
+  entry.set_offset(data.position());
+  entry.set_size(size);
+  uint32_t crc = 0;
+  for (int64_t at = 0; at < size; at += kChunk) {
+    const char *chunk = static_cast<const char *>(bytes) + at;
+    auto count = size_t(std::min(kChunk, size - at));
+    crc = crc32c(crc, chunk, count);
+    data.write(chunk, count);
+  }
+  entry.set_crc32c(maskCrc32c(crc));
+  if (!index.entries.emplace(key, std::move(entry)).second)
+    throw Error("variable '" + name + "' is written twice to checkpoint " + prefix);
+}
+
+void CheckpointWriter::Impl::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape,
+                                      const Region &region, const void *bytes) {
+  std::vector<Region> &stored = slices[name];
+  for (const Region &other : stored)
+    if (commonElements(other, region))
+      throw Error("variable '" + name + "': slices " + regionText(other) + " and " + regionText(region) +
+                  " of checkpoint " + prefix + " overlap");
+  bundle::BundleEntryProto &whole = index.entries[name];
+  if (stored.empty()) {
+    if (whole.dtype()) // zero in a new entry alone
+      throw Error("variable '" + name + "' is written twice to checkpoint " + prefix);
+    whole.set_dtype(dtype);
+    setShape(whole.mutable_shape(), fullShape);
+  }
+  Shape before;
+  for (const auto &dim : whole.shape().dim())
+    before.push_back(dim.size());
+  if (whole.dtype() != dtype || before != fullShape)
+    throw Error("slices of variable '" + name + "' disagree: " + typeName(whole.dtype()) + shapeText(before) + " and " +
+                typeName(dtype) + shapeText(fullShape));
+
+  std::vector<SliceExtent> extents;
+  bundle::TensorSliceProto *slice = whole.add_slices();
+  for (size_t axis = 0; axis < fullShape.size(); ++axis) {
+    bundle::TensorSliceProto::Extent *extent = slice->add_extent();
+    if (region.extent[axis] == fullShape[axis]) {
+      extents.push_back({});
+      continue;
+    }
+    extent->set_start(region.begin[axis]);
+    extent->set_length(region.extent[axis]);
+    extents.push_back({region.begin[axis], region.extent[axis]});
+  }
+  stored.push_back(region);
+  store(encodeSliceKey(name, extents), name, dtype, region.extent, bytes);
+}
+
+void CheckpointWriter::Impl::checkCovered() const {
+  for (const auto &[name, regions] : slices) {
+    const bundle::BundleEntryProto &whole = index.entries.find(name)->second;
+    int64_t missing = 1;
+    for (const auto &dim : whole.shape().dim())
+      missing *= dim.size();
+    for (const Region &region : regions)
+      missing -= shapeElements(region.extent);
+    if (missing)
+      throw Error("variable '" + name + "': " + std::to_string(missing) + " elements are in no slice of checkpoint " +
+                  prefix);
+  }
+}
+
+CheckpointWriter::CheckpointWriter(const std::string &prefix) : impl(new Impl(prefix)) {}
+CheckpointWriter::~CheckpointWriter() = default;
+
+void CheckpointWriter::add(const std::string &name, int32_t dtype, const Shape &shape, const void *data) {
+  impl->store(name, name, dtype, shape, data);
+}
+
+void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin,
+                                const Shape &extent, const void *data) {
+  Region region{begin, extent};
+  if (std::string error = regionError(fullShape, region); !error.empty())
+    throw Error("variable '" + name + "': " + error);
+  if (extent == fullShape)
+    return add(name, dtype, fullShape, data);
+  impl->addSlice(name, dtype, fullShape, region, data);
+}
+
+void CheckpointWriter::finish() {
+  impl->checkCovered();
+  std::string dataTarget = dataPath(impl->prefix, 0, 1), indexTarget = indexPath(impl->prefix);
+  // Whatever needs room on the disk comes before the first visible change.
+  impl->data.sync();
+  OutputFile index(indexTarget, impl->temporary + ".index");
+  std::string bytes = encodeBundleIndex(impl->index);
+  index.write(bytes.data(), bytes.size());
+  index.sync();
+
+  // The old index must not point into the new data, nor the new into the old.
+  if (unlink(indexTarget.c_str()) == 0)
+    syncFolder(indexTarget);
+  removeDataFiles(impl->prefix, dataTarget);
+  impl->data.publish();
+  syncFolder(dataTarget);
+  try {
+    index.publish();
+  } catch (const Error &) {
+    unlink(dataTarget.c_str());
+    throw;
+  }
+  syncFolder(indexTarget);
+}
+
+} // namespace drt

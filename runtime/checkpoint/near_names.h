@@ -1,0 +1,20 @@
+//===- near_names.h - What a misspelt name may have meant -----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CHECKPOINT_NEAR_NAMES_H
+#define DRT_CHECKPOINT_NEAR_NAMES_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drt {
+
+// "; near names: 'a', 'b'" for the end of an error message; "; it has none" where
+// there are no names at all.
+std::string nearNamesHint(std::string_view wanted, const std::vector<std::string> &names);
+
+} // namespace drt
+#endif // DRT_CHECKPOINT_NEAR_NAMES_H

@@ -1,0 +1,127 @@
+//===- output_file.cpp - A file that is there complete or not at all ------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "checkpoint/output_file.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace drt {
+namespace {
+
+constexpr size_t kGathered = size_t(1) << 20;
+// One write(2) at most: large enough that the call costs nothing, and Linux
+// takes no more than 2 GiB at once.
+constexpr size_t kLargestWrite = size_t(64) << 20;
+// Hand pages to the disk as they come, so that sync() has little left to do.
+constexpr int64_t kWriteBack = int64_t(64) << 20;
+
+} // namespace
+
+std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos)
+    return ".";
+  return slash ? path.substr(0, slash) : "/";
+}
+
+std::string writeErrorText(const std::string &path, int error) {
+  std::string text = "cannot write " + path + ": " + strerror(error);
+  struct statvfs disk;
+  if (error == ENOSPC && statvfs(folderOf(path).c_str(), &disk) == 0)
+    text += " (" + std::to_string(uint64_t(disk.f_bavail) * disk.f_frsize >> 20) + " MB free in " + folderOf(path) +
+            "); free some, or choose another folder";
+  else if (error == EDQUOT)
+    text += "; free some of the quota, or choose another folder";
+  else if (error == EFBIG)
+    text += "; raise the limit on file sizes (ulimit -f), or choose another file system";
+  return text;
+}
+
+void syncFolder(const std::string &path) {
+  int fd = open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return; // some network file systems have no folders to sync
+  fsync(fd);
+  close(fd);
+}
+
+OutputFile::OutputFile(const std::string &target, const std::string &aside)
+    : target(target), temporary(aside.empty() ? target + ".tempstate" + std::to_string(getpid()) : aside) {
+  fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    throw Error(writeErrorText(target, errno));
+}
+
+OutputFile::~OutputFile() {
+  if (fd >= 0)
+    close(fd);
+  if (!temporary.empty())
+    unlink(temporary.c_str());
+}
+
+void OutputFile::writeOut(const char *data, size_t bytes) {
+  while (bytes) {
+    ssize_t n = ::write(fd, data, std::min(bytes, kLargestWrite));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      throw Error(writeErrorText(target, errno));
+    data += n;
+    bytes -= size_t(n);
+  }
+}
+
+void OutputFile::flush() {
+  writeOut(gathered.data(), gathered.size());
+  gathered.clear();
+}
+
+void OutputFile::write(const void *data, size_t bytes) {
+  const char *from = static_cast<const char *>(data);
+  position_ += int64_t(bytes);
+  if (gathered.size() + bytes <= kGathered) {
+    gathered.insert(gathered.end(), from, from + bytes);
+    return;
+  }
+  flush();
+  if (bytes <= kGathered / 2)
+    gathered.assign(from, from + bytes);
+  else
+    writeOut(from, bytes);
+#ifdef SYNC_FILE_RANGE_WRITE
+  if (int64_t done = position_ - int64_t(gathered.size()); done - writtenBack >= kWriteBack) {
+    sync_file_range(fd, writtenBack, done - writtenBack, SYNC_FILE_RANGE_WRITE);
+    writtenBack = done;
+  }
+#endif
+}
+
+void OutputFile::sync() {
+  flush();
+  // EINVAL: what is written to does not support it (a pipe).
+  if (fsync(fd) != 0 && errno != EINVAL)
+    throw Error(writeErrorText(target, errno));
+}
+
+void OutputFile::publish() {
+  sync();
+  int closing = fd;
+  fd = -1;
+  if (close(closing) != 0)
+    throw Error(writeErrorText(target, errno));
+  if (rename(temporary.c_str(), target.c_str()) != 0)
+    throw Error(writeErrorText(target, errno));
+  temporary.clear();
+}
+
+} // namespace drt
