@@ -1,0 +1,100 @@
+//===- matmul_update.cpp - A product over the joined batch, and its update -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/gemm.h"
+#include "cpu/matmul.h"
+#include "cpu/onednn.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+using namespace drt;
+
+namespace {
+// The block that the kernel reads must still be in the second-level cache, beside
+// the variable and its slots that pass through.
+constexpr int64_t blockBytes = 512 * 1024;
+
+class UpdateSite : public Prepared {
+public:
+  explicit UpdateSite(const drt_matmul_desc &desc)
+      : elementBytes(desc.dtype == DRT_F32 ? 4 : 8),
+        blockRows(std::max<int64_t>(1, blockBytes / std::max<int64_t>(1, desc.n * elementBytes))),
+        block(static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes)) {
+    // Whole groups of rows keep the library's kernels busy to the last one.
+    if (blockRows > 16)
+      blockRows -= blockRows % 16;
+  }
+
+  int64_t elementBytes;
+  int64_t blockRows;
+  Buffer block;
+};
+
+void product(const GemmShape &s, float scale, const float *a, const float *b, float *c) {
+  dnnl::error::wrap_c_api(dnnl_sgemm(s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m, s.n, s.k, scale, a, s.lda,
+                                     b, s.ldb, s.accumulate ? 1.0f : 0.0f, c, s.ldc),
+                          "oneDNN could not multiply matrices");
+}
+
+void product(const GemmShape &s, double, const double *a, const double *b, double *c) { gemm(s, a, b, c); }
+
+template <class T> struct Operands {
+  ReplicatedOperand a, b;
+  const T *of(const ReplicatedOperand &operand, int replica) const {
+    return reinterpret_cast<const T *>(static_cast<const char *>(operand.base) + replica * operand.stride);
+  }
+};
+
+template <class T>
+void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, Operands<T> operands, double scale,
+            drt_range_kernel kernel, void *const *arguments) {
+  bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
+  int64_t bytes = static_cast<int64_t>(sizeof(T));
+  // Shares that lie behind each other along the batch are one operand.
+  bool joined = transposeA && !transposeB && operands.a.stride == desc.k * desc.m * bytes &&
+                operands.b.stride == desc.k * desc.n * bytes;
+  int products = joined ? 1 : parts;
+  int64_t k = joined ? desc.k * parts : desc.k;
+  int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
+  int64_t end = desc.m * (part + 1) / parts;
+  T *block = site.block.as<T>();
+  for (int64_t row = desc.m * part / parts; row < end; row += site.blockRows) {
+    int64_t rows = std::min(site.blockRows, end - row);
+    if (k == 0)
+      std::fill(block, block + rows * desc.n, T(0));
+    for (int replica = 0; replica < products && k > 0; ++replica) {
+      const T *a = operands.of(operands.a, replica) + (transposeA ? row : row * lda);
+      GemmShape shape = {rows, desc.n, k, transposeA, transposeB, lda, ldb, desc.n, replica > 0};
+      product(shape, static_cast<T>(scale), a, operands.of(operands.b, replica), block);
+    }
+    if (std::is_same_v<T, double> && scale != 1.0)
+      for (int64_t i = 0; i < rows * desc.n; ++i)
+        block[i] *= static_cast<T>(scale);
+    kernel(row * desc.n, (row + rows) * desc.n, block, arguments);
+  }
+}
+} // namespace
+
+void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+                       ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
+                       void *const *arguments) {
+  if (desc.m == 0 || desc.n == 0)
+    return;
+  useLibraryThreads(cache.threads());
+  auto &prepared = cache.get<UpdateSite>(site, [&] {
+    if ((desc.dtype != DRT_F32 && desc.dtype != DRT_F64) || desc.batch != 1 || desc.has_bias ||
+        desc.epilogue != DRT_EPILOGUE_NONE || desc.accumulate)
+      throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
+                               "data type " +
+                               std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
+    return std::make_unique<UpdateSite>(desc);
+  });
+  if (desc.dtype == DRT_F32)
+    update<float>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
+  else
+    update<double>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
+}
