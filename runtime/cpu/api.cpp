@@ -3,7 +3,9 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "cpu/conv2d.h"
 #include "cpu/matmul.h"
+#include "cpu/pool.h"
 
 #include <exception>
 
@@ -33,5 +35,31 @@ void drt_matmul_update(drt_replica *replica, int32_t primitive, const drt_matmul
     matmulUpdate(cache, primitive, *desc, replica->local_index, replica->local_replicas, {a0, a_stride}, {b0, b_stride},
                  scale, kernel, arguments);
   });
+}
+
+void drt_conv2d(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
+                const void *filter, const void *bias, void *output) {
+  guarded(replica, [&](PrimitiveCache &cache) { conv2d(cache, primitive, *desc, input, filter, bias, output); });
+}
+
+void drt_conv2d_grad_input(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *filter,
+                           const void *output_grad, void *input_grad) {
+  guarded(replica,
+          [&](PrimitiveCache &cache) { conv2dGradInput(cache, primitive, *desc, filter, output_grad, input_grad); });
+}
+
+void drt_conv2d_grad_filter(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
+                            const void *output_grad, void *filter_grad) {
+  guarded(replica,
+          [&](PrimitiveCache &cache) { conv2dGradFilter(cache, primitive, *desc, input, output_grad, filter_grad); });
+}
+
+void drt_pool(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, void *output) {
+  guarded(replica, [&](PrimitiveCache &) { pool(*desc, input, output); });
+}
+
+void drt_pool_grad(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, const void *output,
+                   const void *output_grad, void *input_grad) {
+  guarded(replica, [&](PrimitiveCache &) { poolGrad(*desc, input, output, output_grad, input_grad); });
 }
 } // extern "C"
