@@ -1,0 +1,260 @@
+//===- gloo_communicator.cpp - Collectives over TCP by gloo -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/collectives/gloo_communicator.h"
+
+#include "runtime/collectives/reduce_sum.h"
+#include "runtime/core/error.h"
+
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/types.h>
+
+#include <csignal>
+#include <mutex>
+#include <vector>
+
+namespace drt {
+
+KeyValueStore::~KeyValueStore() = default;
+
+namespace {
+
+// The network's round trip counts up to here, its bandwidth above.
+constexpr size_t small_message_bytes = 32 * 1024;
+
+// gloo's collectives use prefixes counted from 0 (gloo/types.h).
+constexpr uint8_t doubling_slot_prefix = 0x40;
+constexpr uint8_t abort_slot_prefix = 0x41;
+
+// A collective waits for its slowest task however long that computes. That a task
+// is gone is the control connection's to notice, which then aborts.
+constexpr std::chrono::hours no_timeout(24 * 365);
+
+class StoreAdapter final : public gloo::rendezvous::Store {
+public:
+  explicit StoreAdapter(KeyValueStore &to) : store(to) {}
+  void set(const std::string &key, const std::vector<char> &data) override {
+    store.set("gloo/" + key, std::string(data.begin(), data.end()));
+  }
+  std::vector<char> get(const std::string &key) override {
+    std::string value = store.get("gloo/" + key);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string> &keys) override {
+    for (const std::string &key : keys)
+      store.get("gloo/" + key);
+  }
+
+private:
+  KeyValueStore &store;
+};
+
+class GlooCommunicator final : public Communicator {
+public:
+  GlooCommunicator(const GlooOptions &options, KeyValueStore &store, Progress &where)
+      : progress(where), explain(options.explain),
+        context(std::make_shared<gloo::rendezvous::Context>(options.rank, options.size)) {
+    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
+    context->setTimeout(std::chrono::milliseconds(static_cast<int64_t>(options.connect_timeout * 1000)));
+    StoreAdapter adapter(store);
+    context->connectFullMesh(adapter, device);
+    context->setTimeout(no_timeout);
+  }
+
+  int rank() const override { return context->rank; }
+  int size() const override { return context->size; }
+
+  void describe(int64_t step, const char *name) override {
+    progress.step.store(step, std::memory_order_relaxed);
+    progress.name.store(name, std::memory_order_relaxed);
+  }
+
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
+    SumType type = sum_type(dtype);
+    if (count == 0)
+      return;
+    guarded([&] {
+      if (static_cast<size_t>(count) * type.element_size <= small_message_bytes)
+        all_reduce_doubling(data, static_cast<size_t>(count), type);
+      else
+        all_reduce_ring(data, static_cast<size_t>(count), type);
+    });
+  }
+
+  void broadcast(void *data, int64_t bytes, int root) override {
+    if (bytes == 0)
+      return;
+    guarded([&] {
+      gloo::BroadcastOptions options(context);
+      options.setOutput(static_cast<uint8_t *>(data), static_cast<size_t>(bytes));
+      options.setRoot(root);
+      options.setTag(next_tag());
+      gloo::broadcast(options);
+    });
+  }
+
+  void all_gather(const void *data, int64_t bytes, void *gathered) override {
+    if (bytes == 0)
+      return;
+    guarded([&] {
+      gloo::AllgatherOptions options(context);
+      // gloo takes no const pointer; it only reads the input.
+      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)), static_cast<size_t>(bytes));
+      options.setOutput(static_cast<uint8_t *>(gathered), static_cast<size_t>(bytes) * static_cast<size_t>(size()));
+      options.setTag(next_tag());
+      gloo::allgather(options);
+    });
+  }
+
+  void barrier() override {
+    guarded([&] {
+      gloo::BarrierOptions options(context);
+      options.setTag(next_tag());
+      options.setTimeout(no_timeout);
+      gloo::barrier(options);
+    });
+  }
+
+  void abort(const std::string &reason) noexcept override {
+    try {
+      std::lock_guard lock(mutex);
+      if (!abort_reason.empty())
+        return;
+      abort_reason = reason.empty() ? "aborted" : reason;
+    } catch (const std::exception &) {
+      return;
+    }
+    fail_connections();
+  }
+
+private:
+  /// Runs a collective; what gloo throws becomes an Error in the user's terms.
+  template <class F> void guarded(F &&collective) {
+    throw_if_aborted();
+    InCollective mark(progress);
+    try {
+      collective();
+    } catch (const gloo::Exception &e) {
+      throw_if_aborted();
+      std::string message = explain ? explain(e.what()) : std::string(e.what());
+      throw_if_aborted();
+      abort(message);
+      throw Error(message);
+    }
+  }
+
+  void throw_if_aborted() {
+    std::lock_guard lock(mutex);
+    if (!abort_reason.empty())
+      throw Error(abort_reason);
+  }
+
+  uint32_t next_tag() { return tag++; }
+
+  /// gloo has no call that ends a collective which waits, but a receive that times
+  /// out fails every connection of its context, and with them whatever waits there.
+  void fail_connections() noexcept {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank())
+        continue;
+      try {
+        char nothing = 0;
+        auto buffer = context->createUnboundBuffer(&nothing, sizeof nothing);
+        buffer->recv(peer, gloo::Slot::build(abort_slot_prefix, 0));
+        buffer->waitRecv(std::chrono::milliseconds(1));
+      } catch (const std::exception &) {
+        // Either this was the timeout, or that connection had failed before.
+      }
+    }
+  }
+
+  /// Reduce-scatter and all-gather around a ring: each task sends 2 (N-1)/N of the
+  /// bytes, in segments that overlap with the sums (Patarasuk and Yuan 2009).
+  void all_reduce_ring(void *data, size_t count, SumType type) {
+    gloo::AllreduceOptions options(context);
+    options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+    if (type.element_size == 4)
+      options.setOutput(static_cast<uint32_t *>(data), count);
+    else
+      options.setOutput(static_cast<uint64_t *>(data), count);
+    options.setReduceFunction(type.sum);
+    options.setTag(next_tag());
+    gloo::allreduce(options);
+  }
+
+  /// Recursive doubling: log2 N exchanges of everything (Thakur, Rabenseifner and
+  /// Gropp 2005, section 4.5.1). Both partners add the same two values, so that
+  /// all tasks have the same bits. Where N is not a power of two, the first tasks
+  /// fold into their neighbours and get the result back.
+  void all_reduce_doubling(void *data, size_t count, SumType type) {
+    size_t bytes = count * type.element_size;
+    scratch.resize(small_message_bytes);
+    auto mine = context->createUnboundBuffer(data, bytes);
+    auto theirs = context->createUnboundBuffer(scratch.data(), bytes);
+    gloo::Slot slot = gloo::Slot::build(doubling_slot_prefix, next_tag());
+
+    int power = 1;
+    while (power * 2 <= size())
+      power *= 2;
+    const int folded = size() - power; // tasks 0, 2, … of the first 2 * folded sit out
+    const bool in_fold = rank() < 2 * folded;
+    if (in_fold && rank() % 2 == 0) {
+      mine->send(rank() + 1, slot);
+      mine->waitSend(no_timeout);
+      mine->recv(rank() + 1, slot);
+      mine->waitRecv(no_timeout);
+      return;
+    }
+    if (in_fold) {
+      theirs->recv(rank() - 1, slot);
+      theirs->waitRecv(no_timeout);
+      type.sum(data, data, scratch.data(), count);
+    }
+    const int position = in_fold ? rank() / 2 : rank() - folded;
+    for (int distance = 1; distance < power; distance *= 2) {
+      int partner = position ^ distance;
+      partner = partner < folded ? 2 * partner + 1 : partner + folded;
+      theirs->recv(partner, slot);
+      mine->send(partner, slot);
+      theirs->waitRecv(no_timeout);
+      mine->waitSend(no_timeout); // before the sum overwrites what is being sent
+      type.sum(data, data, scratch.data(), count);
+    }
+    if (in_fold) {
+      mine->send(rank() - 1, slot);
+      mine->waitSend(no_timeout);
+    }
+  }
+
+  Progress &progress;
+  std::function<std::string(const std::string &)> explain;
+  std::shared_ptr<gloo::rendezvous::Context> context;
+  std::vector<char> scratch;
+  uint32_t tag = 0;
+  std::mutex mutex;
+  std::string abort_reason;
+};
+
+} // namespace
+
+std::unique_ptr<Communicator> make_gloo_communicator(const GlooOptions &options, KeyValueStore &store,
+                                                     Progress &progress) {
+  // gloo writes without MSG_NOSIGNAL; a closed connection is an error here, not a signal.
+  if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    throw Error("cannot ignore SIGPIPE");
+  try {
+    return std::make_unique<GlooCommunicator>(options, store, progress);
+  } catch (const gloo::Exception &e) {
+    throw Error(options.explain ? options.explain(e.what()) : std::string(e.what()));
+  }
+}
+
+} // namespace drt

@@ -1,0 +1,322 @@
+//===- rendezvous.cpp - Where the tasks meet, and who is still there -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/launch/rendezvous.h"
+
+#include "runtime/core/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace drt {
+
+namespace {
+// A number in a stranger's message is worth no exception here.
+int64_t number(const std::string &text) { return std::strtoll(text.c_str(), nullptr, 10); }
+} // namespace
+
+RendezvousServer::RendezvousServer(RendezvousOptions what, Socket socket)
+    : options(std::move(what)), heartbeat(options.failure_timeout), listening(std::move(socket)) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  stop_read = Socket(ends[0]);
+  stop_write = Socket(ends[1]);
+  thread = std::thread([this] { serve(); });
+}
+
+RendezvousServer::~RendezvousServer() {
+  stop_write.close();
+  thread.join();
+}
+
+void RendezvousServer::serve() {
+  for (;;) {
+    wait_for_events();
+    pollfd stop{stop_read.fd(), POLLIN, 0};
+    if (poll(&stop, 1, 0) > 0)
+      return;
+    check_arrivals();
+    check_silence();
+    check_stall();
+    std::erase_if(connections, [](const auto &c) { return c->closed; });
+  }
+}
+
+void RendezvousServer::wait_for_events() {
+  std::vector<pollfd> events;
+  events.push_back({listening.fd(), POLLIN, 0});
+  events.push_back({stop_read.fd(), POLLIN, 0});
+  for (const auto &c : connections)
+    events.push_back({c->socket.fd(), static_cast<short>(POLLIN | (c->unsent.empty() ? 0 : POLLOUT)), 0});
+  auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(heartbeat.interval).count();
+  if (poll(events.data(), events.size(), static_cast<int>(std::max<int64_t>(wait / 2, 10))) < 0)
+    return;
+  for (size_t i = 2; i < events.size(); ++i) {
+    Connection &c = *connections[i - 2];
+    if (events[i].revents & POLLOUT)
+      flush(c);
+    if (events[i].revents & (POLLIN | POLLHUP | POLLERR))
+      receive(c);
+  }
+  if (events[0].revents & POLLIN)
+    accept_one();
+  if (Clock::now() >= next_heartbeat) {
+    next_heartbeat = Clock::now() + heartbeat.interval;
+    say_all({MessageKind::Heartbeat, {}});
+  }
+}
+
+void RendezvousServer::accept_one() {
+  Socket socket(accept4(listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket)
+    return;
+  int on = 1;
+  setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  connections.push_back(std::make_unique<Connection>());
+  connections.back()->socket = std::move(socket);
+}
+
+void RendezvousServer::receive(Connection &from) {
+  char buffer[16384];
+  while (!from.closed) {
+    ssize_t n = recv(from.socket.fd(), buffer, sizeof buffer, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+      return;
+    if (n <= 0) {
+      lose(from, n == 0 ? "connection closed" : std::strerror(errno));
+      return;
+    }
+    from.last_heard = Clock::now();
+    try {
+      from.reader.append(buffer, static_cast<size_t>(n));
+      while (auto message = from.reader.next())
+        handle(from, *message);
+    } catch (const Error &e) {
+      lose(from, e.what());
+    }
+  }
+}
+
+void RendezvousServer::handle(Connection &from, const Message &message) {
+  const std::vector<std::string> &f = message.fields;
+  if (message.kind == MessageKind::Hello && f.size() == 4)
+    return greet(from, message);
+  if (from.rank < 0)
+    throw Error("something that is no task of this plan speaks at the rendezvous");
+  switch (message.kind) {
+  case MessageKind::Set:
+    if (f.size() != 2)
+      break;
+    values[f[0]] = f[1];
+    for (int rank : awaited[f[0]])
+      for (auto &c : connections)
+        if (c->rank == rank)
+          say(*c, {MessageKind::Value, f});
+    awaited.erase(f[0]);
+    return;
+  case MessageKind::Get:
+    if (f.size() != 1)
+      break;
+    if (auto found = values.find(f[0]); found != values.end())
+      say(from, {MessageKind::Value, {f[0], found->second}});
+    else
+      awaited[f[0]].push_back(from.rank);
+    return;
+  case MessageKind::Heartbeat:
+    if (f.size() != 5)
+      break;
+    from.step = number(f[0]);
+    from.begun = number(f[1]);
+    from.inside = f[2] == "1";
+    from.collective = f[3];
+    from.seconds_inside = std::strtod(f[4].c_str(), nullptr);
+    return;
+  case MessageKind::Failed:
+    if (f.size() != 1)
+      break;
+    from.goodbye = true;
+    return end_all(describe(from.rank) + " failed: " + f[0]);
+  case MessageKind::Goodbye:
+    from.goodbye = true;
+    if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(), [](const auto &c) {
+          return c->rank >= 0 && c->goodbye;
+        })) == options.tasks.size())
+      say_all({MessageKind::AllGone, {}});
+    return;
+  default:
+    break;
+  }
+  throw Error("it spoke out of turn at the rendezvous");
+}
+
+void RendezvousServer::greet(Connection &from, const Message &hello) {
+  const std::vector<std::string> &f = hello.fields;
+  int rank = static_cast<int>(number(f[0]));
+  std::string why;
+  bool again = false;
+  auto same = [&](const auto &c) { return c->rank == rank && !c->closed; };
+  if (ended || refused) {
+    why = "the run at " + options.address + " is ending";
+    again = true; // a restarted task came before the old server has gone
+  } else if (number(f[1]) != static_cast<int64_t>(options.tasks.size())) {
+    why = "this program's plan has " + f[1] + " tasks, and that of the others at " + options.address + " has " +
+          std::to_string(options.tasks.size()) + ". Start the same executable with the same flags everywhere";
+  } else if (f[2] != options.fingerprint) {
+    why = "this is not the program, or not the flags, that " + describe(0) + " runs at " + options.address +
+          ". Start the same executable with the same flags everywhere";
+  } else if (rank < 0 || rank >= static_cast<int>(options.tasks.size())) {
+    why = "the plan has no task " + f[0];
+  } else if (std::any_of(connections.begin(), connections.end(), same)) {
+    why = describe(rank) + " is there already at " + options.address +
+          ". Was it started twice, or does an old run use the port? Name another with --rendezvous";
+  }
+  if (!why.empty()) {
+    say(from, {MessageKind::Refused, {again ? "1" : "0", why}});
+    return;
+  }
+  from.rank = rank;
+  if (rank != 0 && address_of_first.empty())
+    address_of_first = f[3];
+}
+
+size_t RendezvousServer::arrived() const {
+  return static_cast<size_t>(
+      std::count_if(connections.begin(), connections.end(), [](const auto &c) { return c->rank >= 0 && !c->closed; }));
+}
+
+void RendezvousServer::check_arrivals() {
+  if (ready || ended || refused)
+    return;
+  if (arrived() == options.tasks.size()) {
+    ready = true;
+    say_all({MessageKind::Ready, {address_of_first}});
+    return;
+  }
+  if (Clock::now() < started + seconds(options.arrival_timeout))
+    return;
+  std::string missing;
+  size_t count = 0;
+  for (int rank = 0; rank < static_cast<int>(options.tasks.size()); ++rank)
+    if (std::none_of(connections.begin(), connections.end(), [&](const auto &c) { return c->rank == rank; }))
+      missing.append(count++ ? ", " : "").append(describe(rank));
+  refused = true;
+  std::string message = missing;
+  message.append(count > 1 ? " have" : " has").append(" not arrived within ");
+  message.append(format_seconds(options.arrival_timeout)).append(" s at ").append(options.address);
+  message.append(count > 1 ? ": are they started, and can they" : ": is it started, and can it");
+  message.append(" reach that address? (").append(std::to_string(arrived())).append(" of ");
+  message.append(std::to_string(options.tasks.size())).append(" tasks are here)");
+  say_all({MessageKind::Refused, {"0", message}});
+}
+
+void RendezvousServer::check_silence() {
+  for (auto &c : connections)
+    if (!c->closed && !c->goodbye && Clock::now() - c->last_heard > heartbeat.patience)
+      lose(*c, "no sign of life for " + format_seconds(seconds(heartbeat.patience)) + " s");
+}
+
+std::string RendezvousServer::place(const Connection &task) {
+  if (task.step < 0)
+    return "before its first step)";
+  std::string text = "in step ";
+  text.append(std::to_string(task.step));
+  if (!task.collective.empty())
+    text.append(", at '").append(task.collective).append("'");
+  return text.append(")");
+}
+
+void RendezvousServer::check_stall() {
+  if (!ready || ended || options.stall_warning <= 0 || Clock::now() < next_warning)
+    return;
+  // What the others were doing is known only up to their last heartbeat.
+  const double patience = std::max(options.stall_warning, 2 * seconds(heartbeat.interval));
+  int64_t furthest = 0;
+  const Connection *first = nullptr;
+  for (const auto &c : connections) {
+    if (c->inside && c->begun >= furthest && c->seconds_inside >= patience &&
+        (!first || c->begun > furthest || c->seconds_inside > first->seconds_inside)) {
+      furthest = c->begun;
+      first = c.get();
+    }
+  }
+  if (!first)
+    return;
+  std::string here, late;
+  for (int rank = 0; rank < static_cast<int>(options.tasks.size()); ++rank) {
+    for (const auto &c : connections) {
+      if (c->rank != rank || c->goodbye)
+        continue;
+      if (c->inside && c->begun >= furthest)
+        here.append(here.empty() ? "" : ", ").append(options.tasks[static_cast<size_t>(rank)].name());
+      else
+        late.append(late.empty() ? "" : ", ").append(describe(rank)).append(" is late (last seen ").append(place(*c));
+    }
+  }
+  next_warning = Clock::now() + seconds(options.stall_warning);
+  if (options.log)
+    options.log("'" + first->collective + "' in step " + std::to_string(first->step) + " has waited for " +
+                format_seconds(first->seconds_inside) + " s: " + here + " arrived; " +
+                (late.empty() ? "nobody is late, so the network is slow" : late));
+}
+
+void RendezvousServer::lose(Connection &lost, const std::string &how) {
+  lost.closed = true;
+  if (lost.rank < 0 || lost.goodbye || ended || refused)
+    return;
+  std::string where;
+  if (lost.step >= 0)
+    where = " in step " + std::to_string(lost.step);
+  else if (ready)
+    where = " before its first step";
+  end_all(describe(lost.rank) + " was lost" + where + ": " + how);
+}
+
+void RendezvousServer::end_all(const std::string &message) {
+  if (ended)
+    return;
+  ended = true;
+  // Task 0 last: when it hears of it, its process and this server end.
+  for (bool first : {false, true})
+    for (auto &c : connections)
+      if ((c->rank == 0) == first)
+        say(*c, {MessageKind::Lost, {message}});
+}
+
+void RendezvousServer::say_all(const Message &message) {
+  for (auto &c : connections)
+    if (c->rank >= 0)
+      say(*c, message);
+}
+
+void RendezvousServer::say(Connection &to, const Message &message) {
+  if (to.closed)
+    return;
+  to.unsent += message.encode();
+  flush(to);
+}
+
+void RendezvousServer::flush(Connection &to) {
+  while (!to.unsent.empty()) {
+    ssize_t n = send(to.socket.fd(), to.unsent.data(), to.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n <= 0)
+      return; // the rest when there is room; a broken connection shows when reading
+    to.unsent.erase(0, static_cast<size_t>(n));
+  }
+}
+
+std::string RendezvousServer::describe(int rank) const {
+  const Task &task = options.tasks[static_cast<size_t>(rank)];
+  return task.name() + " (" + task.host + ")";
+}
+
+} // namespace drt

@@ -1,0 +1,105 @@
+//===- rendezvous.h - Where the tasks meet, and who is still there -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A server in task 0. Every task, task 0 too, keeps one connection to it (watch.h)
+// for as long as it lives. It keeps a small key-value store, tells all when all
+// have come, and tells the others when one has failed, is lost, or is late.
+// It has a thread of its own; it trusts whoever can reach its port, as gloo does.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_RENDEZVOUS_H
+#define DRT_LAUNCH_RENDEZVOUS_H
+
+#include "runtime/launch/socket.h"
+#include "runtime/launch/tasks.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace drt {
+
+/// How often a task shows that it lives, and how long silence is borne, such that
+/// both ends notice within the failure timeout.
+struct Heartbeat {
+  explicit Heartbeat(double failure_timeout)
+      : interval(seconds(std::min(1.0, failure_timeout / 8))), patience(seconds(failure_timeout * 0.6)) {}
+  Clock::duration interval, patience;
+};
+
+struct RendezvousOptions {
+  std::vector<Task> tasks;
+  std::string address; // host:port as the user knows it, for messages
+  std::string fingerprint;
+  double arrival_timeout = 60;
+  double failure_timeout = 10;
+  double stall_warning = 60;
+  std::function<void(const std::string &)> log;
+};
+
+class RendezvousServer {
+public:
+  /// Serves on a listening socket until destroyed.
+  RendezvousServer(RendezvousOptions options, Socket listening);
+  ~RendezvousServer();
+  RendezvousServer(const RendezvousServer &) = delete;
+  RendezvousServer &operator=(const RendezvousServer &) = delete;
+
+private:
+  struct Connection {
+    Socket socket;
+    MessageReader reader;
+    std::string unsent;
+    int rank = -1; // until Hello
+    bool goodbye = false;
+    bool closed = false;
+    Clock::time_point last_heard = Clock::now();
+    // From its last heartbeat.
+    int64_t step = -1, begun = 0;
+    bool inside = false;
+    std::string collective;
+    double seconds_inside = 0;
+  };
+
+  void serve();
+  void wait_for_events();
+  void accept_one();
+  void receive(Connection &from);
+  void handle(Connection &from, const Message &message);
+  void greet(Connection &from, const Message &hello);
+  void check_arrivals();
+  void check_silence();
+  void check_stall();
+  void lose(Connection &lost, const std::string &how);
+  void end_all(const std::string &message);
+  void say(Connection &to, const Message &message);
+  void say_all(const Message &message);
+  void flush(Connection &to);
+
+  std::string describe(int rank) const;
+  static std::string place(const Connection &task);
+  size_t arrived() const;
+
+  const RendezvousOptions options;
+  const Heartbeat heartbeat;
+  const Clock::time_point started = Clock::now();
+  Socket listening;
+  Socket stop_read, stop_write; // a pipe that wakes the thread for the end
+  std::vector<std::unique_ptr<Connection>> connections;
+  std::map<std::string, std::string> values;
+  std::map<std::string, std::vector<int>> awaited; // key -> ranks that asked for it
+  std::string address_of_first;                    // task 0's, as another task reached it
+  bool ready = false, ended = false, refused = false;
+  Clock::time_point next_heartbeat = Clock::now(), next_warning = Clock::now();
+  std::thread thread;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_RENDEZVOUS_H

@@ -1,0 +1,102 @@
+//===- socket.h - TCP sockets and the messages of the control connection -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_SOCKET_H
+#define DRT_LAUNCH_SOCKET_H
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace drt {
+
+using Clock = std::chrono::steady_clock;
+
+inline Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+inline double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+/// "60", "2.5": as short as it goes, for messages.
+std::string format_seconds(double s);
+
+/// Owns a file descriptor.
+class Socket {
+public:
+  Socket() = default;
+  explicit Socket(int descriptor) : fd_(descriptor) {}
+  ~Socket() { close(); }
+  Socket(Socket &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket &operator=(Socket &&other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  explicit operator bool() const { return fd_ >= 0; }
+  void close();
+
+private:
+  int fd_ = -1;
+};
+
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+
+/// "host:port" or "[v6 address]:port"; throws Error that shows the text.
+HostPort parse_host_port(const std::string &text);
+
+/// Listens where `where.host` leads on this machine, or on every interface where
+/// that is not one of its addresses. Port 0 takes a free one (see bound_port).
+Socket listen_at(const HostPort &where);
+int bound_port(const Socket &socket);
+
+/// Tries until the deadline. On failure, no socket and the last error's text.
+Socket connect_to(const HostPort &where, Clock::time_point deadline, std::string &error);
+
+/// Numeric addresses of the two ends.
+std::string local_address(const Socket &socket);
+std::string peer_address(const Socket &socket);
+
+/// What the control connection carries.
+enum class MessageKind : uint8_t {
+  Hello = 1, // to the server: rank, number of tasks, fingerprint, address it was reached at
+  Ready,     // all tasks are here: address of task 0 as the others see it
+  Refused,   // "1" if trying again makes sense, else "0"; why
+  Set,       // key, value
+  Get,       // key; answered when it is set
+  Value,     // key, value
+  Heartbeat, // to the server: step, collectives begun, "1" inside one, its name, seconds in it. From it: nothing
+  Failed,    // to the server: why this task ends
+  Lost,      // from the server: what every task says before it ends
+  Goodbye,   // to the server: this task's part is done
+  AllGone,   // from the server: every task's is
+};
+
+struct Message {
+  MessageKind kind = MessageKind::Heartbeat;
+  std::vector<std::string> fields;
+
+  std::string encode() const;
+};
+
+/// Cuts what a stream delivers into messages.
+class MessageReader {
+public:
+  void append(const char *data, size_t size) { buffer_.append(data, size); }
+  /// Takes the next whole message. Throws Error where the bytes are no message.
+  std::optional<Message> next();
+
+private:
+  std::string buffer_;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_SOCKET_H

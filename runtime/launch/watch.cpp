@@ -1,0 +1,248 @@
+//===- watch.cpp - A task's connection to the rendezvous -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/launch/watch.h"
+
+#include "runtime/core/error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace drt {
+
+Watch::Watch(const GroupOptions &group, const Progress &where)
+    : options(group), progress(where), heartbeat(group.failure_timeout),
+      // The server gives the better answer, who is missing; leave it time to.
+      deadline(Clock::now() + seconds(group.arrival_timeout + 5)) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  stop_read = Socket(ends[0]);
+  stop_write = Socket(ends[1]);
+  socket = meet();
+  thread = std::thread([this] { run(); });
+}
+
+Watch::~Watch() {
+  stop_write.close();
+  thread.join();
+}
+
+std::string Watch::first_task() const { return options.tasks[0].name() + " (" + options.tasks[0].host + ")"; }
+
+/// Connects, says hello and waits for the others, again where an old run is about
+/// to make room.
+Socket Watch::meet() {
+  HostPort where = parse_host_port(options.rendezvous);
+  std::string error = "no answer";
+  while (Clock::now() < deadline) {
+    Socket connection = connect_to(where, deadline - std::chrono::seconds(5), error);
+    if (!connection)
+      break;
+    own_address = local_address(connection);
+    Message hello{MessageKind::Hello,
+                  {std::to_string(options.rank), std::to_string(options.tasks.size()), options.fingerprint,
+                   peer_address(connection)}};
+    std::string bytes = hello.encode();
+    if (::send(connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
+      continue;
+    reader = MessageReader();
+    auto last_heartbeat = Clock::now();
+    bool again = false;
+    while (!again && Clock::now() < deadline) {
+      if (Clock::now() - last_heartbeat > heartbeat.interval) {
+        last_heartbeat = Clock::now();
+        std::string beat = Message{MessageKind::Heartbeat, {"-1", "0", "0", "", "0"}}.encode();
+        ::send(connection.fd(), beat.data(), beat.size(), MSG_NOSIGNAL);
+      }
+      pollfd event{connection.fd(), POLLIN, 0};
+      if (poll(&event, 1, 50) <= 0)
+        continue;
+      char buffer[4096];
+      ssize_t n = recv(connection.fd(), buffer, sizeof buffer, 0);
+      if (n <= 0) {
+        error = "connection closed";
+        again = true;
+        break;
+      }
+      reader.append(buffer, static_cast<size_t>(n));
+      while (auto message = reader.next()) {
+        if (message->kind == MessageKind::Ready) {
+          // Task 0 reached itself by whatever way; the others know its real address.
+          if (options.rank == 0 && !message->fields.at(0).empty())
+            own_address = message->fields[0];
+          return connection;
+        }
+        if (message->kind == MessageKind::Lost)
+          throw Error(message->fields.at(0));
+        if (message->kind == MessageKind::Refused) {
+          if (message->fields.at(0) != "1")
+            throw Error(message->fields.at(1));
+          error = message->fields.at(1);
+          again = true;
+        }
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  throw Error(first_task() + " has not opened the rendezvous at " + options.rendezvous + " within " +
+              format_seconds(options.arrival_timeout) +
+              " s: is it started, and can this machine reach that address? (" + error + ")");
+}
+
+void Watch::run() {
+  auto next = Clock::now();
+  auto last_heard = Clock::now();
+  for (;;) {
+    auto now = Clock::now();
+    if (now >= next) {
+      next = now + heartbeat.interval;
+      auto since = Clock::time_point(Clock::duration(progress.since.load(std::memory_order_relaxed)));
+      bool inside = progress.inside.load(std::memory_order_acquire);
+      send({MessageKind::Heartbeat,
+            {std::to_string(progress.step.load(std::memory_order_relaxed)),
+             std::to_string(progress.begun.load(std::memory_order_relaxed)), inside ? "1" : "0",
+             progress.name.load(std::memory_order_relaxed), std::to_string(inside ? seconds(now - since) : 0.0)}});
+    }
+    pollfd events[2] = {{socket.fd(), POLLIN, 0}, {stop_read.fd(), POLLIN, 0}};
+    auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
+    poll(events, 2, static_cast<int>(std::max<int64_t>(wait, 1)));
+    if (events[1].revents)
+      return;
+    if (events[0].revents) {
+      char buffer[16384];
+      ssize_t n = recv(socket.fd(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        continue;
+      if (n <= 0)
+        return failed(first_task() + " was lost: " + (n == 0 ? "connection closed" : std::strerror(errno)));
+      last_heard = Clock::now();
+      try {
+        reader.append(buffer, static_cast<size_t>(n));
+        while (auto message = reader.next())
+          handle(*message);
+      } catch (const std::exception &e) {
+        return failed(e.what());
+      }
+    } else if (Clock::now() - last_heard > heartbeat.patience) {
+      return failed(first_task() + " was lost: no sign of life for " + format_seconds(seconds(heartbeat.patience)) +
+                    " s");
+    }
+  }
+}
+
+void Watch::handle(const Message &message) {
+  switch (message.kind) {
+  case MessageKind::Value: {
+    std::lock_guard lock(mutex);
+    values[message.fields.at(0)] = message.fields.at(1);
+    changed.notify_all();
+    return;
+  }
+  case MessageKind::AllGone: {
+    std::lock_guard lock(mutex);
+    all_gone = true;
+    changed.notify_all();
+    return;
+  }
+  case MessageKind::Lost:
+    return failed(message.fields.at(0));
+  default:
+    return;
+  }
+}
+
+void Watch::failed(const std::string &message) {
+  std::function<void(const std::string &)> tell;
+  {
+    std::lock_guard lock(mutex);
+    // When all have said goodbye, the server goes as it pleases.
+    if (!failure.empty() || all_gone)
+      return;
+    tell = callback;
+    if (!tell)
+      failure = message;
+  }
+  // Before any other thread learns of it, so that who waits for the cause does not
+  // end the process with a message of its own at the same time.
+  if (tell)
+    tell(message);
+  std::lock_guard lock(mutex);
+  failure = message;
+  changed.notify_all();
+}
+
+void Watch::on_failure(std::function<void(const std::string &)> what) {
+  std::string known;
+  {
+    std::lock_guard lock(mutex);
+    callback = std::move(what);
+    known = failure;
+    what = callback;
+  }
+  if (!known.empty())
+    what(known);
+}
+
+bool Watch::send(const Message &message) noexcept {
+  try {
+    std::string bytes = message.encode();
+    std::lock_guard lock(sending);
+    for (size_t sent = 0; sent < bytes.size();) {
+      ssize_t n = ::send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n <= 0)
+        return false; // the reading side says why
+      sent += static_cast<size_t>(n);
+    }
+    return true;
+  } catch (const std::exception &) {
+    return false;
+  }
+}
+
+void Watch::set(const std::string &key, const std::string &value) { send({MessageKind::Set, {key, value}}); }
+
+std::string Watch::get(const std::string &key) {
+  send({MessageKind::Get, {key}});
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return values.count(key) || !failure.empty(); });
+  if (!failure.empty())
+    throw Error(failure);
+  return values[key];
+}
+
+std::string Watch::wait_for_failure(Clock::duration patience) {
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, patience, [&] { return !failure.empty(); });
+  return failure;
+}
+
+void Watch::fail(const std::string &reason) noexcept {
+  if (!send({MessageKind::Failed, {reason}}))
+    return;
+  // The server's answer says that the others have been told; without it, task 0
+  // could take the server away before.
+  try {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(1), [&] { return !failure.empty(); });
+  } catch (const std::exception &) {
+  }
+}
+
+void Watch::leave() {
+  send({MessageKind::Goodbye, {}});
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return all_gone || !failure.empty(); });
+  if (!all_gone)
+    throw Error(failure);
+}
+
+} // namespace drt

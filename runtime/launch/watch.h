@@ -1,0 +1,78 @@
+//===- watch.h - A task's connection to the rendezvous -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Says every interval that this task lives and where it is, and hears at once
+// when another one does not. Its thread only ever waits on this connection, so a
+// task that is busy or blocked is still watched.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_WATCH_H
+#define DRT_LAUNCH_WATCH_H
+
+#include "runtime/collectives/gloo_communicator.h"
+#include "runtime/launch/group.h"
+#include "runtime/launch/rendezvous.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace drt {
+
+class Watch final : public KeyValueStore {
+public:
+  /// Connects and returns when every task has come. `options` and `progress`
+  /// outlive it. Throws Error.
+  Watch(const GroupOptions &options, const Progress &progress);
+  ~Watch() override;
+
+  void set(const std::string &key, const std::string &value) override;
+  std::string get(const std::string &key) override;
+
+  /// Called once when a task has failed: from the watching thread, or from here
+  /// where one has already.
+  void on_failure(std::function<void(const std::string &)> callback);
+
+  /// Waits up to `patience` for the failure's cause; "" where none comes.
+  std::string wait_for_failure(Clock::duration patience);
+
+  void fail(const std::string &reason) noexcept;
+  void leave();
+
+  /// This machine's address on the way to the others.
+  const std::string &address() const { return own_address; }
+
+private:
+  Socket meet();
+  void run();
+  void handle(const Message &message);
+  void failed(const std::string &message);
+  bool send(const Message &message) noexcept;
+  std::string first_task() const;
+
+  const GroupOptions &options;
+  const Progress &progress;
+  const Heartbeat heartbeat;
+  const Clock::time_point deadline; // for every task to come
+  Socket socket;
+  Socket stop_read, stop_write;
+  MessageReader reader;
+  std::string own_address;
+
+  std::mutex sending;
+  std::mutex mutex; // guards what follows
+  std::condition_variable changed;
+  std::map<std::string, std::string> values;
+  std::string failure;
+  std::function<void(const std::string &)> callback;
+  bool all_gone = false;
+  std::thread thread;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_WATCH_H

@@ -1,0 +1,129 @@
+//===- collectives_test.cpp - What each collective delivers -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cluster.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <numeric>
+
+using namespace drt;
+using namespace drt::test;
+
+namespace {
+
+const std::vector<std::string> &no_errors(int size) {
+  static std::vector<std::string> none;
+  none.assign(static_cast<size_t>(size), "");
+  return none;
+}
+
+/// Small integers, so that the sum is exact in every type.
+template <class T> T value(int rank, int64_t i) { return static_cast<T>((i * 7 + rank * 3) % 101 - 50); }
+
+template <class T> void check_sum(Communicator &c, int64_t count, drt_dtype dtype, std::vector<std::string> &wrong) {
+  std::vector<T> data(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    data[static_cast<size_t>(i)] = value<T>(c.rank(), i);
+  c.all_reduce_sum(data.data(), count, dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    T expected = 0;
+    for (int rank = 0; rank < c.size(); ++rank)
+      expected += value<T>(rank, i);
+    if (data[static_cast<size_t>(i)] != expected) {
+      wrong[static_cast<size_t>(c.rank())] =
+          "type " + std::to_string(dtype) + ", count " + std::to_string(count) + ", element " + std::to_string(i);
+      return;
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("all-reduce sums over 1 to 5 tasks, any count and type") {
+  int size = GENERATE(1, 2, 3, 4, 5);
+  std::vector<std::string> wrong(static_cast<size_t>(size));
+  auto errors = run_tasks(local_cluster(size), [&](Group &group, int) {
+    // Around the border between the two algorithms (32 KiB), fewer elements than
+    // tasks, and counts that no number of tasks divides.
+    for (int64_t count : {0, 1, 2, 3, 7, 1001, 8191, 8192, 8193, 100003}) {
+      check_sum<float>(group.communicator(), count, DRT_F32, wrong);
+      check_sum<double>(group.communicator(), count, DRT_F64, wrong);
+      check_sum<int32_t>(group.communicator(), count, DRT_I32, wrong);
+      check_sum<int64_t>(group.communicator(), count, DRT_I64, wrong);
+    }
+    group.leave();
+  });
+  CHECK(errors == no_errors(size));
+  CHECK(wrong == no_errors(size));
+}
+
+TEST_CASE("every task has the same bits after an all-reduce of rounded numbers") {
+  int size = GENERATE(2, 3, 4);
+  const int64_t count = GENERATE(1000, 50001);
+  std::vector<std::vector<float>> results(static_cast<size_t>(size));
+  auto errors = run_tasks(local_cluster(size), [&](Group &group, int rank) {
+    std::vector<float> &data = results[static_cast<size_t>(rank)];
+    data.resize(static_cast<size_t>(count));
+    for (size_t i = 0; i < data.size(); ++i)
+      data[i] = 1.0f / static_cast<float>(i * 3 + static_cast<size_t>(rank) * 17 + 1);
+    group.communicator().all_reduce_sum(data.data(), count, DRT_F32);
+    group.leave();
+  });
+  CHECK(errors == no_errors(size));
+  for (const auto &result : results)
+    CHECK(std::memcmp(result.data(), results[0].data(), results[0].size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("broadcast, all-gather and barrier") {
+  int size = GENERATE(1, 2, 3, 4);
+  std::vector<std::string> wrong(static_cast<size_t>(size));
+  auto errors = run_tasks(local_cluster(size), [&](Group &group, int rank) {
+    Communicator &c = group.communicator();
+    for (int root = 0; root < size; ++root) {
+      for (int64_t bytes : {0, 1, 13, 100001}) {
+        std::vector<uint8_t> data(static_cast<size_t>(bytes), static_cast<uint8_t>(rank + 1));
+        c.broadcast(data.data(), bytes, root);
+        if (data != std::vector<uint8_t>(data.size(), static_cast<uint8_t>(root + 1)))
+          wrong[static_cast<size_t>(rank)] = "broadcast of " + std::to_string(bytes);
+      }
+    }
+    int64_t mine = rank * 10;
+    std::vector<int64_t> all(static_cast<size_t>(size), -1);
+    c.all_gather(&mine, sizeof mine, all.data());
+    for (int other = 0; other < size; ++other)
+      if (all[static_cast<size_t>(other)] != other * 10)
+        wrong[static_cast<size_t>(rank)] = "all-gather";
+    c.barrier();
+    group.leave();
+  });
+  CHECK(errors == no_errors(size));
+  CHECK(wrong == no_errors(size));
+}
+
+TEST_CASE("a type that cannot be summed is refused by name") {
+  auto errors = run_tasks(local_cluster(2), [&](Group &group, int) {
+    uint8_t flag = 1;
+    group.communicator().all_reduce_sum(&flag, 1, DRT_BOOL);
+  });
+  for (const std::string &error : errors)
+    CHECK_THAT(error, Catch::Contains("all-reduce between tasks of TensorFlow type 10"));
+}
+
+TEST_CASE("abort ends a collective that waits, here and there") {
+  auto cluster = local_cluster(3);
+  auto errors = run_tasks(cluster, [&](Group &group, int rank) {
+    std::vector<float> data(100000, 1.0f);
+    if (rank == 0) {
+      std::thread other([&] { group.communicator().abort("enough"); });
+      other.join();
+    }
+    if (rank != 2) // else nobody can complete
+      group.communicator().all_reduce_sum(data.data(), 100000, DRT_F32);
+  });
+  CHECK(errors[0] == "enough");
+  CHECK(errors[1] != "");
+}

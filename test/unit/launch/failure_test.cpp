@@ -1,0 +1,235 @@
+//===- failure_test.cpp - Tasks that are missing, fail, die, or are late -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "../collectives/cluster.h"
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+#include <fcntl.h>
+#include <mutex>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace drt;
+using namespace drt::test;
+
+TEST_CASE("a task that never comes is named, with the place where it was awaited") {
+  auto cluster = local_cluster(3);
+  for (GroupOptions &options : cluster)
+    options.arrival_timeout = 0.5;
+  cluster.pop_back();
+  auto errors = run_tasks(cluster, [](Group &, int) {});
+  for (const std::string &error : errors)
+    CHECK_THAT(error,
+               Catch::Contains("worker:2 (127.0.0.1) has not arrived within 0.5 s at " + cluster[0].rendezvous) &&
+                   Catch::Contains("is it started") && Catch::Contains("2 of 3"));
+}
+
+TEST_CASE("a rendezvous that nobody opened is named") {
+  GroupOptions options = local_cluster(2)[1];
+  { Socket closed(options.listen_socket); }
+  int unused = bound_port(listen_at({"127.0.0.1", 0}));
+  options.rendezvous = "127.0.0.1:" + std::to_string(unused);
+  options.arrival_timeout = 0.3;
+  CHECK_THROWS_WITH(Group::join(options), Catch::Contains("worker:0 (127.0.0.1) has not opened the rendezvous at " +
+                                                          options.rendezvous + " within 0.3 s"));
+}
+
+TEST_CASE("a task of another program is refused") {
+  auto cluster = local_cluster(2);
+  cluster[0].arrival_timeout = 1;
+  cluster[1].fingerprint = "another";
+  auto errors = run_tasks(cluster, [](Group &, int) {});
+  CHECK_THAT(errors[1], Catch::Contains("Start the same executable with the same flags everywhere"));
+  CHECK_THAT(errors[0], Catch::Contains("worker:1"));
+}
+
+TEST_CASE("a task that fails tells the others why") {
+  auto errors = run_tasks(local_cluster(3), [](Group &group, int rank) {
+    if (rank == 1) {
+      group.fail("the data file ends early");
+      return;
+    }
+    float x = 1;
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    group.leave();
+  });
+  CHECK(errors[0] == "worker:1 (127.0.0.1) failed: the data file ends early");
+  CHECK(errors[2] == errors[0]);
+}
+
+TEST_CASE("a task that ends without goodbye is lost") {
+  auto errors = run_tasks(local_cluster(3), [](Group &group, int rank) {
+    if (rank == 2)
+      return; // the group is destroyed
+    std::vector<float> data(100000);
+    group.communicator().all_reduce_sum(data.data(), 100000, DRT_F32);
+  });
+  CHECK_THAT(errors[0], Catch::Contains("worker:2 (127.0.0.1) was lost") && Catch::Contains("connection closed"));
+  CHECK(errors[1] == errors[0]);
+}
+
+TEST_CASE("when task 0 is lost, every task names it") {
+  auto errors = run_tasks(local_cluster(3), [](Group &group, int rank) {
+    if (rank == 0)
+      return;
+    float x = 1;
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+  });
+  CHECK_THAT(errors[1], Catch::Contains("worker:0 (127.0.0.1) was lost"));
+  CHECK_THAT(errors[2], Catch::Contains("worker:0 (127.0.0.1) was lost"));
+}
+
+TEST_CASE("on_failure hears of it once, in a task that waits for nothing") {
+  auto cluster = local_cluster(2);
+  std::mutex mutex;
+  std::vector<std::string> heard;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  cluster[0].on_failure = [&](const std::string &message) {
+    std::lock_guard lock(mutex);
+    heard.push_back(message);
+    close(ends[1]);
+  };
+  auto errors = run_tasks(cluster, [&](Group &group, int rank) {
+    group.communicator().describe(12, "group 3");
+    float x = 1;
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    if (rank == 1)
+      return;
+    char c;
+    CHECK(read(ends[0], &c, 1) == 0); // until on_failure was called
+  });
+  close(ends[0]);
+  REQUIRE(heard.size() == 1);
+  CHECK_THAT(heard[0], Catch::Contains("worker:1 (127.0.0.1) was lost"));
+}
+
+namespace {
+
+/// Tasks as processes, with the default on_failure. Each child runs `body` and ends
+/// with its status. What they write to stderr is kept.
+struct Processes {
+  std::vector<pid_t> ids;
+  int output = -1;
+
+  Processes(std::vector<GroupOptions> cluster, const std::function<int(Group &, int rank)> &body) {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    output = ends[0];
+    for (size_t rank = 0; rank < cluster.size(); ++rank) {
+      pid_t id = fork();
+      if (id == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[1]);
+        if (rank != 0)
+          close(cluster[0].listen_socket);
+        try {
+          cluster[rank].on_failure = nullptr;
+          auto group = Group::join(cluster[rank]);
+          _exit(body(*group, static_cast<int>(rank)));
+        } catch (const std::exception &e) {
+          dprintf(STDERR_FILENO, "thrown: %s\n", e.what());
+          _exit(3);
+        }
+      }
+      ids.push_back(id);
+    }
+    close(ends[1]);
+    close(cluster[0].listen_socket);
+  }
+
+  std::string all_output() {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n; (n = read(output, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<size_t>(n));
+    close(output);
+    return text;
+  }
+
+  int status(size_t rank) {
+    int status = 0;
+    waitpid(ids[rank], &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+};
+
+int train_for_ever(Group &group, int rank) {
+  std::vector<float> data(50000, 1.0f);
+  for (int64_t step = 0;; ++step) {
+    group.communicator().describe(step, "group 0");
+    group.communicator().all_reduce_sum(data.data(), 50000, DRT_F32);
+    if (rank == 1 && step == 20)
+      raise(SIGKILL);
+  }
+}
+
+} // namespace
+
+TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
+  Processes processes(local_cluster(3), train_for_ever);
+  CHECK(processes.status(1) == 128 + SIGKILL);
+  CHECK(processes.status(0) == 1);
+  CHECK(processes.status(2) == 1);
+  std::string output = processes.all_output();
+  CHECK_THAT(output, Catch::Contains("error: worker:1 (127.0.0.1) was lost") && !Catch::Contains("thrown"));
+  CHECK(std::count(output.begin(), output.end(), '\n') == 2); // one line a survivor
+}
+
+TEST_CASE("a task that is stopped, not closed, is noticed by its silence") {
+  auto cluster = local_cluster(2);
+  for (GroupOptions &options : cluster)
+    options.failure_timeout = 2;
+  Processes processes(cluster, [](Group &group, int rank) {
+    float x = 1;
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    if (rank == 1)
+      raise(SIGSTOP);
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    return 0;
+  });
+  CHECK(processes.status(0) == 1);
+  kill(processes.ids[1], SIGKILL);
+  CHECK(processes.status(1) == 128 + SIGKILL);
+  CHECK_THAT(processes.all_output(),
+             Catch::Contains("worker:1 (127.0.0.1) was lost") && Catch::Contains("no sign of life for 1.2 s"));
+}
+
+TEST_CASE("a stall warning says who arrived and who is late") {
+  auto cluster = local_cluster(3);
+  std::mutex mutex;
+  bool warned = false;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  for (GroupOptions &options : cluster)
+    options.failure_timeout = 4; // a heartbeat every half second
+  cluster[0].stall_warning = 0.3;
+  cluster[0].log = [&](const std::string &message) {
+    std::lock_guard lock(mutex);
+    // On a busy machine the first warning may know too little; another one follows.
+    bool right =
+        message.find("'group 3' in step 5 has waited for") != std::string::npos &&
+        message.find("worker:1 (127.0.0.1) is late (last seen in step 4, at 'group 2')") != std::string::npos &&
+        message.find("worker:0 (127.0.0.1) is late") == std::string::npos;
+    if (right && !std::exchange(warned, true))
+      close(ends[1]);
+  };
+  auto errors = run_tasks(cluster, [&](Group &group, int rank) {
+    float x = 1;
+    group.communicator().describe(4, "group 2");
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    char c;
+    if (rank == 1)
+      CHECK(read(ends[0], &c, 1) == 0); // until somebody complained
+    group.communicator().describe(5, "group 3");
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    group.leave();
+  });
+  close(ends[0]);
+  CHECK(errors == std::vector<std::string>(3));
+  CHECK(warned);
+}
