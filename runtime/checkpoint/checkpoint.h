@@ -85,7 +85,8 @@ public:
   void add(const std::string &name, int32_t dtype, const Shape &shape, const void *data);
 
   // One slice of a tensor. All of the whole must have been added by finish(),
-  // nothing twice. A slice that is the whole is stored as the whole.
+  // nothing twice. A slice that is the whole is stored as the whole. TensorFlow
+  // reads no slices of float16: add such a tensor whole.
   void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
                 const void *data);
 
