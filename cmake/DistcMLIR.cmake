@@ -2,6 +2,8 @@
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
 # distc_tablegen(<target> <file.td> <output> <mlir-tblgen option>...): a list of
 # (output, option) pairs made from one .td file.
@@ -11,7 +13,7 @@ function(distc_tablegen target file)
   while(args)
     list(POP_FRONT args output options)
     separate_arguments(options UNIX_COMMAND "${options}")
-    mlir_tablegen(${output} ${options} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR})
+    mlir_tablegen(${output} ${options})
   endwhile()
   add_public_tablegen_target(${target})
 endfunction()

@@ -1,0 +1,64 @@
+//===- Dfg.h - The dataflow dialect ------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_DFG_H
+#define DISTC_DIALECTS_DFG_DFG_H
+
+#include "dialects/dfg/ScalarBuilder.h"
+#include "dialects/dfg/ShapeContext.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace distc::dfg {
+
+/// How floating-point results depend on floating-point operands: not linearly,
+/// linearly in all of them together, in each of them alone, or in the first.
+enum class Linearity { None, Joint, Each, First };
+
+/// Whether `type` is a variable's handle or a resource tensor that stands for one.
+bool isHandle(mlir::Type type);
+
+} // namespace distc::dfg
+
+#include "dialects/dfg/DfgDialect.h.inc"
+#include "dialects/dfg/DfgInterfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/dfg/DfgTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dfg/DfgAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/dfg/DfgOps.h.inc"
+
+namespace distc::dfg {
+
+/// Names of the attributes that any node may carry (see the dialect's description).
+inline constexpr llvm::StringLiteral kDeviceAttr = "device";
+inline constexpr llvm::StringLiteral kControlAttr = "control";
+inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
+
+/// The node's name: that of its location, or "" where it has none.
+llvm::StringRef getNodeName(mlir::Operation *op);
+
+/// The names in `control`, empty where there are none.
+llvm::SmallVector<llvm::StringRef> getControlInputs(mlir::Operation *op);
+
+/// The handle's variable where `handle` is a `dfg.var_handle` (looking through
+/// identities), else null.
+VarHandleOp getVariableHandle(mlir::Value handle);
+
+} // namespace distc::dfg
+
+#endif // DISTC_DIALECTS_DFG_DFG_H

@@ -1,0 +1,96 @@
+//===- DfgDialect.cpp - The dataflow dialect --------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/ShapeFunctions.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+
+#include "dialects/dfg/DfgDialect.cpp.inc"
+#include "dialects/dfg/DfgInterfaces.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/dfg/DfgTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dfg/DfgAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/dfg/DfgOps.cpp.inc"
+
+namespace distc::dfg {
+
+void DFGDialect::initialize() {
+  registerTypes();
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dfg/DfgOps.cpp.inc"
+      >();
+}
+
+void DFGDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/dfg/DfgTypes.cpp.inc"
+      >();
+}
+
+void DFGDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/dfg/DfgAttrs.cpp.inc"
+      >();
+}
+
+bool isHandle(Type type) {
+  if (auto tensor = llvm::dyn_cast<TensorType>(type))
+    return llvm::isa<ResourceType>(tensor.getElementType());
+  return llvm::isa<RefType>(type);
+}
+
+llvm::StringRef getNodeName(Operation *op) {
+  if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
+    return name.getName();
+  return "";
+}
+
+llvm::SmallVector<llvm::StringRef> getControlInputs(Operation *op) {
+  llvm::SmallVector<llvm::StringRef> names;
+  if (auto control = op->getAttrOfType<ArrayAttr>(kControlAttr))
+    for (Attribute name : control)
+      names.push_back(llvm::cast<StringAttr>(name).getValue());
+  return names;
+}
+
+VarHandleOp getVariableHandle(Value handle) {
+  Operation *op = handle.getDefiningOp();
+  while (auto identity = llvm::dyn_cast_or_null<IdentityOp>(op))
+    op = identity.getX().getDefiningOp();
+  return llvm::dyn_cast_or_null<VarHandleOp>(op);
+}
+
+OpFoldResult ConstOp::fold(FoldAdaptor) { return getValue(); }
+
+RegionKind GraphOp::getRegionKind(unsigned) { return RegionKind::Graph; }
+
+ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> arguments, ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
+                                                  getFunctionTypeAttrName(result.name), buildType,
+                                                  getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void FuncOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+                                           getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+} // namespace distc::dfg

@@ -1,0 +1,89 @@
+//===- DfgInterfaces.td - What passes ask of a node -------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DFG_INTERFACES
+#define DFG_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def DFG_NodeInterface : OpInterface<"NodeInterface"> {
+  let cppNamespace = "::distc::dfg";
+  let description = "An operation of the original framework: how it is called there and how its types follow.";
+  let methods = [
+    StaticInterfaceMethod<[{
+      The operation's names in TensorFlow, first the one that export writes. A
+      second name is that of the other flavour of variable: "ApplyMomentum"
+      is for reference variables, "ResourceApplyMomentum" for resources.
+    }], "::llvm::ArrayRef<::llvm::StringLiteral>", "getTensorFlowNames">,
+    StaticInterfaceMethod<[{
+      How the NodeDef's type attributes follow from the types, a list of
+      "NAME:SOURCE" separated by spaces. SOURCE: `0` operand 0's element type,
+      `-1` that of the last operand, `r0` of result 0, `#0` the number of
+      operands, `#-1` that number less one, `#r` the number of results, `*` the
+      list of all operands' types, `*r` of all results' types.
+    }], "::llvm::StringRef", "getTypeAttributes">,
+    StaticInterfaceMethod<[{
+      How floating-point results depend on floating-point operands; the analysis
+      of the batch's flow asks (passes/distribute/BatchFlow.h).
+    }], "::distc::dfg::Linearity", "getLinearity">,
+  ];
+}
+
+def DFG_ShapeInterface : OpInterface<"ShapeInterface"> {
+  let cppNamespace = "::distc::dfg";
+  let description = "An operation whose results' shapes follow from its operands' shapes and small integer values.";
+  let methods = [
+    InterfaceMethod<[{
+      Tells `context` the results' shapes and, where they are small integer
+      tensors that shape arithmetic uses, their elements. Fails with a
+      diagnostic where the operands do not fit.
+    }], "::llvm::LogicalResult", "inferShapes", (ins "::distc::dfg::ShapeContext &":$context)>,
+  ];
+}
+
+def DFG_ScalarInterface : OpInterface<"ScalarInterface"> {
+  let cppNamespace = "::distc::dfg";
+  let description = [{
+    An element-wise operation with broadcasting: one element of the result from one element of each
+    operand. This is all that lowering needs, for every target.
+  }];
+  let methods = [
+    InterfaceMethod<"The result's element. `args` has one scalar an operand; bool is i1.",
+      "::mlir::Value", "emitScalar", (ins "::distc::dfg::ScalarBuilder &":$s, "::mlir::ValueRange":$args)>,
+  ];
+}
+
+def DFG_ReductionInterface : OpInterface<"ReductionInterface"> {
+  let cppNamespace = "::distc::dfg";
+  let description = "A reduction of operand 0 over the axes in operand 1 (or all, or the last, as the op says).";
+  let methods = [
+    InterfaceMethod<"The value that reduction starts from.", "::mlir::Value", "emitInitial", (ins "::distc::dfg::ScalarBuilder &":$s, "::mlir::Type":$type)>,
+    InterfaceMethod<"One step: `element` of the operand into `accumulator`.", "::mlir::Value", "emitCombine",
+      (ins "::distc::dfg::ScalarBuilder &":$s, "::mlir::Value":$accumulator, "::mlir::Value":$element)>,
+    InterfaceMethod<"The result's element from the final accumulator over `count` elements.", "::mlir::Value", "emitFinal",
+      (ins "::distc::dfg::ScalarBuilder &":$s, "::mlir::Value":$accumulator, "int64_t":$count)>,
+  ];
+}
+
+def DFG_UpdateInterface : OpInterface<"UpdateInterface"> {
+  let cppNamespace = "::distc::dfg";
+  let description = [{
+    An operation that updates a variable and its slots element by element from a gradient (or a value) and scalar
+    hyper-parameters. Operand numbers; hyper-parameters are scalars that every element sees.
+  }];
+  let methods = [
+    InterfaceMethod<"Operands that are handles and are written: the variable first, then its slots.",
+      "::llvm::SmallVector<unsigned>", "getWrittenOperands">,
+    InterfaceMethod<"Operand that is the gradient or the assigned value, of the variable's shape; -1 for none.", "int", "getGradientOperand">,
+    InterfaceMethod<"Operand with the rows' indices of a sparse gradient; -1 where the gradient is dense.", "int", "getIndicesOperand", (ins), "", "return -1;">,
+    InterfaceMethod<"Whether this is an optimizer's update by a gradient (false for a plain assignment).", "bool", "isOptimizerUpdate", (ins), "", "return true;">,
+    InterfaceMethod<[{
+      New elements of the written operands, in their order. `args` has one scalar an operand: the old element of a handle, an
+      element of the gradient, a hyper-parameter.
+    }], "::llvm::SmallVector<::mlir::Value>", "emitUpdate", (ins "::distc::dfg::ScalarBuilder &":$s, "::mlir::ValueRange":$args)>,
+  ];
+}
+
+#endif // DFG_INTERFACES

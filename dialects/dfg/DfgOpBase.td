@@ -1,0 +1,116 @@
+//===- DfgOpBase.td - Base classes: a node is declared in a few lines --------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DFG_OP_BASE
+#define DFG_OP_BASE
+
+include "dialects/dfg/DfgBase.td"
+include "dialects/dfg/DfgInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// A node of the graph.
+//   tensorflow  its names there, comma-separated string literals
+//   types       how type attributes follow (NodeInterface::getTypeAttributes)
+//   linearity   None, Joint (in all float operands together), Each (in each one alone), First (in the first alone)
+//   shape       a function of ShapeFunctions.h: LogicalResult NAME(Operation *, ShapeContext &)
+class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
+    : Op<DFG_Dialect, mnemonic, traits # [
+        DeclareOpInterfaceMethods<DFG_NodeInterface>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+  string types = "";
+  string linearity = "None";
+  string shape = "unknown";
+  code declarations = "";
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = declarations;
+  code definitions = "";
+  let extraClassDefinition = [{
+    ::llvm::ArrayRef<::llvm::StringLiteral> $cppClass::getTensorFlowNames() {
+      static constexpr ::llvm::StringLiteral names[] = {}] # tensorflow # [{};
+      return names;
+    }
+    ::llvm::StringRef $cppClass::getTypeAttributes() { return "}] # types # [{"; }
+    ::distc::dfg::Linearity $cppClass::getLinearity() { return ::distc::dfg::Linearity::}] # linearity # [{; }
+    ::llvm::LogicalResult $cppClass::inferShapes(::distc::dfg::ShapeContext &context) {
+      return ::distc::dfg::shapes::}] # shape # [{(getOperation(), context);
+    }
+  }] # definitions;
+}
+
+// ---- Element-wise ----------------------------------------------------------------
+
+// `body` sees `s` (ScalarBuilder) and the operands' scalars by the names below, and returns the result's.
+class DFG_Elementwise<string mnemonic, string tensorflow, code body, list<Trait> traits = []>
+    : DFG_Node<mnemonic, tensorflow, traits # [Pure, DeclareOpInterfaceMethods<DFG_ScalarInterface>]> {
+  let types = "T:0";
+  let shape = "broadcast";
+  string names = "";
+  let results = (outs DFG_Tensor:$result);
+  let definitions = [{
+    ::mlir::Value $cppClass::emitScalar(::distc::dfg::ScalarBuilder &s, ::mlir::ValueRange args) {
+      }] # names # [{
+      }] # body # [{
+    }
+  }];
+}
+class DFG_Unary<string mnemonic, string tensorflow, code body, list<Trait> traits = []>
+    : DFG_Elementwise<mnemonic, tensorflow, body, traits> {
+  let arguments = (ins DFG_Tensor:$x);
+  let names = "[[maybe_unused]] ::mlir::Value x = args[0];";
+}
+class DFG_Binary<string mnemonic, string tensorflow, code body, list<Trait> traits = []>
+    : DFG_Elementwise<mnemonic, tensorflow, body, traits> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y);
+  let names = "[[maybe_unused]] ::mlir::Value x = args[0], y = args[1];";
+}
+class DFG_Ternary<string mnemonic, string tensorflow, code body, list<Trait> traits = []>
+    : DFG_Elementwise<mnemonic, tensorflow, body, traits> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DFG_Tensor:$z);
+  let names = "[[maybe_unused]] ::mlir::Value x = args[0], y = args[1], z = args[2];";
+}
+
+// ---- Reductions --------------------------------------------------------------------
+
+class DFG_Reduction<string mnemonic, string tensorflow, code initial, code combine, code final = "return accumulator;">
+    : DFG_Node<mnemonic, tensorflow, [Pure, DeclareOpInterfaceMethods<DFG_ReductionInterface>]> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axes, DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0 Tidx:1";
+  let shape = "reduction";
+  let definitions = [{
+    ::mlir::Value $cppClass::emitInitial(::distc::dfg::ScalarBuilder &s, ::mlir::Type type) { }] # initial # [{ }
+    ::mlir::Value $cppClass::emitCombine(::distc::dfg::ScalarBuilder &s, ::mlir::Value accumulator, ::mlir::Value element) { }] # combine # [{ }
+    ::mlir::Value $cppClass::emitFinal(::distc::dfg::ScalarBuilder &s, ::mlir::Value accumulator, int64_t count) { }] # final # [{ }
+  }];
+}
+
+// ---- Layout and everything else without an element-wise rule ---------------------------
+
+class DFG_Pure<string mnemonic, string tensorflow, list<Trait> traits = []>
+    : DFG_Node<mnemonic, tensorflow, traits # [Pure]>;
+
+// ---- Updates --------------------------------------------------------------------------------
+
+// A written handle: the variable or one of its slots.
+def DFG_Written : Arg<DFG_Handle, "", [MemRead, MemWrite]>;
+
+// `written`: operand numbers of the handles; `gradient`: of the gradient; `body` sees `s` and `args`, names them
+// itself, and returns the new elements {variable, slots...}.
+class DFG_Update<string mnemonic, string tensorflow, string written, int gradient, code body, list<Trait> traits = []>
+    : DFG_Node<mnemonic, tensorflow, traits # [DeclareOpInterfaceMethods<DFG_UpdateInterface, ["isOptimizerUpdate"]>]> {
+  // A reference variable's update gives the variable again; a resource's gives nothing.
+  let results = (outs Optional<DFG_Tensor>:$updated);
+  let shape = "update";
+  bit optimizer = 1;
+  let definitions = [{
+    ::llvm::SmallVector<unsigned> $cppClass::getWrittenOperands() { return {}] # written # [{}; }
+    int $cppClass::getGradientOperand() { return }] # gradient # [{; }
+    bool $cppClass::isOptimizerUpdate() { return }] # optimizer # [{; }
+    ::llvm::SmallVector<::mlir::Value> $cppClass::emitUpdate(::distc::dfg::ScalarBuilder &s, ::mlir::ValueRange args) {
+      }] # body # [{
+    }
+  }];
+}
+
+#endif // DFG_OP_BASE

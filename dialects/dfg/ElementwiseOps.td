@@ -1,0 +1,185 @@
+//===- ElementwiseOps.td - Element-wise operations and their gradients -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DFG_ELEMENTWISE_OPS
+#define DFG_ELEMENTWISE_OPS
+
+include "dialects/dfg/DfgOpBase.td"
+
+// ---- The value as it is ---------------------------------------------------------------
+let linearity = "Joint" in {
+def DFG_IdentityOp : DFG_Unary<"identity", "\"Identity\"", "return x;">;
+def DFG_StopGradientOp : DFG_Unary<"stop_gradient", "\"StopGradient\"", "return x;">;
+def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"", "return x;">;
+def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;">;
+def DFG_NegOp : DFG_Unary<"neg", "\"Neg\"", "return s.neg(x);">;
+def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);"> ;
+def DFG_AddOp : DFG_Binary<"add", "\"Add\"", "return s.add(x, y);">;
+def DFG_AddV2Op : DFG_Binary<"add_v2", "\"AddV2\"", "return s.add(x, y);">;
+def DFG_SubOp : DFG_Binary<"sub", "\"Sub\"", "return s.sub(x, y);">;
+}
+def DFG_OnesLikeOp : DFG_Unary<"ones_like", "\"OnesLike\"", "return s.constant(x.getType(), 1.0);">;
+
+def DFG_CastOp : DFG_Unary<"cast", "\"Cast\"", "return s.cast(x, getElementTypeOrSelf(getResult().getType()));"> {
+  let types = "SrcT:0 DstT:r0";
+  let shape = "cast";
+}
+
+// ---- Unary ------------------------------------------------------------------------------
+def DFG_AbsOp : DFG_Unary<"abs", "\"Abs\"", "return s.abs(x);">;
+def DFG_SignOp : DFG_Unary<"sign", "\"Sign\"", "return s.sign(x);">;
+def DFG_SquareOp : DFG_Unary<"square", "\"Square\"", "return s.mul(x, x);">;
+def DFG_SqrtOp : DFG_Unary<"sqrt", "\"Sqrt\"", "return s.math<::mlir::math::SqrtOp>(x);">;
+def DFG_RsqrtOp : DFG_Unary<"rsqrt", "\"Rsqrt\"", "return s.div(s.constant(x.getType(), 1.0), s.math<::mlir::math::SqrtOp>(x));">;
+def DFG_ReciprocalOp : DFG_Unary<"reciprocal", "\"Reciprocal\"", "return s.div(s.constant(x.getType(), 1.0), x);">;
+def DFG_InvOp : DFG_Unary<"inv", "\"Inv\"", "return s.div(s.constant(x.getType(), 1.0), x);">;
+def DFG_ExpOp : DFG_Unary<"exp", "\"Exp\"", "return s.math<::mlir::math::ExpOp>(x);">;
+def DFG_Expm1Op : DFG_Unary<"expm1", "\"Expm1\"", "return s.math<::mlir::math::ExpM1Op>(x);">;
+def DFG_LogOp : DFG_Unary<"log", "\"Log\"", "return s.math<::mlir::math::LogOp>(x);">;
+def DFG_Log1pOp : DFG_Unary<"log1p", "\"Log1p\"", "return s.math<::mlir::math::Log1pOp>(x);">;
+def DFG_SinOp : DFG_Unary<"sin", "\"Sin\"", "return s.math<::mlir::math::SinOp>(x);">;
+def DFG_CosOp : DFG_Unary<"cos", "\"Cos\"", "return s.math<::mlir::math::CosOp>(x);">;
+def DFG_TanOp : DFG_Unary<"tan", "\"Tan\"", "return s.math<::mlir::math::TanOp>(x);">;
+def DFG_AsinOp : DFG_Unary<"asin", "\"Asin\"", "return s.math<::mlir::math::AsinOp>(x);">;
+def DFG_AcosOp : DFG_Unary<"acos", "\"Acos\"", "return s.math<::mlir::math::AcosOp>(x);">;
+def DFG_AtanOp : DFG_Unary<"atan", "\"Atan\"", "return s.math<::mlir::math::AtanOp>(x);">;
+def DFG_SinhOp : DFG_Unary<"sinh", "\"Sinh\"", "return s.math<::mlir::math::SinhOp>(x);">;
+def DFG_CoshOp : DFG_Unary<"cosh", "\"Cosh\"", "return s.math<::mlir::math::CoshOp>(x);">;
+def DFG_TanhOp : DFG_Unary<"tanh", "\"Tanh\"", "return s.math<::mlir::math::TanhOp>(x);">;
+def DFG_AsinhOp : DFG_Unary<"asinh", "\"Asinh\"", "return s.math<::mlir::math::AsinhOp>(x);">;
+def DFG_AcoshOp : DFG_Unary<"acosh", "\"Acosh\"", "return s.math<::mlir::math::AcoshOp>(x);">;
+def DFG_AtanhOp : DFG_Unary<"atanh", "\"Atanh\"", "return s.math<::mlir::math::AtanhOp>(x);">;
+def DFG_ErfOp : DFG_Unary<"erf", "\"Erf\"", "return s.math<::mlir::math::ErfOp>(x);">;
+def DFG_ErfcOp : DFG_Unary<"erfc", "\"Erfc\"", "return s.math<::mlir::math::ErfcOp>(x);">;
+def DFG_CeilOp : DFG_Unary<"ceil", "\"Ceil\"", "return s.math<::mlir::math::CeilOp>(x);">;
+def DFG_FloorOp : DFG_Unary<"floor", "\"Floor\"", "return s.math<::mlir::math::FloorOp>(x);">;
+def DFG_RoundOp : DFG_Unary<"round", "\"Round\"", "return s.roundEven(x);">;
+def DFG_RintOp : DFG_Unary<"rint", "\"Rint\"", "return s.roundEven(x);">;
+def DFG_SigmoidOp : DFG_Unary<"sigmoid", "\"Sigmoid\"", "return s.sigmoid(x);">;
+def DFG_ReluOp : DFG_Unary<"relu", "\"Relu\"", "return s.maximum(x, s.constant(x.getType(), 0.0));">;
+def DFG_Relu6Op : DFG_Unary<"relu6", "\"Relu6\"",
+  "return s.minimum(s.maximum(x, s.constant(x.getType(), 0.0)), s.constant(x.getType(), 6.0));">;
+def DFG_EluOp : DFG_Unary<"elu", "\"Elu\"", "return s.select(s.less(x, s.constant(x.getType(), 0.0)), s.math<::mlir::math::ExpM1Op>(x), x);">;
+def DFG_SeluOp : DFG_Unary<"selu", "\"Selu\"", [{
+  Value scale = s.constant(x.getType(), 1.0507009873554804934193349852946);
+  Value scaleAlpha = s.constant(x.getType(), 1.7580993408473768599402175208123);
+  return s.select(s.less(x, s.constant(x.getType(), 0.0)), s.mul(scaleAlpha, s.math<::mlir::math::ExpM1Op>(x)), s.mul(scale, x));
+}]>;
+def DFG_LeakyReluOp : DFG_Unary<"leaky_relu", "\"LeakyRelu\"",
+  "return s.select(s.greater(x, s.constant(x.getType(), 0.0)), x, s.mul(x, s.constant(x.getType(), getAlpha().convertToDouble())));"> {
+  let arguments = (ins DFG_Tensor:$x, DefaultValuedAttr<F32Attr, "0.2f">:$alpha);
+}
+def DFG_SoftplusOp : DFG_Unary<"softplus", "\"Softplus\"", "return s.softplus(x);">;
+def DFG_SoftsignOp : DFG_Unary<"softsign", "\"Softsign\"", "return s.div(x, s.add(s.constant(x.getType(), 1.0), s.abs(x)));">;
+def DFG_InvertOp : DFG_Unary<"invert", "\"Invert\"", "return s.bitNot(x);">;
+let shape = "predicate" in {
+def DFG_IsNanOp : DFG_Unary<"is_nan", "\"IsNan\"", "return s.notEqual(x, x);">;
+def DFG_IsInfOp : DFG_Unary<"is_inf", "\"IsInf\"", "return s.isInf(x);">;
+def DFG_IsFiniteOp : DFG_Unary<"is_finite", "\"IsFinite\"", "return s.isFinite(x);">;
+def DFG_LogicalNotOp : DFG_Unary<"logical_not", "\"LogicalNot\"", "return s.bitNot(x);"> { let types = ""; }
+}
+
+// ---- Binary ------------------------------------------------------------------------------
+let linearity = "Each" in {
+def DFG_MulOp : DFG_Binary<"mul", "\"Mul\"", "return s.mul(x, y);">;
+def DFG_MulNoNanOp : DFG_Binary<"mul_no_nan", "\"MulNoNan\"",
+  "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.mul(x, y));">;
+}
+let linearity = "First" in {
+def DFG_DivOp : DFG_Binary<"div", "\"Div\"", "return s.truncateDiv(x, y);">;
+def DFG_RealDivOp : DFG_Binary<"real_div", "\"RealDiv\"", "return s.div(x, y);">;
+def DFG_DivNoNanOp : DFG_Binary<"div_no_nan", "\"DivNoNan\"",
+  "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.div(x, y));">;
+}
+def DFG_FloorDivOp : DFG_Binary<"floor_div", "\"FloorDiv\"", "return s.floorDiv(x, y);">;
+def DFG_TruncateDivOp : DFG_Binary<"truncate_div", "\"TruncateDiv\"", "return s.truncateDiv(x, y);">;
+def DFG_ModOp : DFG_Binary<"mod", "\"Mod\"", "return s.truncateMod(x, y);">;
+def DFG_TruncateModOp : DFG_Binary<"truncate_mod", "\"TruncateMod\"", "return s.truncateMod(x, y);">;
+def DFG_FloorModOp : DFG_Binary<"floor_mod", "\"FloorMod\"", "return s.floorMod(x, y);">;
+def DFG_PowOp : DFG_Binary<"pow", "\"Pow\"", "return s.pow(x, y);">;
+def DFG_MaximumOp : DFG_Binary<"maximum", "\"Maximum\"", "return s.maximum(x, y);">;
+def DFG_MinimumOp : DFG_Binary<"minimum", "\"Minimum\"", "return s.minimum(x, y);">;
+def DFG_SquaredDifferenceOp : DFG_Binary<"squared_difference", "\"SquaredDifference\"", "Value d = s.sub(x, y); return s.mul(d, d);">;
+def DFG_Atan2Op : DFG_Binary<"atan2", "\"Atan2\"", "return s.math2<::mlir::math::Atan2Op>(x, y);">;
+def DFG_XdivyOp : DFG_Binary<"xdivy", "\"Xdivy\"", "return s.unlessZero(x, s.div(x, y));">;
+def DFG_XlogyOp : DFG_Binary<"xlogy", "\"Xlogy\"", "return s.unlessZero(x, s.mul(x, s.math<::mlir::math::LogOp>(y)));">;
+def DFG_Xlog1pyOp : DFG_Binary<"xlog1py", "\"Xlog1py\"", "return s.unlessZero(x, s.mul(x, s.math<::mlir::math::Log1pOp>(y)));">;
+def DFG_BitwiseAndOp : DFG_Binary<"bitwise_and", "\"BitwiseAnd\"", "return s.bitAnd(x, y);">;
+def DFG_BitwiseOrOp : DFG_Binary<"bitwise_or", "\"BitwiseOr\"", "return s.bitOr(x, y);">;
+def DFG_BitwiseXorOp : DFG_Binary<"bitwise_xor", "\"BitwiseXor\"", "return s.bitXor(x, y);">;
+def DFG_LeftShiftOp : DFG_Binary<"left_shift", "\"LeftShift\"", "return s.shiftLeft(x, y);">;
+def DFG_RightShiftOp : DFG_Binary<"right_shift", "\"RightShift\"", "return s.shiftRight(x, y);">;
+
+let shape = "predicate" in {
+def DFG_EqualOp : DFG_Binary<"equal", "\"Equal\"", "return s.equal(x, y);"> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
+}
+def DFG_NotEqualOp : DFG_Binary<"not_equal", "\"NotEqual\"", "return s.notEqual(x, y);"> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
+}
+def DFG_ApproximateEqualOp : DFG_Binary<"approximate_equal", "\"ApproximateEqual\"",
+  "return s.less(s.abs(s.sub(x, y)), s.constant(x.getType(), getTolerance().convertToDouble()));"> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<F32Attr, "1e-5f">:$tolerance);
+}
+def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);">;
+def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);">;
+def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);">;
+def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);">;
+def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let types = ""; }
+def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let types = ""; }
+}
+
+// ---- Gradients of the above, as TensorFlow's own kernels --------------------------------------
+def DFG_ReluGradOp : DFG_Binary<"relu_grad", "\"ReluGrad\"",
+  "return s.select(s.greater(y, s.constant(y.getType(), 0.0)), x, s.constant(x.getType(), 0.0));"> { let linearity = "First"; }
+def DFG_Relu6GradOp : DFG_Binary<"relu6_grad", "\"Relu6Grad\"", [{
+  Value zero = s.constant(y.getType(), 0.0);
+  Value inside = s.bitAnd(s.greater(y, zero), s.less(y, s.constant(y.getType(), 6.0)));
+  return s.select(inside, x, zero);
+}]> { let linearity = "First"; }
+def DFG_LeakyReluGradOp : DFG_Binary<"leaky_relu_grad", "\"LeakyReluGrad\"",
+  "return s.select(s.greater(y, s.constant(y.getType(), 0.0)), x, s.mul(x, s.constant(x.getType(), getAlpha().convertToDouble())));"> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<F32Attr, "0.2f">:$alpha);
+  let linearity = "First";
+}
+def DFG_EluGradOp : DFG_Binary<"elu_grad", "\"EluGrad\"",
+  "return s.select(s.less(y, s.constant(y.getType(), 0.0)), s.mul(s.add(y, s.constant(y.getType(), 1.0)), x), x);"> { let linearity = "First"; }
+def DFG_SeluGradOp : DFG_Binary<"selu_grad", "\"SeluGrad\"", [{
+  Value scale = s.constant(x.getType(), 1.0507009873554804934193349852946);
+  Value scaleAlpha = s.constant(x.getType(), 1.7580993408473768599402175208123);
+  return s.select(s.less(y, s.constant(y.getType(), 0.0)), s.mul(x, s.add(y, scaleAlpha)), s.mul(x, scale));
+}]> { let linearity = "First"; }
+def DFG_SoftplusGradOp : DFG_Binary<"softplus_grad", "\"SoftplusGrad\"", "return s.mul(x, s.sigmoid(y));"> { let linearity = "First"; }
+def DFG_SoftsignGradOp : DFG_Binary<"softsign_grad", "\"SoftsignGrad\"", [{
+  Value d = s.add(s.constant(y.getType(), 1.0), s.abs(y));
+  return s.div(x, s.mul(d, d));
+}]> { let linearity = "First"; }
+def DFG_TanhGradOp : DFG_Binary<"tanh_grad", "\"TanhGrad\"", "return s.mul(y, s.sub(s.constant(x.getType(), 1.0), s.mul(x, x)));">;
+def DFG_SigmoidGradOp : DFG_Binary<"sigmoid_grad", "\"SigmoidGrad\"",
+  "return s.mul(s.mul(y, x), s.sub(s.constant(x.getType(), 1.0), x));">;
+def DFG_SqrtGradOp : DFG_Binary<"sqrt_grad", "\"SqrtGrad\"", "return s.div(s.mul(y, s.constant(x.getType(), 0.5)), x);">;
+def DFG_RsqrtGradOp : DFG_Binary<"rsqrt_grad", "\"RsqrtGrad\"",
+  "return s.mul(s.mul(y, s.constant(x.getType(), -0.5)), s.mul(s.mul(x, x), x));">;
+def DFG_ReciprocalGradOp : DFG_Binary<"reciprocal_grad", "\"ReciprocalGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
+def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
+
+// ---- Three operands and more ----------------------------------------------------------------------
+def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);"> { let types = "T:1"; let shape = "select"; }
+def DFG_SelectOp : DFG_Ternary<"select", "\"Select\"", "return s.select(x, y, z);"> {
+  let summary = "Select, version 1: a condition of rank 1 chooses whole rows";
+  let types = "T:1";
+  let shape = "selectRows";
+}
+def DFG_ClipByValueOp : DFG_Ternary<"clip_by_value", "\"ClipByValue\"", "return s.minimum(s.maximum(x, y), z);">;
+def DFG_AddNOp : DFG_Elementwise<"add_n", "\"AddN\"", [{
+  Value sum = args[0];
+  for (Value next : args.drop_front()) sum = s.add(sum, next);
+  return sum;
+}]> {
+  let arguments = (ins Variadic<DFG_Tensor>:$inputs);
+  let types = "T:0 N:#0";
+  let linearity = "Joint";
+}
+#endif // DFG_ELEMENTWISE_OPS

@@ -1,0 +1,83 @@
+//===- ScalarBuilder.h - Arithmetic on one element -----------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the bodies of element-wise operations, reductions and updates in ODS are
+// written with: arithmetic on scalars of any element type, by arith and math
+// operations. The meaning is TensorFlow's (integer division rounds as the op
+// says, maximum and minimum hand on NaN).
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_SCALARBUILDER_H
+#define DISTC_DIALECTS_DFG_SCALARBUILDER_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+
+namespace distc::dfg {
+
+class ScalarBuilder {
+public:
+  using Value = mlir::Value;
+
+  ScalarBuilder(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+
+  /// `value` as an element of `type`; bool is true for anything but zero.
+  Value constant(mlir::Type type, double value);
+  /// The smallest and the largest value of `type` (infinities for floats).
+  Value lowest(mlir::Type type);
+  Value highest(mlir::Type type);
+
+  Value add(Value x, Value y);
+  Value sub(Value x, Value y);
+  Value mul(Value x, Value y);
+  /// Floats: division. Integers: rounds to zero.
+  Value div(Value x, Value y);
+  Value truncateDiv(Value x, Value y) { return div(x, y); }
+  Value truncateMod(Value x, Value y);
+  Value floorDiv(Value x, Value y);
+  Value floorMod(Value x, Value y);
+  Value pow(Value x, Value y);
+  Value neg(Value x);
+  Value abs(Value x);
+  Value sign(Value x);
+  Value maximum(Value x, Value y);
+  Value minimum(Value x, Value y);
+  Value roundEven(Value x);
+  Value sigmoid(Value x);
+  Value softplus(Value x);
+
+  Value equal(Value x, Value y);
+  Value notEqual(Value x, Value y);
+  Value less(Value x, Value y);
+  Value lessEqual(Value x, Value y);
+  Value greater(Value x, Value y) { return less(y, x); }
+  Value isInf(Value x);
+  Value isFinite(Value x);
+  Value select(Value condition, Value x, Value y);
+  /// `value`, but 0 where x is 0.
+  Value unlessZero(Value x, Value value);
+
+  Value bitAnd(Value x, Value y);
+  Value bitOr(Value x, Value y);
+  Value bitXor(Value x, Value y);
+  Value bitNot(Value x);
+  Value shiftLeft(Value x, Value y);
+  Value shiftRight(Value x, Value y);
+
+  /// TensorFlow's Cast: floats truncate to integers, anything but zero is true.
+  Value cast(Value x, mlir::Type type);
+
+  /// One operation of the math dialect.
+  template <typename Op> Value math(Value x) { return Op::create(builder, loc, x); }
+  template <typename Op> Value math2(Value x, Value y) { return Op::create(builder, loc, x, y); }
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+} // namespace distc::dfg
+
+#endif // DISTC_DIALECTS_DFG_SCALARBUILDER_H

@@ -1,0 +1,116 @@
+//===- ShapeContext.h - What is known of shapes, the batch symbolic -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Shapes are inferred once, with the batch as a symbol b: a size is
+// `scale * b + offset`, or unknown. Small integer tensors (shapes, axes, sizes)
+// are followed by their elements in the same form, so that a graph's shape
+// arithmetic is evaluated on the way. Two users: `dfg-infer-shapes` (with b bound
+// to a number, everything becomes static) and the analysis of the batch's flow.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_SHAPECONTEXT_H
+#define DISTC_DIALECTS_DFG_SHAPECONTEXT_H
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+#include <optional>
+
+namespace distc::dfg {
+
+/// scale * b + offset, or unknown. b is at least 1.
+class Dim {
+public:
+  Dim() = default;
+  Dim(int64_t value) : offset(value), known(true) {}
+  static Dim batch(int64_t scale = 1, int64_t offset = 0) {
+    Dim dim(offset);
+    dim.scale = scale;
+    return dim;
+  }
+
+  bool isKnown() const { return known; }
+  bool isConstant() const { return known && scale == 0; }
+  bool dependsOnBatch() const { return known && scale != 0; }
+  int64_t getConstant() const { return offset; }
+  int64_t getScale() const { return scale; }
+  int64_t getOffset() const { return offset; }
+  /// The size where b is `batch`, -1 where it is unknown.
+  int64_t at(int64_t batch) const { return known ? scale * batch + offset : -1; }
+
+  friend Dim operator+(Dim x, Dim y);
+  friend Dim operator-(Dim x, Dim y);
+  friend Dim operator*(Dim x, Dim y);
+  /// Exact quotients only, else unknown; constants round down.
+  friend Dim floorDiv(Dim x, Dim y);
+  friend Dim floorMod(Dim x, Dim y);
+  friend Dim max(Dim x, Dim y);
+  friend Dim min(Dim x, Dim y);
+  /// Equal for every b; two unknown sizes are not.
+  bool operator==(const Dim &other) const {
+    return known && other.known && scale == other.scale && offset == other.offset;
+  }
+
+private:
+  int64_t scale = 0, offset = 0;
+  bool known = false;
+};
+
+Dim floorDiv(Dim x, Dim y);
+Dim floorMod(Dim x, Dim y);
+Dim max(Dim x, Dim y);
+Dim min(Dim x, Dim y);
+
+using Dims = llvm::SmallVector<Dim, 4>;
+
+class ShapeContext {
+public:
+  /// A placeholder's first size, where it is unknown, is b; `batch` binds it.
+  explicit ShapeContext(std::optional<int64_t> batch = std::nullopt) : batch(batch) {}
+
+  /// Infers the shapes of all nodes of `block`, in order. Nodes that say nothing of their
+  /// shapes keep their types'. Fails with a diagnostic at the node where operands do not fit.
+  llvm::LogicalResult run(mlir::Block &block);
+
+  /// Sizes of `value`: what was set, else what its type says. None: unknown rank.
+  std::optional<Dims> getShape(mlir::Value value) const;
+  /// Elements of a small integer tensor, row-major, where they are known (single ones may be unknown).
+  std::optional<Dims> getElements(mlir::Value value) const;
+  /// The only element of a constant scalar (or of one element), e.g. an axis.
+  std::optional<int64_t> getConstant(mlir::Value value) const;
+  /// All elements, where all are constants.
+  std::optional<llvm::SmallVector<int64_t>> getConstants(mlir::Value value) const;
+
+  void setShape(mlir::Value value, Dims sizes) { shapes[value] = std::move(sizes); }
+  void setElements(mlir::Value value, Dims elements);
+
+  /// b, bound or as a symbol.
+  Dim getBatch() const { return batch ? Dim(*batch) : Dim::batch(); }
+  /// The shape that the user fixes for a placeholder (`--feed NAME=SHAPE`).
+  void setFeedShape(llvm::StringRef name, llvm::ArrayRef<int64_t> sizes) { feeds[name] = {sizes.begin(), sizes.end()}; }
+  const llvm::SmallVector<int64_t> *getFeedShape(llvm::StringRef name) const {
+    auto it = feeds.find(name);
+    return it == feeds.end() ? nullptr : &it->second;
+  }
+
+  /// Integer tensors with more elements than this are not followed.
+  static constexpr int64_t kMaxElements = 64;
+
+private:
+  std::optional<int64_t> batch;
+  llvm::DenseMap<mlir::Value, Dims> shapes;
+  llvm::DenseMap<mlir::Value, Dims> elements;
+  llvm::StringMap<llvm::SmallVector<int64_t>> feeds;
+};
+
+/// The tensor type with `sizes`, where b is unknown: '?'.
+mlir::TensorType getTensorType(llvm::ArrayRef<Dim> sizes, mlir::Type elementType);
+
+} // namespace distc::dfg
+
+#endif // DISTC_DIALECTS_DFG_SHAPECONTEXT_H

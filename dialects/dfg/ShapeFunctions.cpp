@@ -1,0 +1,1012 @@
+//===- ShapeFunctions.cpp - How results' shapes follow, by kind of node -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc::dfg::shapes {
+
+// ---- Helpers ------------------------------------------------------------------------
+
+static std::string print(ArrayRef<Dim> sizes) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "[";
+  llvm::interleaveComma(sizes, os, [&](Dim size) {
+    if (!size.isKnown())
+      os << "?";
+    else if (size.isConstant())
+      os << size.getConstant();
+    else
+      os << size.getScale() << "b+" << size.getOffset();
+  });
+  os << "]";
+  return text;
+}
+
+static bool isInteger(Value value) {
+  auto type = llvm::dyn_cast<TensorType>(value.getType());
+  return type && type.getElementType().isInteger();
+}
+
+/// `axis` counted from the front; fails with a diagnostic where it is outside [-rank, rank).
+static FailureOr<int64_t> normalizeAxis(Operation *op, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank)
+    return op->emitOpError() << "axis " << axis << " is outside of a tensor of rank " << rank;
+  return axis < 0 ? axis + rank : axis;
+}
+
+static Dim product(ArrayRef<Dim> sizes) {
+  Dim result = 1;
+  for (Dim size : sizes)
+    result = result * size;
+  return result;
+}
+
+/// The size of two broadcast axes; fails where both are constants other than 1 and differ.
+static std::optional<Dim> broadcastSize(Dim x, Dim y) {
+  if (x.isConstant() && x.getConstant() == 1)
+    return y;
+  if (y.isConstant() && y.getConstant() == 1)
+    return x;
+  if (x.isConstant() && y.isConstant())
+    return x == y ? std::optional<Dim>(x) : std::nullopt;
+  // An unknown size broadcasts against a known one other than 1: it is that, or 1.
+  if (x.isKnown() && y.isKnown())
+    return x == y ? x : Dim();
+  return x.isKnown() ? x : y;
+}
+
+static FailureOr<Dims> broadcastShapes(Operation *op, ArrayRef<Dim> x, ArrayRef<Dim> y) {
+  if (x.size() < y.size())
+    std::swap(x, y);
+  Dims result(x.begin(), x.end());
+  size_t lead = x.size() - y.size();
+  for (size_t i = 0; i < y.size(); ++i) {
+    std::optional<Dim> size = broadcastSize(x[lead + i], y[i]);
+    if (!size)
+      return op->emitOpError() << "operands of shapes " << print(x) << " and " << print(y) << " do not broadcast";
+    result[lead + i] = *size;
+  }
+  return result;
+}
+
+// ---- Simple ones ------------------------------------------------------------------------
+
+LogicalResult unknown(Operation *, ShapeContext &) { return success(); }
+
+LogicalResult same(Operation *op, ShapeContext &context) {
+  if (auto shape = context.getShape(op->getOperand(0)))
+    context.setShape(op->getResult(0), *shape);
+  if (auto elements = context.getElements(op->getOperand(0)))
+    context.setElements(op->getResult(0), *elements);
+  return success();
+}
+
+LogicalResult scalar(Operation *op, ShapeContext &context) {
+  for (Value result : op->getResults())
+    context.setShape(result, {});
+  return success();
+}
+
+LogicalResult read(Operation *op, ShapeContext &context) {
+  if (auto ref = llvm::dyn_cast<RefType>(op->getOperand(0).getType()))
+    if (auto type = llvm::dyn_cast<RankedTensorType>(ref.getValueType())) {
+      Dims sizes;
+      for (int64_t size : type.getShape())
+        sizes.push_back(ShapedType::isDynamic(size) ? Dim() : Dim(size));
+      context.setShape(op->getResult(0), std::move(sizes));
+    }
+  return success();
+}
+
+LogicalResult update(Operation *op, ShapeContext &context) {
+  auto updateOp = llvm::cast<UpdateInterface>(op);
+  Value handle = op->getOperand(updateOp.getWrittenOperands().front());
+  auto ref = llvm::dyn_cast<RefType>(handle.getType());
+  auto type = ref ? llvm::dyn_cast<RankedTensorType>(ref.getValueType()) : RankedTensorType();
+  if (!type)
+    return success();
+  Dims sizes;
+  for (int64_t size : type.getShape())
+    sizes.push_back(ShapedType::isDynamic(size) ? Dim() : Dim(size));
+  if (updateOp.getIndicesOperand() < 0 && updateOp.getGradientOperand() >= 0) {
+    auto given = context.getShape(op->getOperand(updateOp.getGradientOperand()));
+    bool fits = !given || given->size() == sizes.size();
+    for (size_t i = 0; given && fits && i < sizes.size(); ++i)
+      fits = !(*given)[i].isConstant() || !sizes[i].isConstant() || (*given)[i] == sizes[i];
+    if (!fits)
+      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape " << print(*given);
+  }
+  for (Value result : op->getResults())
+    context.setShape(result, sizes);
+  return success();
+}
+
+LogicalResult constant(Operation *op, ShapeContext &context) {
+  auto value = llvm::dyn_cast<DenseIntElementsAttr>(llvm::cast<ConstOp>(op).getValue());
+  if (!value || value.getNumElements() > ShapeContext::kMaxElements)
+    return success();
+  Dims elements;
+  for (const APInt &element : value.getValues<APInt>())
+    elements.push_back(value.getElementType().isInteger(1) ? element.getZExtValue() : element.getSExtValue());
+  context.setElements(op->getResult(0), std::move(elements));
+  return success();
+}
+
+LogicalResult placeholder(Operation *op, ShapeContext &context) {
+  Value result = op->getResult(0);
+  if (const SmallVector<int64_t> *fixed = context.getFeedShape(getNodeName(op))) {
+    context.setShape(result, Dims(fixed->begin(), fixed->end()));
+    return success();
+  }
+  auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
+  if (!type || type.getRank() == 0 || !type.isDynamicDim(0))
+    return success();
+  Dims sizes = *context.getShape(result);
+  sizes[0] = context.getBatch();
+  context.setShape(result, std::move(sizes));
+  return success();
+}
+
+// ---- Element-wise -----------------------------------------------------------------------
+
+/// The elements of an integer result, where the operands' are known.
+static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
+  return llvm::TypeSwitch<Operation *, std::optional<Dim>>(op)
+      .Case<IdentityOp, StopGradientOp, PreventGradientOp, SnapshotOp>([&](auto) { return x[0]; })
+      .Case<AddOp, AddV2Op>([&](auto) { return x[0] + x[1]; })
+      .Case<SubOp>([&](auto) { return x[0] - x[1]; })
+      .Case<MulOp>([&](auto) { return x[0] * x[1]; })
+      .Case<NegOp>([&](auto) { return Dim(0) - x[0]; })
+      .Case<SquareOp>([&](auto) { return x[0] * x[0]; })
+      .Case<FloorDivOp, DivOp, TruncateDivOp>([&](auto) { return floorDiv(x[0], x[1]); })
+      .Case<FloorModOp>([&](auto) { return floorMod(x[0], x[1]); })
+      .Case<MaximumOp>([&](auto) { return max(x[0], x[1]); })
+      .Case<MinimumOp>([&](auto) { return min(x[0], x[1]); })
+      .Case<ZerosLikeOp>([&](auto) { return Dim(0); })
+      .Case<OnesLikeOp>([&](auto) { return Dim(1); })
+      .Case<AddNOp>([&](auto) {
+        Dim sum = 0;
+        for (Dim next : x)
+          sum = sum + next;
+        return sum;
+      })
+      .Case<EqualOp>([&](auto) { return x[0].isConstant() && x[1].isConstant() ? Dim(x[0] == x[1]) : Dim(); })
+      .Case<NotEqualOp>([&](auto) { return x[0].isConstant() && x[1].isConstant() ? Dim(!(x[0] == x[1])) : Dim(); })
+      .Case<SelectV2Op, SelectOp>([&](auto) {
+        if (x[0].isConstant())
+          return x[0].getConstant() ? x[1] : x[2];
+        return x[1] == x[2] ? x[1] : Dim();
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+static void evaluateElements(Operation *op, ShapeContext &context, ArrayRef<Dim> sizes) {
+  if (!isInteger(op->getResult(0)))
+    return;
+  Dim count = product(sizes);
+  if (!count.isConstant() || count.getConstant() > ShapeContext::kMaxElements)
+    return;
+  SmallVector<Dims> operands;
+  for (Value operand : op->getOperands()) {
+    std::optional<Dims> elements = context.getElements(operand);
+    // Vectors of one length, and scalars beside them.
+    if (!elements || (elements->size() != 1 && static_cast<int64_t>(elements->size()) != count.getConstant()))
+      return;
+    operands.push_back(std::move(*elements));
+  }
+  Dims result;
+  for (int64_t i = 0; i < count.getConstant(); ++i) {
+    Dims arguments;
+    for (const Dims &elements : operands)
+      arguments.push_back(elements[elements.size() == 1 ? 0 : i]);
+    std::optional<Dim> element = evaluate(op, arguments);
+    if (!element)
+      return;
+    result.push_back(*element);
+  }
+  context.setElements(op->getResult(0), std::move(result));
+}
+
+LogicalResult broadcast(Operation *op, ShapeContext &context) {
+  Dims sizes;
+  for (Value operand : op->getOperands()) {
+    std::optional<Dims> next = context.getShape(operand);
+    if (!next)
+      return success();
+    FailureOr<Dims> both = broadcastShapes(op, sizes, *next);
+    if (failed(both))
+      return failure();
+    sizes = std::move(*both);
+  }
+  evaluateElements(op, context, sizes);
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult predicate(Operation *op, ShapeContext &context) { return broadcast(op, context); }
+LogicalResult select(Operation *op, ShapeContext &context) { return broadcast(op, context); }
+
+LogicalResult selectRows(Operation *op, ShapeContext &context) {
+  if (auto shape = context.getShape(op->getOperand(1))) {
+    evaluateElements(op, context, *shape);
+    context.setShape(op->getResult(0), *shape);
+  }
+  return success();
+}
+
+LogicalResult cast(Operation *op, ShapeContext &context) {
+  if (auto shape = context.getShape(op->getOperand(0)))
+    context.setShape(op->getResult(0), *shape);
+  // Elements are followed through floats too (b as the divisor of a mean), exactly where they are integers.
+  if (auto elements = context.getElements(op->getOperand(0)))
+    context.setElements(op->getResult(0), *elements);
+  return success();
+}
+
+// ---- Shapes as values ---------------------------------------------------------------------
+
+LogicalResult shapeOf(Operation *op, ShapeContext &context) {
+  for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults()))
+    if (auto shape = context.getShape(operand)) {
+      context.setShape(result, {Dim(shape->size())});
+      context.setElements(result, *shape);
+    }
+  return success();
+}
+
+LogicalResult sizeOf(Operation *op, ShapeContext &context) {
+  context.setShape(op->getResult(0), {});
+  if (auto shape = context.getShape(op->getOperand(0)))
+    context.setElements(op->getResult(0), {product(*shape)});
+  return success();
+}
+
+LogicalResult rankOf(Operation *op, ShapeContext &context) {
+  context.setShape(op->getResult(0), {});
+  if (auto shape = context.getShape(op->getOperand(0)))
+    context.setElements(op->getResult(0), {Dim(shape->size())});
+  return success();
+}
+
+LogicalResult broadcastGradientArgs(Operation *op, ShapeContext &context) {
+  auto x = context.getElements(op->getOperand(0)), y = context.getElements(op->getOperand(1));
+  if (!x || !y)
+    return success();
+  size_t rank = std::max(x->size(), y->size());
+  auto sizeAt = [&](const Dims &sizes, size_t axis) {
+    return axis < rank - sizes.size() ? Dim(1) : sizes[axis - (rank - sizes.size())];
+  };
+  auto isOne = [](Dim size) { return size.isConstant() && size.getConstant() == 1; };
+  Dims reduceX, reduceY;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    Dim sizeX = sizeAt(*x, axis), sizeY = sizeAt(*y, axis);
+    if (!sizeX.isKnown() || !sizeY.isKnown())
+      return success();
+    // Both 1: TensorFlow reduces over the axis in both; to the same result.
+    if (isOne(sizeX))
+      reduceX.push_back(axis);
+    if (isOne(sizeY))
+      reduceY.push_back(axis);
+  }
+  // Equal shapes need no reduction at all.
+  if (*x == *y)
+    reduceX.clear(), reduceY.clear();
+  context.setShape(op->getResult(0), {Dim(reduceX.size())});
+  context.setShape(op->getResult(1), {Dim(reduceY.size())});
+  context.setElements(op->getResult(0), reduceX);
+  context.setElements(op->getResult(1), reduceY);
+  return success();
+}
+
+LogicalResult invertPermutation(Operation *op, ShapeContext &context) {
+  if (auto shape = context.getShape(op->getOperand(0)))
+    context.setShape(op->getResult(0), *shape);
+  auto permutation = context.getConstants(op->getOperand(0));
+  if (!permutation)
+    return success();
+  Dims inverse(permutation->size());
+  for (auto [position, axis] : llvm::enumerate(*permutation)) {
+    if (axis < 0 || axis >= static_cast<int64_t>(permutation->size()))
+      return op->emitOpError() << axis << " is not an axis of a permutation of " << permutation->size();
+    inverse[axis] = position;
+  }
+  context.setElements(op->getResult(0), std::move(inverse));
+  return success();
+}
+
+LogicalResult concatOffset(Operation *op, ShapeContext &context) {
+  auto axis = context.getConstant(op->getOperand(0));
+  Dim offset = 0;
+  for (auto [shape, result] : llvm::zip(op->getOperands().drop_front(), op->getResults())) {
+    auto sizes = context.getElements(shape);
+    if (!axis || !sizes)
+      return success();
+    FailureOr<int64_t> along = normalizeAxis(op, *axis, sizes->size());
+    if (failed(along))
+      return failure();
+    Dims start(sizes->size(), Dim(0));
+    start[*along] = offset;
+    context.setShape(result, {Dim(sizes->size())});
+    context.setElements(result, std::move(start));
+    offset = offset + (*sizes)[*along];
+  }
+  return success();
+}
+
+LogicalResult range(Operation *op, ShapeContext &context) {
+  auto start = context.getElements(op->getOperand(0)), limit = context.getElements(op->getOperand(1));
+  auto delta = context.getConstant(op->getOperand(2));
+  if (!start || !limit || !delta) {
+    context.setShape(op->getResult(0), {Dim()});
+    return success();
+  }
+  if (*delta == 0)
+    return op->emitOpError("counts in steps of 0");
+  Dim span = *delta > 0 ? (*limit)[0] - (*start)[0] : (*start)[0] - (*limit)[0];
+  int64_t step = std::abs(*delta);
+  Dim count = step == 1 ? max(span, 0) : floorDiv(max(span, 0) + Dim(step - 1), step);
+  context.setShape(op->getResult(0), {count});
+  if (count.isConstant() && (*start)[0].isConstant() && count.getConstant() <= ShapeContext::kMaxElements) {
+    Dims elements;
+    for (int64_t i = 0; i < count.getConstant(); ++i)
+      elements.push_back((*start)[0].getConstant() + i * *delta);
+    context.setElements(op->getResult(0), std::move(elements));
+  }
+  return success();
+}
+
+// ---- Layout ---------------------------------------------------------------------------------
+
+LogicalResult reshape(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto target = context.getElements(op->getOperand(1));
+  if (auto elements = context.getElements(op->getOperand(0)))
+    context.setElements(op->getResult(0), *elements);
+  if (!target) {
+    // Only the rank is known.
+    auto length = context.getShape(op->getOperand(1));
+    if (length && length->size() == 1 && (*length)[0].isConstant() && !context.getShape(op->getResult(0)))
+      context.setShape(op->getResult(0), Dims((*length)[0].getConstant()));
+    return success();
+  }
+  Dims sizes = *target;
+  Dim rest = 1;
+  int64_t open = -1;
+  for (auto [axis, size] : llvm::enumerate(sizes)) {
+    if (!size.isConstant() || size.getConstant() != -1) {
+      rest = rest * size;
+      continue;
+    }
+    if (open >= 0)
+      return op->emitOpError("leaves two sizes open (-1)");
+    open = axis;
+  }
+  if (input) {
+    Dim count = product(*input);
+    if (open >= 0) {
+      sizes[open] = floorDiv(count, rest);
+      if (count.isConstant() && rest.isConstant() &&
+          (rest.getConstant() == 0 ? count.getConstant() != 0 : count.getConstant() % rest.getConstant() != 0))
+        return op->emitOpError() << "cannot give shape " << print(*target) << " to a tensor of shape " << print(*input);
+    } else if (count.isConstant() && rest.isConstant() && !(count == rest)) {
+      return op->emitOpError() << "cannot give shape " << print(*target) << " to a tensor of shape " << print(*input);
+    }
+  } else if (open >= 0) {
+    sizes[open] = Dim();
+  }
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult transpose(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto permutation = context.getConstants(op->getOperand(1));
+  if (!input || !permutation)
+    return success();
+  if (permutation->size() != input->size())
+    return op->emitOpError() << "permutes " << permutation->size() << " axes of a tensor of shape " << print(*input);
+  Dims sizes;
+  for (int64_t axis : *permutation) {
+    FailureOr<int64_t> from = normalizeAxis(op, axis, input->size());
+    if (failed(from))
+      return failure();
+    sizes.push_back((*input)[*from]);
+  }
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult expandDims(Operation *op, ShapeContext &context) {
+  if (auto elements = context.getElements(op->getOperand(0)))
+    context.setElements(op->getResult(0), *elements);
+  auto input = context.getShape(op->getOperand(0));
+  auto axis = context.getConstant(op->getOperand(1));
+  if (!input || !axis)
+    return success();
+  FailureOr<int64_t> at = normalizeAxis(op, *axis, input->size() + 1);
+  if (failed(at))
+    return failure();
+  input->insert(input->begin() + *at, Dim(1));
+  context.setShape(op->getResult(0), *input);
+  return success();
+}
+
+LogicalResult squeeze(Operation *op, ShapeContext &context) {
+  if (auto elements = context.getElements(op->getOperand(0)))
+    context.setElements(op->getResult(0), *elements);
+  auto input = context.getShape(op->getOperand(0));
+  if (!input)
+    return success();
+  llvm::SmallSet<int64_t, 4> axes;
+  for (Attribute attr : llvm::cast<SqueezeOp>(op).getSqueezeDims()) {
+    FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<IntegerAttr>(attr).getInt(), input->size());
+    if (failed(axis))
+      return failure();
+    Dim size = (*input)[*axis];
+    if (size.isConstant() && size.getConstant() != 1)
+      return op->emitOpError() << "cannot squeeze axis " << *axis << " of shape " << print(*input);
+    axes.insert(*axis);
+  }
+  Dims sizes;
+  for (auto [axis, size] : llvm::enumerate(*input)) {
+    if (axes.empty() ? !(size.isConstant() && size.getConstant() == 1) : !axes.contains(axis))
+      sizes.push_back(size);
+  }
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult tile(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto multiples = context.getElements(op->getOperand(1));
+  if (!input)
+    return success();
+  if (multiples && multiples->size() != input->size())
+    return op->emitOpError() << "repeats " << multiples->size() << " axes of a tensor of shape " << print(*input);
+  for (size_t axis = 0; axis < input->size(); ++axis)
+    (*input)[axis] = multiples ? (*input)[axis] * (*multiples)[axis] : Dim();
+  context.setShape(op->getResult(0), *input);
+  return success();
+}
+
+LogicalResult broadcastTo(Operation *op, ShapeContext &context) {
+  if (auto sizes = context.getElements(op->getOperand(1)))
+    context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+LogicalResult fill(Operation *op, ShapeContext &context) {
+  auto sizes = context.getElements(op->getOperand(0));
+  if (!sizes)
+    return success();
+  Dim count = product(*sizes);
+  auto value = context.getElements(op->getOperand(1));
+  if (value && count.isConstant() && count.getConstant() <= ShapeContext::kMaxElements)
+    context.setElements(op->getResult(0), Dims(count.getConstant(), value->front()));
+  context.setShape(op->getResult(0), std::move(*sizes));
+  return success();
+}
+
+LogicalResult concat(Operation *op, ShapeContext &context) {
+  bool axisFirst = llvm::isa<ConcatOp>(op);
+  OperandRange operands = op->getOperands();
+  Value axisOperand = axisFirst ? operands.front() : operands.back();
+  OperandRange values = axisFirst ? operands.drop_front() : operands.drop_back();
+  auto axis = context.getConstant(axisOperand);
+  if (!axis || values.empty())
+    return success();
+  std::optional<Dims> sizes;
+  std::optional<Dims> elements = Dims();
+  for (Value value : values) {
+    auto next = context.getShape(value);
+    if (!next)
+      return success();
+    if (!sizes) {
+      FailureOr<int64_t> along = normalizeAxis(op, *axis, next->size());
+      if (failed(along))
+        return failure();
+      axis = *along;
+      sizes = *next;
+    } else {
+      if (next->size() != sizes->size())
+        return op->emitOpError() << "joins shapes " << print(*sizes) << " and " << print(*next);
+      for (size_t i = 0; i < sizes->size(); ++i) {
+        if (static_cast<int64_t>(i) == *axis)
+          (*sizes)[i] = (*sizes)[i] + (*next)[i];
+        else if ((*sizes)[i].isConstant() && (*next)[i].isConstant() && !((*sizes)[i] == (*next)[i]))
+          return op->emitOpError() << "joins shapes " << print(*sizes) << " and " << print(*next) << " along axis " << *axis;
+        else if (!(*sizes)[i].isKnown())
+          (*sizes)[i] = (*next)[i];
+      }
+    }
+    auto part = context.getElements(value);
+    if (!part || next->size() != 1)
+      elements.reset();
+    else if (elements)
+      llvm::append_range(*elements, *part);
+  }
+  context.setShape(op->getResult(0), *sizes);
+  if (elements)
+    context.setElements(op->getResult(0), *elements);
+  return success();
+}
+
+LogicalResult split(Operation *op, ShapeContext &context) {
+  auto axis = context.getConstant(op->getOperand(0));
+  auto input = context.getShape(op->getOperand(1));
+  if (!axis || !input)
+    return success();
+  FailureOr<int64_t> along = normalizeAxis(op, *axis, input->size());
+  if (failed(along))
+    return failure();
+  int64_t parts = op->getNumResults();
+  Dim size = (*input)[*along];
+  if (size.isConstant() && size.getConstant() % parts != 0)
+    return op->emitOpError() << "cannot split axis " << *along << " of shape " << print(*input) << " into " << parts << " equal parts";
+  (*input)[*along] = floorDiv(size, parts);
+  for (Value result : op->getResults())
+    context.setShape(result, *input);
+  return success();
+}
+
+LogicalResult splitV(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto parts = context.getElements(op->getOperand(1));
+  auto axis = context.getConstant(op->getOperand(2));
+  if (!axis || !input)
+    return success();
+  FailureOr<int64_t> along = normalizeAxis(op, *axis, input->size());
+  if (failed(along))
+    return failure();
+  Dim total = (*input)[*along], given = 0;
+  if (parts)
+    for (Dim part : *parts)
+      if (!part.isConstant() || part.getConstant() != -1)
+        given = given + part;
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    Dims sizes = *input;
+    Dim part = parts && i < parts->size() ? (*parts)[i] : Dim();
+    sizes[*along] = part.isConstant() && part.getConstant() == -1 ? total - given : part;
+    context.setShape(result, std::move(sizes));
+  }
+  return success();
+}
+
+LogicalResult pack(Operation *op, ShapeContext &context) {
+  std::optional<Dims> sizes;
+  Dims elements;
+  bool known = true;
+  for (Value value : op->getOperands()) {
+    auto next = context.getShape(value);
+    if (!next)
+      return success();
+    if (sizes && next->size() != sizes->size())
+      return op->emitOpError() << "stacks shapes " << print(*sizes) << " and " << print(*next);
+    sizes = sizes ? *sizes : *next;
+    auto part = context.getElements(value);
+    known &= next->empty();
+    elements.push_back(part && next->empty() ? part->front() : Dim());
+  }
+  if (!sizes)
+    return op->emitOpError("stacks nothing");
+  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<PackOp>(op).getAxis(), sizes->size() + 1);
+  if (failed(axis))
+    return failure();
+  sizes->insert(sizes->begin() + *axis, Dim(op->getNumOperands()));
+  context.setShape(op->getResult(0), *sizes);
+  if (known && isInteger(op->getResult(0)))
+    context.setElements(op->getResult(0), std::move(elements));
+  return success();
+}
+
+LogicalResult unpack(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  if (!input)
+    return success();
+  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<UnpackOp>(op).getAxis(), input->size());
+  if (failed(axis))
+    return failure();
+  auto elements = context.getElements(op->getOperand(0));
+  bool isVector = input->size() == 1;
+  input->erase(input->begin() + *axis);
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    context.setShape(result, *input);
+    if (elements && isVector && i < elements->size())
+      context.setElements(result, {(*elements)[i]});
+  }
+  return success();
+}
+
+LogicalResult slice(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto begin = context.getElements(op->getOperand(1)), size = context.getElements(op->getOperand(2));
+  if (!input || !size)
+    return success();
+  Dims sizes = *size;
+  for (size_t axis = 0; axis < std::min(sizes.size(), input->size()); ++axis)
+    if (sizes[axis].isConstant() && sizes[axis].getConstant() == -1)
+      sizes[axis] = begin ? (*input)[axis] - (*begin)[axis] : Dim();
+  auto elements = context.getElements(op->getOperand(0));
+  auto from = context.getConstant(op->getOperand(1));
+  if (elements && input->size() == 1 && from && sizes[0].isConstant() && *from >= 0 &&
+      *from + sizes[0].getConstant() <= static_cast<int64_t>(elements->size()))
+    context.setElements(op->getResult(0), Dims(elements->begin() + *from, elements->begin() + *from + sizes[0].getConstant()));
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> input, ArrayRef<int64_t> begin,
+                                                 ArrayRef<int64_t> end, ArrayRef<int64_t> strides) {
+  auto mask = [&](StringRef name) -> int64_t {
+    auto attr = op->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  int64_t beginMask = mask("begin_mask"), endMask = mask("end_mask"), ellipsisMask = mask("ellipsis_mask"),
+          newAxisMask = mask("new_axis_mask"), shrinkMask = mask("shrink_axis_mask");
+  if (begin.size() != end.size() || begin.size() != strides.size())
+    return std::nullopt;
+  int64_t specified = 0;
+  bool sawEllipsis = false;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    if (ellipsisMask >> i & 1)
+      sawEllipsis = true;
+    else if (!(newAxisMask >> i & 1))
+      ++specified;
+  }
+  int64_t rank = input.size();
+  if (specified > rank)
+    return std::nullopt;
+
+  ResolvedSlice slice;
+  auto takeWhole = [&](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      slice.resultAxes.push_back(slice.begin.size());
+      slice.size.push_back(input[slice.begin.size()]);
+      slice.begin.push_back(0);
+      slice.stride.push_back(1);
+    }
+  };
+  for (size_t i = 0; i < begin.size(); ++i) {
+    if (ellipsisMask >> i & 1) {
+      takeWhole(rank - specified);
+      continue;
+    }
+    if (newAxisMask >> i & 1) {
+      slice.resultAxes.push_back(-1);
+      continue;
+    }
+    int64_t axis = slice.begin.size(), stride = strides[i];
+    Dim size = input[axis];
+    if (stride == 0)
+      return std::nullopt;
+    if (shrinkMask >> i & 1) {
+      int64_t at = begin[i];
+      if (at < 0) {
+        if (!size.isConstant())
+          return std::nullopt;
+        at += size.getConstant();
+      }
+      slice.begin.push_back(at);
+      slice.stride.push_back(1);
+      slice.size.push_back(1);
+      continue;
+    }
+    bool wholeBegin = beginMask >> i & 1, wholeEnd = endMask >> i & 1;
+    slice.resultAxes.push_back(axis);
+    slice.stride.push_back(stride);
+    if (!size.isConstant()) {
+      // A symbolic size: whole, or from the front to the open end.
+      if (stride != 1 || !wholeEnd || (!wholeBegin && begin[i] < 0))
+        return std::nullopt;
+      int64_t from = wholeBegin ? 0 : begin[i];
+      slice.begin.push_back(from);
+      slice.size.push_back(size - Dim(from));
+      continue;
+    }
+    int64_t extent = size.getConstant();
+    int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? extent : extent - 1;
+    auto clamp = [&](int64_t at) { return std::clamp(at < 0 ? at + extent : at, low, high); };
+    int64_t from = wholeBegin ? (stride > 0 ? low : high) : clamp(begin[i]);
+    int64_t to = wholeEnd ? (stride > 0 ? high : low) : clamp(end[i]);
+    int64_t span = to - from;
+    int64_t count = (span == 0 || (span < 0) != (stride < 0)) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
+    slice.begin.push_back(from);
+    slice.size.push_back(count);
+  }
+  if (!sawEllipsis)
+    takeWhole(rank - static_cast<int64_t>(slice.begin.size()));
+  return slice;
+}
+
+LogicalResult stridedSlice(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto begin = context.getConstants(op->getOperand(1)), end = context.getConstants(op->getOperand(2)),
+       strides = context.getConstants(op->getOperand(3));
+  if (!input || !begin || !end || !strides)
+    return success();
+  std::optional<ResolvedSlice> slice = resolveStridedSlice(op, *input, *begin, *end, *strides);
+  if (!slice)
+    return success();
+  Dims sizes;
+  for (int64_t axis : slice->resultAxes)
+    sizes.push_back(axis < 0 ? Dim(1) : slice->size[axis]);
+  auto elements = context.getElements(op->getOperand(0));
+  if (elements && input->size() == 1 && slice->size[0].isConstant()) {
+    Dims taken;
+    for (int64_t i = 0; i < slice->size[0].getConstant(); ++i) {
+      int64_t at = slice->begin[0] + i * slice->stride[0];
+      if (at < 0 || at >= static_cast<int64_t>(elements->size()))
+        return op->emitOpError() << "index " << at << " is outside of a vector of " << elements->size();
+      taken.push_back((*elements)[at]);
+    }
+    context.setElements(op->getResult(0), std::move(taken));
+  }
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult stridedSliceGrad(Operation *op, ShapeContext &context) {
+  if (auto sizes = context.getElements(op->getOperand(0)))
+    context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+LogicalResult pad(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto paddings = context.getElements(op->getOperand(1));
+  if (!input)
+    return success();
+  if (paddings && paddings->size() != 2 * input->size())
+    return op->emitOpError() << "pads " << paddings->size() / 2 << " axes of a tensor of shape " << print(*input);
+  for (size_t axis = 0; axis < input->size(); ++axis)
+    (*input)[axis] = paddings ? (*input)[axis] + (*paddings)[2 * axis] + (*paddings)[2 * axis + 1] : Dim();
+  context.setShape(op->getResult(0), *input);
+  return success();
+}
+
+LogicalResult gather(Operation *op, ShapeContext &context) {
+  auto params = context.getShape(op->getOperand(0)), indices = context.getShape(op->getOperand(1));
+  auto axis = op->getNumOperands() > 2 ? context.getConstant(op->getOperand(2)) : std::optional<int64_t>(0);
+  if (!params || !indices || !axis)
+    return success();
+  FailureOr<int64_t> along = normalizeAxis(op, *axis, params->size());
+  if (failed(along))
+    return failure();
+  auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+  int64_t lead = batchDims ? batchDims.getInt() : 0;
+  lead = lead < 0 ? lead + indices->size() : lead;
+  Dims sizes(params->begin(), params->begin() + *along);
+  sizes.append(indices->begin() + lead, indices->end());
+  sizes.append(params->begin() + *along + 1, params->end());
+  auto elements = context.getElements(op->getOperand(0));
+  auto at = context.getConstants(op->getOperand(1));
+  if (elements && at && params->size() == 1) {
+    Dims taken;
+    for (int64_t index : *at) {
+      if (index < 0 || index >= static_cast<int64_t>(elements->size()))
+        return op->emitOpError() << "index " << index << " is outside of a vector of " << elements->size();
+      taken.push_back((*elements)[index]);
+    }
+    context.setElements(op->getResult(0), std::move(taken));
+  }
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult oneHot(Operation *op, ShapeContext &context) {
+  auto indices = context.getShape(op->getOperand(0));
+  auto depth = context.getElements(op->getOperand(1));
+  if (!indices)
+    return success();
+  int64_t axis = llvm::cast<OneHotOp>(op).getAxis();
+  FailureOr<int64_t> at = normalizeAxis(op, axis, indices->size() + 1);
+  if (failed(at))
+    return failure();
+  indices->insert(indices->begin() + *at, depth ? depth->front() : Dim());
+  context.setShape(op->getResult(0), *indices);
+  return success();
+}
+
+// ---- Reductions --------------------------------------------------------------------------------
+
+/// The input's sizes without (or with 1 for) those reduced over.
+static LogicalResult reduceShape(Operation *op, ShapeContext &context, std::optional<SmallVector<int64_t>> axes, bool keep) {
+  auto input = context.getShape(op->getOperand(0));
+  if (!input || !axes)
+    return success();
+  SmallVector<bool> reduced(input->size(), false);
+  for (int64_t axis : *axes) {
+    FailureOr<int64_t> along = normalizeAxis(op, axis, input->size());
+    if (failed(along))
+      return failure();
+    reduced[*along] = true;
+  }
+  Dims sizes;
+  for (auto [size, gone] : llvm::zip(*input, reduced)) {
+    if (!gone)
+      sizes.push_back(size);
+    else if (keep)
+      sizes.push_back(1);
+  }
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult reduction(Operation *op, ShapeContext &context) {
+  bool keep = op->getAttrOfType<BoolAttr>("keep_dims") && op->getAttrOfType<BoolAttr>("keep_dims").getValue();
+  return reduceShape(op, context, context.getConstants(op->getOperand(1)), keep);
+}
+
+LogicalResult prod(Operation *op, ShapeContext &context) {
+  auto elements = context.getElements(op->getOperand(0));
+  auto shape = context.getShape(op->getOperand(0));
+  auto axes = context.getConstants(op->getOperand(1));
+  // A scalar, or a vector over its axis; over no axis the value stays.
+  if (elements && shape && axes && isInteger(op->getResult(0))) {
+    if (axes->empty())
+      context.setElements(op->getResult(0), *elements);
+    else if (shape->size() == 1)
+      context.setElements(op->getResult(0), {product(*elements)});
+  }
+  return reduction(op, context);
+}
+
+LogicalResult argReduction(Operation *op, ShapeContext &context) {
+  auto axis = context.getConstants(op->getOperand(1));
+  return reduceShape(op, context, axis, false);
+}
+
+// ---- Products, convolutions, losses ---------------------------------------------------------------
+
+static LogicalResult multiply(Operation *op, ShapeContext &context, bool transposeA, bool transposeB) {
+  auto a = context.getShape(op->getOperand(0)), b = context.getShape(op->getOperand(1));
+  if (!a || !b)
+    return success();
+  if (a->size() < 2 || b->size() < 2)
+    return op->emitOpError() << "multiplies shapes " << print(*a) << " and " << print(*b) << "; matrices are needed";
+  auto at = [](const Dims &sizes, int64_t fromBack) { return sizes[sizes.size() - fromBack]; };
+  Dim rows = at(*a, transposeA ? 1 : 2), innerA = at(*a, transposeA ? 2 : 1);
+  Dim innerB = at(*b, transposeB ? 1 : 2), columns = at(*b, transposeB ? 2 : 1);
+  if (innerA.isConstant() && innerB.isConstant() && !(innerA == innerB))
+    return op->emitOpError() << "multiplies shapes " << print(*a) << " and " << print(*b) << ": " << innerA.getConstant()
+                             << " columns meet " << innerB.getConstant() << " rows";
+  FailureOr<Dims> sizes = broadcastShapes(op, ArrayRef(*a).drop_back(2), ArrayRef(*b).drop_back(2));
+  if (failed(sizes))
+    return failure();
+  sizes->push_back(rows);
+  sizes->push_back(columns);
+  context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+LogicalResult matMul(Operation *op, ShapeContext &context) {
+  auto product = llvm::cast<MatMulOp>(op);
+  return multiply(op, context, product.getTransposeA(), product.getTransposeB());
+}
+
+LogicalResult batchMatMul(Operation *op, ShapeContext &context) {
+  auto flag = [&](StringRef name) {
+    auto attr = op->getAttrOfType<BoolAttr>(name);
+    return attr && attr.getValue();
+  };
+  return multiply(op, context, flag("adj_x"), flag("adj_y"));
+}
+
+static int64_t entry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
+  auto array = op->getAttrOfType<ArrayAttr>(name);
+  return array && index < static_cast<int64_t>(array.size()) ? llvm::cast<IntegerAttr>(array[index]).getInt() : otherwise;
+}
+
+ResolvedWindow resolveWindow(Dim input, int64_t window, int64_t stride, int64_t dilation, StringRef padding) {
+  ResolvedWindow result;
+  int64_t effective = (window - 1) * dilation + 1;
+  auto divideUp = [&](Dim x) { return x.isConstant() ? Dim((x.getConstant() + stride - 1) / stride) : stride == 1 ? x : Dim(); };
+  if (padding == "SAME") {
+    result.size = divideUp(input);
+    if (result.size.isConstant() && input.isConstant()) {
+      int64_t total = std::max<int64_t>((result.size.getConstant() - 1) * stride + effective - input.getConstant(), 0);
+      result.before = total / 2;
+      result.after = total - result.before;
+    }
+    return result;
+  }
+  result.size = divideUp(input - Dim(effective - 1));
+  return result;
+}
+
+/// The sizes that a window moves over, and the channels'.
+static LogicalResult windowShape(Operation *op, ShapeContext &context, int64_t windowH, int64_t windowW, std::optional<Dim> channels) {
+  auto input = context.getShape(op->getOperand(0));
+  if (!input)
+    return success();
+  if (input->size() != 4)
+    return op->emitOpError() << "needs an input of rank 4, not of shape " << print(*input);
+  auto format = op->getAttrOfType<StringAttr>("data_format");
+  bool channelsFirst = format && format.getValue() == "NCHW";
+  int64_t h = channelsFirst ? 2 : 1, w = h + 1, c = channelsFirst ? 1 : 3;
+  StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
+  Dims sizes = *input;
+  for (auto [axis, window] : {std::pair(h, windowH), std::pair(w, windowW)}) {
+    Dim size = (*input)[axis];
+    if (padding == "EXPLICIT")
+      size = size + Dim(entry(op, "explicit_paddings", 2 * axis, 0) + entry(op, "explicit_paddings", 2 * axis + 1, 0));
+    ResolvedWindow resolved = resolveWindow(size, window, entry(op, "strides", axis, 1), entry(op, "dilations", axis, 1), padding);
+    if (resolved.size.isConstant() && resolved.size.getConstant() < 0)
+      return op->emitOpError() << "window of " << window << " does not fit into shape " << print(*input);
+    sizes[axis] = resolved.size;
+  }
+  if (channels)
+    sizes[c] = *channels;
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+static LogicalResult convolution(Operation *op, ShapeContext &context, bool depthwise) {
+  auto filter = context.getShape(op->getOperand(1));
+  if (!filter)
+    return success();
+  if (filter->size() != 4)
+    return op->emitOpError() << "needs a filter of rank 4, not of shape " << print(*filter);
+  if (!(*filter)[0].isConstant() || !(*filter)[1].isConstant())
+    return success();
+  Dim channels = depthwise ? (*filter)[2] * (*filter)[3] : (*filter)[3];
+  return windowShape(op, context, (*filter)[0].getConstant(), (*filter)[1].getConstant(), channels);
+}
+
+LogicalResult conv2d(Operation *op, ShapeContext &context) { return convolution(op, context, false); }
+LogicalResult depthwiseConv2d(Operation *op, ShapeContext &context) { return convolution(op, context, true); }
+
+LogicalResult pool(Operation *op, ShapeContext &context) {
+  auto format = op->getAttrOfType<StringAttr>("data_format");
+  int64_t h = format && format.getValue() == "NCHW" ? 2 : 1;
+  return windowShape(op, context, entry(op, "ksize", h, 1), entry(op, "ksize", h + 1, 1), std::nullopt);
+}
+
+LogicalResult biasAddGrad(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  if (!input || input->size() < 2)
+    return success();
+  bool channelsFirst = llvm::cast<BiasAddGradOp>(op).getDataFormat() == "NCHW";
+  context.setShape(op->getResult(0), {channelsFirst ? (*input)[1] : input->back()});
+  return success();
+}
+
+LogicalResult crossEntropy(Operation *op, ShapeContext &context) {
+  auto logits = context.getShape(op->getOperand(0));
+  if (!logits)
+    return success();
+  if (logits->size() != 2)
+    return op->emitOpError() << "needs logits of rank 2, not of shape " << print(*logits);
+  context.setShape(op->getResult(0), {(*logits)[0]});
+  context.setShape(op->getResult(1), *logits);
+  return success();
+}
+
+LogicalResult keyCounter(Operation *op, ShapeContext &context) {
+  context.setShape(op->getResult(0), {Dim(1)});
+  context.setShape(op->getResult(1), {Dim(2)});
+  return success();
+}
+
+LogicalResult fromSizes(Operation *op, ShapeContext &context) {
+  if (auto sizes = context.getElements(op->getOperand(0)))
+    context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+LogicalResult fromFilterSizes(Operation *op, ShapeContext &context) {
+  if (auto sizes = context.getElements(op->getOperand(1)))
+    context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+} // namespace distc::dfg::shapes

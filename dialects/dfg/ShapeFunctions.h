@@ -1,0 +1,102 @@
+//===- ShapeFunctions.h - How results' shapes follow, by kind of node -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// An operation names one of these in its ODS declaration (`let shape = "..."`).
+// The rules are those of TensorFlow's shape functions (array_ops.cc, math_ops.cc,
+// nn_ops.cc and common_shape_fns.cc).
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H
+#define DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H
+
+#include "dialects/dfg/ShapeContext.h"
+#include "mlir/IR/Operation.h"
+
+namespace distc::dfg::shapes {
+
+#define DISTC_SHAPE_FUNCTION(name) llvm::LogicalResult name(mlir::Operation *op, ShapeContext &context);
+// Says nothing.
+DISTC_SHAPE_FUNCTION(unknown)
+// That of operand 0; a scalar; that of the type; the assigned variable's.
+DISTC_SHAPE_FUNCTION(same)
+DISTC_SHAPE_FUNCTION(scalar)
+DISTC_SHAPE_FUNCTION(read)
+DISTC_SHAPE_FUNCTION(update)
+DISTC_SHAPE_FUNCTION(constant)
+DISTC_SHAPE_FUNCTION(placeholder)
+// Element-wise, with numpy's broadcasting. Integer results are evaluated.
+DISTC_SHAPE_FUNCTION(broadcast)
+DISTC_SHAPE_FUNCTION(predicate)
+DISTC_SHAPE_FUNCTION(cast)
+DISTC_SHAPE_FUNCTION(select)
+DISTC_SHAPE_FUNCTION(selectRows)
+// Shapes as values.
+DISTC_SHAPE_FUNCTION(shapeOf)
+DISTC_SHAPE_FUNCTION(sizeOf)
+DISTC_SHAPE_FUNCTION(rankOf)
+DISTC_SHAPE_FUNCTION(broadcastGradientArgs)
+DISTC_SHAPE_FUNCTION(invertPermutation)
+DISTC_SHAPE_FUNCTION(concatOffset)
+DISTC_SHAPE_FUNCTION(range)
+// Layout.
+DISTC_SHAPE_FUNCTION(reshape)
+DISTC_SHAPE_FUNCTION(transpose)
+DISTC_SHAPE_FUNCTION(expandDims)
+DISTC_SHAPE_FUNCTION(squeeze)
+DISTC_SHAPE_FUNCTION(tile)
+DISTC_SHAPE_FUNCTION(broadcastTo)
+DISTC_SHAPE_FUNCTION(fill)
+DISTC_SHAPE_FUNCTION(concat)
+DISTC_SHAPE_FUNCTION(split)
+DISTC_SHAPE_FUNCTION(splitV)
+DISTC_SHAPE_FUNCTION(pack)
+DISTC_SHAPE_FUNCTION(unpack)
+DISTC_SHAPE_FUNCTION(slice)
+DISTC_SHAPE_FUNCTION(stridedSlice)
+DISTC_SHAPE_FUNCTION(stridedSliceGrad)
+DISTC_SHAPE_FUNCTION(pad)
+DISTC_SHAPE_FUNCTION(gather)
+DISTC_SHAPE_FUNCTION(oneHot)
+// Reductions.
+DISTC_SHAPE_FUNCTION(reduction)
+DISTC_SHAPE_FUNCTION(prod)
+DISTC_SHAPE_FUNCTION(argReduction)
+// Products, convolutions, losses.
+DISTC_SHAPE_FUNCTION(matMul)
+DISTC_SHAPE_FUNCTION(batchMatMul)
+DISTC_SHAPE_FUNCTION(conv2d)
+DISTC_SHAPE_FUNCTION(depthwiseConv2d)
+DISTC_SHAPE_FUNCTION(pool)
+DISTC_SHAPE_FUNCTION(biasAddGrad)
+DISTC_SHAPE_FUNCTION(crossEntropy)
+DISTC_SHAPE_FUNCTION(keyCounter)
+// Operand 0, or 1, is the shape.
+DISTC_SHAPE_FUNCTION(fromSizes)
+DISTC_SHAPE_FUNCTION(fromFilterSizes)
+#undef DISTC_SHAPE_FUNCTION
+
+/// A strided slice with its masks resolved against the input's sizes: for each axis of the input where it begins, how far it
+/// steps, how many elements it takes, and which axes of the result it makes. None where it is not constant.
+struct ResolvedSlice {
+  llvm::SmallVector<int64_t> begin, stride;
+  Dims size;
+  /// For each axis of the result: the input's axis, or -1 for a new one.
+  llvm::SmallVector<int64_t> resultAxes;
+};
+std::optional<ResolvedSlice> resolveStridedSlice(mlir::Operation *op, llvm::ArrayRef<Dim> input,
+                                                 llvm::ArrayRef<int64_t> begin, llvm::ArrayRef<int64_t> end,
+                                                 llvm::ArrayRef<int64_t> strides);
+
+/// Sizes of a window's result along one axis, with the padding before and after it.
+struct ResolvedWindow {
+  Dim size;
+  int64_t before = 0, after = 0;
+};
+ResolvedWindow resolveWindow(Dim input, int64_t window, int64_t stride, int64_t dilation, llvm::StringRef padding);
+
+} // namespace distc::dfg::shapes
+
+#endif // DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H
