@@ -1,0 +1,142 @@
+//===- DrtOps.td - The plan of a role: kernels, library calls, synchronization ---===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_OPS
+#define DRT_OPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def DRT_Dialect : Dialect {
+  let name = "drt";
+  let cppNamespace = "::distc::drt";
+  let summary = "What one task runs, one to one with the runtime's C API";
+  let description = [{
+    An entry is a `func.func` with the attribute `drt.entry`, without arguments; its operations work on tensors of static shape in program
+    order. A tensor is an address at run time: what `drt.feed` or `drt.variable` names, or a place in the replica's arena, which
+    `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels:
+    `func.func private` with the attribute `drt.kernel`, called by `drt.launch`.
+  }];
+}
+
+class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemonic, traits> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+// An operation whose results are written to the arena.
+class DRT_Placed<string mnemonic, list<Trait> traits = [Pure]> : DRT_Op<mnemonic, traits> {
+  dag placed = (ins OptionalAttr<DenseI64ArrayAttr>:$at);
+}
+
+// ---- What the program describes ------------------------------------------------------------
+def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
+  let summary = "A variable that the task holds, in the order of the program's table";
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
+                       OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+}
+
+// ---- Addresses ------------------------------------------------------------------------------
+def DRT_FeedOp : DRT_Op<"feed", [Pure]> {
+  let summary = "What the replica is fed: its share where `batched`, else the whole";
+  let arguments = (ins StrAttr:$name, UnitAttr:$batched);
+  let results = (outs AnyRankedTensor:$result);
+}
+def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>]> {
+  let summary = "A variable's memory as a tensor, not a copy: valid until the variable is updated";
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$variable attr-dict `:` type($result)";
+}
+def DRT_CopyOp : DRT_Placed<"copy"> {
+  let summary = "A copy in the arena (an old value that outlives an update, a fetch of a feed)";
+  let arguments = !con((ins AnyRankedTensor:$input), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+
+// ---- Work -------------------------------------------------------------------------------------
+def DRT_LaunchOp : DRT_Placed<"launch"> {
+  let summary = "Runs a kernel: operands' addresses, then results'";
+  let arguments = !con((ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$operands), placed);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$kernel `(` operands `)` attr-dict `:` functional-type(operands, results)";
+}
+def DRT_MatmulOp : DRT_Placed<"matmul"> {
+  let summary = "drt_matmul: epilogue(op(a) op(b) + bias), rank 2 or batched rank 3 and more";
+  let arguments = !con((ins AnyRankedTensor:$a, AnyRankedTensor:$b, Optional<AnyRankedTensor>:$bias, UnitAttr:$transpose_a,
+                            UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
+  // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.
+  let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+def DRT_Conv2DOp : DRT_Conv<"conv2d", (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Optional<AnyRankedTensor>:$bias)>;
+def DRT_Conv2DGradInputOp : DRT_Conv<"conv2d_grad_input", (ins AnyRankedTensor:$filter, AnyRankedTensor:$output_grad)>;
+def DRT_Conv2DGradFilterOp : DRT_Conv<"conv2d_grad_filter", (ins AnyRankedTensor:$input, AnyRankedTensor:$output_grad)>;
+class DRT_Pool<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
+  // kind, then n h w c oh ow kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right.
+  let arguments = !con(operands, (ins I32Attr:$kind, DenseI64ArrayAttr:$descriptor), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+def DRT_PoolOp : DRT_Pool<"pool", (ins AnyRankedTensor:$input)>;
+def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<AnyRankedTensor>:$input_and_output, AnyRankedTensor:$output_grad)> {
+  let description = "Operands: input and output (maximum only), then the gradient of the output.";
+}
+def DRT_RandomOp : DRT_Placed<"random", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<AnyRankedTensor>:$bounds), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
+  let summary = "`seed`: two int64; `bounds`: minimum and maximum of a uniform integer";
+  let arguments = !con((ins I32Attr:$distribution, AnyRankedTensor:$seed, Variadic<AnyRankedTensor>:$bounds), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+
+// ---- Synchronization ------------------------------------------------------------------------------
+def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "This replica's gradients of a bucket are written";
+  let description = [{
+    The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
+    what each is the gradient of.
+  }];
+  let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<AnyRankedTensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at);
+}
+def DRT_AllReduceWaitOp : DRT_Op<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins I32Attr:$bucket);
+  let assemblyFormat = "$bucket attr-dict";
+}
+def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]>]> {
+  let summary = "The reduced gradients, shared by the task's replicas, in the bucket's order";
+  let arguments = (ins I32Attr:$bucket);
+  let results = (outs Variadic<AnyRankedTensor>:$gradients);
+}
+def DRT_UpdateOp : DRT_Op<"update", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Runs a range kernel on this replica's part of the variables";
+  let description = [{
+    With `bucket`: drt_update, the gradient is member `member` of the bucket. With a `gradient` operand, or none: drt_update_local.
+    The range kernel is a `func.func private` with `drt.range_kernel`:
+    `(index begin, index end, memref<Nxtype> gradient, one memref<Nxtype> a variable, one memref<type> (or memref<Nxtype>) an argument)`.
+    The bucket's gradient points to element `begin`; a `gradient` operand to element 0 (`gradient_offset` of the kernel tells).
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
+                       I64Attr:$count, Optional<AnyRankedTensor>:$gradient, Variadic<AnyRankedTensor>:$arguments);
+}
+def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "An update from a product over the joined batch (drt_matmul_update)";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, AnyRankedTensor:$a, AnyRankedTensor:$b, UnitAttr:$transpose_a,
+                       UnitAttr:$transpose_b, F64Attr:$scale, Variadic<AnyRankedTensor>:$arguments);
+}
+def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let assemblyFormat = "attr-dict";
+}
+def DRT_FetchOp : DRT_Op<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The entry leaves this value in the arena under a name; `join` as DRT_JOIN_*";
+  let arguments = (ins StrAttr:$name, I32Attr:$join, AnyRankedTensor:$value);
+}
+#endif // DRT_OPS
