@@ -116,16 +116,16 @@ def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]
   let arguments = (ins I32Attr:$bucket);
   let results = (outs Variadic<AnyRankedTensor>:$gradients);
 }
-def DRT_UpdateOp : DRT_Op<"update", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Runs a range kernel on this replica's part of the variables";
   let description = [{
-    With `bucket`: drt_update, the gradient is member `member` of the bucket. With a `gradient` operand, or none: drt_update_local.
-    The range kernel is a `func.func private` with `drt.range_kernel`:
-    `(index begin, index end, memref<Nxtype> gradient, one memref<Nxtype> a variable, one memref<type> (or memref<Nxtype>) an argument)`.
-    The bucket's gradient points to element `begin`; a `gradient` operand to element 0 (`gradient_offset` of the kernel tells).
+    With `bucket`: drt_update, the gradient is member `member` of the bucket; without: drt_update_local. The range kernel is a
+    `func.func private` with `drt.range_kernel`:
+    `(i64 begin, i64 end, [memref<?xtype> gradient,] one memref<Nxtype> a variable, one memref<Nxtype> or memref<1xtype> an argument)`,
+    N = `count`. The gradient is there with `bucket` only, and its element 0 is that of `begin`; all others are indexed from 0.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
-                       I64Attr:$count, Optional<AnyRankedTensor>:$gradient, Variadic<AnyRankedTensor>:$arguments);
+                       I64Attr:$count, Variadic<AnyRankedTensor>:$arguments);
 }
 def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "An update from a product over the joined batch (drt_matmul_update)";
