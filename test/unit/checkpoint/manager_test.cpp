@@ -1,0 +1,115 @@
+//===- manager_test.cpp - The checkpoints of a run ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "checkpoint/checkpoint.h"
+#include "drt/drt.h"
+#include "test/unit/checkpoint/support.h"
+
+#include <catch2/catch.hpp>
+
+using namespace drt;
+using namespace distc_test;
+
+namespace {
+
+void writeStep(CheckpointWriter &writer) {
+  std::vector<float> values(3000, 1);
+  writer.add("v", DRT_F32, {3000}, values.data());
+}
+
+std::set<std::string> indexes(const Folder &folder) {
+  std::set<std::string> found;
+  for (const std::string &name : folder.names())
+    if (name.ends_with(".index"))
+      found.insert(name);
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("a run keeps its newest checkpoints, and the state file names them") {
+  Folder folder;
+  CheckpointManager manager(folder.path + "/", 2);
+  CHECK(manager.latest().empty());
+  for (int64_t step : {5, 10, 15})
+    CHECK(manager.save(step, writeStep) == folder / ("ckpt-" + std::to_string(step)));
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-10.index", "ckpt-15.index"});
+  CHECK(folder.names().size() == 5);
+  CHECK(manager.latest() == folder / "ckpt-15");
+  CHECK(readFile(folder / "checkpoint") == "model_checkpoint_path: \"ckpt-15\"\n"
+                                           "all_model_checkpoint_paths: \"ckpt-10\"\n"
+                                           "all_model_checkpoint_paths: \"ckpt-15\"\n");
+
+  // A run that starts again goes on with the list; saving a step again moves it to the end.
+  CheckpointManager(folder.path, 2).save(10, writeStep);
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-10.index", "ckpt-15.index"});
+  CheckpointManager(folder.path, 2).save(20, writeStep);
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-10.index", "ckpt-20.index"});
+}
+
+TEST_CASE("keep 0 keeps all") {
+  Folder folder;
+  CheckpointManager manager(folder.path, 0);
+  for (int64_t step = 1; step < 8; ++step)
+    manager.save(step, writeStep);
+  CHECK(indexes(folder).size() == 7);
+}
+
+TEST_CASE("the newest complete checkpoint is found past torn ones") {
+  Folder folder;
+  CheckpointManager manager(folder.path);
+  for (int64_t step : {1, 2, 3})
+    manager.save(step, writeStep);
+  std::filesystem::resize_file(folder / "ckpt-3.data-00000-of-00001", 100);
+  CHECK(manager.latest() == folder / "ckpt-2");
+  writeFile(folder / "ckpt-2.index", "torn");
+  CHECK(manager.latest() == folder / "ckpt-1");
+  manager.save(9, writeStep);
+  std::filesystem::remove(folder / "checkpoint");
+  CHECK(manager.latest() == folder / "ckpt-9"); // by its step, where no state file is
+}
+
+TEST_CASE("a state file that TensorFlow wrote is read") {
+  Folder folder, other;
+  CheckpointManager(other.path).save(7, writeStep);
+  writeFile(folder / "checkpoint", "model_checkpoint_path: \"" + (other / "ckpt-7") +
+                                       "\"\n"
+                                       "all_model_checkpoint_paths: \"" +
+                                       (other / "ckpt-7") +
+                                       "\"\n"
+                                       "all_model_checkpoint_timestamps: 1.5\n");
+  CHECK(CheckpointManager(folder.path).latest() == other / "ckpt-7");
+}
+
+TEST_CASE("a save that fails changes nothing") {
+  Folder folder;
+  CheckpointManager manager(folder.path, 1);
+  manager.save(1, writeStep);
+  auto before = folder.names();
+  std::string state = readFile(folder / "checkpoint");
+  {
+    FileSizeLimit limit(4096);
+    CHECK(errorOf([&] { manager.save(2, writeStep); }).find("cannot write") != std::string::npos);
+  }
+  CHECK(folder.names() == before);
+  CHECK(readFile(folder / "checkpoint") == state);
+  CHECK(manager.latest() == folder / "ckpt-1");
+}
+
+TEST_CASE("what a killed run left half-written goes with the next save") {
+  Folder folder;
+  writeFile(folder / "ckpt-4.tempstate99.data", "half");
+  writeFile(folder / "mine.txt", "not ours");
+  CheckpointManager(folder.path).save(5, writeStep);
+  CHECK(folder.names() ==
+        std::set<std::string>{"checkpoint", "ckpt-5.data-00000-of-00001", "ckpt-5.index", "mine.txt"});
+}
+
+TEST_CASE("a prefix tells its step") {
+  CHECK(checkpointStep("/a/b-c/ckpt-120") == 120);
+  CHECK(checkpointStep("/a/b-3/model") == -1);
+  CHECK(checkpointStep("ckpt-") == -1);
+  CHECK(checkpointStep("ckpt-4x") == -1);
+}
