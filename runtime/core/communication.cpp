@@ -1,0 +1,111 @@
+//===- communication.cpp - What a task's communication thread does --------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread a task speaks to the other tasks, in the order that all tasks share:
+// the buckets of an entry as the entry lists them, then the sum that was asked
+// for. So a bucket travels while the replicas go on with the rest of backward.
+//
+//===----------------------------------------------------------------------===//
+#include "core/reduce.h"
+#include "core/task.h"
+
+#include <exception>
+
+namespace drt {
+namespace {
+
+class Span {
+public:
+  Span(TimelineRow *row, const char *name, const char *category, int64_t step) : row_(row) {
+    if (row_)
+      row_->begin(name, category, step);
+  }
+  ~Span() {
+    if (row_)
+      row_->end();
+  }
+
+private:
+  TimelineRow *row_;
+};
+
+} // namespace
+
+void TaskRuntime::communicationMain() {
+  for (uint32_t job = 1; asked_.wait(job, {quit_, 0}) && !quit_.load(); ++job) {
+    try {
+      communicate(jobs_[job % jobSlots]);
+    } catch (const std::exception &error) {
+      fail(error.what());
+    }
+    if (failed())
+      return;
+    finished_.add(1);
+  }
+}
+
+void TaskRuntime::communicate(const Job &job) {
+  TimelineRow *row = communicationRow_.get();
+  if (!job.entry) {
+    const Span span(row, "loss", "all_reduce", job.step);
+    communicator_->describe(job.step, "the loss");
+    communicator_->all_reduce_sum(sum_, sumCount_, DRT_F64);
+    return;
+  }
+  for (int32_t i = 0; i < job.entry->num_buckets; ++i) {
+    const drt_bucket &plan = job.entry->buckets[i];
+    Bucket &state = bucket(*job.entry, i);
+    if (!state.started.wait(job.run * static_cast<uint32_t>(config_.localReplicas), {stop_, 0, this, plan.name}))
+      return;
+    // The replicas are done with their contributions, so replica 0's part of its
+    // arena takes the sum: no buffer beside it, and updates read it where it lies.
+    const Replica &first = *replicas_[0];
+    char *data = first.arena_base + plan.arena_offset;
+    const drt_dtype dtype = static_cast<drt_dtype>(plan.dtype);
+    if (config_.localReplicas > 1 || divisor(plan) > 1) {
+      const Span span(row, plan.name, "reduce", job.step);
+      reduce(dtype, data, {data, first.arena_stride, config_.localReplicas}, plan.count, divisor(plan));
+    }
+    const Span span(row, plan.name, "all_reduce", job.step);
+    communicator_->describe(job.step, plan.name);
+    communicator_->all_reduce_sum(data, plan.count, dtype);
+    state.reduced.add(1);
+  }
+}
+
+void TaskRuntime::post(Job job) {
+  jobs_[++posted_ % jobSlots] = job;
+  asked_.add(1);
+}
+
+void TaskRuntime::drain() {
+  if (!finished_.wait(posted_, {stop_, 0}))
+    throwFailure();
+}
+
+void TaskRuntime::startSum(double *values, int64_t count) {
+  if (!communicator_)
+    return;
+  sum_ = values;
+  sumCount_ = count;
+  post({nullptr, 0, replicas_[0]->step});
+  sumJob_ = posted_;
+}
+
+void TaskRuntime::finishSum() {
+  if (communicator_ && !finished_.wait(sumJob_, {stop_, 0}))
+    throwFailure();
+}
+
+void TaskRuntime::broadcastVariables() {
+  if (!communicator_)
+    return;
+  drain();
+  communicator_->describe(0, "the variables");
+  communicator_->broadcast(variableMemory_.data(), variableMemory_.bytes(), 0);
+}
+
+} // namespace drt

@@ -1,0 +1,30 @@
+//===- reduce.h - Sums of the replicas' contributions ---------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CORE_REDUCE_H
+#define DRT_CORE_REDUCE_H
+
+#include "drt/drt.h"
+
+#include <cstdint>
+
+namespace drt {
+
+/// Where the contributions to a bucket lie: `parts` of them, `stride` bytes apart.
+struct Contributions {
+  const char *first;
+  int64_t stride;
+  int32_t parts;
+};
+
+/// out[i] = (sum over the contributions of element i) / divisor, for i in
+/// [0, count); the sum is taken in the order of the replicas, so that it does not
+/// depend on how the elements are cut into ranges. `out` may be the first
+/// contribution itself. float16 and bfloat16 are summed in float32.
+void reduce(drt_dtype dtype, void *out, Contributions contributions, int64_t count, int64_t divisor);
+
+} // namespace drt
+
+#endif // DRT_CORE_REDUCE_H
