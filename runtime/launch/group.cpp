@@ -103,9 +103,22 @@ private:
   std::unique_ptr<Watch> watch; // last: its thread, which uses all of the above, ends first
 };
 
+/// A plan with one task: nobody to meet, nobody to lose.
+class SoleGroup final : public Group {
+public:
+  Communicator &communicator() override { return *collectives; }
+  void fail(const std::string &reason) noexcept override {}
+  void leave() override {}
+
+private:
+  std::unique_ptr<Communicator> collectives = make_sole_communicator();
+};
+
 } // namespace
 
 std::unique_ptr<Group> Group::join(GroupOptions options) {
+  if (options.tasks.size() <= 1)
+    return std::make_unique<SoleGroup>();
   return std::make_unique<ConnectedGroup>(std::move(options));
 }
 

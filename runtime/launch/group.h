@@ -50,7 +50,8 @@ struct GroupOptions {
 class Group {
 public:
   /// Returns when every task has come and the collectives are connected. Throws
-  /// Error that says who is missing and where it was awaited.
+  /// Error that says who is missing and where it was awaited. A plan with one task
+  /// uses no network, and no other option.
   static std::unique_ptr<Group> join(GroupOptions options);
 
   /// A group that was not left tells the others that this task was lost.

@@ -93,7 +93,7 @@ void RendezvousServer::receive(Connection &from) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
       return;
     if (n <= 0) {
-      lose(from, n == 0 ? "connection closed" : std::strerror(errno));
+      lose(from, n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno));
       return;
     }
     from.last_heard = Clock::now();
@@ -145,7 +145,7 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     if (f.size() != 1)
       break;
     from.goodbye = true;
-    return end_all(describe(from.rank) + " failed: " + f[0]);
+    return end_all({MessageKind::Lost, {describe(from.rank) + " failed", ": " + f[0]}});
   case MessageKind::Goodbye:
     from.goodbye = true;
     if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(), [](const auto &c) {
@@ -273,15 +273,10 @@ void RendezvousServer::lose(Connection &lost, const std::string &how) {
   lost.closed = true;
   if (lost.rank < 0 || lost.goodbye || ended || refused)
     return;
-  std::string where;
-  if (lost.step >= 0)
-    where = " in step " + std::to_string(lost.step);
-  else if (ready)
-    where = " before its first step";
-  end_all(describe(lost.rank) + " was lost" + where + ": " + how);
+  end_all({MessageKind::Lost, {describe(lost.rank) + " was lost", ": " + how}});
 }
 
-void RendezvousServer::end_all(const std::string &message) {
+void RendezvousServer::end_all(const Message &message) {
   if (ended)
     return;
   ended = true;
@@ -289,7 +284,7 @@ void RendezvousServer::end_all(const std::string &message) {
   for (bool first : {false, true})
     for (auto &c : connections)
       if ((c->rank == 0) == first)
-        say(*c, {MessageKind::Lost, {message}});
+        say(*c, message);
 }
 
 void RendezvousServer::say_all(const Message &message) {

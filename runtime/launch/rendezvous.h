@@ -77,7 +77,7 @@ private:
   void check_silence();
   void check_stall();
   void lose(Connection &lost, const std::string &how);
-  void end_all(const std::string &message);
+  void end_all(const Message &message);
   void say(Connection &to, const Message &message);
   void say_all(const Message &message);
   void flush(Connection &to);

@@ -74,7 +74,7 @@ enum class MessageKind : uint8_t {
   Value,     // key, value
   Heartbeat, // to the server: step, collectives begun, "1" inside one, its name, seconds in it. From it: nothing
   Failed,    // to the server: why this task ends
-  Lost,      // from the server: what every task says before it ends
+  Lost,      // from the server: who failed or was lost; how. Every task says so before it ends
   Goodbye,   // to the server: this task's part is done
   AllGone,   // from the server: every task's is
 };

@@ -36,6 +36,13 @@ Watch::~Watch() {
 
 std::string Watch::first_task() const { return options.tasks[0].name() + " (" + options.tasks[0].host + ")"; }
 
+/// Tasks of a synchronous run are in the same step, and this task's own is known
+/// to the moment.
+std::string Watch::in_step() const {
+  int64_t step = progress.step.load(std::memory_order_relaxed);
+  return step < 0 ? " before the first step" : " in step " + std::to_string(step);
+}
+
 /// Connects, says hello and waits for the others, again where an old run is about
 /// to make room.
 Socket Watch::meet() {
@@ -80,7 +87,7 @@ Socket Watch::meet() {
           return connection;
         }
         if (message->kind == MessageKind::Lost)
-          throw Error(message->fields.at(0));
+          throw Error(message->fields.at(0) + message->fields.at(1));
         if (message->kind == MessageKind::Refused) {
           if (message->fields.at(0) != "1")
             throw Error(message->fields.at(1));
@@ -121,7 +128,8 @@ void Watch::run() {
       if (n < 0 && (errno == EAGAIN || errno == EINTR))
         continue;
       if (n <= 0)
-        return failed(first_task() + " was lost: " + (n == 0 ? "connection closed" : std::strerror(errno)));
+        return failed(first_task() + " was lost" + in_step() + ": " +
+                      (n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno)));
       last_heard = Clock::now();
       try {
         reader.append(buffer, static_cast<size_t>(n));
@@ -152,7 +160,7 @@ void Watch::handle(const Message &message) {
     return;
   }
   case MessageKind::Lost:
-    return failed(message.fields.at(0));
+    return failed(message.fields.at(0) + in_step() + message.fields.at(1));
   default:
     return;
   }

@@ -53,6 +53,7 @@ private:
   void failed(const std::string &message);
   bool send(const Message &message) noexcept;
   std::string first_task() const;
+  std::string in_step() const;
 
   const GroupOptions &options;
   const Progress &progress;

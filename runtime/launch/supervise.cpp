@@ -1,0 +1,122 @@
+//===- supervise.cpp - Start tasks as child processes, again where they fail -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/launch/supervise.h"
+
+#include "runtime/core/error.h"
+#include "runtime/launch/socket.h"
+#include "runtime/launch/spawn.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace drt {
+
+namespace {
+
+constexpr const char *launched_variable = "DRT_LAUNCHED"; // the parent supervises
+constexpr const char *listen_variable = "DRT_LISTEN_FD";
+
+/// The command with one flag set to a value, whatever it said of it before.
+std::vector<std::string> with_flag(const std::vector<std::string> &command, const std::string &flag,
+                                   const std::string &value) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == flag)
+      ++i;
+    else if (!command[i].starts_with(flag + "="))
+      result.push_back(command[i]);
+  }
+  result.push_back(flag);
+  result.push_back(value);
+  return result;
+}
+
+int descriptor_from(const char *variable) {
+  const char *text = std::getenv(variable);
+  if (!text || !*text)
+    return -1;
+  int fd = std::atoi(text);
+  return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
+/// One start of all that this process has to run.
+Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &command) {
+  if (options.place.kind != PlaceKind::StartAll) {
+    Child child;
+    child.name = options.tasks[static_cast<size_t>(options.place.rank)].name();
+    child.command = command;
+    child.environment = {{launched_variable, "1"}};
+    return run_children({child}, options.failure_timeout);
+  }
+  // Opened here, so that the port is known before task 0 runs and nobody takes it.
+  Socket listening = listen_at(options.place.rendezvous.empty() ? HostPort{"127.0.0.1", 0}
+                                                                : parse_host_port(options.place.rendezvous));
+  std::string rendezvous = options.place.rendezvous;
+  if (rendezvous.empty())
+    rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
+  std::vector<Child> children;
+  for (const Task &task : options.tasks) {
+    Child child;
+    child.name = task.name();
+    child.command = with_flag(with_flag(command, "--task", task.name()), "--rendezvous", rendezvous);
+    child.environment = {{launched_variable, "1"}};
+    if (children.empty()) {
+      child.environment.emplace_back(listen_variable, std::to_string(listening.fd()));
+      child.inherited = listening.fd();
+    }
+    child.prefix_stderr = !children.empty();
+    children.push_back(std::move(child));
+  }
+  return run_children(children, options.failure_timeout);
+}
+
+} // namespace
+
+bool needs_launch(const Place &place, int max_restarts) {
+  return place.kind == PlaceKind::StartAll || (max_restarts > 0 && !std::getenv(launched_variable));
+}
+
+int launch(const LaunchOptions &options) {
+  std::vector<std::string> command = options.command;
+  for (int restarts = 0;; ++restarts) {
+    Outcome outcome = attempt(options, command);
+    if (outcome.signal)
+      return 128 + outcome.signal;
+    if (outcome.failed.empty())
+      return 0;
+    if (options.max_restarts == 0 || !outcome.started || outcome.status == 2) {
+      std::fprintf(stderr, "error: %s\n", outcome.failed.c_str());
+      return outcome.status;
+    }
+    if (restarts == options.max_restarts) {
+      std::fprintf(stderr, "error: %s; given up after %d restart%s (--max-restarts)\n", outcome.failed.c_str(),
+                   restarts, restarts == 1 ? "" : "s");
+      return outcome.status;
+    }
+    std::string checkpoint = options.latest_checkpoint ? options.latest_checkpoint() : "";
+    command = checkpoint.empty() ? options.command : with_flag(options.command, "--resume", checkpoint);
+    std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), restarts + 1,
+                 options.max_restarts,
+                 checkpoint.empty() ? "from the beginning, since there is no complete checkpoint"
+                                    : ("from " + checkpoint).c_str());
+  }
+}
+
+void report_training_started() {
+  static bool reported = false; // by the main thread
+  int fd = descriptor_from(started_variable);
+  if (fd < 0 || std::exchange(reported, true))
+    return;
+  [[maybe_unused]] ssize_t n = write(fd, "s", 1);
+  close(fd);
+}
+
+int inherited_listen_socket() { return descriptor_from(listen_variable); }
+
+} // namespace drt
