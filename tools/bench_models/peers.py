@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""The same training with other frameworks; tools/bench runs it. Prints the milliseconds of each step as JSON.
+
+  peers.py tensorflow | pytorch | ddp   DATA.npz BATCH STEPS THREADS
+"""
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+LAYERS = (784, 2048, 2048, 10)
+RATE, MOMENTUM = 0.01, 0.9
+
+
+def batches(path, batch):
+    data = np.load(path)
+    images, labels = data["image"], data["label"]
+    return [(images[i:i + batch], labels[i:i + batch]) for i in range(0, len(labels), batch)]
+
+
+def timed(step, data, steps):
+    """Of each step, from the batch in memory to the updated variables and the loss."""
+    times = []
+    for k in range(steps):
+        started = time.perf_counter()
+        step(*data[k % len(data)])
+        times.append(1e3 * (time.perf_counter() - started))
+    return times
+
+
+def tensorflow(path, batch, steps, threads):
+    """One process, a session, the optimizer of tf.compat.v1: what distc reads is this graph."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    import mlp  # the graph that is compiled
+
+    tf1 = mlp.tf1
+    config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+    with mlp.tf.Graph().as_default(), tf1.Session(config=config) as session:
+        tf1.enable_resource_variables()
+        loss, train, init = mlp.build()
+        session.run(init)
+        run = session.make_callable([loss, train], ["image:0", "label:0"])
+        return timed(run, batches(path, batch), steps)
+
+
+def torch_model(torch):
+    torch.manual_seed(0)
+    layers = []
+    for n, m in zip(LAYERS, LAYERS[1:]):
+        layers += [torch.nn.Linear(n, m), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def torch_steps(torch, model, parameters, path, batch, part, parts, steps):
+    optimizer = torch.optim.SGD(parameters, lr=RATE, momentum=MOMENTUM)
+    criterion = torch.nn.CrossEntropyLoss()
+    share = batch // parts
+    data = [(torch.from_numpy(x[part * share:(part + 1) * share]), torch.from_numpy(y[part * share:(part + 1) * share]).long())
+            for x, y in batches(path, batch)]
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return timed(step, data, steps)
+
+
+def pytorch(path, batch, steps, threads):
+    import torch
+
+    torch.set_num_threads(threads)
+    model = torch_model(torch)
+    return torch_steps(torch, model, model.parameters(), path, batch, 0, 1, steps)
+
+
+def ddp_process(rank, processes, folder, path, batch, steps, results):
+    import torch
+
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=processes)
+    model = torch.nn.parallel.DistributedDataParallel(torch_model(torch))
+    times = torch_steps(torch, model, model.parameters(), path, batch, rank, processes, steps)
+    torch.distributed.destroy_process_group()
+    if rank == 0:
+        results.put(times)
+
+
+def ddp(path, batch, steps, threads):
+    """A process of one thread for each core, gradients over gloo."""
+    import tempfile
+
+    import torch.multiprocessing as processes
+
+    context = processes.get_context("spawn")
+    results = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        started = [context.Process(target=ddp_process, args=(r, threads, folder, path, batch, steps, results)) for r in range(threads)]
+        for process in started:
+            process.start()
+        times = results.get()
+        for process in started:
+            process.join()
+    return times
+
+
+if __name__ == "__main__":
+    peer, path, *numbers = sys.argv[1:]
+    print(json.dumps({"tensorflow": tensorflow, "pytorch": pytorch, "ddp": ddp}[peer](path, *map(int, numbers))))
