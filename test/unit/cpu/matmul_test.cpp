@@ -91,6 +91,16 @@ TEST_CASE("products of random shapes, transposes and epilogues", "[matmul]") {
   }
 }
 
+TEST_CASE("products that are cut along k", "[matmul]") {
+  Random random(10);
+  for (int32_t accumulate : {0, 1})
+    for (int32_t transpose : {0, 1}) {
+      drt_matmul_desc d = describe(DRT_F32, 3, 1024, 300);
+      d.accumulate = accumulate, d.transpose_a = transpose, d.has_bias = 1 - accumulate, d.epilogue = DRT_EPILOGUE_RELU;
+      check<float>(d, random);
+    }
+}
+
 TEST_CASE("no terms give the bias, or zero", "[matmul]") {
   Random random(2);
   for (int32_t dtype : {DRT_F32, DRT_F64})

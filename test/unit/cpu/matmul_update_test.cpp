@@ -74,6 +74,8 @@ TEST_CASE("a product larger than a block is cut at rows", "[matmul_update]") {
   drt_matmul_desc d = {};
   d.dtype = DRT_F32, d.batch = 1, d.m = 401, d.n = 1030, d.k = 2, d.transpose_a = 1;
   check<float>(d, 2, 0, random);
+  d.m = 5, d.n = 1024, d.k = 150; // cut along k
+  check<float>(d, 2, 0, random);
   d.m = 3, d.n = 150001, d.k = 1;
   check<float>(d, 2, 16, random);
 }
