@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/collectives/communicator.h"
+#include "collectives/communicator.h"
 
 #include <cstring>
 

@@ -3,10 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/collectives/gloo_communicator.h"
+#include "collectives/gloo_communicator.h"
 
-#include "runtime/collectives/reduce_sum.h"
-#include "runtime/core/error.h"
+#include "collectives/reduce_sum.h"
+#include "core/error.h"
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>

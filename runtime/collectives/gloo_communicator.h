@@ -6,8 +6,8 @@
 #ifndef DRT_COLLECTIVES_GLOO_COMMUNICATOR_H
 #define DRT_COLLECTIVES_GLOO_COMMUNICATOR_H
 
-#include "runtime/collectives/communicator.h"
-#include "runtime/collectives/progress.h"
+#include "collectives/communicator.h"
+#include "collectives/progress.h"
 
 #include <functional>
 #include <memory>

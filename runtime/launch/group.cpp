@@ -3,10 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/launch/group.h"
+#include "launch/group.h"
 
-#include "runtime/core/error.h"
-#include "runtime/launch/watch.h"
+#include "core/error.h"
+#include "launch/watch.h"
 
 #include <atomic>
 #include <mutex>

@@ -24,8 +24,8 @@
 #ifndef DRT_LAUNCH_GROUP_H
 #define DRT_LAUNCH_GROUP_H
 
-#include "runtime/collectives/communicator.h"
-#include "runtime/launch/tasks.h"
+#include "collectives/communicator.h"
+#include "launch/tasks.h"
 
 #include <functional>
 #include <memory>

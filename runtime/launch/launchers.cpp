@@ -3,9 +3,9 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/launch/launchers.h"
+#include "launch/launchers.h"
 
-#include "runtime/core/error.h"
+#include "core/error.h"
 
 #include <charconv>
 #include <nlohmann/json.hpp>

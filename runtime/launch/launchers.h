@@ -6,7 +6,7 @@
 #ifndef DRT_LAUNCH_LAUNCHERS_H
 #define DRT_LAUNCH_LAUNCHERS_H
 
-#include "runtime/launch/tasks.h"
+#include "launch/tasks.h"
 
 #include <optional>
 #include <string>

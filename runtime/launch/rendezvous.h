@@ -13,8 +13,8 @@
 #ifndef DRT_LAUNCH_RENDEZVOUS_H
 #define DRT_LAUNCH_RENDEZVOUS_H
 
-#include "runtime/launch/socket.h"
-#include "runtime/launch/tasks.h"
+#include "launch/socket.h"
+#include "launch/tasks.h"
 
 #include <functional>
 #include <map>

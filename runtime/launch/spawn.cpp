@@ -3,10 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/launch/spawn.h"
+#include "launch/spawn.h"
 
-#include "runtime/core/error.h"
-#include "runtime/launch/socket.h"
+#include "core/error.h"
+#include "launch/socket.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,11 +3,11 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/launch/supervise.h"
+#include "launch/supervise.h"
 
-#include "runtime/core/error.h"
-#include "runtime/launch/socket.h"
-#include "runtime/launch/spawn.h"
+#include "core/error.h"
+#include "launch/socket.h"
+#include "launch/spawn.h"
 
 #include <algorithm>
 #include <cstdio>

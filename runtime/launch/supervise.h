@@ -12,7 +12,7 @@
 #ifndef DRT_LAUNCH_SUPERVISE_H
 #define DRT_LAUNCH_SUPERVISE_H
 
-#include "runtime/launch/tasks.h"
+#include "launch/tasks.h"
 
 #include <functional>
 #include <string>

@@ -3,10 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/launch/tasks.h"
+#include "launch/tasks.h"
 
-#include "runtime/core/error.h"
-#include "runtime/launch/launchers.h"
+#include "core/error.h"
+#include "launch/launchers.h"
 
 #include <algorithm>
 #include <arpa/inet.h>

@@ -3,9 +3,9 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/launch/watch.h"
+#include "launch/watch.h"
 
-#include "runtime/core/error.h"
+#include "core/error.h"
 
 #include <cerrno>
 #include <cstring>
@@ -139,8 +139,8 @@ void Watch::run() {
         return failed(e.what());
       }
     } else if (Clock::now() - last_heard > heartbeat.patience) {
-      return failed(first_task() + " was lost: no sign of life for " + format_seconds(seconds(heartbeat.patience)) +
-                    " s");
+      return failed(first_task() + " was lost" + in_step() + ": no sign of life for " +
+                    format_seconds(seconds(heartbeat.patience)) + " s");
     }
   }
 }

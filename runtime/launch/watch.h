@@ -12,9 +12,9 @@
 #ifndef DRT_LAUNCH_WATCH_H
 #define DRT_LAUNCH_WATCH_H
 
-#include "runtime/collectives/gloo_communicator.h"
-#include "runtime/launch/group.h"
-#include "runtime/launch/rendezvous.h"
+#include "collectives/gloo_communicator.h"
+#include "launch/group.h"
+#include "launch/rendezvous.h"
 
 #include <condition_variable>
 #include <map>

@@ -14,10 +14,10 @@
 //   --linger W:S     worker W prints "lingering" in step S and computes for ever
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/error.h"
-#include "runtime/launch/group.h"
-#include "runtime/launch/supervise.h"
-#include "runtime/launch/tasks.h"
+#include "core/error.h"
+#include "launch/group.h"
+#include "launch/supervise.h"
+#include "launch/tasks.h"
 
 #include <csignal>
 #include <cstdio>
@@ -81,6 +81,7 @@ void train(const Flags &flags, Group &group, int rank) {
   report_training_started();
   for (; step < flags.number("--steps", 10); ++step) {
     tasks.describe(step, "group 0");
+    tasks.barrier(); // all are in this step now, which the tests' messages name
     if (flags.here("--die", rank, step) && flags["--resume"].empty())
       raise(SIGKILL);
     if (flags.here("--fail", rank, step))

@@ -6,9 +6,9 @@
 #ifndef DISTC_TEST_UNIT_COLLECTIVES_CLUSTER_H
 #define DISTC_TEST_UNIT_COLLECTIVES_CLUSTER_H
 
-#include "runtime/core/error.h"
-#include "runtime/launch/group.h"
-#include "runtime/launch/socket.h"
+#include "core/error.h"
+#include "launch/group.h"
+#include "launch/socket.h"
 
 #include <exception>
 #include <functional>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cluster.h"
 
-#include "runtime/collectives/reduce_sum.h"
+#include "collectives/reduce_sum.h"
 
 #include <catch2/catch.hpp>
 

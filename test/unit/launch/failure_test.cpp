@@ -170,6 +170,7 @@ int train_for_ever(Group &group, int rank) {
   std::vector<float> data(50000, 1.0f);
   for (int64_t step = 0;; ++step) {
     group.communicator().describe(step, "group 0");
+    group.communicator().barrier(); // all are in this step
     if (rank == 1 && step == 20)
       raise(SIGKILL);
     group.communicator().all_reduce_sum(data.data(), 50000, DRT_F32);

@@ -3,11 +3,11 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/error.h"
-#include "runtime/launch/launchers.h"
-#include "runtime/launch/socket.h"
-#include "runtime/launch/supervise.h"
-#include "runtime/launch/tasks.h"
+#include "core/error.h"
+#include "launch/launchers.h"
+#include "launch/socket.h"
+#include "launch/supervise.h"
+#include "launch/tasks.h"
 
 #include <catch2/catch.hpp>
 
