@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <thread>
+
 using namespace drt;
 
 namespace {
@@ -31,12 +33,18 @@ template <class T> void check(drt_matmul_desc d, int parts, int64_t gap, Random 
   std::vector<int32_t> visits(variable.size());
   void *arguments[] = {variable.data(), visits.data()};
   double scale = 1.0 / parts;
-  for (int part = 0; part < parts; ++part) {
+  auto replica = [&](int part) {
     PrimitiveCache cache(1);
     int64_t bytes = sizeof(T);
     matmulUpdate(cache, 0, d, part, parts, {a.data(), strideA * bytes}, {b.data(), strideB * bytes}, scale, descend<T>,
                  arguments);
-  }
+  };
+  std::vector<std::thread> others;
+  for (int part = 1; part < parts; ++part)
+    others.emplace_back(replica, part);
+  replica(0);
+  for (std::thread &other : others)
+    other.join();
   for (int64_t row = 0; row < d.m; ++row)
     for (int64_t column = 0; column < d.n; ++column) {
       double sum = 0;
