@@ -11,6 +11,8 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 using namespace drt;
 using dnnl::memory;
@@ -53,7 +55,8 @@ Method chooseMethod(const drt_matmul_desc &desc) {
     return Method::Plain;
   // The primitive's vectorized tanh and logistic outweigh what sgemm gains.
   bool transcendental = desc.epilogue == DRT_EPILOGUE_TANH || desc.epilogue == DRT_EPILOGUE_SIGMOID;
-  if (desc.batch != 1 || desc.accumulate || transcendental)
+  bool added = desc.accumulate && (desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE);
+  if (desc.batch != 1 || added || transcendental)
     return Method::Primitive;
   bool vector = desc.m == 1 || desc.n == 1;
   return vector || desc.transpose_a || cutsAlongK(gemmShape(desc, false)) ? Method::Sgemm : Method::Primitive;
@@ -79,6 +82,15 @@ memory::desc operandDesc(const drt_matmul_desc &desc, int64_t stride, int64_t ro
   return memory::desc(dims, memory::data_type::f32, strides);
 }
 
+// The library's reference implementation is a scalar loop: sgemm, item by item, is better.
+LibraryCall makeFastCall(const dnnl::matmul::primitive_desc &description,
+                         const std::vector<LibraryCall::Argument> &arguments) {
+  if (std::string_view(description.impl_info_str()).starts_with("ref"))
+    return {};
+  return LibraryCall(dnnl::matmul(description), arguments, description.scratchpad_desc());
+}
+
+// Empty where the library has no fast primitive.
 LibraryCall makeCall(const drt_matmul_desc &desc) {
   memory::desc a = operandDesc(desc, desc.batch_stride_a, desc.m, desc.k, desc.transpose_a);
   memory::desc b = operandDesc(desc, desc.batch_stride_b, desc.k, desc.n, desc.transpose_b);
@@ -86,28 +98,27 @@ LibraryCall makeCall(const drt_matmul_desc &desc) {
   dnnl::primitive_attr attributes = callAttributes(desc.epilogue, desc.accumulate);
   std::vector<LibraryCall::Argument> arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
   if (!desc.has_bias) {
-    dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attributes, cpuEngine());
-    return LibraryCall(dnnl::matmul(description), arguments, description.scratchpad_desc());
+    return makeFastCall({dnnl::matmul::desc(a, b, c), attributes, cpuEngine()}, arguments);
   }
   memory::dims dims(desc.batch == 1 ? 2 : 3, 1), strides(dims.size(), desc.n);
   dims.back() = desc.n;
   strides.back() = 1;
   memory::desc bias(dims, memory::data_type::f32, strides);
   arguments.push_back({DNNL_ARG_BIAS, bias});
-  dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, bias, c), attributes, cpuEngine());
-  return LibraryCall(dnnl::matmul(description), arguments, description.scratchpad_desc());
+  return makeFastCall({dnnl::matmul::desc(a, b, bias, c), attributes, cpuEngine()}, arguments);
 }
 
 class MatmulSite : public Prepared {
 public:
   explicit MatmulSite(const drt_matmul_desc &given) : desc(normalized(given)), method(chooseMethod(desc)) {
     // Both operands broadcast is a shape the primitive has no name for.
-    if (desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0 && method == Method::Primitive)
-      method = Method::Plain;
-    if (method == Method::Primitive)
+    bool bothBroadcast = desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
+    if (method == Method::Primitive && !bothBroadcast)
       call = makeCall(desc);
+    if (method == Method::Primitive && !call)
+      method = Method::Sgemm;
     // c += epilogue(...) needs the product by itself.
-    if (method == Method::Plain && desc.accumulate && (desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE))
+    if (method != Method::Primitive && desc.accumulate && (desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE))
       product = Buffer(static_cast<size_t>(desc.m * desc.n) * sizeof(double));
   }
 
@@ -128,13 +139,11 @@ public:
 private:
   template <class T> void runItem(const T *a, const T *b, const T *bias, T *c) {
     T *to = product.data() ? product.as<T>() : c;
-    if constexpr (std::is_same_v<T, float>) {
-      if (method == Method::Sgemm) {
-        sgemm(gemmShape(desc, false), 1.0f, a, b, c);
-        return applyEpilogue(desc.epilogue, desc.has_bias ? bias : nullptr, desc.m, desc.n, c);
-      }
-    }
-    gemm(gemmShape(desc, desc.accumulate && to == c), a, b, to);
+    GemmShape shape = gemmShape(desc, desc.accumulate && to == c);
+    if constexpr (std::is_same_v<T, float>)
+      method == Method::Sgemm ? sgemm(shape, 1.0f, a, b, to) : gemm(shape, a, b, to);
+    else
+      gemm(shape, a, b, to);
     applyEpilogue(desc.epilogue, desc.has_bias ? bias : nullptr, desc.m, desc.n, to);
     if (to != c)
       for (int64_t i = 0; i < desc.m * desc.n; ++i)
