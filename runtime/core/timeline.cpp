@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/timeline.h"
-#include "core/file.h"
+#include "checkpoint/output_file.h"
+#include "core/growing_file.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -31,20 +32,21 @@ std::vector<TimelineRow::Event> TimelineRow::events() const {
 void writeTimeline(const std::string &path, const std::string &process, int32_t pid, int64_t originNs,
                    const std::vector<const TimelineRow *> &rows) {
   OutputFile file(path);
-  file.write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + metadata("process_name", pid, 0, process));
+  const auto write = [&file](const std::string &text) { file.write(text.data(), text.size()); };
+  write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + metadata("process_name", pid, 0, process));
   for (const TimelineRow *row : rows) {
-    file.write(",\n" + metadata("thread_name", pid, row->number(), row->label()));
+    write(",\n" + metadata("thread_name", pid, row->number(), row->label()));
     for (const TimelineRow::Event &event : row->events()) {
       char times[160];
       std::snprintf(times, sizeof times,
                     ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%" PRId64 "}}",
                     pid, row->number(), static_cast<double>(event.beginNs - originNs) * 1e-3,
                     static_cast<double>(event.endNs - event.beginNs) * 1e-3, event.step);
-      file.write(",\n{\"name\":" + jsonString(event.name) + ",\"cat\":" + jsonString(event.category) + times);
+      write(",\n{\"name\":" + jsonString(event.name) + ",\"cat\":" + jsonString(event.category) + times);
     }
   }
-  file.write("\n]}\n");
-  file.finish();
+  write("\n]}\n");
+  file.publish();
 }
 
 } // namespace drt
