@@ -16,6 +16,12 @@ def round_trip(model, out):
     assert exported.returncode == 0, exported.stderr.decode(errors="replace")
 
 
+def value_of(graph, name):
+    """A reference variable is its own value, a resource variable has a node that reads it."""
+    handle = graph.get_tensor_by_name(name + ":0")
+    return handle if handle.dtype._is_ref_dtype else graph.get_tensor_by_name(name + "/Read/ReadVariableOp:0")
+
+
 def check_model(tf1, meta_type, graph_type, model):
     with Folder() as folder:
         round_trip(model, folder / "graph.meta")
@@ -36,9 +42,13 @@ def check_model(tf1, meta_type, graph_type, model):
                 rows = lambda a: a if a.ndim == 0 else a[step * case["batch"] % len(a):][:case["batch"]]
                 fed = {name + ":0": rows(feeds[name]) for name in feeds.files}
                 losses.append(session.run([case["loss"], graph.get_operation_by_name(case["train_op"])], fed)[0])
+            variables = [key[len("var/"):] for key in expect.files if key.startswith("var/")]
+            final = dict(zip(variables, session.run([value_of(graph, name) for name in variables])))
+    found = [p for name in variables for p in model.variable_differences(name, final, expect["var/" + name])]
     off = np.max(np.abs(np.array(losses) - expect["loss"]) / np.abs(expect["loss"]))
     if not off <= case["loss_rtol"]:
-        return [f"loss off by {off:.1e}: got {losses}, want {expect['loss']}"]
+        found.append(f"loss off by {off:.1e}: got {losses}, want {expect['loss']}")
+    return found
 
 
 def main():

@@ -121,8 +121,8 @@ class Model:
         return found
 
     def variable_differences(self, name, final, want):
-        if name not in final.files:
-            return [f"variable {name} is missing; there are {final.files}"]
+        if name not in final:
+            return [f"variable {name} is missing; there are {sorted(final)}"]
         got = final[name]
         if got.shape != want.shape or got.dtype != want.dtype:
             return [f"variable {name} is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"]
