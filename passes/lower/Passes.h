@@ -1,0 +1,21 @@
+//===- Passes.h - From the distributed graph to the runtime's plan and objects -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_PASSES_H
+#define DISTC_PASSES_LOWER_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace distc {
+
+#define GEN_PASS_DECL
+#include "passes/lower/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/lower/Passes.h.inc"
+
+} // namespace distc
+
+#endif // DISTC_PASSES_LOWER_PASSES_H
