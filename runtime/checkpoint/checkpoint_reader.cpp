@@ -210,7 +210,7 @@ CheckpointReader::Impl::piecesOf(std::string_view name, const bundle::BundleEntr
       bool all = extent.has_length_case() != bundle::TensorSliceProto::Extent::kLength;
       extents.push_back({extent.start(), all ? -1 : extent.length()});
       region.begin.push_back(extent.start());
-      region.extent.push_back(all ? shape[size_t(axis)] - extent.start() : extent.length());
+      region.extent.push_back(all ? shape[size_t(axis)] : extent.length());
     }
     std::string piece = what + " slice " + regionText(region);
     auto it = index.entries.find(encodeSliceKey(name, extents));

@@ -49,9 +49,11 @@ std::string regionError(const std::vector<int64_t> &shape, const Region &region)
 
 std::string regionText(const Region &region) {
   std::string text = "[";
-  for (size_t axis = 0; axis < region.begin.size(); ++axis)
-    text += (axis ? "," : "") + std::to_string(region.begin[axis]) + ":" +
-            std::to_string(region.begin[axis] + region.extent[axis]);
+  for (size_t axis = 0; axis < region.begin.size(); ++axis) {
+    // Regions of a damaged index come here, too: no overflow.
+    auto end = int64_t(uint64_t(region.begin[axis]) + uint64_t(region.extent[axis]));
+    text += (axis ? "," : "") + std::to_string(region.begin[axis]) + ":" + std::to_string(end);
+  }
   return text + "]";
 }
 
