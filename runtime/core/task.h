@@ -77,6 +77,10 @@ public:
   /// Copies task 0's variables to every task.
   void broadcastVariables();
 
+  /// Whether every thread has come back from the last run; after a failure one may
+  /// compute on, and the task must not be destroyed.
+  bool atRest() const { return left_.reached(begun_ * static_cast<uint32_t>(config_.localReplicas - 1)); }
+
   /// Rows of the timeline so far; empty unless config.timeline. Not while an entry runs.
   std::vector<const TimelineRow *> timelineRows() const;
 

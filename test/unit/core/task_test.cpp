@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/task.h"
-#include "fake_program.h"
+#include "test/unit/support/fake_program.h"
 #include "in_process_communicator.h"
 
 #include <catch2/catch.hpp>

@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "fake_program.h"
+#include "test/unit/support/fake_program.h"
 
 #include <memory>
 

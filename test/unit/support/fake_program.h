@@ -10,8 +10,8 @@
 // `rate` is a feed that is given whole. init sets w[j] = j.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_TEST_UNIT_CORE_FAKE_PROGRAM_H
-#define DISTC_TEST_UNIT_CORE_FAKE_PROGRAM_H
+#ifndef DISTC_TEST_UNIT_SUPPORT_FAKE_PROGRAM_H
+#define DISTC_TEST_UNIT_SUPPORT_FAKE_PROGRAM_H
 
 #include "drt/drt.h"
 
@@ -34,4 +34,4 @@ extern int32_t failing_replica;
 
 } // namespace fake
 
-#endif // DISTC_TEST_UNIT_CORE_FAKE_PROGRAM_H
+#endif // DISTC_TEST_UNIT_SUPPORT_FAKE_PROGRAM_H

@@ -1,0 +1,113 @@
+//===- options.cpp - The executable's command line ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "launch/options.h"
+#include "core/error.h"
+
+#include <CLI/CLI.hpp>
+
+namespace drt {
+namespace {
+
+// The last of a repeated flag counts, so that scripts can be given overrides.
+template <class T> CLI::Option *last(CLI::App &app, const char *name, T &value, const char *help) {
+  return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+struct Refused {
+  std::string tlsCert, tlsKey, tlsCa;
+};
+
+void declare(CLI::App &app, Options &o, Refused &refused) {
+  const auto group = [&app](const char *title, std::initializer_list<CLI::Option *> options) {
+    for (CLI::Option *option : options)
+      option->group(title);
+  };
+  group(
+      "Training",
+      {last(app, "--data", o.data, "an .npz file, or a folder of .npy files: one array a feed, first axis = example"),
+       last(app, "--steps", o.steps, "steps to train")->check(CLI::NonNegativeNumber),
+       last(app, "--epochs", o.epochs, "times to go through the data, instead of --steps")->check(CLI::PositiveNumber),
+       last(app, "--batch", o.batch, "global batch; must equal the compiled one"),
+       app.add_flag("--shuffle", o.shuffle, "another order of the examples in each epoch"),
+       last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")});
+  group(
+      "Checkpoints",
+      {last(app, "--restore", o.restore, "checkpoint to start from (PREFIX of PREFIX.index), instead of initializing"),
+       last(app, "--checkpoint-dir", o.checkpointDir, "folder for checkpoints; one is written at the end"),
+       last(app, "--save-every", o.saveEvery, "steps between checkpoints")->check(CLI::PositiveNumber),
+       last(app, "--keep", o.keep, "checkpoints that are kept, 0: all")
+           ->check(CLI::NonNegativeNumber)
+           ->capture_default_str(),
+       last(app, "--export-npz", o.exportNpz, "file for the variables at the end; with --eval, for the fetches"),
+       last(app, "--max-restarts", o.maxRestarts, "times to start again from the last checkpoint after a task was lost")
+           ->check(CLI::NonNegativeNumber)
+           ->capture_default_str()});
+  group("What is reported", {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
+                             last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
+                             last(app, "--summary-dir", o.summaryDir, "folder for TensorBoard's event file: the loss"),
+                             app.add_flag("--quiet", o.quiet, "no progress")});
+  group("Tasks",
+        {last(app, "--task", o.task, "which task of the plan this process is, for example worker:1"),
+         last(app, "--rendezvous", o.rendezvous, "HOST:PORT where the tasks meet; task 0 listens there"),
+         last(app, "--stall-warning", o.stallWarning, "seconds of waiting before the log says who is late; 0: never")
+             ->capture_default_str(),
+         last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up")
+             ->check(CLI::PositiveNumber)
+             ->capture_default_str(),
+         app.add_flag("!--no-pin", o.pin, "leave the choice of cores to the system")});
+  group("Instead of training",
+        {app.add_flag("--plan", o.plan, "print the plan: tasks, variables, buckets, memory, schedule"),
+         app.add_flag("--eval", o.eval, "run forward only, over all of --data"),
+         app.add_option("--fetch", o.fetches, "with --eval: tensors to compute; default: all that are compiled in")});
+  group("", {last(app, "--resume", o.resume, "used by --max-restarts"), last(app, "--tls-cert", refused.tlsCert, ""),
+             last(app, "--tls-key", refused.tlsKey, ""), last(app, "--tls-ca", refused.tlsCa, "")});
+}
+
+void check(const drt_program &program, const Options &o, const Refused &refused) {
+  const auto wrong = [](const std::string &message) { throw Error(message, 2); };
+  if (o.batch && program.global_batch != 0 && *o.batch != program.global_batch)
+    wrong("--batch is " + std::to_string(*o.batch) + ", but the program was compiled for a batch of " +
+          std::to_string(program.global_batch) + "; leave it out, or compile again with another --batch");
+  if (!refused.tlsCert.empty() || !refused.tlsKey.empty() || !refused.tlsCa.empty())
+    wrong("--tls-cert, --tls-key and --tls-ca are not supported yet: tasks speak unencrypted TCP");
+  if (o.plan)
+    return;
+  if (!o.fetches.empty() && !o.eval)
+    wrong("--fetch goes with --eval");
+  if (o.eval)
+    return;
+  if (!o.steps && !o.epochs)
+    wrong("say for how long: --steps N or --epochs E");
+  if (o.steps && o.epochs)
+    wrong("--steps and --epochs exclude each other");
+  if (o.saveEvery > 0 && o.checkpointDir.empty())
+    wrong("--save-every needs a folder: --checkpoint-dir D");
+  if (o.maxRestarts > 0 && o.checkpointDir.empty())
+    wrong("--max-restarts starts again from the last checkpoint: say --checkpoint-dir D, and --save-every K");
+}
+
+} // namespace
+
+std::optional<Options> parseOptions(const drt_program &program, int argc, char **argv) {
+  Options options;
+  options.command.assign(argv, argv + argc);
+  Refused refused;
+  CLI::App app{std::string("Trains ") + program.graph + " with " + std::to_string(program.num_replicas) +
+               " replicas (strategy " + program.strategy + ")."};
+  declare(app, options, refused);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    std::fputs(app.help().c_str(), stdout);
+    return std::nullopt;
+  } catch (const CLI::ParseError &error) {
+    throw Error(std::string(error.what()) + "; " + options.command[0] + " --help lists the options", 2);
+  }
+  check(program, options, refused);
+  return options;
+}
+
+} // namespace drt

@@ -1,0 +1,50 @@
+//===- options.h - The executable's command line --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_OPTIONS_H
+#define DRT_LAUNCH_OPTIONS_H
+
+#include "drt/drt.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace drt {
+
+/// What the command line says; defaults where it says nothing.
+struct Options {
+  std::vector<std::string> command; // argv as it was
+
+  std::string data;
+  std::optional<int64_t> steps, epochs, batch;
+  bool shuffle = false;
+  std::optional<uint64_t> seed;
+
+  std::string restore, resume; // resume: a restart's, which continues where that checkpoint ends
+  std::string checkpointDir, exportNpz;
+  int64_t saveEvery = 0;
+  int keep = 5;
+  int maxRestarts = 0;
+
+  std::string logJson, timeline, summaryDir;
+  bool quiet = false;
+
+  std::string task, rendezvous;
+  double stallWarning = 60, failureTimeout = 10;
+  bool pin = true;
+
+  bool plan = false, eval = false;
+  std::vector<std::string> fetches;
+};
+
+/// Reads the command line. Returns nothing where it asked for help, which has
+/// then been printed. Throws drt::Error with exit status 2.
+std::optional<Options> parseOptions(const drt_program &program, int argc, char **argv);
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_OPTIONS_H

@@ -1,0 +1,116 @@
+//===- plan.cpp - What --plan prints --------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "core/dtype.h"
+#include "launch/program.h"
+
+#include <cstdio>
+#include <vector>
+
+namespace drt {
+namespace {
+
+// Rows of cells; columns as wide as they need to be.
+class Table {
+public:
+  explicit Table(std::vector<std::string> header) { add(std::move(header)); }
+  void add(std::vector<std::string> row) {
+    if (widths_.size() < row.size())
+      widths_.resize(row.size());
+    for (size_t i = 0; i < row.size(); ++i)
+      widths_[i] = std::max(widths_[i], row[i].size());
+    rows_.push_back(std::move(row));
+  }
+  std::string text() const {
+    std::string out;
+    for (const std::vector<std::string> &row : rows_) {
+      out += " ";
+      for (size_t i = 0; i < row.size(); ++i)
+        out += " " + row[i] + (i + 1 < row.size() ? std::string(widths_[i] - row[i].size() + 1, ' ') : "");
+      out += "\n";
+    }
+    return out;
+  }
+
+private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<size_t> widths_;
+};
+
+std::string shardText(const drt_variable &variable) {
+  if (!variable.full_shape)
+    return "whole";
+  std::string text;
+  for (int32_t i = 0; i < variable.type.rank; ++i)
+    text += (i ? "," : "[") + std::to_string(variable.slice_begin[i]) + ":" +
+            std::to_string(variable.slice_begin[i] + variable.type.shape[i]);
+  return text + "] of " + shapeName(variable.full_shape, variable.type.rank);
+}
+
+std::string tasksText(const drt_program &program) {
+  Table table({"task", "host", "replicas"});
+  for (int32_t i = 0; i < program.num_tasks; ++i) {
+    const drt_task &task = program.tasks[i];
+    const int32_t last = task.first_replica + task.num_replicas - 1;
+    table.add({std::string(task.job) + ":" + std::to_string(task.index), task.host,
+               std::to_string(task.first_replica) + (task.num_replicas > 1 ? "-" + std::to_string(last) : "")});
+  }
+  return "\nTasks\n" + table.text();
+}
+
+std::string bucketsText(const drt_entry &entry) {
+  if (entry.num_buckets == 0)
+    return "";
+  Table table({"bucket", "all-reduce", "type", "bytes", "gradients of"});
+  for (int32_t i = 0; i < entry.num_buckets; ++i) {
+    const drt_bucket &bucket = entry.buckets[i];
+    std::string members;
+    for (int32_t m = 0; m < bucket.num_members; ++m)
+      members += (m ? ", " : "") + std::string(bucket.members[m]);
+    table.add({bucket.name, bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum", dtypeName(bucket.dtype),
+               bytesText(bucket.count * dtypeSize(bucket.dtype)), members});
+  }
+  return std::string("\nSynchronized in ") + entry.name + ", in this order\n" + table.text();
+}
+
+} // namespace
+
+std::string bytesText(int64_t bytes) {
+  const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit)
+    value /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+std::string planText(const drt_program &program) {
+  std::string out =
+      std::string(program.graph) + ": strategy " + program.strategy + ", " + std::to_string(program.num_replicas) +
+      " replicas in " + std::to_string(program.num_tasks) + " tasks, " +
+      (program.global_batch ? "global batch " + std::to_string(program.global_batch) : "no batched feed") +
+      ", target " + program.target + ", distc " + program.distc_version + "\n" + tasksText(program);
+
+  int64_t variableBytes = 0;
+  Table variables({"variable", "type", "shape", "bytes", "part", ""});
+  for (int32_t i = 0; i < program.num_variables; ++i) {
+    const drt_variable &variable = program.variables[i];
+    variableBytes += variable.bytes;
+    variables.add({variable.name, dtypeName(variable.type.dtype), shapeName(variable.type), bytesText(variable.bytes),
+                   shardText(variable), variable.flags & DRT_VARIABLE_TRAINABLE ? "trained" : ""});
+  }
+  out += "\nVariables\n" + variables.text();
+  for (int32_t i = 0; i < program.num_entries; ++i)
+    out += bucketsText(program.entries[i]);
+  out += "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +
+         bytesText(program.arena_bytes) + " a replica\n";
+  if (program.plan && *program.plan)
+    out += "\nSchedule\n" + std::string(program.plan);
+  return out;
+}
+
+} // namespace drt

@@ -1,0 +1,61 @@
+//===- program.cpp - What an executable does ------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "launch/program.h"
+#include "core/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+
+namespace drt {
+namespace {
+
+void checkProgram(const drt_program &program) {
+  if (program.abi_version != DRT_ABI_VERSION)
+    throw Error("the program was compiled for version " + std::to_string(program.abi_version) +
+                    " of the runtime, but linked with version " + std::to_string(DRT_ABI_VERSION) +
+                    "; compile it again with the distc that this runtime belongs to",
+                70);
+#if defined(__x86_64__)
+  // Gradients are reduced with these, whatever the program itself was compiled for.
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    throw Error("this machine's processor has no AVX2 and FMA instructions, which the program (target " +
+                std::string(program.target) + ") needs; run it on an x86-64-v3 machine");
+#endif
+}
+
+// One line a stream: stdout may be a pipe that a task's parent reads.
+int fail(const char *what, int status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", what);
+  return status;
+}
+
+} // namespace
+
+int runProgram(const drt_program &program, int argc, char **argv) {
+  try {
+    checkProgram(program);
+    const std::optional<Options> options = parseOptions(program, argc, argv);
+    if (!options)
+      return 0;
+    if (options->plan) {
+      std::fputs(planText(program).c_str(), stdout);
+      return 0;
+    }
+    return options->eval ? evaluate(program, *options) : train(program, *options);
+  } catch (const Error &error) {
+    return fail(error.what(), error.exitStatus());
+  } catch (const std::bad_alloc &) {
+    return fail("out of memory; use a smaller batch, or more tasks with fewer replicas each", 1);
+  } catch (const std::exception &error) {
+    return fail((std::string(error.what()) + " (a defect of the runtime)").c_str(), 70);
+  }
+}
+
+} // namespace drt

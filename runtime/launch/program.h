@@ -1,0 +1,35 @@
+//===- program.h - What an executable does --------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_PROGRAM_H
+#define DRT_LAUNCH_PROGRAM_H
+
+#include "drt/drt.h"
+#include "launch/options.h"
+
+#include <string>
+
+namespace drt {
+
+/// Reads the command line and does what it says. Returns the exit status: 0, 1
+/// the input is wrong, 2 the command line is, 70 a defect, 128 + N after signal N.
+/// An error is one line on stderr.
+int runProgram(const drt_program &program, int argc, char **argv);
+
+/// Trains; this process is a task of the plan or starts them. Returns the exit status.
+int train(const drt_program &program, const Options &options);
+
+/// Runs the entry "eval" over the data, with all replicas of the plan in this process.
+int evaluate(const drt_program &program, const Options &options);
+
+/// What --plan prints.
+std::string planText(const drt_program &program);
+
+/// "12.5 MB"
+std::string bytesText(int64_t bytes);
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_PROGRAM_H

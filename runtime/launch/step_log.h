@@ -1,0 +1,49 @@
+//===- step_log.h - What a run says of its steps --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_STEP_LOG_H
+#define DRT_LAUNCH_STEP_LOG_H
+
+#include "core/growing_file.h"
+#include "drt/drt.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace drt {
+
+/// One step, done.
+struct StepRecord {
+  int64_t step = 0; // steps of this run before it
+  bool hasLoss = false;
+  double loss = 0; // mean over all replicas of all tasks
+  int64_t nanoseconds = 0;
+  int64_t endNs = 0; // on the monotonic clock
+};
+
+/// --log-json: the plan, a line a step, how it ended. On the disk a second later
+/// at the latest, or when flush() is called. Throws drt::Error.
+class StepLog {
+public:
+  /// firstStep > 0: a restart continues the file; lines of that step and later
+  /// ones, which will be done again, are taken out.
+  StepLog(const std::string &path, const drt_program &program, int64_t firstStep);
+
+  void write(const StepRecord &record);
+  /// signal: what ended the run early, 0 for none.
+  void done(int64_t steps, double seconds, const std::string &checkpoint, int signal);
+  void flush() { file_.flush(); }
+
+private:
+  std::string kept_; // from before a restart; read before the file is opened
+  GrowingFile file_;
+  double examples_; // of a step
+  int64_t flushNs_ = 0;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_STEP_LOG_H

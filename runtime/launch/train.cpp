@@ -1,0 +1,138 @@
+//===- train.cpp - A training run: its tasks, their place, their end ------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "core/timeline.h"
+#include "launch/group.h"
+#include "launch/program.h"
+#include "launch/supervise.h"
+#include "launch/trainer.h"
+
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <thread>
+#include <unistd.h>
+
+namespace drt {
+namespace {
+
+int launchTasks(const Options &options, const std::vector<Task> &tasks, const Place &place) {
+  LaunchOptions launching;
+  launching.tasks = tasks;
+  launching.place = place;
+  launching.command = options.command;
+  launching.max_restarts = options.maxRestarts;
+  launching.failure_timeout = options.failureTimeout;
+  if (!options.checkpointDir.empty()) {
+    // What lay in the folder before is not this run's.
+    CheckpointManager manager(options.checkpointDir);
+    launching.latest_checkpoint = [manager, before = manager.latest()] {
+      const std::string latest = manager.latest();
+      return latest == before ? std::string() : latest;
+    };
+  }
+  return launch(launching);
+}
+
+// A lost task makes the collectives throw; whatever else this task may be doing,
+// it ends soon after.
+void endSoon(const std::string &message) {
+  constexpr std::chrono::seconds grace(5);
+  std::thread([message, grace] {
+    std::this_thread::sleep_for(grace);
+    std::fprintf(stderr, "error: %s\n", message.c_str());
+    _exit(1);
+  }).detach();
+}
+
+std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &options, const std::vector<Task> &tasks,
+                                 const Place &place) {
+  const auto number = [](std::optional<int64_t> value) { return std::to_string(value.value_or(-1)) + " "; };
+  GroupOptions group;
+  group.tasks = tasks;
+  group.rank = place.rank;
+  group.rendezvous = place.rendezvous;
+  group.listen_socket = inherited_listen_socket();
+  group.fingerprint = std::string(program.graph) + " " + program.strategy + " " + program.distc_version + " " +
+                      std::to_string(program.num_replicas) + " " + std::to_string(program.arena_bytes) + " " +
+                      number(program.global_batch) + number(options.steps) + number(options.epochs) +
+                      (options.shuffle ? "shuffled" : "");
+  group.failure_timeout = options.failureTimeout;
+  group.stall_warning = options.stallWarning;
+  group.on_failure = endSoon;
+  return Group::join(std::move(group));
+}
+
+TaskConfig configOf(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank) {
+  const Task &mine = tasks[rank];
+  TaskConfig config;
+  config.firstReplica = mine.first_replica;
+  config.localReplicas = mine.num_replicas;
+  config.numReplicas = program.num_replicas;
+  config.hostReplicas = 0;
+  for (size_t i = 0; i < tasks.size(); ++i)
+    if (tasks[i].host == mine.host) {
+      config.hostReplicas += tasks[i].num_replicas;
+      config.hostOffset += static_cast<int>(i) < rank ? tasks[i].num_replicas : 0;
+    }
+  config.pin = options.pin;
+  config.timeline = !options.timeline.empty();
+  config.stallWarning = options.stallWarning;
+  config.entropy =
+      options.seed ? *options.seed : std::random_device{}() * UINT64_C(0x100000001) + std::random_device{}();
+  return config;
+}
+
+// The rows of every task lie in files of their own beside task 0's.
+void writeTimelineOf(Trainer &trainer, const Options &options, const std::string &task, int rank, int64_t originNs) {
+  if (options.timeline.empty())
+    return;
+  const std::string path = rank == 0 ? options.timeline : options.timeline + "." + std::to_string(rank);
+  writeTimeline(path, task, rank, originNs, trainer.task().timelineRows());
+}
+
+int trainTask(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank,
+              Group *group) {
+  Communicator *communicator = group ? &group->communicator() : nullptr;
+  TaskConfig config = configOf(program, options, tasks, rank);
+  if (communicator) {
+    communicator->describe(0, "the seed");
+    communicator->broadcast(&config.entropy, sizeof config.entropy, 0);
+  }
+  const int64_t originNs = nowNs();
+  auto trainer = std::make_unique<Trainer>(program, options, communicator, config);
+  try {
+    const int signal = trainer->run();
+    writeTimelineOf(*trainer, options, tasks[rank].name(), rank, originNs);
+    if (group)
+      group->leave();
+    return signal ? 128 + signal : 0;
+  } catch (...) {
+    // A replica that computes on and on cannot be joined; it ends with the process.
+    if (!trainer->task().atRest())
+      trainer.release();
+    throw;
+  }
+}
+
+} // namespace
+
+int train(const drt_program &program, const Options &options) {
+  const std::vector<Task> tasks = plan_tasks(program, false);
+  const Place place = find_place(tasks, options.task, options.rendezvous, process_environment(), options.command);
+  if (needs_launch(place, options.maxRestarts))
+    return launchTasks(options, tasks, place);
+  if (place.kind == PlaceKind::Sole)
+    return trainTask(program, options, tasks, 0, nullptr);
+  const std::unique_ptr<Group> group = joinGroup(program, options, tasks, place);
+  try {
+    return trainTask(program, options, tasks, place.rank, group.get());
+  } catch (const std::exception &error) {
+    group->fail(error.what());
+    throw;
+  }
+}
+
+} // namespace drt

@@ -1,0 +1,75 @@
+//===- trainer.h - The steps of a run, in one task ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_TRAINER_H
+#define DRT_LAUNCH_TRAINER_H
+
+#include "checkpoint/checkpoint.h"
+#include "core/task.h"
+#include "data/feeder.h"
+#include "launch/event_file.h"
+#include "launch/options.h"
+#include "launch/progress.h"
+#include "launch/step_log.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace drt {
+
+/// One task's part of a training run. Task 0 (rank 0) alone initializes, restores
+/// and writes files; the others are sent its variables. Everything throws drt::Error.
+class Trainer {
+public:
+  /// Opens and checks the data. `communicator`: null where the plan has one task.
+  Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config);
+
+  /// Initializes, trains, writes what was asked for. Returns 0, or the signal that ended it early.
+  int run();
+
+  TaskRuntime &task() { return task_; }
+
+private:
+  void initialize();
+  void openFiles();
+  void steps();
+  void finish();
+  bool agreeOnStop();
+  double localLoss();
+  void report(StepRecord record);
+  void save();
+
+  const drt_program &program_;
+  const Options &options_;
+  const bool first_; // task 0
+  TaskRuntime task_;
+  const drt_entry *step_;
+  std::optional<Dataset> data_;
+  std::optional<Feeder> feeder_;
+  const drt_fetch *loss_ = nullptr;
+
+  int64_t base_ = 0; // steps that the variables had seen before this run
+  int64_t begin_ = 0, end_ = 0, done_ = 0;
+  int64_t savedAt_ = -1;
+  std::string checkpoint_;
+  int signal_ = 0;
+  int64_t startNs_ = 0;
+
+  // With other tasks a step's loss is known a step later, so that its sum costs no
+  // wait: sums_ = loss, tasks with INT, tasks with TERM.
+  StepRecord pending_, last_;
+  bool isPending_ = false;
+  double sums_[3] = {};
+
+  std::unique_ptr<CheckpointManager> checkpoints_;
+  std::unique_ptr<StepLog> log_;
+  std::unique_ptr<EventFile> events_;
+  std::unique_ptr<Progress> progress_;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_TRAINER_H

@@ -1,0 +1,50 @@
+//===- values.h - Floating-point values of any type -----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_VALUES_H
+#define DRT_LAUNCH_VALUES_H
+
+#include "drt/drt.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace drt {
+
+inline bool isFloat(int32_t dtype) {
+  return dtype == DRT_F32 || dtype == DRT_F64 || dtype == DRT_F16 || dtype == DRT_BF16;
+}
+
+/// Element `index` of an array of any type.
+inline double valueAt(int32_t dtype, const void *data, int64_t index) {
+  switch (dtype) {
+  case DRT_F32:
+    return static_cast<const float *>(data)[index];
+  case DRT_F64:
+    return static_cast<const double *>(data)[index];
+  case DRT_F16:
+    return static_cast<double>(static_cast<const _Float16 *>(data)[index]);
+  case DRT_BF16: {
+    const uint32_t bits = static_cast<uint32_t>(static_cast<const uint16_t *>(data)[index]) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  case DRT_I64:
+    return static_cast<double>(static_cast<const int64_t *>(data)[index]);
+  case DRT_I32:
+    return static_cast<const int32_t *>(data)[index];
+  case DRT_I16:
+    return static_cast<const int16_t *>(data)[index];
+  case DRT_I8:
+    return static_cast<const int8_t *>(data)[index];
+  default:
+    return static_cast<const uint8_t *>(data)[index];
+  }
+}
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_VALUES_H
