@@ -96,7 +96,7 @@ void write_all(const std::string &text) {
 /// Whole lines of the child's stderr, each with its name before it.
 void forward(Running &of, bool at_end) {
   char buffer[8192];
-  ssize_t n;
+  ssize_t n = -1;
   while (of.errors && (n = read(of.errors.fd(), buffer, sizeof buffer)) != 0) {
     if (n < 0) {
       if (errno == EINTR)

@@ -1,0 +1,80 @@
+"""A compiled program on two hosts (network namespaces joined by a veth pair), one task in each: its losses and last
+variables are TensorFlow's; and when one task is killed in mid-training, the other ends, names it, and leaves no half file.
+
+  two_hosts.py [NAME…]
+"""
+import sys
+import time
+
+from hosts import TwoHosts
+from support import DISTC, Checks, Folder, Model, must, need_tools
+
+MODELS = ("linreg-sgd", "mlp-momentum", "mlp-adam-ref")
+RESOURCES = "nodes:\n" + "".join(f"  - address: {address}\n    cpus: [0]\n    chief: {'true' if i == 0 else 'false'}\n"
+                                 for i, address in enumerate(TwoHosts.addresses))
+
+
+def compile_for_two(model, folder):
+    resources = folder / "resources.yml"
+    resources.write_text(RESOURCES)
+    batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
+    must([DISTC, "compile", model.graph, "--strategy", "AllReduce", "--resources", resources, *batch, "-o",
+          folder / "train"])
+    return folder / "train"
+
+
+def host_folders(folder):
+    folders = [folder / f"host{i}" for i in range(2)]
+    for made in folders:
+        made.mkdir()
+    return folders
+
+
+def trains(name):
+    model = Model(name)
+    with Folder() as folder, TwoHosts() as hosts:
+        executable = compile_for_two(model, folder)
+        own = host_folders(folder)
+        tasks = [hosts.start_task(i, model.run_command(executable, own[i])) for i in range(2)]
+        statuses = [task.wait(120) for task in tasks]
+        if statuses != [0, 0]:
+            return [f"exit statuses {statuses}", tasks[0].out, tasks[1].out]
+        return model.differences(own[0], replicas=2)
+
+
+def killed(name, victim):
+    model = Model(name)
+    with Folder() as folder, TwoHosts() as hosts:
+        executable = compile_for_two(model, folder)
+        own = host_folders(folder)
+        checkpoints = folder / "checkpoints"
+        flags = ["--data", model.feeds, "--steps", "1000000000", "--checkpoint-dir", checkpoints, "--save-every", "50"]
+        tasks = [hosts.start_task(i, [executable, *flags, "--log-json", own[i] / "log.jsonl"]) for i in range(2)]
+        deadline = time.monotonic() + 60
+        while not (checkpoints / "checkpoint").exists():
+            if time.monotonic() > deadline or any(task.popen.poll() is not None for task in tasks):
+                return ["no checkpoint was written", tasks[0].out, tasks[1].out]
+            time.sleep(0.05)
+        tasks[victim].kill()
+        other = tasks[1 - victim]
+        status = other.wait(10)
+        found = [f"exit status {status}, not 1"] if status != 1 else []
+        if f"worker:{victim} ({hosts.addresses[victim]}) was lost in step" not in other.out:
+            found.append(f"worker:{victim} is not named in:\n{other.out}")
+        # Whose task was killed while it saved may leave what it wrote aside; a survivor does not.
+        half = [] if victim == 0 else [p.name for p in checkpoints.iterdir() if "temp" in p.name]
+        return found + ([f"left behind: {half}"] if half else [])
+
+
+def main():
+    need_tools()
+    checks = Checks()
+    for name in sys.argv[1:] or MODELS:
+        checks.check(f"{name} on two hosts", trains, name)
+    for victim in (1, 0):
+        checks.check(f"kill -9 of worker:{victim} in mid-training", killed, "mlp-momentum", victim)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()
