@@ -1,0 +1,59 @@
+//===- ConvertDfgToDrt.cpp - Entries of the graph become plans of the runtime --------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/PlanBuilder.h"
+#include "passes/lower/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_CONVERTDFGTODRT
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    lower::LoweringTable table;
+    lower::addLayoutLowerings(table, &getContext());
+    lower::addProductLowerings(table, &getContext());
+    lower::addLossLowerings(table, &getContext());
+    lower::addRandomLowerings(table, &getContext());
+
+    // The variables first: they are the program's table.
+    for (auto variable : llvm::make_early_inc_range(module.getOps<dfg::VariableOp>())) {
+      auto type = llvm::dyn_cast<RankedTensorType>(variable.getType());
+      if (!type || !type.hasStaticShape()) {
+        variable.emitError() << "variable '" << variable.getSymName() << "' has no static shape (" << variable.getType() << ")";
+        return signalPassFailure();
+      }
+      OpBuilder builder(variable);
+      UnitAttr unit = builder.getUnitAttr();
+      drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable() ? unit : UnitAttr(), unit,
+                              DenseI64ArrayAttr(), DenseI64ArrayAttr());
+      variable.erase();
+    }
+    for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>())) {
+      // A library function: every call of it has been inlined.
+      if (function->hasAttr("dfg.fetches")) {
+        lower::PlanBuilder plan(module, function, table);
+        if (failed(plan.build()))
+          return signalPassFailure();
+      }
+      function.erase();
+    }
+    for (auto graph : llvm::make_early_inc_range(module.getOps<dfg::GraphOp>()))
+      graph.erase();
+  }
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,224 @@
+//===- EntryLowering.cpp - From a graph's entry to the runtime's plan ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/EntryLowering.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+
+TypedAttr EntryLowering::getSplat(Value tensor) {
+  auto constant = tensor.getDefiningOp<arith::ConstantOp>();
+  auto splat = constant ? llvm::dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  return splat ? splat.getSplatValue<TypedAttr>() : TypedAttr();
+}
+
+FailureOr<SmallVector<int64_t>> EntryLowering::getConstants(Operation *node, unsigned operand) {
+  DenseIntElementsAttr elements;
+  if (auto constant = get(node->getOperand(operand)).getDefiningOp<arith::ConstantOp>())
+    elements = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue());
+  if (!elements) {
+    node->emitError() << "node '" << dfg::getNodeName(node) << "': operand " << operand
+                      << " must be a constant when code is generated, but depends on values that are only known when it runs";
+    return failure();
+  }
+  return llvm::map_to_vector(elements.getValues<APInt>(), [](const APInt &element) { return element.getSExtValue(); });
+}
+
+Value EntryLowering::mapped(Location loc, RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps, ScalarFn fn) {
+  // Constants with equal elements become scalars of the kernel instead of inputs.
+  SmallVector<Value> operands;
+  SmallVector<AffineMap> operandMaps;
+  SmallVector<int> position;
+  for (auto [input, map] : llvm::zip(inputs, maps)) {
+    if (getSplat(input)) {
+      position.push_back(-1);
+      continue;
+    }
+    position.push_back(operands.size());
+    operands.push_back(input);
+    operandMaps.push_back(map);
+  }
+  operandMaps.push_back(builder.getMultiDimIdentityMap(type.getRank()));
+  Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(
+      builder, loc, type, operands, init, operandMaps, iterators, [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
+        dfg::ScalarBuilder s(body, bodyLoc);
+        SmallVector<Value> elements;
+        for (auto [input, at] : llvm::zip(inputs, position))
+          elements.push_back(at < 0 ? Value(arith::ConstantOp::create(body, bodyLoc, getSplat(input))) : arguments[at]);
+        linalg::YieldOp::create(body, bodyLoc, fn(s, elements));
+      });
+  return generic.getResult(0);
+}
+
+Value EntryLowering::elementwise(Location loc, RankedTensorType type, ValueRange inputs, ScalarFn fn) {
+  SmallVector<AffineMap> maps;
+  for (Value input : inputs) {
+    auto inputType = llvm::cast<RankedTensorType>(input.getType());
+    int64_t lead = type.getRank() - inputType.getRank();
+    SmallVector<AffineExpr> expressions;
+    for (int64_t axis = 0; axis < inputType.getRank(); ++axis)
+      expressions.push_back(inputType.getDimSize(axis) == 1 && type.getDimSize(lead + axis) != 1
+                                ? builder.getAffineConstantExpr(0)
+                                : builder.getAffineDimExpr(lead + axis));
+    maps.push_back(AffineMap::get(type.getRank(), 0, expressions, builder.getContext()));
+  }
+  return mapped(loc, type, inputs, maps, fn);
+}
+
+Value EntryLowering::gather(Location loc, RankedTensorType type, ElementFn fn) {
+  return mapped(loc, type, {}, {}, [&](dfg::ScalarBuilder &s, ValueRange) {
+    SmallVector<Value> indices;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+      indices.push_back(linalg::IndexOp::create(s.builder, s.loc, axis));
+    return fn(s, indices);
+  });
+}
+
+Value EntryLowering::load(dfg::ScalarBuilder &s, Value tensor, ValueRange indices) {
+  if (TypedAttr splat = getSplat(tensor))
+    return arith::ConstantOp::create(s.builder, s.loc, splat);
+  return tensor::ExtractOp::create(s.builder, s.loc, tensor, indices);
+}
+
+Value EntryLowering::reduce(Location loc, Value input, ArrayRef<int64_t> axes, Type elementType,
+                            llvm::function_ref<Value(dfg::ScalarBuilder &)> initial,
+                            llvm::function_ref<Value(dfg::ScalarBuilder &, Value, Value)> combine) {
+  auto inputType = llvm::cast<RankedTensorType>(input.getType());
+  int64_t rank = inputType.getRank();
+  SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+  for (int64_t axis : axes)
+    iterators[axis] = utils::IteratorType::reduction;
+  SmallVector<int64_t> shape;
+  SmallVector<AffineExpr> kept;
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (iterators[axis] == utils::IteratorType::parallel) {
+      shape.push_back(inputType.getDimSize(axis));
+      kept.push_back(builder.getAffineDimExpr(axis));
+    }
+  auto type = RankedTensorType::get(shape, elementType);
+  Value empty = tensor::EmptyOp::create(builder, loc, shape, elementType);
+  dfg::ScalarBuilder outside(builder, loc);
+  Value init = linalg::FillOp::create(builder, loc, ValueRange{initial(outside)}, ValueRange{empty}).getResult(0);
+  SmallVector<AffineMap> maps = {builder.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, kept, builder.getContext())};
+  auto generic = linalg::GenericOp::create(builder, loc, type, input, init, maps, iterators,
+                                           [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
+                                             dfg::ScalarBuilder s(body, bodyLoc);
+                                             linalg::YieldOp::create(body, bodyLoc, combine(s, arguments[1], arguments[0]));
+                                           });
+  return generic.getResult(0);
+}
+
+Value EntryLowering::reshape(Location loc, Value tensor, ArrayRef<int64_t> shape) {
+  auto type = llvm::cast<RankedTensorType>(tensor.getType());
+  if (type.getShape() == shape)
+    return tensor;
+  auto target = RankedTensorType::get(shape, type.getElementType());
+  if (auto constant = tensor.getDefiningOp<arith::ConstantOp>())
+    if (auto elements = llvm::dyn_cast<DenseElementsAttr>(constant.getValue()))
+      return arith::ConstantOp::create(builder, loc, elements.reshape(target));
+  auto direct = [&](RankedTensorType from, RankedTensorType to) { return getReassociationIndicesForReshape(from, to); };
+  if (auto groups = direct(type, target)) {
+    if (type.getRank() > target.getRank())
+      return tensor::CollapseShapeOp::create(builder, loc, target, tensor, *groups);
+    return tensor::ExpandShapeOp::create(builder, loc, target, tensor, *groups);
+  }
+  // Through one axis.
+  Value flat = tensor;
+  if (type.getRank() != 1)
+    flat = reshape(loc, tensor, {type.getNumElements()});
+  return reshape(loc, flat, shape);
+}
+
+Value EntryLowering::constant(Location loc, RankedTensorType type, double value) {
+  Type element = type.getElementType();
+  Attribute splat = llvm::isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, value))
+                    : element.isInteger(1)        ? Attribute(builder.getBoolAttr(value != 0))
+                                                  : Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(value)));
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, splat));
+}
+
+FailureOr<RankedTensorType> getStaticType(Operation *node, unsigned result) {
+  auto type = llvm::dyn_cast<RankedTensorType>(node->getResult(result).getType());
+  if (!type || !type.hasStaticShape()) {
+    node->emitError() << "node '" << dfg::getNodeName(node) << "' has no static shape (" << node->getResult(result).getType()
+                      << "): give the global batch with --batch, or the shapes of its feeds with --feed NAME=SHAPE";
+    return failure();
+  }
+  Type element = type.getElementType();
+  if (!llvm::isa<FloatType>(element) && !element.isSignlessInteger()) {
+    node->emitError() << "node '" << dfg::getNodeName(node) << "': no code can be generated for elements of type " << element;
+    return failure();
+  }
+  return type;
+}
+
+LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node) {
+  Operation *op = node;
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  SmallVector<Value> inputs = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return lowering.get(operand); });
+  // What hands its operand on is no work.
+  if (inputs.size() == 1 && llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp>(op)) {
+    lowering.set(op->getResult(0), inputs[0]);
+    return success();
+  }
+  // Version 1 of Select chooses rows by a condition of rank 1.
+  if (llvm::isa<dfg::SelectOp>(op)) {
+    auto condition = llvm::cast<RankedTensorType>(inputs[0].getType());
+    if (condition.getRank() == 1 && type->getRank() > 1) {
+      SmallVector<int64_t> shape(type->getRank(), 1);
+      shape[0] = condition.getDimSize(0);
+      inputs[0] = lowering.reshape(op->getLoc(), inputs[0], shape);
+    }
+  }
+  lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, inputs, [&](dfg::ScalarBuilder &s, ValueRange elements) {
+    return node.emitScalar(s, elements);
+  }));
+  return success();
+}
+
+LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface node) {
+  Operation *op = node;
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  Value input = lowering.get(op->getOperand(0));
+  auto inputType = llvm::cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> axes;
+  if (op->getNumOperands() > 1) {
+    FailureOr<SmallVector<int64_t>> given = lowering.getConstants(op, 1);
+    if (failed(given))
+      return failure();
+    for (int64_t axis : *given)
+      axes.push_back(axis < 0 ? axis + inputType.getRank() : axis);
+    llvm::sort(axes);
+    axes.erase(llvm::unique(axes), axes.end());
+  } else {
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, inputType.getRank()));
+  }
+  int64_t count = 1;
+  for (int64_t axis : axes)
+    count *= inputType.getDimSize(axis);
+  Value reduced = lowering.reduce(
+      op->getLoc(), input, axes, type->getElementType(),
+      [&](dfg::ScalarBuilder &s) { return node.emitInitial(s, type->getElementType()); },
+      [&](dfg::ScalarBuilder &s, Value accumulator, Value element) { return node.emitCombine(s, accumulator, element); });
+  // A final step, where the operation has one.
+  auto reducedType = llvm::cast<RankedTensorType>(reduced.getType());
+  if (llvm::isa<dfg::MeanOp, dfg::EuclideanNormOp, dfg::L2LossOp>(op))
+    reduced = lowering.elementwise(op->getLoc(), reducedType, reduced, [&](dfg::ScalarBuilder &s, ValueRange elements) {
+      return node.emitFinal(s, elements[0], count);
+    });
+  lowering.set(op->getResult(0), lowering.reshape(op->getLoc(), reduced, type->getShape()));
+  return success();
+}
+
+} // namespace distc::lower

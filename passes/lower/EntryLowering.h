@@ -1,0 +1,89 @@
+//===- EntryLowering.h - From a graph's entry to the runtime's plan -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the lowering of one node sees: the values that stand for its operands,
+// and builders of the forms that nodes become (element-wise kernels, gathers,
+// library calls). Nodes with an interface (ScalarInterface, ReductionInterface,
+// UpdateInterface) are lowered by it; every other node has a function in one of
+// the tables below, registered under its class.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_ENTRYLOWERING_H
+#define DISTC_PASSES_LOWER_ENTRYLOWERING_H
+
+#include "dialects/dfg/Dfg.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace distc::lower {
+
+class EntryLowering {
+public:
+  using Value = mlir::Value;
+  using ValueRange = mlir::ValueRange;
+  /// Makes the element of a result at `indices`.
+  using ElementFn = llvm::function_ref<Value(dfg::ScalarBuilder &, ValueRange indices)>;
+  /// Makes a result's element from one element of each input.
+  using ScalarFn = llvm::function_ref<Value(dfg::ScalarBuilder &, ValueRange elements)>;
+
+  explicit EntryLowering(mlir::MLIRContext *context) : builder(context) {}
+  virtual ~EntryLowering() = default;
+
+  /// The tensor that stands for a node's result.
+  virtual Value get(Value graphValue) = 0;
+  void set(Value graphValue, Value tensor) { values[graphValue] = tensor; }
+
+  /// The only value of a constant tensor whose elements are all equal.
+  static mlir::TypedAttr getSplat(Value tensor);
+  /// The elements of a constant integer operand of the node; fails with a diagnostic that names the node where it is not constant.
+  llvm::FailureOr<llvm::SmallVector<int64_t>> getConstants(mlir::Operation *node, unsigned operand);
+
+  /// A kernel over `shape`, each input broadcast to it (equal trailing sizes, or 1).
+  Value elementwise(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, ScalarFn fn);
+  /// The same with a map for each input.
+  Value mapped(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps, ScalarFn fn);
+  /// A kernel whose elements are computed from their position; reads tensors through `load`.
+  Value gather(mlir::Location loc, mlir::RankedTensorType type, ElementFn fn);
+  /// An element of a tensor, inside of gather's `fn`.
+  static Value load(dfg::ScalarBuilder &s, Value tensor, ValueRange indices);
+  /// Reduces `input` over `axes` (the result has the other axes).
+  Value reduce(mlir::Location loc, Value input, llvm::ArrayRef<int64_t> axes, mlir::Type elementType,
+               llvm::function_ref<Value(dfg::ScalarBuilder &)> initial,
+               llvm::function_ref<Value(dfg::ScalarBuilder &, Value accumulator, Value element)> combine);
+  /// The same elements in another static shape; no copy.
+  Value reshape(mlir::Location loc, Value tensor, llvm::ArrayRef<int64_t> shape);
+  Value constant(mlir::Location loc, mlir::RankedTensorType type, double value);
+
+  mlir::OpBuilder builder;
+
+protected:
+  llvm::DenseMap<Value, Value> values;
+};
+
+/// Lowers one node: sets its results.
+using NodeLowering = llvm::LogicalResult (*)(EntryLowering &, mlir::Operation *);
+using LoweringTable = llvm::DenseMap<mlir::OperationName, NodeLowering>;
+
+template <typename Op> void addLowering(LoweringTable &table, mlir::MLIRContext *context, NodeLowering fn) {
+  table[mlir::OperationName(Op::getOperationName(), context)] = fn;
+}
+
+void addLayoutLowerings(LoweringTable &table, mlir::MLIRContext *context);
+void addProductLowerings(LoweringTable &table, mlir::MLIRContext *context);
+void addLossLowerings(LoweringTable &table, mlir::MLIRContext *context);
+void addRandomLowerings(LoweringTable &table, mlir::MLIRContext *context);
+
+/// By interface.
+llvm::LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node);
+llvm::LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface node);
+
+/// The static tensor type of a node's result; fails with a diagnostic where it is not static.
+llvm::FailureOr<mlir::RankedTensorType> getStaticType(mlir::Operation *node, unsigned result = 0);
+
+} // namespace distc::lower
+
+#endif // DISTC_PASSES_LOWER_ENTRYLOWERING_H

@@ -1,0 +1,85 @@
+//===- LowerKernels.cpp - Kernels become loops, then LLVM functions -----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/lower/Passes.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_PREPAREKERNELS
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+bool isKernel(func::FuncOp function) { return function->hasAttr(drt::kKernelAttr) || function->hasAttr(drt::kRangeKernelAttr); }
+
+struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
+  void runOnOperation() override {
+    func::FuncOp kernel = getOperation();
+    if (!isKernel(kernel))
+      return;
+    Builder builder(&getContext());
+    // Results never share memory with operands, nor operands that are written with others.
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      if (llvm::isa<MemRefType>(kernel.getArgument(i).getType()))
+        kernel.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    setFastMath(kernel);
+
+    // Elementary functions as polynomials: a call of the library would keep a loop from being vectorized.
+    RewritePatternSet patterns(&getContext());
+    populateMathPolynomialApproximationPatterns(patterns);
+    if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
+      signalPassFailure();
+  }
+
+  /// A product may be added without rounding in between. Sums of a reduction may be reordered: in a vector they must be.
+  void setFastMath(func::FuncOp kernel) {
+    kernel.walk([&](arith::ArithFastMathInterface op) {
+      auto flags = arith::FastMathFlags::contract;
+      if (auto generic = op->getParentOfType<linalg::GenericOp>())
+        if (generic.getNumReductionLoops() > 0)
+          flags = flags | arith::FastMathFlags::reassoc;
+      op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(&getContext(), flags));
+    });
+  }
+};
+
+} // namespace
+
+void buildLowerKernelsPipeline(OpPassManager &pm) {
+  OpPassManager &kernels = pm.nest<func::FuncOp>();
+  kernels.addPass(createPrepareKernels());
+  kernels.addPass(createConvertLinalgToLoopsPass());
+  kernels.addPass(createLoopInvariantCodeMotionPass());
+  kernels.addPass(arith::createArithExpandOpsPass());
+  kernels.addPass(math::createMathExpandOpsPass());
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+}
+
+} // namespace distc

@@ -1,0 +1,182 @@
+//===- LowerProducts.cpp - Nodes that become library calls ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/drt/Drt.h"
+#include "passes/lower/EntryLowering.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+namespace {
+
+using dfg::ScalarBuilder;
+
+LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  auto flag = [&](StringRef name) {
+    auto attr = op->getAttrOfType<BoolAttr>(name);
+    return attr && attr.getValue();
+  };
+  bool transposeA = flag("transpose_a") || flag("adj_x"), transposeB = flag("transpose_b") || flag("adj_y");
+  Value a = lowering.get(op->getOperand(0)), b = lowering.get(op->getOperand(1));
+  OpBuilder &builder = lowering.builder;
+  UnitAttr unit = builder.getUnitAttr();
+  lowering.set(op->getResult(0), drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(),
+                                                       transposeB ? unit : UnitAttr(), builder.getI32IntegerAttr(0), DenseI64ArrayAttr()));
+  return success();
+}
+
+// ---- Windows: convolutions and pooling --------------------------------------------------------
+
+int64_t entry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
+  auto array = op->getAttrOfType<ArrayAttr>(name);
+  return array && index < static_cast<int64_t>(array.size()) ? llvm::cast<IntegerAttr>(array[index]).getInt() : otherwise;
+}
+
+/// Nodes with images in NCHW are for GPUs; TensorFlow's CPU kernels refuse them too.
+LogicalResult checkFormat(Operation *op) {
+  auto format = op->getAttrOfType<StringAttr>("data_format");
+  if (format && format.getValue() != "NHWC") {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "': data_format " << format << " has no code for CPUs; export the graph with NHWC";
+    return failure();
+  }
+  return success();
+}
+
+/// Padding before and after along axis 1 or 2 of an image.
+std::pair<int64_t, int64_t> getPadding(Operation *op, int64_t axis, int64_t size, int64_t windowSize) {
+  StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
+  if (padding == "EXPLICIT")
+    return {entry(op, "explicit_paddings", 2 * axis, 0), entry(op, "explicit_paddings", 2 * axis + 1, 0)};
+  auto window = dfg::shapes::resolveWindow(size, windowSize, entry(op, "strides", axis, 1), entry(op, "dilations", axis, 1), padding);
+  return {window.before, window.after};
+}
+
+/// drt_conv2d_desc's numbers (see drt.conv2d).
+SmallVector<int64_t> describeConvolution(Operation *op, RankedTensorType input, RankedTensorType filter, RankedTensorType output, bool depthwise) {
+  auto in = input.getShape(), window = filter.getShape(), out = output.getShape();
+  auto [top, bottom] = getPadding(op, 1, in[1], window[0]);
+  auto [left, right] = getPadding(op, 2, in[2], window[1]);
+  int64_t channels = depthwise ? window[2] * window[3] : window[3];
+  int64_t groups = depthwise ? in[3] : in[3] / window[2];
+  return {in[0], in[1], in[2], in[3], window[0], window[1], channels, out[1], out[2], entry(op, "strides", 1, 1), entry(op, "strides", 2, 1),
+          entry(op, "dilations", 1, 1), entry(op, "dilations", 2, 1), top, left, bottom, right, groups};
+}
+
+RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+template <bool depthwise> LogicalResult lowerConv(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  Value input = lowering.get(op->getOperand(0)), filter = lowering.get(op->getOperand(1));
+  SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), typeOf(filter), *type, depthwise);
+  lowering.set(op->getResult(0), drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr()));
+  return success();
+}
+
+template <bool depthwise> LogicalResult lowerConvGradInput(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  Value filter = lowering.get(op->getOperand(1)), gradient = lowering.get(op->getOperand(2));
+  SmallVector<int64_t> descriptor = describeConvolution(op, *type, typeOf(filter), typeOf(gradient), depthwise);
+  lowering.set(op->getResult(0), drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr()));
+  return success();
+}
+
+template <bool depthwise> LogicalResult lowerConvGradFilter(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  Value input = lowering.get(op->getOperand(0)), gradient = lowering.get(op->getOperand(2));
+  SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), *type, typeOf(gradient), depthwise);
+  lowering.set(op->getResult(0), drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr()));
+  return success();
+}
+
+SmallVector<int64_t> describePool(Operation *op, RankedTensorType input, RankedTensorType output) {
+  auto in = input.getShape(), out = output.getShape();
+  int64_t h = entry(op, "ksize", 1, 1), w = entry(op, "ksize", 2, 1);
+  auto [top, bottom] = getPadding(op, 1, in[1], h);
+  auto [left, right] = getPadding(op, 2, in[2], w);
+  return {in[0], in[1], in[2], in[3], out[1], out[2], h, w, entry(op, "strides", 1, 1), entry(op, "strides", 2, 1), top, left, bottom, right};
+}
+
+constexpr int32_t kMaxPool = 0, kAvgPool = 1; // DRT_POOL_*
+
+template <int32_t kind> LogicalResult lowerPool(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  Value input = lowering.get(op->getOperand(0));
+  lowering.set(op->getResult(0), drt::PoolOp::create(lowering.builder, op->getLoc(), *type, input, kind, describePool(op, typeOf(input), *type), DenseI64ArrayAttr()));
+  return success();
+}
+
+template <int32_t kind> LogicalResult lowerPoolGrad(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  SmallVector<Value> inputAndOutput;
+  if (kind == kMaxPool)
+    inputAndOutput = {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1))};
+  Value gradient = lowering.get(op->getOperands().back());
+  lowering.set(op->getResult(0), drt::PoolGradOp::create(lowering.builder, op->getLoc(), *type, inputAndOutput, gradient, kind,
+                                                         describePool(op, *type, typeOf(gradient)), DenseI64ArrayAttr()));
+  return success();
+}
+
+// ---- Biases ------------------------------------------------------------------------------------------
+
+LogicalResult lowerBiasAdd(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1))},
+                                                      [](ScalarBuilder &s, ValueRange elements) { return s.add(elements[0], elements[1]); }));
+  return success();
+}
+
+LogicalResult lowerBiasAddGrad(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type) || failed(checkFormat(op)))
+    return failure();
+  Value input = lowering.get(op->getOperand(0));
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(input).getRank() - 1));
+  lowering.set(op->getResult(0), lowering.reduce(
+                                     op->getLoc(), input, axes, type->getElementType(),
+                                     [&](ScalarBuilder &s) { return s.constant(type->getElementType(), 0.0); },
+                                     [](ScalarBuilder &s, Value accumulator, Value element) { return s.add(accumulator, element); }));
+  return success();
+}
+
+} // namespace
+
+void addProductLowerings(LoweringTable &table, MLIRContext *context) {
+  addLowering<dfg::MatMulOp>(table, context, lowerMatMul);
+  addLowering<dfg::BatchMatMulOp>(table, context, lowerMatMul);
+  addLowering<dfg::BatchMatMulV2Op>(table, context, lowerMatMul);
+  addLowering<dfg::BatchMatMulV3Op>(table, context, lowerMatMul);
+  addLowering<dfg::Conv2DOp>(table, context, lowerConv<false>);
+  addLowering<dfg::Conv2DBackpropInputOp>(table, context, lowerConvGradInput<false>);
+  addLowering<dfg::Conv2DBackpropFilterOp>(table, context, lowerConvGradFilter<false>);
+  addLowering<dfg::DepthwiseConv2dNativeOp>(table, context, lowerConv<true>);
+  addLowering<dfg::DepthwiseConv2dNativeBackpropInputOp>(table, context, lowerConvGradInput<true>);
+  addLowering<dfg::DepthwiseConv2dNativeBackpropFilterOp>(table, context, lowerConvGradFilter<true>);
+  addLowering<dfg::MaxPoolOp>(table, context, lowerPool<kMaxPool>);
+  addLowering<dfg::AvgPoolOp>(table, context, lowerPool<kAvgPool>);
+  addLowering<dfg::MaxPoolGradOp>(table, context, lowerPoolGrad<kMaxPool>);
+  addLowering<dfg::AvgPoolGradOp>(table, context, lowerPoolGrad<kAvgPool>);
+  addLowering<dfg::BiasAddOp>(table, context, lowerBiasAdd);
+  addLowering<dfg::BiasAddV1Op>(table, context, lowerBiasAdd);
+  addLowering<dfg::BiasAddGradOp>(table, context, lowerBiasAddGrad);
+}
+
+} // namespace distc::lower

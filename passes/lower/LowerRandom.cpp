@@ -1,0 +1,87 @@
+//===- LowerRandom.cpp - Random numbers: calls of the runtime's generators -------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "passes/lower/EntryLowering.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+namespace {
+
+enum Distribution : int32_t { Uniform = 0, Normal = 1, TruncatedNormal = 2, UniformInt = 3 }; // DRT_RANDOM_*
+
+template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  SmallVector<Value> bounds;
+  for (Value bound : op->getOperands().drop_front())
+    bounds.push_back(lowering.get(bound));
+  auto seed = [&](StringRef name) {
+    auto attr = op->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  lowering.set(op->getResult(0), drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"), bounds,
+                                                       DenseI64ArrayAttr()));
+  return success();
+}
+
+/// Operands: shape, seed, bounds. The runtime takes the seed as two int64.
+template <Distribution distribution> LogicalResult lowerStateless(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  Value seed = lowering.get(op->getOperand(1));
+  auto seedType = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), lowering.builder.getI64Type());
+  if (seed.getType() != seedType)
+    seed = lowering.elementwise(op->getLoc(), seedType, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], s.builder.getI64Type()); });
+  SmallVector<Value> bounds;
+  for (Value bound : op->getOperands().drop_front(2))
+    bounds.push_back(lowering.get(bound));
+  lowering.set(op->getResult(0), drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds, DenseI64ArrayAttr()));
+  return success();
+}
+
+/// Version 2 takes key and counter from an operation of their own; for the Philox algorithm they are the seed's.
+template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  auto keyCounter = op->getOperand(1).getDefiningOp<dfg::StatelessRandomGetKeyCounterOp>();
+  if (!keyCounter || op->getOperand(2).getDefiningOp() != keyCounter) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "': key and counter must come from one StatelessRandomGetKeyCounter";
+    return failure();
+  }
+  Value seed = lowering.get(keyCounter.getSeed());
+  auto seedType = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), lowering.builder.getI64Type());
+  if (seed.getType() != seedType)
+    seed = lowering.elementwise(op->getLoc(), seedType, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], s.builder.getI64Type()); });
+  lowering.set(op->getResult(0), drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, ValueRange(), DenseI64ArrayAttr()));
+  return success();
+}
+
+/// Read through by its users.
+LogicalResult lowerKeyCounter(EntryLowering &, Operation *) { return success(); }
+
+} // namespace
+
+void addRandomLowerings(LoweringTable &table, MLIRContext *context) {
+  addLowering<dfg::RandomUniformOp>(table, context, lowerRandom<Uniform>);
+  addLowering<dfg::RandomStandardNormalOp>(table, context, lowerRandom<Normal>);
+  addLowering<dfg::TruncatedNormalOp>(table, context, lowerRandom<TruncatedNormal>);
+  addLowering<dfg::RandomUniformIntOp>(table, context, lowerRandom<UniformInt>);
+  addLowering<dfg::StatelessRandomUniformOp>(table, context, lowerStateless<Uniform>);
+  addLowering<dfg::StatelessRandomNormalOp>(table, context, lowerStateless<Normal>);
+  addLowering<dfg::StatelessTruncatedNormalOp>(table, context, lowerStateless<TruncatedNormal>);
+  addLowering<dfg::StatelessRandomUniformIntOp>(table, context, lowerStateless<UniformInt>);
+  addLowering<dfg::StatelessRandomGetKeyCounterOp>(table, context, lowerKeyCounter);
+  addLowering<dfg::StatelessRandomUniformV2Op>(table, context, lowerStatelessV2<Uniform>);
+  addLowering<dfg::StatelessRandomNormalV2Op>(table, context, lowerStatelessV2<Normal>);
+  addLowering<dfg::StatelessTruncatedNormalV2Op>(table, context, lowerStatelessV2<TruncatedNormal>);
+}
+
+} // namespace distc::lower

@@ -1,0 +1,382 @@
+//===- PlanBuilder.cpp - One entry as a plan: order, synchronization, updates ---------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/PlanBuilder.h"
+#include "passes/lower/RangeKernel.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+
+/// Variables up to this many elements are copied where they are read, if the entry updates them.
+static constexpr int64_t kSmallVariable = 16;
+
+/// Nodes whose result is their first operand's memory.
+static bool handsOn(Operation *op) {
+  return llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp,
+                   dfg::SqueezeOp, dfg::PlaceholderWithDefaultOp>(op);
+}
+
+static bool isAllReduce(Operation *op) { return op->getName().getStringRef() == "dist.all_reduce"; }
+
+static llvm::StringRef variableName(Value handle) {
+  dfg::VarHandleOp node = dfg::getVariableHandle(handle);
+  return node ? node.getVariable() : llvm::StringRef();
+}
+
+PlanBuilder::PlanBuilder(ModuleOp module, dfg::FuncOp entry, const LoweringTable &table)
+    : EntryLowering(module.getContext()), module(module), entry(entry), table(table) {
+  for (auto variable : module.getOps<drt::VariableOp>())
+    variables[variable.getSymName()] = variable;
+}
+
+void PlanBuilder::analyze() {
+  Block &body = entry.getBody().front();
+  unsigned position = 0;
+  for (Operation &op : body) {
+    positions[&op] = position++;
+    if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+      for (unsigned operand : update.getWrittenOperands())
+        updated.insert(variableName(op.getOperand(operand)));
+  }
+  // The last node that reads a variable's memory, through nodes that hand it on; updates read at their own time.
+  for (auto read : body.getOps<dfg::ReadVariableOp>()) {
+    unsigned &last = lastReader[variableName(read.getHandle())];
+    SmallVector<Value> aliases = {read.getValue()};
+    while (!aliases.empty())
+      for (Operation *user : aliases.pop_back_val().getUsers()) {
+        if (handsOn(user))
+          aliases.push_back(user->getResult(0));
+        else if (!llvm::isa<dfg::UpdateInterface>(user))
+          last = std::max(last, positions[user]);
+      }
+  }
+  for (Operation &node : body) {
+    if (!isAllReduce(&node))
+      continue;
+    Operation *reduce = &node;
+    unsigned start = positions[reduce];
+    SmallVector<Value> aliases(reduce->getResults());
+    while (!aliases.empty())
+      for (Operation *user : aliases.pop_back_val().getUsers()) {
+        if (handsOn(user))
+          aliases.push_back(user->getResult(0));
+        else if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(user))
+          for (unsigned operand : update.getWrittenOperands())
+            start = std::max(start, lastReader.lookup(variableName(user->getOperand(operand))));
+        else // A consumer in the entry needs the result where it stands.
+          start = std::min(start, positions[reduce]);
+      }
+    buckets[reduce].op = reduce;
+    startPosition[reduce] = start;
+  }
+}
+
+LogicalResult PlanBuilder::build() {
+  analyze();
+  builder.setInsertionPoint(entry);
+  auto plan = func::FuncOp::create(builder, entry.getLoc(), ("entry_" + entry.getSymName()).str(), builder.getFunctionType({}, {}));
+  plan->setAttr(drt::kEntryAttr, builder.getStringAttr(entry.getSymName()));
+  builder.setInsertionPointToStart(plan.addEntryBlock());
+  for (Operation &node : entry.getBody().front()) {
+    if (auto ret = llvm::dyn_cast<dfg::ReturnOp>(node)) {
+      // Values of variables as they were; then the updates.
+      emitFetches(ret);
+      break;
+    }
+    if (failed(lowerNode(&node)))
+      return failure();
+    startReadyBuckets(positions[&node]);
+  }
+  if (failed(flushUpdates(~0u)))
+    return failure();
+  // Every replica starts and waits for every bucket, also one that nothing needed.
+  for (auto &[op, bucket] : buckets)
+    waitFor(bucket);
+  // drt.fetch stood before the updates as a note only; it takes effect at the end.
+  for (auto fetch : llvm::make_early_inc_range(plan.getBody().front().getOps<drt::FetchOp>()))
+    fetch->moveBefore(&plan.getBody().front(), plan.getBody().front().end());
+  func::ReturnOp::create(builder, entry.getLoc());
+  return success();
+}
+
+LogicalResult PlanBuilder::lowerNode(Operation *node) {
+  // A node that uses what a waiting update gives needs it done. (Handles are no values.)
+  for (Value operand : node->getOperands())
+    if (auto update = operand.getDefiningOp<dfg::UpdateInterface>())
+      if (!values.count(operand) && failed(flushUpdates(positions[node])))
+        return failure();
+  if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(node)) {
+    if (update.getIndicesOperand() >= 0)
+      return node->emitError() << "node '" << dfg::getNodeName(node) << "' updates rows of a variable by a sparse gradient, which has no code yet";
+    for (unsigned operand : update.getWrittenOperands()) {
+      if (variableName(node->getOperand(operand)).empty())
+        return node->emitError() << "node '" << dfg::getNodeName(node) << "' updates a variable that is not known when code is generated";
+      waitingVariables.insert(variableName(node->getOperand(operand)));
+    }
+    waiting.push_back(update);
+    return success();
+  }
+  if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(node)) {
+    if (waitingVariables.contains(variableName(read.getHandle())) && failed(flushUpdates(positions[node])))
+      return failure();
+    lowerRead(read);
+    return success();
+  }
+  if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp>(node) || isAllReduce(node))
+    return success();
+  if (auto placeholder = llvm::dyn_cast<dfg::PlaceholderOp>(node)) {
+    if (failed(getStaticType(node)))
+      return failure();
+    lowerPlaceholder(placeholder);
+    return success();
+  }
+
+  LogicalResult lowered = failure();
+  if (NodeLowering fn = table.lookup(node->getName()))
+    lowered = fn(*this, node);
+  else if (auto scalar = llvm::dyn_cast<dfg::ScalarInterface>(node))
+    lowered = lowerElementwise(*this, scalar);
+  else if (auto reduction = llvm::dyn_cast<dfg::ReductionInterface>(node))
+    lowered = lowerReduction(*this, reduction);
+  else
+    node->emitError() << "node '" << dfg::getNodeName(node) << "' (" << node->getName().stripDialect()
+                      << ") must run, but there is no code for it on this target";
+  if (failed(lowered))
+    return failure();
+  ++clock;
+  for (Value operand : node->getOperands())
+    if (llvm::isa<TensorType>(operand.getType()) && values.count(operand) && !handsOn(node))
+      noteRead(values[operand]);
+  return success();
+}
+
+void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
+  auto share = node->getAttrOfType<StringAttr>("dist.share");
+  bool batched = share && share.getValue() == "sharded";
+  set(node.getResult(), drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node),
+                                            batched ? builder.getUnitAttr() : UnitAttr()));
+}
+
+void PlanBuilder::lowerRead(dfg::ReadVariableOp node) {
+  llvm::StringRef name = variableName(node.getHandle());
+  auto type = llvm::cast<RankedTensorType>(variable(name).getType());
+  if (dirty.contains(name))
+    emitBarrier(node.getLoc());
+  Value value = drt::ReadOp::create(builder, node.getLoc(), type, name);
+  ++clock;
+  if (updated.contains(name) && type.getNumElements() <= kSmallVariable) {
+    value = drt::CopyOp::create(builder, node.getLoc(), type, value, DenseI64ArrayAttr());
+    readAt[name] = clock;
+  }
+  set(node.getValue(), value);
+}
+
+Value PlanBuilder::get(Value graphValue) {
+  if (Value value = values.lookup(graphValue))
+    return value;
+  if (Operation *reduce = graphValue.getDefiningOp(); reduce && isAllReduce(reduce))
+    return resultsOf(buckets[reduce])[llvm::cast<OpResult>(graphValue).getResultNumber()];
+  // What an update gives: the variable's new value.
+  auto update = graphValue.getDefiningOp<dfg::UpdateInterface>();
+  assert(update && "operands are lowered before their users");
+  llvm::StringRef name = variableName(update->getOperand(update.getWrittenOperands().front()));
+  if (dirty.contains(name))
+    emitBarrier(update->getLoc());
+  Value value = drt::ReadOp::create(builder, update->getLoc(), variable(name).getType(), name);
+  set(graphValue, value);
+  return value;
+}
+
+// ---- Buckets ---------------------------------------------------------------------------------------
+
+void PlanBuilder::startReadyBuckets(unsigned position) {
+  for (auto &[op, bucket] : buckets) {
+    if (bucket.number >= 0 || startPosition[op] > position || positions[op] > position)
+      continue;
+    SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
+    bucket.number = startedBuckets++;
+    bucket.start = ++clock;
+    drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, op->getAttrOfType<StringAttr>("reduction").getValue() == "mean",
+                                  op->getAttrOfType<ArrayAttr>("variables"), gradients, DenseI64ArrayAttr());
+  }
+}
+
+void PlanBuilder::waitFor(Bucket &bucket) {
+  if (bucket.waited)
+    return;
+  if (bucket.number < 0) {
+    startPosition[bucket.op] = 0;
+    startReadyBuckets(~0u);
+  }
+  drt::AllReduceWaitOp::create(builder, bucket.op->getLoc(), bucket.number);
+  bucket.waited = true;
+  // All replicas were past the start when the wait is over.
+  lastMeeting = std::max(lastMeeting, bucket.start);
+  ++clock;
+}
+
+ArrayRef<Value> PlanBuilder::resultsOf(Bucket &bucket) {
+  if (bucket.results.empty()) {
+    if (bucket.number < 0) {
+      startPosition[bucket.op] = 0;
+      startReadyBuckets(positions[bucket.op]);
+    }
+    waitFor(bucket);
+    auto result = drt::AllReduceResultOp::create(builder, bucket.op->getLoc(), bucket.op->getResultTypes(), bucket.number);
+    llvm::append_range(bucket.results, result.getResults());
+  }
+  return bucket.results;
+}
+
+std::pair<PlanBuilder::Bucket *, unsigned> PlanBuilder::findMember(Value graphValue) {
+  while (Operation *op = graphValue.getDefiningOp()) {
+    if (isAllReduce(op))
+      return {&buckets[op], llvm::cast<OpResult>(graphValue).getResultNumber()};
+    if (!handsOn(op))
+      break;
+    graphValue = op->getOperand(0);
+  }
+  return {nullptr, 0};
+}
+
+// ---- Updates -------------------------------------------------------------------------------------------
+
+LogicalResult PlanBuilder::flushUpdates(unsigned position) {
+  // Old values that are still needed behind the updates are copied before them.
+  if (position != ~0u) {
+    SmallVector<std::pair<Value, Value>> outliving;
+    for (auto [graphValue, tensor] : values)
+      if (waitingVariables.contains(variableOf(tensor)) &&
+          llvm::any_of(graphValue.getUsers(), [&](Operation *user) { return positions.lookup(user) >= position; }))
+        outliving.push_back({graphValue, tensor});
+    llvm::sort(outliving, [&](auto &x, auto &y) { return positions[x.first.getDefiningOp()] < positions[y.first.getDefiningOp()]; });
+    for (auto [graphValue, tensor] : outliving) {
+      Value copy = drt::CopyOp::create(builder, graphValue.getLoc(), tensor.getType(), tensor, DenseI64ArrayAttr());
+      ++clock;
+      noteRead(tensor);
+      set(graphValue, copy);
+    }
+  }
+  SmallVector<dfg::UpdateInterface> updates = std::move(waiting);
+  waiting.clear();
+  waitingVariables.clear();
+  for (dfg::UpdateInterface update : updates)
+    if (failed(emitUpdate(update)))
+      return failure();
+  return success();
+}
+
+LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
+  Operation *op = node;
+  int gradientOperand = node.getGradientOperand();
+  SmallVector<unsigned> written = node.getWrittenOperands();
+  auto [bucket, member] = gradientOperand >= 0 ? findMember(op->getOperand(gradientOperand)) : std::pair<Bucket *, unsigned>{nullptr, 0};
+  // A bucket whose whole result was needed anyway is read from there.
+  if (bucket && !bucket->results.empty())
+    bucket = nullptr;
+  if (bucket)
+    waitFor(*bucket);
+
+  RangeKernel kernel(node, bucket != nullptr);
+  SmallVector<Attribute> names;
+  for (unsigned operand : written) {
+    llvm::StringRef name = variableName(op->getOperand(operand));
+    names.push_back(FlatSymbolRefAttr::get(op->getContext(), name));
+    kernel.addVariable(operand, llvm::cast<RankedTensorType>(variable(name).getType()));
+  }
+  SmallVector<Value> arguments;
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    if (llvm::is_contained(written, number) || (bucket && static_cast<int>(number) == gradientOperand))
+      continue;
+    Value tensor = get(operand.get());
+    if (TypedAttr splat = getSplat(tensor)) {
+      kernel.addConstant(number, splat);
+    } else {
+      arguments.push_back(tensor);
+      kernel.addArgument(number, llvm::cast<RankedTensorType>(tensor.getType()));
+    }
+  }
+  FailureOr<func::FuncOp> function = kernel.build(module, ("update_" + entry.getSymName() + "_" + Twine(kernels++)).str());
+  if (failed(function))
+    return failure();
+
+  // No replica may still read what is written here.
+  for (Attribute written : names)
+    if (readAt.lookup(llvm::cast<FlatSymbolRefAttr>(written).getValue()) > lastMeeting) {
+      emitBarrier(op->getLoc());
+      break;
+    }
+  OpBuilder &b = builder;
+  drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
+                        bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(), bucket ? b.getI64IntegerAttr(member) : IntegerAttr(),
+                        kernel.getCount(), arguments);
+  ++clock;
+  for (Value argument : arguments)
+    noteRead(argument);
+  for (Attribute written : names)
+    dirty.insert(llvm::cast<FlatSymbolRefAttr>(written).getValue());
+  return success();
+}
+
+llvm::StringRef PlanBuilder::variableOf(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (auto read = llvm::dyn_cast<drt::ReadOp>(op))
+      return read.getVariable();
+    if (!llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+      break;
+    tensor = op->getOperand(0);
+  }
+  return "";
+}
+
+void PlanBuilder::noteRead(Value tensor) {
+  if (llvm::StringRef name = variableOf(tensor); !name.empty())
+    readAt[name] = clock;
+}
+
+void PlanBuilder::emitBarrier(Location loc) {
+  drt::BarrierOp::create(builder, loc);
+  lastMeeting = ++clock;
+  dirty.clear();
+}
+
+// ---- Fetches ---------------------------------------------------------------------------------------------
+
+void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
+  auto names = entry->getAttrOfType<ArrayAttr>("dfg.fetches");
+  auto joins = entry->getAttrOfType<ArrayAttr>("dfg.joins");
+  for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
+    // The new value of a variable is there behind its update only.
+    if (value.getDefiningOp<dfg::UpdateInterface>() && !values.count(value))
+      (void)flushUpdates(~0u);
+    Value tensor = get(value);
+    auto type = llvm::dyn_cast<RankedTensorType>(tensor.getType());
+    Location loc = ret.getLoc();
+    // A fetch is left in the arena.
+    Value root = tensor;
+    while (Operation *view = root.getDefiningOp())
+      if (llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view))
+        root = view->getOperand(0);
+      else
+        break;
+    if (llvm::isa_and_nonnull<drt::ReadOp, drt::FeedOp, drt::AllReduceResultOp>(root.getDefiningOp())) {
+      tensor = drt::CopyOp::create(builder, loc, type, tensor, DenseI64ArrayAttr());
+      ++clock;
+      noteRead(root);
+    } else if (root.getDefiningOp<arith::ConstantOp>()) {
+      tensor = elementwise(loc, type, tensor, [](dfg::ScalarBuilder &, ValueRange x) { return x[0]; });
+    }
+    enum { Concat = 0, Mean = 1, First = 2 }; // DRT_JOIN_*
+    int32_t join = type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType()) ? Mean : First;
+    if (joins)
+      join = llvm::StringSwitch<int32_t>(llvm::cast<StringAttr>(joins[i]).getValue()).Case("concat", Concat).Case("mean", Mean).Default(First);
+    drt::FetchOp::create(builder, loc, llvm::cast<StringAttr>(names[i]).getValue(), join, tensor);
+  }
+}
+
+} // namespace distc::lower

@@ -1,0 +1,93 @@
+//===- PlanBuilder.h - One entry as a plan: order, synchronization, updates -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Lowers the nodes of an entry in their order and keeps the memory model of
+// drt.h. The replicas of a task share the variables and are not in step, so
+//   - a read is the variable's memory, not a copy, except of small variables
+//     that the entry updates;
+//   - updates wait until the entry's end, or until a node reads a variable that
+//     an earlier node updates;
+//   - a bucket is started when its gradients are there and nothing that follows
+//     reads the variables which it updates; starting and waiting for a bucket
+//     joins the replicas; where no bucket lies between the last read of a
+//     variable and its update, a barrier does.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_PLANBUILDER_H
+#define DISTC_PASSES_LOWER_PLANBUILDER_H
+
+#include "dialects/drt/Drt.h"
+#include "llvm/ADT/MapVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/lower/EntryLowering.h"
+
+namespace distc::lower {
+
+class PlanBuilder : public EntryLowering {
+public:
+  PlanBuilder(mlir::ModuleOp module, dfg::FuncOp entry, const LoweringTable &table);
+
+  /// Builds the plan's function beside the entry. Fails with a diagnostic at the node.
+  llvm::LogicalResult build();
+
+  Value get(Value graphValue) override;
+
+private:
+  struct Bucket {
+    mlir::Operation *op = nullptr; // dist.all_reduce
+    int32_t number = -1;  // in the order in which buckets start; -1: not started
+    unsigned start = 0;   // when, in `clock`
+    bool waited = false;
+    llvm::SmallVector<Value> results; // of drt.all_reduce_result, where it was needed
+  };
+
+  void analyze();
+  llvm::LogicalResult lowerNode(mlir::Operation *node);
+  void lowerPlaceholder(dfg::PlaceholderOp node);
+  void lowerRead(dfg::ReadVariableOp node);
+  void startReadyBuckets(unsigned position);
+  void waitFor(Bucket &bucket);
+  llvm::ArrayRef<Value> resultsOf(Bucket &bucket);
+
+  /// Emits the updates that wait. `position`: of the node that needs them, for values that must outlive them.
+  llvm::LogicalResult flushUpdates(unsigned position);
+  llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
+  void emitFetches(dfg::ReturnOp ret);
+
+  /// The variable whose memory a tensor is, or "".
+  static llvm::StringRef variableOf(Value tensor);
+  /// The bucket and the member that a graph value is, looking through nodes that hand it on.
+  std::pair<Bucket *, unsigned> findMember(Value graphValue);
+  void noteRead(Value tensor);
+  void emitBarrier(mlir::Location loc);
+
+  drt::VariableOp variable(llvm::StringRef name) const { return variables.lookup(name); }
+
+  mlir::ModuleOp module;
+  dfg::FuncOp entry;
+  llvm::StringMap<drt::VariableOp> variables;
+  unsigned kernels = 0;
+  const LoweringTable &table;
+
+  llvm::DenseMap<mlir::Operation *, unsigned> positions;
+  /// For each variable, the position of the last node that reads its memory.
+  llvm::StringMap<unsigned> lastReader;
+  llvm::StringSet<> updated;
+  llvm::MapVector<mlir::Operation *, Bucket> buckets;
+  /// For each bucket, from which position on it may start.
+  llvm::DenseMap<mlir::Operation *, unsigned> startPosition;
+  int32_t startedBuckets = 0;
+
+  /// Counts what was emitted; when each variable was last read, and when the replicas last met.
+  unsigned clock = 1, lastMeeting = 0;
+  llvm::StringMap<unsigned> readAt;
+  llvm::SmallVector<dfg::UpdateInterface> waiting;
+  llvm::StringSet<> waitingVariables, dirty;
+};
+
+} // namespace distc::lower
+
+#endif // DISTC_PASSES_LOWER_PLANBUILDER_H
