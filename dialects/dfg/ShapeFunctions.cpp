@@ -598,7 +598,7 @@ LogicalResult pack(Operation *op, ShapeContext &context) {
   }
   if (!sizes)
     return op->emitOpError("stacks nothing");
-  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<PackOp>(op).getAxis(), sizes->size() + 1);
+  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<PackOp>(op).getAxisAttr().getInt(), sizes->size() + 1);
   if (failed(axis))
     return failure();
   sizes->insert(sizes->begin() + *axis, Dim(op->getNumOperands()));
@@ -612,7 +612,7 @@ LogicalResult unpack(Operation *op, ShapeContext &context) {
   auto input = context.getShape(op->getOperand(0));
   if (!input)
     return success();
-  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<UnpackOp>(op).getAxis(), input->size());
+  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<UnpackOp>(op).getAxisAttr().getInt(), input->size());
   if (failed(axis))
     return failure();
   auto elements = context.getElements(op->getOperand(0));
@@ -807,7 +807,7 @@ LogicalResult oneHot(Operation *op, ShapeContext &context) {
   auto depth = context.getElements(op->getOperand(1));
   if (!indices)
     return success();
-  int64_t axis = llvm::cast<OneHotOp>(op).getAxis();
+  int64_t axis = llvm::cast<OneHotOp>(op).getAxisAttr().getInt();
   FailureOr<int64_t> at = normalizeAxis(op, axis, indices->size() + 1);
   if (failed(at))
     return failure();

@@ -121,7 +121,7 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     With `bucket`: drt_update, the gradient is member `member` of the bucket; without: drt_update_local. The range kernel is a
     `func.func private` with `drt.range_kernel`:
-    `(i64 begin, i64 end, [memref<?xtype> gradient,] one memref<Nxtype> a variable, one memref<Nxtype> or memref<1xtype> an argument)`,
+    `(i64 begin, i64 end, [memref<Nxtype> gradient,] one memref<Nxtype> a variable, one memref<Nxtype> or memref<1xtype> an argument)`,
     N = `count`. The gradient is there with `bucket` only, and its element 0 is that of `begin`; all others are indexed from 0.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,

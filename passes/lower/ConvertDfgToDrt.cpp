@@ -36,8 +36,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
         return signalPassFailure();
       }
       OpBuilder builder(variable);
-      UnitAttr unit = builder.getUnitAttr();
-      drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable() ? unit : UnitAttr(), unit,
+      drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(), /*saved=*/true,
                               DenseI64ArrayAttr(), DenseI64ArrayAttr());
       variable.erase();
     }

@@ -76,10 +76,9 @@ void buildLowerKernelsPipeline(OpPassManager &pm) {
   kernels.addPass(memref::createExpandStridedMetadataPass());
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
-  pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createConvertMathToLLVMPass());
+  kernels.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertMathToLibmPass());
-  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertKernelsToLLVM());
 }
 
 } // namespace distc

@@ -46,7 +46,7 @@ LogicalResult lowerTranspose(EntryLowering &lowering, Operation *op) {
   // Axis p[i] of the input is axis i of the result.
   SmallVector<AffineExpr> expressions(permutation->size());
   for (auto [i, axis] : llvm::enumerate(*permutation))
-    expressions[axis < 0 ? axis + permutation->size() : axis] = lowering.builder.getAffineDimExpr(i);
+    expressions[axis < 0 ? axis + type->getRank() : axis] = lowering.builder.getAffineDimExpr(i);
   AffineMap map = AffineMap::get(permutation->size(), 0, expressions, op->getContext());
   lowering.set(op->getResult(0), lowering.mapped(op->getLoc(), *type, lowering.get(op->getOperand(0)), map,
                                                  [](ScalarBuilder &, ValueRange elements) { return elements[0]; }));
@@ -136,7 +136,7 @@ LogicalResult lowerPack(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
     return failure();
-  int64_t axis = llvm::cast<dfg::PackOp>(op).getAxis();
+  int64_t axis = llvm::cast<dfg::PackOp>(op).getAxisAttr().getInt();
   axis = axis < 0 ? axis + type->getRank() : axis;
   // Stacking is joining along an axis of size 1.
   SmallVector<int64_t> shape(type->getShape());
@@ -183,7 +183,7 @@ LogicalResult lowerSplit(EntryLowering &lowering, Operation *op) {
 LogicalResult lowerUnpack(EntryLowering &lowering, Operation *op) {
   Value input = lowering.get(op->getOperand(0));
   auto inputType = llvm::cast<RankedTensorType>(input.getType());
-  int64_t axis = llvm::cast<dfg::UnpackOp>(op).getAxis();
+  int64_t axis = llvm::cast<dfg::UnpackOp>(op).getAxisAttr().getInt();
   axis = axis < 0 ? axis + inputType.getRank() : axis;
   SmallVector<int64_t> begin(inputType.getRank(), 0), stride(inputType.getRank(), 1), shape(inputType.getShape());
   shape[axis] = 1;
@@ -328,7 +328,8 @@ LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
     if (failed(given))
       return failure();
     axis = given->front() < 0 ? given->front() + paramsRank : given->front();
-    batchDims = version2.getBatchDims() < 0 ? version2.getBatchDims() + indicesType.getRank() : version2.getBatchDims();
+    batchDims = version2.getBatchDimsAttr().getInt();
+    batchDims = batchDims < 0 ? batchDims + indicesType.getRank() : batchDims;
   }
   int64_t extent = llvm::cast<RankedTensorType>(params.getType()).getDimSize(axis);
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
@@ -361,7 +362,7 @@ LogicalResult lowerOneHot(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
     return failure();
-  int64_t axis = llvm::cast<dfg::OneHotOp>(op).getAxis();
+  int64_t axis = llvm::cast<dfg::OneHotOp>(op).getAxisAttr().getInt();
   axis = axis < 0 ? axis + type->getRank() : axis;
   Value indices = lowering.get(op->getOperand(0)), on = lowering.get(op->getOperand(2)), off = lowering.get(op->getOperand(3));
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) {

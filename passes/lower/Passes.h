@@ -7,11 +7,15 @@
 #define DISTC_PASSES_LOWER_PASSES_H
 
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace distc {
 
 #define GEN_PASS_DECL
 #include "passes/lower/Passes.h.inc"
+
+/// Kernels (`drt.kernel`, `drt.range_kernel`) from linalg on buffers to LLVM functions.
+void buildLowerKernelsPipeline(mlir::OpPassManager &pm);
 
 #define GEN_PASS_REGISTRATION
 #include "passes/lower/Passes.h.inc"

@@ -8,6 +8,65 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
+  let summary = "Entries of the graph become plans: linalg on tensors, library calls, synchronization";
+  let description = [{
+    Every entry (`dfg.func` with `dfg.fetches`) becomes a `func.func` with `drt.entry`. Nodes are lowered by their interfaces or by the tables of
+    Lower*.cpp; the order keeps the memory model of drt.h (PlanBuilder.h). All shapes must be static. Variables become `drt.variable`.
+
+    ```mlir
+    %y = dfg.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    ```
+    becomes a `linalg.generic` with `arith.maximumf`; `dfg.mat_mul` becomes `drt.matmul`.
+  }];
+  let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "A bias and an activation that follow a product or a convolution become part of the call";
+  let description = [{
+    Where the product is used by nothing else. `tanh(a b + bias)` is one `drt.matmul` with a bias and `epilogue = 2`.
+  }];
+}
+
+def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "Chains of element-wise linalg operations become one";
+  let description = [{
+    A producer is fused into its only user, and into each user where it costs less than reading its result again.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect"];
+}
+
+def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Every linalg operation becomes a kernel on buffers, called by drt.launch; equal kernels are one";
+  let description = [{
+    ```mlir
+    %y = linalg.generic ... ins(%x) ...
+    ```
+    becomes
+    ```mlir
+    %y = drt.launch @kernel_0(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    func.func private @kernel_0(%x: memref<4x8xf32>, %y: memref<4x8xf32>) attributes {drt.kernel} { linalg.generic ... }
+    ```
+    Constants that a kernel reads go into it; a constant that a library call takes is written by a kernel. Range kernels are made unique too.
+  }];
+  let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
+  let summary = "What a kernel may assume: distinct buffers, contraction, elementary functions as polynomials";
+  let description = [{
+    The first step of `--lower-kernels`. Functions without `drt.kernel` or `drt.range_kernel` are left alone.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
+}
+
+def ConvertKernelsToLLVM : Pass<"convert-kernels-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Kernels become LLVM functions that take one bare pointer a buffer";
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor of an entry its place in the arena";
   let description = [{
@@ -34,8 +93,8 @@ def ConvertDrtToLLVM : Pass<"convert-drt-to-llvm", "::mlir::ModuleOp"> {
     Every entry becomes `llvm.func @drt_entry_NAME(ptr replica)`: calls of kernels and of the functions in drt.h, each between
     `drt_scope_begin` and `drt_scope_end`. Kernels are LLVM functions already, with one bare pointer a tensor, operands before results.
     `drt_the_program` and its tables become constants. The module's dictionary `drt.program` says what they say of the plan:
-    `{graph, strategy, target : string, global_batch, num_replicas : i64, tasks = [{job, host : string, index, first_replica,
-    num_replicas : i64}], global_step : symbol (optional)}`.
+    `{graph, strategy, target : string, global_batch, num_replicas : i64, tasks = an array of {job, host : string, index, first_replica,
+    num_replicas : i64}, global_step : symbol (optional)}`.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

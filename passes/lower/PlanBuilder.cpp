@@ -157,8 +157,7 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
 void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
   auto share = node->getAttrOfType<StringAttr>("dist.share");
   bool batched = share && share.getValue() == "sharded";
-  set(node.getResult(), drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node),
-                                            batched ? builder.getUnitAttr() : UnitAttr()));
+  set(node.getResult(), drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched));
 }
 
 void PlanBuilder::lowerRead(dfg::ReadVariableOp node) {

@@ -21,6 +21,7 @@
 
 #include "dialects/drt/Drt.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/lower/EntryLowering.h"
 

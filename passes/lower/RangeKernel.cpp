@@ -26,7 +26,7 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
   auto flat = [&](RankedTensorType type) { return MemRefType::get({type.getNumElements()}, type.getElementType()); };
   SmallVector<Type> types = {b.getI64Type(), b.getI64Type()};
   if (fromBucket)
-    types.push_back(MemRefType::get({ShapedType::kDynamic}, variables.front().second.getElementType()));
+    types.push_back(flat(variables.front().second));
   for (const SmallVector<Parameter> &group : {variables, arguments})
     for (auto [operand, type] : group) {
       if (type.getNumElements() != 1 && type.getNumElements() != count) {
