@@ -16,6 +16,18 @@ template <class T> CLI::Option *last(CLI::App &app, const char *name, T &value, 
   return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+// CLI11's own messages print the whole range of a double.
+CLI::Validator atLeast(int64_t least) {
+  return CLI::Validator(
+      [least](std::string &text) {
+        int64_t value = 0;
+        const bool number = CLI::detail::lexical_cast(text, value);
+        return number && value >= least ? std::string()
+                                        : text + " is not a whole number from " + std::to_string(least) + " on";
+      },
+      "");
+}
+
 struct Refused {
   std::string tlsCert, tlsKey, tlsCa;
 };
@@ -25,25 +37,22 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
     for (CLI::Option *option : options)
       option->group(title);
   };
-  group(
-      "Training",
-      {last(app, "--data", o.data, "an .npz file, or a folder of .npy files: one array a feed, first axis = example"),
-       last(app, "--steps", o.steps, "steps to train")->check(CLI::NonNegativeNumber),
-       last(app, "--epochs", o.epochs, "times to go through the data, instead of --steps")->check(CLI::PositiveNumber),
-       last(app, "--batch", o.batch, "global batch; must equal the compiled one"),
-       app.add_flag("--shuffle", o.shuffle, "another order of the examples in each epoch"),
-       last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")});
+  group("Training",
+        {last(app, "--data", o.data, "an .npz file, or a folder of .npy files: one array a feed, first axis = example"),
+         last(app, "--steps", o.steps, "steps to train")->check(atLeast(0)),
+         last(app, "--epochs", o.epochs, "times to go through the data, instead of --steps")->check(atLeast(1)),
+         last(app, "--batch", o.batch, "global batch; must equal the compiled one"),
+         app.add_flag("--shuffle", o.shuffle, "another order of the examples in each epoch"),
+         last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")});
   group(
       "Checkpoints",
       {last(app, "--restore", o.restore, "checkpoint to start from (PREFIX of PREFIX.index), instead of initializing"),
        last(app, "--checkpoint-dir", o.checkpointDir, "folder for checkpoints; one is written at the end"),
-       last(app, "--save-every", o.saveEvery, "steps between checkpoints")->check(CLI::PositiveNumber),
-       last(app, "--keep", o.keep, "checkpoints that are kept, 0: all")
-           ->check(CLI::NonNegativeNumber)
-           ->capture_default_str(),
+       last(app, "--save-every", o.saveEvery, "steps between checkpoints")->check(atLeast(1)),
+       last(app, "--keep", o.keep, "checkpoints that are kept, 0: all")->check(atLeast(0))->capture_default_str(),
        last(app, "--export-npz", o.exportNpz, "file for the variables at the end; with --eval, for the fetches"),
        last(app, "--max-restarts", o.maxRestarts, "times to start again from the last checkpoint after a task was lost")
-           ->check(CLI::NonNegativeNumber)
+           ->check(atLeast(0))
            ->capture_default_str()});
   group("What is reported", {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
                              last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
@@ -57,7 +66,7 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
          last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up")
              ->check(CLI::PositiveNumber)
              ->capture_default_str(),
-         app.add_flag("!--no-pin", o.pin, "leave the choice of cores to the system")});
+         app.add_flag("--no-pin{false}", o.pin, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan", o.plan, "print the plan: tasks, variables, buckets, memory, schedule"),
          app.add_flag("--eval", o.eval, "run forward only, over all of --data"),
