@@ -18,6 +18,9 @@ if(DISTC_WERROR)
   add_compile_options(-Werror)
 endif()
 
+if(DISTC_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-maybe-uninitialized) # GCC's manual: false positives beside -fsanitize
+endif()
 foreach(sanitizer IN LISTS DISTC_SANITIZE)
   add_compile_options(-fsanitize=${sanitizer} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${sanitizer})
