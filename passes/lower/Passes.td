@@ -38,6 +38,32 @@ def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::affine::AffineDialect"];
 }
 
+def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
+  let summary = "A gradient that is a product and only feeds an update is computed over the joined batch of the task";
+  let description = [{
+    The sum over replicas of `a_r^T b_r` is one product of the stacked operands. Where a plan has one task, its replicas lie side by side in
+    memory: each computes its own rows of the product from all replicas' operands and updates from them while they are in cache, instead of
+    writing a whole gradient each, adding them, and reading the sum. For plans with one task only; `replicas` is their number.
+
+    ```mlir
+    %g = drt.matmul %x, %dy {transpose_a} ...
+    drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} ...
+    drt.all_reduce_wait 0
+    drt.update {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64} ...
+    ```
+    becomes
+    ```mlir
+    drt.all_reduce_start {bucket = 0 : i32, mean = true, names = []} ...
+    drt.all_reduce_wait 0
+    drt.matmul_update %x, %dy {kernel = @sgd, variables = [@w], transpose_a, scale = 0.5} ...
+    ```
+  }];
+  let options = [
+    Option<"replicas", "replicas", "int64_t", "1", "replicas of the task">,
+    Option<"minElements", "min-elements", "int64_t", "32768", "smaller gradients are left to their bucket">,
+  ];
+}
+
 def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Every linalg operation becomes a kernel on buffers, called by drt.launch; equal kernels are one";
   let description = [{
