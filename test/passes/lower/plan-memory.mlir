@@ -1,0 +1,83 @@
+// RUN: distc-opt %s --drt-plan-memory --split-input-file | FileCheck %s
+
+// The result of @b may not lie where its operand does; that of @c may lie where @a's did.
+// CHECK: module attributes {drt.arena_bytes = 128 : i64}
+// CHECK-LABEL: @reuse
+func.func @reuse() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+  // CHECK: @a({{.*}}at = array<i64: [[A:[0-9]+]]>
+  %0 = drt.launch @a(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: @b({{.*}}at = array<i64: [[B:[0-9]+]]>
+  %1 = drt.launch @b(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: @c({{.*}}at = array<i64: [[A]]>
+  %2 = drt.launch @c(%1) : (tensor<4xf32>) -> tensor<4xf32>
+  drt.fetch %2 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// Members side by side and aligned, though the second is written first; nothing lies on them later.
+// CHECK: drt.arena_bytes = 256 : i64
+// CHECK-LABEL: @bucket
+func.func @bucket() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<17xf32>
+  // CHECK: @second({{.*}}at = array<i64: 128>
+  %1 = drt.launch @second(%x) : (tensor<17xf32>) -> tensor<3xf32>
+  // CHECK: @first({{.*}}at = array<i64: 0>
+  %0 = drt.launch @first(%x) : (tensor<17xf32>) -> tensor<17xf32>
+  // CHECK: all_reduce_start{{.*}}at = array<i64: 0>
+  drt.all_reduce_start %0, %1 {bucket = 0 : i32, mean = true, names = ["a", "b"]} : (tensor<17xf32>, tensor<3xf32>) -> ()
+  // CHECK: @later({{.*}}at = array<i64: 192>
+  %2 = drt.launch @later(%x) : (tensor<17xf32>) -> tensor<2xf32>
+  drt.all_reduce_wait 0
+  return
+}
+
+// -----
+
+// A gradient that no arena operation made, and one that two buckets hold, are copied where they are made.
+// CHECK-LABEL: @copies
+func.func @copies() attributes {drt.entry = "step"} {
+  // CHECK: %[[X:.*]] = drt.feed
+  // CHECK-NEXT: %[[COPY:.*]] = drt.copy %[[X]]
+  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+  // CHECK: %[[G:.*]] = drt.launch @g
+  // CHECK-NEXT: %[[AGAIN:.*]] = drt.copy %[[G]]
+  %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: drt.all_reduce_start %[[COPY]], %[[G]]
+  drt.all_reduce_start %x, %g {bucket = 0 : i32, mean = true, names = ["a", "b"]} : (tensor<4xf32>, tensor<4xf32>) -> ()
+  // CHECK: drt.all_reduce_start %[[AGAIN]]
+  drt.all_reduce_start %g {bucket = 1 : i32, mean = true, names = ["b"]} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// The operands of a product over the joined batch are read by replicas that are behind: nothing lies on them later.
+// CHECK: drt.arena_bytes = 192 : i64
+// CHECK-LABEL: @joined
+func.func @joined() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x", batched} : () -> tensor<2x4xf32>
+  %a = drt.launch @a(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b = drt.launch @b(%x) : (tensor<2x4xf32>) -> tensor<2x3xf32>
+  drt.matmul_update %a, %b {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<2x4xf32>, tensor<2x3xf32>) -> ()
+  // CHECK: @c({{.*}}at = array<i64: 128>
+  %c = drt.launch @c(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+// A reshape moves nothing, and keeps what it shows alive.
+// CHECK-LABEL: @reshape
+func.func @reshape() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<2x2xf32>
+  // CHECK: @a({{.*}}at = array<i64: 0>
+  %0 = drt.launch @a(%x) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<2x2xf32> into tensor<4xf32>
+  // CHECK: @b({{.*}}at = array<i64: 64>
+  %2 = drt.launch @b(%x) : (tensor<2x2xf32>) -> tensor<4xf32>
+  %3 = drt.launch @c(%1, %2) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
