@@ -1,0 +1,92 @@
+//===- LinkExecutable.cpp - An object and the runtime become one executable -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/LinkExecutable.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace distc {
+
+static Expected<std::string> findLinker() {
+  if (auto named = sys::Process::GetEnv("CXX")) {
+    if (auto path = sys::findProgramByName(*named))
+      return *path;
+    return createStringError("cannot link: $CXX names '" + *named + "', which is not found");
+  }
+  for (StringRef name : {"c++", "g++", "clang++"})
+    if (auto path = sys::findProgramByName(name))
+      return *path;
+  return createStringError("cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
+}
+
+static Error fileError(const Twine &what, StringRef path, std::error_code code) {
+  return createStringError(what + " '" + path + "': " + code.message());
+}
+
+Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, StringRef output) {
+  Expected<std::string> linker = findLinker();
+  if (!linker)
+    return linker.takeError();
+  SmallString<128> flagsPath(runtimeFolder);
+  sys::path::append(flagsPath, "drt.link");
+  ErrorOr<std::unique_ptr<MemoryBuffer>> flags = MemoryBuffer::getFile(flagsPath, /*IsText=*/true);
+  if (!flags)
+    return createStringError("cannot link: the runtime is not found ('" + flagsPath + "': " + flags.getError().message() +
+                             "); build the target drt, or name its folder with --runtime");
+
+  // Object and executable are made beside the output: renaming is then one step.
+  SmallString<128> objectPath, errorsPath, linkedPath;
+  scope_exit remove([&] {
+    for (StringRef path : {objectPath.str(), errorsPath.str(), linkedPath.str()})
+      if (!path.empty())
+        sys::fs::remove(path);
+  });
+  int objectFile = -1;
+  if (std::error_code code = sys::fs::createUniqueFile(output + ".%%%%%%.o", objectFile, objectPath))
+    return fileError("cannot write beside", output, code);
+  {
+    raw_fd_ostream os(objectFile, /*shouldClose=*/true);
+    os.write(object.data(), object.size());
+    os.close();
+    if (os.has_error()) {
+      std::error_code code = os.error();
+      os.clear_error();
+      return fileError("cannot write", objectPath, code);
+    }
+  }
+  linkedPath = StringRef(objectPath).drop_back(2);
+  errorsPath = objectPath;
+  errorsPath += ".log";
+
+  std::string search = ("-L" + runtimeFolder).str();
+  SmallVector<StringRef> arguments = {*linker, objectPath, "-o", linkedPath, search};
+  if (sys::findProgramByName("mold"))
+    arguments.push_back("-fuse-ld=mold");
+  SmallVector<StringRef> lines;
+  (*flags)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
+  arguments.append(lines.begin(), lines.end());
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(), StringRef(errorsPath)};
+  int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects, 0, 0, &message);
+  if (status != 0) {
+    ErrorOr<std::unique_ptr<MemoryBuffer>> log = MemoryBuffer::getFile(errorsPath);
+    return createStringError("linking failed: " + (message.empty() ? Twine(log ? (*log)->getBuffer() : "") : Twine(message)));
+  }
+  if (std::error_code code = sys::fs::rename(linkedPath, output))
+    return fileError("cannot write", output, code);
+  return Error::success();
+}
+
+} // namespace distc
