@@ -53,7 +53,7 @@ def DFG_SizeOp : DFG_Pure<"size", "\"Size\""> {
 def DFG_RankOp : DFG_Pure<"rank", "\"Rank\""> {
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
-  let types = "T:0";
+  let types = "T:0 =int32:r0";
   let shape = "rankOf";
 }
 def DFG_BroadcastGradientArgsOp : DFG_Pure<"broadcast_gradient_args", "\"BroadcastGradientArgs\""> {
@@ -71,7 +71,7 @@ def DFG_InvertPermutationOp : DFG_Pure<"invert_permutation", "\"InvertPermutatio
 def DFG_ConcatOffsetOp : DFG_Pure<"concat_offset", "\"ConcatOffset\""> {
   let arguments = (ins DFG_Tensor:$axis, Variadic<DFG_Tensor>:$shapes);
   let results = (outs Variadic<DFG_Tensor>:$offsets);
-  let types = "N:#r";
+  let types = "N:#r =int32:r*";
   let shape = "concatOffset";
 }
 def DFG_RangeOp : DFG_Pure<"range", "\"Range\""> {
@@ -235,8 +235,8 @@ def DFG_ProdOp : DFG_Reduction<"prod", "\"Prod\"", "return s.constant(type, 1.0)
 }
 def DFG_MaxOp : DFG_Reduction<"max", "\"Max\"", "return s.lowest(type);", "return s.maximum(accumulator, element);">;
 def DFG_MinOp : DFG_Reduction<"min", "\"Min\"", "return s.highest(type);", "return s.minimum(accumulator, element);">;
-def DFG_AllOp : DFG_Reduction<"all", "\"All\"", "return s.constant(type, 1.0);", "return s.bitAnd(accumulator, element);"> { let types = "Tidx:1"; }
-def DFG_AnyOp : DFG_Reduction<"any", "\"Any\"", "return s.constant(type, 0.0);", "return s.bitOr(accumulator, element);"> { let types = "Tidx:1"; }
+def DFG_AllOp : DFG_Reduction<"all", "\"All\"", "return s.constant(type, 1.0);", "return s.bitAnd(accumulator, element);"> { let types = "Tidx:1 =bool:r0"; }
+def DFG_AnyOp : DFG_Reduction<"any", "\"Any\"", "return s.constant(type, 0.0);", "return s.bitOr(accumulator, element);"> { let types = "Tidx:1 =bool:r0"; }
 def DFG_EuclideanNormOp : DFG_Reduction<"euclidean_norm", "\"EuclideanNorm\"", "return s.constant(type, 0.0);",
   "return s.add(accumulator, s.mul(element, element));", "return s.math<::mlir::math::SqrtOp>(accumulator);">;
 def DFG_L2LossOp : DFG_Node<"l2_loss", "\"L2Loss\"", [Pure, DeclareOpInterfaceMethods<DFG_ReductionInterface>]> {

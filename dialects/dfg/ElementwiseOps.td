@@ -74,11 +74,11 @@ def DFG_LeakyReluOp : DFG_Unary<"leaky_relu", "\"LeakyRelu\"",
 def DFG_SoftplusOp : DFG_Unary<"softplus", "\"Softplus\"", "return s.softplus(x);">;
 def DFG_SoftsignOp : DFG_Unary<"softsign", "\"Softsign\"", "return s.div(x, s.add(s.constant(x.getType(), 1.0), s.abs(x)));">;
 def DFG_InvertOp : DFG_Unary<"invert", "\"Invert\"", "return s.bitNot(x);">;
-let shape = "predicate" in {
+let shape = "predicate", types = "T:0 =bool:r0" in {
 def DFG_IsNanOp : DFG_Unary<"is_nan", "\"IsNan\"", "return s.notEqual(x, x);">;
 def DFG_IsInfOp : DFG_Unary<"is_inf", "\"IsInf\"", "return s.isInf(x);">;
 def DFG_IsFiniteOp : DFG_Unary<"is_finite", "\"IsFinite\"", "return s.isFinite(x);">;
-def DFG_LogicalNotOp : DFG_Unary<"logical_not", "\"LogicalNot\"", "return s.bitNot(x);"> { let types = ""; }
+def DFG_LogicalNotOp : DFG_Unary<"logical_not", "\"LogicalNot\"", "return s.bitNot(x);"> { let types = "=bool:r0"; }
 }
 
 // ---- Binary ------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def DFG_BitwiseXorOp : DFG_Binary<"bitwise_xor", "\"BitwiseXor\"", "return s.bit
 def DFG_LeftShiftOp : DFG_Binary<"left_shift", "\"LeftShift\"", "return s.shiftLeft(x, y);">;
 def DFG_RightShiftOp : DFG_Binary<"right_shift", "\"RightShift\"", "return s.shiftRight(x, y);">;
 
-let shape = "predicate" in {
+let shape = "predicate", types = "T:0 =bool:r0" in {
 def DFG_EqualOp : DFG_Binary<"equal", "\"Equal\"", "return s.equal(x, y);"> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
@@ -127,8 +127,8 @@ def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);">;
 def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);">;
 def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);">;
 def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);">;
-def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let types = ""; }
-def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let types = ""; }
+def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let types = "=bool:r0"; }
+def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let types = "=bool:r0"; }
 }
 
 // ---- Gradients of the above, as TensorFlow's own kernels --------------------------------------

@@ -142,7 +142,7 @@ def DFG_StatelessRandomUniformIntOp : DFG_StatelessRandom<"stateless_random_unif
 def DFG_StatelessRandomGetKeyCounterOp : DFG_Pure<"stateless_random_get_key_counter", "\"StatelessRandomGetKeyCounter\""> {
   let arguments = (ins DFG_Tensor:$seed);
   let results = (outs DFG_Tensor:$key, DFG_Tensor:$counter);
-  let types = "Tseed:0";
+  let types = "Tseed:0 =uint64:r*";
   let shape = "keyCounter";
 }
 class DFG_StatelessRandomV2<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {

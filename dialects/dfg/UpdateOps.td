@@ -48,6 +48,7 @@ def DFG_ReadVariableOp : DFG_Node<"read_variable", "\"\", \"ReadVariableOp\""> {
 def DFG_IsInitializedOp : DFG_Node<"is_initialized", "\"IsVariableInitialized\", \"VarIsInitializedOp\""> {
   let arguments = (ins Arg<DFG_Handle, "", [MemRead]>:$handle);
   let results = (outs DFG_Tensor:$result);
+  let types = "=bool:r0";
   let shape = "scalar";
 }
 

@@ -1,0 +1,81 @@
+//===- Export.cpp - dfg to TensorFlow's graphs ------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/Export.h"
+#include "dialects/dfg/tensorflow/ExportNode.h"
+#include "dialects/dfg/tensorflow/meta_graph.pb.h"
+#include <google/protobuf/text_format.h>
+
+using namespace mlir;
+
+namespace distc::tf {
+
+static LogicalResult exportFunction(ExportContext &shared, dfg::FuncOp function, FunctionDef &proto) {
+  auto shell = function->getAttrOfType<dfg::RawAttr>("function_def");
+  if (!shell || !proto.ParseFromString(shell.getBytes().str()))
+    return function.emitError() << "function '" << function.getSymName() << "' is no function of an imported library";
+  SmallVector<std::string> arguments;
+  for (const OpDef::ArgDef &arg : proto.signature().input_arg())
+    arguments.push_back(arg.name());
+  if (arguments.size() != function.getNumArguments())
+    return function.emitError() << "function '" << function.getSymName()
+                                << "' has other arguments than when it was imported";
+  Block &body = function.getBody().front();
+  BlockExporter exporter(shared, body, arguments, /*isFunction=*/true);
+  if (failed(exporter.run(*proto.mutable_node_def())))
+    return failure();
+  proto.clear_ret();
+  for (auto [arg, value] : llvm::zip(proto.signature().output_arg(), body.getTerminator()->getOperands()))
+    (*proto.mutable_ret())[arg.name()] = exporter.getInput(value);
+  return success();
+}
+
+LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph) {
+  auto graphs = module.getOps<dfg::GraphOp>();
+  if (graphs.empty())
+    return module.emitError("holds no dfg.graph to export");
+  dfg::GraphOp graph = *graphs.begin();
+  auto collections = graph->getAttrOfType<dfg::RawAttr>("collections");
+  auto bare = graph->getAttrOfType<dfg::RawAttr>("graph_def");
+  isMetaGraph = static_cast<bool>(collections);
+  if (collections)
+    meta.ParseFromString(collections.getBytes().str());
+  else if (bare)
+    meta.mutable_graph_def()->ParseFromString(bare.getBytes().str());
+  GraphDef &proto = *meta.mutable_graph_def();
+  if (auto versions = graph->getAttrOfType<DictionaryAttr>("versions")) {
+    if (auto producer = versions.getAs<IntegerAttr>("producer"))
+      proto.mutable_versions()->set_producer(producer.getInt());
+    if (auto consumer = versions.getAs<IntegerAttr>("min_consumer"))
+      proto.mutable_versions()->set_min_consumer(consumer.getInt());
+  }
+  ExportContext shared(module);
+  if (failed(BlockExporter(shared, graph.getBody().front(), {}, /*isFunction=*/false).run(*proto.mutable_node())))
+    return failure();
+  for (auto function : module.getOps<dfg::FuncOp>())
+    if (failed(exportFunction(shared, function, *proto.mutable_library()->add_function())))
+      return failure();
+  return success();
+}
+
+LogicalResult exportGraph(ModuleOp module, llvm::raw_ostream &os, bool text) {
+  google::protobuf::Arena arena;
+  auto *meta = google::protobuf::Arena::CreateMessage<MetaGraphDef>(&arena);
+  bool isMetaGraph = false;
+  if (failed(exportGraph(module, *meta, isMetaGraph)))
+    return failure();
+  const google::protobuf::Message &message =
+      isMetaGraph ? static_cast<const google::protobuf::Message &>(*meta) : meta->graph_def();
+  std::string output;
+  if (text)
+    google::protobuf::TextFormat::PrintToString(message, &output);
+  else if (!message.SerializeToString(&output))
+    return module.emitError("is larger than 2 GB, which no protocol buffer can be");
+  os << output;
+  return success();
+}
+
+} // namespace distc::tf

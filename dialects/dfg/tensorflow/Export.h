@@ -1,0 +1,26 @@
+//===- Export.h - dfg to TensorFlow's graphs -------------------------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_TENSORFLOW_EXPORT_H
+#define DISTC_DIALECTS_DFG_TENSORFLOW_EXPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LogicalResult.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace distc::tf {
+
+class MetaGraphDef;
+
+/// The module's graph and library into `meta`; `isMetaGraph`: whether it was imported from a MetaGraphDef, so that more
+/// than its graph_def is there. Fails with a diagnostic at what TensorFlow has no form for.
+mlir::LogicalResult exportGraph(mlir::ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph);
+
+/// The same, written as what was imported: a MetaGraphDef or a GraphDef, binary or `text`.
+mlir::LogicalResult exportGraph(mlir::ModuleOp module, llvm::raw_ostream &os, bool text = false);
+
+} // namespace distc::tf
+
+#endif // DISTC_DIALECTS_DFG_TENSORFLOW_EXPORT_H

@@ -1,0 +1,150 @@
+//===- ExportNode.cpp - Operations as NodeDefs ------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/ExportNode.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/Types.h"
+
+using namespace mlir;
+
+namespace distc::tf {
+
+ExportContext::ExportContext(ModuleOp module) : module(module), table(module.getContext()) {
+  for (auto variable : module.getOps<dfg::VariableOp>())
+    variables[variable.getSymName()] = variable;
+}
+
+/// Reads that references make by themselves, and a function's end, are no nodes.
+static bool isNode(Operation &op) {
+  if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op))
+    return !read.getImplicit();
+  return !llvm::isa<dfg::ReturnOp>(op);
+}
+
+BlockExporter::BlockExporter(ExportContext &shared, Block &block, ArrayRef<std::string> arguments, bool isFunction)
+    : shared(shared), block(block), arguments(arguments), isFunction(isFunction) {
+  // Nodes that passes made may have no name, or that of the node they stand for: each gets one of its own.
+  llvm::StringSet<> taken;
+  SmallVector<Operation *> unnamed;
+  for (Operation &op : block) {
+    if (!isNode(op))
+      continue;
+    StringRef name = dfg::getNodeName(&op);
+    if (!name.empty() && taken.insert(name).second)
+      names[&op] = name.str();
+    else
+      unnamed.push_back(&op);
+  }
+  for (Operation *op : unnamed) {
+    StringRef stem = dfg::getNodeName(op);
+    std::string base = stem.empty() ? op->getName().stripDialect().str() : stem.str(), name = base;
+    for (unsigned count = 1; !taken.insert(name).second; ++count)
+      name = base + "_" + std::to_string(count);
+    names[op] = name;
+  }
+}
+
+std::string BlockExporter::getInput(Value value) {
+  if (auto argument = llvm::dyn_cast<BlockArgument>(value))
+    return arguments[argument.getArgNumber()];
+  Operation *op = value.getDefiningOp();
+  if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op); read && read.getImplicit())
+    return getInput(read.getHandle());
+  unsigned number = llvm::cast<OpResult>(value).getResultNumber();
+  std::string name = names.lookup(op);
+  if (isFunction) {
+    auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+    auto outputs = rest ? rest.getAs<ArrayAttr>(kOutputsKey) : ArrayAttr();
+    if (outputs && number < outputs.size())
+      return name + ":" + llvm::cast<StringAttr>(outputs[number]).str();
+    return name + ":output:" + std::to_string(number);
+  }
+  return number ? name + ":" + std::to_string(number) : name;
+}
+
+LogicalResult BlockExporter::run(google::protobuf::RepeatedPtrField<NodeDef> &nodes) {
+  for (Operation &op : block)
+    if (isNode(op) && failed(exportNode(&op, *nodes.Add())))
+      return failure();
+  return success();
+}
+
+LogicalResult BlockExporter::exportNode(Operation *op, NodeDef &node) {
+  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  if (auto others = rest ? rest.getAs<dfg::RawAttr>(kRestKey) : dfg::RawAttr())
+    node.ParseFromString(others.getBytes().str());
+  node.set_name(names.lookup(op));
+  for (Value operand : op->getOperands())
+    node.add_input(getInput(operand));
+  for (StringRef control : dfg::getControlInputs(op))
+    node.add_input("^" + control.str());
+  if (auto device = op->getAttrOfType<StringAttr>(dfg::kDeviceAttr))
+    node.set_device(device.str());
+  return exportAttributes(op, node);
+}
+
+LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
+  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  auto set = [&](StringRef name, Attribute attribute) -> LogicalResult {
+    if (exportAttribute(attribute, (*node.mutable_attr())[name.str()]))
+      return success();
+    return op->emitError() << "node '" << node.name() << "': TensorFlow has no form for attribute '" << name
+                           << "': " << attribute;
+  };
+  auto setRest = [&]() -> LogicalResult {
+    if (rest)
+      for (NamedAttribute entry : rest)
+        if (!entry.getName().strref().starts_with("$") && failed(set(entry.getName(), entry.getValue())))
+          return failure();
+    return success();
+  };
+  if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op)) {
+    node.set_op(opaque.getOp().str());
+    return setRest();
+  }
+  const KnownNode *known = shared.table.find(op->getName());
+  if (!known)
+    return op->emitError() << "node '" << node.name() << "': TensorFlow has no operation for '"
+                           << op->getName().getStringRef() << "'";
+
+  unsigned nameIndex = getNameIndex(op, [&](StringRef variable) {
+    auto it = shared.variables.find(variable);
+    return it != shared.variables.end() && it->second.getKind() == "ref";
+  });
+  nameIndex = std::min<unsigned>(nameIndex, known->tensorFlowNames.size() - 1);
+  auto written = rest ? rest.getAs<StringAttr>(kOpKey) : StringAttr();
+  node.set_op(written ? written.str() : known->tensorFlowNames[nameIndex].str());
+
+  for (const TypeEntry &entry : known->types)
+    if (std::optional<TypeValue> value = getTypeValue(entry, op)) {
+      AttrValue &attr = (*node.mutable_attr())[entry.names[nameIndex].str()];
+      if (value->isCount)
+        attr.set_i(value->scalar);
+      else if (value->isList)
+        attr.mutable_list()->mutable_type()->Assign(value->types.begin(), value->types.end());
+      else
+        attr.set_type(static_cast<DataType>(value->scalar));
+    }
+  if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op)) {
+    auto type = llvm::cast<TensorType>(shared.variables.lookup(handle.getVariable()).getType());
+    (*node.mutable_attr())["dtype"].set_type(getDataType(type.getElementType()));
+    setShape(type, *(*node.mutable_attr())["shape"].mutable_shape());
+  } else if (auto call = llvm::dyn_cast<dfg::CallOp>(op)) {
+    (*node.mutable_attr())["f"].mutable_func()->set_name(call.getCallee().str());
+  } else {
+    auto absent = rest ? rest.getAs<ArrayAttr>(kAbsentKey) : ArrayAttr();
+    for (StringAttr declared : known->name.getAttributeNames()) {
+      Attribute attribute = op->getAttr(declared);
+      if (!attribute || declared == "implicit" || (absent && llvm::is_contained(absent, declared)))
+        continue;
+      if (failed(set(declared, attribute)))
+        return failure();
+    }
+  }
+  return setRest();
+}
+
+} // namespace distc::tf

@@ -1,0 +1,277 @@
+//===- Import.cpp - TensorFlow's graphs into dfg --------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/Import.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/ImportBlock.h"
+#include "dialects/dfg/tensorflow/Types.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace distc::tf {
+
+// ---- What all blocks share -----------------------------------------------------------
+
+/// The node that a variable's or an operation's name in a collection means: without "^" and output.
+static StringRef getNodeOf(StringRef name) {
+  name.consume_front("^");
+  return name.split(':').first;
+}
+
+ImportContext::ImportContext(const GraphFile &file, ModuleOp module)
+    : file(file), context(module.getContext()), table(context), variables(OpBuilder::atBlockEnd(module.getBody())) {
+  for (const OpDef &def : file.meta->meta_info_def().stripped_op_list().op())
+    opDefs[def.name()] = &def;
+  for (const FunctionDef &function : file.meta->graph_def().library().function())
+    opDefs[function.signature().name()] = &function.signature();
+  const auto &collections = file.meta->collection_def();
+  auto it = collections.find("trainable_variables");
+  knowsTrainable = it != collections.end();
+  if (knowsTrainable)
+    for (const std::string &bytes : it->second.bytes_list().value()) {
+      VariableDef variable;
+      if (variable.ParseFromString(bytes))
+        trainable.insert(getNodeOf(variable.variable_name()));
+    }
+}
+
+InFlightDiagnostic ImportContext::fail(const NodeDef *node) const {
+  InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, file.name, 0, 0));
+  if (node)
+    diagnostic << "node '" << node->name() << "' (op '" << node->op() << "') ";
+  return diagnostic;
+}
+
+dfg::VariableOp ImportContext::getVariable(const NodeDef &node, bool isReference) {
+  auto text = [&](const char *name) {
+    auto it = node.attr().find(name);
+    return it == node.attr().end() ? std::string() : it->second.s();
+  };
+  // Handles of one shared name in one container are handles of one variable.
+  std::string sharedName = text("shared_name");
+  std::string key =
+      text("container") + '\0' + (sharedName.empty() ? node.name() : sharedName) + (isReference ? "&" : "");
+  dfg::VariableOp &variable = variablesByKey[key];
+  if (variable)
+    return variable;
+  auto dtype = node.attr().find("dtype");
+  auto shape = node.attr().find("shape");
+  Type element = dtype == node.attr().end() ? Type() : getElementType(dtype->second.type(), context);
+  if (!element)
+    return {};
+  Type type = getTensorType(shape == node.attr().end() ? nullptr : &shape->second.shape(), element);
+  if (isReference)
+    references.insert(node.name());
+  variable = dfg::VariableOp::create(variables, NameLoc::get(variables.getStringAttr(node.name())), node.name(), type,
+                                     isReference ? "ref" : "resource", trainable.contains(node.name()));
+  return variable;
+}
+
+// ---- The graph's attributes ------------------------------------------------------------
+
+namespace {
+
+class Importer {
+public:
+  Importer(const GraphFile &file, ModuleOp module)
+      : file(file), module(module), shared(file, module), builder(OpBuilder::atBlockEnd(module.getBody())) {}
+
+  LogicalResult run() {
+    OperationState state(builder.getUnknownLoc(), dfg::GraphOp::getOperationName());
+    state.addRegion()->emplaceBlock();
+    auto graph = llvm::cast<dfg::GraphOp>(builder.create(state));
+    shared.variables.setInsertionPoint(graph);
+    for (const FunctionDef &function : file.meta->graph_def().library().function())
+      if (failed(importFunction(function)))
+        return failure();
+    BlockImporter block(shared, &graph.getBody().front(), file.meta->graph_def().node(), {}, /*isFunction=*/false);
+    if (failed(block.run()))
+      return failure();
+    if (!shared.knowsTrainable)
+      markTrainable(graph);
+    setEndpoints(graph);
+    keepTheRest(graph);
+    return success();
+  }
+
+private:
+  LogicalResult importFunction(const FunctionDef &function);
+
+  /// Without a collection of them, trainable is what an optimizer updates.
+  void markTrainable(dfg::GraphOp graph) {
+    SymbolTable symbols(module);
+    for (Operation &op : graph.getBody().front())
+      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+        if (update.isOptimizerUpdate())
+          if (dfg::VarHandleOp handle = dfg::getVariableHandle(op.getOperand(update.getWrittenOperands().front())))
+            symbols.lookup<dfg::VariableOp>(handle.getVariable()).setTrainable(true);
+  }
+
+  SmallVector<std::string> getCollection(StringRef name) {
+    SmallVector<std::string> members;
+    auto it = file.meta->collection_def().find(name.str());
+    if (it != file.meta->collection_def().end())
+      for (const std::string &member : it->second.node_list().value())
+        if (!llvm::is_contained(members, member))
+          members.push_back(member);
+    return members;
+  }
+
+  void setEndpoints(dfg::GraphOp graph) {
+    SmallVector<NamedAttribute> candidates;
+    auto set = [&](StringRef attribute, StringRef collection, bool isTensor) {
+      SmallVector<Attribute> names;
+      for (const std::string &member : getCollection(collection))
+        names.push_back(builder.getStringAttr(isTensor ? StringRef(member) : getNodeOf(member)));
+      if (names.size() == 1)
+        graph->setAttr(attribute, names[0]);
+      else if (!names.empty())
+        candidates.emplace_back(builder.getStringAttr(attribute), builder.getArrayAttr(names));
+    };
+    set("train_op", "train_op", false);
+    if (!graph->hasAttr("train_op"))
+      set("train_op", "saved_model_train_op", false);
+    set("init_op", "init_op", false);
+    set("loss", "losses", true);
+    if (!candidates.empty())
+      graph->setAttr("candidates", builder.getDictionaryAttr(candidates));
+
+    SmallVector<Attribute> feeds;
+    for (Operation &op : graph.getBody().front())
+      if (llvm::isa<dfg::PlaceholderOp>(op))
+        feeds.push_back(builder.getStringAttr(dfg::getNodeName(&op) + ":0"));
+    graph->setAttr("feeds", builder.getArrayAttr(feeds));
+    if (file.meta->has_saver_def()) {
+      const SaverDef &saver = file.meta->saver_def();
+      graph->setAttr("saver",
+                     builder.getDictionaryAttr(
+                         {builder.getNamedAttr("filename", builder.getStringAttr(saver.filename_tensor_name())),
+                          builder.getNamedAttr("save", builder.getStringAttr(saver.save_tensor_name())),
+                          builder.getNamedAttr("restore", builder.getStringAttr(saver.restore_op_name()))}));
+    }
+    if (file.meta->graph_def().has_versions()) {
+      const VersionDef &versions = file.meta->graph_def().versions();
+      graph->setAttr("versions",
+                     builder.getDictionaryAttr(
+                         {builder.getNamedAttr("producer", builder.getI64IntegerAttr(versions.producer())),
+                          builder.getNamedAttr("min_consumer", builder.getI64IntegerAttr(versions.min_consumer()))}));
+    }
+  }
+
+  /// Everything but nodes and function bodies, which export makes from the operations.
+  void keepTheRest(dfg::GraphOp graph) {
+    GraphDef *graphDef = file.meta->mutable_graph_def();
+    graphDef->clear_node();
+    if (graphDef->has_library())
+      graphDef->mutable_library()->clear_function();
+    google::protobuf::Message *rest = file.isMetaGraph ? static_cast<google::protobuf::Message *>(file.meta) : graphDef;
+    std::string bytes = rest->SerializeAsString();
+    graph->setAttr(file.isMetaGraph ? "collections" : "graph_def",
+                   dfg::RawAttr::get(builder.getContext(), builder.getStringAttr(bytes)));
+  }
+
+  const GraphFile &file;
+  ModuleOp module;
+  ImportContext shared;
+  OpBuilder builder;
+};
+
+LogicalResult Importer::importFunction(const FunctionDef &function) {
+  const OpDef &signature = function.signature();
+  MLIRContext *context = builder.getContext();
+  auto getType = [&](const OpDef::ArgDef &arg) -> Type {
+    Type element = getElementType(arg.type(), context);
+    return UnrankedTensorType::get(element ? element : dfg::UnknownType::get(context));
+  };
+  SmallVector<Type> argumentTypes;
+  SmallVector<StringRef> argumentNames, results;
+  for (const OpDef::ArgDef &arg : signature.input_arg()) {
+    argumentTypes.push_back(getType(arg));
+    argumentNames.push_back(arg.name());
+  }
+  for (const OpDef::ArgDef &arg : signature.output_arg()) {
+    auto it = function.ret().find(arg.name());
+    if (it == function.ret().end())
+      return shared.fail(nullptr) << "function '" << signature.name() << "' does not say what its output '"
+                                  << arg.name() << "' is";
+    results.push_back(it->second);
+  }
+  OperationState state(builder.getUnknownLoc(), dfg::FuncOp::getOperationName());
+  Block *block = &state.addRegion()->emplaceBlock();
+  block->addArguments(argumentTypes, SmallVector<Location>(argumentTypes.size(), builder.getUnknownLoc()));
+  BlockImporter importer(shared, block, function.node_def(), argumentNames, /*isFunction=*/true);
+  if (failed(importer.run(results)))
+    return failure();
+  SmallVector<Value> values;
+  SmallVector<Type> resultTypes;
+  for (StringRef result : results) {
+    values.push_back(importer.lookup(result));
+    if (!values.back())
+      return failure();
+    resultTypes.push_back(values.back().getType());
+  }
+  OpBuilder atEnd(context);
+  atEnd.setInsertionPointToEnd(block);
+  dfg::ReturnOp::create(atEnd, builder.getUnknownLoc(), values);
+
+  FunctionDef shell = function;
+  shell.clear_node_def();
+  state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(signature.name()));
+  state.addAttribute("function_type", TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes)));
+  state.addAttribute("function_def", dfg::RawAttr::get(context, builder.getStringAttr(shell.SerializeAsString())));
+  SmallVector<Attribute> controls;
+  for (const auto &[name, node] : shell.control_ret())
+    controls.push_back(builder.getStringAttr(node));
+  if (!controls.empty())
+    state.addAttribute(dfg::kControlAttr, builder.getArrayAttr(controls));
+  builder.create(state);
+  return success();
+}
+
+} // namespace
+
+// ---- Files -----------------------------------------------------------------------------
+
+OwningOpRef<ModuleOp> importGraph(llvm::MemoryBufferRef buffer, MLIRContext *context) {
+  context->loadDialect<dfg::DFGDialect>();
+  std::unique_ptr<GraphFile> file = parseGraph(buffer, context);
+  if (!file)
+    return {};
+  OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(context, file->name, 0, 0));
+  if (failed(Importer(*file, *module).run()) || failed(verify(*module)))
+    return {};
+  return module;
+}
+
+OwningOpRef<ModuleOp> importGraph(StringRef path, MLIRContext *context) {
+  std::string name = path.str();
+  if (llvm::sys::fs::is_directory(path)) {
+    for (const char *file : {"saved_model.pb", "saved_model.pbtxt"}) {
+      llvm::SmallString<128> inside(path);
+      llvm::sys::path::append(inside, file);
+      if (llvm::sys::fs::exists(inside))
+        name = inside.str().str();
+    }
+    if (name == path) {
+      emitError(FileLineColLoc::get(context, path, 0, 0))
+          << "'" << path << "' is a folder without saved_model.pb or saved_model.pbtxt, so it is no SavedModel";
+      return {};
+    }
+  }
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(name, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    emitError(FileLineColLoc::get(context, name, 0, 0))
+        << "cannot read '" << name << "': " << buffer.getError().message();
+    return {};
+  }
+  return importGraph((*buffer)->getMemBufferRef(), context);
+}
+
+} // namespace distc::tf

@@ -1,0 +1,640 @@
+//===- ImportBlock.cpp - NodeDefs into a block ------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/ImportBlock.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/Types.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace distc::tf {
+
+BlockImporter::BlockImporter(ImportContext &shared, Block *block, const NodeList &nodes, ArrayRef<StringRef> arguments,
+                             bool isFunction)
+    : shared(shared), context(shared.context), block(block), builder(context), nodes(nodes), isFunction(isFunction),
+      nodesByName(nodes.size() + arguments.size()) {
+  // A function's block is in no operation yet.
+  builder.setInsertionPointToEnd(block);
+  for (auto [index, name] : llvm::enumerate(arguments))
+    nodesByName[name] = -1 - static_cast<int>(index);
+}
+
+LogicalResult BlockImporter::run(ArrayRef<StringRef> results) {
+  if (failed(readEdges()))
+    return failure();
+  for (StringRef result : results) {
+    std::optional<Output> from = parseInput(result, nullptr);
+    if (!from)
+      return failure();
+    if (from->node >= 0)
+      numOutputsUsed[from->node] = std::max(numOutputsUsed[from->node], from->output + 1);
+  }
+  Predecessors edges;
+  llvm::BitVector writes(nodes.size());
+  for (int node = 0; node < nodes.size(); ++node) {
+    edges.begin.push_back(edges.predecessors.size());
+    for (int edge = inputBegin[node]; edge < inputBegin[node + 1]; ++edge)
+      edges.predecessors.push_back(isBackEdge[edge] ? -1 : inputs[edge].node);
+    edges.predecessors.append(controls.begin() + controlBegin[node], controls.begin() + controlBegin[node + 1]);
+    const KnownNode *known = shared.table.find(nodes[node].op()).node;
+    writes[node] = !known || known->isUpdate || known->name.getStringRef() == dfg::CallOp::getOperationName();
+  }
+  edges.begin.push_back(edges.predecessors.size());
+  SmallVector<int> order = sortNodes(edges, writes);
+  if (static_cast<int>(order.size()) != nodes.size()) {
+    llvm::BitVector sorted(nodes.size());
+    for (int node : order)
+      sorted.set(node);
+    return shared.fail(&nodes[sorted.find_first_unset()])
+           << "is part of, or waits for, a cycle of edges that is no loop";
+  }
+
+  created.resize(nodes.size());
+  for (int node : order)
+    if (failed(createNode(node)))
+      return failure();
+  // What comes back in a loop is known only now.
+  for (int node = 0; node < nodes.size(); ++node)
+    for (int edge = inputBegin[node]; edge < inputBegin[node + 1]; ++edge)
+      if (isBackEdge[edge]) {
+        Value value = getValue(inputs[edge], &nodes[node]);
+        if (!value)
+          return failure();
+        created[node].op->setOperand(edge - inputBegin[node], value);
+      }
+  return success();
+}
+
+// ---- Edges -----------------------------------------------------------------------------
+
+LogicalResult BlockImporter::readEdges() {
+  for (int node = 0; node < nodes.size(); ++node)
+    if (!nodesByName.try_emplace(nodes[node].name(), node).second)
+      return shared.fail(&nodes[node]) << "has the name of another node";
+  numOutputsUsed.resize(nodes.size(), 0);
+  for (int node = 0; node < nodes.size(); ++node) {
+    inputBegin.push_back(inputs.size());
+    controlBegin.push_back(controls.size());
+    for (llvm::StringRef input : nodes[node].input()) {
+      if (input.consume_front("^")) {
+        auto it = nodesByName.find(input);
+        if (it == nodesByName.end())
+          return shared.fail(&nodes[node]) << "must run after '" << input << "', but there is no such node";
+        if (it->second >= 0)
+          controls.push_back(it->second);
+        continue;
+      }
+      std::optional<Output> from = parseInput(input, &nodes[node]);
+      if (!from)
+        return failure();
+      if (from->node >= 0)
+        numOutputsUsed[from->node] = std::max(numOutputsUsed[from->node], from->output + 1);
+      inputs.push_back(*from);
+    }
+  }
+  inputBegin.push_back(inputs.size());
+  controlBegin.push_back(controls.size());
+  isBackEdge.resize(inputs.size());
+  for (int node = 0; node < nodes.size(); ++node)
+    if (llvm::StringRef(nodes[node].op()).ends_with("Merge"))
+      for (int edge = inputBegin[node]; edge < inputBegin[node + 1]; ++edge)
+        isBackEdge[edge] =
+            inputs[edge].node >= 0 && llvm::StringRef(nodes[inputs[edge].node].op()).ends_with("NextIteration");
+  return success();
+}
+
+/// Operations with several outputs of different names, for files that bring no OpDefs.
+static ArrayRef<llvm::StringLiteral> getOutputNames(StringRef op) {
+  static constexpr llvm::StringLiteral
+      gradientArgs[] = {"r0", "r1"},
+      loss[] = {"loss", "backprop"}, key[] = {"key", "counter"}, unique[] = {"y", "idx"},
+      unique2[] = {"y", "idx", "count"}, top[] = {"values", "indices"}, flow[] = {"output_false", "output_true"},
+      merge[] = {"output", "value_index"}, pop[] = {"output_handle", "tensor"},
+      norm[] = {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"},
+      normGrad[] = {"x_backprop", "scale_backprop", "offset_backprop", "reserve_space_4", "reserve_space_5"};
+  return llvm::StringSwitch<ArrayRef<llvm::StringLiteral>>(op)
+      .Case("BroadcastGradientArgs", gradientArgs)
+      .Cases({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"}, loss)
+      .Case("StatelessRandomGetKeyCounter", key)
+      .Case("Unique", unique)
+      .Case("UniqueWithCounts", unique2)
+      .Case("TopKV2", top)
+      .Case("Switch", flow)
+      .Case("Merge", merge)
+      .Case("TensorListPopBack", pop)
+      .Case("FusedBatchNormV3", norm)
+      .Case("FusedBatchNormGradV3", normGrad)
+      .Default({});
+}
+
+std::optional<BlockImporter::Output> BlockImporter::parseInput(llvm::StringRef input, const NodeDef *user) {
+  auto [name, output] = input.split(':');
+  auto it = nodesByName.find(name);
+  if (it == nodesByName.end()) {
+    shared.fail(user) << "takes '" << input << "', but there is no node '" << name << "'";
+    return std::nullopt;
+  }
+  int index = 0;
+  if (it->second < 0 || output.empty())
+    return Output{it->second, 0};
+  if (!isFunction) {
+    if (output.getAsInteger(10, index) || index < 0) {
+      shared.fail(user) << "takes '" << input << "', which is no output of a node";
+      return std::nullopt;
+    }
+    return Output{it->second, index};
+  }
+  auto [outputName, position] = output.split(':');
+  if (!position.empty() && position.getAsInteger(10, index)) {
+    shared.fail(user) << "takes '" << input << "', which is no output of a node";
+    return std::nullopt;
+  }
+  auto &names = outputNames[it->second];
+  const auto *seen = llvm::find_if(names, [&](const auto &entry) { return entry.second == output; });
+  if (seen != names.end())
+    return Output{it->second, seen->first};
+  // Of an operation that nothing is known of, outputs are numbered as they are met.
+  const NodeDef &node = nodes[it->second];
+  bool isKnown = shared.getOpDef(node.op()) || shared.table.find(node.op()).node || !getOutputNames(node.op()).empty();
+  int flat = isKnown ? getFlatOutput(node, outputName, index) : static_cast<int>(names.size());
+  names.emplace_back(flat, output);
+  return Output{it->second, flat};
+}
+
+static int getArgSize(const OpDef::ArgDef &arg, const NodeDef &node) {
+  auto find = [&](const std::string &name) -> const AttrValue * {
+    auto it = node.attr().find(name);
+    return it == node.attr().end() ? nullptr : &it->second;
+  };
+  if (!arg.number_attr().empty()) {
+    const AttrValue *number = find(arg.number_attr());
+    return number ? number->i() : 0;
+  }
+  if (!arg.type_list_attr().empty()) {
+    const AttrValue *types = find(arg.type_list_attr());
+    return types ? types->list().type_size() : 0;
+  }
+  return 1;
+}
+
+int BlockImporter::getFlatOutput(const NodeDef &node, llvm::StringRef name, int index) const {
+  if (const OpDef *def = shared.getOpDef(node.op())) {
+    int flat = 0;
+    for (const OpDef::ArgDef &arg : def->output_arg()) {
+      if (arg.name() == name)
+        return flat + index;
+      flat += getArgSize(arg, node);
+    }
+  }
+  for (auto [flat, known] : llvm::enumerate(getOutputNames(node.op())))
+    if (known == name)
+      return flat + index;
+  return index;
+}
+
+Value BlockImporter::getValue(Output from, const NodeDef *user) {
+  if (from.node < 0)
+    return block->getArgument(-1 - from.node);
+  Created &source = created[from.node];
+  if (source.handle && from.output == 0)
+    return source.handle;
+  if (from.output >= static_cast<int>(source.op->getNumResults())) {
+    shared.fail(user) << "takes output " << from.output << " of '" << nodes[from.node].name() << "' (op '"
+                      << nodes[from.node].op() << "'), which has " << source.op->getNumResults();
+    return {};
+  }
+  return source.op->getResult(from.output);
+}
+
+Value BlockImporter::lookup(llvm::StringRef input) {
+  std::optional<Output> from = parseInput(input, nullptr);
+  return from ? getValue(*from, nullptr) : Value();
+}
+
+LogicalResult BlockImporter::getOperands(int index, SmallVectorImpl<Value> &operands) {
+  for (int edge = inputBegin[index]; edge < inputBegin[index + 1]; ++edge) {
+    if (isBackEdge[edge]) {
+      operands.push_back({});
+      continue;
+    }
+    operands.push_back(getValue(inputs[edge], &nodes[index]));
+    if (!operands.back())
+      return failure();
+  }
+  // A back edge is bound when everything is there; until then the other input stands for it.
+  for (Value &operand : operands)
+    if (!operand)
+      for (Value other : operands)
+        if (other)
+          operand = other;
+  if (llvm::is_contained(operands, Value()))
+    return shared.fail(&nodes[index]) << "has no input from outside its loop";
+  return success();
+}
+
+// ---- Nodes -----------------------------------------------------------------------------
+
+/// Whether a modelled attribute is left to a function's instantiation, which operations have no form for.
+static bool hasPlaceholders(const NodeDef &node) {
+  return llvm::any_of(node.attr(),
+                      [](const auto &entry) { return entry.second.value_case() == AttrValue::kPlaceholder; });
+}
+
+LogicalResult BlockImporter::createNode(int index) {
+  const NodeDef &node = nodes[index];
+  SmallVector<Value> operands;
+  if (failed(getOperands(index, operands)))
+    return failure();
+  auto [known, nameIndex] = shared.table.find(node.op());
+  auto loc = NameLoc::get(builder.getStringAttr(node.name()));
+  dfg::VariableOp variable;
+  if (known && known->name.getStringRef() == dfg::VarHandleOp::getOperationName())
+    variable = shared.getVariable(node, /*isReference=*/nameIndex != 1);
+  bool isVariable = known && known->name.getStringRef() == dfg::VarHandleOp::getOperationName();
+
+  SmallVector<Type> types;
+  if (known && (hasPlaceholders(node) || (isVariable && !variable)))
+    known = nullptr;
+  if (!known) {
+    Operation *op = createOpaque(index, operands, {});
+    return success(op != nullptr);
+  }
+
+  OperationState state(loc, known->name);
+  state.operands.append(operands.begin(), operands.end());
+  SmallVector<NamedAttribute> rest;
+  if (variable) {
+    types.push_back(dfg::RefType::get(context, variable.getType()));
+    state.addAttribute("variable", FlatSymbolRefAttr::get(variable.getSymNameAttr()));
+  } else if (failed(getResultTypes(index, *known, nameIndex, operands, types))) {
+    return failure();
+  }
+  if (failed(addAttributes(node, known, nameIndex, state, rest)))
+    return failure();
+  // A constant of a kind that MLIR has no elements for.
+  if (known->name.getStringRef() == dfg::ConstOp::getOperationName()) {
+    auto value = llvm::dyn_cast_or_null<ElementsAttr>(state.attributes.get("value"));
+    if (!value)
+      return success(createOpaque(index, operands, types) != nullptr);
+    types = {value.getShapedType()};
+  }
+  addEdges(index, state, rest);
+  if (!rest.empty())
+    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
+  state.addTypes(types);
+
+  Operation *op = builder.create(state);
+  created[index].op = op;
+  bool needsCheck = !known->isPure ||
+                    llvm::any_of(operands, [](Value operand) { return llvm::isa<dfg::RefType>(operand.getType()); });
+  if (needsCheck && !resolveReferences(op, index)) {
+    op->erase();
+    created[index].op = nullptr;
+    return success(createOpaque(index, operands, types) != nullptr);
+  }
+  if (known->isUpdate && nameIndex == 0)
+    created[index].handle = op->getOperand(0);
+  keepTypeAttributes(node, *known, nameIndex, op);
+  return success();
+}
+
+LogicalResult BlockImporter::addAttributes(const NodeDef &node, const KnownNode *known, unsigned nameIndex,
+                                           OperationState &state, SmallVectorImpl<NamedAttribute> &rest) {
+  std::string problem;
+  bool isCall = known && known->name.getStringRef() == dfg::CallOp::getOperationName();
+  bool isVariable = known && known->name.getStringRef() == dfg::VarHandleOp::getOperationName();
+  unsigned present = 0;
+  for (const auto &[key, value] : node.attr()) {
+    if (known) {
+      // Checked, and kept where they do not follow, once the operation is there.
+      if (llvm::any_of(known->types, [&](const TypeEntry &entry) {
+            return entry.source != TypeEntry::FixedType && entry.names[std::min(nameIndex, 1u)] == key;
+          }))
+        continue;
+      if (isVariable && (key == "dtype" || key == "shape"))
+        continue;
+      if (isCall && key == "f") {
+        state.addAttribute("callee", FlatSymbolRefAttr::get(context, value.func().name()));
+        if (value.func().attr().empty())
+          continue;
+      }
+    }
+    Attribute attribute = importAttribute(value, context, problem);
+    if (!attribute)
+      return shared.fail(&node) << "attribute '" << key << "': " << problem;
+    StringAttr declared = known && !isCall && !isVariable ? known->getAttributeName(key) : StringAttr();
+    if (declared) {
+      ++present;
+      state.attributes.append(declared, attribute);
+    } else {
+      rest.emplace_back(builder.getStringAttr(key), attribute);
+    }
+  }
+  if (isCall && nameIndex == 1)
+    state.addAttribute("stateful", builder.getUnitAttr());
+  if (!known || isCall || isVariable || present == known->name.getAttributeNames().size())
+    return success();
+  SmallVector<Attribute> absent;
+  for (StringAttr declared : known->name.getAttributeNames())
+    if (declared != "implicit" && !node.attr().contains(declared.getValue().str()))
+      absent.push_back(declared);
+  if (!absent.empty())
+    rest.emplace_back(builder.getStringAttr(kAbsentKey), builder.getArrayAttr(absent));
+  return success();
+}
+
+/// Device, control edges that data edges do not imply, and what else the NodeDef says.
+void BlockImporter::addEdges(int index, OperationState &state, SmallVectorImpl<NamedAttribute> &rest) {
+  const NodeDef &node = nodes[index];
+  if (!node.device().empty())
+    state.addAttribute(dfg::kDeviceAttr, builder.getStringAttr(node.device()));
+  SmallVector<Attribute> names;
+  for (int edge = controlBegin[index]; edge < controlBegin[index + 1]; ++edge) {
+    auto data = ArrayRef(inputs).slice(inputBegin[index], inputBegin[index + 1] - inputBegin[index]);
+    if (llvm::none_of(data, [&](const Output &from) { return from.node == controls[edge]; }))
+      names.push_back(builder.getStringAttr(nodes[controls[edge]].name()));
+  }
+  if (!names.empty())
+    state.addAttribute(dfg::kControlAttr, builder.getArrayAttr(names));
+
+  if (node.has_experimental_debug_info() || !node.GetReflection()->GetUnknownFields(node).empty()) {
+    NodeDef others;
+    if (node.has_experimental_debug_info())
+      *others.mutable_experimental_debug_info() = node.experimental_debug_info();
+    others.GetReflection()->MutableUnknownFields(&others)->MergeFrom(node.GetReflection()->GetUnknownFields(node));
+    rest.emplace_back(builder.getStringAttr(kRestKey),
+                      dfg::RawAttr::get(context, builder.getStringAttr(others.SerializeAsString())));
+  }
+  if (auto it = outputNames.find(index); it != outputNames.end()) {
+    SmallVector<Attribute> outputs;
+    for (auto [flat, name] : it->second) {
+      if (flat >= static_cast<int>(outputs.size()))
+        outputs.resize(flat + 1, builder.getStringAttr(""));
+      outputs[flat] = builder.getStringAttr(name);
+    }
+    rest.emplace_back(builder.getStringAttr(kOutputsKey), builder.getArrayAttr(outputs));
+  }
+}
+
+void BlockImporter::addControl(Operation *op, StringRef name) {
+  SmallVector<Attribute> names;
+  if (auto old = op->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
+    llvm::append_range(names, old);
+  names.push_back(builder.getStringAttr(name));
+  op->setAttr(dfg::kControlAttr, builder.getArrayAttr(names));
+}
+
+static void addToTensorFlow(Operation *op, ArrayRef<NamedAttribute> more) {
+  NamedAttrList all;
+  if (auto old = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr))
+    all.append(old.getValue());
+  all.append(more);
+  op->setAttr(dfg::kTensorFlowAttr, all.getDictionary(op->getContext()));
+}
+
+static bool agrees(const TypeValue &value, const AttrValue &attr) {
+  if (value.isList)
+    return llvm::equal(value.types, attr.list().type());
+  return value.isCount ? attr.i() == value.scalar : attr.type() == value.scalar;
+}
+
+/// Type attributes that do not follow from the operation's types as it stands, and its name where that does not follow.
+void BlockImporter::keepTypeAttributes(const NodeDef &node, const KnownNode &known, unsigned nameIndex, Operation *op) {
+  SmallVector<NamedAttribute> kept;
+  for (const TypeEntry &entry : known.types) {
+    auto it = node.attr().find(entry.names[std::min(nameIndex, 1u)].str());
+    if (entry.source == TypeEntry::FixedType || it == node.attr().end())
+      continue;
+    std::optional<TypeValue> value = getTypeValue(entry, op);
+    std::string problem;
+    if (!value || !agrees(*value, it->second))
+      kept.emplace_back(builder.getStringAttr(it->first), importAttribute(it->second, context, problem));
+  }
+  if (getNameIndex(op, [&](StringRef variable) { return shared.isReference(variable); }) != nameIndex)
+    kept.emplace_back(builder.getStringAttr(kOpKey), builder.getStringAttr(node.op()));
+  if (!kept.empty())
+    addToTensorFlow(op, kept);
+}
+
+// ---- Types -----------------------------------------------------------------------------
+
+static const AttrValue *findAttr(const NodeDef &node, StringRef name) {
+  auto it = node.attr().find(name.str());
+  return it == node.attr().end() ? nullptr : &it->second;
+}
+
+static const TensorShapeProto *getOutputShape(const NodeDef &node, int output) {
+  const AttrValue *shapes = findAttr(node, "_output_shapes");
+  return shapes && output < shapes->list().shape_size() ? &shapes->list().shape(output) : nullptr;
+}
+
+/// A type attribute that the file leaves out has its default.
+static DataType getDefaultType(StringRef name) {
+  return llvm::StringSwitch<DataType>(name)
+      .Case("out_type", DT_INT32)
+      .Case("output_type", DT_INT64)
+      .Default(DT_INVALID);
+}
+
+LogicalResult BlockImporter::getResultTypes(int index, const KnownNode &known, unsigned nameIndex,
+                                            ArrayRef<Value> operands, SmallVectorImpl<Type> &types) {
+  const NodeDef &node = nodes[index];
+  int count = known.numResults;
+  const TypeEntry *list = nullptr;
+  if (known.isUpdate) {
+    count = nameIndex == 0 ? 1 : 0;
+  } else if (count < 0) {
+    count = numOutputsUsed[index];
+    for (const TypeEntry &entry : known.types) {
+      const AttrValue *value = findAttr(node, entry.names[std::min(nameIndex, 1u)]);
+      if (!value)
+        continue;
+      if (entry.source == TypeEntry::ResultTypes)
+        count = value->list().type_size(), list = &entry;
+      else if (entry.source == TypeEntry::ResultCount || entry.source == TypeEntry::OperandCount)
+        count = value->i();
+    }
+  }
+  if (count < 0 || count > (1 << 20))
+    return shared.fail(&node) << "says that it has " << count << " outputs";
+
+  auto attrType = [&](const TypeEntry &entry) -> Type {
+    StringRef name = entry.names[std::min(nameIndex, 1u)];
+    const AttrValue *value = findAttr(node, name);
+    return getElementType(value ? value->type() : getDefaultType(name), context);
+  };
+  auto elementType = [&](int result) -> Type {
+    Type found;
+    if (list)
+      return getElementType(static_cast<DataType>(findAttr(node, list->names[0])->list().type(result)), context);
+    for (const TypeEntry &entry : known.types) {
+      if (entry.source == TypeEntry::FixedType && (entry.index == result || entry.index == TypeEntry::kAllResults))
+        return getElementType(entry.fixed, context);
+      // Where the number of results varies they are all alike; else an entry holds for those after it too.
+      if (entry.source == TypeEntry::ResultType && entry.index <= result)
+        found = attrType(entry);
+    }
+    if (found)
+      return found;
+    for (const TypeEntry &entry : known.types)
+      if (entry.source == TypeEntry::OperandType) {
+        if (Type type = attrType(entry))
+          return type;
+        int operand = entry.index < 0 ? static_cast<int>(operands.size()) + entry.index : entry.index;
+        if (operand >= 0 && operand < static_cast<int>(operands.size()))
+          return getElementType(getDataTypeOf(operands[operand].getType()), context);
+        return {};
+      }
+    return {};
+  };
+  for (int result = 0; result < count; ++result) {
+    const TensorShapeProto *shape = getOutputShape(node, result);
+    if (!shape && known.name.getStringRef() == dfg::PlaceholderOp::getOperationName())
+      if (const AttrValue *declared = findAttr(node, "shape"))
+        shape = &declared->shape();
+    bool ofVariable = known.isUpdate || known.name.getStringRef() == dfg::ReadVariableOp::getOperationName();
+    if (ofVariable && !operands.empty())
+      if (auto handle = llvm::dyn_cast<dfg::RefType>(operands[0].getType())) {
+        types.push_back(handle.getValueType());
+        continue;
+      }
+    Type element = elementType(result);
+    types.push_back(getTensorType(shape, element ? element : dfg::UnknownType::get(context)));
+  }
+  return success();
+}
+
+LogicalResult BlockImporter::getOpaqueTypes(int index, SmallVectorImpl<Type> &types) {
+  const NodeDef &node = nodes[index];
+  auto add = [&](DataType type) {
+    Type element = getElementType(type, context);
+    types.push_back(
+        getTensorType(getOutputShape(node, types.size()), element ? element : dfg::UnknownType::get(context)));
+  };
+  const OpDef *def = shared.getOpDef(node.op());
+  if (!def) {
+    for (int output = 0; output < numOutputsUsed[index]; ++output)
+      add(DT_INVALID);
+    return success();
+  }
+  for (const OpDef::ArgDef &arg : def->output_arg()) {
+    if (!arg.type_list_attr().empty()) {
+      if (const AttrValue *list = findAttr(node, arg.type_list_attr()))
+        for (int type : list->list().type())
+          add(static_cast<DataType>(type));
+      continue;
+    }
+    DataType type = arg.type();
+    if (!arg.type_attr().empty())
+      if (const AttrValue *value = findAttr(node, arg.type_attr()))
+        type = value->type();
+    int count = getArgSize(arg, node);
+    if (count < 0 || count > (1 << 20))
+      return shared.fail(&node) << "says that it has " << count << " outputs";
+    for (int i = 0; i < count; ++i)
+      add(type);
+  }
+  return success();
+}
+
+// ---- References --------------------------------------------------------------------------
+
+/// Whether input `operand` of an operation without semantics is a reference; where nothing is known of it, it is.
+bool BlockImporter::isHandleInput(const NodeDef &node, int operand) const {
+  const OpDef *def = shared.getOpDef(node.op());
+  if (!def)
+    return true;
+  int begin = 0;
+  for (const OpDef::ArgDef &arg : def->input_arg()) {
+    begin += getArgSize(arg, node);
+    if (operand < begin)
+      return arg.is_ref();
+  }
+  return true;
+}
+
+Operation *BlockImporter::createOpaque(int index, ArrayRef<Value> operands, ArrayRef<Type> known) {
+  const NodeDef &node = nodes[index];
+  SmallVector<Type> types(known);
+  if (known.empty() && failed(getOpaqueTypes(index, types)))
+    return nullptr;
+  OperationState state(NameLoc::get(builder.getStringAttr(node.name())), dfg::OpaqueOp::getOperationName());
+  state.addOperands(operands);
+  state.addTypes(types);
+  state.addAttribute("op", builder.getStringAttr(node.op()));
+  SmallVector<NamedAttribute> rest;
+  if (failed(addAttributes(node, nullptr, 0, state, rest)))
+    return nullptr;
+  addEdges(index, state, rest);
+  if (!rest.empty())
+    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
+  Operation *op = builder.create(state);
+  created[index].op = op;
+  for (OpOperand &operand : op->getOpOperands()) {
+    dfg::VarHandleOp handle = dfg::getVariableHandle(operand.get());
+    int edge = inputBegin[index] + operand.getOperandNumber();
+    if (handle && shared.isReference(handle.getVariable()) && !isHandleInput(node, operand.getOperandNumber()) &&
+        !isBackEdge[edge])
+      operand.set(getReferenceValue(op, operand.get(), inputs[edge]));
+  }
+  return op;
+}
+
+/// What `user` sees that takes a reference as a value: what the update gave it came from wrote, or what the variable
+/// holds now.
+Value BlockImporter::getReferenceValue(Operation *user, Value handle, Output from) {
+  if (from.node >= 0 && created[from.node].handle)
+    return created[from.node].op->getResult(from.output);
+  OpBuilder before(context);
+  before.setInsertionPoint(user);
+  auto type = llvm::cast<dfg::RefType>(handle.getType()).getValueType();
+  auto read = dfg::ReadVariableOp::create(before, UnknownLoc::get(context), type, handle, /*implicit=*/true);
+  return read.getValue();
+}
+
+bool BlockImporter::resolveReferences(Operation *op, int index) {
+  llvm::SmallBitVector isHandleOperand(op->getNumOperands());
+  bool takesAnything = llvm::isa<dfg::CallOp>(op);
+  if (auto effects = llvm::dyn_cast<MemoryEffectOpInterface>(op)) {
+    SmallVector<MemoryEffects::EffectInstance> instances;
+    effects.getEffects(instances);
+    for (const MemoryEffects::EffectInstance &instance : instances)
+      if (auto *operand = instance.getEffectValue<OpOperand *>())
+        isHandleOperand.set(operand->getOperandNumber());
+  }
+  SmallVector<std::pair<std::pair<Value, int>, Value>> reads;
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    Value value = operand.get();
+    Output from = inputs[inputBegin[index] + number];
+    if (isHandleOperand[number]) {
+      if (!dfg::isHandle(value.getType()))
+        return false;
+      // The variable's own handle loses that the update it came through must run.
+      if (from.node >= 0 && created[from.node].handle)
+        addControl(op, nodes[from.node].name());
+      continue;
+    }
+    if (!llvm::isa<dfg::RefType>(value.getType()) || takesAnything)
+      continue;
+    dfg::VarHandleOp handle = dfg::getVariableHandle(value);
+    if (!handle || !shared.isReference(handle.getVariable()))
+      return false;
+    // A node reads a variable once, however often it takes it.
+    auto *known = llvm::find_if(reads, [&](auto &read) { return read.first == std::pair(value, from.node); });
+    if (known != reads.end()) {
+      operand.set(known->second);
+      continue;
+    }
+    operand.set(getReferenceValue(op, value, from));
+    reads.emplace_back(std::pair(value, from.node), operand.get());
+  }
+  return true;
+}
+
+} // namespace distc::tf

@@ -1,0 +1,195 @@
+//===- Tensors.cpp - TensorProto as elements and back -------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/Tensors.h"
+#include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/tensorflow/Types.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+using namespace mlir;
+
+namespace distc::tf {
+
+/// The bytes of `values` as elements of type T. TensorFlow writes trailing equal elements once; a single one stays
+/// single, as a splat.
+template <typename T, typename Values> static std::vector<char> getBytes(const Values &values, int64_t count) {
+  int64_t present = values.size();
+  int64_t elements = present <= 1 ? 1 : count;
+  std::vector<char> bytes(elements * sizeof(T));
+  T last{};
+  for (int64_t i = 0; i < elements; ++i) {
+    if (i < present)
+      last = static_cast<T>(values.Get(i));
+    std::memcpy(bytes.data() + i * sizeof(T), &last, sizeof(T));
+  }
+  return bytes;
+}
+
+static std::vector<char> getTypedValues(const TensorProto &tensor, int64_t count) {
+  switch (tensor.dtype()) {
+  case DT_FLOAT:
+    return getBytes<float>(tensor.float_val(), count);
+  case DT_DOUBLE:
+    return getBytes<double>(tensor.double_val(), count);
+  case DT_HALF:
+  case DT_BFLOAT16:
+    return getBytes<uint16_t>(tensor.half_val(), count);
+  case DT_INT8:
+  case DT_UINT8:
+    return getBytes<uint8_t>(tensor.int_val(), count);
+  case DT_INT16:
+  case DT_UINT16:
+    return getBytes<uint16_t>(tensor.int_val(), count);
+  case DT_INT32:
+    return getBytes<int32_t>(tensor.int_val(), count);
+  case DT_INT64:
+    return getBytes<int64_t>(tensor.int64_val(), count);
+  case DT_UINT32:
+    return getBytes<uint32_t>(tensor.uint32_val(), count);
+  case DT_UINT64:
+    return getBytes<uint64_t>(tensor.uint64_val(), count);
+  case DT_BOOL:
+    return getBytes<uint8_t>(tensor.bool_val(), count);
+  default:
+    return {};
+  }
+}
+
+static ElementsAttr importStrings(const TensorProto &tensor, RankedTensorType type, int64_t count) {
+  SmallVector<StringRef> strings;
+  int64_t present = tensor.string_val_size();
+  for (int64_t i = 0; i < (present <= 1 ? std::min<int64_t>(count, 1) : count); ++i)
+    strings.push_back(present == 0 ? StringRef() : StringRef(tensor.string_val(std::min(i, present - 1))));
+  return DenseStringElementsAttr::get(type, strings);
+}
+
+/// bool's elements are bytes on the wire; how MLIR stores them is its own business.
+static ElementsAttr importBools(RankedTensorType type, ArrayRef<char> bytes) {
+  SmallVector<bool> values(bytes.begin(), bytes.end());
+  return DenseElementsAttr::get(type, ArrayRef<bool>(values));
+}
+
+ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::string &problem) {
+  Type elementType = getElementType(tensor.dtype(), context);
+  if (!elementType || tensor.tensor_shape().unknown_rank())
+    return {};
+  auto type = llvm::cast<RankedTensorType>(getTensorType(&tensor.tensor_shape(), elementType));
+  if (!type.hasStaticShape()) {
+    problem = "a constant's shape has a negative size";
+    return {};
+  }
+  int64_t count = type.getNumElements();
+  if (tensor.dtype() == DT_STRING)
+    return importStrings(tensor, type, count);
+  // What has no byte form of its own here stays as it came.
+  bool isComplex = llvm::isa<ComplexType>(elementType);
+  if (!isComplex && (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() == 4 ||
+                     llvm::isa<Float8E5M2Type, Float8E4M3FNType>(elementType)))
+    return {};
+  int64_t width =
+      isComplex ? (tensor.dtype() == DT_COMPLEX64 ? 8 : 16) : std::max(1u, elementType.getIntOrFloatBitWidth() / 8);
+
+  if (!tensor.tensor_content().empty() || count == 0) {
+    ArrayRef<char> content(tensor.tensor_content().data(), tensor.tensor_content().size());
+    if (static_cast<int64_t>(content.size()) != count * width) {
+      problem =
+          ("a constant has " + Twine(content.size()) + " bytes where its shape needs " + Twine(count * width)).str();
+      return {};
+    }
+    if (tensor.dtype() == DT_BOOL)
+      return importBools(type, content);
+    return DenseElementsAttr::getFromRawBuffer(type, content);
+  }
+  if (isComplex)
+    return {};
+  std::vector<char> bytes = getTypedValues(tensor, count);
+  if (bytes.empty())
+    return {};
+  if (tensor.dtype() == DT_BOOL)
+    return importBools(type, bytes);
+  return DenseElementsAttr::getFromRawBuffer(type, bytes);
+}
+
+template <typename T> static T first(ArrayRef<char> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+/// One element as a typed value; false where the type has none.
+static bool addTypedValue(ArrayRef<char> bytes, TensorProto &tensor) {
+  switch (tensor.dtype()) {
+  case DT_FLOAT:
+    return tensor.add_float_val(first<float>(bytes)), true;
+  case DT_DOUBLE:
+    return tensor.add_double_val(first<double>(bytes)), true;
+  case DT_HALF:
+  case DT_BFLOAT16:
+    return tensor.add_half_val(first<uint16_t>(bytes)), true;
+  case DT_INT8:
+    return tensor.add_int_val(first<int8_t>(bytes)), true;
+  case DT_UINT8:
+    return tensor.add_int_val(first<uint8_t>(bytes)), true;
+  case DT_INT16:
+    return tensor.add_int_val(first<int16_t>(bytes)), true;
+  case DT_UINT16:
+    return tensor.add_int_val(first<uint16_t>(bytes)), true;
+  case DT_INT32:
+    return tensor.add_int_val(first<int32_t>(bytes)), true;
+  case DT_INT64:
+    return tensor.add_int64_val(first<int64_t>(bytes)), true;
+  case DT_UINT32:
+    return tensor.add_uint32_val(first<uint32_t>(bytes)), true;
+  case DT_UINT64:
+    return tensor.add_uint64_val(first<uint64_t>(bytes)), true;
+  default:
+    return false;
+  }
+}
+
+void exportTensor(ElementsAttr elements, TensorProto &tensor) {
+  auto type = llvm::cast<TensorType>(elements.getShapedType());
+  tensor.set_dtype(getDataType(type.getElementType()));
+  setShape(type, *tensor.mutable_tensor_shape());
+  if (auto strings = llvm::dyn_cast<DenseStringElementsAttr>(elements)) {
+    ArrayRef<StringRef> raw = strings.getRawStringData();
+    for (StringRef value : raw)
+      tensor.add_string_val(value.str());
+    return;
+  }
+  if (auto resource = llvm::dyn_cast<DenseResourceElementsAttr>(elements)) {
+    if (AsmResourceBlob *blob = resource.getRawHandle().getBlob())
+      tensor.set_tensor_content(blob->getData().data(), blob->getData().size());
+    return;
+  }
+  auto dense = llvm::cast<DenseElementsAttr>(elements);
+  if (type.getNumElements() == 0)
+    return;
+  if (type.getElementType().isInteger(1)) {
+    if (dense.isSplat()) {
+      tensor.add_bool_val(dense.getSplatValue<bool>());
+      return;
+    }
+    std::string bytes;
+    for (bool value : dense.getValues<bool>())
+      bytes.push_back(value);
+    tensor.set_tensor_content(std::move(bytes));
+    return;
+  }
+  ArrayRef<char> bytes = dense.getRawData();
+  if (dense.isSplat()) {
+    if (addTypedValue(bytes, tensor))
+      return;
+    std::string content;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      content.append(bytes.data(), bytes.size());
+    tensor.set_tensor_content(std::move(content));
+    return;
+  }
+  tensor.set_tensor_content(bytes.data(), bytes.size());
+}
+
+} // namespace distc::tf
