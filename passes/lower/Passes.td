@@ -113,4 +113,16 @@ def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::drt::DRTDialect"];
 }
 
+def ConvertDrtToLLVM : Pass<"convert-drt-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Makes LLVM functions of the entries, and the tables that describe the program";
+  let description = [{
+    Every entry becomes `llvm.func @drt_entry_NAME(ptr replica)`: calls of kernels and of the functions in drt.h, each between
+    `drt_scope_begin` and `drt_scope_end`. Kernels are LLVM functions already, with one bare pointer a tensor, operands before results.
+    `drt_the_program` and its tables become constants. The module's dictionary `drt.program` says what they say of the plan:
+    `{graph, strategy, target : string, global_batch, num_replicas : i64, tasks = an array of {job, host : string, index, first_replica,
+    num_replicas : i64}, global_step : symbol (optional)}`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 #endif // DISTC_PASSES_LOWER_PASSES

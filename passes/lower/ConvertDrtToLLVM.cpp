@@ -1,0 +1,54 @@
+//===- ConvertDrtToLLVM.cpp - Entries as LLVM functions, and the program's tables ---===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/Addresses.h"
+#include "passes/lower/EntryConverter.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/PlanText.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_CONVERTDRTTOLLVM
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+// Kernels are seen by this object alone. They stay functions of their own: entries of thousands of calls would otherwise be optimized as
+// one function, which takes long and gains nothing.
+void hideKernels(ModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal()) {
+      function.setLinkage(LLVM::Linkage::Internal);
+      function.setNoInline(true);
+    }
+}
+
+struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    hideKernels(module);
+    ProgramConversion program(module);
+    std::vector<EntryTables> entries;
+    std::string plan;
+    for (func::FuncOp entry : getEntries(module)) {
+      plan += getPlanText(entry);
+      EntryConverter converter(program, entry);
+      if (failed(converter.convert()))
+        return signalPassFailure();
+      entries.push_back(std::move(converter.tables));
+    }
+    if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))
+      return signalPassFailure();
+    for (Operation &op : llvm::make_early_inc_range(module.getOps()))
+      if (isa<drt::VariableOp>(op) || op.hasAttr(drt::kEntryAttr))
+        op.erase();
+    module->removeAttr("drt.program");
+    module->removeAttr("drt.arena_bytes");
+  }
+};
+
+} // namespace
+} // namespace distc

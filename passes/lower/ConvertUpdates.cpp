@@ -1,0 +1,169 @@
+//===- ConvertUpdates.cpp - Buckets, and the updates that read them -------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/Addresses.h"
+#include "passes/lower/Descriptors.h"
+#include "passes/lower/EntryConverter.h"
+
+using namespace mlir;
+
+namespace distc {
+
+// Fields of drt_replica, by number.
+enum ReplicaField { kArenaStride = 1, kArenaBase = 2, kLocalIndex = 5 };
+
+static Type getElementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
+
+LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
+  if (op.getBucket() != tables.buckets.size())
+    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
+                                            << "; buckets are numbered in the order in which they start";
+  ConstantTables &constants = program.tables;
+  SmallVector<Attribute> names;
+  for (auto name : op.getNames().getAsRange<StringAttr>())
+    names.push_back(constants.string(name.getValue()));
+  // A bucket without members joins the replicas.
+  Type element = op.getGradients().empty() ? builder.getF32Type() : getElementType(op.getGradients().front());
+  for (Value gradient : op.getGradients())
+    if (getElementType(gradient) != element)
+      return op.emitOpError("has gradients of types ") << element << " and " << getElementType(gradient)
+                                                       << "; a bucket has one type";
+  if (!op.getGradients().empty() && !op.getAt())
+    return op.emitOpError("has no place in the arena; run drt-plan-memory");
+  std::string name = "bucket " + std::to_string(op.getBucket());
+  std::string members = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
+  tables.buckets.push_back(constants.structure(
+      {constants.string(name), constants.i32(getDtype(element)), constants.i32(op.getMean()),
+       constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
+       constants.i64(getMemberOffsets(op).back() / getElementBytes(element)), constants.i32(names.size()),
+       constants.array(members, constants.ptr, names)}));
+  buckets[op.getBucket()] = op;
+  callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
+  return success();
+}
+
+FailureOr<drt::AllReduceStartOp> EntryConverter::findBucket(Operation *op, int32_t bucket) {
+  if (drt::AllReduceStartOp start = buckets.lookup(bucket))
+    return start;
+  return op->emitOpError("names bucket ") << bucket << ", which was not started before";
+}
+
+LogicalResult EntryConverter::convertResult(drt::AllReduceResultOp op) {
+  FailureOr<drt::AllReduceStartOp> start = findBucket(op, op.getBucket());
+  if (failed(start))
+    return failure();
+  if (op.getNumResults() != start->getGradients().size())
+    return op.emitOpError("has ") << op.getNumResults() << " results, the bucket " << start->getGradients().size()
+                                  << " gradients";
+  Value reduced = callRuntime("drt_all_reduce_result", {number32(op.getBucket())}, program.tables.ptr);
+  for (auto [result, place] : llvm::zip(op.getResults(), getMemberOffsets(*start)))
+    addresses[result] = offset(reduced, place);
+  return success();
+}
+
+// ---- Updates --------------------------------------------------------------------------------
+
+FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments) {
+  int64_t next = 0;
+  auto store = [&](Value pointer) { LLVM::StoreOp::create(builder, pointer, offset(pointerArray, 8 * next++)); };
+  for (auto variable : variables.getAsRange<FlatSymbolRefAttr>()) {
+    if (!program.variables.contains(variable.getValue()))
+      return op->emitOpError("updates ") << variable << ", which is no variable of the program";
+    store(variableAddress(variable.getValue()));
+  }
+  for (Value argument : arguments)
+    store(address(argument));
+  return pointerArray;
+}
+
+FailureOr<Value> EntryConverter::rangeKernel(Operation *op, StringRef name, size_t pointers, bool hasGradient) {
+  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(name);
+  if (!kernel)
+    return op->emitOpError("calls a range kernel that is no LLVM function: @") << name;
+  if (kernel.getNumArguments() != 2 + hasGradient + pointers)
+    return op->emitOpError("needs a range kernel with ")
+           << 2 + hasGradient + pointers << " arguments, @" << name << " has " << kernel.getNumArguments();
+  std::string thunkName = (name + "_range").str();
+  if (!program.symbols.lookup(thunkName)) {
+    ConstantTables &tables = program.tables;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(kernel);
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                            {tables.int64, tables.int64, tables.ptr, tables.ptr});
+    auto thunk = LLVM::LLVMFuncOp::create(builder, thunkName, type, LLVM::Linkage::Internal);
+    program.symbols.insert(thunk);
+    Block *block = thunk.addEntryBlock(builder);
+    builder.setInsertionPointToStart(block);
+    SmallVector<Value> operands(block->getArguments().take_front(2 + hasGradient));
+    for (size_t i = 0; i < pointers; ++i)
+      operands.push_back(LLVM::LoadOp::create(builder, tables.ptr, offset(block->getArgument(3), 8 * i)));
+    LLVM::CallOp::create(builder, kernel, operands);
+    LLVM::ReturnOp::create(builder, ValueRange());
+  }
+  return symbolAddress(FlatSymbolRefAttr::get(builder.getContext(), thunkName));
+}
+
+LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
+  const bool fromBucket = op.getBucket().has_value();
+  FailureOr<Value> kernel =
+      rangeKernel(op, op.getKernel(), op.getVariables().size() + op.getArguments().size(), fromBucket);
+  FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments());
+  if (failed(kernel) || failed(array))
+    return failure();
+  Value count = number64(op.getCount());
+  if (!fromBucket) {
+    callRuntime("drt_update_local", {count, *kernel, *array});
+    return success();
+  }
+  FailureOr<drt::AllReduceStartOp> start = findBucket(op, *op.getBucket());
+  if (failed(start))
+    return failure();
+  uint64_t member = op.getMember().value_or(0);
+  if (member >= start->getGradients().size())
+    return op.emitOpError("names member ") << member << " of bucket " << *op.getBucket() << ", which has "
+                                           << start->getGradients().size();
+  Value gradient = start->getGradients()[member];
+  if (cast<RankedTensorType>(gradient.getType()).getNumElements() != static_cast<int64_t>(op.getCount()))
+    return op.emitOpError("updates ") << op.getCount() << " elements from a gradient of type " << gradient.getType();
+  int64_t first = getMemberOffsets(*start)[member] / getElementBytes(getElementType(gradient));
+  callRuntime("drt_update", {number32(*op.getBucket()), number64(first), count, *kernel, *array});
+  return success();
+}
+
+std::pair<Value, Value> EntryConverter::replicated(Value tensor) {
+  Value own = address(tensor);
+  if (auto feed = getStorage(tensor).getDefiningOp<drt::FeedOp>()) {
+    if (!feed.getBatched())
+      return {own, number64(0)};
+    // The shares of the task's replicas lie behind each other.
+    int64_t bytes = getTensorBytes(cast<RankedTensorType>(tensor.getType()));
+    Value index = LLVM::SExtOp::create(builder, program.tables.int64, replicaField(kLocalIndex));
+    return {offset(own, LLVM::MulOp::create(builder, index, number64(-bytes))), number64(bytes)};
+  }
+  auto result = cast<OpResult>(getStorage(tensor));
+  int64_t place = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("at")[result.getResultNumber()];
+  return {offset(replicaField(kArenaBase), place), replicaField(kArenaStride)};
+}
+
+LogicalResult EntryConverter::convertMatmulUpdate(drt::MatmulUpdateOp op) {
+  for (Value operand : {op.getA(), op.getB()}) {
+    Operation *producer = getStorage(operand).getDefiningOp();
+    if (!producer || (!isPlaced(producer) && !isa<drt::FeedOp>(producer)))
+      return op.emitOpError("needs operands that every replica has at the same place: feeds, or tensors in the arena");
+  }
+  FailureOr<FlatSymbolRefAttr> descriptor = describeMatmulUpdate(program.tables, op);
+  FailureOr<Value> kernel = rangeKernel(op, op.getKernel(), op.getVariables().size() + op.getArguments().size(), true);
+  FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments());
+  if (failed(descriptor) || failed(kernel) || failed(array))
+    return failure();
+  auto [a, strideA] = replicated(op.getA());
+  auto [b, strideB] = replicated(op.getB());
+  Value scale = LLVM::ConstantOp::create(builder, builder.getF64Type(), op.getScaleAttr());
+  callRuntime("drt_matmul_update", {number32(program.sites.primitives++), symbolAddress(*descriptor), strideA, strideB,
+                                    a, b, scale, *kernel, *array});
+  return success();
+}
+
+} // namespace distc

@@ -1,0 +1,127 @@
+//===- ConvertWork.cpp - Kernels, library calls and synchronization as calls -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/Addresses.h"
+#include "passes/lower/Descriptors.h"
+#include "passes/lower/EntryConverter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+
+LogicalResult EntryConverter::convertWork(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](drt::CopyOp copy) {
+        auto type = cast<RankedTensorType>(copy.getType());
+        LLVM::MemcpyOp::create(builder, address(copy.getResult()), address(copy.getInput()),
+                               number64(getTensorBytes(type)), /*isVolatile=*/false);
+        return success();
+      })
+      .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
+      .Case([&](drt::MatmulOp matmul) {
+        FailureOr<FlatSymbolRefAttr> descriptor = describeMatmul(program.tables, matmul);
+        if (failed(descriptor))
+          return failure();
+        callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(*descriptor),
+                                   address(matmul.getA()), address(matmul.getB()),
+                                   matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
+        return success();
+      })
+      .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
+      .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
+      .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })
+      .Case([&](drt::AllReduceStartOp start) { return convertStart(start); })
+      .Case([&](drt::AllReduceWaitOp wait) {
+        callRuntime("drt_all_reduce_wait", {number32(wait.getBucket())});
+        return LogicalResult(findBucket(wait, wait.getBucket()));
+      })
+      .Case([&](drt::AllReduceResultOp result) { return convertResult(result); })
+      .Case([&](drt::UpdateOp update) { return convertUpdate(update); })
+      .Case([&](drt::MatmulUpdateOp update) { return convertMatmulUpdate(update); })
+      .Case([&](drt::BarrierOp) {
+        callRuntime("drt_barrier", {});
+        return success();
+      })
+      .Default([](Operation *other) { return other->emitOpError("has no call of the runtime"); });
+}
+
+LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
+  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
+  if (!kernel)
+    return op.emitOpError("calls a kernel that is no LLVM function: ") << op.getKernelAttr();
+  SmallVector<Value> operands;
+  for (Value tensor : llvm::concat<Value>(op.getOperands(), op.getResults()))
+    operands.push_back(address(tensor));
+  if (kernel.getNumArguments() != operands.size())
+    return op.emitOpError("has ") << operands.size() << " tensors, the kernel " << kernel.getNumArguments();
+  LLVM::CallOp::create(builder, kernel, operands);
+  return success();
+}
+
+LogicalResult EntryConverter::convertConv2D(Operation *op) {
+  bool hasBias = false;
+  int32_t epilogue = 0;
+  StringRef name = "drt_conv2d_grad_filter";
+  SmallVector<Value> tensors = llvm::map_to_vector(op->getOperands(), [&](Value tensor) { return address(tensor); });
+  if (auto forward = dyn_cast<drt::Conv2DOp>(op)) {
+    name = "drt_conv2d";
+    hasBias = forward.getBias() != nullptr;
+    epilogue = forward.getEpilogue();
+    if (!hasBias)
+      tensors.push_back(null());
+  } else if (isa<drt::Conv2DGradInputOp>(op)) {
+    name = "drt_conv2d_grad_input";
+  }
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
+  FailureOr<FlatSymbolRefAttr> descriptor = describeConv2D(program.tables, op, numbers, hasBias, epilogue);
+  if (failed(descriptor))
+    return failure();
+  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(*descriptor)};
+  llvm::append_range(arguments, tensors);
+  arguments.push_back(address(op->getResult(0)));
+  callRuntime(name, arguments);
+  return success();
+}
+
+LogicalResult EntryConverter::convertPool(Operation *op) {
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
+  auto kind = op->getAttrOfType<IntegerAttr>("kind").getInt();
+  FailureOr<FlatSymbolRefAttr> descriptor = describePool(program.tables, op, kind, numbers);
+  if (failed(descriptor))
+    return failure();
+  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(*descriptor)};
+  if (isa<drt::PoolGradOp>(op) && op->getNumOperands() == 1)
+    arguments.append({null(), null()}); // the average's gradient needs neither input nor output
+  for (Value tensor : llvm::concat<Value>(op->getOperands(), op->getResults()))
+    arguments.push_back(address(tensor));
+  callRuntime(isa<drt::PoolOp>(op) ? "drt_pool" : "drt_pool_grad", arguments);
+  return success();
+}
+
+LogicalResult EntryConverter::convertRandom(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto random = dyn_cast<drt::RandomOp>(op);
+  auto distribution = op->getAttrOfType<IntegerAttr>("distribution").getInt();
+  FlatSymbolRefAttr descriptor = describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0,
+                                                random ? random.getSeed2() : 0);
+  ValueRange bounds = random ? ValueRange(random.getBounds()) : cast<drt::RandomStatelessOp>(op).getBounds();
+  if (!bounds.empty() && bounds.size() != 2)
+    return op->emitOpError("needs no bounds or two");
+  SmallVector<Value> arguments;
+  if (random)
+    arguments.push_back(number32(program.sites.randomStates++));
+  arguments.push_back(symbolAddress(descriptor));
+  if (!random)
+    arguments.push_back(address(cast<drt::RandomStatelessOp>(op).getSeed()));
+  for (size_t i = 0; i < 2; ++i)
+    arguments.push_back(bounds.empty() ? null() : address(bounds[i]));
+  arguments.push_back(address(op->getResult(0)));
+  callRuntime(random ? "drt_random" : "drt_random_stateless", arguments);
+  return success();
+}
+
+} // namespace distc

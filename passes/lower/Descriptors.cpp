@@ -1,0 +1,96 @@
+//===- Descriptors.cpp - Descriptors of library calls -----------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/Descriptors.h"
+
+#include "passes/lower/ProgramTables.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+// A descriptor: 32-bit fields, then 64-bit ones.
+FlatSymbolRefAttr describe(ConstantTables &tables, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
+  SmallVector<Type> types(small.size(), tables.int32);
+  types.append(large.size(), tables.int64);
+  SmallVector<Attribute> fields;
+  for (int64_t value : small)
+    fields.push_back(tables.i32(value));
+  for (int64_t value : large)
+    fields.push_back(tables.i64(value));
+  return tables.descriptor(tables.structType(types), tables.structure(fields));
+}
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes)
+    count *= size;
+  return count;
+}
+
+// Elements from one matrix of a batch to the next; 0 where one serves all.
+FailureOr<int64_t> getBatchStride(drt::MatmulOp op, RankedTensorType type, ArrayRef<int64_t> batch) {
+  ArrayRef<int64_t> own = type.getShape().drop_back(2);
+  if (product(own) == 1)
+    return int64_t(0);
+  if (product(own) != product(batch))
+    return op.emitOpError("broadcasts some axes of its batch and not others: ") << type;
+  return product(type.getShape().take_back(2));
+}
+
+int32_t dtypeOf(Operation *op) {
+  Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
+  return getDtype(cast<RankedTensorType>(type).getElementType());
+}
+
+} // namespace
+
+FailureOr<FlatSymbolRefAttr> describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
+  RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getResult());
+  if (a.getRank() < 2 || b.getRank() < 2 || c.getRank() < 2)
+    return op.emitOpError("needs matrices");
+  ArrayRef<int64_t> batch = c.getShape().drop_back(2);
+  FailureOr<int64_t> strideA = getBatchStride(op, a, batch), strideB = getBatchStride(op, b, batch);
+  if (failed(strideA) || failed(strideB))
+    return failure();
+  ArrayRef<int64_t> shapeA = a.getShape().take_back(2), shapeC = c.getShape().take_back(2);
+  return describe(tables,
+                  {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), op.getBias() != nullptr,
+                   static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0},
+                  {product(batch), shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], *strideA, *strideB});
+}
+
+FailureOr<FlatSymbolRefAttr> describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
+  RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB());
+  if (a.getRank() != 2 || b.getRank() != 2)
+    return op.emitOpError("needs matrices");
+  return describe(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), 0, 0, 0},
+                  {1, a.getShape()[op.getTransposeA() ? 1 : 0], b.getShape()[op.getTransposeB() ? 0 : 1],
+                   a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0});
+}
+
+FailureOr<FlatSymbolRefAttr> describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,
+                                            bool hasBias, int32_t epilogue) {
+  if (descriptor.size() != 18)
+    return op->emitOpError("needs a descriptor of 18 numbers, not ") << descriptor.size();
+  return describe(tables, {dtypeOf(op), hasBias, epilogue}, descriptor);
+}
+
+FailureOr<FlatSymbolRefAttr> describePool(ConstantTables &tables, Operation *op, int32_t kind,
+                                          ArrayRef<int64_t> descriptor) {
+  if (descriptor.size() != 14)
+    return op->emitOpError("needs a descriptor of 14 numbers, not ") << descriptor.size();
+  return describe(tables, {dtypeOf(op), kind}, descriptor);
+}
+
+FlatSymbolRefAttr describeRandom(ConstantTables &tables, RankedTensorType type, int32_t distribution, int64_t seed,
+                                 int64_t seed2) {
+  return describe(tables, {getDtype(type.getElementType()), distribution}, {seed, seed2, type.getNumElements()});
+}
+
+} // namespace distc

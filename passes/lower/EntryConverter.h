@@ -1,0 +1,92 @@
+//===- EntryConverter.h - One entry as an LLVM function ----------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_ENTRYCONVERTER_H
+#define DISTC_PASSES_LOWER_ENTRYCONVERTER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/lower/ProgramTables.h"
+
+namespace distc {
+
+/// What converting every entry shares.
+struct ProgramConversion {
+  explicit ProgramConversion(mlir::ModuleOp module);
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  ConstantTables tables;
+  DrtStructs structs;
+  CallSites sites;
+  llvm::StringMap<int64_t> variables; // index in the program's table
+};
+
+/// Makes `drt_entry_NAME(ptr replica)` of an entry and collects the rows that describe it. A tensor becomes its address.
+class EntryConverter {
+public:
+  EntryConverter(ProgramConversion &program, mlir::func::FuncOp entry);
+
+  /// Fails with a diagnostic at the operation. `entry` stays.
+  llvm::LogicalResult convert();
+
+  EntryTables tables;
+
+private:
+  using Value = mlir::Value;
+
+  void createFunction();
+  llvm::LogicalResult convert(mlir::Operation &op);
+  llvm::LogicalResult convertWork(mlir::Operation *op);
+  llvm::LogicalResult convertAddress(drt::FeedOp op);
+  llvm::LogicalResult convertAddress(drt::ReadOp op);
+  llvm::LogicalResult convertFetch(drt::FetchOp op);
+
+  llvm::LogicalResult convertLaunch(drt::LaunchOp op);
+  llvm::LogicalResult convertConv2D(mlir::Operation *op);
+  llvm::LogicalResult convertPool(mlir::Operation *op);
+  llvm::LogicalResult convertRandom(mlir::Operation *op);
+  llvm::LogicalResult convertStart(drt::AllReduceStartOp op);
+  llvm::LogicalResult convertResult(drt::AllReduceResultOp op);
+  llvm::LogicalResult convertUpdate(drt::UpdateOp op);
+  llvm::LogicalResult convertMatmulUpdate(drt::MatmulUpdateOp op);
+
+  /// The address of a tensor's first element.
+  Value address(Value tensor) { return addresses.lookup(tensor); }
+  Value arenaAddress(int64_t place);
+  Value offset(Value base, Value bytes);
+  Value offset(Value base, int64_t bytes);
+  Value replicaField(int32_t field);
+  Value number32(int64_t value);
+  Value number64(int64_t value);
+  Value null();
+  Value symbolAddress(mlir::FlatSymbolRefAttr symbol);
+  Value variableAddress(llvm::StringRef name);
+
+  /// A function of drt.h: the replica, then `arguments`.
+  Value callRuntime(llvm::StringRef name, llvm::ArrayRef<Value> arguments, mlir::Type result = {});
+  /// The array of pointers that a range kernel is given: variables, then arguments.
+  llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments);
+  /// The address of the function that unpacks the array and calls `kernel`.
+  llvm::FailureOr<Value> rangeKernel(mlir::Operation *op, llvm::StringRef kernel, size_t pointers, bool hasGradient);
+  /// Base and stride in bytes of what each replica of the task has at the same place.
+  std::pair<Value, Value> replicated(Value tensor);
+
+  llvm::FailureOr<drt::AllReduceStartOp> findBucket(mlir::Operation *op, int32_t bucket);
+
+  ProgramConversion &program;
+  mlir::func::FuncOp entry;
+  mlir::ImplicitLocOpBuilder builder;
+  mlir::LLVM::LLVMFuncOp function;
+  Value replica, arena, pointerArray;
+  llvm::DenseMap<Value, Value> addresses;
+  llvm::StringMap<int64_t> feeds;
+  llvm::DenseMap<int32_t, drt::AllReduceStartOp> buckets;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_LOWER_ENTRYCONVERTER_H

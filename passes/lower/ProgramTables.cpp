@@ -1,0 +1,185 @@
+//===- ProgramTables.cpp - What a program says of itself --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/ProgramTables.h"
+
+#include "passes/lower/Addresses.h"
+#include "runtime/include/drt/drt.h"
+
+using namespace mlir;
+
+namespace distc {
+
+int32_t getDtype(Type element) {
+  if (element.isF32())
+    return DRT_F32;
+  if (element.isF64())
+    return DRT_F64;
+  if (element.isF16())
+    return DRT_F16;
+  if (element.isBF16())
+    return DRT_BF16;
+  if (element.isInteger(1))
+    return DRT_BOOL;
+  if (element.isInteger(8))
+    return element.isUnsignedInteger() ? DRT_U8 : DRT_I8;
+  if (element.isInteger(16))
+    return DRT_I16;
+  if (element.isInteger(32))
+    return DRT_I32;
+  if (element.isInteger(64))
+    return DRT_I64;
+  return 0;
+}
+
+DrtStructs::DrtStructs(ConstantTables &t) {
+  const Type p = t.ptr, i = t.int32, l = t.int64;
+  type = t.structType({i, i, p});
+  variable = t.structType({p, type, l, i, p, p});
+  feed = t.structType({p, type, i});
+  fetch = t.structType({p, type, i, l});
+  scope = t.structType({p, p});
+  bucket = t.structType({p, i, i, l, l, i, p});
+  entry = t.structType({p, p, i, p, i, p, i, p, i, p});
+  task = t.structType({p, i, p, i, i});
+  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, p});
+  replica = t.structType({p, l, p, p, p, i, i, i, i, l});
+}
+
+FailureOr<Attribute> describeType(ConstantTables &tables, Location loc, Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  int32_t dtype = getDtype(type.getElementType());
+  if (!dtype)
+    return emitError(loc) << "the runtime has no elements of type " << type.getElementType();
+  return tables.structure({tables.i32(dtype), tables.i32(type.getRank()), tables.numbers(type.getShape())});
+}
+
+namespace {
+
+// Reads the module's `drt.program`; what is missing is an error, once.
+class ProgramAttribute {
+public:
+  ProgramAttribute(Location loc, DictionaryAttr attribute) : loc(loc), attribute(attribute) {}
+
+  StringRef text(StringRef name) {
+    auto value = attribute.getAs<StringAttr>(name);
+    return value ? value.getValue() : missing<StringRef>(name);
+  }
+  int64_t number(StringRef name) {
+    auto value = attribute.getAs<IntegerAttr>(name);
+    return value ? value.getInt() : missing<int64_t>(name);
+  }
+  ArrayRef<Attribute> list(StringRef name) {
+    auto value = attribute.getAs<ArrayAttr>(name);
+    return value ? value.getValue() : missing<ArrayRef<Attribute>>(name);
+  }
+  bool isComplete() const { return complete; }
+
+private:
+  template <typename T> T missing(StringRef name) {
+    if (complete)
+      emitError(loc) << "the module's drt.program has no '" << name << "'";
+    complete = false;
+    return T();
+  }
+
+  Location loc;
+  DictionaryAttr attribute;
+  bool complete = true;
+};
+
+FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTables &tables) {
+  SmallVector<Attribute> rows;
+  for (auto variable : module.getOps<drt::VariableOp>()) {
+    auto type = cast<RankedTensorType>(variable.getType());
+    FailureOr<Attribute> described = describeType(tables, variable.getLoc(), type);
+    if (failed(described))
+      return failure();
+    auto numbers = [&](std::optional<ArrayRef<int64_t>> values) {
+      return values ? tables.numbers(*values) : tables.null();
+    };
+    int32_t flags = (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) | (variable.getSaved() ? DRT_VARIABLE_SAVED : 0);
+    rows.push_back(tables.structure({tables.string(variable.getSymName()), *described, tables.i64(getTensorBytes(type)),
+                                     tables.i32(flags), numbers(variable.getFullShape()),
+                                     numbers(variable.getSliceBegin())}));
+  }
+  return rows;
+}
+
+Attribute describeEntry(const EntryTables &entry, ConstantTables &tables, const DrtStructs &structs) {
+  auto array = [&](StringRef what, Type row, ArrayRef<Attribute> rows) {
+    return tables.array(("drt_" + entry.name + "_" + what).str(), row, rows);
+  };
+  return tables.structure({tables.string(entry.name), tables.function(entry.function), tables.i32(entry.feeds.size()),
+                           array("feeds", structs.feed, entry.feeds), tables.i32(entry.fetches.size()),
+                           array("fetches", structs.fetch, entry.fetches), tables.i32(entry.scopes.size()),
+                           array("scopes", structs.scope, entry.scopes), tables.i32(entry.buckets.size()),
+                           array("buckets", structs.bucket, entry.buckets)});
+}
+
+// The index of the variable that counts steps, -1 where there is none.
+FailureOr<int64_t> findGlobalStep(ModuleOp module, DictionaryAttr attribute) {
+  auto name = attribute.getAs<FlatSymbolRefAttr>("global_step");
+  if (!name)
+    return int64_t(-1);
+  for (auto [index, variable] : llvm::enumerate(module.getOps<drt::VariableOp>()))
+    if (variable.getSymName() == name.getValue())
+      return static_cast<int64_t>(index);
+  return module.emitError() << "the module's drt.program names the global step " << name
+                            << ", which is no variable of the program";
+}
+
+} // namespace
+
+LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<EntryTables> entries,
+                           const CallSites &sites, StringRef plan) {
+  auto attribute = module->getAttrOfType<DictionaryAttr>("drt.program");
+  auto arena = module->getAttrOfType<IntegerAttr>("drt.arena_bytes");
+  if (!attribute || !arena)
+    return module.emitError() << "the module has no " << (attribute ? "drt.arena_bytes; run drt-plan-memory" : "drt.program");
+  ProgramAttribute program(module.getLoc(), attribute);
+  FailureOr<int64_t> globalStep = findGlobalStep(module, attribute);
+  FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
+  if (failed(globalStep) || failed(variables))
+    return failure();
+
+  DrtStructs structs(tables);
+  SmallVector<Attribute> tasks, entryRows;
+  for (Attribute row : program.list("tasks")) {
+    ProgramAttribute task(module.getLoc(), cast<DictionaryAttr>(row));
+    tasks.push_back(tables.structure({tables.string(task.text("job")), tables.i32(task.number("index")),
+                                      tables.string(task.text("host")), tables.i32(task.number("first_replica")),
+                                      tables.i32(task.number("num_replicas"))}));
+    if (!task.isComplete())
+      return failure();
+  }
+  for (const EntryTables &entry : entries)
+    entryRows.push_back(describeEntry(entry, tables, structs));
+
+  Attribute fields[] = {tables.i32(DRT_ABI_VERSION),
+                        tables.string(DISTC_VERSION),
+                        tables.string(program.text("graph")),
+                        tables.string(program.text("strategy")),
+                        tables.string(program.text("target")),
+                        tables.i64(program.number("global_batch")),
+                        tables.i32(program.number("num_replicas")),
+                        tables.i64(arena.getInt()),
+                        tables.i32(tasks.size()),
+                        tables.array("drt_tasks", structs.task, tasks),
+                        tables.i32(variables->size()),
+                        tables.array("drt_variables", structs.variable, *variables),
+                        tables.i32(*globalStep),
+                        tables.i32(entryRows.size()),
+                        tables.array("drt_entries", structs.entry, entryRows),
+                        tables.i32(sites.primitives),
+                        tables.i32(sites.randomStates),
+                        tables.string(plan)};
+  if (!program.isComplete())
+    return failure();
+  tables.global("drt_the_program", LLVM::Linkage::External, structs.program, tables.structure(fields));
+  return success();
+}
+
+} // namespace distc

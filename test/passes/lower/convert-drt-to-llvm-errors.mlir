@@ -1,0 +1,44 @@
+// RUN: distc-opt %s --convert-drt-to-llvm --split-input-file --verify-diagnostics
+
+// expected-error @below {{the module has no drt.program}}
+module {
+  func.func @empty() attributes {drt.entry = "step"} { return }
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 0 : i64, drt.program = {}} {
+  func.func @unplanned() attributes {drt.entry = "step"} {
+    %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+    // expected-error @below {{has no place in the arena; run drt-plan-memory}}
+    %y = drt.copy %x : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.program = {}} {
+  func.func @no_kernel() attributes {drt.entry = "step"} {
+    // expected-error @below {{calls a kernel that is no LLVM function: @relu}}
+    %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.program = {}} {
+  func.func @order() attributes {drt.entry = "step"} {
+    // expected-error @below {{starts bucket 1 as number 0; buckets are numbered in the order in which they start}}
+    drt.all_reduce_start {bucket = 1 : i32, mean = true, names = []} : () -> ()
+    return
+  }
+}
+
+// -----
+
+// expected-error @below {{the module's drt.program has no 'graph'}}
+module attributes {drt.arena_bytes = 64 : i64, drt.program = {tasks = []}} {
+  func.func @incomplete() attributes {drt.entry = "step"} { return }
+}

@@ -1,0 +1,79 @@
+// RUN: distc-opt %s --convert-drt-to-llvm --split-input-file | FileCheck %s
+// RUN: distc-opt %s --convert-drt-to-llvm --split-input-file -o /dev/null
+
+module attributes {drt.arena_bytes = 256 : i64,
+    drt.program = {graph = "g.meta", strategy = "AllReduce", target = "x86-64-v3", global_batch = 8, num_replicas = 2, global_step = @step,
+                   tasks = [{job = "worker", index = 0, host = "localhost", first_replica = 0, num_replicas = 2}]}} {
+  drt.variable @w : tensor<4x3xf32> {trainable, saved}
+  drt.variable @step : tensor<i64> {saved}
+
+  llvm.func @relu(%x: !llvm.ptr, %y: !llvm.ptr) { llvm.return }
+  llvm.func @sgd(%begin: i64, %end: i64, %gradient: !llvm.ptr, %w: !llvm.ptr, %rate: !llvm.ptr) { llvm.return }
+  llvm.func @count(%begin: i64, %end: i64, %step: !llvm.ptr) { llvm.return }
+
+  // The array that the runtime passes through is unpacked: variables, then arguments.
+  // CHECK-LABEL: llvm.func internal @sgd_range
+  // CHECK-SAME: (%[[BEGIN:.*]]: i64, %[[END:.*]]: i64, %[[GRADIENT:.*]]: !llvm.ptr, %[[ARRAY:.*]]: !llvm.ptr)
+  // CHECK: %[[W:.*]] = llvm.load %[[ARRAY]]
+  // CHECK: %[[RATE:.*]] = llvm.load
+  // CHECK: llvm.call @sgd(%[[BEGIN]], %[[END]], %[[GRADIENT]], %[[W]], %[[RATE]])
+
+  // CHECK-LABEL: llvm.func internal @drt_entry_step
+  // CHECK-SAME: (%[[REPLICA:.*]]: !llvm.ptr)
+  func.func @entry_step() attributes {drt.entry = "step"} {
+    // CHECK: llvm.alloca
+    %x = drt.feed {name = "x", batched} : () -> tensor<4x4xf32>
+    %rate = drt.feed {name = "rate"} : () -> tensor<f32>
+    %w = drt.read @w : tensor<4x3xf32>
+    // CHECK: llvm.call @drt_scope_begin(%[[REPLICA]], %[[SCOPE:.*]])
+    // CHECK: llvm.mlir.addressof @drt_descriptor_0
+    // CHECK: llvm.call @drt_matmul(%[[REPLICA]],
+    // CHECK: llvm.call @drt_scope_end(%[[REPLICA]], %[[SCOPE]])
+    %h = drt.matmul %x, %w {at = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32> loc("hidden/MatMul")
+    // CHECK: llvm.call @relu(
+    %y = drt.launch @relu(%h) {at = array<i64: 64>} : (tensor<4x3xf32>) -> tensor<4x3xf32> loc(fused["hidden/MatMul", "hidden/Relu"])
+    %g = drt.matmul %x, %y {transpose_a, at = array<i64: 128>} : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32> loc("grad/MatMul")
+    // CHECK: llvm.call @drt_all_reduce_start
+    drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], at = array<i64: 128>} : (tensor<4x3xf32>) -> ()
+    // CHECK: llvm.call @drt_all_reduce_wait
+    drt.all_reduce_wait 0
+    // CHECK: llvm.mlir.addressof @sgd_range
+    // CHECK: llvm.call @drt_update(
+    drt.update %rate {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 12 : i64} : (tensor<f32>) -> ()
+    // CHECK: llvm.call @drt_update_local(
+    drt.update {kernel = @count, variables = [@step], count = 1 : i64} : () -> ()
+    // CHECK: llvm.call @drt_barrier
+    drt.barrier
+    drt.fetch %y {name = "y:0", join = 0 : i32} : (tensor<4x3xf32>) -> ()
+    // CHECK: llvm.return
+    return
+  }
+
+  // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("w\00")
+  // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("hidden/MatMul+Relu\00")
+  // CHECK-DAG: llvm.mlir.global internal constant @drt_variables() {{.*}} : !llvm.array<2 x struct<(ptr, struct<(i32, i32, ptr)>, i64, i32, ptr, ptr)>>
+  // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_0([1 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 1, 4, 3, 4, 0, 0])
+  // CHECK-DAG: llvm.mlir.global external constant @drt_the_program()
+}
+
+// -----
+
+// The operands of a product over the joined batch are addressed from replica 0's on.
+module attributes {drt.arena_bytes = 256 : i64,
+    drt.program = {graph = "g.meta", strategy = "AllReduce", target = "x86-64-v3", global_batch = 8, num_replicas = 2, tasks = []}} {
+  drt.variable @w : tensor<4x3xf32>
+  llvm.func @produce(%y: !llvm.ptr) { llvm.return }
+  llvm.func @sgd(%begin: i64, %end: i64, %gradient: !llvm.ptr, %w: !llvm.ptr) { llvm.return }
+  // CHECK-LABEL: llvm.func internal @drt_entry_step
+  func.func @entry_step() attributes {drt.entry = "step"} {
+    %x = drt.feed {name = "x", batched} : () -> tensor<8x4xf32>
+    %y = drt.launch @produce() {at = array<i64: 64>} : () -> tensor<8x3xf32>
+    // CHECK: %[[MINUS:.*]] = llvm.mlir.constant(-128 : i64)
+    // CHECK: llvm.mul {{.*}}, %[[MINUS]]
+    // CHECK: %[[PLACE:.*]] = llvm.mlir.constant(64 : i64)
+    // CHECK: llvm.getelementptr {{.*}}[%[[PLACE]]]
+    // CHECK: llvm.call @drt_matmul_update
+    drt.matmul_update %x, %y {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<8x4xf32>, tensor<8x3xf32>) -> ()
+    return
+  }
+}
