@@ -217,8 +217,12 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
         names[before] = table.unique(function).getSymName().str();
       }
     for (func::FuncOp entry : entries)
-      for (auto update : entry.getBody().front().getOps<drt::UpdateOp>())
-        update.setKernel(names[update.getKernel()]);
+      for (Operation &op : entry.getBody().front()) {
+        if (auto update = llvm::dyn_cast<drt::UpdateOp>(op))
+          update.setKernel(names[update.getKernel()]);
+        else if (auto update = llvm::dyn_cast<drt::MatmulUpdateOp>(op))
+          update.setKernel(names[update.getKernel()]);
+      }
   }
 };
 
