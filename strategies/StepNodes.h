@@ -1,0 +1,30 @@
+//===- StepNodes.h - The nodes that a training step runs ----------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_STRATEGIES_STEPNODES_H
+#define DISTC_STRATEGIES_STEPNODES_H
+
+#include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace distc::strategies {
+
+/// What the graph's `train_op` needs, by operands and control edges.
+class StepNodes {
+public:
+  explicit StepNodes(dfg::GraphOp graph);
+
+  /// Whether the graph says which node trains.
+  bool isKnown() const { return known; }
+  bool contains(mlir::Operation *op) const { return nodes.contains(op); }
+
+private:
+  llvm::DenseSet<mlir::Operation *> nodes;
+  bool known = false;
+};
+
+} // namespace distc::strategies
+
+#endif // DISTC_STRATEGIES_STEPNODES_H

@@ -1,0 +1,107 @@
+//===- StrategyCheck.cpp - Whether a strategy fits a graph -------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "strategies/StrategyCheck.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace distc::strategies {
+
+/// "; near: a, b", or the first variables where none is near.
+static std::string suggest(llvm::StringRef name, const GraphFacts &facts) {
+  std::vector<std::pair<unsigned, llvm::StringRef>> near;
+  unsigned limit = std::max<size_t>(2, name.size() / 3);
+  for (const VariableFacts &variable : facts.variables) {
+    unsigned distance = name.edit_distance(variable.name, true, limit);
+    if (distance <= limit)
+      near.emplace_back(distance, variable.name);
+  }
+  llvm::stable_sort(near, llvm::less_first());
+  if (near.empty()) {
+    for (const VariableFacts &variable : facts.variables)
+      if (variable.trainable)
+        near.emplace_back(0, variable.name);
+    if (near.empty())
+      return "; the graph has no trainable variable";
+  }
+  bool more = near.size() > 3;
+  near.resize(std::min<size_t>(near.size(), 3));
+  return (limit && !near.empty() && near.front().first ? "; near: " : "; it has: ") +
+         llvm::join(llvm::map_range(near, [](const auto &item) { return item.second; }), ", ") + (more ? ", ..." : "");
+}
+
+llvm::Error checkAgainstGraph(const Strategy &strategy, const GraphFacts &facts, std::vector<std::string> &remarks) {
+  llvm::StringMap<const VariableFacts *> variables;
+  for (const VariableFacts &variable : facts.variables)
+    variables[variable.name] = &variable;
+  llvm::StringSet<> named;
+  for (const Strategy::Node &node : strategy.node_config()) {
+    if (!variables.contains(node.var_name()))
+      return llvm::createStringError("the strategy names variable '" + node.var_name() +
+                                     "', which the graph does not have" + suggest(node.var_name(), facts));
+    if (!named.insert(node.var_name()).second)
+      return llvm::createStringError("the strategy names variable '" + node.var_name() +
+                                     "' twice; remove one of the two node_config entries");
+    if (variables[node.var_name()]->gradient == Gradient::None)
+      remarks.push_back("the strategy's entry of variable '" + node.var_name() +
+                        "' has no effect: no update of the training step writes it");
+  }
+  std::vector<llvm::StringRef> missing;
+  for (const VariableFacts &variable : facts.variables)
+    if (variable.needsStrategy() && !named.contains(variable.name))
+      missing.push_back(variable.name);
+  if (missing.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(
+      "the strategy does not say how variable '" + missing.front() + "' is synchronized" +
+      (missing.size() > 1 ? " (and " + llvm::Twine(missing.size() - 1) + " more)" : llvm::Twine()) +
+      "; add: node_config { var_name: \"" + missing.front() + "\" AllReduceSynchronizer { group: 0 } }");
+}
+
+llvm::Error checkAgainstResources(const Strategy &strategy, const Resources &resources) {
+  std::vector<std::string> devices = resources.getDevices();
+  llvm::StringSet<> known, used;
+  for (const std::string &device : devices)
+    known.insert(device);
+  int count = strategy.graph_config().replicas_size();
+  if (resources.replicasAskedFor && count && count != resources.replicasAskedFor)
+    return llvm::createStringError("the strategy places " + llvm::Twine(count) + " replicas, but " +
+                                   llvm::Twine(resources.replicasAskedFor) +
+                                   " were asked for; build the strategy for as many, or leave its replicas out");
+  for (const std::string &device : strategy.graph_config().replicas()) {
+    if (!known.contains(device))
+      return llvm::createStringError("the strategy places a replica on '" + device +
+                                     "', which the resources do not have; they have: " + llvm::join(devices, ", "));
+    if (!used.insert(device).second)
+      return llvm::createStringError("the strategy places two replicas on '" + device + "'");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error checkSupported(const Strategy &strategy) {
+  using autodist::proto::AllReduceSynchronizer;
+  for (const Strategy::Node &node : strategy.node_config()) {
+    std::string entry = "the strategy's entry of variable '" + node.var_name() + "'";
+    if (node.synchronizer_case() == Strategy::Node::SYNCHRONIZER_NOT_SET)
+      return llvm::createStringError(entry + " has no synchronizer; add AllReduceSynchronizer { group: 0 }");
+    if (node.has_pssynchronizer())
+      return llvm::createStringError(entry + " asks for a PSSynchronizer, which is not supported yet; use "
+                                             "AllReduceSynchronizer");
+    if (!node.partitioner().empty() || node.part_config_size())
+      return llvm::createStringError(entry + " has partitioner \"" + node.partitioner() +
+                                     "\", which is not supported yet; leave partitioner and part_config out");
+    auto compressor = node.allreducesynchronizer().compressor();
+    if (compressor != AllReduceSynchronizer::NoneCompressor)
+      return llvm::createStringError(entry + " asks for compressor " +
+                                     AllReduceSynchronizer::Compressor_Name(compressor) +
+                                     ", which is not supported yet; use NoneCompressor");
+  }
+  return llvm::Error::success();
+}
+
+} // namespace distc::strategies
