@@ -1,0 +1,41 @@
+//===- Dist.h - The dialect of distribution plans -----------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DIST_DIST_H
+#define DISTC_DIALECTS_DIST_DIST_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/dist/DistDialect.h.inc"
+#include "dialects/dist/DistEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/DistAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/dist/DistOps.h.inc"
+
+namespace distc::dist {
+
+/// On the module: the strategy, as Protocol Buffers' text.
+inline constexpr llvm::StringLiteral kStrategyAttr = "dist.strategy";
+/// On a placeholder: kSharded or kWhole.
+inline constexpr llvm::StringLiteral kShareAttr = "dist.share";
+inline constexpr llvm::StringLiteral kSharded = "sharded";
+inline constexpr llvm::StringLiteral kWhole = "whole";
+/// On a stateful random node whose numbers differ between replicas: "replica".
+inline constexpr llvm::StringLiteral kSeedAttr = "dist.seed";
+/// Name of the module's topology.
+inline constexpr llvm::StringLiteral kCluster = "cluster";
+
+} // namespace distc::dist
+
+#endif // DISTC_DIALECTS_DIST_DIST_H
