@@ -25,8 +25,9 @@
 namespace distc::dfg {
 
 /// How floating-point results depend on floating-point operands: not linearly,
-/// linearly in all of them together, in each of them alone, or in the first.
-enum class Linearity { None, Joint, Each, First };
+/// linearly in all of them together, in each of them alone, in the first, or in
+/// the last alone.
+enum class Linearity { None, Joint, Each, First, Last };
 
 /// Whether `type` is a variable's handle or a resource tensor that stands for one.
 bool isHandle(mlir::Type type);

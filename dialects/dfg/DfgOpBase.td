@@ -13,7 +13,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // A node of the graph.
 //   tensorflow  its names there, comma-separated string literals
 //   types       how type attributes follow (NodeInterface::getTypeAttributes)
-//   linearity   None, Joint (in all float operands together), Each (in each one alone), First (in the first alone)
+//   linearity   None, Joint (in all float operands together), Each (in each one alone), First, Last (in the first, the last alone)
 //   shape       a function of ShapeFunctions.h: LogicalResult NAME(Operation *, ShapeContext &)
 class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
     : Op<DFG_Dialect, mnemonic, traits # [

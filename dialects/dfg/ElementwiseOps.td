@@ -25,6 +25,7 @@ def DFG_OnesLikeOp : DFG_Unary<"ones_like", "\"OnesLike\"", "return s.constant(x
 def DFG_CastOp : DFG_Unary<"cast", "\"Cast\"", "return s.cast(x, getElementTypeOrSelf(getResult().getType()));"> {
   let types = "SrcT:0 DstT:r0";
   let shape = "cast";
+  let linearity = "Joint";
 }
 
 // ---- Unary ------------------------------------------------------------------------------
@@ -156,6 +157,7 @@ def DFG_SoftsignGradOp : DFG_Binary<"softsign_grad", "\"SoftsignGrad\"", [{
   Value d = s.add(s.constant(y.getType(), 1.0), s.abs(y));
   return s.div(x, s.mul(d, d));
 }]> { let linearity = "First"; }
+let linearity = "Last" in {
 def DFG_TanhGradOp : DFG_Binary<"tanh_grad", "\"TanhGrad\"", "return s.mul(y, s.sub(s.constant(x.getType(), 1.0), s.mul(x, x)));">;
 def DFG_SigmoidGradOp : DFG_Binary<"sigmoid_grad", "\"SigmoidGrad\"",
   "return s.mul(s.mul(y, x), s.sub(s.constant(x.getType(), 1.0), x));">;
@@ -164,13 +166,19 @@ def DFG_RsqrtGradOp : DFG_Binary<"rsqrt_grad", "\"RsqrtGrad\"",
   "return s.mul(s.mul(y, s.constant(x.getType(), -0.5)), s.mul(s.mul(x, x), x));">;
 def DFG_ReciprocalGradOp : DFG_Binary<"reciprocal_grad", "\"ReciprocalGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
 def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
+}
 
 // ---- Three operands and more ----------------------------------------------------------------------
-def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);"> { let types = "T:1"; let shape = "select"; }
+def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);"> {
+  let types = "T:1";
+  let shape = "select";
+  let linearity = "Joint";
+}
 def DFG_SelectOp : DFG_Ternary<"select", "\"Select\"", "return s.select(x, y, z);"> {
   let summary = "Select, version 1: a condition of rank 1 chooses whole rows";
   let types = "T:1";
   let shape = "selectRows";
+  let linearity = "Joint";
 }
 def DFG_ClipByValueOp : DFG_Ternary<"clip_by_value", "\"ClipByValue\"", "return s.minimum(s.maximum(x, y), z);">;
 def DFG_AddNOp : DFG_Elementwise<"add_n", "\"AddN\"", [{

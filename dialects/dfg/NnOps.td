@@ -57,7 +57,10 @@ class DFG_Pooling<string mnemonic, string tensorflow, dag operands> : DFG_Pure<m
 def DFG_MaxPoolOp : DFG_Pooling<"max_pool", "\"MaxPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; }
 def DFG_AvgPoolOp : DFG_Pooling<"avg_pool", "\"AvgPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; let linearity = "Joint"; }
 def DFG_MaxPoolGradOp : DFG_Pooling<"max_pool_grad", "\"MaxPoolGrad\"",
-    (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad)> { let shape = "same"; }
+    (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad)> {
+  let shape = "same";
+  let linearity = "Last";
+}
 def DFG_AvgPoolGradOp : DFG_Pooling<"avg_pool_grad", "\"AvgPoolGrad\"", (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad)> {
   let shape = "fromSizes";
   let linearity = "Joint";

@@ -70,8 +70,7 @@ TEST_CASE("the wire format is AutoDist's") {
   // graph_config{replicas: "r"}}
   const std::string wire("\x0a\x01i\x1a\x0e\x0a\x01w\x1a\x04\x08\x02\x18\x03\x22\x03"
                          "1,4\x1a\x0c\x0a\x01v\x12\x07\x0a\x01"
-                         "d\x18\x01\x20\x02\x22\x03\x0a\x01r",
-                         44);
+                         "d\x18\x01\x20\x02\x22\x03\x0a\x01r");
   Strategy strategy = llvm::cantFail(parseStrategy(wire, "wire"));
   CHECK(strategy.node_config(0).allreducesynchronizer().group() == 3);
   CHECK(strategy.node_config(0).partitioner() == "1,4");

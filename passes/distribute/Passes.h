@@ -1,0 +1,38 @@
+//===- Passes.h - Passes that distribute a graph -------------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_PASSES_H
+#define DISTC_PASSES_DISTRIBUTE_PASSES_H
+
+#include "dialects/dist/Dist.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace distc {
+
+#define GEN_PASS_DECL
+#include "passes/distribute/Passes.h.inc"
+
+struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
+  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("A file, or NAME[:key=value,...]"),
+                               llvm::cl::init("AllReduce")};
+  Option<std::string> resources{*this, "resources", llvm::cl::desc("Resource file (YAML)"), llvm::cl::init("")};
+  Option<int> replicas{*this, "replicas", llvm::cl::desc("Replicas on this machine, instead of a resource file"),
+                       llvm::cl::init(0)};
+  Option<int> servers{*this, "ps", llvm::cl::desc("Parameter servers on this machine"), llvm::cl::init(0)};
+  Option<bool> oneProcessPerReplica{*this, "one-process-per-replica", llvm::cl::desc("A task for each replica"),
+                                    llvm::cl::init(false)};
+};
+
+/// The stage of distribution: a module of the dfg dialect becomes one with topology and synchronization.
+void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptions &options);
+
+/// Registers the passes and the pipeline `distribute`.
+void registerDistributePasses();
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_PASSES_H

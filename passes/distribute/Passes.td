@@ -1,0 +1,85 @@
+//===- Passes.td - Passes that distribute a graph --------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTRIBUTE_PASSES
+#define DISTRIBUTE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
+  let summary = "Says who runs the graph, and which part of the batch each replica is given";
+  let description = [{
+    Reads or builds the strategy, checks it against the graph and the resources, keeps it in the module (`dist.strategy`), and adds the
+    topology: a task a host with replicas, or a task a replica with `one-process-per-replica`. The program itself stands once (SPMD).
+    Each placeholder is marked: `sharded` where its first size is the batch, else `whole`. Stateful random nodes whose result has the
+    batch's axis are marked with `dist.seed`: each replica draws for its own examples.
+
+    A graph without any placeholder whose first size is open keeps its batch in each replica: there the batch is the first size that
+    all placeholders of rank 1 and more have in common.
+
+    Variables, and updates that depend on no batch (the global step), are shared and happen once.
+
+    Before:
+    ```mlir
+    dfg.graph {
+      %x = dfg.placeholder : () -> tensor<?x64xf32> loc("x")
+      %lr = dfg.placeholder : () -> tensor<f32> loc("lr")
+    }
+    ```
+    After, with `replicas=2`:
+    ```mlir
+    dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+    dfg.graph {
+      %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x64xf32> loc("x")
+      %lr = dfg.placeholder {dist.share = "whole"} : () -> tensor<f32> loc("lr")
+    }
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"AllReduce\"", "A file, or NAME[:key=value,...]">,
+    Option<"resources", "resources", "std::string", "\"\"", "Resource file (YAML)">,
+    Option<"replicas", "replicas", "int", "0", "Replicas on this machine, instead of a resource file">,
+    Option<"servers", "ps", "int", "0", "Parameter servers on this machine">,
+    Option<"oneProcessPerReplica", "one-process-per-replica", "bool", "false", "A task for each replica">,
+  ];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
+def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"> {
+  let summary = "All-reduces raw gradients between backward and updates";
+  let description = [{
+    Walks back from every update to the first values that are sums or means over the batch (BatchFlow.h), and reduces them there, so that
+    what comes after (clipping by a global norm, weight decay, scaling) sees the whole batch's gradient. A value is reduced once,
+    whatever the number of updates it is used by; a mean of the batch by the mean, a sum by the sum.
+
+    Gradients of one group of the strategy, of one element type and reduction, are one bucket, in the order in which they become ready;
+    its `dist.all_reduce` stands after the last of them. What uses reduced values, and what must stay after that by effects and control
+    edges, moves behind the rest of the block. A gradient that depends on an update of the same step cannot wait for it in one
+    bucket: it begins another.
+
+    A node that also feeds the forward pass (a batch normalization's statistic) is copied: forward keeps the replica's own value.
+
+    With one replica nothing is to be done. `dist.strategy` and the topology are those of `dist-replicate`.
+
+    Before:
+    ```mlir
+    %g = dfg.mat_mul %x, %e {transpose_a = true} : (tensor<?x64xf32>, tensor<?x10xf32>) -> tensor<64x10xf32>
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<64x10xf32>>, tensor<f32>, tensor<64x10xf32>) -> ()
+    ```
+    After:
+    ```mlir
+    %g = dfg.mat_mul %x, %e {transpose_a = true} : (tensor<?x64xf32>, tensor<?x10xf32>) -> tensor<64x10xf32>
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<64x10xf32>
+    dfg.apply_gradient_descent %w, %lr, %r : (!dfg.ref<tensor<64x10xf32>>, tensor<f32>, tensor<64x10xf32>) -> ()
+    ```
+  }];
+  let options = [Option<"remarks", "remarks", "bool", "false", "A remark at every value that is reduced, with how the batch flows there">];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
+def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {
+  let summary = "Annotates every node with how the batch flows through it (`flow`), for tests";
+}
+#endif // DISTRIBUTE_PASSES
