@@ -8,6 +8,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
+  let summary = "Writes what the program's tables say of the plan into the module's `drt.program`";
+  let description = [{
+    Tasks and replicas are those of `dist.topology`, which is gone afterwards. See `convert-drt-to-llvm` for the entries.
+  }];
+  let options = [
+    Option<"graph", "graph", "std::string", "\"\"", "file of the graph, for messages">,
+    Option<"strategy", "strategy", "std::string", "\"\"", "name of the strategy, for the log">,
+    Option<"target", "target", "std::string", "\"cpu\"", "machine that code is generated for">,
+    Option<"globalBatch", "global-batch", "int64_t", "0", "rows of a step over all replicas; 0: no feed is batched">,
+  ];
+}
+
 def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
   let summary = "Entries of the graph become plans: linalg on tensors, library calls, synchronization";
   let description = [{

@@ -1,0 +1,171 @@
+//===- Compile.cpp - distc compile and distc run ----------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dist/Dist.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Support/FileUtilities.h"
+#include "passes/lower/EmitObject.h"
+#include "passes/lower/LinkExecutable.h"
+#include "tools/distc/Pipeline.h"
+#include "tools/distc/Session.h"
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// The folder of libdrt.a: named, or beside the folder of distc.
+std::string findRuntime(const CompileOptions &options) {
+  if (!options.runtime.empty())
+    return options.runtime;
+  std::string self = llvm::sys::fs::getMainExecutable("distc", reinterpret_cast<void *>(&findRuntime));
+  llvm::SmallString<128> folder(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
+  llvm::sys::path::append(folder, "lib");
+  return folder.str().str();
+}
+
+/// The share of the batch, and how many replicas and tasks there are; fails after saying what does not fit.
+FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options) {
+  auto topologies = module.getOps<dist::TopologyOp>();
+  if (topologies.empty())
+    return module.emitError("has no topology");
+  dist::TopologyOp topology = *topologies.begin();
+  LowerOptions lower;
+  lower.replicas = topology.getReplicasAttr().getInt();
+  lower.tasks = topology.getTasks().size();
+  lower.taskReplicas = llvm::cast<dist::TaskAttr>(topology.getTasks()[0]).getNumReplicas();
+
+  SmallVector<StringRef> batched;
+  module.walk([&](dfg::PlaceholderOp placeholder) {
+    auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
+    auto share = placeholder->getAttrOfType<StringAttr>("dist.share");
+    if (share && share.getValue() == "sharded" && type && type.getRank() > 0 && type.isDynamicDim(0))
+      batched.push_back(dfg::getNodeName(placeholder));
+  });
+  if (batched.empty())
+    return lower;
+  if (options.batch == 0) {
+    // A graph whose batched placeholders all have shapes by --feed needs no batch.
+    auto isFixed = [&](StringRef name) {
+      return llvm::any_of(options.feeds, [&](StringRef feed) { return feed.split('=').first == name; });
+    };
+    if (llvm::all_of(batched, isFixed))
+      return lower;
+    return module.emitError() << "the batch is open in the placeholders " << llvm::join(batched, ", ") << ": give the global batch with --batch";
+  }
+  if (options.batch % lower.replicas != 0)
+    return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for " << lower.replicas
+                              << " replicas: give a --batch that is a multiple of " << lower.replicas;
+  lower.globalBatch = options.batch;
+  lower.replicaBatch = options.batch / lower.replicas;
+  return lower;
+}
+
+int writeText(Session &session, const CompileOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  // Text goes to standard output unless a file is named.
+  std::string path = options.output == "train" ? "-" : options.output, message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file)
+    return session.fail(message);
+  print(file->os());
+  file->os().flush();
+  if (file->os().has_error()) {
+    file->os().clear_error();
+    return session.fail("cannot write '" + path + "'");
+  }
+  file->keep();
+  return kDone;
+}
+
+int compile(Session &session, const CompileOptions &options) {
+  llvm::Expected<Target> target = Target::parse(options.target);
+  if (!target)
+    return session.fail(llvm::toString(target.takeError()), kWrongCommand);
+  if (options.emit == "exe")
+    if (int status = session.checkOutput(options.output))
+      return status;
+  OwningOpRef<ModuleOp> module = session.import(options);
+  if (!module)
+    return session.status();
+  auto printModule = [&](llvm::raw_ostream &os) { module->print(os); };
+
+  if (!session.run(*module, addGraphStage))
+    return session.status();
+  if (options.emit == "dfg")
+    return writeText(session, options, printModule);
+  if (!session.run(*module, [&](OpPassManager &manager) { addDistributeStage(manager, options); }))
+    return session.status();
+  if (options.emit == "dist")
+    return writeText(session, options, printModule);
+  FailureOr<LowerOptions> lower = readPlan(*module, options);
+  if (failed(lower))
+    return session.status();
+  if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *lower); }))
+    return session.status();
+  if (options.emit == "drt")
+    return writeText(session, options, printModule);
+  if (!session.run(*module, addLLVMStage))
+    return session.status();
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = emitLLVM(*module, context, *target);
+  if (!code)
+    return session.defect("LLVM IR could not be made");
+  if (options.emit == "llvm")
+    return writeText(session, options, [&](llvm::raw_ostream &os) { code->print(os, nullptr); });
+  llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
+  if (!object)
+    return session.defect(llvm::toString(object.takeError()));
+  if (llvm::Error error = linkExecutable(*object, findRuntime(options), options.output))
+    return session.fail(llvm::toString(std::move(error)));
+  return kDone;
+}
+
+} // namespace
+
+int compileCommand(const CompileOptions &options) {
+  Session session(options.graph);
+  if (options.emit != "report")
+    return compile(session, options);
+  // A report is what the executable says of itself.
+  llvm::SmallString<64> path;
+  if (llvm::sys::fs::createTemporaryFile("distc", "", path))
+    return session.fail("cannot write a temporary file");
+  CompileOptions executable = options;
+  executable.emit = "exe";
+  executable.output = path.str().str();
+  int status = compile(session, executable);
+  if (status == kDone)
+    status = llvm::sys::ExecuteAndWait(path, {path, "--plan"});
+  llvm::sys::fs::remove(path);
+  return status;
+}
+
+int runCommand(const CompileOptions &options) {
+  Session session(options.graph);
+  llvm::SmallString<64> path;
+  if (llvm::sys::fs::createTemporaryFile("distc-run", "", path))
+    return session.fail("cannot write a temporary file");
+  CompileOptions executable = options;
+  executable.output = path.str().str();
+  int status = compile(session, executable);
+  if (status == kDone) {
+    SmallVector<StringRef> arguments = {path};
+    arguments.append(options.runArguments.begin(), options.runArguments.end());
+    std::string message;
+    status = llvm::sys::ExecuteAndWait(path, arguments, std::nullopt, {}, 0, 0, &message);
+    if (status < 0)
+      status = session.fail(message);
+  }
+  llvm::sys::fs::remove(path);
+  return status;
+}
+
+} // namespace distc

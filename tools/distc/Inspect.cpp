@@ -1,0 +1,158 @@
+//===- Inspect.cpp - distc inspect ----------------------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "tools/distc/Session.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// Columns as wide as their widest cell; numbers to the right.
+class Table {
+public:
+  explicit Table(std::vector<std::string> header, llvm::ArrayRef<bool> toTheRight) : rows({std::move(header)}), right(toTheRight) {}
+  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
+  void print(llvm::raw_ostream &os) const {
+    std::vector<size_t> widths(rows.front().size());
+    for (const auto &row : rows)
+      for (size_t i = 0; i < row.size(); ++i)
+        widths[i] = std::max(widths[i], row[i].size());
+    for (const auto &row : rows) {
+      os << " ";
+      for (size_t i = 0; i < row.size(); ++i) {
+        os << " ";
+        if (right[i])
+          os << llvm::right_justify(row[i], widths[i]);
+        else if (i + 1 < row.size())
+          os << llvm::left_justify(row[i], widths[i]);
+        else
+          os << row[i];
+      }
+      os << "\n";
+    }
+  }
+
+private:
+  std::vector<std::vector<std::string>> rows;
+  llvm::SmallVector<bool> right;
+};
+
+std::string typeText(Type type) {
+  auto tensor = llvm::dyn_cast<TensorType>(type);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (!tensor) {
+    os << type;
+    return text;
+  }
+  os << tensor.getElementType();
+  if (auto ranked = llvm::dyn_cast<RankedTensorType>(type)) {
+    os << "[";
+    llvm::interleaveComma(ranked.getShape(), os, [&](int64_t size) { ShapedType::isDynamic(size) ? os << "?" : os << size; });
+    os << "]";
+  }
+  return text;
+}
+
+int64_t bytesOf(Type type) {
+  auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
+    return -1;
+  return tensor.getNumElements() * llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+}
+
+void printEndpoints(dfg::GraphOp graph, llvm::raw_ostream &os) {
+  os << "endpoints\n";
+  for (StringRef name : {"train_op", "loss", "init_op"}) {
+    auto value = graph->getAttrOfType<StringAttr>(name);
+    os << llvm::formatv("  {0,-9} {1}\n", name, value ? value.getValue() : "none found; name it with a flag");
+  }
+}
+
+void printFeeds(dfg::GraphOp graph, llvm::raw_ostream &os) {
+  os << "\nfeeds\n";
+  Table table({"placeholder", "type", "share of a replica"}, {false, false, false});
+  for (auto placeholder : graph.getBody().front().getOps<dfg::PlaceholderOp>()) {
+    auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
+    bool batched = type && type.getRank() > 0 && type.isDynamicDim(0);
+    table.add({dfg::getNodeName(placeholder).str(), typeText(placeholder.getResult().getType()), batched ? "its rows of the batch" : "all of it"});
+  }
+  table.print(os);
+}
+
+void printVariables(ModuleOp module, dfg::GraphOp graph, llvm::raw_ostream &os) {
+  // Who updates a variable, and who is a slot of which update.
+  llvm::StringMap<std::pair<std::string, std::string>> updates;
+  for (Operation &op : graph.getBody().front()) {
+    auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+    if (!update || !update.isOptimizerUpdate())
+      continue;
+    SmallVector<unsigned> written = update.getWrittenOperands();
+    for (auto [i, operand] : llvm::enumerate(written))
+      if (dfg::VarHandleOp handle = dfg::getVariableHandle(op.getOperand(operand)))
+        updates[handle.getVariable()] = {i == 0 ? op.getName().stripDialect().str() : "slot",
+                                         i > 0 ? "" : update.getIndicesOperand() >= 0 ? "sparse" : "dense"};
+  }
+  os << "\nvariables\n";
+  Table table({"variable", "type", "bytes", "trainable", "updated by", "gradient"}, {false, false, true, false, false, false});
+  int64_t total = 0;
+  for (auto variable : module.getOps<dfg::VariableOp>()) {
+    int64_t bytes = bytesOf(variable.getType());
+    total += std::max<int64_t>(bytes, 0);
+    auto update = updates.lookup(variable.getSymName());
+    table.add({variable.getSymName().str(), typeText(variable.getType()), bytes < 0 ? "?" : std::to_string(bytes),
+               variable.getTrainable() ? "yes" : "no", update.first, update.second});
+  }
+  table.add({"all", "", std::to_string(total), "", "", ""});
+  table.print(os);
+}
+
+void printOperations(dfg::GraphOp graph, llvm::raw_ostream &os) {
+  llvm::MapVector<StringRef, int64_t> known, unknown;
+  int64_t nodes = 0;
+  for (Operation &op : graph.getBody().front()) {
+    ++nodes;
+    if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op))
+      ++unknown[opaque.getOp()];
+    else
+      ++known[op.getName().stripDialect()];
+  }
+  auto print = [&](llvm::MapVector<StringRef, int64_t> counts) {
+    auto order = counts.takeVector();
+    llvm::stable_sort(order, [](auto &x, auto &y) { return x.second > y.second; });
+    for (auto &[name, count] : order)
+      os << llvm::formatv("  {0,7} {1}\n", count, name);
+  };
+  os << "\noperations (" << nodes << " nodes)\n";
+  print(known);
+  os << "\noperations without semantics here: kept, and refused where they must run\n";
+  if (unknown.empty())
+    os << "  none\n";
+  print(unknown);
+}
+
+} // namespace
+
+int inspectCommand(const CompileOptions &options) {
+  Session session(options.graph);
+  OwningOpRef<ModuleOp> module = session.import(options);
+  if (!module)
+    return session.status();
+  llvm::raw_ostream &os = llvm::outs();
+  for (auto graph : module->getOps<dfg::GraphOp>()) {
+    printEndpoints(graph, os);
+    printFeeds(graph, os);
+    printVariables(*module, graph, os);
+    printOperations(graph, os);
+  }
+  return kDone;
+}
+
+} // namespace distc

@@ -1,0 +1,38 @@
+//===- Options.h - What distc is asked to do --------------------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_TOOLS_DISTC_OPTIONS_H
+#define DISTC_TOOLS_DISTC_OPTIONS_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace distc {
+
+/// What the command line of `compile`, `run`, `inspect` and `strategy build` says. The names are the flags'.
+struct CompileOptions {
+  std::string graph, strategy, resources, output = "train", emit = "exe", target = "cpu", runtime;
+  std::string trainOp, loss, initOp;
+  std::vector<std::string> fetches, feeds;
+  int64_t batch = 0;
+  int replicas = 0, servers = 0;
+  bool oneProcessPerReplica = false;
+  /// `run`: what the executable is given.
+  std::vector<std::string> runArguments;
+};
+
+enum ExitStatus { kDone = 0, kWrongInput = 1, kWrongCommand = 2, kDefect = 70 };
+
+/// Each returns an exit status; what is wrong was said on stderr, in one line that holds "error:".
+int compileCommand(const CompileOptions &options);
+int runCommand(const CompileOptions &options);
+int inspectCommand(const CompileOptions &options);
+int strategyBuildCommand(const CompileOptions &options);
+
+} // namespace distc
+
+#endif // DISTC_TOOLS_DISTC_OPTIONS_H

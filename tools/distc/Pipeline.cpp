@@ -1,0 +1,72 @@
+//===- Pipeline.cpp - The stages of compilation, in order -----------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/distc/Pipeline.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/distribute/Passes.h"
+#include "passes/graph/Passes.h"
+#include "passes/lower/Passes.h"
+
+namespace distc {
+
+void addGraphStage(mlir::OpPassManager &manager) {
+  // The batch's flow and the gradients are seen through calls only when they are inlined.
+  manager.addPass(createInlineCalls());
+  manager.addPass(createInferShapes());
+}
+
+void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
+  DistributeOptions distribute;
+  distribute.strategy = options.strategy;
+  distribute.resources = options.resources;
+  distribute.replicas = options.replicas;
+  distribute.servers = options.servers;
+  distribute.oneProcessPerReplica = options.oneProcessPerReplica;
+  buildDistributePipeline(manager, distribute);
+}
+
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower) {
+  ExtractEntriesOptions entries;
+  entries.trainOp = options.trainOp;
+  entries.loss = options.loss;
+  entries.initOp = options.initOp;
+  entries.fetches.assign(options.fetches.begin(), options.fetches.end());
+  manager.addPass(createExtractEntries(entries));
+  // From here on every size is a number.
+  InferShapesOptions shapes;
+  shapes.batch = lower.replicaBatch;
+  shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
+  manager.addPass(createInferShapes(shapes));
+  manager.addPass(createFold());
+  DescribeProgramOptions program;
+  program.graph = options.graph;
+  program.strategy = options.strategy;
+  program.target = options.target;
+  program.globalBatch = lower.globalBatch;
+  manager.addPass(createDescribeProgram(program));
+  manager.addPass(createConvertDfgToDrt());
+
+  mlir::OpPassManager &functions = manager.nest<mlir::func::FuncOp>();
+  // Replicas of one task share memory: a gradient's product is then computed once. Between tasks it must be whole.
+  if (lower.tasks == 1 && lower.taskReplicas > 1) {
+    JoinContractionsOptions join;
+    join.replicas = lower.taskReplicas;
+    functions.addPass(createJoinContractions(join));
+  }
+  functions.addPass(createFuseEpilogues());
+  functions.addPass(createFuseElementwise());
+  functions.addPass(mlir::createCSEPass());
+  manager.addPass(createOutlineKernels());
+  manager.addPass(createPlanMemory());
+}
+
+void addLLVMStage(mlir::OpPassManager &manager) {
+  buildLowerKernelsPipeline(manager);
+  manager.addPass(createConvertDrtToLLVM());
+}
+
+} // namespace distc

@@ -1,0 +1,35 @@
+//===- Pipeline.h - The stages of compilation, in order ---------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_TOOLS_DISTC_PIPELINE_H
+#define DISTC_TOOLS_DISTC_PIPELINE_H
+
+#include "mlir/Pass/PassManager.h"
+#include "tools/distc/Options.h"
+
+namespace distc {
+
+/// What lowering must know beside the module.
+struct LowerOptions {
+  int64_t replicaBatch = 0; // 0: the graph has no batched feed
+  int64_t globalBatch = 0;
+  int64_t replicas = 1;
+  int64_t tasks = 1;
+  /// Replicas of the task, where there is one.
+  int64_t taskReplicas = 1;
+};
+
+/// dfg, as imported -> dfg without calls, with shapes.
+void addGraphStage(mlir::OpPassManager &manager);
+/// dfg -> dfg and dist: topology and synchronization.
+void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options);
+/// -> drt: entries at the replica's batch, kernels, places in memory.
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower);
+/// -> LLVM's dialect: kernels, entries, the program's tables.
+void addLLVMStage(mlir::OpPassManager &manager);
+
+} // namespace distc
+
+#endif // DISTC_TOOLS_DISTC_PIPELINE_H

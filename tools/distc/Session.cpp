@@ -1,0 +1,116 @@
+//===- Session.cpp - One run of the compiler: context, diagnostics, stages --------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/distc/Session.h"
+#include "dialects/dfg/tensorflow/Import.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+
+using namespace mlir;
+
+namespace distc {
+
+static DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<dfg::DFGDialect, dist::DISTDialect, drt::DRTDialect>();
+  return registry;
+}
+
+Session::Session(llvm::StringRef file) : file(file), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    std::string message = diagnostic.str();
+    switch (diagnostic.getSeverity()) {
+    case DiagnosticSeverity::Error:
+      fail(message);
+      break;
+    case DiagnosticSeverity::Warning:
+      llvm::errs() << this->file << ": warning: " << message << "\n";
+      break;
+    case DiagnosticSeverity::Remark:
+      llvm::errs() << this->file << ": remark: " << message << "\n";
+      break;
+    case DiagnosticSeverity::Note:
+      break;
+    }
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      for (Diagnostic &note : diagnostic.getNotes())
+        llvm::errs() << this->file << ": note: " << note.str() << "\n";
+    return success();
+  });
+}
+
+int Session::fail(const llvm::Twine &message, int status) {
+  // What follows an error is its consequence.
+  if (failed != kDone)
+    return failed;
+  failed = status;
+  std::string text = message.str();
+  bool namesFile = llvm::StringRef(text).starts_with(file);
+  llvm::errs() << (namesFile ? "" : file + ": ") << "error: " << text << "\n";
+  return status;
+}
+
+int Session::defect(const llvm::Twine &message) {
+  return fail("internal error: " + message + "; please report it with the graph and the command line", kDefect);
+}
+
+OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
+  OwningOpRef<ModuleOp> module = tf::importGraph(options.graph, &context);
+  if (!module) {
+    if (failed == kDone)
+      fail("cannot be read");
+    return nullptr;
+  }
+  Builder builder(&context);
+  for (auto graph : module->getOps<dfg::GraphOp>()) {
+    auto set = [&](StringRef attribute, const std::string &value) {
+      if (!value.empty())
+        graph->setAttr(attribute, builder.getStringAttr(value));
+    };
+    set("train_op", options.trainOp);
+    set("loss", options.loss);
+    set("init_op", options.initOp);
+  }
+  return module;
+}
+
+bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addStage) {
+  PassManager manager(&context);
+  // A pass that fails without saying why leaves a file that repeats it.
+  addStage(manager);
+  std::string pipeline;
+  llvm::raw_string_ostream os(pipeline);
+  manager.printAsTextualPipeline(os);
+  if (succeeded(manager.run(module)))
+    return true;
+  if (failed == kDone) {
+    std::string path = "distc-reproducer.mlir";
+    std::error_code code;
+    llvm::raw_fd_ostream reproducer(path, code);
+    if (!code)
+      reproducer << "// distc-opt --pass-pipeline='" << pipeline << "'\n" << module;
+    defect("a pass failed; '" + path + "' repeats it");
+  }
+  return false;
+}
+
+int Session::checkOutput(llvm::StringRef path) {
+  if (llvm::sys::fs::is_directory(path))
+    return fail("cannot write '" + path + "': it is a folder; name a file with -o");
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  if (!folder.empty() && !llvm::sys::fs::is_directory(folder))
+    return fail("cannot write '" + path + "': there is no folder '" + folder + "'");
+  return kDone;
+}
+
+} // namespace distc

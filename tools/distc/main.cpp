@@ -1,0 +1,118 @@
+//===- main.cpp - distc's command line -----------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/distc/Options.h"
+#include "tools/distc/checkpoint_command.h"
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <iostream>
+
+namespace {
+
+using distc::CompileOptions;
+
+void addResources(CLI::App &app, CompileOptions &options) {
+  auto *resources = app.add_option("--resources", options.resources, "Hosts and devices (AutoDist's YAML)");
+  auto *replicas = app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(CLI::PositiveNumber);
+  app.add_option("--ps", options.servers, "Parameter servers on this machine")->check(CLI::NonNegativeNumber)->needs(replicas);
+  resources->excludes(replicas);
+  app.callback([&options, resources, replicas] {
+    if (!*resources && !*replicas)
+      throw CLI::RequiredError("--replicas N or --resources FILE");
+  });
+}
+
+void addEndpoints(CLI::App &app, CompileOptions &options) {
+  app.add_option("--train-op", options.trainOp, "The operation that trains (else the graph's collection train_op)");
+  app.add_option("--loss", options.loss, "The loss (else the collection losses)");
+  app.add_option("--init-op", options.initOp, "The operation that initializes (else the collection init_op)");
+}
+
+void addCompile(CLI::App &app, CompileOptions &options) {
+  app.add_option("GRAPH,graph", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder")->required();
+  app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->required();
+  addResources(app, options);
+  app.add_option("--batch", options.batch, "The global batch")->check(CLI::PositiveNumber);
+  app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
+  addEndpoints(app, options);
+  app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
+  app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
+  app.add_option("--target", options.target, "cpu (x86-64-v3), cpu:native, cpu:NAME")->capture_default_str();
+  app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");
+}
+
+int unknownWordStatus(const CLI::App &app, const CLI::ParseError &error) {
+  if (error.get_exit_code() == 0)
+    return app.exit(error); // --help, --version
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::cerr << "distc: error: " << text << " (see distc --help)\n";
+  return distc::kWrongCommand;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // `checkpoint` has a command line of its own.
+  if (argc > 1 && std::strcmp(argv[1], "checkpoint") == 0)
+    return distc::checkpointCommand(argc - 1, argv + 1);
+
+  CLI::App app("distc compiles a training graph and a distribution strategy to one distributed executable", "distc");
+  app.set_version_flag("--version", "distc " DISTC_VERSION);
+  app.require_subcommand(1);
+  CompileOptions options;
+  int status = distc::kDone;
+
+  CLI::App *compile = app.add_subcommand("compile", "Compile a graph to a distributed executable");
+  addCompile(*compile, options);
+  compile->add_option("-o,--output", options.output, "What to write; - is standard output, for text")->capture_default_str();
+  compile->add_option("--emit", options.emit, "What to write: the executable, or where the pipeline is to stop")
+      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report"}))
+      ->capture_default_str();
+
+  CLI::App *run = app.add_subcommand("run", "Compile to a temporary file, then run it: distc run GRAPH ... -- --data F --steps N");
+  addCompile(*run, options);
+
+  CLI::App *inspect = app.add_subcommand("inspect", "Print what is in a graph");
+  inspect->add_option("GRAPH,graph", options.graph, "MetaGraphDef, GraphDef or SavedModel folder")->required();
+  addEndpoints(*inspect, options);
+
+  CLI::App *strategy = app.add_subcommand("strategy", "Build strategies");
+  strategy->require_subcommand(1);
+  CLI::App *build = strategy->add_subcommand("build", "Write the strategy that a builder makes for a graph");
+  build->add_option("NAME,strategy", options.strategy, "NAME[:key=value,...]")->required();
+  build->add_option("GRAPH,graph", options.graph, "The graph")->required();
+  addResources(*build, options);
+  std::string strategyOutput = "-";
+  build->add_option("-o,--output", strategyOutput, "A .pbtxt or .pb file; - is standard output");
+
+  app.add_subcommand("checkpoint", "List, compare and convert checkpoints");
+
+  // `run`: what stands behind -- is the executable's.
+  std::vector<char *> own(argv, argv + argc);
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--") == 0 && argc > 1 && std::strcmp(argv[1], "run") == 0) {
+      options.runArguments.assign(argv + i + 1, argv + argc);
+      own.resize(i);
+      break;
+    }
+  try {
+    app.parse(static_cast<int>(own.size()), own.data());
+  } catch (const CLI::ParseError &error) {
+    return unknownWordStatus(app, error);
+  }
+  if (*compile)
+    status = distc::compileCommand(options);
+  else if (*run)
+    status = distc::runCommand(options);
+  else if (*inspect)
+    status = distc::inspectCommand(options);
+  else if (*build) {
+    options.output = strategyOutput;
+    status = distc::strategyBuildCommand(options);
+  }
+  return status;
+}
