@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/PlanBuilder.h"
+#include "dialects/dist/Dist.h"
 #include "passes/lower/RangeKernel.h"
 
 using namespace mlir;
@@ -20,7 +21,7 @@ static bool handsOn(Operation *op) {
                    dfg::SqueezeOp, dfg::PlaceholderWithDefaultOp>(op);
 }
 
-static bool isAllReduce(Operation *op) { return op->getName().getStringRef() == "dist.all_reduce"; }
+static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp>(op); }
 
 static llvm::StringRef variableName(Value handle) {
   dfg::VarHandleOp node = dfg::getVariableHandle(handle);
@@ -199,8 +200,8 @@ void PlanBuilder::startReadyBuckets(unsigned position) {
     SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
     bucket.number = startedBuckets++;
     bucket.start = ++clock;
-    drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, op->getAttrOfType<StringAttr>("reduction").getValue() == "mean",
-                                  op->getAttrOfType<ArrayAttr>("variables"), gradients, DenseI64ArrayAttr());
+    auto reduce = llvm::cast<dist::AllReduceOp>(op);
+    drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, reduce.getReduction() == dist::Reduction::Mean, reduce.getVariables(), gradients, DenseI64ArrayAttr());
   }
 }
 
