@@ -32,7 +32,7 @@ void addEndpoints(CLI::App &app, CompileOptions &options) {
 }
 
 void addCompile(CLI::App &app, CompileOptions &options) {
-  app.add_option("GRAPH,graph", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder")->required();
+  app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder")->required();
   app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->required();
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(CLI::PositiveNumber);
@@ -77,14 +77,14 @@ int main(int argc, char **argv) {
   addCompile(*run, options);
 
   CLI::App *inspect = app.add_subcommand("inspect", "Print what is in a graph");
-  inspect->add_option("GRAPH,graph", options.graph, "MetaGraphDef, GraphDef or SavedModel folder")->required();
+  inspect->add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef or SavedModel folder")->required();
   addEndpoints(*inspect, options);
 
   CLI::App *strategy = app.add_subcommand("strategy", "Build strategies");
   strategy->require_subcommand(1);
   CLI::App *build = strategy->add_subcommand("build", "Write the strategy that a builder makes for a graph");
-  build->add_option("NAME,strategy", options.strategy, "NAME[:key=value,...]")->required();
-  build->add_option("GRAPH,graph", options.graph, "The graph")->required();
+  build->add_option("NAME", options.strategy, "NAME[:key=value,...]")->required();
+  build->add_option("GRAPH", options.graph, "The graph")->required();
   addResources(*build, options);
   std::string strategyOutput = "-";
   build->add_option("-o,--output", strategyOutput, "A .pbtxt or .pb file; - is standard output");
