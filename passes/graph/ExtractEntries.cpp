@@ -1,0 +1,233 @@
+//===- ExtractEntries.cpp - What the endpoints need, as functions -----------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/IRMapping.h"
+#include "passes/graph/NearNames.h"
+#include "passes/graph/Passes.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_EXTRACTENTRIES
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+struct Entry {
+  StringRef name;
+  /// The operation that must run, "" for none.
+  std::string target;
+  SmallVector<std::string> fetches;
+};
+
+struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
+  using ExtractEntriesBase::ExtractEntriesBase;
+
+  void runOnOperation() override {
+    auto graphs = getOperation().getOps<dfg::GraphOp>();
+    if (graphs.empty()) {
+      getOperation().emitError("holds no dfg.graph to take entries from");
+      return signalPassFailure();
+    }
+    graph = *graphs.begin();
+    for (Operation &op : graph.getBody().front())
+      if (StringRef name = dfg::getNodeName(&op); !name.empty())
+        nodes.try_emplace(name, &op);
+
+    std::string trainTarget = getEndpoint(trainOp, "train_op"), initTarget = getEndpoint(initOp, "init_op");
+    std::string lossName = getEndpoint(loss, "loss");
+    SmallVector<std::string> outputs;
+    auto add = [&](StringRef name) {
+      std::string tensor = name.contains(':') ? name.str() : name.str() + ":0";
+      if (!llvm::is_contained(outputs, tensor))
+        outputs.push_back(tensor);
+    };
+    if (!lossName.empty())
+      add(lossName);
+    if (!fetches.empty())
+      llvm::for_each(fetches, add);
+    else if (auto declared = graph->getAttrOfType<ArrayAttr>("fetches"))
+      for (Attribute name : declared)
+        add(llvm::cast<StringAttr>(name).getValue());
+
+    SmallVector<Entry> entries;
+    if (!initTarget.empty())
+      entries.push_back({"init", initTarget, {}});
+    if (!trainTarget.empty())
+      entries.push_back({"step", trainTarget, outputs});
+    if (!outputs.empty())
+      entries.push_back({"eval", "", outputs});
+    if (entries.empty()) {
+      emitError(graph.getLoc(),
+                "has no endpoint: name the operation that trains (train-op) or a tensor to fetch (loss, fetches)")
+          << listCandidates();
+      return signalPassFailure();
+    }
+    bool failedAny = false;
+    for (const Entry &entry : entries)
+      failedAny |= failed(extract(entry));
+    if (failedAny)
+      return signalPassFailure();
+    removeUnused();
+  }
+
+  std::string getEndpoint(const std::string &option, StringRef attribute) {
+    if (!option.empty())
+      return option;
+    auto declared = graph->getAttrOfType<StringAttr>(attribute);
+    return declared ? declared.str() : std::string();
+  }
+
+  std::string listCandidates() {
+    std::string text;
+    if (auto candidates = graph->getAttrOfType<DictionaryAttr>("candidates"))
+      for (NamedAttribute entry : candidates) {
+        text += "; candidates for " + entry.getName().str() + ":";
+        for (Attribute name : llvm::cast<ArrayAttr>(entry.getValue()))
+          text += " '" + llvm::cast<StringAttr>(name).str() + "'";
+      }
+    return text;
+  }
+
+  Operation *findNode(StringRef name, StringRef wanted) {
+    name.consume_front("^");
+    if (Operation *op = nodes.lookup(name.split(':').first))
+      return op;
+    SmallVector<StringRef> known;
+    for (auto &entry : nodes)
+      known.push_back(entry.getKey());
+    llvm::sort(known);
+    emitError(graph.getLoc()) << wanted << " '" << name << "' is not in the graph"
+                              << listNearNames(name.split(':').first, known);
+    return nullptr;
+  }
+
+  Value findTensor(StringRef tensor) {
+    auto [name, output] = tensor.split(':');
+    Operation *op = findNode(name, "tensor");
+    unsigned number = 0;
+    if (!op)
+      return {};
+    if (output.getAsInteger(10, number) || number >= op->getNumResults()) {
+      emitError(op->getLoc()) << "node '" << name << "' has " << op->getNumResults()
+                              << " outputs, so there is no tensor '" << tensor << "'";
+      return {};
+    }
+    return op->getResult(number);
+  }
+
+  /// Everything that `roots` need, through data and control edges.
+  FailureOr<DenseSet<Operation *>> collect(ArrayRef<Operation *> roots) {
+    DenseSet<Operation *> needed(roots.begin(), roots.end());
+    SmallVector<Operation *> worklist(roots);
+    auto need = [&](Operation *op) {
+      if (needed.insert(op).second)
+        worklist.push_back(op);
+    };
+    while (!worklist.empty()) {
+      Operation *op = worklist.pop_back_val();
+      for (Value operand : op->getOperands())
+        need(operand.getDefiningOp());
+      for (StringRef control : dfg::getControlInputs(op)) {
+        Operation *before = nodes.lookup(control);
+        if (!before)
+          return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' must run after '" << control
+                                         << "', which is not in the graph";
+        need(before);
+      }
+    }
+    return needed;
+  }
+
+  LogicalResult checkCode(const DenseSet<Operation *> &needed, const Entry &entry) {
+    LogicalResult result = success();
+    for (Operation &op : graph.getBody().front()) {
+      auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+      if (!opaque || !needed.contains(&op))
+        continue;
+      result = failure();
+      // One error for each kind of operation is enough.
+      if (reported.insert(opaque.getOp()).second)
+        emitError(op.getLoc()) << "node '" << dfg::getNodeName(&op) << "' (op '" << opaque.getOp()
+                               << "') must run for '" << (entry.target.empty() ? entry.fetches.front() : entry.target)
+                               << "' but distc has no code for it; fetch or train something that does not need it, or "
+                                  "write it with other operations";
+    }
+    return result;
+  }
+
+  LogicalResult extract(const Entry &entry) {
+    SmallVector<Operation *> roots;
+    if (!entry.target.empty()) {
+      roots.push_back(findNode(entry.target, "operation"));
+      if (!roots.back())
+        return failure();
+    }
+    SmallVector<Value> results;
+    for (const std::string &fetch : entry.fetches) {
+      results.push_back(findTensor(fetch));
+      if (!results.back())
+        return failure();
+      roots.push_back(results.back().getDefiningOp());
+    }
+    FailureOr<DenseSet<Operation *>> needed = collect(roots);
+    if (failed(needed) || failed(checkCode(*needed, entry)))
+      return failure();
+
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointToEnd(getOperation().getBody());
+    OperationState state(graph.getLoc(), dfg::FuncOp::getOperationName());
+    Block *body = &state.addRegion()->emplaceBlock();
+    builder.setInsertionPointToEnd(body);
+    IRMapping mapping;
+    for (Operation &op : graph.getBody().front())
+      if (needed->contains(&op)) {
+        for (Value operand : op.getOperands())
+          if (!mapping.contains(operand))
+            return emitError(op.getLoc()) << "node '" << dfg::getNodeName(&op)
+                                          << "' is part of a loop of version 1, which distc has no code for";
+        // Here everything runs, in order: control edges have had their effect.
+        if (!llvm::isa<dfg::GroupOp>(op))
+          builder.clone(op, mapping)->removeAttr(dfg::kControlAttr);
+      }
+    SmallVector<Value> returned;
+    SmallVector<Type> types;
+    for (Value result : results) {
+      returned.push_back(mapping.lookup(result));
+      types.push_back(result.getType());
+    }
+    dfg::ReturnOp::create(builder, graph.getLoc(), returned);
+    SmallVector<StringRef> names(entry.fetches.begin(), entry.fetches.end());
+    // A variable may have the entry's name already; `dfg.entry` tells it in any case.
+    std::string symbol = entry.name.str();
+    while (SymbolTable::lookupSymbolIn(getOperation(), symbol))
+      symbol += "_entry";
+    state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(symbol));
+    state.addAttribute("function_type", TypeAttr::get(builder.getFunctionType({}, types)));
+    state.addAttribute("dfg.entry", builder.getStringAttr(entry.name));
+    state.addAttribute("dfg.fetches", builder.getStrArrayAttr(names));
+    builder.setInsertionPointToEnd(getOperation().getBody());
+    builder.create(state);
+    return success();
+  }
+
+  /// The graph, and library functions that no entry calls.
+  void removeUnused() {
+    graph.erase();
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<dfg::FuncOp>()))
+      if (!function->hasAttr("dfg.entry") && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
+        function.erase();
+  }
+
+  dfg::GraphOp graph;
+  llvm::StringMap<Operation *> nodes;
+  llvm::StringSet<> reported;
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,94 @@
+//===- InferShapes.cpp - Every tensor's shape -------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/graph/NearNames.h"
+#include "passes/graph/Passes.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_INFERSHAPES
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+/// What both the type and the analysis know of a shape.
+TensorType refine(TensorType type, ArrayRef<dfg::Dim> sizes) {
+  TensorType inferred = dfg::getTensorType(sizes, type.getElementType());
+  if (!type.hasRank() || type.getRank() != inferred.getRank())
+    return inferred;
+  SmallVector<int64_t> merged(inferred.getShape());
+  for (auto [size, declared] : llvm::zip(merged, type.getShape()))
+    if (ShapedType::isDynamic(size))
+      size = declared;
+  return RankedTensorType::get(merged, type.getElementType());
+}
+
+struct InferShapes : impl::InferShapesBase<InferShapes> {
+  using InferShapesBase::InferShapesBase;
+
+  void runOnOperation() override {
+    for (Operation &op : getOperation().getOps()) {
+      Block *block = nullptr;
+      if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op))
+        block = &graph.getBody().front();
+      else if (auto function = llvm::dyn_cast<dfg::FuncOp>(op))
+        block = &function.getBody().front();
+      if (!block)
+        continue;
+      dfg::ShapeContext context = batch > 0 ? dfg::ShapeContext(batch) : dfg::ShapeContext();
+      if (failed(setFeeds(context, op, *block)) || failed(context.run(*block)))
+        return signalPassFailure();
+      setTypes(context, *block);
+      if (auto function = llvm::dyn_cast<dfg::FuncOp>(op))
+        function.setType(
+            FunctionType::get(&getContext(), block->getArgumentTypes(), block->getTerminator()->getOperandTypes()));
+    }
+  }
+
+  LogicalResult setFeeds(dfg::ShapeContext &context, Operation &op, Block &block) {
+    if (feeds.empty())
+      return success();
+    SmallVector<StringRef> names;
+    for (Operation &node : block)
+      if (llvm::isa<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>(node))
+        names.push_back(dfg::getNodeName(&node));
+    for (StringRef feed : feeds) {
+      auto [name, shape] = feed.split('=');
+      name.consume_back(":0");
+      // A function need not have every feed; the graph does.
+      if (!llvm::is_contained(names, name)) {
+        if (llvm::isa<dfg::GraphOp>(op))
+          return emitError(op.getLoc()) << "feeds: there is no placeholder '" << name << "'"
+                                        << listNearNames(name, names);
+        continue;
+      }
+      SmallVector<int64_t> sizes;
+      SmallVector<StringRef> parts;
+      shape.split(parts, 'x', -1, /*KeepEmpty=*/false);
+      for (StringRef part : parts) {
+        int64_t size;
+        if (part.getAsInteger(10, size) || size < 0)
+          return emitError(op.getLoc()) << "feeds: '" << feed << "' is not NAME=SHAPE, such as '" << name << "=32x784'";
+        sizes.push_back(size);
+      }
+      context.setFeedShape(name, sizes);
+    }
+    return success();
+  }
+
+  void setTypes(dfg::ShapeContext &context, Block &block) {
+    for (Operation &op : block)
+      for (Value result : op.getResults())
+        if (auto type = llvm::dyn_cast<TensorType>(result.getType()))
+          if (std::optional<dfg::Dims> sizes = context.getShape(result))
+            result.setType(refine(type, *sizes));
+  }
+};
+
+} // namespace
+} // namespace distc

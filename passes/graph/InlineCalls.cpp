@@ -1,0 +1,140 @@
+//===- InlineCalls.cpp - Functions' bodies where they are called --------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/graph/Passes.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_INLINECALLS
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (Operation &op : getOperation().getOps()) {
+      Block *block = nullptr;
+      if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op))
+        block = &graph.getBody().front();
+      else if (auto function = llvm::dyn_cast<dfg::FuncOp>(op))
+        block = &function.getBody().front();
+      if (block && failed(inlineBlock(*block, symbols)))
+        return signalPassFailure();
+    }
+  }
+
+  /// What stands for a call that is gone: nodes that must run before what had to run after it.
+  using Replacements = llvm::StringMap<SmallVector<Attribute>>;
+
+  LogicalResult inlineBlock(Block &block, SymbolTable &symbols) {
+    Replacements replacements;
+    // Calls in a body that was put in are found on the way; `until` says where each body ends, for recursion.
+    SmallVector<std::pair<Operation *, StringRef>> open;
+    for (Operation *op = &block.front(), *next; op; op = next) {
+      while (!open.empty() && open.back().first == op)
+        open.pop_back();
+      next = op->getNextNode();
+      auto call = llvm::dyn_cast<dfg::CallOp>(op);
+      auto callee = call ? symbols.lookup<dfg::FuncOp>(call.getCallee()) : dfg::FuncOp();
+      if (!callee)
+        continue;
+      StringRef name = callee.getSymName();
+      auto recursive = llvm::any_of(open, [&](auto &body) { return body.second == name; });
+      if (recursive || callee.getBody().isAncestor(block.getParent()))
+        return emitError(op->getLoc())
+               << "node '" << dfg::getNodeName(op) << "' calls function '" << name
+               << "', which calls itself; functions are put in where they are called, so none may recurse";
+      if (failed(inlineCall(call, callee, replacements, next)))
+        return failure();
+      open.emplace_back(nextAfter, name);
+    }
+    rewriteControls(block, replacements);
+    return success();
+  }
+
+  LogicalResult inlineCall(dfg::CallOp call, dfg::FuncOp callee, Replacements &replacements, Operation *&next) {
+    Block &body = callee.getBody().front();
+    if (body.getNumArguments() != call.getNumOperands() ||
+        body.getTerminator()->getNumOperands() != call.getNumResults())
+      return emitError(call.getLoc()) << "node '" << dfg::getNodeName(call) << "' calls function '"
+                                      << callee.getSymName() << "' with " << call.getNumOperands() << " operands for "
+                                      << call.getNumResults() << " results, but it has " << body.getNumArguments()
+                                      << " arguments and " << body.getTerminator()->getNumOperands() << " results";
+    OpBuilder builder(call);
+    IRMapping mapping;
+    mapping.map(body.getArguments(), call.getOperands());
+    std::string scope = dfg::getNodeName(call).str() + "/";
+    auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
+    auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
+    nextAfter = next;
+    Operation *first = nullptr;
+    for (Operation &op : body.without_terminator()) {
+      Operation *copy = builder.clone(op, mapping);
+      first = first ? first : copy;
+      StringRef name = dfg::getNodeName(&op);
+      if (!name.empty())
+        copy->setLoc(NameLoc::get(rename(name)));
+      SmallVector<Attribute> controls;
+      for (StringRef control : dfg::getControlInputs(&op))
+        controls.push_back(rename(control));
+      // What the call waited for, its first nodes wait for.
+      if (callControls && op.getNumOperands() == 0 && controls.empty())
+        llvm::append_range(controls, callControls);
+      if (!controls.empty())
+        copy->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
+    }
+    SmallVector<Attribute> &after = replacements[dfg::getNodeName(call)];
+    for (StringRef control : dfg::getControlInputs(callee))
+      after.push_back(rename(control));
+    for (auto [result, value] : llvm::zip(call.getResults(), body.getTerminator()->getOperands())) {
+      Value inlined = mapping.lookup(value);
+      // Where the call stood for its results' nodes, they stand for it.
+      if (Operation *made = inlined.getDefiningOp(); made && !dfg::getNodeName(made).empty())
+        after.push_back(builder.getStringAttr(dfg::getNodeName(made)));
+      result.replaceAllUsesWith(inlined);
+    }
+    if (callControls)
+      llvm::append_range(after, callControls);
+    call.erase();
+    next = first ? first : next;
+    return success();
+  }
+
+  void rewriteControls(Block &block, const Replacements &replacements) {
+    if (replacements.empty())
+      return;
+    for (Operation &op : block) {
+      SmallVector<Attribute> controls;
+      auto add = [&](auto &self, StringAttr name) -> void {
+        auto it = replacements.find(name.getValue());
+        if (it == replacements.end()) {
+          if (!llvm::is_contained(controls, Attribute(name)))
+            controls.push_back(name);
+          return;
+        }
+        for (Attribute replacement : it->second)
+          self(self, llvm::cast<StringAttr>(replacement));
+      };
+      auto old = op.getAttrOfType<ArrayAttr>(dfg::kControlAttr);
+      if (!old)
+        continue;
+      for (Attribute name : old)
+        add(add, llvm::cast<StringAttr>(name));
+      op.setAttr(dfg::kControlAttr, ArrayAttr::get(&getContext(), controls));
+    }
+  }
+
+  /// The operation after the call that was put in last.
+  Operation *nextAfter = nullptr;
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,78 @@
+//===- Passes.td - Passes over the graph, before and after distribution ---------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_GRAPH_PASSES
+#define DISTC_PASSES_GRAPH_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "Puts the bodies of library functions where they are called";
+  let description = [{
+    Nodes of the body are named `CALL/NODE`. What must run after the call must run after the nodes that the function says must
+    run (`control`); resources that are passed become the caller's handles. A function that calls itself is an error.
+    ```mlir
+    dfg.func @twice(%x: tensor<f32>) -> tensor<f32> { %y = dfg.add_v2 %x, %x loc("sum") ... }
+    %r = dfg.call @twice(%a) loc("f")        // becomes  %r = dfg.add_v2 %a, %a loc("f/sum")
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
+def InferShapes : Pass<"dfg-infer-shapes", "::mlir::ModuleOp"> {
+  let summary = "Gives every tensor the shape that follows from its operands'";
+  let description = [{
+    Without `batch`, sizes that depend on it stay `?`; with it, a placeholder's unknown first size is that number and what
+    follows from it is static. `feeds` fixes whole shapes.
+    ```mlir
+    %x = dfg.placeholder : () -> tensor<?x4xf32>         // batch=8: tensor<8x4xf32>
+    %y = dfg.mat_mul %x, %w : ... -> tensor<*xf32>       //          tensor<8x2xf32>
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let options = [
+    Option<"batch", "batch", "int64_t", "0", "a placeholder's unknown first size; 0: it stays unknown">,
+    ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">
+  ];
+}
+
+def Fold : Pass<"dfg-fold", "::mlir::ModuleOp"> {
+  let summary = "Shape arithmetic becomes constants; what no result or effect needs goes";
+  let description = [{
+    In functions only, since a graph is to leave as its author wrote it; `graph` asks for it there as well. Values whose elements
+    the shapes tell become `dfg.const`, identities give way to their operands, and nodes without effects and uses are removed.
+    ```mlir
+    %s = dfg.shape %x : (tensor<8x4xf32>) -> tensor<2xi32>    // dfg.const dense<[8, 4]>
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let options = [Option<"graph", "graph", "bool", "false", "fold in dfg.graph as well">];
+}
+
+def ExtractEntries : Pass<"dfg-extract-entries", "::mlir::ModuleOp"> {
+  let summary = "Takes out of the graph what its endpoints need, as functions";
+  let description = [{
+    `@init` runs the init op; `@step` the train op, and gives the loss and the fetches; `@eval` gives the loss and the fetches
+    without training. Each holds exactly the nodes that its endpoints need through data and `control` edges, in the order of
+    the graph, and its fetched tensors' names in `dfg.fetches`; `dfg.entry` says which entry it is. Placeholders stay inside;
+    groups and control edges, which only said what must run, are gone. The graph is gone afterwards. Endpoints
+    that no option names are the graph's attributes; a node that must run and has no code is an error.
+    ```mlir
+    dfg.graph attributes {train_op = "train", loss = "loss:0"} { ... }
+    // becomes
+    dfg.func @step() -> tensor<f32> attributes {dfg.fetches = ["loss:0"]} { ... dfg.return %loss : tensor<f32> }
+    dfg.func @eval() -> tensor<f32> attributes {dfg.fetches = ["loss:0"]} { ... }
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let options = [
+    Option<"trainOp", "train-op", "std::string", "\"\"", "name of the operation that trains">,
+    Option<"loss", "loss", "std::string", "\"\"", "name of the loss, a tensor">,
+    Option<"initOp", "init-op", "std::string", "\"\"", "name of the operation that initializes the variables">,
+    ListOption<"fetches", "fetches", "std::string", "names of further tensors to give back">
+  ];
+}
+
+#endif // DISTC_PASSES_GRAPH_PASSES
