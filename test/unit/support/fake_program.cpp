@@ -104,7 +104,8 @@ int64_t rowsOf(drt_replica *) { return localRows; }
 } // namespace
 
 const drt_program &program(int32_t replicas, int32_t tasks, int64_t batch) {
-  Program &p = *new Program(); // what a program says of itself is constant data: never freed
+  static std::vector<std::unique_ptr<Program>> all; // what a program says of itself is never freed
+  Program &p = *all.emplace_back(std::make_unique<Program>());
   localRows = batch / replicas;
   p.shapes = {{localRows, columns}, {0}, {columns}, {localRows}};
   const drt_type f32w = {DRT_F32, 1, p.shapes.w}, scalar = {DRT_F32, 0, p.shapes.rate};
