@@ -1,0 +1,29 @@
+// RUN: distc-opt %s --dfg-extract-entries --split-input-file --verify-diagnostics
+
+// expected-error @below {{operation 'trian' is not in the graph; did you mean 'train'?}}
+dfg.graph attributes {train_op = "trian"} {
+  dfg.group : () -> () loc("train")
+}
+
+// -----
+
+// expected-error @below {{tensor 'loss' is not in the graph; did you mean 'model/loss'?}}
+dfg.graph attributes {loss = "loss:0"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("model/loss")
+}
+
+// -----
+
+// expected-error @below {{has no endpoint: name the operation that trains (train-op) or a tensor to fetch (loss, fetches); candidates for loss: 'a:0' 'b:0'}}
+dfg.graph attributes {candidates = {loss = ["a:0", "b:0"]}} {
+}
+
+// -----
+
+dfg.graph attributes {loss = "y:0"} {
+  // One error, although it must run twice.
+  // expected-error @below {{(op 'Mystery') must run for 'y:0' but distc has no code for it}}
+  %x = dfg.opaque "Mystery"() : () -> tensor<f32>
+  %z = dfg.opaque "Mystery"() : () -> tensor<f32>
+  %y = dfg.add_v2 %x, %z : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("y")
+}

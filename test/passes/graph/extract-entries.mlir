@@ -1,0 +1,35 @@
+// RUN: distc-opt %s --dfg-extract-entries=fetches=y | FileCheck %s
+
+dfg.variable @w : tensor<f32> {trainable}
+
+// CHECK-NOT: dfg.graph
+// CHECK-LABEL: dfg.func @init() attributes {dfg.entry = "init", dfg.fetches = []}
+// CHECK-NEXT: dfg.const
+// CHECK-NEXT: dfg.var_handle
+// CHECK-NEXT: dfg.assign %
+// CHECK-NEXT: dfg.return
+
+// CHECK-LABEL: dfg.func @step() -> (tensor<f32>, tensor<f32>) attributes {dfg.entry = "step", dfg.fetches = ["loss:0", "y:0"]}
+// CHECK: %[[LOSS:.*]] = dfg.square
+// CHECK: dfg.assign_sub
+// CHECK-NOT: dfg.group
+// CHECK: dfg.return %[[LOSS]]
+
+// CHECK-LABEL: dfg.func @eval() -> (tensor<f32>, tensor<f32>) attributes {dfg.entry = "eval", dfg.fetches = ["loss:0", "y:0"]}
+// CHECK-NOT: dfg.assign
+// CHECK: dfg.return
+// CHECK-NOT: save
+dfg.graph attributes {train_op = "train", init_op = "init", loss = "loss:0"} {
+  %zero = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("zero")
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+  %value = dfg.read_variable %w : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("w/Read")
+  %y = dfg.mul %value, %x : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("y")
+  %loss = dfg.square %y : (tensor<f32>) -> tensor<f32> loc("loss")
+  dfg.assign %w, %zero : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("w/Assign")
+  dfg.group {control = ["w/Assign"]} : () -> () loc("init")
+  dfg.assign_sub %w, %y : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+  dfg.group {control = ["update"]} : () -> () loc("train")
+  // Nothing that trains needs it.
+  dfg.opaque "SaveV2"(%value) : (tensor<f32>) -> () loc("save")
+}

@@ -1,0 +1,29 @@
+// RUN: distc-opt %s --dfg-fold | FileCheck %s
+// RUN: distc-opt %s --dfg-fold=graph | FileCheck %s --check-prefix=GRAPH
+
+// CHECK-LABEL: dfg.func @shape_arithmetic
+dfg.func @shape_arithmetic() -> (tensor<32xf32>, tensor<i32>) {
+  // CHECK-NEXT: %[[X:.*]] = dfg.placeholder
+  // CHECK-NEXT: %[[SIZES:.*]] = dfg.const dense<32> : tensor<1xi32>
+  // CHECK-NEXT: %[[Y:.*]] = dfg.reshape %[[X]], %[[SIZES]]
+  // CHECK-NEXT: %[[COUNT:.*]] = dfg.const dense<32> : tensor<i32>
+  // CHECK-NEXT: dfg.return %[[Y]], %[[COUNT]]
+  %x = dfg.placeholder : () -> tensor<8x4xf32>
+  %s = dfg.shape %x : (tensor<8x4xf32>) -> tensor<2xi32>
+  %axes = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+  %sizes = dfg.prod %s, %axes {keep_dims = true} : (tensor<2xi32>, tensor<1xi32>) -> tensor<1xi32>
+  %y = dfg.reshape %x, %sizes : (tensor<8x4xf32>, tensor<1xi32>) -> tensor<32xf32>
+  %same = dfg.identity %y : (tensor<32xf32>) -> tensor<32xf32>
+  %count = dfg.size %y : (tensor<32xf32>) -> tensor<i32>
+  dfg.return %same, %count : tensor<32xf32>, tensor<i32>
+}
+
+// A graph leaves as its author wrote it, unless asked.
+// CHECK-LABEL: dfg.graph
+// GRAPH-LABEL: dfg.graph
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<8x4xf32>
+  // CHECK: dfg.neg
+  // GRAPH-NOT: dfg.neg
+  %unused = dfg.neg %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+}

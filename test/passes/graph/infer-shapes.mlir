@@ -1,0 +1,25 @@
+// RUN: distc-opt %s --dfg-infer-shapes | FileCheck %s --check-prefixes=CHECK,SYMBOLIC
+// RUN: distc-opt %s --dfg-infer-shapes=batch=8 | FileCheck %s --check-prefixes=CHECK,BATCH
+// RUN: distc-opt %s --dfg-infer-shapes="batch=8 feeds=x=16x3" --mlir-print-debuginfo | FileCheck %s --check-prefix=FEED
+
+// CHECK-LABEL: dfg.graph
+dfg.graph {
+  // SYMBOLIC: dfg.placeholder {{.*}} -> tensor<?x3xf32>
+  // BATCH: dfg.placeholder {{.*}} -> tensor<8x3xf32>
+  // FEED: dfg.placeholder {{.*}} -> tensor<16x3xf32>
+  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %w = dfg.const dense<1.0> : tensor<3x2xf32> : tensor<3x2xf32> loc("w")
+  // SYMBOLIC: dfg.mat_mul {{.*}} -> tensor<?x2xf32>
+  // BATCH: dfg.mat_mul {{.*}} -> tensor<8x2xf32>
+  // FEED: dfg.mat_mul {{.*}} -> tensor<16x2xf32>
+  %y = dfg.mat_mul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<*xf32> loc("y")
+  %s = dfg.shape %y : (tensor<*xf32>) -> tensor<*xi32> loc("s")
+  // CHECK: dfg.shape {{.*}} -> tensor<2xi32>
+}
+
+// The function's type follows its body's.
+// BATCH: dfg.func @entry() -> tensor<8x3xf32>
+dfg.func @entry() -> tensor<?x3xf32> {
+  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  dfg.return %x : tensor<?x3xf32>
+}
