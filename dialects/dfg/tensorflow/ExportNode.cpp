@@ -118,8 +118,13 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
   auto written = rest ? rest.getAs<StringAttr>(kOpKey) : StringAttr();
   node.set_op(written ? written.str() : known->tensorFlowNames[nameIndex].str());
 
+  auto absent = rest ? rest.getAs<ArrayAttr>(kAbsentKey) : ArrayAttr();
+  auto isAbsent = [&](StringRef name) {
+    return absent &&
+           llvm::any_of(absent, [&](Attribute left) { return llvm::cast<StringAttr>(left).getValue() == name; });
+  };
   for (const TypeEntry &entry : known->types)
-    if (std::optional<TypeValue> value = getTypeValue(entry, op)) {
+    if (std::optional<TypeValue> value = getTypeValue(entry, op); value && !isAbsent(entry.names[nameIndex])) {
       AttrValue &attr = (*node.mutable_attr())[entry.names[nameIndex].str()];
       if (value->isCount)
         attr.set_i(value->scalar);
@@ -135,10 +140,9 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
   } else if (auto call = llvm::dyn_cast<dfg::CallOp>(op)) {
     (*node.mutable_attr())["f"].mutable_func()->set_name(call.getCallee().str());
   } else {
-    auto absent = rest ? rest.getAs<ArrayAttr>(kAbsentKey) : ArrayAttr();
     for (StringAttr declared : known->name.getAttributeNames()) {
       Attribute attribute = op->getAttr(declared);
-      if (!attribute || declared == "implicit" || (absent && llvm::is_contained(absent, declared)))
+      if (!attribute || declared == "implicit" || isAbsent(declared))
         continue;
       if (failed(set(declared, attribute)))
         return failure();

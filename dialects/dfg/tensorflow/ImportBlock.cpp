@@ -337,12 +337,20 @@ LogicalResult BlockImporter::addAttributes(const NodeDef &node, const KnownNode 
   }
   if (isCall && nameIndex == 1)
     state.addAttribute("stateful", builder.getUnitAttr());
-  if (!known || isCall || isVariable || present == known->name.getAttributeNames().size())
+  if (!known || isCall || isVariable)
     return success();
   SmallVector<Attribute> absent;
-  for (StringAttr declared : known->name.getAttributeNames())
-    if (declared != "implicit" && !node.attr().contains(declared.getValue().str()))
-      absent.push_back(declared);
+  auto addAbsent = [&](StringRef name) {
+    if (!node.attr().contains(name.str()))
+      absent.push_back(builder.getStringAttr(name));
+  };
+  if (present != known->name.getAttributeNames().size())
+    for (StringAttr declared : known->name.getAttributeNames())
+      if (declared != "implicit")
+        addAbsent(declared);
+  for (const TypeEntry &entry : known->types)
+    if (entry.source != TypeEntry::FixedType)
+      addAbsent(entry.names[std::min(nameIndex, 1u)]);
   if (!absent.empty())
     rest.emplace_back(builder.getStringAttr(kAbsentKey), builder.getArrayAttr(absent));
   return success();

@@ -77,7 +77,7 @@ std::optional<TypeValue> getTypeValue(const TypeEntry &entry, mlir::Operation *o
 
 /// Entries of `tf` that are no attributes of the NodeDef but how it was written.
 inline constexpr llvm::StringLiteral kOpKey = "$op";           // its name, where getNameIndex says another
-inline constexpr llvm::StringLiteral kAbsentKey = "$absent";   // declared attributes that it left out
+inline constexpr llvm::StringLiteral kAbsentKey = "$absent";   // attributes that it left to their defaults
 inline constexpr llvm::StringLiteral kOutputsKey = "$outputs"; // in functions: how its outputs are called
 inline constexpr llvm::StringLiteral kRestKey = "$rest";       // other fields, serialized
 
