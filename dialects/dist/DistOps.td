@@ -94,7 +94,7 @@ def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceM
                        DefaultValuedAttr<DIST_CompressorAttr, "::distc::dist::Compressor::None">:$compressor);
   let results = (outs Variadic<AnyTensor>:$reduced);
   let assemblyFormat = [{
-    $reduction `bucket` $bucket `group` $group `(` $gradients `)` `variables` $variables attr-dict `:` type($gradients)
+    $reduction `bucket` $bucket `group` $group ` ` `(` $gradients `)` `variables` $variables attr-dict `:` type($gradients)
   }];
   let hasVerifier = 1;
 }

@@ -12,7 +12,14 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-bool isFloat(Value value) { return llvm::isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+/// A type that the graph does not say is taken for a float: nothing is computed with it elsewhere.
+bool isFloat(Value value) { return llvm::isa<FloatType, dfg::UnknownType>(getElementTypeOrSelf(value.getType())); }
+
+bool haveSameType(Value x, Value y) {
+  Type typeX = getElementTypeOrSelf(x.getType()), typeY = getElementTypeOrSelf(y.getType());
+  return typeX == typeY ||
+         ((llvm::isa<dfg::UnknownType>(typeX) || llvm::isa<dfg::UnknownType>(typeY)) && isFloat(x) && isFloat(y));
+}
 
 dfg::Linearity getLinearity(Operation *op) {
   auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
@@ -31,9 +38,8 @@ SmallVector<Value> getData(Operation *op) {
   SmallVector<Value> data;
   if (op->getNumResults() == 0)
     return data;
-  Type type = getElementTypeOrSelf(op->getResult(0).getType());
   for (Value operand : op->getOperands())
-    if (getElementTypeOrSelf(operand.getType()) == type)
+    if (haveSameType(operand, op->getResult(0)))
       data.push_back(operand);
   // Of integers the others may be shapes and axes.
   if (!isFloat(op->getResult(0)) && !llvm::isa<dfg::ScalarInterface>(op) && data.size() > 1)
@@ -63,19 +69,6 @@ bool isZeroConstant(Operation *op) {
 
 std::optional<int> add(std::optional<int> x, std::optional<int> y) {
   return x && y ? std::optional<int>(*x + *y) : std::nullopt;
-}
-
-/// The number of elements, where it does not depend on the batch.
-std::optional<int64_t> countElements(std::optional<dfg::Dims> sizes) {
-  if (!sizes)
-    return std::nullopt;
-  int64_t count = 1;
-  for (dfg::Dim size : *sizes) {
-    if (!size.isConstant())
-      return std::nullopt;
-    count *= size.getConstant();
-  }
-  return count;
 }
 
 } // namespace
@@ -276,29 +269,6 @@ llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
     flow.visit(&op);
   }
   return flow;
-}
-
-Value BatchFlow::getRawOperand(Value value) const {
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getNumResults() != 1 || llvm::isa<dfg::CastOp>(op))
-    return {};
-  Value raw;
-  for (Value operand : op->getOperands()) {
-    Flow flow = get(operand);
-    if (flow.kind == Flow::Replicated) {
-      // A divisor that counts the batch belongs to the gradient.
-      if (isFloat(operand) && flow.scale != 0)
-        return {};
-      continue;
-    }
-    if (flow.kind != Flow::Partial || raw)
-      return {};
-    raw = operand;
-  }
-  if (!raw)
-    return {};
-  std::optional<int64_t> before = countElements(shapes.getShape(raw)), after = countElements(shapes.getShape(value));
-  return before && after && *before <= *after ? raw : Value();
 }
 
 std::string BatchFlow::explain(Value value) const {

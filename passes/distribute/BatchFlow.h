@@ -65,10 +65,6 @@ public:
   /// "partial mean", "sharded(0) * N^-1": for remarks and tests.
   std::string explain(mlir::Value value) const;
 
-  /// The only operand of the node of partial `value` that is partial, where the node merely moves or scales it and
-  /// reducing the operand in its place is as good: the value nearer to the raw gradient. Else null.
-  mlir::Value getRawOperand(mlir::Value value) const;
-
 private:
   BatchFlow() = default;
   void findBatch(mlir::Block &block);

@@ -124,11 +124,6 @@ private:
     case Flow::Partial:
       if (at.zero)
         return success();
-      if (Value raw = flow.getRawOperand(item.value)) {
-        found.path.insert(item.value.getDefiningOp());
-        queue.push_back({raw, item.update});
-        return success();
-      }
       if (*at.scale == 0)
         return reduce(item, dist::Reduction::Mean);
       if (*at.scale == 1)
