@@ -37,12 +37,13 @@ class DIST_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32E
   let cppNamespace = "::distc::dist";
   let genSpecializedAttr = 0;
 }
-class DIST_EnumAttr<DIST_Enum enum, string keyword> : EnumAttr<DIST_Dialect, enum, keyword>;
+class DIST_EnumAttr<DIST_Enum enum, string keyword> : EnumAttr<DIST_Dialect, enum, keyword> { let assemblyFormat = "`<` $value `>`"; }
 
 // Numbers are those of the runtime (DRT_REDUCE_*) and of strategy.proto.
 def DIST_Reduction : DIST_Enum<"Reduction", "how the replicas' values become one",
   [I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Mean", 1, "mean">]>;
-def DIST_ReductionAttr : DIST_EnumAttr<DIST_Reduction, "reduction">;
+// The operation prints it as a keyword.
+def DIST_ReductionAttr : EnumAttr<DIST_Dialect, DIST_Reduction, "reduction">;
 def DIST_Spec : DIST_Enum<"Spec", "what carries a collective",
   [I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Nccl", 1, "nccl">, I32EnumAttrCase<"Ring", 2, "ring">]>;
 def DIST_SpecAttr : DIST_EnumAttr<DIST_Spec, "spec">;

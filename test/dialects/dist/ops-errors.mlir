@@ -1,0 +1,38 @@
+// RUN: distc-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{has tasks for 1 replicas of 2}}
+dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "h" devices ["h:CPU:0"] replicas 1 from 0>]
+
+// -----
+
+// expected-error @below {{task worker:0 begins with replica 1 where 0 is next}}
+dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "h" devices ["h:CPU:0"] replicas 1 from 1>]
+
+// -----
+
+// expected-error @below {{task worker:0 has 2 replicas on 1 devices}}
+dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "h" devices ["h:CPU:0"] replicas 2 from 0>]
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  %b = dfg.placeholder : () -> tensor<2xf64>
+  // expected-error @below {{value 1 has element type 'f64' in a bucket of 'f32'; it needs a bucket of its own}}
+  %r:2 = dist.all_reduce mean bucket 0 group 0 (%a, %b) variables ["a", "b"] : tensor<2xf32>, tensor<2xf64>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{has 1 values for 2 variables}}
+  %r = dist.all_reduce mean bucket 0 group 0 (%a) variables ["a", "b"] : tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'dist.share' is not "sharded" or "whole"}}
+  %a = dfg.placeholder {dist.share = "some"} : () -> tensor<2xf32>
+}
