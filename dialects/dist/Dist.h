@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kSharded = "sharded";
 inline constexpr llvm::StringLiteral kWhole = "whole";
 /// On a stateful random node whose numbers differ between replicas: "replica".
 inline constexpr llvm::StringLiteral kSeedAttr = "dist.seed";
+/// On a node of the unrolled form: the replica that it belongs to, until dist-rename-scopes.
+inline constexpr llvm::StringLiteral kReplicaAttr = "dist.replica";
 /// Name of the module's topology.
 inline constexpr llvm::StringLiteral kCluster = "cluster";
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/BatchFlow.h"
+#include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -169,8 +170,9 @@ bool BatchFlow::keepsPartial(Operation *op) const {
 }
 
 void BatchFlow::visit(Operation *op) {
-  // Handles and what is read through them, and what updates give: the same everywhere.
-  if (llvm::isa<dfg::ReadVariableOp, dfg::VarHandleOp, dfg::IsInitializedOp, dfg::UpdateInterface>(op))
+  // Handles and what is read through them, and what reductions and updates give: the same everywhere.
+  if (llvm::isa<dist::AllReduceOp, dfg::ReadVariableOp, dfg::VarHandleOp, dfg::IsInitializedOp, dfg::UpdateInterface>(
+          op))
     return;
   bool sharded = false, other = false;
   for (Value operand : op->getOperands()) {

@@ -79,6 +79,39 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistUnroll : Pass<"dist-unroll", "mlir::ModuleOp"> {
+  let summary = "Writes all replicas into one graph (the unrolled form)";
+  let description = [{
+    Every node whose value is a replica's own is copied once a replica and marked with `dist.replica`; variables, what all replicas
+    compute alike, and updates stay single, so the global step counts once. A `dist.all_reduce` becomes a sum over the replicas' values, and
+    its N-th part for a mean. Runs after `dist-insert-synchronizers`; `dist-rename-scopes` gives the copies their names.
+
+    Before:
+    ```mlir
+    %g = dfg.sum %x, %axis : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %r = dist.all_reduce sum bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32>
+    ```
+    After, of two replicas:
+    ```mlir
+    %g0 = dfg.sum %x0, %axis {dist.replica = 0} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %g1 = dfg.sum %x1, %axis {dist.replica = 1} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %r = dfg.add_n %g0, %g1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+}
+
+def DistRenameScopes : Pass<"dist-rename-scopes", "mlir::ModuleOp"> {
+  let summary = "Gives every replica's nodes the scope replica_K/";
+  let description = [{
+    In one walk: names, and what control edges and colocations (`_class`) refer to. Within a replica a reference means the same replica's
+    node; a shared node that named a copied one names every replica's. Taking the scope away gives the original name again. The
+    bodies of functions are shared by all replicas and keep their names.
+
+    Before: `dfg.identity %x {dist.replica = 1, control = ["y"]} loc("a")`; after: `dfg.identity %x {control = ["replica_1/y"]} loc("replica_1/a")`
+    where `y` is copied too.
+  }];
+}
+
 def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {
   let summary = "Annotates every node with how the batch flows through it (`flow`), for tests";
 }

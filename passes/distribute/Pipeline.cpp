@@ -21,6 +21,11 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   manager.addPass(createDistReplicate(replicate));
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());
+  if (!options.unrolled)
+    return;
+  // Where synchronization belongs is found once, in the program that stands for all replicas.
+  manager.addPass(createDistUnroll());
+  manager.addPass(createDistRenameScopes());
 }
 
 #define GEN_PASS_REGISTRATION

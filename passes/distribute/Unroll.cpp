@@ -1,0 +1,121 @@
+//===- Unroll.cpp - All replicas of one task in one graph -------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/distribute/BatchFlow.h"
+#include "passes/distribute/Passes.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTUNROLL
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+class Unroller {
+public:
+  Unroller(Block &block, const BatchFlow &flow, int64_t replicas)
+      : block(block), flow(flow), builder(block.getParent()->getContext()), replicas(replicas), maps(replicas) {}
+
+  LogicalResult run() {
+    SmallVector<Operation *> originals;
+    for (Operation &op : block)
+      originals.push_back(&op);
+    SmallVector<Operation *> replaced;
+    for (Operation *op : originals) {
+      builder.setInsertionPointAfter(op);
+      if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op)) {
+        if (failed(expand(reduce)))
+          return failure();
+      } else if (isPerReplica(op)) {
+        copy(op);
+      } else {
+        useFirstReplica(op);
+        continue;
+      }
+      replaced.push_back(op);
+    }
+    // Users first.
+    for (Operation *op : llvm::reverse(replaced))
+      op->erase();
+    return success();
+  }
+
+private:
+  /// An update happens once. Anything else is a replica's own where its value is, or where it uses such a value (a
+  /// shape).
+  bool isPerReplica(Operation *op) const {
+    if (llvm::isa<dfg::UpdateInterface>(op))
+      return false;
+    return llvm::any_of(op->getResults(), [&](Value value) { return flow.get(value).kind != Flow::Replicated; }) ||
+           llvm::any_of(op->getOperands(), [&](Value value) { return maps.front().contains(value); });
+  }
+
+  /// What a shared node uses of the replicas' is the same in all of them.
+  void useFirstReplica(Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(maps.front().lookupOrDefault(operand.get()));
+  }
+
+  void copy(Operation *op) {
+    for (int64_t replica = 0; replica < replicas; ++replica) {
+      Operation *clone = builder.clone(*op, maps[replica]);
+      clone->setAttr(dist::kReplicaAttr, builder.getI64IntegerAttr(replica));
+    }
+  }
+
+  /// The sum over the replicas' values, and its N-th part for a mean.
+  LogicalResult expand(dist::AllReduceOp reduce) {
+    for (auto [index, member] : llvm::enumerate(reduce.getGradients())) {
+      std::string name =
+          (dfg::getNodeName(reduce) + "/" + llvm::cast<StringAttr>(reduce.getVariables()[index]).getValue()).str();
+      auto named = [&](llvm::StringRef suffix) { return NameLoc::get(builder.getStringAttr(name + suffix)); };
+      SmallVector<Value> values;
+      for (IRMapping &map : maps)
+        values.push_back(map.lookupOrDefault(member));
+      Value sum = dfg::AddNOp::create(builder, named("/sum"), TypeRange(member.getType()), values);
+      if (reduce.getReduction() == dist::Reduction::Mean) {
+        auto type = llvm::dyn_cast<FloatType>(getElementTypeOrSelf(member.getType()));
+        if (!type)
+          return reduce.emitOpError() << "cannot take the mean of integers, of variable '" << name << "'";
+        auto scalar = RankedTensorType::get({}, type);
+        auto share = DenseElementsAttr::get(scalar, builder.getFloatAttr(type, 1.0 / replicas));
+        Value factor = dfg::ConstOp::create(builder, named("/share"), scalar, share);
+        sum = dfg::MulOp::create(builder, named("/mean"), member.getType(), sum, factor);
+      }
+      reduce.getReduced()[index].replaceAllUsesWith(sum);
+    }
+    return success();
+  }
+
+  Block &block;
+  const BatchFlow &flow;
+  OpBuilder builder;
+  int64_t replicas;
+  SmallVector<IRMapping> maps;
+};
+
+struct DistUnroll : public impl::DistUnrollBase<DistUnroll> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
+    if (!topology) {
+      module.emitError("has no topology; run dist-replicate first");
+      return signalPassFailure();
+    }
+    for (auto graph : module.getOps<dfg::GraphOp>()) {
+      llvm::FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+      if (failed(flow) || failed(Unroller(graph.getBody().front(), *flow, topology.getReplicas()).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace distc
