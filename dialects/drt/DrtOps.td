@@ -67,8 +67,12 @@ def DRT_LaunchOp : DRT_Placed<"launch"> {
 }
 def DRT_MatmulOp : DRT_Placed<"matmul"> {
   let summary = "drt_matmul: epilogue(op(a) op(b) + bias), rank 2 or batched rank 3 and more";
+  let description = [{
+    With `joined` (drt_matmul_joined) the task's replicas compute the product for all of them together, each some of its columns: b is
+    the same for all, a and the result are each replica's own.
+  }];
   let arguments = !con((ins AnyRankedTensor:$a, AnyRankedTensor:$b, Optional<AnyRankedTensor>:$bias, UnitAttr:$transpose_a,
-                            UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed);
+                            UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed);
   let results = (outs AnyRankedTensor:$result);
 }
 class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic> {

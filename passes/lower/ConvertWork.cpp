@@ -26,6 +26,13 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         FailureOr<FlatSymbolRefAttr> descriptor = describeMatmul(program.tables, matmul);
         if (failed(descriptor))
           return failure();
+        if (matmul.getJoined()) {
+          auto [a0, strideA] = replicated(matmul.getA());
+          auto [c0, strideC] = replicated(matmul.getResult());
+          callRuntime("drt_matmul_joined", {number32(program.sites.primitives++), symbolAddress(*descriptor), strideA, strideC, a0,
+                                            address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(), c0});
+          return success();
+        }
         callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(*descriptor),
                                    address(matmul.getA()), address(matmul.getB()),
                                    matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});

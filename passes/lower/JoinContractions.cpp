@@ -1,4 +1,4 @@
-//===- JoinContractions.cpp - A gradient's product over the joined batch of a task -------===//
+//===- JoinContractions.cpp - Products over the joined batch of a task ---------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -17,6 +17,16 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
+
+/// Whether a tensor is a variable's memory, the same for all replicas.
+bool isVariable(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (!llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+      return llvm::isa<drt::ReadOp>(op);
+    tensor = op->getOperand(0);
+  }
+  return false;
+}
 
 /// Whether a product's operand lies at one place in every replica: in the arena, or fed. (Not a variable.)
 bool isPerReplica(Value tensor) {
@@ -48,6 +58,18 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     for (auto start : llvm::make_early_inc_range(body.getOps<drt::AllReduceStartOp>()))
       if (!gathered.contains(start.getBucket()))
         join(start, updates[start.getBucket()]);
+    for (auto product : body.getOps<drt::MatmulOp>())
+      if (isSharedWork(product))
+        product.setJoined(true);
+  }
+
+  /// A product of each replica's few rows with a large variable: what the library does to the variable (reading it from
+  /// memory, packing it) is then done once for all replicas instead of once in each.
+  bool isSharedWork(drt::MatmulOp product) {
+    auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
+    auto shared = llvm::cast<RankedTensorType>(product.getB().getType());
+    return type.getRank() == 2 && type.getElementType().isF32() && !product.getTransposeA() && isVariable(product.getB()) &&
+           isPerReplica(product.getA()) && shared.getNumElements() >= minShared && type.getDimSize(0) <= maxRows;
   }
 
   void join(drt::AllReduceStartOp start, llvm::DenseMap<int64_t, drt::UpdateOp> &updates) {

@@ -28,7 +28,8 @@ LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
   OpBuilder &builder = lowering.builder;
   UnitAttr unit = builder.getUnitAttr();
   lowering.set(op->getResult(0), drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(),
-                                                       transposeB ? unit : UnitAttr(), builder.getI32IntegerAttr(0), DenseI64ArrayAttr()));
+                                                       transposeB ? unit : UnitAttr(), builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(),
+                                                       DenseI64ArrayAttr()));
   return success();
 }
 

@@ -52,8 +52,12 @@ def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
 }
 
 def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
-  let summary = "A gradient that is a product and only feeds an update is computed over the joined batch of the task";
+  let summary = "Products are computed over the joined batch of the task";
   let description = [{
+    A product of a replica's few rows with a large variable is marked `joined`: the replicas compute it for all of them, each some columns, and
+    so read the variable once and not once in each.
+
+    A gradient that is a product and only feeds an update:
     The sum over replicas of `a_r^T b_r` is one product of the stacked operands. Where a plan has one task, its replicas lie side by side in
     memory: each computes its own rows of the product from all replicas' operands and updates from them while they are in cache, instead of
     writing a whole gradient each, adding them, and reading the sum. For plans with one task only; `replicas` is their number.
@@ -74,6 +78,8 @@ def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
   let options = [
     Option<"replicas", "replicas", "int64_t", "1", "replicas of the task">,
     Option<"minElements", "min-elements", "int64_t", "32768", "smaller gradients are left to their bucket">,
+    Option<"minShared", "min-shared", "int64_t", "524288", "products with smaller variables are each replica's own">,
+    Option<"maxRows", "max-rows", "int64_t", "192", "products of more rows a replica are its own">,
   ];
 }
 

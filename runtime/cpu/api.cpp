@@ -28,6 +28,16 @@ void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *
   guarded(replica, [&](PrimitiveCache &cache) { matmul(cache, primitive, *desc, a, b, bias, c); });
 }
 
+void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
+                       int64_t c_stride, const void *a0, const void *b, const void *bias, void *c0) {
+  drt_barrier(replica);
+  guarded(replica, [&](PrimitiveCache &cache) {
+    matmulJoined(cache, primitive, *desc, replica->local_index, replica->local_replicas, {a0, a_stride}, b, bias, c0,
+                 c_stride);
+  });
+  drt_barrier(replica);
+}
+
 void drt_matmul_update(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
                        int64_t b_stride, const void *a0, const void *b0, double scale, drt_range_kernel kernel,
                        void *const *arguments) {

@@ -31,6 +31,10 @@ void matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &de
                   ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
                   void *const *arguments);
 
+// drt_matmul_joined, the columns of replica `part` of `parts`, without joining the replicas.
+void matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+                  ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride);
+
 } // namespace drt
 
 #endif // DRT_CPU_MATMUL_H

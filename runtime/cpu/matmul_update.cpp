@@ -33,7 +33,26 @@ public:
   int64_t elementBytes;
   int64_t blockRows;
   Buffer block;
+  Buffer joinedA, joinedB; // the replicas' operands behind each other, where they do not lie so
 };
+
+// The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns` of a
+// row are taken, rows are `pitch` elements apart.
+template <class T>
+const T *stack(Buffer &buffer, ReplicatedOperand operand, int parts, int64_t rows, int64_t columns, int64_t pitch) {
+  if (!buffer.data())
+    buffer = Buffer(static_cast<size_t>(parts * rows * columns) * sizeof(T));
+  T *to = buffer.as<T>();
+  for (int replica = 0; replica < parts; ++replica) {
+    const T *from = reinterpret_cast<const T *>(static_cast<const char *>(operand.base) + replica * operand.stride);
+    if (columns == pitch)
+      to = std::copy(from, from + rows * columns, to);
+    else
+      for (int64_t row = 0; row < rows; ++row)
+        to = std::copy(from + row * pitch, from + row * pitch + columns, to);
+  }
+  return buffer.as<T>();
+}
 
 void product(const GemmShape &s, float scale, const float *a, const float *b, float *c) { sgemm(s, scale, a, b, c); }
 
@@ -51,22 +70,30 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, 
             drt_range_kernel kernel, void *const *arguments) {
   bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
   int64_t bytes = static_cast<int64_t>(sizeof(T));
-  // Shares that lie behind each other along the batch are one operand.
-  bool joined = transposeA && !transposeB && operands.a.stride == desc.k * desc.m * bytes &&
-                operands.b.stride == desc.k * desc.n * bytes;
+  int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
+  int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
+  // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
+  // several. Copying costs little beside it: k is a batch's share.
+  bool joined = transposeA && !transposeB && parts > 1 && begin < end;
+  const T *wholeA = nullptr, *wholeB = nullptr;
+  if (joined) {
+    bool dense = operands.a.stride == desc.k * desc.m * bytes;
+    wholeA = dense ? operands.of(operands.a, 0) + begin : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride}, parts, desc.k, end - begin, desc.m);
+    lda = dense ? desc.m : end - begin;
+    wholeB = operands.b.stride == desc.k * desc.n * bytes ? operands.of(operands.b, 0) : stack<T>(site.joinedB, operands.b, parts, desc.k, desc.n, desc.n);
+  }
   int products = joined ? 1 : parts;
   int64_t k = joined ? desc.k * parts : desc.k;
-  int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
-  int64_t end = desc.m * (part + 1) / parts;
   T *block = site.block.as<T>();
-  for (int64_t row = desc.m * part / parts; row < end; row += site.blockRows) {
+  for (int64_t row = begin; row < end; row += site.blockRows) {
     int64_t rows = std::min(site.blockRows, end - row);
     if (k == 0)
       std::fill(block, block + rows * desc.n, T(0));
     for (int replica = 0; replica < products && k > 0; ++replica) {
-      const T *a = operands.of(operands.a, replica) + (transposeA ? row : row * lda);
+      const T *a = joined ? wholeA + (row - begin) : operands.of(operands.a, replica) + (transposeA ? row : row * lda);
+      const T *b = joined ? wholeB : operands.of(operands.b, replica);
       GemmShape shape = {rows, desc.n, k, transposeA, transposeB, lda, ldb, desc.n, replica > 0};
-      product(shape, static_cast<T>(scale), a, operands.of(operands.b, replica), block);
+      product(shape, static_cast<T>(scale), a, b, block);
     }
     if (std::is_same_v<T, double> && scale != 1.0)
       for (int64_t i = 0; i < rows * desc.n; ++i)

@@ -211,6 +211,13 @@ typedef struct drt_matmul_desc {
 } drt_matmul_desc;
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b, const void *bias, void *c);
 
+// The products of all the task's replicas with one b, together: c_r = epilogue(a_r * op(b) + bias). Each replica
+// computes some columns for all of them, so that b is read once and not once a replica. a and c lie at a0 and c0 of
+// the task's replica 0 and `a_stride`, `c_stride` bytes further in each next one. desc->m is one replica's rows; a is not
+// transposed. Joins the replicas before and after.
+void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t c_stride, const void *a0,
+                       const void *b, const void *bias, void *c0);
+
 // 2-D convolution and its gradients. NHWC, filters HWIO, as TensorFlow has them.
 // Padding is explicit, dilation 1 = none.
 typedef struct drt_conv2d_desc {
