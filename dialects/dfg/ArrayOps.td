@@ -81,6 +81,15 @@ def DFG_RangeOp : DFG_Pure<"range", "\"Range\""> {
   let shape = "range";
 }
 
+def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"ParallelDynamicStitch\""> {
+  let summary = "Rows of several tensors, each to the place its index names";
+  let description = "Operands: N tensors of indices, then N tensors of rows. Gradients of reductions compute shapes by it.";
+  let arguments = (ins Variadic<DFG_Tensor>:$indices_and_data);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:-1 N:#/2";
+  let shape = "dynamicStitch";
+}
+
 // ---- Layout: the same elements elsewhere --------------------------------------------------------
 let linearity = "Joint" in {
 def DFG_ReshapeOp : DFG_Pure<"reshape", "\"Reshape\""> {
@@ -252,6 +261,15 @@ def DFG_L2LossOp : DFG_Node<"l2_loss", "\"L2Loss\"", [Pure, DeclareOpInterfaceMe
     }
   }];
 }
+class DFG_Scan<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0 Tidx:1";
+  let shape = "same";
+}
+def DFG_CumsumOp : DFG_Scan<"cumsum", "\"Cumsum\""> { let linearity = "Joint"; }
+def DFG_CumprodOp : DFG_Scan<"cumprod", "\"Cumprod\"">;
 class DFG_ArgReduction<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimension);
   let results = (outs DFG_Tensor:$result);

@@ -21,7 +21,7 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
       How the NodeDef's type attributes follow from the types, a list of
       "NAME:SOURCE" separated by spaces. SOURCE: `0` operand 0's element type,
       `-1` that of the last operand, `r0` of result 0, `#0` the number of
-      operands, `#-1` that number less one, `#r` the number of results, `*` the
+      operands, `#-1` that number less one, `#/2` half of it, `#r` the number of results, `*` the
       list of all operands' types, `*r` of all results' types. `NAME|NAME2`:
       the attribute's name with reference and with resource variables.
       `=TYPE:rK` (or `r*` for all) is no attribute: it says that this result's

@@ -54,6 +54,10 @@ def DFG_AcoshOp : DFG_Unary<"acosh", "\"Acosh\"", "return s.math<::mlir::math::A
 def DFG_AtanhOp : DFG_Unary<"atanh", "\"Atanh\"", "return s.math<::mlir::math::AtanhOp>(x);">;
 def DFG_ErfOp : DFG_Unary<"erf", "\"Erf\"", "return s.math<::mlir::math::ErfOp>(x);">;
 def DFG_ErfcOp : DFG_Unary<"erfc", "\"Erfc\"", "return s.math<::mlir::math::ErfcOp>(x);">;
+def DFG_ErfinvOp : DFG_Unary<"erfinv", "\"Erfinv\"", "return s.erfinv(x);">;
+def DFG_NdtriOp : DFG_Unary<"ndtri", "\"Ndtri\"", "return s.ndtri(x);">;
+def DFG_LgammaOp : DFG_Unary<"lgamma", "\"Lgamma\"", "return s.lgamma(x);">;
+def DFG_DigammaOp : DFG_Unary<"digamma", "\"Digamma\"", "return s.digamma(x);">;
 def DFG_CeilOp : DFG_Unary<"ceil", "\"Ceil\"", "return s.math<::mlir::math::CeilOp>(x);">;
 def DFG_FloorOp : DFG_Unary<"floor", "\"Floor\"", "return s.math<::mlir::math::FloorOp>(x);">;
 def DFG_RoundOp : DFG_Unary<"round", "\"Round\"", "return s.roundEven(x);">;
@@ -104,6 +108,7 @@ def DFG_MaximumOp : DFG_Binary<"maximum", "\"Maximum\"", "return s.maximum(x, y)
 def DFG_MinimumOp : DFG_Binary<"minimum", "\"Minimum\"", "return s.minimum(x, y);">;
 def DFG_SquaredDifferenceOp : DFG_Binary<"squared_difference", "\"SquaredDifference\"", "Value d = s.sub(x, y); return s.mul(d, d);">;
 def DFG_Atan2Op : DFG_Binary<"atan2", "\"Atan2\"", "return s.math2<::mlir::math::Atan2Op>(x, y);">;
+def DFG_NextAfterOp : DFG_Binary<"next_after", "\"NextAfter\"", "return s.nextAfter(x, y);">;
 def DFG_XdivyOp : DFG_Binary<"xdivy", "\"Xdivy\"", "return s.unlessZero(x, s.div(x, y));">;
 def DFG_XlogyOp : DFG_Binary<"xlogy", "\"Xlogy\"", "return s.unlessZero(x, s.mul(x, s.math<::mlir::math::LogOp>(y)));">;
 def DFG_Xlog1pyOp : DFG_Binary<"xlog1py", "\"Xlog1py\"", "return s.unlessZero(x, s.mul(x, s.math<::mlir::math::Log1pOp>(y)));">;

@@ -48,11 +48,11 @@ def DFG_DepthwiseConv2dNativeBackpropFilterOp : DFG_Convolution<"depthwise_conv_
 }
 
 // ---- Pooling --------------------------------------------------------------------------------------
-class DFG_Pooling<string mnemonic, string tensorflow, dag operands> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_Pooling<string mnemonic, string tensorflow, dag operands, string attributes = "T:0"> : DFG_Pure<mnemonic, tensorflow> {
   let arguments = !con(operands, (ins I64ArrayAttr:$ksize, I64ArrayAttr:$strides, StrAttr:$padding,
                        DefaultValuedAttr<I64ArrayAttr, "{}">:$explicit_paddings, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format));
   let results = (outs DFG_Tensor:$result);
-  let types = "T:r0";
+  let types = attributes;
 }
 def DFG_MaxPoolOp : DFG_Pooling<"max_pool", "\"MaxPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; }
 def DFG_AvgPoolOp : DFG_Pooling<"avg_pool", "\"AvgPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; let linearity = "Joint"; }
@@ -61,7 +61,7 @@ def DFG_MaxPoolGradOp : DFG_Pooling<"max_pool_grad", "\"MaxPoolGrad\"",
   let shape = "same";
   let linearity = "Last";
 }
-def DFG_AvgPoolGradOp : DFG_Pooling<"avg_pool_grad", "\"AvgPoolGrad\"", (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad)> {
+def DFG_AvgPoolGradOp : DFG_Pooling<"avg_pool_grad", "\"AvgPoolGrad\"", (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad), "T:1"> {
   let shape = "fromSizes";
   let linearity = "Joint";
 }
@@ -157,4 +157,7 @@ class DFG_StatelessRandomV2<string mnemonic, string tensorflow> : DFG_Pure<mnemo
 def DFG_StatelessRandomUniformV2Op : DFG_StatelessRandomV2<"stateless_random_uniform_v2", "\"StatelessRandomUniformV2\"">;
 def DFG_StatelessRandomNormalV2Op : DFG_StatelessRandomV2<"stateless_random_normal_v2", "\"StatelessRandomNormalV2\"">;
 def DFG_StatelessTruncatedNormalV2Op : DFG_StatelessRandomV2<"stateless_truncated_normal_v2", "\"StatelessTruncatedNormalV2\"">;
+def DFG_StatelessRandomUniformIntV2Op : DFG_StatelessRandomV2<"stateless_random_uniform_int_v2", "\"StatelessRandomUniformIntV2\""> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg, DFG_Tensor:$minval, DFG_Tensor:$maxval);
+}
 #endif // DFG_NN_OPS

@@ -49,6 +49,14 @@ public:
   Value sigmoid(Value x);
   Value softplus(Value x);
 
+  // Special functions of floats (SpecialFunctions.cpp).
+  Value lgamma(Value x);
+  Value digamma(Value x);
+  Value erfinv(Value x);
+  Value ndtri(Value x);
+  /// The next float from x on towards y.
+  Value nextAfter(Value x, Value y);
+
   Value equal(Value x, Value y);
   Value notEqual(Value x, Value y);
   Value less(Value x, Value y);

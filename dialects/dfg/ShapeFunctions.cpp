@@ -342,6 +342,42 @@ LogicalResult concatOffset(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult dynamicStitch(Operation *op, ShapeContext &context) {
+  unsigned count = op->getNumOperands() / 2;
+  if (count == 0)
+    return success();
+  auto firstIndices = context.getShape(op->getOperand(0)), firstData = context.getShape(op->getOperand(count));
+  if (!firstIndices || !firstData || firstData->size() < firstIndices->size())
+    return success();
+  // Behind the indices' axes, the data's are the result's. Later rows win.
+  Dims sizes = {Dim()};
+  sizes.append(firstData->begin() + firstIndices->size(), firstData->end());
+  Dims elements;
+  bool known = sizes.size() == 1;
+  for (unsigned i = 0; i < count; ++i) {
+    auto indices = context.getConstants(op->getOperand(i));
+    if (!indices) {
+      context.setShape(op->getResult(0), std::move(sizes));
+      return success();
+    }
+    auto data = context.getElements(op->getOperand(count + i));
+    known &= data && data->size() == indices->size();
+    for (auto [from, to] : llvm::enumerate(*indices)) {
+      if (to < 0 || to >= ShapeContext::kMaxElements)
+        return op->emitOpError() << "puts a row at " << to << ", outside of [0, " << ShapeContext::kMaxElements << ")";
+      if (to >= static_cast<int64_t>(elements.size()))
+        elements.resize(to + 1);
+      if (known)
+        elements[to] = (*data)[from];
+    }
+  }
+  sizes[0] = Dim(elements.size());
+  context.setShape(op->getResult(0), std::move(sizes));
+  if (known && isInteger(op->getResult(0)))
+    context.setElements(op->getResult(0), std::move(elements));
+  return success();
+}
+
 LogicalResult range(Operation *op, ShapeContext &context) {
   auto start = context.getElements(op->getOperand(0)), limit = context.getElements(op->getOperand(1));
   auto delta = context.getConstant(op->getOperand(2));
@@ -505,7 +541,7 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
   if (!axis || values.empty())
     return success();
   std::optional<Dims> sizes;
-  std::optional<Dims> elements = Dims();
+  std::optional<SmallVector<Dims>> parts = SmallVector<Dims>();
   for (Value value : values) {
     auto next = context.getShape(value);
     if (!next)
@@ -529,14 +565,23 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
       }
     }
     auto part = context.getElements(value);
-    if (!part || next->size() != 1)
-      elements.reset();
-    else if (elements)
-      llvm::append_range(*elements, *part);
+    if (!part)
+      parts.reset();
+    else if (parts)
+      parts->push_back(std::move(*part));
   }
-  context.setShape(op->getResult(0), *sizes);
-  if (elements)
-    context.setElements(op->getResult(0), *elements);
+  Dim outer = product(ArrayRef<Dim>(*sizes).take_front(*axis));
+  context.setShape(op->getResult(0), std::move(*sizes));
+  if (!parts || !outer.isConstant())
+    return success();
+  // Row by row of the axes before: a piece of each part.
+  Dims elements;
+  for (int64_t row = 0; row < outer.getConstant(); ++row)
+    for (const Dims &part : *parts) {
+      size_t piece = part.size() / outer.getConstant();
+      elements.append(part.begin() + row * piece, part.begin() + (row + 1) * piece);
+    }
+  context.setElements(op->getResult(0), std::move(elements));
   return success();
 }
 

@@ -40,6 +40,7 @@ DISTC_SHAPE_FUNCTION(rankOf)
 DISTC_SHAPE_FUNCTION(broadcastGradientArgs)
 DISTC_SHAPE_FUNCTION(invertPermutation)
 DISTC_SHAPE_FUNCTION(concatOffset)
+DISTC_SHAPE_FUNCTION(dynamicStitch)
 DISTC_SHAPE_FUNCTION(range)
 // Layout.
 DISTC_SHAPE_FUNCTION(reshape)

@@ -27,6 +27,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     lower::addProductLowerings(table, &getContext());
     lower::addLossLowerings(table, &getContext());
     lower::addRandomLowerings(table, &getContext());
+    lower::addScanLowerings(table, &getContext());
 
     // The variables first: they are the program's table.
     for (auto variable : llvm::make_early_inc_range(module.getOps<dfg::VariableOp>())) {

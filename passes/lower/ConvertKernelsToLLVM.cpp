@@ -12,6 +12,7 @@
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -30,6 +31,8 @@ namespace {
 
 struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLVM> {
   void runOnOperation() override {
+    if (failed(callLibrary()))
+      return signalPassFailure();
     LowerToLLVMOptions options(&getContext());
     options.useBarePtrCallConv = true;
     LLVMTypeConverter converter(&getContext(), options);
@@ -48,6 +51,17 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     target.addLegalDialect<drt::DRTDialect>();
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
+  }
+
+  /// The C library has what LLVM has no intrinsic for, or what MLIR makes of others and loses the digits near 0. Other
+  /// functions become intrinsics: instructions where there are some (sqrt, floor), else LLVM calls the library.
+  LogicalResult callLibrary() {
+    RewritePatternSet patterns(&getContext());
+    populateMathToLibmConversionPatterns(patterns);
+    ConversionTarget target(getContext());
+    target.addIllegalOp<math::AcoshOp, math::AsinhOp, math::AtanhOp, math::CbrtOp, math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    return applyPartialConversion(getOperation(), target, std::move(patterns));
   }
 };
 

@@ -60,7 +60,11 @@ template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowerin
   auto seedType = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), lowering.builder.getI64Type());
   if (seed.getType() != seedType)
     seed = lowering.elementwise(op->getLoc(), seedType, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], s.builder.getI64Type()); });
-  lowering.set(op->getResult(0), drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, ValueRange(), DenseI64ArrayAttr()));
+  // Operands: shape, key, counter, algorithm, bounds.
+  SmallVector<Value> bounds;
+  for (Value bound : op->getOperands().drop_front(4))
+    bounds.push_back(lowering.get(bound));
+  lowering.set(op->getResult(0), drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds, DenseI64ArrayAttr()));
   return success();
 }
 
@@ -82,6 +86,7 @@ void addRandomLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::StatelessRandomUniformV2Op>(table, context, lowerStatelessV2<Uniform>);
   addLowering<dfg::StatelessRandomNormalV2Op>(table, context, lowerStatelessV2<Normal>);
   addLowering<dfg::StatelessTruncatedNormalV2Op>(table, context, lowerStatelessV2<TruncatedNormal>);
+  addLowering<dfg::StatelessRandomUniformIntV2Op>(table, context, lowerStatelessV2<UniformInt>);
 }
 
 } // namespace distc::lower

@@ -109,6 +109,9 @@ def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
 
 def ConvertKernelsToLLVM : Pass<"convert-kernels-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Kernels become LLVM functions that take one bare pointer a buffer";
+  let description = [{
+    Elementary functions become LLVM's intrinsics, or calls of the C library's where there is none.
+  }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 

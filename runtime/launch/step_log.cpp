@@ -26,11 +26,11 @@ public:
     end_ = std::to_chars(end_, text_ + sizeof text_, value).ptr;
     return *this;
   }
-  // Nine digits give back a float32 as it was. JSON has no word for what is not a
+  // As many digits as give back the number as it was: a loss may be a float64. JSON has no word for what is not a
   // number; Python's, which most readers of logs use, is NaN.
   Line &operator<<(double value) {
     if (std::isfinite(value))
-      end_ = std::to_chars(end_, text_ + sizeof text_, value, std::chars_format::general, 9).ptr;
+      end_ = std::to_chars(end_, text_ + sizeof text_, value).ptr;
     else
       *this << (std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
     return *this;

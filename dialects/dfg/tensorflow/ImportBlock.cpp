@@ -446,6 +446,7 @@ static DataType getDefaultType(StringRef name) {
   return llvm::StringSwitch<DataType>(name)
       .Case("out_type", DT_INT32)
       .Case("output_type", DT_INT64)
+      .Case("dtype", DT_FLOAT)
       .Default(DT_INVALID);
 }
 

@@ -32,7 +32,10 @@ static TypeEntry parseEntry(StringRef text) {
     entry.source = TypeEntry::ResultCount;
   } else if (source.consume_front("#")) {
     entry.source = TypeEntry::OperandCount;
-    source.getAsInteger(10, entry.index);
+    if (source.consume_front("/"))
+      source.getAsInteger(10, entry.divisor);
+    else
+      source.getAsInteger(10, entry.index);
   } else if (source.consume_front("r")) {
     entry.source = TypeEntry::ResultType;
     source.getAsInteger(10, entry.index);
@@ -111,7 +114,7 @@ std::optional<TypeValue> getTypeValue(const TypeEntry &entry, Operation *op) {
     return list(op->getResultTypes());
   case TypeEntry::OperandCount:
     value.isCount = true;
-    return scalar(operands + entry.index);
+    return scalar((operands + entry.index) / entry.divisor);
   case TypeEntry::ResultCount:
     value.isCount = true;
     return scalar(results);

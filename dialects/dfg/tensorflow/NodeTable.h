@@ -30,6 +30,8 @@ struct TypeEntry {
   Source source;
   /// Of the operand (negative from the end) or result; added to a count.
   int index = 0;
+  /// What a count is divided by.
+  int divisor = 1;
   DataType fixed = DT_INVALID;
 };
 
