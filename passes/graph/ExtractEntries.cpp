@@ -161,6 +161,16 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return result;
   }
 
+  /// What a fetch gives over all replicas. The batch is still open here, so a batched tensor shows.
+  static StringRef getJoin(Type type) {
+    auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      return "first";
+    if (tensor.getRank() > 0 && tensor.isDynamicDim(0))
+      return "concat";
+    return tensor.getRank() == 0 && llvm::isa<FloatType>(tensor.getElementType()) ? "mean" : "first";
+  }
+
   LogicalResult extract(const Entry &entry) {
     SmallVector<Operation *> roots;
     if (!entry.target.empty()) {
@@ -197,7 +207,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       }
     SmallVector<Value> returned;
     SmallVector<Type> types;
+    SmallVector<StringRef> joins;
     for (Value result : results) {
+      joins.push_back(getJoin(result.getType()));
       returned.push_back(mapping.lookup(result));
       types.push_back(result.getType());
     }
@@ -211,6 +223,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     state.addAttribute("function_type", TypeAttr::get(builder.getFunctionType({}, types)));
     state.addAttribute("dfg.entry", builder.getStringAttr(entry.name));
     state.addAttribute("dfg.fetches", builder.getStrArrayAttr(names));
+    state.addAttribute("dfg.joins", builder.getStrArrayAttr(joins));
     builder.setInsertionPointToEnd(getOperation().getBody());
     builder.create(state);
     return success();

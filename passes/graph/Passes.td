@@ -56,7 +56,8 @@ def ExtractEntries : Pass<"dfg-extract-entries", "::mlir::ModuleOp"> {
   let description = [{
     `@init` runs the init op; `@step` the train op, and gives the loss and the fetches; `@eval` gives the loss and the fetches
     without training. Each holds exactly the nodes that its endpoints need through data and `control` edges, in the order of
-    the graph, and its fetched tensors' names in `dfg.fetches`; `dfg.entry` says which entry it is. Placeholders stay inside;
+    the graph, and its fetched tensors' names in `dfg.fetches`; `dfg.joins` says what a fetch gives over all replicas
+    (`concat`: their rows, `mean`, or `first`: replica 0's), and `dfg.entry` which entry it is. Placeholders stay inside;
     groups and control edges, which only said what must run, are gone. The graph is gone afterwards. Endpoints
     that no option names are the graph's attributes; a node that must run and has no code is an error.
     ```mlir

@@ -98,7 +98,8 @@ LogicalResult PlanBuilder::build() {
   for (auto &[op, bucket] : buckets)
     waitFor(bucket);
   // drt.fetch stood before the updates as a note only; it takes effect at the end.
-  for (auto fetch : llvm::make_early_inc_range(plan.getBody().front().getOps<drt::FetchOp>()))
+  // Taken down first: a walk would meet again what it moves to the end.
+  for (drt::FetchOp fetch : llvm::to_vector(plan.getBody().front().getOps<drt::FetchOp>()))
     fetch->moveBefore(&plan.getBody().front(), plan.getBody().front().end());
   func::ReturnOp::create(builder, entry.getLoc());
   return success();
