@@ -55,9 +55,11 @@ static llvm::Error parseArguments(const Builder &builder, llvm::StringRef text, 
     if (parameter == builder.parameters.end() || !pair.contains('=')) {
       std::string message = ("strategy " + builder.name + ": ").str();
       message += (pair.contains('=') ? "unknown parameter '" + key + "'" : "'" + pair + "' is not key=value").str();
-      message += builder.parameters.empty() ? "; it has none" : "; it has:";
+      message += builder.parameters.empty() ? "; it has none" : "; it has";
       for (const Parameter &known : builder.parameters)
-        message += ("\n  " + known.name + "=" + known.defaultValue + "  " + known.help).str();
+        message += ((&known == &builder.parameters.front() ? " " : ", ") + known.name + "=" + known.defaultValue +
+                    " (" + known.help + ")")
+                       .str();
       return llvm::createStringError(message);
     }
     if (llvm::Error error = checkValue(builder, *parameter, value))
@@ -75,6 +77,17 @@ llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &f
   if (!builder) {
     std::string names =
         llvm::join(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; }), ", ");
+    // AutoDist's other builders.
+    static constexpr llvm::StringRef planned[] = {"PS",
+                                                  "PSLoadBalancing",
+                                                  "PartitionedPS",
+                                                  "UnevenPartitionedPS",
+                                                  "PartitionedAR",
+                                                  "RandomAxisPartitionAR",
+                                                  "Parallax",
+                                                  "Auto"};
+    if (llvm::is_contained(planned, name))
+      return llvm::createStringError("strategy " + name + " is not supported yet; there are: " + names);
     return llvm::createStringError("no strategy is called '" + name + "', and no file; there are: " + names);
   }
   Arguments arguments;

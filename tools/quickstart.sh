@@ -27,9 +27,12 @@ echo "${compile[*]}"
 
 say "4. Training"
 rm -rf $out/checkpoints
-train=($out/train --data $digits/train.npz --epochs 20 --shuffle --seed 1 --checkpoint-dir $out/checkpoints "$@")
+train=($out/train --data $digits/train.npz --epochs 20 --shuffle --seed 1 --checkpoint-dir $out/checkpoints
+  --log-json $out/log.jsonl "$@")
 echo "${train[*]}"
 "${train[@]}"
+losses=$(sed -n 's/.*"loss": *\([-+.0-9e]*\).*/\1/p' $out/log.jsonl)
+echo "The loss fell from $(head -n 1 <<<"$losses") to $(tail -n 1 <<<"$losses")."
 
 say "5. Accuracy on the 300 images of $digits/test.npz, which were held back"
 # The file `checkpoint` names the newest one, as TensorFlow's does.
@@ -37,4 +40,5 @@ newest=$(sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' $out/checkpoints/chec
 [[ $newest == /* ]] || newest=$out/checkpoints/$newest
 evaluate=($out/train --eval --fetch accuracy:0 --data $digits/test.npz --restore "$newest")
 echo "${evaluate[*]}"
-exec "${evaluate[@]}"
+accuracy=$("${evaluate[@]}" | sed -n 's/^accuracy:0 = //p')
+awk -v accuracy="$accuracy" 'BEGIN { printf "%.0f of the 300 images that were held back are recognized: an accuracy of %.1f %%.\n", 300 * accuracy, 100 * accuracy }'

@@ -5,10 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/IRMapping.h"
-#include "passes/graph/NearNames.h"
+#include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -35,9 +33,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       return signalPassFailure();
     }
     graph = *graphs.begin();
-    for (Operation &op : graph.getBody().front())
-      if (StringRef name = dfg::getNodeName(&op); !name.empty())
-        nodes.try_emplace(name, &op);
+    EndpointNodes nodes(graph);
+    endpoints = &nodes;
 
     std::string trainTarget = getEndpoint(trainOp, "train_op"), initTarget = getEndpoint(initOp, "init_op");
     std::string lossName = getEndpoint(loss, "loss");
@@ -94,73 +91,6 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return text;
   }
 
-  Operation *findNode(StringRef name, StringRef wanted) {
-    name.consume_front("^");
-    if (Operation *op = nodes.lookup(name.split(':').first))
-      return op;
-    SmallVector<StringRef> known;
-    for (auto &entry : nodes)
-      known.push_back(entry.getKey());
-    llvm::sort(known);
-    emitError(graph.getLoc()) << wanted << " '" << name << "' is not in the graph"
-                              << listNearNames(name.split(':').first, known);
-    return nullptr;
-  }
-
-  Value findTensor(StringRef tensor) {
-    auto [name, output] = tensor.split(':');
-    Operation *op = findNode(name, "tensor");
-    unsigned number = 0;
-    if (!op)
-      return {};
-    if (output.getAsInteger(10, number) || number >= op->getNumResults()) {
-      emitError(op->getLoc()) << "node '" << name << "' has " << op->getNumResults()
-                              << " outputs, so there is no tensor '" << tensor << "'";
-      return {};
-    }
-    return op->getResult(number);
-  }
-
-  /// Everything that `roots` need, through data and control edges.
-  FailureOr<DenseSet<Operation *>> collect(ArrayRef<Operation *> roots) {
-    DenseSet<Operation *> needed(roots.begin(), roots.end());
-    SmallVector<Operation *> worklist(roots);
-    auto need = [&](Operation *op) {
-      if (needed.insert(op).second)
-        worklist.push_back(op);
-    };
-    while (!worklist.empty()) {
-      Operation *op = worklist.pop_back_val();
-      for (Value operand : op->getOperands())
-        need(operand.getDefiningOp());
-      for (StringRef control : dfg::getControlInputs(op)) {
-        Operation *before = nodes.lookup(control);
-        if (!before)
-          return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' must run after '" << control
-                                         << "', which is not in the graph";
-        need(before);
-      }
-    }
-    return needed;
-  }
-
-  LogicalResult checkCode(const DenseSet<Operation *> &needed, const Entry &entry) {
-    LogicalResult result = success();
-    for (Operation &op : graph.getBody().front()) {
-      auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-      if (!opaque || !needed.contains(&op))
-        continue;
-      result = failure();
-      // One error for each kind of operation is enough.
-      if (reported.insert(opaque.getOp()).second)
-        emitError(op.getLoc()) << "node '" << dfg::getNodeName(&op) << "' (op '" << opaque.getOp()
-                               << "') must run for '" << (entry.target.empty() ? entry.fetches.front() : entry.target)
-                               << "' but distc has no code for it; fetch or train something that does not need it, or "
-                                  "write it with other operations";
-    }
-    return result;
-  }
-
   /// What a fetch gives over all replicas. The batch is still open here, so a batched tensor shows.
   static StringRef getJoin(Type type) {
     auto tensor = llvm::dyn_cast<RankedTensorType>(type);
@@ -174,19 +104,20 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
   LogicalResult extract(const Entry &entry) {
     SmallVector<Operation *> roots;
     if (!entry.target.empty()) {
-      roots.push_back(findNode(entry.target, "operation"));
+      roots.push_back(endpoints->findNode(entry.target, "operation"));
       if (!roots.back())
         return failure();
     }
     SmallVector<Value> results;
     for (const std::string &fetch : entry.fetches) {
-      results.push_back(findTensor(fetch));
+      results.push_back(endpoints->findTensor(fetch));
       if (!results.back())
         return failure();
       roots.push_back(results.back().getDefiningOp());
     }
-    FailureOr<DenseSet<Operation *>> needed = collect(roots);
-    if (failed(needed) || failed(checkCode(*needed, entry)))
+    FailureOr<DenseSet<Operation *>> needed = endpoints->collect(roots);
+    if (failed(needed) ||
+        failed(endpoints->checkCode(*needed, entry.target.empty() ? entry.fetches.front() : entry.target)))
       return failure();
 
     OpBuilder builder(&getContext());
@@ -238,8 +169,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
   }
 
   dfg::GraphOp graph;
-  llvm::StringMap<Operation *> nodes;
-  llvm::StringSet<> reported;
+  EndpointNodes *endpoints = nullptr;
 };
 
 } // namespace

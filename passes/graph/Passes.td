@@ -51,6 +51,15 @@ def Fold : Pass<"dfg-fold", "::mlir::ModuleOp"> {
   let options = [Option<"graph", "graph", "bool", "false", "fold in dfg.graph as well">];
 }
 
+def CheckEndpoints : Pass<"dfg-check-endpoints", "::mlir::ModuleOp"> {
+  let summary = "Refuses a graph whose endpoints are not there, or need a node without semantics";
+  let description = [{
+    The endpoints are the graph's attributes `train_op`, `init_op`, `loss` and `fetches`. The graph stays as it is: later passes
+    would otherwise meet a node that they know nothing of, and complain of what follows from it.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def ExtractEntries : Pass<"dfg-extract-entries", "::mlir::ModuleOp"> {
   let summary = "Takes out of the graph what its endpoints need, as functions";
   let description = [{

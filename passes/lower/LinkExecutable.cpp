@@ -28,7 +28,8 @@ static Expected<std::string> findLinker() {
   for (StringRef name : {"c++", "g++", "clang++"})
     if (auto path = sys::findProgramByName(name))
       return *path;
-  return createStringError("cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
+  return createStringError(
+      "cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
 }
 
 static Error fileError(const Twine &what, StringRef path, std::error_code code) {
@@ -43,32 +44,35 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, StringRef o
   sys::path::append(flagsPath, "drt.link");
   ErrorOr<std::unique_ptr<MemoryBuffer>> flags = MemoryBuffer::getFile(flagsPath, /*IsText=*/true);
   if (!flags)
-    return createStringError("cannot link: the runtime is not found ('" + flagsPath + "': " + flags.getError().message() +
-                             "); build the target drt, or name its folder with --runtime");
+    return createStringError("cannot link: the runtime is not found ('" + flagsPath + "': " +
+                             flags.getError().message() + "); build the target drt, or name its folder with --runtime");
 
-  // Object and executable are made beside the output: renaming is then one step.
-  SmallString<128> objectPath, errorsPath, linkedPath;
-  scope_exit remove([&] {
-    for (StringRef path : {objectPath.str(), errorsPath.str(), linkedPath.str()})
-      if (!path.empty())
-        sys::fs::remove(path);
-  });
-  int objectFile = -1;
-  if (std::error_code code = sys::fs::createUniqueFile(output + ".%%%%%%.o", objectFile, objectPath))
-    return fileError("cannot write beside", output, code);
+  // Made in a folder beside the output: renaming is then one step, and what a linker that fails leaves goes with the
+  // folder.
+  SmallString<128> folder(output);
+  if (std::error_code code = sys::fs::make_absolute(folder))
+    return fileError("cannot write", output, code);
+  std::string prefix = folder.str().str();
+  folder.clear();
+  if (std::error_code code = sys::fs::createUniqueDirectory(prefix, folder))
+    return fileError("cannot write", output, code);
+  scope_exit remove([&] { sys::fs::remove_directories(folder); });
+  SmallString<128> objectPath(folder), errorsPath(folder), linkedPath(folder);
+  sys::path::append(objectPath, "program.o");
+  sys::path::append(errorsPath, "errors");
+  sys::path::append(linkedPath, "program");
   {
-    raw_fd_ostream os(objectFile, /*shouldClose=*/true);
-    os.write(object.data(), object.size());
-    os.close();
-    if (os.has_error()) {
-      std::error_code code = os.error();
+    std::error_code code;
+    raw_fd_ostream os(objectPath, code);
+    if (!code) {
+      os.write(object.data(), object.size());
+      os.close();
+      code = os.error();
       os.clear_error();
-      return fileError("cannot write", objectPath, code);
     }
+    if (code)
+      return fileError("cannot write", output, code);
   }
-  linkedPath = StringRef(objectPath).drop_back(2);
-  errorsPath = objectPath;
-  errorsPath += ".log";
 
   std::string search = ("-L" + runtimeFolder).str();
   SmallVector<StringRef> arguments = {*linker, objectPath, "-o", linkedPath, search};
@@ -85,8 +89,13 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, StringRef o
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(), StringRef(errorsPath)};
   int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects, 0, 0, &message);
   if (status != 0) {
+    // The first line says what is wrong; the compiler driver adds only that its linker failed.
     ErrorOr<std::unique_ptr<MemoryBuffer>> log = MemoryBuffer::getFile(errorsPath);
-    return createStringError("linking failed: " + (message.empty() ? Twine(log ? (*log)->getBuffer() : "") : Twine(message)));
+    if (message.empty() && log)
+      message = (*log)->getBuffer().split('\n').first.str();
+    if (message.empty())
+      message = "exit status " + std::to_string(status);
+    return createStringError("cannot write '" + output + "', as linking it failed: " + message);
   }
   if (std::error_code code = sys::fs::rename(linkedPath, output))
     return fileError("cannot write", output, code);

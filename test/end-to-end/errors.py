@@ -113,6 +113,15 @@ class Compiling:
                    "-o", folder / "train"]
         return refused(command, ["r.yml"], folder=folder)
 
+    def what_is_not_supported_yet(self, folder):
+        found = []
+        for flags in (["--emit", "graphdef"], ["--emit", "ptx"], ["--target", "cuda:sm_90"]):
+            found += refused(self._compile(LINREG.graph, folder, *flags), [flags[1], "not supported yet"], folder=folder)
+        for strategy in ("PS", "Parallax", "PartitionedAR"):
+            found += refused(self._compile(LINREG.graph, folder, strategy=strategy), [strategy, "not supported yet", "AllReduce"],
+                             folder=folder)
+        return found
+
     def disk_full_while_writing_the_executable(self, folder):
         return refused(self._compile(LINREG.graph, folder), ["train"], folder=folder, preexec_fn=small_files(20_000))
 
@@ -143,7 +152,7 @@ class CommandLines:
             "steps no number": (["--data", LINREG.feeds, "--steps", "three"], ["--steps"]),
             "no data": (["--steps", 3], ["--data"]),
             "another batch": (["--data", LINREG.feeds, "--steps", 3, "--batch", 24], ["24", "12"]),
-            "eval without a fetch": (["--eval", "--data", LINREG.feeds], ["--fetch"]),
+            "fetch without eval": (["--fetch", "loss:0", "--data", LINREG.feeds, "--steps", 3], ["--eval"]),
         }
         return [f"{title}: {p}" for title, (flags, words) in lines.items()
                 for p in refused([train, *flags], words, WRONG_COMMAND, folder)]

@@ -5,16 +5,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/Dist.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/lower/EmitObject.h"
 #include "passes/lower/LinkExecutable.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/Session.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include <unistd.h>
 
 using namespace mlir;
@@ -43,13 +43,18 @@ FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options)
   lower.tasks = topology.getTasks().size();
   lower.taskReplicas = llvm::cast<dist::TaskAttr>(topology.getTasks()[0]).getNumReplicas();
 
-  SmallVector<StringRef> batched;
+  SmallVector<StringRef> batched, known;
   module.walk([&](dfg::PlaceholderOp placeholder) {
+    known.push_back(dfg::getNodeName(placeholder));
     auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
     auto share = placeholder->getAttrOfType<StringAttr>("dist.share");
     if (share && share.getValue() == "sharded" && type && type.getRank() > 0 && type.isDynamicDim(0))
       batched.push_back(dfg::getNodeName(placeholder));
   });
+  for (StringRef feed : options.feeds)
+    if (!llvm::is_contained(known, feed.split('=').first))
+      return module.emitError() << "--feed " << feed << ": there is no placeholder '" << feed.split('=').first
+                                << "'; there are: " << llvm::join(known, ", ");
   if (batched.empty())
     return lower;
   if (options.batch == 0) {
@@ -59,11 +64,12 @@ FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options)
     };
     if (llvm::all_of(batched, isFixed))
       return lower;
-    return module.emitError() << "the batch is open in the placeholders " << llvm::join(batched, ", ") << ": give the global batch with --batch";
+    return module.emitError() << "the batch is open in the placeholders " << llvm::join(batched, ", ")
+                              << ": give the global batch with --batch";
   }
   if (options.batch % lower.replicas != 0)
-    return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for " << lower.replicas
-                              << " replicas: give a --batch that is a multiple of " << lower.replicas;
+    return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for "
+                              << lower.replicas << " replicas: give a --batch that is a multiple of " << lower.replicas;
   lower.globalBatch = options.batch;
   lower.replicaBatch = options.batch / lower.replicas;
   return lower;
@@ -86,6 +92,11 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 }
 
 int compile(Session &session, const CompileOptions &options) {
+  if (options.emit == "graphdef" || options.emit == "ptx")
+    return session.fail("--emit=" + options.emit + " is not supported yet: exe, dfg, dist, drt, llvm and report are");
+  if (llvm::StringRef(options.target).starts_with("cuda"))
+    return session.fail("--target=" + options.target +
+                        " is not supported yet: cpu (x86-64-v3), cpu:native and cpu:NAME are");
   llvm::Expected<Target> target = Target::parse(options.target);
   if (!target)
     return session.fail(llvm::toString(target.takeError()), kWrongCommand);

@@ -20,6 +20,8 @@ void addGraphStage(mlir::OpPassManager &manager) {
 }
 
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
+  // Before the batch's flow is asked about nodes that have no semantics.
+  manager.addPass(createCheckEndpoints());
   DistributeOptions distribute;
   distribute.strategy = options.strategy;
   distribute.resources = options.resources;
@@ -30,12 +32,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
 }
 
 void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower) {
-  ExtractEntriesOptions entries;
-  entries.trainOp = options.trainOp;
-  entries.loss = options.loss;
-  entries.initOp = options.initOp;
-  entries.fetches.assign(options.fetches.begin(), options.fetches.end());
-  manager.addPass(createExtractEntries(entries));
+  manager.addPass(createExtractEntries());
   // From here on every size is a number.
   InferShapesOptions shapes;
   shapes.batch = lower.replicaBatch;

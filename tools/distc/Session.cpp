@@ -8,11 +8,11 @@
 #include "dialects/dfg/tensorflow/Import.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -27,6 +27,8 @@ static DialectRegistry makeRegistry() {
 }
 
 Session::Session(llvm::StringRef file) : file(file), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+  // Messages name nodes. What the IR around them looks like, --emit shows.
+  context.printOpOnDiagnostic(false);
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     std::string message = diagnostic.str();
     switch (diagnostic.getSeverity()) {
@@ -80,6 +82,9 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
     set("train_op", options.trainOp);
     set("loss", options.loss);
     set("init_op", options.initOp);
+    if (!options.fetches.empty())
+      graph->setAttr("fetches", builder.getStrArrayAttr(
+                                    llvm::SmallVector<StringRef>(options.fetches.begin(), options.fetches.end())));
   }
   return module;
 }

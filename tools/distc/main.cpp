@@ -16,8 +16,11 @@ using distc::CompileOptions;
 
 void addResources(CLI::App &app, CompileOptions &options) {
   auto *resources = app.add_option("--resources", options.resources, "Hosts and devices (AutoDist's YAML)");
-  auto *replicas = app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(CLI::PositiveNumber);
-  app.add_option("--ps", options.servers, "Parameter servers on this machine")->check(CLI::NonNegativeNumber)->needs(replicas);
+  auto *replicas =
+      app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(CLI::PositiveNumber);
+  app.add_option("--ps", options.servers, "Parameter servers on this machine")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(replicas);
   resources->excludes(replicas);
   app.callback([&options, resources, replicas] {
     if (!*resources && !*replicas)
@@ -44,12 +47,32 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");
 }
 
-int unknownWordStatus(const CLI::App &app, const CLI::ParseError &error) {
+/// What the command line has that no command knows: "" for nothing. It is the likelier mistake than a flag that is
+/// missing.
+std::string unknownWord(const CLI::App &app) {
+  std::string commands;
+  for (const CLI::App *command : app.get_subcommands({}))
+    commands += (commands.empty() ? "" : ", ") + command->get_name();
+  for (const std::string &word : app.remaining(/*recurse=*/true)) {
+    if (app.get_subcommands().empty() && word.front() != '-')
+      return "there is no command '" + word + "'; there are " + commands;
+    if (word.size() > 1 && word.front() == '-')
+      return "there is no flag " + word;
+  }
+  return "";
+}
+
+int wrongCommandStatus(const CLI::App &app, const CLI::ParseError &error) {
   if (error.get_exit_code() == 0)
     return app.exit(error); // --help, --version
-  std::string text = error.what();
+  std::string text = unknownWord(app);
+  if (text.empty())
+    text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
-  std::cerr << "distc: error: " << text << " (see distc --help)\n";
+  std::string command = "distc";
+  for (const CLI::App *used : app.get_subcommands())
+    command += " " + used->get_name();
+  std::cerr << "distc: error: " << text << " (" << command << " --help lists what there is)\n";
   return distc::kWrongCommand;
 }
 
@@ -68,12 +91,14 @@ int main(int argc, char **argv) {
 
   CLI::App *compile = app.add_subcommand("compile", "Compile a graph to a distributed executable");
   addCompile(*compile, options);
-  compile->add_option("-o,--output", options.output, "What to write; - is standard output, for text")->capture_default_str();
+  compile->add_option("-o,--output", options.output, "What to write; - is standard output, for text")
+      ->capture_default_str();
   compile->add_option("--emit", options.emit, "What to write: the executable, or where the pipeline is to stop")
-      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report"}))
+      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "ptx", "graphdef"}))
       ->capture_default_str();
 
-  CLI::App *run = app.add_subcommand("run", "Compile to a temporary file, then run it: distc run GRAPH ... -- --data F --steps N");
+  CLI::App *run =
+      app.add_subcommand("run", "Compile to a temporary file, then run it: distc run GRAPH ... -- --data F --steps N");
   addCompile(*run, options);
 
   CLI::App *inspect = app.add_subcommand("inspect", "Print what is in a graph");
@@ -102,7 +127,7 @@ int main(int argc, char **argv) {
   try {
     app.parse(static_cast<int>(own.size()), own.data());
   } catch (const CLI::ParseError &error) {
-    return unknownWordStatus(app, error);
+    return wrongCommandStatus(app, error);
   }
   if (*compile)
     status = distc::compileCommand(options);

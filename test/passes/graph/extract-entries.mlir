@@ -1,21 +1,25 @@
-// RUN: distc-opt %s --dfg-extract-entries=fetches=y | FileCheck %s
+// RUN: distc-opt %s --dfg-extract-entries=fetches=y,rows,count | FileCheck %s
 
 dfg.variable @w : tensor<f32> {trainable}
 
 // CHECK-NOT: dfg.graph
-// CHECK-LABEL: dfg.func @init() attributes {dfg.entry = "init", dfg.fetches = []}
+// CHECK-LABEL: dfg.func @init() attributes {dfg.entry = "init", dfg.fetches = [], dfg.joins = []}
 // CHECK-NEXT: dfg.const
 // CHECK-NEXT: dfg.var_handle
 // CHECK-NEXT: dfg.assign %
 // CHECK-NEXT: dfg.return
 
-// CHECK-LABEL: dfg.func @step() -> (tensor<f32>, tensor<f32>) attributes {dfg.entry = "step", dfg.fetches = ["loss:0", "y:0"]}
+// CHECK-LABEL: dfg.func @step()
+// CHECK-SAME: dfg.entry = "step", dfg.fetches = ["loss:0", "y:0", "rows:0", "count:0"]
+// CHECK-SAME: dfg.joins = ["mean", "mean", "concat", "first"]
 // CHECK: %[[LOSS:.*]] = dfg.square
 // CHECK: dfg.assign_sub
 // CHECK-NOT: dfg.group
 // CHECK: dfg.return %[[LOSS]]
 
-// CHECK-LABEL: dfg.func @eval() -> (tensor<f32>, tensor<f32>) attributes {dfg.entry = "eval", dfg.fetches = ["loss:0", "y:0"]}
+// CHECK-LABEL: dfg.func @eval()
+// CHECK-SAME: dfg.entry = "eval", dfg.fetches = ["loss:0", "y:0", "rows:0", "count:0"]
+// CHECK-SAME: dfg.joins = ["mean", "mean", "concat", "first"]
 // CHECK-NOT: dfg.assign
 // CHECK: dfg.return
 // CHECK-NOT: save
@@ -26,6 +30,9 @@ dfg.graph attributes {train_op = "train", init_op = "init", loss = "loss:0"} {
   %value = dfg.read_variable %w : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("w/Read")
   %y = dfg.mul %value, %x : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("y")
   %loss = dfg.square %y : (tensor<f32>) -> tensor<f32> loc("loss")
+  // Its rows are the batch's.
+  %rows = dfg.placeholder : () -> tensor<?x4xf32> loc("rows")
+  %count = dfg.const dense<3> : tensor<i32> : tensor<i32> loc("count")
   dfg.assign %w, %zero : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("w/Assign")
   dfg.group {control = ["w/Assign"]} : () -> () loc("init")
   dfg.assign_sub %w, %y : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")

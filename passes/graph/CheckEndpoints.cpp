@@ -1,0 +1,52 @@
+//===- CheckEndpoints.cpp - Everything that must run has semantics -----------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/graph/EndpointNodes.h"
+#include "passes/graph/Passes.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_CHECKENDPOINTS
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+struct CheckEndpoints : impl::CheckEndpointsBase<CheckEndpoints> {
+  using CheckEndpointsBase::CheckEndpointsBase;
+
+  void runOnOperation() override {
+    for (auto graph : getOperation().getOps<dfg::GraphOp>()) {
+      EndpointNodes nodes(graph);
+      bool failedAny = false;
+      for (StringRef attribute : {"train_op", "init_op"})
+        if (auto name = graph->getAttrOfType<StringAttr>(attribute))
+          failedAny |= failed(check(nodes, nodes.findNode(name, "operation"), name));
+      SmallVector<StringAttr> tensors;
+      if (auto loss = graph->getAttrOfType<StringAttr>("loss"))
+        tensors.push_back(loss);
+      if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+        for (Attribute fetch : fetches)
+          tensors.push_back(llvm::cast<StringAttr>(fetch));
+      for (StringAttr name : tensors) {
+        Value tensor = nodes.findTensor(name);
+        failedAny |= failed(check(nodes, tensor ? tensor.getDefiningOp() : nullptr, name));
+      }
+      if (failedAny)
+        return signalPassFailure();
+    }
+  }
+
+  static LogicalResult check(EndpointNodes &nodes, Operation *endpoint, StringRef name) {
+    if (!endpoint)
+      return failure();
+    FailureOr<DenseSet<Operation *>> needed = nodes.collect({endpoint});
+    return failed(needed) ? failure() : nodes.checkCode(*needed, name);
+  }
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,101 @@
+//===- EndpointNodes.cpp - What the endpoints of a graph need ----------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/graph/EndpointNodes.h"
+#include "passes/graph/NearNames.h"
+
+using namespace mlir;
+
+namespace distc {
+
+EndpointNodes::EndpointNodes(dfg::GraphOp graph) : graph(graph) {
+  for (Operation &op : graph.getBody().front())
+    if (StringRef name = dfg::getNodeName(&op); !name.empty())
+      nodes.try_emplace(name, &op);
+}
+
+/// " ('w/Read/ReadVariableOp')", the first in the graph, which is the one that the variable was made with.
+static std::string listReaders(Operation *handle) {
+  Operation *first = nullptr;
+  for (Operation *user : handle->getUsers())
+    if (llvm::isa<dfg::ReadVariableOp, dfg::IdentityOp>(user) && (!first || user->isBeforeInBlock(first)))
+      first = user;
+  return first ? " ('" + dfg::getNodeName(first).str() + "')" : std::string();
+}
+
+Operation *EndpointNodes::findNode(StringRef name, StringRef kind) {
+  name.consume_front("^");
+  if (Operation *op = nodes.lookup(name.split(':').first))
+    return op;
+  SmallVector<StringRef> known;
+  for (auto &entry : nodes)
+    known.push_back(entry.getKey());
+  llvm::sort(known);
+  emitError(graph.getLoc()) << kind << " '" << name << "' is not in the graph"
+                            << listNearNames(name.split(':').first, known);
+  return nullptr;
+}
+
+Value EndpointNodes::findTensor(StringRef tensor) {
+  auto [name, output] = tensor.split(':');
+  Operation *op = findNode(name, "tensor");
+  unsigned number = 0;
+  if (!op)
+    return {};
+  if ((tensor.contains(':') && output.getAsInteger(10, number)) || number >= op->getNumResults()) {
+    emitError(op->getLoc()) << "node '" << name << "' has " << op->getNumResults()
+                            << (op->getNumResults() == 1 ? " output, so" : " outputs, so") << " there is no tensor '"
+                            << tensor << "'";
+    return {};
+  }
+  if (!llvm::isa<TensorType>(op->getResult(number).getType())) {
+    emitError(op->getLoc()) << "'" << tensor << "' is a variable, which is no tensor: name the node that reads it"
+                            << listReaders(op);
+    return {};
+  }
+  return op->getResult(number);
+}
+
+FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> roots) {
+  DenseSet<Operation *> needed(roots.begin(), roots.end());
+  SmallVector<Operation *> worklist(roots);
+  auto need = [&](Operation *op) {
+    if (needed.insert(op).second)
+      worklist.push_back(op);
+  };
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    for (Value operand : op->getOperands())
+      need(operand.getDefiningOp());
+    for (StringRef control : dfg::getControlInputs(op)) {
+      Operation *before = nodes.lookup(control);
+      if (!before)
+        return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' must run after '" << control
+                                       << "', which is not in the graph";
+      need(before);
+    }
+  }
+  return needed;
+}
+
+LogicalResult EndpointNodes::checkCode(const DenseSet<Operation *> &needed, StringRef endpoint) {
+  LogicalResult result = success();
+  for (Operation &op : graph.getBody().front()) {
+    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+    if (!opaque || !needed.contains(&op))
+      continue;
+    result = failure();
+    // One error for each kind of operation is enough.
+    if (reported.insert(opaque.getOp()).second)
+      emitError(op.getLoc()) << "node '" << dfg::getNodeName(&op) << "' (op '" << opaque.getOp() << "') must run for '"
+                             << endpoint
+                             << "' but distc has no code for it; fetch or train something that does not need it, or "
+                                "write it with other operations";
+  }
+  return result;
+}
+
+} // namespace distc

@@ -1,0 +1,37 @@
+//===- EndpointNodes.h - What the endpoints of a graph need --------------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_GRAPH_ENDPOINTNODES_H
+#define DISTC_PASSES_GRAPH_ENDPOINTNODES_H
+
+#include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace distc {
+
+/// The nodes of a graph by name. Whatever fails has emitted an error that names the node and what could be meant.
+class EndpointNodes {
+public:
+  explicit EndpointNodes(dfg::GraphOp graph);
+
+  /// Null where there is none; `kind` is "operation" or "tensor", for the error.
+  mlir::Operation *findNode(llvm::StringRef name, llvm::StringRef kind);
+  /// The value of `NODE:OUTPUT` (`NODE` is its output 0); null where there is none, or where it is a variable's handle.
+  mlir::Value findTensor(llvm::StringRef tensor);
+  /// Everything that `roots` need, through data and control edges.
+  llvm::FailureOr<llvm::DenseSet<mlir::Operation *>> collect(llvm::ArrayRef<mlir::Operation *> roots);
+  /// Fails where one of `needed` has no semantics; `endpoint` is what needs them.
+  llvm::LogicalResult checkCode(const llvm::DenseSet<mlir::Operation *> &needed, llvm::StringRef endpoint);
+
+private:
+  dfg::GraphOp graph;
+  llvm::StringMap<mlir::Operation *> nodes;
+  llvm::StringSet<> reported;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_GRAPH_ENDPOINTNODES_H
