@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
+#include <set>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -47,6 +49,24 @@ std::string writeErrorText(const std::string &path, int error) {
   return text;
 }
 
+// Temporary names, for a process that must end at once.
+struct Unfinished {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
+static Unfinished &unfinished() {
+  static Unfinished files;
+  return files;
+}
+
+void removeUnfinishedFiles() {
+  // Never unlocked: who writes meanwhile must not begin another file.
+  unfinished().mutex.lock();
+  for (const std::string &name : unfinished().names)
+    unlink(name.c_str());
+}
+
 void syncFolder(const std::string &path) {
   int fd = open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
@@ -57,16 +77,21 @@ void syncFolder(const std::string &path) {
 
 OutputFile::OutputFile(const std::string &target, const std::string &aside)
     : target(target), temporary(aside.empty() ? target + ".tempstate" + std::to_string(getpid()) : aside) {
+  std::lock_guard lock(unfinished().mutex);
   fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)
     throw Error(writeErrorText(target, errno));
+  unfinished().names.insert(temporary);
 }
 
 OutputFile::~OutputFile() {
   if (fd >= 0)
     close(fd);
-  if (!temporary.empty())
+  if (!temporary.empty()) {
+    std::lock_guard lock(unfinished().mutex);
     unlink(temporary.c_str());
+    unfinished().names.erase(temporary);
+  }
 }
 
 void OutputFile::writeOut(const char *data, size_t bytes) {
@@ -119,8 +144,10 @@ void OutputFile::publish() {
   fd = -1;
   if (close(closing) != 0)
     throw Error(writeErrorText(target, errno));
+  std::lock_guard lock(unfinished().mutex);
   if (rename(temporary.c_str(), target.c_str()) != 0)
     throw Error(writeErrorText(target, errno));
+  unfinished().names.erase(temporary);
   temporary.clear();
 }
 

@@ -49,6 +49,10 @@ private:
   int64_t writtenBack = 0;
 };
 
+// Removes what lies under a temporary name. For a process that is about to
+// _exit: no file can be begun or published afterwards.
+void removeUnfinishedFiles();
+
 // Makes renames and removals in the folder of `path` last over a power cut.
 void syncFolder(const std::string &path);
 

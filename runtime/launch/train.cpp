@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "checkpoint/output_file.h"
 #include "core/timeline.h"
 #include "launch/group.h"
 #include "launch/program.h"
@@ -36,12 +37,12 @@ int launchTasks(const Options &options, const std::vector<Task> &tasks, const Pl
   return launch(launching);
 }
 
-// A lost task makes the collectives throw; whatever else this task may be doing,
-// it ends soon after.
-void endSoon(const std::string &message) {
-  constexpr std::chrono::seconds grace(5);
-  std::thread([message, grace] {
+// A lost task makes the collectives throw; whatever else this task may be doing, it ends soon after. A silent task is
+// noticed after 0.6 of the failure timeout, so that both together stay below it.
+void endSoon(const std::string &message, double failureTimeout) {
+  std::thread([message, grace = std::chrono::duration<double>(0.3 * failureTimeout)] {
     std::this_thread::sleep_for(grace);
+    removeUnfinishedFiles();
     std::fprintf(stderr, "error: %s\n", message.c_str());
     _exit(1);
   }).detach();
@@ -61,7 +62,7 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
                       (options.shuffle ? "shuffled" : "");
   group.failure_timeout = options.failureTimeout;
   group.stall_warning = options.stallWarning;
-  group.on_failure = endSoon;
+  group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };
   return Group::join(std::move(group));
 }
 

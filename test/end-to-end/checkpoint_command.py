@@ -3,12 +3,11 @@ import numpy as np
 
 import support
 
-TOOL = support.BIN / "checkpoint-tool"
-support.need_tools(TOOL)
+support.need_tools()
 
 
 def expect(status, text, *command):
-    done = support.run([TOOL, *command])
+    done = support.run([support.DISTC, "checkpoint", *command])
     assert done.returncode == status and text in done.out, f"{command}: exit status {done.returncode}\n{done.out}"
 
 
