@@ -18,3 +18,5 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%{models}", os.path.join(config.test_source_root, "models")))
+# %{status} N COMMAND passes where COMMAND ends with exit status N.
+config.substitutions.append(("%{status}", "bash -c 'want=$0; \"$@\"; got=$?; [ $got = $want ] || { echo \"exit status $got\"; exit 1; }'"))

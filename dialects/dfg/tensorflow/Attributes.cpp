@@ -9,13 +9,28 @@
 #include "dialects/dfg/tensorflow/Tensors.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "mlir/IR/Builders.h"
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 using namespace mlir;
 
 namespace distc::tf {
 
+bool serialize(const google::protobuf::Message &message, std::string &bytes) {
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  return message.SerializeToCodedStream(&coded);
+}
+
+std::string serialize(const google::protobuf::Message &message) {
+  std::string bytes;
+  (void)serialize(message, bytes);
+  return bytes;
+}
+
 static Attribute importRaw(const google::protobuf::Message &message, MLIRContext *context) {
-  return dfg::RawAttr::get(context, StringAttr::get(context, message.SerializeAsString()));
+  return dfg::RawAttr::get(context, StringAttr::get(context, serialize(message)));
 }
 
 static Attribute importShape(const TensorShapeProto &shape, MLIRContext *context) {

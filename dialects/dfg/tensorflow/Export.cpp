@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/tensorflow/Export.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/ExportNode.h"
 #include "dialects/dfg/tensorflow/meta_graph.pb.h"
 #include <google/protobuf/text_format.h>
@@ -72,7 +73,7 @@ LogicalResult exportGraph(ModuleOp module, llvm::raw_ostream &os, bool text) {
   std::string output;
   if (text)
     google::protobuf::TextFormat::PrintToString(message, &output);
-  else if (!message.SerializeToString(&output))
+  else if (!serialize(message, output))
     return module.emitError("is larger than 2 GB, which no protocol buffer can be");
   os << output;
   return success();

@@ -172,7 +172,7 @@ private:
     if (graphDef->has_library())
       graphDef->mutable_library()->clear_function();
     google::protobuf::Message *rest = file.isMetaGraph ? static_cast<google::protobuf::Message *>(file.meta) : graphDef;
-    std::string bytes = rest->SerializeAsString();
+    std::string bytes = serialize(*rest);
     graph->setAttr(file.isMetaGraph ? "collections" : "graph_def",
                    dfg::RawAttr::get(builder.getContext(), builder.getStringAttr(bytes)));
   }
@@ -225,7 +225,7 @@ LogicalResult Importer::importFunction(const FunctionDef &function) {
   shell.clear_node_def();
   state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(signature.name()));
   state.addAttribute("function_type", TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes)));
-  state.addAttribute("function_def", dfg::RawAttr::get(context, builder.getStringAttr(shell.SerializeAsString())));
+  state.addAttribute("function_def", dfg::RawAttr::get(context, builder.getStringAttr(serialize(shell))));
   SmallVector<Attribute> controls;
   for (const auto &[name, node] : shell.control_ret())
     controls.push_back(builder.getStringAttr(node));

@@ -376,7 +376,7 @@ void BlockImporter::addEdges(int index, OperationState &state, SmallVectorImpl<N
       *others.mutable_experimental_debug_info() = node.experimental_debug_info();
     others.GetReflection()->MutableUnknownFields(&others)->MergeFrom(node.GetReflection()->GetUnknownFields(node));
     rest.emplace_back(builder.getStringAttr(kRestKey),
-                      dfg::RawAttr::get(context, builder.getStringAttr(others.SerializeAsString())));
+                      dfg::RawAttr::get(context, builder.getStringAttr(serialize(others))));
   }
   if (auto it = outputNames.find(index); it != outputNames.end()) {
     SmallVector<Attribute> outputs;
