@@ -66,7 +66,7 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
          last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up")
              ->check(CLI::PositiveNumber)
              ->capture_default_str(),
-         app.add_flag("--no-pin{false}", o.pin, "leave the choice of cores to the system")});
+         app.add_flag_callback("--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan", o.plan, "print the plan: tasks, variables, buckets, memory, schedule"),
          app.add_flag("--eval", o.eval, "run forward only, over all of --data"),

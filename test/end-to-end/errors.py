@@ -115,7 +115,7 @@ class Compiling:
 
     def what_is_not_supported_yet(self, folder):
         found = []
-        for flags in (["--emit", "graphdef"], ["--emit", "ptx"], ["--target", "cuda:sm_90"]):
+        for flags in (["--emit", "graphdef"], ["--emit", "ptx"], ["--target", "cuda:sm_90"], ["--ps", "1"]):
             found += refused(self._compile(LINREG.graph, folder, *flags), [flags[1], "not supported yet"], folder=folder)
         for strategy in ("PS", "Parallax", "PartitionedAR"):
             found += refused(self._compile(LINREG.graph, folder, strategy=strategy), [strategy, "not supported yet", "AllReduce"],

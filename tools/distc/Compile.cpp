@@ -92,6 +92,9 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 }
 
 int compile(Session &session, const CompileOptions &options) {
+  if (options.servers > 0)
+    return session.fail("--ps=" + llvm::Twine(options.servers) +
+                        " is not supported yet: no strategy has parameter servers; leave it out");
   if (options.emit == "graphdef" || options.emit == "ptx")
     return session.fail("--emit=" + options.emit + " is not supported yet: exe, dfg, dist, drt, llvm and report are");
   if (llvm::StringRef(options.target).starts_with("cuda"))
