@@ -61,7 +61,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       entries.push_back({"eval", "", outputs});
     if (entries.empty()) {
       emitError(graph.getLoc(),
-                "has no endpoint: name the operation that trains (train-op) or a tensor to fetch (loss, fetches)")
+                "has no endpoint: name the operation that trains (--train-op) or a tensor to fetch (--loss, --fetch)")
           << listCandidates();
       return signalPassFailure();
     }

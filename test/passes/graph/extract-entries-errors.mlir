@@ -14,7 +14,7 @@ dfg.graph attributes {loss = "loss:0"} {
 
 // -----
 
-// expected-error @below {{has no endpoint: name the operation that trains (train-op) or a tensor to fetch (loss, fetches); candidates for loss: 'a:0' 'b:0'}}
+// expected-error @below {{has no endpoint: name the operation that trains (--train-op) or a tensor to fetch (--loss, --fetch); candidates for loss: 'a:0' 'b:0'}}
 dfg.graph attributes {candidates = {loss = ["a:0", "b:0"]}} {
 }
 
