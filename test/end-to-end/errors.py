@@ -72,6 +72,12 @@ class Compiling:
     def batch_that_does_not_divide(self, folder):
         return refused(self._compile(LINREG.graph, folder, replicas=5), ["12", "5"], folder=folder)
 
+    def feed_of_a_shape_that_does_not_fit(self, folder):
+        return refused(self._compile(LINREG.graph, folder, "--feed", "x=6x3"), ["'sub'", "[6, 3]"], folder=folder)
+
+    def feed_that_is_not_there(self, folder):
+        return refused(self._compile(LINREG.graph, folder, "--feed", "z=6"), ["'z'", "x, y"], folder=folder)
+
     def no_batch(self, folder):
         command = [DISTC, "compile", LINREG.graph, "--strategy", "AllReduce", "--replicas", 1, "-o", folder / "train"]
         return refused(command, ["--batch"], folder=folder)

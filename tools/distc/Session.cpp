@@ -31,6 +31,10 @@ Session::Session(llvm::StringRef file) : file(file), context(makeRegistry(), MLI
   context.printOpOnDiagnostic(false);
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     std::string message = diagnostic.str();
+    // A message about an operation of ours says which node of the graph that is.
+    if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+      if (std::string quoted = ("'" + name.getName().getValue() + "'").str(); message.find(quoted) == std::string::npos)
+        message = "node " + quoted + ": " + message;
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
       fail(message);
