@@ -19,18 +19,12 @@ using namespace mlir;
 #include "dialects/dfg/DfgTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dfg/DfgAttrs.cpp.inc"
-#define GET_OP_CLASSES
-#include "dialects/dfg/DfgOps.cpp.inc"
-
 namespace distc::dfg {
 
 void DFGDialect::initialize() {
   registerTypes();
   registerAttributes();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/dfg/DfgOps.cpp.inc"
-      >();
+  registerDFGDialectOperations(this);
 }
 
 void DFGDialect::registerTypes() {
