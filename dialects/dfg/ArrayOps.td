@@ -81,6 +81,13 @@ def DFG_RangeOp : DFG_Pure<"range", "\"Range\""> {
   let shape = "range";
 }
 
+def DFG_ListDiffOp : DFG_Pure<"list_diff", "\"ListDiff\""> {
+  let summary = "The elements of x that are not in y, and where they stand";
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y);
+  let results = (outs DFG_Tensor:$result, DFG_Tensor:$positions);
+  let types = "T:0 out_idx:r1";
+  let shape = "listDiff";
+}
 def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"ParallelDynamicStitch\""> {
   let summary = "Rows of several tensors, each to the place its index names";
   let description = "Operands: N tensors of indices, then N tensors of rows. Gradients of reductions compute shapes by it.";

@@ -342,6 +342,26 @@ LogicalResult concatOffset(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult listDiff(Operation *op, ShapeContext &context) {
+  auto all = context.getConstants(op->getOperand(0)), without = context.getConstants(op->getOperand(1));
+  if (!all || !without) {
+    for (Value result : op->getResults())
+      context.setShape(result, {Dim()});
+    return success();
+  }
+  Dims kept, positions;
+  for (auto [position, element] : llvm::enumerate(*all))
+    if (!llvm::is_contained(*without, element)) {
+      kept.push_back(element);
+      positions.push_back(position);
+    }
+  for (Value result : op->getResults())
+    context.setShape(result, {Dim(kept.size())});
+  context.setElements(op->getResult(0), std::move(kept));
+  context.setElements(op->getResult(1), std::move(positions));
+  return success();
+}
+
 LogicalResult dynamicStitch(Operation *op, ShapeContext &context) {
   unsigned count = op->getNumOperands() / 2;
   if (count == 0)
@@ -681,10 +701,26 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
     if (sizes[axis].isConstant() && sizes[axis].getConstant() == -1)
       sizes[axis] = begin ? (*input)[axis] - (*begin)[axis] : Dim();
   auto elements = context.getElements(op->getOperand(0));
-  auto from = context.getConstant(op->getOperand(1));
-  if (elements && input->size() == 1 && from && sizes[0].isConstant() && *from >= 0 &&
-      *from + sizes[0].getConstant() <= static_cast<int64_t>(elements->size()))
-    context.setElements(op->getResult(0), Dims(elements->begin() + *from, elements->begin() + *from + sizes[0].getConstant()));
+  auto from = context.getConstants(op->getOperand(1));
+  bool fits = elements && from && from->size() == input->size() && sizes.size() == input->size();
+  for (size_t axis = 0; fits && axis < sizes.size(); ++axis) {
+    Dim whole = (*input)[axis];
+    fits = whole.isConstant() && sizes[axis].isConstant() && (*from)[axis] >= 0 &&
+           (*from)[axis] + sizes[axis].getConstant() <= whole.getConstant();
+  }
+  if (fits) {
+    // Axis by axis, from the last: how far elements of the result lie from the slice's first, in the input.
+    SmallVector<int64_t> offsets = {0};
+    int64_t stride = 1;
+    for (size_t axis = sizes.size(); axis-- > 0; stride *= (*input)[axis].getConstant()) {
+      SmallVector<int64_t> next;
+      for (int64_t i = 0; i < sizes[axis].getConstant(); ++i)
+        for (int64_t offset : offsets)
+          next.push_back(((*from)[axis] + i) * stride + offset);
+      offsets = std::move(next);
+    }
+    context.setElements(op->getResult(0), llvm::map_to_vector<4>(offsets, [&](int64_t offset) { return (*elements)[offset]; }));
+  }
   context.setShape(op->getResult(0), std::move(sizes));
   return success();
 }

@@ -41,6 +41,7 @@ DISTC_SHAPE_FUNCTION(broadcastGradientArgs)
 DISTC_SHAPE_FUNCTION(invertPermutation)
 DISTC_SHAPE_FUNCTION(concatOffset)
 DISTC_SHAPE_FUNCTION(dynamicStitch)
+DISTC_SHAPE_FUNCTION(listDiff)
 DISTC_SHAPE_FUNCTION(range)
 // Layout.
 DISTC_SHAPE_FUNCTION(reshape)

@@ -444,7 +444,7 @@ static const TensorShapeProto *getOutputShape(const NodeDef &node, int output) {
 /// A type attribute that the file leaves out has its default.
 static DataType getDefaultType(StringRef name) {
   return llvm::StringSwitch<DataType>(name)
-      .Case("out_type", DT_INT32)
+      .Cases({"out_type", "out_idx"}, DT_INT32)
       .Case("output_type", DT_INT64)
       .Case("dtype", DT_FLOAT)
       .Default(DT_INVALID);
