@@ -9,6 +9,7 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
@@ -23,5 +24,7 @@ int main(int argc, char **argv) {
   distc::registerGraphPasses();
   distc::registerDistributePasses();
   distc::registerLowerPasses();
+  mlir::PassPipelineRegistration<>("lower-kernels",
+                                   "Kernels from linalg on buffers to LLVM functions", distc::buildLowerKernelsPipeline);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "distc's passes\n", registry));
 }

@@ -1,0 +1,41 @@
+// RUN: distc-opt %s --convert-dfg-to-drt --split-input-file --verify-diagnostics
+
+dfg.func @open() -> tensor<?xf32> attributes {dfg.fetches = ["y:0"]} {
+  // expected-error@+1 {{has no static shape ('tensor<?xf32>'): give the global batch with --batch, or the shapes of its feeds with --feed NAME=SHAPE}}
+  %x = dfg.placeholder : () -> tensor<?xf32>
+  dfg.return %x : tensor<?xf32>
+}
+
+// -----
+
+dfg.func @late() -> tensor<2x2xf32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<2x2xf32>
+  %order = dfg.placeholder : () -> tensor<2xi32>
+  // expected-error@+1 {{operand 1 must be a constant when code is generated}}
+  %y = dfg.transpose %x, %order : (tensor<2x2xf32>, tensor<2xi32>) -> tensor<2x2xf32>
+  dfg.return %y : tensor<2x2xf32>
+}
+
+// -----
+
+dfg.func @unsigned() -> tensor<2xui8> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error@+1 {{no code can be generated for elements of type 'ui8'}}
+  %y = dfg.cast %x : (tensor<2xf32>) -> tensor<2xui8>
+  dfg.return %y : tensor<2xui8>
+}
+
+// -----
+
+dfg.func @images() -> tensor<1x1x2x2xf32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<1x1x4x4xf32>
+  // expected-error@+1 {{data_format "NCHW" has no code for CPUs; export the graph with NHWC}}
+  %y = dfg.max_pool %x {ksize = [1, 1, 2, 2], strides = [1, 1, 2, 2], padding = "VALID", data_format = "NCHW"}
+    : (tensor<1x1x4x4xf32>) -> tensor<1x1x2x2xf32>
+  dfg.return %y : tensor<1x1x2x2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{variable 'w' has no static shape}}
+dfg.variable @w : tensor<?xf32>

@@ -1,0 +1,168 @@
+// RUN: distc-opt %s --convert-dfg-to-drt --split-input-file | FileCheck %s
+
+// A row is broadcast by its map, a scalar constant becomes part of the kernel.
+// CHECK-DAG: #[[WHOLE:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @entry_elementwise() attributes {drt.entry = "elementwise"}
+dfg.func @elementwise() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
+  // CHECK: %[[X:.*]] = drt.feed {batched, name = "x"}
+  // CHECK: %[[V:.*]] = drt.feed {name = "row"}
+  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<4x3xf32> loc("x")
+  %row = dfg.placeholder : () -> tensor<3xf32> loc("row")
+  // CHECK: %[[SUM:.*]] = linalg.generic {indexing_maps = [#[[WHOLE]], #[[ROW]], #[[WHOLE]]]{{.*}} ins(%[[X]], %[[V]] :
+  // CHECK: arith.addf
+  %sum = dfg.add_v2 %x, %row : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  // CHECK: %[[Y:.*]] = linalg.generic {{.*}} ins(%[[SUM]] :
+  // CHECK: %[[TWO:.*]] = arith.constant 2.000000e+00 : f32
+  // CHECK: arith.mulf %{{.*}}, %[[TWO]]
+  %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32>
+  %y = dfg.mul %sum, %two : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  // CHECK: drt.fetch %[[Y]] {{.*}}name = "y:0"
+  dfg.return %y : tensor<4x3xf32>
+}
+
+// -----
+
+// A mean is a sum, then a division by how many there were.
+// CHECK-LABEL: @entry_reduction
+dfg.func @reduction() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<4x8xf32> loc("x")
+  %axis = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  // CHECK: linalg.fill
+  // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]
+  // CHECK: arith.addf
+  // CHECK: arith.constant 8.000000e+00
+  // CHECK: arith.divf
+  %y = dfg.mean %x, %axis : (tensor<4x8xf32>, tensor<i32>) -> tensor<4xf32>
+  dfg.return %y : tensor<4xf32>
+}
+
+// -----
+
+// A reverse reads where its elements come from.
+// CHECK-LABEL: @entry_layout
+dfg.func @layout() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
+  // CHECK: %[[X:.*]] = drt.feed
+  %x = dfg.placeholder : () -> tensor<4x3xf32> loc("x")
+  %axis = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
+  // CHECK: linalg.generic
+  // CHECK-DAG: linalg.index 0
+  // CHECK-DAG: linalg.index 1
+  // CHECK: tensor.extract %[[X]]
+  %y = dfg.reverse_v2 %x, %axis : (tensor<4x3xf32>, tensor<1xi32>) -> tensor<4x3xf32>
+  dfg.return %y : tensor<4x3xf32>
+}
+
+// -----
+
+// A running sum of four takes two steps, of distances 1 and 2.
+// CHECK-LABEL: @entry_scan
+dfg.func @scan() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
+  // CHECK: %[[X:.*]] = drt.feed
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  // CHECK: %[[ONCE:.*]] = linalg.generic
+  // CHECK: arith.constant 1 : index
+  // CHECK: tensor.extract %[[X]]
+  // CHECK: linalg.generic
+  // CHECK: arith.constant 2 : index
+  // CHECK: tensor.extract %[[ONCE]]
+  // CHECK-NOT: linalg.generic
+  %y = dfg.cumsum %x, %axis : (tensor<4xf32>, tensor<i32>) -> tensor<4xf32>
+  dfg.return %y : tensor<4xf32>
+}
+
+// -----
+
+// Products and convolutions are the runtime's.
+// CHECK-LABEL: @entry_products
+dfg.func @products() -> (tensor<4x5xf32>, tensor<2x3x3x4xf32>) attributes {dfg.fetches = ["y:0", "z:0"]} {
+  %a = dfg.placeholder : () -> tensor<4x3xf32> loc("a")
+  %b = dfg.placeholder : () -> tensor<5x3xf32> loc("b")
+  // CHECK: drt.matmul {{.*}}transpose_b
+  %y = dfg.mat_mul %a, %b {transpose_b = true} : (tensor<4x3xf32>, tensor<5x3xf32>) -> tensor<4x5xf32>
+  %image = dfg.placeholder : () -> tensor<2x6x6x1xf32> loc("image")
+  %filter = dfg.placeholder : () -> tensor<3x3x1x4xf32> loc("filter")
+  // n h w c kh kw k oh ow strides dilations padding (nothing before, one behind) groups
+  // CHECK: drt.conv2d {{.*}}descriptor = array<i64: 2, 6, 6, 1, 3, 3, 4, 3, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1>
+  %z = dfg.conv_2d %image, %filter {strides = [1, 2, 2, 1], padding = "SAME"}
+    : (tensor<2x6x6x1xf32>, tensor<3x3x1x4xf32>) -> tensor<2x3x3x4xf32>
+  dfg.return %y, %z : tensor<4x5xf32>, tensor<2x3x3x4xf32>
+}
+
+// -----
+
+// Rows less their maximum, so that no exponential overflows; a label that is no class makes NaN.
+// CHECK-LABEL: @entry_cross_entropy
+dfg.func @cross_entropy() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
+  %logits = dfg.placeholder : () -> tensor<4x3xf32> loc("logits")
+  %labels = dfg.placeholder : () -> tensor<4xi32> loc("labels")
+  // CHECK: arith.maximumf
+  // CHECK: arith.subf
+  // CHECK: math.exp
+  // CHECK: arith.addf
+  // CHECK: arith.constant 0x7FC00000 : f32
+  %loss, %backprop = dfg.sparse_softmax_cross_entropy_with_logits %logits, %labels
+    : (tensor<4x3xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4x3xf32>)
+  dfg.return %loss : tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @entry_random
+dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>) attributes {dfg.fetches = ["x:0", "y:0"]} {
+  %five = dfg.const dense<5> : tensor<1xi32> : tensor<1xi32>
+  // CHECK: drt.random {{.*}}distribution = 2 : i32, seed = 3 : i64, seed2 = 4 : i64
+  %x = dfg.truncated_normal %five {seed = 3, seed2 = 4} : (tensor<1xi32>) -> tensor<5xf32>
+  // Version 2 takes the seed from where key and counter come from.
+  // CHECK: %[[SEED:.*]] = arith.constant dense<[1, 2]> : tensor<2xi64>
+  %seed = dfg.const dense<[1, 2]> : tensor<2xi64> : tensor<2xi64>
+  %algorithm = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %low = dfg.const dense<-5> : tensor<i32> : tensor<i32>
+  %high = dfg.const dense<9> : tensor<i32> : tensor<i32>
+  %key, %counter = dfg.stateless_random_get_key_counter %seed : (tensor<2xi64>) -> (tensor<1xui64>, tensor<2xui64>)
+  // CHECK: drt.random_stateless %[[SEED]], %{{.*}}, %{{.*}} {distribution = 3 : i32}
+  %y = dfg.stateless_random_uniform_int_v2 %five, %key, %counter, %algorithm, %low, %high
+    : (tensor<1xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5xi32>
+  dfg.return %x, %y : tensor<5xf32>, tensor<5xi32>
+}
+
+// -----
+
+// A gradient goes into its bucket where it is ready; its update takes it from there, on this replica's part.
+// CHECK: drt.variable @w : tensor<40xf32> {{.*}}trainable
+dfg.variable @w : tensor<40xf32> {trainable}
+// CHECK-LABEL: @entry_bucket
+// CHECK: %[[G:.*]] = linalg.generic
+// CHECK: drt.all_reduce_start %[[G]] {bucket = 0 : i32, mean = true, names = ["w"]}
+// CHECK: drt.all_reduce_wait 0
+// CHECK-NOT: drt.barrier
+// CHECK: drt.update {bucket = 0 : i32, count = 40 : i64, kernel = @[[KERNEL:.*]], member = 0 : i64, variables = [@w]}
+dfg.func @bucket() attributes {dfg.fetches = []} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<40xf32>>
+  %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32>
+  %x = dfg.placeholder : () -> tensor<40xf32> loc("x")
+  %g = dfg.neg %x : (tensor<40xf32>) -> tensor<40xf32>
+  %reduced = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<40xf32>
+  dfg.apply_gradient_descent %w, %rate, %reduced : (!dfg.ref<tensor<40xf32>>, tensor<f32>, tensor<40xf32>) -> ()
+  dfg.return
+}
+// CHECK: func.func private @[[KERNEL]]({{.*}}) attributes {drt.range_kernel}
+
+// -----
+
+// An update without a bucket waits until no replica reads the variable; the old value that is fetched is a copy.
+dfg.variable @w : tensor<40xf32> {trainable}
+// CHECK-LABEL: @entry_read_then_update
+// CHECK: %[[OLD:.*]] = drt.read @w
+// CHECK: %[[COPY:.*]] = drt.copy %[[OLD]]
+// CHECK: drt.barrier
+// CHECK: drt.update {{.*}}variables = [@w]
+// CHECK: drt.fetch %[[COPY]]
+dfg.func @read_then_update() -> tensor<40xf32> attributes {dfg.fetches = ["old:0"]} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<40xf32>>
+  %old = dfg.read_variable %w : (!dfg.ref<tensor<40xf32>>) -> tensor<40xf32>
+  %half = dfg.const dense<0.5> : tensor<40xf32> : tensor<40xf32>
+  dfg.assign_sub %w, %half : (!dfg.ref<tensor<40xf32>>, tensor<40xf32>) -> ()
+  dfg.return %old : tensor<40xf32>
+}

@@ -1,0 +1,28 @@
+// RUN: distc-opt %s --drt-join-contractions="replicas=2 min-elements=1" | FileCheck %s
+// RUN: distc-opt %s --drt-join-contractions="replicas=2" | FileCheck %s --check-prefix=SMALL
+
+drt.variable @w : tensor<3x5xf32>
+drt.variable @b : tensor<5xf32>
+// The mean over two replicas is half of the product of the stacked operands; the bias' gradient stays in the bucket.
+// CHECK-LABEL: @step
+// CHECK: %[[X:.*]] = drt.feed {{.*}}name = "x"
+// CHECK: %[[DY:.*]] = drt.feed {{.*}}name = "dy"
+// CHECK-NOT: drt.matmul %
+// CHECK: drt.all_reduce_start %{{.*}} {bucket = 0 : i32, mean = true, names = ["b"]}
+// CHECK: drt.all_reduce_wait 0
+// CHECK: drt.matmul_update %[[X]], %[[DY]] {kernel = @sgd, scale = 5.000000e-01 : f64, transpose_a, variables = [@w]}
+// CHECK: drt.update {{.*}}member = 0 : i64, variables = [@b]
+// SMALL-LABEL: @step
+// SMALL: drt.matmul %
+// SMALL: names = ["w", "b"]
+func.func @step() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x", batched} : () -> tensor<4x3xf32>
+  %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
+  %gw = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  %gb = drt.launch @sum(%dy) : (tensor<4x5xf32>) -> tensor<5xf32>
+  drt.all_reduce_start %gw, %gb {bucket = 0 : i32, mean = true, names = ["w", "b"]} : (tensor<3x5xf32>, tensor<5xf32>) -> ()
+  drt.all_reduce_wait 0
+  drt.update {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 15 : i64} : () -> ()
+  drt.update {kernel = @sgd, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 5 : i64} : () -> ()
+  return
+}

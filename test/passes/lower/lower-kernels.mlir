@@ -1,0 +1,44 @@
+// RUN: distc-opt %s --pass-pipeline="builtin.module(func.func(drt-prepare-kernels))" | FileCheck %s --check-prefix=PREPARE
+// RUN: distc-opt %s --lower-kernels | FileCheck %s
+
+#map = affine_map<(i) -> (i)>
+
+// What is as accurate in polynomials as the C library's is made of them; others are left.
+// PREPARE-LABEL: func.func private @kernel
+// PREPARE-SAME: %{{[^:]*}}: memref<4xf32> {llvm.noalias}, %{{[^:]*}}: memref<4xf32> {llvm.noalias}
+// PREPARE-NOT: math.exp
+// PREPARE: math.acos
+// PREPARE: math.asinh
+// PREPARE: arith.addf {{.*}} fastmath<contract>
+// CHECK-DAG: llvm.func @asinhf(f32) -> f32
+// CHECK-LABEL: llvm.func @kernel(
+// CHECK-SAME: !llvm.ptr {llvm.noalias}{{.*}}!llvm.ptr {llvm.noalias}
+// CHECK: llvm.intr.sqrt
+// CHECK: llvm.intr.acos
+// CHECK: llvm.call @asinhf
+func.func private @kernel(%x: memref<4xf32>, %y: memref<4xf32>) attributes {drt.kernel} {
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : memref<4xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = math.exp %a : f32
+    %r = math.sqrt %e : f32
+    %c = math.acos %r : f32
+    %s = math.asinh %c : f32
+    %v = arith.addf %s, %a : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// Elements of float64 are computed by the library.
+// PREPARE-LABEL: @kernel_f64
+// PREPARE: math.exp
+// CHECK-LABEL: llvm.func @kernel_f64(
+// CHECK: llvm.intr.exp
+func.func private @kernel_f64(%x: memref<4xf64>, %y: memref<4xf64>) attributes {drt.kernel} {
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : memref<4xf64>) outs(%y : memref<4xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %e = math.exp %a : f64
+    linalg.yield %e : f64
+  }
+  return
+}
