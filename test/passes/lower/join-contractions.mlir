@@ -26,3 +26,22 @@ func.func @step() attributes {drt.entry = "step"} {
   drt.update {kernel = @sgd, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 5 : i64} : () -> ()
   return
 }
+
+drt.variable @v : tensor<3x5xf32>
+// A few rows of each replica and one variable: computed for all replicas together. A large share is not, nor is a product of
+// two values that each replica has its own of.
+// RUN: distc-opt %s --drt-join-contractions="replicas=2 min-shared=1 max-rows=4" | FileCheck %s --check-prefix=SHARED
+// SHARED-LABEL: @forward
+// SHARED: drt.matmul %{{.*}} {joined} : (tensor<4x3xf32>
+// SHARED: drt.matmul %{{[0-9]+}}, %{{[0-9]+}} : (tensor<8x3xf32>
+// SHARED: drt.matmul %{{[0-9]+}}, %{{[0-9]+}} : (tensor<4x3xf32>
+func.func @forward() attributes {drt.entry = "eval"} {
+  %few = drt.feed {name = "few", batched} : () -> tensor<4x3xf32>
+  %many = drt.feed {name = "many", batched} : () -> tensor<8x3xf32>
+  %own = drt.feed {name = "own", batched} : () -> tensor<3x5xf32>
+  %v = drt.read @v : tensor<3x5xf32>
+  %0 = drt.matmul %few, %v : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+  %1 = drt.matmul %many, %v : (tensor<8x3xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>
+  %2 = drt.matmul %few, %own : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+  return
+}
