@@ -477,6 +477,17 @@ LogicalResult transpose(Operation *op, ShapeContext &context) {
       return failure();
     sizes.push_back((*input)[*from]);
   }
+  // The gradient of Tile interleaves sizes by a transpose.
+  auto elements = context.getElements(op->getOperand(0));
+  if (elements && sizes.size() == 2 && sizes[0].isConstant() && sizes[1].isConstant()) {
+    bool swaps = permutation->front() != 0 && permutation->front() != -2;
+    int64_t rows = sizes[0].getConstant(), columns = sizes[1].getConstant();
+    Dims moved;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        moved.push_back((*elements)[swaps ? j * rows + i : i * columns + j]);
+    context.setElements(op->getResult(0), std::move(moved));
+  }
   context.setShape(op->getResult(0), std::move(sizes));
   return success();
 }
@@ -650,6 +661,7 @@ LogicalResult pack(Operation *op, ShapeContext &context) {
   std::optional<Dims> sizes;
   Dims elements;
   bool known = true;
+  int64_t axis = llvm::cast<PackOp>(op).getAxisAttr().getInt();
   for (Value value : op->getOperands()) {
     auto next = context.getShape(value);
     if (!next)
@@ -658,15 +670,20 @@ LogicalResult pack(Operation *op, ShapeContext &context) {
       return op->emitOpError() << "stacks shapes " << print(*sizes) << " and " << print(*next);
     sizes = sizes ? *sizes : *next;
     auto part = context.getElements(value);
-    known &= next->empty();
-    elements.push_back(part && next->empty() ? part->front() : Dim());
+    // Tensors that are stacked along a new first axis lie one behind the other.
+    Dim count = product(*next);
+    known &= count.isConstant() && (next->empty() || (axis == 0 && part));
+    if (known && part)
+      llvm::append_range(elements, *part);
+    else
+      elements.push_back(Dim());
   }
   if (!sizes)
     return op->emitOpError("stacks nothing");
-  FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<PackOp>(op).getAxisAttr().getInt(), sizes->size() + 1);
-  if (failed(axis))
+  FailureOr<int64_t> at = normalizeAxis(op, axis, sizes->size() + 1);
+  if (failed(at))
     return failure();
-  sizes->insert(sizes->begin() + *axis, Dim(op->getNumOperands()));
+  sizes->insert(sizes->begin() + *at, Dim(op->getNumOperands()));
   context.setShape(op->getResult(0), *sizes);
   if (known && isInteger(op->getResult(0)))
     context.setElements(op->getResult(0), std::move(elements));
