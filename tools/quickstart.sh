@@ -32,7 +32,7 @@ train=($out/train --data $digits/train.npz --epochs 20 --shuffle --seed 1 --chec
 echo "${train[*]}"
 "${train[@]}"
 losses=$(sed -n 's/.*"loss": *\([-+.0-9e]*\).*/\1/p' $out/log.jsonl)
-echo "The loss fell from $(head -n 1 <<<"$losses") to $(tail -n 1 <<<"$losses")."
+printf 'The loss fell from %.3g to %.3g.\n' "$(head -n 1 <<<"$losses")" "$(tail -n 1 <<<"$losses")"
 
 say "5. Accuracy on the 300 images of $digits/test.npz, which were held back"
 # The file `checkpoint` names the newest one, as TensorFlow's does.
