@@ -7,6 +7,7 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/lower/Addresses.h"
 #include "passes/lower/Passes.h"
 
 using namespace mlir;
@@ -19,23 +20,12 @@ namespace distc {
 namespace {
 
 /// Whether a tensor is a variable's memory, the same for all replicas.
-bool isVariable(Value tensor) {
-  while (Operation *op = tensor.getDefiningOp()) {
-    if (!llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-      return llvm::isa<drt::ReadOp>(op);
-    tensor = op->getOperand(0);
-  }
-  return false;
-}
+bool isVariable(Value tensor) { return getStorage(tensor).getDefiningOp<drt::ReadOp>() != nullptr; }
 
 /// Whether a product's operand lies at one place in every replica: in the arena, or fed. (Not a variable.)
 bool isPerReplica(Value tensor) {
-  while (Operation *op = tensor.getDefiningOp()) {
-    if (!llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-      return !llvm::isa<drt::ReadOp, drt::AllReduceResultOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
-    tensor = op->getOperand(0);
-  }
-  return false;
+  Operation *op = getStorage(tensor).getDefiningOp();
+  return op && !llvm::isa<drt::ReadOp, drt::AllReduceResultOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
 }
 
 struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {

@@ -30,15 +30,22 @@ template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lo
   return success();
 }
 
-/// Operands: shape, seed, bounds. The runtime takes the seed as two int64.
+/// A seed as the runtime takes it: two int64.
+Value getSeed(EntryLowering &lowering, Location loc, Value graphSeed) {
+  Value seed = lowering.get(graphSeed);
+  Type element = lowering.builder.getI64Type();
+  auto type = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), element);
+  if (seed.getType() == type)
+    return seed;
+  return lowering.elementwise(loc, type, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], element); });
+}
+
+/// Operands: shape, seed, bounds.
 template <Distribution distribution> LogicalResult lowerStateless(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
     return failure();
-  Value seed = lowering.get(op->getOperand(1));
-  auto seedType = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), lowering.builder.getI64Type());
-  if (seed.getType() != seedType)
-    seed = lowering.elementwise(op->getLoc(), seedType, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], s.builder.getI64Type()); });
+  Value seed = getSeed(lowering, op->getLoc(), op->getOperand(1));
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(2))
     bounds.push_back(lowering.get(bound));
@@ -56,10 +63,7 @@ template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowerin
     op->emitError() << "node '" << dfg::getNodeName(op) << "': key and counter must come from one StatelessRandomGetKeyCounter";
     return failure();
   }
-  Value seed = lowering.get(keyCounter.getSeed());
-  auto seedType = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), lowering.builder.getI64Type());
-  if (seed.getType() != seedType)
-    seed = lowering.elementwise(op->getLoc(), seedType, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], s.builder.getI64Type()); });
+  Value seed = getSeed(lowering, op->getLoc(), keyCounter.getSeed());
   // Operands: shape, key, counter, algorithm, bounds.
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(4))

@@ -6,6 +6,7 @@
 
 #include "passes/lower/PlanBuilder.h"
 #include "dialects/dist/Dist.h"
+#include "passes/lower/Addresses.h"
 #include "passes/lower/RangeKernel.h"
 
 using namespace mlir;
@@ -325,14 +326,8 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
 }
 
 llvm::StringRef PlanBuilder::variableOf(Value tensor) {
-  while (Operation *op = tensor.getDefiningOp()) {
-    if (auto read = llvm::dyn_cast<drt::ReadOp>(op))
-      return read.getVariable();
-    if (!llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-      break;
-    tensor = op->getOperand(0);
-  }
-  return "";
+  auto read = getStorage(tensor).getDefiningOp<drt::ReadOp>();
+  return read ? read.getVariable() : llvm::StringRef();
 }
 
 void PlanBuilder::noteRead(Value tensor) {
@@ -359,12 +354,7 @@ void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
     auto type = llvm::dyn_cast<RankedTensorType>(tensor.getType());
     Location loc = ret.getLoc();
     // A fetch is left in the arena.
-    Value root = tensor;
-    while (Operation *view = root.getDefiningOp())
-      if (llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view))
-        root = view->getOperand(0);
-      else
-        break;
+    Value root = getStorage(tensor);
     if (llvm::isa_and_nonnull<drt::ReadOp, drt::FeedOp, drt::AllReduceResultOp>(root.getDefiningOp())) {
       tensor = drt::CopyOp::create(builder, loc, type, tensor, DenseI64ArrayAttr());
       ++clock;
