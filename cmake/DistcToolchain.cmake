@@ -1,19 +1,25 @@
 # ccache and a fast linker where they are found, the warnings we hold to, and sanitizers.
 find_program(DISTC_CCACHE ccache)
 if(DISTC_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${DISTC_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DISTC_CCACHE})
+  # What ccache asks for where headers are precompiled.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DISTC_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
 endif()
 
-find_program(DISTC_MOLD mold)
 find_program(DISTC_LLD NAMES ld.lld PATHS /usr/lib/llvm-22/bin)
-if(DISTC_MOLD)
-  add_link_options(-fuse-ld=mold)
-elseif(DISTC_LLD)
-  add_link_options(-fuse-ld=lld -B/usr/lib/llvm-22/bin)
+if(DISTC_LLD)
+  get_filename_component(DISTC_LLD_FOLDER ${DISTC_LLD} DIRECTORY)
+  add_link_options(-fuse-ld=lld -B${DISTC_LLD_FOLDER})
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-comment)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wno-deprecated-declarations) # of what libstdc++'s own headers call
+endif()
 if(DISTC_WERROR)
   add_compile_options(-Werror)
 endif()

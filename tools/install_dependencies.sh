@@ -9,7 +9,7 @@ set -euo pipefail
 
 packages=(
   # the build
-  cmake ninja-build g++ ccache mold
+  cmake ninja-build clang-22 libclang-rt-22-dev g++ ccache
   # the compiler: LLVM and MLIR, their tools (mlir-tblgen, FileCheck, lit) and the linker
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22
   # what executables are linked with, and what reads graphs, strategies and checkpoints

@@ -76,11 +76,9 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, StringRef o
 
   std::string search = ("-L" + runtimeFolder).str();
   SmallVector<StringRef> arguments = {*linker, objectPath, "-o", linkedPath, search};
-  if (sys::findProgramByName("mold")) {
-    arguments.push_back("-fuse-ld=mold");
-    // mold 1.10 lets the part to protect begin at thread-local zeros that have no memory; where they end at a page's
-    // border, the loader protects the page before, which is not there, and the executable does not start.
-    arguments.push_back("-Wl,-z,norelro");
+  if (sys::fs::can_execute(DISTC_LLD)) {
+    arguments.push_back("-fuse-ld=lld");
+    arguments.push_back("-B" DISTC_LLD_FOLDER);
   }
   SmallVector<StringRef> lines;
   (*flags)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/onednn.h"
 
-#include <omp.h>
+
+/// OpenMP's own, of the library that dnnl is linked with; its header belongs to one compiler.
+extern "C" void omp_set_num_threads(int threads);
 
 using namespace drt;
 

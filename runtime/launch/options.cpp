@@ -33,7 +33,7 @@ struct Refused {
 };
 
 void declare(CLI::App &app, Options &o, Refused &refused) {
-  const auto group = [&app](const char *title, std::initializer_list<CLI::Option *> options) {
+  const auto group = [](const char *title, std::initializer_list<CLI::Option *> options) {
     for (CLI::Option *option : options)
       option->group(title);
   };

@@ -22,7 +22,7 @@ void addResources(CLI::App &app, CompileOptions &options) {
       ->check(CLI::NonNegativeNumber)
       ->needs(replicas);
   resources->excludes(replicas);
-  app.callback([&options, resources, replicas] {
+  app.callback([resources, replicas] {
     if (!*resources && !*replicas)
       throw CLI::RequiredError("--replicas N or --resources FILE");
   });
