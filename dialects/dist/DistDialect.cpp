@@ -80,17 +80,57 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   return success();
 }
 
-LogicalResult AllReduceOp::verify() {
-  if (getGradients().empty())
-    return emitOpError("reduces nothing");
-  if (getVariables().size() != getGradients().size())
-    return emitOpError() << "has " << getGradients().size() << " values for " << getVariables().size() << " variables";
-  Type elementType = getElementTypeOrSelf(getGradients().front().getType());
-  for (auto [index, gradient] : llvm::enumerate(getGradients()))
+/// What the buckets' operations have in common: values of one element type, each for a variable.
+static LogicalResult verifyBucket(Operation *op, OperandRange gradients, ArrayAttr variables) {
+  if (gradients.empty())
+    return op->emitOpError("reduces nothing");
+  if (variables.size() != gradients.size())
+    return op->emitOpError() << "has " << gradients.size() << " values for " << variables.size() << " variables";
+  Type elementType = getElementTypeOrSelf(gradients.front().getType());
+  for (auto [index, gradient] : llvm::enumerate(gradients))
     if (getElementTypeOrSelf(gradient.getType()) != elementType)
-      return emitOpError() << "value " << index << " has element type " << getElementTypeOrSelf(gradient.getType())
-                           << " in a bucket of " << elementType << "; it needs a bucket of its own";
+      return op->emitOpError() << "value " << index << " has element type " << getElementTypeOrSelf(gradient.getType())
+                               << " in a bucket of " << elementType << "; it needs a bucket of its own";
   return success();
+}
+
+/// A sparse gradient: indices of rank 1, and as many rows of values.
+static LogicalResult verifySlices(Operation *op, Type indices, Type values) {
+  auto indexType = llvm::dyn_cast<RankedTensorType>(indices), valueType = llvm::dyn_cast<RankedTensorType>(values);
+  if (!indexType || !valueType)
+    return success();
+  if (indexType.getRank() != 1 || !indexType.getElementType().isInteger())
+    return op->emitOpError() << "has indices " << indexType << "; a sparse gradient's are integers of rank 1";
+  if (valueType.getRank() == 0 ||
+      failed(verifyCompatibleShape(indexType.getShape(), valueType.getShape().take_front())))
+    return op->emitOpError() << "has values " << valueType << " for indices " << indexType
+                             << "; there must be a row for each";
+  return success();
+}
+
+LogicalResult AllReduceOp::verify() { return verifyBucket(*this, getGradients(), getVariables()); }
+
+LogicalResult ReduceScatterOp::verify() {
+  if (failed(verifyBucket(*this, getGradients(), getVariables())))
+    return failure();
+  if (getShares().size() != getGradients().size())
+    return emitOpError() << "has " << getShares().size() << " shares of " << getGradients().size() << " values";
+  return success();
+}
+
+LogicalResult AllGatherSlicesOp::verify() {
+  if (failed(verifySlices(*this, getIndices().getType(), getValues().getType())))
+    return failure();
+  return verifySlices(*this, getAllIndices().getType(), getAllValues().getType());
+}
+
+LogicalResult PushOp::verify() {
+  if (getGradient().empty() || getGradient().size() > 2)
+    return emitOpError() << "has " << getGradient().size() << " values; a gradient is one value, or indices and values";
+  if (getRequired() < 1)
+    return emitOpError() << "waits for " << getRequired() << " gradients; at least one is needed";
+  return getGradient().size() == 2 ? verifySlices(*this, getGradient()[0].getType(), getGradient()[1].getType())
+                                   : success();
 }
 
 } // namespace distc::dist

@@ -22,6 +22,10 @@ def DIST_Dialect : Dialect {
     A worker's program stands once, whatever the number of replicas (SPMD). Besides its operations the dialect has attributes on
     others:
 
+    - `dist.place` on a variable: the task that holds it, a parameter server; without it every worker has it;
+    - `dist.slice` on a variable: the part of a whole variable that it is;
+    - `dist.shares` on a variable of rank 1: each replica holds its own share of a slot that is split into so many equal shares, flat, the last
+      one padded; the whole one is `dist.slice`;
     - `dist.strategy` on the module: the strategy, as Protocol Buffers' text;
     - `dist.share` on a placeholder: "sharded" where each replica is given its part of the first axis, "whole" where each is
       given all of it;
@@ -48,10 +52,51 @@ def DIST_ReductionAttr : EnumAttr<DIST_Dialect, DIST_Reduction, "reduction">;
 def DIST_Spec : DIST_Enum<"Spec", "what carries a collective",
   [I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Nccl", 1, "nccl">, I32EnumAttrCase<"Ring", 2, "ring">]>;
 def DIST_SpecAttr : DIST_EnumAttr<DIST_Spec, "spec">;
+// Numbers are those of strategy.proto.
 def DIST_Compressor : DIST_Enum<"Compressor", "how a gradient is compressed on its way", [
-  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Horovod", 1, "horovod">,
-  I32EnumAttrCase<"HorovodEF", 2, "horovod_ef">, I32EnumAttrCase<"PowerSGD", 3, "power_sgd">]>;
-def DIST_CompressorAttr : DIST_EnumAttr<DIST_Compressor, "compressor">;
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"FP16", 1, "fp16">, I32EnumAttrCase<"FP16EF", 2, "fp16_ef">,
+  I32EnumAttrCase<"PowerSGD", 3, "power_sgd">, I32EnumAttrCase<"BF16", 100, "bf16">, I32EnumAttrCase<"BF16EF", 101, "bf16_ef">,
+  I32EnumAttrCase<"TopK", 102, "top_k">]>;
+def DIST_CompressionAttr : AttrDef<DIST_Dialect, "Compression"> {
+  let mnemonic = "compression";
+  let summary = "A compressor with its parameters: the rank of power_sgd, the ratio of elements that top_k sends";
+  let description = "`#dist.compression<bf16>`, `#dist.compression<power_sgd rank 4>`, `#dist.compression<top_k ratio 1.0e-02 : f64>`";
+  let parameters = (ins EnumParameter<DIST_Compressor>:$kind, DefaultValuedParameter<"int64_t", "0">:$rank,
+                        OptionalParameter<"::mlir::FloatAttr">:$ratio);
+  let assemblyFormat = "`<` $kind (`rank` $rank^)? (`ratio` $ratio^)? `>`";
+}
+
+def DIST_AggregatorKind : DIST_Enum<"AggregatorKind", "how many replicas' gradients become one, where some may be wrong", [
+  I32EnumAttrCase<"Median", 4, "median">, I32EnumAttrCase<"TrimmedMean", 5, "trimmed_mean">, I32EnumAttrCase<"Krum", 6, "krum">,
+  I32EnumAttrCase<"MultiKrum", 7, "multi_krum">, I32EnumAttrCase<"GeometricMedian", 8, "geometric_median">]>;
+def DIST_AggregatorAttr : AttrDef<DIST_Dialect, "Aggregator"> {
+  let mnemonic = "aggregator";
+  let summary = "A rule that outvotes up to f wrong gradients; multi_krum takes the mean of the m best";
+  let description = [{
+    `#dist.aggregator<median>`, `#dist.aggregator<trimmed_mean f 1>`, `#dist.aggregator<multi_krum f 1 m 2>`. For a sum over the batch the
+    aggregated gradient is multiplied by the number of gradients.
+  }];
+  let parameters = (ins EnumParameter<DIST_AggregatorKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$f, DefaultValuedParameter<"int64_t", "0">:$m);
+  let assemblyFormat = "`<` $kind (`f` $f^)? (`m` $m^)? `>`";
+}
+
+def DIST_PlaceAttr : AttrDef<DIST_Dialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "A task, as the place of a variable";
+  let description = "`#dist.place<\"ps\" 0>`";
+  let parameters = (ins StringRefParameter<>:$job, "int64_t":$index);
+  let assemblyFormat = "`<` $job $index `>`";
+}
+def DIST_SliceAttr : AttrDef<DIST_Dialect, "Slice"> {
+  let mnemonic = "slice";
+  let summary = "What part of a whole variable a variable is";
+  let description = [{
+    `#dist.slice<"dense/kernel" [784, 512] at [392, 0]>`: the name and shape in the original graph and in checkpoints, and where the part
+    begins along each axis; its sizes are those of the variable that has the attribute.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$whole, "::mlir::DenseI64ArrayAttr":$shape, "::mlir::DenseI64ArrayAttr":$offsets);
+  let assemblyFormat = "`<` $whole $shape `at` $offsets `>`";
+}
 
 def DIST_TaskAttr : AttrDef<DIST_Dialect, "Task"> {
   let mnemonic = "task";
@@ -93,11 +138,143 @@ def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceM
   }];
   let arguments = (ins DIST_ReductionAttr:$reduction, I32Attr:$bucket, I32Attr:$group, Variadic<AnyTensor>:$gradients, StrArrayAttr:$variables,
                        DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec,
-                       DefaultValuedAttr<DIST_CompressorAttr, "::distc::dist::Compressor::None">:$compressor);
+                       OptionalAttr<DIST_CompressionAttr>:$compression, OptionalAttr<DIST_AggregatorAttr>:$aggregator);
   let results = (outs Variadic<AnyTensor>:$reduced);
   let assemblyFormat = [{
     $reduction `bucket` $bucket `group` $group ` ` `(` $gradients `)` `variables` $variables attr-dict `:` type($gradients)
   }];
   let hasVerifier = 1;
+}
+
+// ---- Sparse gradients -------------------------------------------------------------------------------
+def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [Pure]> {
+  let summary = "The rows of a sparse gradient of all replicas, joined in the order of replicas";
+  let description = [{
+    A sparse gradient is (indices, values): values[i] belongs to row indices[i], and a row may occur more than once. With `mean` the values
+    are divided by the number of replicas, so that their sum over equal indices is the whole batch's gradient.
+
+    ```mlir
+    %i, %v = dist.all_gather_slices mean bucket 1 group 0 (%indices, %values) variable "embedding" : (tensor<?xi32>, tensor<?x32xf32>) -> (tensor<?xi32>, tensor<?x32xf32>)
+    ```
+  }];
+  let arguments = (ins DIST_ReductionAttr:$reduction, I32Attr:$bucket, I32Attr:$group, AnyTensor:$indices, AnyTensor:$values, StrAttr:$variable,
+                       DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec);
+  let results = (outs AnyTensor:$all_indices, AnyTensor:$all_values);
+  let assemblyFormat = [{
+    $reduction `bucket` $bucket `group` $group ` ` `(` $indices `,` $values `)` `variable` $variable attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+// ---- Sharded updates: each replica updates its share of a variable, and alone holds its slots ---------
+def DIST_ReduceScatterOp : Op<DIST_Dialect, "reduce_scatter", [Pure]> {
+  let summary = "Each replica's share of the sum or mean over all replicas of each value of a bucket";
+  let description = [{
+    A value's share is flat: of n elements and N replicas, ceil(n / N) from replica * ceil(n / N) on; what lies past the end is zero.
+
+    ```mlir
+    %w = dist.reduce_scatter mean bucket 0 group 0 (%gw) variables ["w"] : (tensor<64x10xf32>) -> tensor<320xf32>
+    ```
+  }];
+  let arguments = (ins DIST_ReductionAttr:$reduction, I32Attr:$bucket, I32Attr:$group, Variadic<AnyTensor>:$gradients, StrArrayAttr:$variables,
+                       DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec);
+  let results = (outs Variadic<AnyTensor>:$shares);
+  let assemblyFormat = [{
+    $reduction `bucket` $bucket `group` $group ` ` `(` $gradients `)` `variables` $variables attr-dict `:` functional-type($gradients, $shares)
+  }];
+  let hasVerifier = 1;
+}
+def DIST_TakeShareOp : Op<DIST_Dialect, "take_share", [Pure]> {
+  let summary = "The replica's share of a value that all replicas have";
+  let arguments = (ins AnyTensor:$value);
+  let results = (outs AnyTensor:$share);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($share)";
+}
+def DIST_ShareHandleOp : Op<DIST_Dialect, "share_handle", [Pure]> {
+  let summary = "The handle of the replica's share of a variable that all replicas have";
+  let arguments = (ins AnyType:$handle);
+  let results = (outs AnyType:$share);
+  let assemblyFormat = "$handle attr-dict `:` type($handle) `->` type($share)";
+}
+def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
+  let summary = "Gives every replica the shares of variables that the others have updated";
+  let arguments = (ins I32Attr:$bucket, Arg<Variadic<AnyType>, "", [MemRead, MemWrite]>:$handles, StrArrayAttr:$variables);
+  let assemblyFormat = "`bucket` $bucket ` ` `(` $handles `)` `variables` $variables attr-dict `:` type($handles)";
+}
+
+// ---- Several batches an update ------------------------------------------------------------------------
+def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The sum or mean of a replica's gradients over several batches";
+  let description = [{
+    Of `steps` batches in a row the last gives the result; whatever needs it, by data or by order, runs at that one only.
+    ```mlir
+    %a, %b = dist.accumulate mean of 4 (%ga, %gb) variables ["a", "b"] : tensor<64x10xf32>, tensor<10xf32>
+    ```
+    A sparse gradient's indices and values are joined instead, each in its own operation with `slices`.
+  }];
+  let arguments = (ins DIST_ReductionAttr:$reduction, I64Attr:$steps, Variadic<AnyTensor>:$gradients, StrArrayAttr:$variables, UnitAttr:$slices);
+  let results = (outs Variadic<AnyTensor>:$accumulated);
+  let assemblyFormat = [{
+    $reduction `of` $steps ` ` `(` $gradients `)` `variables` $variables (`slices` $slices^)? attr-dict `:` type($gradients) `->` type($accumulated)
+  }];
+}
+
+// ---- Parameter servers --------------------------------------------------------------------------------
+def DIST_PullOp : Op<DIST_Dialect, "pull"> {
+  let summary = "A variable's value from the server that holds it";
+  let description = [{
+    With `proxy` the worker keeps a copy, which it refreshes after each step, and reads that.
+    ```mlir
+    %w = dist.pull %handle from <"ps" 0> : !dfg.ref<tensor<64x10xf32>> -> tensor<64x10xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, DIST_PlaceAttr:$place, UnitAttr:$proxy);
+  let results = (outs AnyTensor:$value);
+  let assemblyFormat = "$handle `from` $place (`proxy` $proxy^)? attr-dict `:` type($handle) `->` type($value)";
+}
+def DIST_PullRowsOp : Op<DIST_Dialect, "pull_rows"> {
+  let summary = "Rows of a variable from the server that holds it";
+  let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, AnyTensor:$indices, DIST_PlaceAttr:$place);
+  let results = (outs AnyTensor:$rows);
+  let assemblyFormat = "$handle `[` $indices `]` `from` $place attr-dict `:` functional-type(operands, results)";
+}
+def DIST_PushOp : Op<DIST_Dialect, "push", [MemoryEffects<[MemWrite]>]> {
+  let summary = "A replica's gradient, sent to the accumulator of the server that updates its variable";
+  let description = [{
+    One value is a dense gradient, two are (indices, values). The accumulator, named by `accumulator`, gives the reduced gradient to its
+    `dist.take` when it has `required` of them (backup workers: fewer than there are replicas; those that come late, counted by step, are
+    dropped unless `staleness` says how many steps late one may be). With `async` nothing waits: every gradient is an update of its own.
+    ```mlir
+    dist.push mean "gradients/w" to <"ps" 0> of 4 (%g) variable "w" : tensor<64x10xf32>
+    %a = dist.take mean "gradients/w" from <"ps" 0> of 4 variable "w" : tensor<64x10xf32>
+    ```
+  }];
+  let arguments = (ins DIST_ReductionAttr:$reduction, StrAttr:$accumulator, DIST_PlaceAttr:$place, I64Attr:$required, Variadic<AnyTensor>:$gradient,
+                       StrAttr:$variable, DefaultValuedAttr<I64Attr, "0">:$staleness, UnitAttr:$async);
+  let assemblyFormat = [{
+    $reduction $accumulator `to` $place `of` $required ` ` `(` $gradient `)` `variable` $variable (`async` $async^)? attr-dict `:` type($gradient)
+  }];
+  let hasVerifier = 1;
+}
+def DIST_TakeOp : Op<DIST_Dialect, "take", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What an accumulator has made of its gradients";
+  let description = "Runs where the update runs; see `dist.push`.";
+  let arguments = (ins DIST_ReductionAttr:$reduction, StrAttr:$accumulator, DIST_PlaceAttr:$place, I64Attr:$required, StrAttr:$variable,
+                       OptionalAttr<DIST_AggregatorAttr>:$aggregator, UnitAttr:$async);
+  let results = (outs Variadic<AnyTensor>:$gradient);
+  let assemblyFormat = [{
+    $reduction $accumulator `from` $place `of` $required `variable` $variable (`async` $async^)? attr-dict `:` type($gradient)
+  }];
+}
+def DIST_TokensOp : Op<DIST_Dialect, "tokens", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Ends a step: the chief gives every replica a token when the updates are done, a replica goes on when it has one";
+  let description = [{
+    `staleness` tokens are there from the beginning: by so many steps a fast replica may be ahead of the updates.
+    ```mlir
+    dist.tokens at <"ps" 0> of 4 staleness 2
+    ```
+  }];
+  let arguments = (ins DIST_PlaceAttr:$place, I64Attr:$replicas, DefaultValuedAttr<I64Attr, "0">:$staleness);
+  let assemblyFormat = "`at` $place `of` $replicas (`staleness` $staleness^)? attr-dict";
 }
 #endif // DIST_OPS

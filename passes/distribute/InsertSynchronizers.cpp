@@ -32,8 +32,10 @@ struct BucketKey {
   Type elementType;
   dist::Reduction reduction;
   dist::Spec spec;
-  dist::Compressor compressor;
-  auto tie() const { return std::tuple(wave, group, elementType.getAsOpaquePointer(), reduction, spec, compressor); }
+  dist::CompressionAttr compression;
+  auto tie() const {
+    return std::tuple(wave, group, elementType.getAsOpaquePointer(), reduction, spec, compression.getAsOpaquePointer());
+  }
   bool operator<(const BucketKey &other) const { return tie() < other.tie(); }
 };
 
@@ -114,13 +116,13 @@ private:
 
   BucketKey getKey(Operation *op, Value value) const {
     const RawGradient &gradient = gradients.values.find(value)->second;
-    BucketKey key{
-        waves.lookup(op),      -1, getElementTypeOrSelf(value.getType()), gradient.reduction, dist::Spec::Auto,
-        dist::Compressor::None};
+    BucketKey key{waves.lookup(op), -1, getElementTypeOrSelf(value.getType()), gradient.reduction,
+                  dist::Spec::Auto, {}};
     if (auto entry = entries.find(gradient.variable); entry != entries.end()) {
       key.group = entry->second.group();
       key.spec = static_cast<dist::Spec>(entry->second.spec());
-      key.compressor = static_cast<dist::Compressor>(entry->second.compressor());
+      if (auto kind = static_cast<dist::Compressor>(entry->second.compressor()); kind != dist::Compressor::None)
+        key.compression = dist::CompressionAttr::get(op->getContext(), kind, 0, {});
     }
     return key;
   }
@@ -150,9 +152,9 @@ private:
     for (Value member : members)
       variables.push_back(gradients.values.find(member)->second.variable);
     std::string name = "all_reduce/" + std::to_string(buckets);
-    auto op =
-        dist::AllReduceOp::create(builder, NameLoc::get(builder.getStringAttr(name)), key.reduction, buckets++,
-                                  key.group, members, builder.getStrArrayAttr(variables), key.spec, key.compressor);
+    auto op = dist::AllReduceOp::create(builder, NameLoc::get(builder.getStringAttr(name)), key.reduction, buckets++,
+                                        key.group, members, builder.getStrArrayAttr(variables), key.spec,
+                                        key.compression, dist::AggregatorAttr());
     for (auto [member, reduced] : llvm::zip(members, op.getReduced()))
       replacements[member] = reduced;
   }

@@ -36,3 +36,29 @@ dfg.graph {
   // expected-error @below {{attribute 'dist.share' is not "sharded" or "whole"}}
   %a = dfg.placeholder {dist.share = "some"} : () -> tensor<2xf32>
 }
+
+// -----
+
+dfg.graph {
+  %i = dfg.placeholder : () -> tensor<4x2xi32>
+  %v = dfg.placeholder : () -> tensor<4x3xf32>
+  // expected-error @below {{has indices 'tensor<4x2xi32>'; a sparse gradient's are integers of rank 1}}
+  %r:2 = dist.all_gather_slices mean bucket 0 group 0 (%i, %v) variable "e" : (tensor<4x2xi32>, tensor<4x3xf32>) -> (tensor<8xi32>, tensor<8x3xf32>)
+}
+
+// -----
+
+dfg.graph {
+  %i = dfg.placeholder : () -> tensor<4xi32>
+  %v = dfg.placeholder : () -> tensor<5x3xf32>
+  // expected-error @below {{has values 'tensor<5x3xf32>' for indices 'tensor<4xi32>'; there must be a row for each}}
+  dist.push mean "g" to <"ps" 0> of 2 (%i, %v) variable "e" : tensor<4xi32>, tensor<5x3xf32>
+}
+
+// -----
+
+dfg.graph {
+  %v = dfg.placeholder : () -> tensor<5x3xf32>
+  // expected-error @below {{waits for 0 gradients; at least one is needed}}
+  dist.push mean "g" to <"ps" 0> of 0 (%v) variable "e" : tensor<5x3xf32>
+}
