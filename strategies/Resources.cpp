@@ -46,4 +46,14 @@ std::vector<std::string> Resources::getDevices() const {
   return devices;
 }
 
+std::vector<std::string> Resources::getReductionDevices() const {
+  std::vector<std::string> devices;
+  for (int server = 0; server < servers; ++server)
+    devices.push_back("ps:" + std::to_string(server));
+  if (servers == 0)
+    for (const Host &host : hosts)
+      devices.push_back(host.address + ":CPU:" + std::to_string(host.cpus.empty() ? 0 : host.cpus.front()));
+  return devices;
+}
+
 } // namespace distc::strategies

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "strategies/Destinations.h"
 #include "strategies/Resources.h"
 #include <catch2/catch.hpp>
 
@@ -61,4 +62,22 @@ TEST_CASE("errors of the resource file say the line and what would be right") {
   CHECK(error("ssh: {}\n") == "r.yml:1: no list 'nodes' with one entry a host");
   CHECK(error("nodes: [\n").rfind("r.yml:2: ", 0) == 0);
   CHECK(std::get<std::string>(readResources("/nowhere/r.yml")) == "cannot read resource file '/nowhere/r.yml'");
+}
+
+TEST_CASE("variables are put on the servers asked for, else on the hosts' CPUs") {
+  CHECK(Resources::local(4, 2).getReductionDevices() == std::vector<std::string>{"ps:0", "ps:1"});
+  CHECK(Resources::local(4).getReductionDevices() == std::vector<std::string>{"localhost:CPU:0"});
+  Resources hosts = parse("nodes: [{address: a, chief: true, cpus: [0, 1]}, {address: b, gpus: [0]}]");
+  CHECK(hosts.getReductionDevices() == std::vector<std::string>{"a:CPU:0", "b:CPU:0"});
+}
+
+TEST_CASE("a destination is a server or a device of a host") {
+  Destinations local(Resources::local(4, 2));
+  CHECK(local.find("ps:1") == Destination{Destination::Server, 1});
+  CHECK(local.find("localhost:CPU:3") == Destination{Destination::Host, 0});
+  for (const char *absent : {"ps:2", "ps:-1", "ps:", "ps", "", "localhost:CPU:4", "localhost"})
+    CHECK(!local.find(absent));
+  Destinations hosts(parse("nodes: [{address: a, chief: true, cpus: [0, 1]}, {address: b, gpus: [0]}]"));
+  CHECK(hosts.find("b:GPU:0") == Destination{Destination::Host, 1});
+  CHECK(!hosts.find("ps:0"));
 }
