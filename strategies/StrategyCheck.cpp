@@ -89,9 +89,6 @@ llvm::Error checkSupported(const Strategy &strategy) {
     std::string entry = "the strategy's entry of variable '" + node.var_name() + "'";
     if (node.synchronizer_case() == Strategy::Node::SYNCHRONIZER_NOT_SET)
       return llvm::createStringError(entry + " has no synchronizer; add AllReduceSynchronizer { group: 0 }");
-    if (node.has_pssynchronizer())
-      return llvm::createStringError(entry + " asks for a PSSynchronizer, which is not supported yet; use "
-                                             "AllReduceSynchronizer");
     if (!node.partitioner().empty() || node.part_config_size())
       return llvm::createStringError(entry + " has partitioner \"" + node.partitioner() +
                                      "\", which is not supported yet; leave partitioner and part_config out");

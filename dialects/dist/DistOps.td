@@ -103,7 +103,8 @@ def DIST_TaskAttr : AttrDef<DIST_Dialect, "Task"> {
   let summary = "A process: its job and number in the job, its host, its devices and the replicas it runs";
   let description = [{
     `#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>`: replica i of the task, number
-    `from + i` of all, runs on device i.
+    `from + i` of all, runs on device i. A server has no replicas:
+    `#dist.task<"ps" 0 on "localhost" devices [] replicas 0 from 2>`.
   }];
   let parameters = (ins StringRefParameter<>:$job, "int64_t":$index, "::mlir::StringAttr":$host, "::mlir::ArrayAttr":$devices,
                         "int64_t":$numReplicas, "int64_t":$firstReplica);

@@ -177,7 +177,7 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
     auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
     auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
     if (!text || !topology) {
-      module.emitError("has no strategy and topology; run dist-replicate first");
+      module.emitError("has no strategy and topology; run dist-apply-strategy first");
       return signalPassFailure();
     }
     if (topology.getReplicas() == 1)

@@ -8,13 +8,45 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
-  let summary = "Says who runs the graph, and which part of the batch each replica is given";
+def DistApplyStrategy : Pass<"dist-apply-strategy", "mlir::ModuleOp"> {
+  let summary = "Reads or builds the strategy, and says who runs the graph and who holds its variables";
   let description = [{
-    Reads or builds the strategy, checks it against the graph and the resources, keeps it in the module (`dist.strategy`), and adds the
-    topology: a task a host with replicas, or a task a replica with `one-process-per-replica`. The program itself stands once (SPMD).
-    Each placeholder is marked: `sharded` where its first size is the batch, else `whole`. Stateful random nodes whose result has the
-    batch's axis are marked with `dist.seed`: each replica draws for its own examples.
+    Checks the strategy against the graph and the resources, keeps it in the module (`dist.strategy`), and adds the topology: a task a
+    host with replicas, or a task a replica with `one-process-per-replica`; then the servers that `ps` asks for, from host to host, and one
+    for each other host that the strategy places variables on (`reduction_destination`) although no replica is there. A server has no
+    replicas. A variable that one task holds, a server or the first worker of a host, is marked with `dist.place`, and its slots alike;
+    a variable that the strategy partitions is not yet.
+
+    Before:
+    ```mlir
+    dfg.variable @w : tensor<64x10xf32> {trainable}
+    dfg.variable @"w/Momentum" : tensor<64x10xf32>
+    ```
+    After, with `replicas=2 ps=1` and a strategy that places `w` on `ps:0`:
+    ```mlir
+    dist.topology @cluster replicas 2 [
+      #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>,
+      #dist.task<"ps" 0 on "localhost" devices [] replicas 0 from 2>]
+    dfg.variable @w : tensor<64x10xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+    dfg.variable @"w/Momentum" : tensor<64x10xf32> {dist.place = #dist.place<"ps" 0>}
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"AllReduce\"", "A file, or NAME[:key=value,...]">,
+    Option<"resources", "resources", "std::string", "\"\"", "Resource file (YAML)">,
+    Option<"replicas", "replicas", "int", "0", "Replicas on this machine, instead of a resource file">,
+    Option<"servers", "ps", "int", "0", "Parameter servers on this machine">,
+    Option<"oneProcessPerReplica", "one-process-per-replica", "bool", "false", "A task for each replica">,
+  ];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
+def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
+  let summary = "Says which part of the batch each replica is given";
+  let description = [{
+    The program stands once, whatever the number of replicas (SPMD). Each placeholder is marked: `sharded` where its first size is the
+    batch, else `whole`. Stateful random nodes whose result has the batch's axis are marked with `dist.seed`: each replica draws for its
+    own examples.
 
     A graph without any placeholder whose first size is open keeps its batch in each replica: there the batch is the first size that
     all placeholders of rank 1 and more have in common.
@@ -28,22 +60,14 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
       %lr = dfg.placeholder : () -> tensor<f32> loc("lr")
     }
     ```
-    After, with `replicas=2`:
+    After:
     ```mlir
-    dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
     dfg.graph {
       %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x64xf32> loc("x")
       %lr = dfg.placeholder {dist.share = "whole"} : () -> tensor<f32> loc("lr")
     }
     ```
   }];
-  let options = [
-    Option<"strategy", "strategy", "std::string", "\"AllReduce\"", "A file, or NAME[:key=value,...]">,
-    Option<"resources", "resources", "std::string", "\"\"", "Resource file (YAML)">,
-    Option<"replicas", "replicas", "int", "0", "Replicas on this machine, instead of a resource file">,
-    Option<"servers", "ps", "int", "0", "Parameter servers on this machine">,
-    Option<"oneProcessPerReplica", "one-process-per-replica", "bool", "false", "A task for each replica">,
-  ];
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
@@ -61,7 +85,7 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
 
     A node that also feeds the forward pass (a batch normalization's statistic) is copied: forward keeps the replica's own value.
 
-    With one replica nothing is to be done. `dist.strategy` and the topology are those of `dist-replicate`.
+    With one replica nothing is to be done. `dist.strategy` and the topology are those of `dist-apply-strategy`.
 
     Before:
     ```mlir

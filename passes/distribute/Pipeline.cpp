@@ -11,14 +11,15 @@
 namespace distc {
 
 void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptions &options) {
-  // Who runs it, on which part of the batch: the rest asks the topology.
-  DistReplicateOptions replicate;
-  replicate.strategy = options.strategy;
-  replicate.resources = options.resources;
-  replicate.replicas = options.replicas;
-  replicate.servers = options.servers;
-  replicate.oneProcessPerReplica = options.oneProcessPerReplica;
-  manager.addPass(createDistReplicate(replicate));
+  // Who runs it, and who holds what: the rest asks the topology and the strategy in the module.
+  DistApplyStrategyOptions apply;
+  apply.strategy = options.strategy;
+  apply.resources = options.resources;
+  apply.replicas = options.replicas;
+  apply.servers = options.servers;
+  apply.oneProcessPerReplica = options.oneProcessPerReplica;
+  manager.addPass(createDistApplyStrategy(apply));
+  manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());
   if (!options.unrolled)

@@ -95,7 +95,7 @@ struct DistRenameScopes : public impl::DistRenameScopesBase<DistRenameScopes> {
     ModuleOp module = getOperation();
     auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
     if (!topology) {
-      module.emitError("has no topology; run dist-replicate first");
+      module.emitError("has no topology; run dist-apply-strategy first");
       return signalPassFailure();
     }
     for (auto graph : module.getOps<dfg::GraphOp>())

@@ -25,7 +25,7 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     ModuleOp module = getOperation();
     auto topologies = module.getOps<dist::TopologyOp>();
     if (topologies.empty()) {
-      module.emitError("has no dist.topology: dist-replicate makes it");
+      module.emitError("has no dist.topology: dist-apply-strategy makes it");
       return signalPassFailure();
     }
     dist::TopologyOp topology = *topologies.begin();

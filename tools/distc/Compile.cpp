@@ -41,6 +41,10 @@ FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options)
   LowerOptions lower;
   lower.replicas = topology.getReplicasAttr().getInt();
   lower.tasks = topology.getTasks().size();
+  if (auto last = llvm::cast<dist::TaskAttr>(topology.getTasks()[lower.tasks - 1]); last.getNumReplicas() == 0)
+    return module.emitError() << "the plan has parameter servers (" << last.getIndex() + 1
+                              << "), which is not supported yet in executables; leave --ps out and use a strategy that "
+                                 "synchronizes by all-reduce";
   lower.taskReplicas = llvm::cast<dist::TaskAttr>(topology.getTasks()[0]).getNumReplicas();
 
   SmallVector<StringRef> batched, known;
@@ -92,9 +96,6 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 }
 
 int compile(Session &session, const CompileOptions &options) {
-  if (options.servers > 0)
-    return session.fail("--ps=" + llvm::Twine(options.servers) +
-                        " is not supported yet: no strategy has parameter servers; leave it out");
   if (options.emit == "graphdef" || options.emit == "ptx")
     return session.fail("--emit=" + options.emit + " is not supported yet: exe, dfg, dist, drt, llvm and report are");
   if (llvm::StringRef(options.target).starts_with("cuda"))

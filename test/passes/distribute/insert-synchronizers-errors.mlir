@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --split-input-file --dist-replicate="replicas=2" --dist-insert-synchronizers --verify-diagnostics
+// RUN: distc-opt %s --split-input-file --dist-apply-strategy="replicas=2" --dist-replicate --dist-insert-synchronizers --verify-diagnostics
 
 module {
   dfg.variable @w : tensor<4xf32> {trainable}

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --split-input-file --dist-replicate="replicas=2" --dist-insert-synchronizers | FileCheck %s
+// RUN: distc-opt %s --split-input-file --dist-apply-strategy="replicas=2" --dist-replicate --dist-insert-synchronizers | FileCheck %s
 
 // A gradient that two updates use is reduced once; weight decay and a global norm come after; both gradients are one bucket, behind
 // which the updates stand.

@@ -1,5 +1,5 @@
-// RUN: distc-opt %s --dist-replicate="replicas=2 strategy=AllReduce:chunk_size=1" | FileCheck %s
-// RUN: distc-opt %s --dist-replicate="replicas=2 one-process-per-replica=true" | FileCheck %s --check-prefix=EACH
+// RUN: distc-opt %s --dist-apply-strategy="replicas=2 strategy=AllReduce:chunk_size=1" --dist-replicate | FileCheck %s
+// RUN: distc-opt %s --dist-apply-strategy="replicas=2 one-process-per-replica=true" --dist-replicate | FileCheck %s --check-prefix=EACH
 
 // CHECK: dist.strategy = {{.*}}var_name: \22b\22{{.*}}group: 1
 // CHECK: dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]

@@ -128,9 +128,6 @@ TEST_CASE("what the passes cannot do yet is said with the entry's name") {
   CHECK(llvm::toString(checkSupported(strategy)) == "the strategy's entry of variable 'hidden/kernel' asks for "
                                                     "compressor HorovodCompressor, which is not supported yet; use "
                                                     "NoneCompressor");
-  strategy.mutable_node_config(0)->mutable_pssynchronizer();
-  CHECK(llvm::toString(checkSupported(strategy)).find("PSSynchronizer, which is not supported yet") !=
-        std::string::npos);
   strategy = build("AllReduce");
   strategy.mutable_node_config(0)->set_partitioner("1,2");
   CHECK(llvm::toString(checkSupported(strategy)).find("partitioner \"1,2\"") != std::string::npos);
