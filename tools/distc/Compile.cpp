@@ -11,6 +11,7 @@
 #include "passes/lower/LinkExecutable.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/Session.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -110,6 +111,8 @@ int compile(Session &session, const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = session.import(options);
   if (!module)
     return session.status();
+  // The process ends after it, and a large graph takes long to take apart.
+  llvm::scope_exit keep([&] { (void)module.release(); });
   auto printModule = [&](llvm::raw_ostream &os) { module->print(os); };
 
   if (!session.run(*module, addGraphStage))
@@ -147,7 +150,7 @@ int compile(Session &session, const CompileOptions &options) {
 } // namespace
 
 int compileCommand(const CompileOptions &options) {
-  Session session(options.graph);
+  Session session(options);
   if (options.emit != "report")
     return compile(session, options);
   // A report is what the executable says of itself.
@@ -165,7 +168,7 @@ int compileCommand(const CompileOptions &options) {
 }
 
 int runCommand(const CompileOptions &options) {
-  Session session(options.graph);
+  Session session(options);
   llvm::SmallString<64> path;
   if (llvm::sys::fs::createTemporaryFile("distc-run", "", path))
     return session.fail("cannot write a temporary file");

@@ -142,7 +142,7 @@ void printOperations(dfg::GraphOp graph, llvm::raw_ostream &os) {
 } // namespace
 
 int inspectCommand(const CompileOptions &options) {
-  Session session(options.graph);
+  Session session(options);
   OwningOpRef<ModuleOp> module = session.import(options);
   if (!module)
     return session.status();

@@ -21,6 +21,8 @@ struct CompileOptions {
   int64_t batch = 0;
   int replicas = 0, servers = 0;
   bool oneProcessPerReplica = false;
+  /// Say at the end how long each pass took.
+  bool timing = false;
   /// `run`: what the executable is given.
   std::vector<std::string> runArguments;
 };

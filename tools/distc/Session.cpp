@@ -9,6 +9,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "llvm/Support/FileSystem.h"
@@ -26,7 +27,10 @@ static DialectRegistry makeRegistry() {
   return registry;
 }
 
-Session::Session(llvm::StringRef file) : file(file), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+Session::Session(const CompileOptions &options)
+    : file(options.graph), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+  timing.setEnabled(options.timing);
+  timer = timing.getRootScope();
   // Messages name nodes. What the IR around them looks like, --emit shows.
   context.printOpOnDiagnostic(false);
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
@@ -71,6 +75,7 @@ int Session::defect(const llvm::Twine &message) {
 }
 
 OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
+  TimingScope scope = time("import");
   OwningOpRef<ModuleOp> module = tf::importGraph(options.graph, &context);
   if (!module) {
     if (failed == kDone)
@@ -95,12 +100,17 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
 
 bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addStage) {
   PassManager manager(&context);
+  manager.enableTiming(timer);
+  // Once a stage: after every pass it would cost a large graph more than the passes.
+  manager.enableVerifier(false);
   // A pass that fails without saying why leaves a file that repeats it.
   addStage(manager);
   std::string pipeline;
   llvm::raw_string_ostream os(pipeline);
   manager.printAsTextualPipeline(os);
-  if (succeeded(manager.run(module)))
+  LogicalResult ran = manager.run(module);
+  TimingScope scope = time("verify");
+  if (succeeded(ran) && succeeded(verify(module)))
     return true;
   if (failed == kDone) {
     std::string path = "distc-reproducer.mlir";

@@ -11,6 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
 #include "tools/distc/Options.h"
 
 namespace distc {
@@ -18,12 +19,12 @@ namespace distc {
 /// Owns the MLIR context. Diagnostics are printed as "FILE: error: ...", each once; the first error is followed by no other.
 class Session {
 public:
-  explicit Session(llvm::StringRef file);
+  explicit Session(const CompileOptions &options);
 
   /// The graph, with the endpoints that flags name. Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
 
-  /// Runs a stage of the pipeline. A failure without a diagnostic is a defect.
+  /// Runs a stage of the pipeline, and verifies what it leaves. A failure without a diagnostic is a defect.
   bool run(mlir::ModuleOp module, llvm::function_ref<void(mlir::OpPassManager &)> addStage);
 
   /// Says what is wrong; returns the status.
@@ -32,12 +33,17 @@ public:
   /// Whether `path` can be written, before the work is done.
   int checkOutput(llvm::StringRef path);
 
+  /// A part of the work, for --timing.
+  mlir::TimingScope time(llvm::StringRef part) { return timer.nest(part); }
+
   /// Of what failed.
   int status() const { return failed; }
 
 private:
   std::string file;
   mlir::MLIRContext context;
+  mlir::DefaultTimingManager timing;
+  mlir::TimingScope timer;
   int failed = kDone;
 };
 

@@ -14,7 +14,7 @@
 namespace distc {
 
 int strategyBuildCommand(const CompileOptions &options) {
-  Session session(options.graph);
+  Session session(options);
   mlir::OwningOpRef<mlir::ModuleOp> module = session.import(options);
   if (!module || !session.run(*module, addGraphStage))
     return session.status();
