@@ -55,8 +55,10 @@ def CheckEndpoints : Pass<"dfg-check-endpoints", "::mlir::ModuleOp"> {
   let summary = "Refuses a graph whose endpoints are not there, or need a node without semantics";
   let description = [{
     The endpoints are the graph's attributes `train_op`, `init_op`, `loss` and `fetches`. The graph stays as it is: later passes
-    would otherwise meet a node that they know nothing of, and complain of what follows from it.
+    would otherwise meet a node that they know nothing of, and complain of what follows from it. With `code=false` nodes without
+    semantics may be needed: the graph is to leave as a graph again.
   }];
+  let options = [Option<"code", "code", "bool", "true", "what endpoints need must have semantics">];
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 

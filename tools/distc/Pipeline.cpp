@@ -21,7 +21,7 @@ void addGraphStage(mlir::OpPassManager &manager) {
 
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
   // Before the batch's flow is asked about nodes that have no semantics.
-  manager.addPass(createCheckEndpoints());
+  manager.addPass(createCheckEndpoints({/*code=*/options.emit != "dist" && options.emit != "graphdef"}));
   DistributeOptions distribute;
   distribute.strategy = options.strategy;
   distribute.resources = options.resources;
