@@ -169,9 +169,41 @@ bool BatchFlow::keepsPartial(Operation *op) const {
   return false;
 }
 
+/// What synchronization gives: all replicas the same, or each its share; accumulated values are as one batch's.
+bool BatchFlow::visitSynchronizer(Operation *op) {
+  if (llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::TakeOp, dist::PullOp>(op))
+    return true;
+  if (llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp>(op)) {
+    for (Value result : op->getResults())
+      flows[result] = {Flow::Local, 0, 0, false};
+    return true;
+  }
+  if (llvm::isa<dist::AccumulateOp>(op)) {
+    for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults())) {
+      flows[result] = get(operand);
+      if (auto sizes = shapes.getShape(operand))
+        shapes.setShape(result, std::move(*sizes));
+    }
+    return true;
+  }
+  if (auto pull = llvm::dyn_cast<dist::PullRowsOp>(op)) {
+    auto type = llvm::dyn_cast<RankedTensorType>(pull.getRows().getType());
+    auto sizes = shapes.getShape(pull.getIndices());
+    if (type && sizes) {
+      for (int64_t size : type.getShape().drop_front(sizes->size()))
+        sizes->push_back(ShapedType::isDynamic(size) ? dfg::Dim() : dfg::Dim(size));
+      shapes.setShape(pull.getRows(), std::move(*sizes));
+    }
+    flows[pull.getRows()] = {get(pull.getIndices()).kind, get(pull.getIndices()).axis, 0, false};
+    return true;
+  }
+  return false;
+}
+
 void BatchFlow::visit(Operation *op) {
-  // Handles and what is read through them, and what reductions and updates give: the same everywhere.
-  if (llvm::isa<dist::AllReduceOp, dfg::ReadVariableOp, dfg::VarHandleOp, dfg::IsInitializedOp, dfg::UpdateInterface>(
+  // Handles and what is read through them, and what updates give: the same everywhere.
+  if (visitSynchronizer(op) ||
+      llvm::isa<dfg::ReadVariableOp, dfg::VarHandleOp, dist::ShareHandleOp, dfg::IsInitializedOp, dfg::UpdateInterface>(
           op))
     return;
   bool sharded = false, other = false;

@@ -70,6 +70,7 @@ private:
   void findBatch(mlir::Block &block);
   void restoreBatchAxis(mlir::Operation *op);
   void visit(mlir::Operation *op);
+  bool visitSynchronizer(mlir::Operation *op);
   Flow getScale(mlir::Operation *op, bool contracts) const;
   bool keepsPartial(mlir::Operation *op) const;
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/RawGradients.h"
+#include "passes/distribute/SparseGradients.h"
 #include <deque>
 
 using namespace mlir;
@@ -14,30 +15,36 @@ namespace {
 
 class Walk {
 public:
-  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step)
-      : graph(graph), flow(flow), step(step) {}
+  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const Synchronizations &ways)
+      : graph(graph), flow(flow), step(step), ways(ways) {}
 
-  LogicalResult run(const llvm::StringSet<> &variables) {
-    SmallVector<Operation *> others;
+  LogicalResult run() {
+    SmallVector<Operation *> entries, others;
     for (Operation &op : graph.getBody().front()) {
       if (failed(checkUnknownUpdate(&op)))
         return failure();
       auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
       if (!update)
         continue;
-      if (failed(checkSparse(update)))
-        return failure();
+      llvm::StringRef variable = getUpdatedVariable(&op);
+      // Statistics of a replica that waits for no other are its own.
+      if (ways.hasAsync && !ways.hasEntry(variable) && !ways.get(variable).place)
+        continue;
       found.updates.push_back(&op);
-      if (variables.contains(getVariable(&op)))
-        start(&op);
-      else
-        others.push_back(&op);
+      (ways.hasEntry(variable) ? entries : others).push_back(&op);
     }
-    if (failed(drain()))
-      return failure();
-    for (Operation *op : others)
-      start(op);
-    return drain();
+    // Before the walk: it ends at their rows, whichever update it comes from.
+    for (Operation *op : found.updates)
+      if (failed(findSparse(llvm::cast<dfg::UpdateInterface>(op))))
+        return failure();
+    for (ArrayRef<Operation *> updates : {ArrayRef(entries), ArrayRef(others)}) {
+      for (Operation *op : updates)
+        if (failed(start(op)))
+          return failure();
+      if (failed(drain()))
+        return failure();
+    }
+    return success();
   }
 
   RawGradients found;
@@ -48,13 +55,6 @@ private:
     Operation *update;
   };
 
-  static llvm::StringRef getVariable(Operation *op) {
-    auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
-    unsigned written = update ? update.getWrittenOperands().front() : 0;
-    auto handle = dfg::getVariableHandle(op->getOperand(written));
-    return handle ? handle.getVariable() : "";
-  }
-
   /// Whether what is wrong at `op` matters: a step runs it.
   bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
 
@@ -63,13 +63,37 @@ private:
     return at.kind == Flow::Replicated;
   }
 
-  LogicalResult checkSparse(dfg::UpdateInterface update) {
-    if (update.getIndicesOperand() < 0 || !isInStep(update) ||
+  LogicalResult findSparse(dfg::UpdateInterface update) {
+    if (update.getIndicesOperand() < 0 ||
         llvm::all_of(update->getOperands(), [&](Value operand) { return isReplicated(operand); }))
       return success();
-    return update.emitError() << "variable '" << getVariable(update) << "' is updated by a sparse gradient at node '"
-                              << dfg::getNodeName(update)
-                              << "': sparse gradients are not supported yet with several replicas; train it with one";
+    llvm::StringRef variable = getUpdatedVariable(update);
+    Value indices = update->getOperand(update.getIndicesOperand());
+    Value values = update->getOperand(update.getGradientOperand());
+    if (ways.get(variable).async) {
+      take(indices, values, dist::Reduction::Sum, variable);
+      return success();
+    }
+    std::optional<SparseGradient> gradient = findSparseGradient(update, flow);
+    if (!gradient) {
+      // What is dense on the way, or the same everywhere, is found by the walk.
+      return success();
+    }
+    std::optional<int> scale = flow.get(gradient->values).scale;
+    if (flow.get(gradient->values).zero)
+      scale = 0;
+    // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
+    if (!scale || (*scale != 0 && *scale != -1))
+      return refuse({gradient->values, update},
+                    "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
+    take(gradient->indices, gradient->values, *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean, variable);
+    found.path.insert(gradient->path.begin(), gradient->path.end());
+    return success();
+  }
+
+  void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {
+    found.values.insert({values, {ways.get(variable).reduction.value_or(reduction), variable, indices}});
+    found.indices.insert({indices, values});
   }
 
   /// An operation without semantics may update a variable: then it must not depend on a replica's share.
@@ -85,17 +109,32 @@ private:
     if (!sparse && !kind.starts_with("Apply") && !kind.starts_with("Assign") && op->getNumResults() > 0)
       return success();
     InFlightDiagnostic error = op->emitError()
-                               << "node '" << dfg::getNodeName(op) << "' updates variable '" << getVariable(op)
+                               << "node '" << dfg::getNodeName(op) << "' updates variable '" << getUpdatedVariable(op)
                                << "' by operation '" << opaque.getOp() << "' from a share of the batch: ";
     if (sparse)
-      return error << "sparse gradients are not supported yet with several replicas; train it with one";
+      return error << "distc does not know the operation, so its sparse gradient cannot be synchronized";
     return error << "distc does not know the operation, so it cannot be synchronized";
   }
 
-  void start(Operation *op) {
-    for (Value operand : op->getOperands())
-      if (!dfg::isHandle(operand.getType()))
+  LogicalResult start(Operation *op) {
+    bool async = ways.get(getUpdatedVariable(op)).async;
+    for (Value operand : op->getOperands()) {
+      if (dfg::isHandle(operand.getType()))
+        continue;
+      if (!async) {
         queue.push_back({operand, op});
+        continue;
+      }
+      Flow at = flow.get(operand);
+      if (at.kind == Flow::Replicated || found.contains(operand))
+        continue;
+      if (at.kind == Flow::Sharded)
+        return refuse({operand, op}, "still carries the batch's axis: it is not a sum or mean over the batch");
+      dist::Reduction reduction =
+          at.kind == Flow::Partial && at.scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean;
+      found.values.insert({operand, {reduction, getUpdatedVariable(op), {}}});
+    }
+    return success();
   }
 
   LogicalResult drain() {
@@ -110,6 +149,8 @@ private:
 
   LogicalResult visit(Item item) {
     Flow at = flow.get(item.value);
+    if (found.contains(item.value))
+      return success();
     switch (at.kind) {
     case Flow::Replicated:
       // Shape arithmetic without one scale is no value of the training.
@@ -120,6 +161,11 @@ private:
       return refuse(item,
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     case Flow::Sharded:
+      // Rows that are made of a sparse gradient's become those of all replicas with it.
+      if (Operation *op = item.value.getDefiningOp(); !found.indices.empty() && worksOnRows(op)) {
+        walkThrough(op, item.update);
+        return success();
+      }
       return refuse(item, "still carries the batch's axis: it is not a sum or mean over the batch");
     case Flow::Partial:
       if (at.zero)
@@ -131,18 +177,22 @@ private:
       return refuse(item,
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     case Flow::Local:
-      Operation *op = item.value.getDefiningOp();
-      found.path.insert(op);
-      for (Value operand : op->getOperands())
-        if (!dfg::isHandle(operand.getType()))
-          queue.push_back({operand, item.update});
+      walkThrough(item.value.getDefiningOp(), item.update);
       return success();
     }
     return success();
   }
 
+  void walkThrough(Operation *op, Operation *update) {
+    found.path.insert(op);
+    for (Value operand : op->getOperands())
+      if (!dfg::isHandle(operand.getType()))
+        queue.push_back({operand, update});
+  }
+
   LogicalResult reduce(Item item, dist::Reduction reduction) {
-    found.values.insert({item.value, {reduction, getVariable(item.update)}});
+    llvm::StringRef variable = getUpdatedVariable(item.update);
+    found.values.insert({item.value, {ways.get(variable).reduction.value_or(reduction), variable, {}}});
     return success();
   }
 
@@ -151,7 +201,7 @@ private:
       return success();
     Operation *op = item.value.getDefiningOp();
     InFlightDiagnostic error = item.update->emitError()
-                               << "variable '" << getVariable(item.update)
+                               << "variable '" << getUpdatedVariable(item.update)
                                << "' cannot be synchronized: the value of node '" << dfg::getNodeName(op) << "' ("
                                << flow.explain(item.value) << "), which its update '" << dfg::getNodeName(item.update)
                                << "' depends on, " << why;
@@ -162,16 +212,24 @@ private:
   dfg::GraphOp graph;
   const BatchFlow &flow;
   const strategies::StepNodes &step;
+  const Synchronizations &ways;
   std::deque<Item> queue;
   llvm::DenseSet<Value> visited;
 };
 
 } // namespace
 
+llvm::StringRef getUpdatedVariable(Operation *op) {
+  auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+  unsigned written = update ? update.getWrittenOperands().front() : 0;
+  auto handle = dfg::getVariableHandle(op->getOperand(written));
+  return handle ? handle.getVariable() : "";
+}
+
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
-                                               const strategies::StepNodes &step, const llvm::StringSet<> &variables) {
-  Walk walk(graph, flow, step);
-  if (failed(walk.run(variables)))
+                                               const strategies::StepNodes &step, const Synchronizations &ways) {
+  Walk walk(graph, flow, step, ways);
+  if (failed(walk.run()))
     return failure();
   return std::move(walk.found);
 }

@@ -8,9 +8,9 @@
 
 #include "dialects/dist/Dist.h"
 #include "passes/distribute/BatchFlow.h"
+#include "passes/distribute/Synchronization.h"
 #include "strategies/StepNodes.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace distc {
 
@@ -18,22 +18,32 @@ namespace distc {
 struct RawGradient {
   dist::Reduction reduction;
   llvm::StringRef variable;
+  /// Of a sparse gradient, whose rows the value is: the number of each row.
+  mlir::Value indices;
 };
 
 /// Found by walking back from the updates.
 struct RawGradients {
   llvm::MapVector<mlir::Value, RawGradient> values;
+  /// Indices of sparse gradients, each with the values of the first gradient that has them.
+  llvm::DenseMap<mlir::Value, mlir::Value> indices;
   /// Nodes between them and the updates: they see reduced values from now on.
   llvm::DenseSet<mlir::Operation *> path;
   /// The updates that were walked from.
   llvm::SmallVector<mlir::Operation *> updates;
+
+  bool contains(mlir::Value value) const { return values.contains(value) || indices.contains(value); }
 };
 
+/// The variable that `op` updates, by its first written operand; "" where the handle does not say.
+llvm::StringRef getUpdatedVariable(mlir::Operation *op);
+
 /// Walks back from every update of `graph`, all at once and nearest first, so that a gradient that several updates use
-/// (by a global norm) belongs to the update nearest to it; updates of `variables`, those that the strategy names, go
-/// before others. Fails with a diagnostic where a value of the training step cannot be reduced.
+/// (by a global norm) belongs to the update nearest to it; updates of variables that the strategy names go before
+/// others. What an update without synchronization (async) needs of a replica is taken as it is: each replica's is one
+/// of its own. Fails with a diagnostic where a value of the training step cannot be reduced.
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
-                                               const strategies::StepNodes &step, const llvm::StringSet<> &variables);
+                                               const strategies::StepNodes &step, const Synchronizations &ways);
 
 } // namespace distc
 

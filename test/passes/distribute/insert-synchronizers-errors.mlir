@@ -22,7 +22,7 @@ module {
     %g = dfg.placeholder : () -> tensor<?x4xf32>
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %h = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
-    // expected-error @below {{sparse gradients are not supported yet with several replicas; train it with one}}
+    // expected-error @below {{does not know the operation, so its sparse gradient cannot be synchronized}}
     dfg.opaque "ResourceScatterSub"(%h, %ids, %g) : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
   }
 }

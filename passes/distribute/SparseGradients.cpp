@@ -1,0 +1,87 @@
+//===- SparseGradients.cpp - Rows on the way to an update --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/SparseGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+bool isUnique(Operation *) { return false; }
+
+/// The rows that an element-wise node works on: its only operand that differs between replicas and is no scalar of a
+/// hyper-parameter or norm. The other operands must not hide a factor of the batch's size.
+Value getElementwiseRows(Operation *op, const BatchFlow &flow) {
+  Value rows;
+  for (Value operand : op->getOperands()) {
+    Flow at = flow.get(operand);
+    if (at.kind == Flow::Replicated) {
+      if (!at.zero && at.scale != 0)
+        return {};
+      continue;
+    }
+    auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
+    if (at.kind != Flow::Sharded && type && type.getRank() == 0)
+      continue;
+    if (rows)
+      return {};
+    rows = operand;
+  }
+  return rows;
+}
+
+/// The value whose rows op's are made of, one step nearer to backward; null where op makes them itself.
+Value getRows(Operation *op, const BatchFlow &flow) {
+  if (!op)
+    return {};
+  if (isUnique(op) || llvm::isa<dfg::GatherV2Op, dfg::GatherOp>(op))
+    return op->getOperand(0);
+  if (llvm::isa<dfg::IdentityOp, dfg::CastOp>(op))
+    return op->getOperand(0);
+  if (llvm::isa<dfg::ScalarInterface>(op))
+    return getElementwiseRows(op, flow);
+  return {};
+}
+
+bool isRows(Flow at) { return at.kind == Flow::Sharded && at.axis == 0; }
+
+Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path) {
+  while (true) {
+    Flow at = flow.get(value);
+    Operation *op = value.getDefiningOp();
+    if (at.kind == Flow::Replicated || at.kind == Flow::Partial)
+      return {};
+    Value next = getRows(op, flow);
+    // Rows of a table that the batch chooses are where backward begins, not a choice among its rows.
+    if (next && flow.get(next).kind == Flow::Replicated)
+      next = {};
+    if (next && isRows(at) && !isRows(flow.get(next)))
+      next = {};
+    if (!next)
+      return isRows(at) ? value : Value();
+    path.push_back(op);
+    value = next;
+  }
+}
+
+} // namespace
+
+bool worksOnRows(Operation *op) {
+  return isUnique(op) || llvm::isa<dfg::ScalarInterface, dfg::GatherV2Op, dfg::GatherOp, dfg::IdentityOp, dfg::CastOp,
+                                   dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
+}
+
+std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow) {
+  SparseGradient found;
+  found.indices = walk(update->getOperand(update.getIndicesOperand()), flow, found.path);
+  found.values = walk(update->getOperand(update.getGradientOperand()), flow, found.path);
+  if (!found.indices || !found.values)
+    return std::nullopt;
+  return found;
+}
+
+} // namespace distc

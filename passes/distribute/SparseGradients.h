@@ -1,0 +1,30 @@
+//===- SparseGradients.h - Rows on the way to an update -----------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_SPARSEGRADIENTS_H
+#define DISTC_PASSES_DISTRIBUTE_SPARSEGRADIENTS_H
+
+#include "passes/distribute/BatchFlow.h"
+
+namespace distc {
+
+/// A sparse gradient as backward made it: both have the batch's axis as their first.
+struct SparseGradient {
+  mlir::Value indices, values;
+  /// What lies between it and the update: the optimizer's deduplication, a scaling, the choice of a shard's rows.
+  llvm::SmallVector<mlir::Operation *> path;
+};
+
+/// Whether every row of op's result comes from one row of an operand, or is a sum of rows, or chooses among them: such
+/// nodes do the same to joined rows as to a replica's.
+bool worksOnRows(mlir::Operation *op);
+
+/// Walks back from the indices and the values of `update` to the first pair of which they are made; none where there is
+/// no such pair.
+std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow);
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_SPARSEGRADIENTS_H

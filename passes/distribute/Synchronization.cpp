@@ -1,0 +1,113 @@
+//===- Synchronization.cpp - How a strategy synchronizes each variable ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/Synchronization.h"
+#include "dialects/dfg/Dfg.h"
+#include "strategies/StrategyFile.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+using autodist::proto::Aggregator;
+
+/// Ranks and ratios that stand for "not said", as strategy.proto has them.
+constexpr int64_t kDefaultRank = 1;
+constexpr double kDefaultRatio = 0.01;
+
+void readAggregator(MLIRContext *context, const Aggregator &aggregator, Synchronization &into) {
+  switch (aggregator.kind()) {
+  case Aggregator::MEAN:
+    into.reduction = dist::Reduction::Mean;
+    return;
+  case Aggregator::SUM:
+    into.reduction = dist::Reduction::Sum;
+    return;
+  case Aggregator::MEDIAN:
+  case Aggregator::TRIMMED_MEAN:
+  case Aggregator::KRUM:
+  case Aggregator::MULTI_KRUM:
+  case Aggregator::GEOMETRIC_MEDIAN:
+    into.aggregator = dist::AggregatorAttr::get(context, static_cast<dist::AggregatorKind>(aggregator.kind() + 1),
+                                                aggregator.f(), aggregator.m());
+    return;
+  default:
+    return;
+  }
+}
+
+dist::CompressionAttr readCompression(MLIRContext *context, const autodist::proto::AllReduceSynchronizer &entry) {
+  auto kind = static_cast<dist::Compressor>(entry.compressor());
+  if (kind == dist::Compressor::None)
+    return {};
+  int64_t rank = 0;
+  FloatAttr ratio;
+  if (kind == dist::Compressor::PowerSGD)
+    rank = entry.power_sgd_rank() ? entry.power_sgd_rank() : kDefaultRank;
+  if (kind == dist::Compressor::TopK)
+    ratio = FloatAttr::get(Float64Type::get(context), entry.top_k_ratio() ? entry.top_k_ratio() : kDefaultRatio);
+  return dist::CompressionAttr::get(context, kind, rank, ratio);
+}
+
+Synchronization readEntry(MLIRContext *context, const strategies::Strategy::Node &node) {
+  Synchronization way;
+  if (node.has_allreducesynchronizer()) {
+    const auto &entry = node.allreducesynchronizer();
+    way.group = entry.group();
+    way.spec = static_cast<dist::Spec>(entry.spec());
+    way.compression = readCompression(context, entry);
+    way.shardedStage = entry.sharded_stage();
+    readAggregator(context, entry.aggregator(), way);
+  } else if (node.has_pssynchronizer()) {
+    const auto &entry = node.pssynchronizer();
+    way.async = !entry.sync();
+    way.proxy = entry.local_replication();
+    way.staleness = entry.staleness();
+    readAggregator(context, entry.aggregator(), way);
+  }
+  return way;
+}
+
+} // namespace
+
+FailureOr<Synchronizations> Synchronizations::read(ModuleOp module) {
+  auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
+  auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
+  if (!text || !topology)
+    return module.emitError("has no strategy and topology; run dist-apply-strategy first");
+  llvm::Expected<strategies::Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
+  if (!strategy)
+    return module.emitError(llvm::toString(strategy.takeError()));
+  Synchronizations found;
+  found.replicas = topology.getReplicas();
+  found.required = strategy->replicas_to_aggregate() > 0 ? strategy->replicas_to_aggregate() : found.replicas;
+  found.accumulateSteps = std::max(1, strategy->accumulate_steps());
+  found.averagesDecay = strategy->variable_averages_decay();
+  auto add = [&](const strategies::Strategy::Node &node) {
+    found.entries.insert(node.var_name());
+    found.variables[node.var_name()] = readEntry(module.getContext(), node);
+  };
+  for (const strategies::Strategy::Node &node : strategy->node_config()) {
+    add(node);
+    for (const strategies::Strategy::Node &part : node.part_config())
+      add(part);
+  }
+  for (auto variable : module.getOps<dfg::VariableOp>())
+    if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))
+      found.setPlace(variable.getSymName(), place);
+  for (auto &entry : found.variables) {
+    Synchronization &way = entry.second;
+    if (!way.place || !found.hasEntry(entry.first()))
+      continue;
+    (way.async ? found.hasAsync : found.hasSync) = true;
+    if (!way.async)
+      found.staleness = std::max(found.staleness, way.staleness);
+  }
+  return found;
+}
+
+} // namespace distc

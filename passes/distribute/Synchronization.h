@@ -1,0 +1,66 @@
+//===- Synchronization.h - How a strategy synchronizes each variable -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_SYNCHRONIZATION_H
+#define DISTC_PASSES_DISTRIBUTE_SYNCHRONIZATION_H
+
+#include "dialects/dist/Dist.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace distc {
+
+/// What becomes of a variable's gradients.
+struct Synchronization {
+  /// The strategy's group, -1 where it has no entry for the variable (statistics).
+  int group = -1;
+  dist::Spec spec = dist::Spec::Auto;
+  dist::CompressionAttr compression;
+  dist::AggregatorAttr aggregator;
+  /// What the strategy fixes; none: as the loss was.
+  std::optional<dist::Reduction> reduction;
+  /// 0: every replica updates all of it.
+  int shardedStage = 0;
+  /// The server that holds it; null: every worker has it.
+  dist::PlaceAttr place;
+  bool async = false, proxy = false;
+  int64_t staleness = 0;
+};
+
+/// What the module's strategy, topology and places say, read once.
+class Synchronizations {
+public:
+  /// Fails with a diagnostic where `module` has no strategy or topology, or one that does not parse.
+  static llvm::FailureOr<Synchronizations> read(mlir::ModuleOp module);
+
+  const Synchronization &get(llvm::StringRef variable) const {
+    auto it = variables.find(variable);
+    return it == variables.end() ? none : it->second;
+  }
+  /// Whether the strategy has an entry for it.
+  bool hasEntry(llvm::StringRef variable) const { return entries.contains(variable); }
+  void setPlace(llvm::StringRef variable, dist::PlaceAttr place) { variables[variable].place = place; }
+
+  int64_t replicas = 1;
+  /// Gradients that make an update on a server.
+  int64_t required = 1;
+  int64_t accumulateSteps = 1;
+  /// 0: no averages are kept.
+  double averagesDecay = 0;
+  /// Whether a replica's step waits for the servers' updates, and how far ahead it may be; whether some do not wait at
+  /// all.
+  bool hasSync = false, hasAsync = false;
+  int64_t staleness = 0;
+
+private:
+  llvm::StringMap<Synchronization> variables;
+  llvm::StringSet<> entries;
+  Synchronization none;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_SYNCHRONIZATION_H

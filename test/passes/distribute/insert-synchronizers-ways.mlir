@@ -1,0 +1,63 @@
+// RUN: distc-opt %s --split-input-file --dist-insert-synchronizers | FileCheck %s
+
+// Compressors and aggregators with their parameters; values of one group part where these differ.
+// CHECK-LABEL: @compressors
+module @compressors attributes {dist.strategy = "node_config { var_name: 'u' AllReduceSynchronizer { compressor: HorovodCompressor } } node_config { var_name: 'v' AllReduceSynchronizer { compressor: PowerSGDCompressor power_sgd_rank: 4 } } node_config { var_name: 'w' AllReduceSynchronizer { compressor: TopKCompressor } } node_config { var_name: 'x' AllReduceSynchronizer { aggregator { kind: TRIMMED_MEAN f: 1 } } } node_config { var_name: 'y' AllReduceSynchronizer { aggregator { kind: SUM } } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @u : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @x : tensor<4xf32> {trainable}
+  dfg.variable @y : tensor<4xf32> {trainable}
+  dfg.graph {
+    %in = dfg.placeholder : () -> tensor<?x4xf32>
+    %lr = dfg.placeholder : () -> tensor<f32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %hu = dfg.var_handle @u : !dfg.ref<tensor<4xf32>>
+    %hv = dfg.var_handle @v : !dfg.ref<tensor<4xf32>>
+    %hw = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    %hx = dfg.var_handle @x : !dfg.ref<tensor<4xf32>>
+    %hy = dfg.var_handle @y : !dfg.ref<tensor<4xf32>>
+    %gu = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %gv = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %gw = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %gx = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %gy = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    // CHECK: dist.all_reduce mean bucket 0 group 0 {{.*}} variables ["u"] {compression = #dist.compression<fp16>}
+    // CHECK: dist.all_reduce mean bucket 1 group 0 {{.*}} variables ["v"] {compression = #dist.compression<power_sgd rank 4>}
+    // CHECK: dist.all_reduce mean bucket 2 group 0 {{.*}} variables ["w"] {compression = #dist.compression<top_k ratio 1.000000e-02 : f64>}
+    // CHECK: dist.all_reduce mean bucket 3 group 0 {{.*}} variables ["x"] {aggregator = #dist.aggregator<trimmed_mean f 1>}
+    // CHECK: dist.all_reduce sum bucket 4 group 0 {{.*}} variables ["y"] :
+    dfg.apply_gradient_descent %hu, %lr, %gu : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    dfg.apply_gradient_descent %hv, %lr, %gv : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    dfg.apply_gradient_descent %hw, %lr, %gw : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    dfg.apply_gradient_descent %hx, %lr, %gx : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    dfg.apply_gradient_descent %hy, %lr, %gy : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+// One update of several batches.
+// CHECK-LABEL: @accumulate
+module @accumulate attributes {dist.strategy = "accumulate_steps: 4 node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @u : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.graph {
+    %in = dfg.placeholder : () -> tensor<?x4xf32>
+    %lr = dfg.placeholder : () -> tensor<f32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %hu = dfg.var_handle @u : !dfg.ref<tensor<4xf32>>
+    %hv = dfg.var_handle @v : !dfg.ref<tensor<4xf32>>
+    // CHECK: %[[GU:.*]] = dfg.mean
+    // CHECK: %[[GV:.*]] = dfg.mean
+    %gu = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %gv = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    // CHECK: %[[A:.*]]:2 = dist.accumulate mean of 4 (%[[GU]], %[[GV]]) variables ["u", "v"]
+    // CHECK-NEXT: %[[R:.*]]:2 = dist.all_reduce mean bucket 0 group 0 (%[[A]]#0, %[[A]]#1) variables ["u", "v"]
+    // CHECK-NEXT: dfg.apply_gradient_descent %{{.*}}, %{{.*}}, %[[R]]#0
+    dfg.apply_gradient_descent %hu, %lr, %gu : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    dfg.apply_gradient_descent %hv, %lr, %gv : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
