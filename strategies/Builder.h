@@ -12,47 +12,45 @@
 #define DISTC_STRATEGIES_BUILDER_H
 
 #include "strategies/GraphFacts.h"
+#include "strategies/Parameters.h"
 #include "strategies/Resources.h"
 #include "strategies/StrategyFile.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace distc::strategies {
 
-/// A parameter of a builder: a whole number from `minimum` on, or one of `choices`.
-struct Parameter {
-  llvm::StringRef name;
-  llvm::StringRef defaultValue;
-  llvm::StringRef help;
-  int64_t minimum = 0;
-  std::vector<llvm::StringRef> choices;
-};
-
-/// The parameters' values, checked; every parameter of the builder has one.
-class Arguments {
-public:
-  int64_t getInteger(llvm::StringRef name) const;
-  llvm::StringRef get(llvm::StringRef name) const { return values.find(name)->second; }
-  void set(llvm::StringRef name, llvm::StringRef value) { values[name] = value.str(); }
-
-private:
-  llvm::StringMap<std::string> values;
+/// What a builder works on. It adds an entry for each variable that needs one, in the order of the graph; replicas and
+/// the parameters that all builders share are set for it.
+struct BuildState {
+  const GraphFacts &facts;
+  const Resources &resources;
+  const Arguments &arguments;
+  Strategy &strategy;
+  /// What the user should know, a sentence each.
+  std::vector<std::string> &remarks;
 };
 
 struct Builder {
   llvm::StringRef name;
   llvm::StringRef summary;
+  /// Its own; those of getCommonParameters() are added to all.
   std::vector<Parameter> parameters;
-  llvm::Expected<Strategy> (*build)(const GraphFacts &, const Resources &, const Arguments &);
+  llvm::Error (*build)(BuildState &);
 };
 
 /// All builders, in the order in which help lists them.
 llvm::ArrayRef<Builder> getBuilders();
 
+/// What every builder can be asked for as well: accumulate_steps, aggregator, ...
+llvm::ArrayRef<Parameter> getCommonParameters();
+
 /// Whether `spec` is "NAME" or "NAME:key=value,..." of a builder, and not a file. Says nothing of its parameters.
 bool isBuilderSpec(llvm::StringRef spec);
 
 /// Builds the strategy that "NAME:key=value,..." asks for. Errors list the strategies, the parameters or the choices.
+/// What the builder has to say is added to `remarks`. Whether it suits the graph, StrategyCheck.h says.
+llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &facts, const Resources &resources,
+                                       std::vector<std::string> &remarks);
 llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &facts, const Resources &resources);
 
 } // namespace distc::strategies

@@ -4,23 +4,55 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "strategies/Aggregators.h"
 #include "strategies/Builder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace distc::strategies {
 
+Builder makePS();
+Builder makePSLoadBalancing();
+Builder makeRoundRobinPS();
+Builder makeHashPS();
+Builder makePartitionedPS();
+Builder makeUnevenPartitionedPS();
+Builder makeFixedSize();
+Builder makeMinMaxVariable();
+Builder makeVariableAxisSize();
 Builder makeAllReduce();
+Builder makePartitionedAR();
+Builder makeRandomAxisPartitionAR();
+Builder makeShardedUpdate();
+Builder makeParallax();
 
 llvm::ArrayRef<Builder> getBuilders() {
-  static const std::vector<Builder> builders = {makeAllReduce()};
+  static const std::vector<Builder> builders = {makePS(),
+                                                makePSLoadBalancing(),
+                                                makeRoundRobinPS(),
+                                                makeHashPS(),
+                                                makePartitionedPS(),
+                                                makeUnevenPartitionedPS(),
+                                                makeFixedSize(),
+                                                makeMinMaxVariable(),
+                                                makeVariableAxisSize(),
+                                                makeAllReduce(),
+                                                makePartitionedAR(),
+                                                makeRandomAxisPartitionAR(),
+                                                makeShardedUpdate(),
+                                                makeParallax()};
   return builders;
 }
 
-int64_t Arguments::getInteger(llvm::StringRef name) const {
-  int64_t value = 0;
-  get(name).getAsInteger(10, value);
-  return value;
+llvm::ArrayRef<Parameter> getCommonParameters() {
+  static const std::vector<Parameter> parameters = {
+      Parameter::integer("accumulate_steps", "1", "batches whose gradients make one synchronization", 1),
+      Parameter::aggregator("aggregator", "how gradients become one: auto, mean, sum, median, trimmed_mean:f, krum:f, "
+                                          "multi_krum:f,m or geometric_median"),
+      Parameter::integer("replicas_to_aggregate", "0", "gradients that make an update; 0: one from each replica"),
+      Parameter::integer("total_replicas", "0", "replicas that run; 0: on all devices"),
+      Parameter::fraction("variable_averages", "0", "decay of the variables' moving averages; 0: none are kept")};
+  return parameters;
 }
 
 static const Builder *findBuilder(llvm::StringRef name) {
@@ -28,77 +60,78 @@ static const Builder *findBuilder(llvm::StringRef name) {
   return found == getBuilders().end() ? nullptr : found;
 }
 
-static llvm::Error checkValue(const Builder &builder, const Parameter &parameter, llvm::StringRef value) {
-  if (!parameter.choices.empty()) {
-    if (llvm::is_contained(parameter.choices, value))
-      return llvm::Error::success();
-    return llvm::createStringError("strategy " + builder.name + ": " + parameter.name + "=" + value +
-                                   " is not one of: " + llvm::join(parameter.choices, ", "));
-  }
-  int64_t number;
-  if (value.getAsInteger(10, number) || number < parameter.minimum)
-    return llvm::createStringError("strategy " + builder.name + ": " + parameter.name + "=" + value +
-                                   " is not a whole number of at least " + llvm::Twine(parameter.minimum));
-  return llvm::Error::success();
-}
-
-/// Puts the values of "key=value,key=value" over the defaults.
-static llvm::Error parseArguments(const Builder &builder, llvm::StringRef text, Arguments &arguments) {
-  for (const Parameter &parameter : builder.parameters)
-    arguments.set(parameter.name, parameter.defaultValue);
-  llvm::SmallVector<llvm::StringRef> pairs;
-  text.split(pairs, ',', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef pair : pairs) {
-    auto [key, value] = pair.split('=');
-    auto parameter =
-        llvm::find_if(builder.parameters, [key = key](const Parameter &known) { return known.name == key; });
-    if (parameter == builder.parameters.end() || !pair.contains('=')) {
-      std::string message = ("strategy " + builder.name + ": ").str();
-      message += (pair.contains('=') ? "unknown parameter '" + key + "'" : "'" + pair + "' is not key=value").str();
-      message += builder.parameters.empty() ? "; it has none" : "; it has";
-      for (const Parameter &known : builder.parameters)
-        message += ((&known == &builder.parameters.front() ? " " : ", ") + known.name + "=" + known.defaultValue +
-                    " (" + known.help + ")")
-                       .str();
-      return llvm::createStringError(message);
-    }
-    if (llvm::Error error = checkValue(builder, *parameter, value))
-      return error;
-    arguments.set(key, value);
-  }
-  return llvm::Error::success();
-}
-
 bool isBuilderSpec(llvm::StringRef spec) { return findBuilder(spec.split(':').first) != nullptr; }
 
-llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &facts, const Resources &resources) {
+/// The devices of total_replicas replicas, the first ones.
+static llvm::Error setReplicas(const Resources &resources, int64_t total, Strategy &strategy) {
+  std::vector<std::string> devices = resources.getReplicaDevices();
+  if (total > static_cast<int64_t>(devices.size()))
+    return llvm::createStringError("total_replicas=" + llvm::Twine(total) + ", but the resources have devices for " +
+                                   llvm::Twine(devices.size()));
+  if (total)
+    devices.resize(total);
+  for (const std::string &device : devices)
+    strategy.mutable_graph_config()->add_replicas(device);
+  return llvm::Error::success();
+}
+
+static void setAggregator(const Aggregator &aggregator, Strategy::Node &node) {
+  for (Strategy::Node &part : *node.mutable_part_config())
+    setAggregator(aggregator, part);
+  if (node.has_pssynchronizer())
+    *node.mutable_pssynchronizer()->mutable_aggregator() = aggregator;
+  if (node.has_allreducesynchronizer())
+    *node.mutable_allreducesynchronizer()->mutable_aggregator() = aggregator;
+}
+
+/// Does what getCommonParameters() ask for, but for the replicas.
+static void setCommon(const Arguments &arguments, Strategy &strategy) {
+  if (int64_t steps = arguments.getInteger("accumulate_steps"); steps > 1)
+    strategy.set_accumulate_steps(steps);
+  strategy.set_replicas_to_aggregate(arguments.getInteger("replicas_to_aggregate"));
+  strategy.set_variable_averages_decay(arguments.getFraction("variable_averages"));
+  Aggregator aggregator = llvm::cantFail(parseAggregator(arguments.get("aggregator")));
+  if (aggregator.kind() == Aggregator::AUTO)
+    return;
+  for (Strategy::Node &node : *strategy.mutable_node_config())
+    setAggregator(aggregator, node);
+}
+
+llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &facts, const Resources &resources,
+                                       std::vector<std::string> &remarks) {
   auto [name, text] = spec.split(':');
   const Builder *builder = findBuilder(name);
   if (!builder) {
     std::string names =
         llvm::join(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; }), ", ");
-    // AutoDist's other builders.
-    static constexpr llvm::StringRef planned[] = {"PS",
-                                                  "PSLoadBalancing",
-                                                  "PartitionedPS",
-                                                  "UnevenPartitionedPS",
-                                                  "PartitionedAR",
-                                                  "RandomAxisPartitionAR",
-                                                  "Parallax",
-                                                  "Auto"};
-    if (llvm::is_contained(planned, name))
+    if (name == "Auto")
       return llvm::createStringError("strategy " + name + " is not supported yet; there are: " + names);
     return llvm::createStringError("no strategy is called '" + name + "', and no file; there are: " + names);
   }
-  Arguments arguments;
-  if (llvm::Error error = parseArguments(*builder, text, arguments))
+  std::string what = ("strategy " + name).str();
+  std::vector<Parameter> parameters = builder->parameters;
+  llvm::append_range(parameters, getCommonParameters());
+  llvm::Expected<Arguments> arguments = parseArguments(what, parameters, text);
+  if (!arguments)
+    return arguments.takeError();
+  Strategy strategy;
+  strategy.set_builder(spec.str());
+  strategy.set_id(spec.str());
+  std::vector<std::string> said;
+  BuildState build{facts, resources, *arguments, strategy, said};
+  if (llvm::Error error = setReplicas(resources, arguments->getInteger("total_replicas"), strategy))
+    return llvm::createStringError(what + ": " + llvm::toString(std::move(error)));
+  if (llvm::Error error = builder->build(build))
     return error;
-  llvm::Expected<Strategy> strategy = builder->build(facts, resources, arguments);
-  if (strategy) {
-    strategy->set_builder(spec.str());
-    strategy->set_id(spec.str());
-  }
+  setCommon(*arguments, strategy);
+  for (const std::string &remark : said)
+    remarks.push_back(what + ": " + remark);
   return strategy;
+}
+
+llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &facts, const Resources &resources) {
+  std::vector<std::string> remarks;
+  return buildStrategy(spec, facts, resources, remarks);
 }
 
 } // namespace distc::strategies

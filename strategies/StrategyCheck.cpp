@@ -1,4 +1,4 @@
-//===- StrategyCheck.cpp - Whether a strategy fits a graph -------------------===//
+//===- StrategyCheck.cpp - Whether a strategy fits graph and resources ---------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -35,20 +35,21 @@ static std::string suggest(llvm::StringRef name, const GraphFacts &facts) {
          llvm::join(llvm::map_range(near, [](const auto &item) { return item.second; }), ", ") + (more ? ", ..." : "");
 }
 
-llvm::Error checkAgainstGraph(const Strategy &strategy, const GraphFacts &facts, std::vector<std::string> &remarks) {
+llvm::Error checkAgainstGraph(const Strategy &strategy, const GraphFacts &facts, std::vector<std::string> &remarks,
+                              const StrategyLines &lines) {
   llvm::StringMap<const VariableFacts *> variables;
   for (const VariableFacts &variable : facts.variables)
     variables[variable.name] = &variable;
   llvm::StringSet<> named;
-  for (const Strategy::Node &node : strategy.node_config()) {
+  for (auto [i, node] : llvm::enumerate(strategy.node_config())) {
     if (!variables.contains(node.var_name()))
-      return llvm::createStringError("the strategy names variable '" + node.var_name() +
+      return llvm::createStringError(lines.at(i) + "the strategy names variable '" + node.var_name() +
                                      "', which the graph does not have" + suggest(node.var_name(), facts));
     if (!named.insert(node.var_name()).second)
-      return llvm::createStringError("the strategy names variable '" + node.var_name() +
+      return llvm::createStringError(lines.at(i) + "the strategy names variable '" + node.var_name() +
                                      "' twice; remove one of the two node_config entries");
     if (variables[node.var_name()]->gradient == Gradient::None)
-      remarks.push_back("the strategy's entry of variable '" + node.var_name() +
+      remarks.push_back(lines.at(i) + "the strategy's entry of variable '" + node.var_name() +
                         "' has no effect: no update of the training step writes it");
   }
   std::vector<llvm::StringRef> missing;
@@ -63,7 +64,12 @@ llvm::Error checkAgainstGraph(const Strategy &strategy, const GraphFacts &facts,
       "; add: node_config { var_name: \"" + missing.front() + "\" AllReduceSynchronizer { group: 0 } }");
 }
 
-llvm::Error checkAgainstResources(const Strategy &strategy, const Resources &resources) {
+int countReplicas(const Strategy &strategy, const Resources &resources) {
+  int count = strategy.graph_config().replicas_size();
+  return count ? count : resources.getReplicaDevices().size();
+}
+
+llvm::Error checkAgainstResources(const Strategy &strategy, const Resources &resources, const StrategyLines &lines) {
   std::vector<std::string> devices = resources.getDevices();
   llvm::StringSet<> known, used;
   for (const std::string &device : devices)
@@ -73,32 +79,25 @@ llvm::Error checkAgainstResources(const Strategy &strategy, const Resources &res
     return llvm::createStringError("the strategy places " + llvm::Twine(count) + " replicas, but " +
                                    llvm::Twine(resources.replicasAskedFor) +
                                    " were asked for; build the strategy for as many, or leave its replicas out");
-  for (const std::string &device : strategy.graph_config().replicas()) {
+  for (auto [i, device] : llvm::enumerate(strategy.graph_config().replicas())) {
     if (!known.contains(device))
-      return llvm::createStringError("the strategy places a replica on '" + device +
+      return llvm::createStringError(lines.atReplica(i) + "the strategy places a replica on '" + device +
                                      "', which the resources do not have; they have: " + llvm::join(devices, ", "));
     if (!used.insert(device).second)
-      return llvm::createStringError("the strategy places two replicas on '" + device + "'");
+      return llvm::createStringError(lines.atReplica(i) + "the strategy places two replicas on '" + device + "'");
   }
   return llvm::Error::success();
 }
 
-llvm::Error checkSupported(const Strategy &strategy) {
-  using autodist::proto::AllReduceSynchronizer;
-  for (const Strategy::Node &node : strategy.node_config()) {
-    std::string entry = "the strategy's entry of variable '" + node.var_name() + "'";
-    if (node.synchronizer_case() == Strategy::Node::SYNCHRONIZER_NOT_SET)
-      return llvm::createStringError(entry + " has no synchronizer; add AllReduceSynchronizer { group: 0 }");
-    if (!node.partitioner().empty() || node.part_config_size())
-      return llvm::createStringError(entry + " has partitioner \"" + node.partitioner() +
-                                     "\", which is not supported yet; leave partitioner and part_config out");
-    auto compressor = node.allreducesynchronizer().compressor();
-    if (compressor != AllReduceSynchronizer::NoneCompressor)
-      return llvm::createStringError(entry + " asks for compressor " +
-                                     AllReduceSynchronizer::Compressor_Name(compressor) +
-                                     ", which is not supported yet; use NoneCompressor");
-  }
-  return llvm::Error::success();
+llvm::Error checkStrategy(const Strategy &strategy, const GraphFacts &facts, const Resources &resources,
+                          std::vector<std::string> &remarks, const StrategyLines &lines) {
+  if (llvm::Error error = checkAgainstGraph(strategy, facts, remarks, lines))
+    return error;
+  if (llvm::Error error = checkAgainstResources(strategy, resources, lines))
+    return error;
+  if (llvm::Error error = checkEntries(strategy, facts, resources, lines))
+    return error;
+  return checkSteps(strategy, countReplicas(strategy, resources), lines);
 }
 
 } // namespace distc::strategies

@@ -31,7 +31,51 @@ bool hasControlCharacters(llvm::StringRef content) {
 
 } // namespace
 
-llvm::Expected<Strategy> parseStrategy(llvm::StringRef content, llvm::StringRef name) {
+static std::string formatLine(const std::string &file, int line) { return file + ":" + std::to_string(line) + ": "; }
+
+std::string StrategyLines::at(int node, int shard) const {
+  if (node >= static_cast<int>(nodes.size()))
+    return "";
+  bool ofShard = shard >= 0 && shard < static_cast<int>(shards[node].size());
+  return formatLine(file, ofShard ? shards[node][shard] : nodes[node]);
+}
+
+std::string StrategyLines::atReplica(int replica) const {
+  return replica < static_cast<int>(replicas.size()) ? formatLine(file, replicas[replica]) : "";
+}
+
+/// The lines of what `strategy` holds, as `tree` of its text has them.
+static StrategyLines getLines(const Strategy &strategy, google::protobuf::TextFormat::ParseInfoTree &tree,
+                              llvm::StringRef file) {
+  StrategyLines lines;
+  lines.file = file.str();
+  const auto *nodeField = Strategy::descriptor()->FindFieldByNumber(Strategy::kNodeConfigFieldNumber);
+  const auto *shardField = Strategy::Node::descriptor()->FindFieldByNumber(Strategy::Node::kPartConfigFieldNumber);
+  for (int i = 0; i < strategy.node_config_size(); ++i) {
+    lines.nodes.push_back(tree.GetLocation(nodeField, i).line + 1);
+    lines.shards.emplace_back();
+    auto *node = tree.GetTreeForNested(nodeField, i);
+    for (int k = 0; node && k < strategy.node_config(i).part_config_size(); ++k)
+      lines.shards.back().push_back(node->GetLocation(shardField, k).line + 1);
+  }
+  const auto *graphField = Strategy::descriptor()->FindFieldByNumber(Strategy::kGraphConfigFieldNumber);
+  const auto *replicaField =
+      Strategy::GraphConfig::descriptor()->FindFieldByNumber(Strategy::GraphConfig::kReplicasFieldNumber);
+  auto *graph = tree.GetTreeForNested(graphField, -1);
+  for (int i = 0; graph && i < strategy.graph_config().replicas_size(); ++i)
+    lines.replicas.push_back(graph->GetLocation(replicaField, i).line + 1);
+  return lines;
+}
+
+/// A variable is named by its tensor in AutoDist's files. No name of a node has a colon.
+static void useVariableNames(Strategy::Node &node) {
+  if (llvm::StringRef name = node.var_name(); name.consume_back(":0"))
+    node.set_var_name(name.str());
+  for (Strategy::Node &part : *node.mutable_part_config())
+    useVariableNames(part);
+}
+
+static llvm::Expected<Strategy> parseEitherForm(llvm::StringRef content, llvm::StringRef name, StrategyLines *lines) {
   Strategy strategy;
   if (hasControlCharacters(content)) {
     if (strategy.ParseFromArray(content.data(), content.size()))
@@ -39,10 +83,16 @@ llvm::Expected<Strategy> parseStrategy(llvm::StringRef content, llvm::StringRef 
     return llvm::createStringError(name + ": neither a binary nor a text Strategy; `distc strategy build` writes one");
   }
   FirstError errors;
+  google::protobuf::TextFormat::ParseInfoTree tree;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
-  if (parser.ParseFromString(content.str(), &strategy))
+  if (lines)
+    parser.WriteLocationsTo(&tree);
+  if (parser.ParseFromString(content.str(), &strategy)) {
+    if (lines)
+      *lines = getLines(strategy, tree, name);
     return strategy;
+  }
   // A binary strategy without entries may hold printable bytes alone.
   Strategy binary;
   if (binary.ParseFromArray(content.data(), content.size()) && binary.GetReflection()->GetUnknownFields(binary).empty())
@@ -50,11 +100,19 @@ llvm::Expected<Strategy> parseStrategy(llvm::StringRef content, llvm::StringRef 
   return llvm::createStringError(name + ":" + errors.text);
 }
 
-llvm::Expected<Strategy> readStrategy(llvm::StringRef path) {
+llvm::Expected<Strategy> parseStrategy(llvm::StringRef content, llvm::StringRef name, StrategyLines *lines) {
+  llvm::Expected<Strategy> strategy = parseEitherForm(content, name, lines);
+  if (strategy)
+    for (Strategy::Node &node : *strategy->mutable_node_config())
+      useVariableNames(node);
+  return strategy;
+}
+
+llvm::Expected<Strategy> readStrategy(llvm::StringRef path, StrategyLines *lines) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return llvm::createStringError("cannot read strategy '" + path + "': " + buffer.getError().message());
-  return parseStrategy((*buffer)->getBuffer(), path);
+  return parseStrategy((*buffer)->getBuffer(), path, lines);
 }
 
 std::string printStrategy(const Strategy &strategy) {

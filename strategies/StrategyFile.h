@@ -10,15 +10,28 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
+#include <vector>
 
 namespace distc::strategies {
 
 using Strategy = autodist::proto::Strategy;
 
-/// The strategy in `content`, binary or text, told apart by what it holds.
-/// Errors begin with "`name`:line:column: " where it is text.
-llvm::Expected<Strategy> parseStrategy(llvm::StringRef content, llvm::StringRef name);
-llvm::Expected<Strategy> readStrategy(llvm::StringRef path);
+/// Where a text strategy says what; empty for any other.
+struct StrategyLines {
+  std::string file;
+  std::vector<int> nodes;               // from 1 on
+  std::vector<std::vector<int>> shards; // of each node
+  std::vector<int> replicas;
+
+  /// "S.pbtxt:12: ", of an entry, one of its shards, or a replica; "" where that is not known.
+  std::string at(int node, int shard = -1) const;
+  std::string atReplica(int replica) const;
+};
+
+/// The strategy in `content`, binary or text, told apart by what it holds. Names that AutoDist writes as tensors'
+/// ("dense/kernel:0") become the variables'. Errors begin with "`name`:line:column: " where it is text.
+llvm::Expected<Strategy> parseStrategy(llvm::StringRef content, llvm::StringRef name, StrategyLines *lines = nullptr);
+llvm::Expected<Strategy> readStrategy(llvm::StringRef path, StrategyLines *lines = nullptr);
 
 /// Protocol Buffers' text form.
 std::string printStrategy(const Strategy &strategy);

@@ -9,11 +9,9 @@
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/Places.h"
-#include "strategies/Builder.h"
-#include "strategies/StrategyCheck.h"
+#include "strategies/LoadStrategy.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 
@@ -136,17 +134,10 @@ private:
   std::optional<Strategy> getStrategy(const Resources &resources) {
     ModuleOp module = getOperation();
     strategies::GraphFacts facts = strategies::computeGraphFacts(module);
-    bool isFile = !strategies::isBuilderSpec(strategy) && llvm::sys::fs::exists(strategy);
-    llvm::Expected<Strategy> plan =
-        isFile ? strategies::readStrategy(strategy) : strategies::buildStrategy(strategy, facts, resources);
     std::vector<std::string> remarks;
-    llvm::Error error = plan ? strategies::checkAgainstGraph(*plan, facts, remarks) : plan.takeError();
-    if (!error)
-      error = strategies::checkAgainstResources(*plan, resources);
-    if (!error)
-      error = strategies::checkSupported(*plan);
-    if (error) {
-      module.emitError(llvm::toString(std::move(error)));
+    llvm::Expected<Strategy> plan = strategies::loadStrategy(strategy, facts, resources, remarks);
+    if (!plan) {
+      module.emitError(llvm::toString(plan.takeError()));
       return std::nullopt;
     }
     for (const std::string &remark : remarks)

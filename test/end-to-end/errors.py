@@ -123,9 +123,8 @@ class Compiling:
         found = []
         for flags in (["--emit", "graphdef"], ["--emit", "ptx"], ["--target", "cuda:sm_90"], ["--ps", "1"]):
             found += refused(self._compile(LINREG.graph, folder, *flags), [flags[1], "not supported yet"], folder=folder)
-        for strategy in ("PS", "Parallax", "PartitionedAR"):
-            found += refused(self._compile(LINREG.graph, folder, strategy=strategy), [strategy, "not supported yet", "AllReduce"],
-                             folder=folder)
+        for strategy, words in (("PS", "PSSynchronizer"), ("ShardedUpdate", "sharded_stage")):
+            found += refused(self._compile(LINREG.graph, folder, strategy=strategy), [words, "not supported yet"], folder=folder)
         return found
 
     def disk_full_while_writing_the_executable(self, folder):

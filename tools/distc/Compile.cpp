@@ -9,6 +9,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "passes/lower/EmitObject.h"
 #include "passes/lower/LinkExecutable.h"
+#include "strategies/StrategyCheck.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/Session.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -96,6 +97,16 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
   return kDone;
 }
 
+/// Other stages understand strategies that native code is not made of yet.
+int checkNative(Session &session, ModuleOp module, const CompileOptions &options) {
+  if (options.servers > 0)
+    return session.fail("--ps " + llvm::Twine(options.servers) + " is not supported yet by executables; leave it out");
+  auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
+  llvm::Expected<strategies::Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
+  llvm::Error error = strategy ? strategies::checkNative(*strategy) : strategy.takeError();
+  return error ? session.fail(llvm::toString(std::move(error))) : kDone;
+}
+
 int compile(Session &session, const CompileOptions &options) {
   if (options.emit == "graphdef" || options.emit == "ptx")
     return session.fail("--emit=" + options.emit + " is not supported yet: exe, dfg, dist, drt, llvm and report are");
@@ -123,6 +134,8 @@ int compile(Session &session, const CompileOptions &options) {
     return session.status();
   if (options.emit == "dist")
     return writeText(session, options, printModule);
+  if (int status = checkNative(session, *module, options))
+    return status;
   FailureOr<LowerOptions> lower = readPlan(*module, options);
   if (failed(lower))
     return session.status();

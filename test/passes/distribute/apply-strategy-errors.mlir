@@ -1,9 +1,9 @@
 // RUN: split-file %s %t
-// RUN: distc-opt %t/compressor.mlir --dist-apply-strategy="replicas=2 strategy=AllReduce:compressor=HorovodCompressor" --verify-diagnostics
+// RUN: distc-opt %t/aggregator.mlir --dist-apply-strategy="replicas=2 strategy=AllReduce:aggregator=krum:1" --verify-diagnostics
 // RUN: distc-opt %t/no-server.mlir --dist-apply-strategy="replicas=2 ps=1 strategy=%t/no-server.pbtxt" --verify-diagnostics
 
-//--- compressor.mlir
-// expected-error @below {{the strategy's entry of variable 'w' asks for compressor HorovodCompressor, which is not supported yet; use NoneCompressor}}
+//--- aggregator.mlir
+// expected-error @below {{the strategy's entry of variable 'w' has aggregator krum:1, which needs at least 2f + 3 = 5 gradients, but there are 2 gradients}}
 module {
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {
@@ -17,7 +17,7 @@ module {
 //--- no-server.pbtxt
 node_config { var_name: "w" PSSynchronizer { reduction_destination: "ps:1" } }
 //--- no-server.mlir
-// expected-error @below {{the strategy's entry of variable 'w' places it on 'ps:1', which is no task of the topology}}
+// expected-error-re @below {{no-server.pbtxt:1: the strategy's entry of variable 'w' is placed on 'ps:1', which the resources do not have; they have: ps:0; servers are asked for with --ps}}
 module {
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {
