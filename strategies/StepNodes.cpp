@@ -10,9 +10,9 @@ using namespace mlir;
 
 namespace distc::strategies {
 
-StepNodes::StepNodes(dfg::GraphOp graph) {
-  auto trainOp = graph->getAttrOfType<StringAttr>("train_op");
-  if (!trainOp)
+StepNodes::StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint) {
+  auto root = graph->getAttrOfType<StringAttr>(endpoint);
+  if (!root)
     return;
   llvm::DenseMap<llvm::StringRef, Operation *> byName;
   for (Operation &op : *graph.getBody().begin())
@@ -23,7 +23,7 @@ StepNodes::StepNodes(dfg::GraphOp graph) {
       pending.push_back(op);
   };
   // A tensor's name ("train:0") stands for its node as well.
-  need(byName.lookup(trainOp.getValue().split(':').first));
+  need(byName.lookup(root.getValue().split(':').first));
   known = !pending.empty();
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();

@@ -11,12 +11,12 @@
 
 namespace distc::strategies {
 
-/// What the graph's `train_op` needs, by operands and control edges.
+/// What an endpoint of the graph, `train_op` where nothing else is said, needs by operands and control edges.
 class StepNodes {
 public:
-  explicit StepNodes(dfg::GraphOp graph);
+  explicit StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint = "train_op");
 
-  /// Whether the graph says which node trains.
+  /// Whether the graph has the endpoint.
   bool isKnown() const { return known; }
   bool contains(mlir::Operation *op) const { return nodes.contains(op); }
 

@@ -47,7 +47,27 @@ private:
                                             << dfg::getNodeName(value.getDefiningOp()) << "', " << flow->explain(value);
     Synchronizer synchronizer(graph, *flow, *gradients, ways);
     Sites sites(graph, *gradients, ways, synchronizer.getConsumers());
+    if (failed(checkSpare(*gradients, ways, sites)))
+      return failure();
     synchronizer.run(sites);
+    if (!ways.hasSync && !ways.hasAsync)
+      return success();
+    return finishServers(graph, ways, step, synchronizer.getConsumers(), sites);
+  }
+
+  /// Gradients of a server's variable that workers need too are reduced by all of them: none can be spare.
+  LogicalResult checkSpare(const RawGradients &gradients, const Synchronizations &ways, const Sites &sites) {
+    if (ways.required == ways.replicas)
+      return success();
+    for (const auto &[value, gradient] : gradients.values) {
+      const Synchronization &way = ways.get(gradient.variable);
+      if (way.place && !way.async && !sites.get(value))
+        return value.getDefiningOp()->emitError()
+               << "the gradient of variable '" << gradient.variable
+               << "' is needed by updates of variables that every worker has, so that each of " << ways.replicas
+               << " replicas must give one, but replicas_to_aggregate is " << ways.required
+               << "; hold all of these variables on servers";
+    }
     return success();
   }
 };

@@ -44,6 +44,9 @@ void Synchronizer::run(const Sites &sites) {
     if (wave > 0)
       for (Operation *op : ops)
         op->moveBefore(&block, block.end());
+    if (ops.empty())
+      continue;
+    lastTake = ops.back();
     insertCollectives(ops);
   }
   for (Operation *op : consumers)
@@ -220,7 +223,7 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   OpBuilder builder(after->getContext());
   builder.setInsertionPointAfter(after);
   unsigned number = accumulators[gradient.variable]++;
-  std::string name = "gradients/" + gradient.variable.str() + (number ? "_" + std::to_string(number) : "");
+  std::string name = "synchronization/" + gradient.variable.str() + (number ? "_" + std::to_string(number) : "");
   SmallVector<Value> members;
   if (gradient.indices)
     members.push_back(gradient.indices);
@@ -240,10 +243,13 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
     pushed.push_back(steps.getAccumulated()[0]);
   }
   int64_t required = way.async ? 1 : ways.required;
-  dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, way.place, required, pushed,
-                       gradient.variable, way.staleness, way.async);
+  auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, way.place, required,
+                                   pushed, gradient.variable, way.staleness, way.async);
+  // Whoever takes a gradient waits for it: not before its own work of the wave is done.
+  builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
   auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, way.place,
                                    required, gradient.variable, way.aggregator, way.async);
+  lastTake = take;
   take->setAttr(dist::kPlaceAttr, way.async ? way.place : sites->get(value));
   for (auto [member, reduced] : llvm::zip(members, take.getGradient()))
     replace(member, reduced);

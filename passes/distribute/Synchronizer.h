@@ -45,6 +45,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> replacements;
   llvm::DenseMap<mlir::Operation *, unsigned> waves;
   llvm::StringMap<unsigned> accumulators; // of each variable, counted
+  mlir::Operation *lastTake = nullptr;
   uint32_t buckets = 0, accumulations = 0;
 };
 
