@@ -4,46 +4,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "strategies/TextTable.h"
+#include "tools/distc/Session.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "tools/distc/Session.h"
 
 using namespace mlir;
 
 namespace distc {
 namespace {
 
-/// Columns as wide as their widest cell; numbers to the right.
-class Table {
-public:
-  explicit Table(std::vector<std::string> header, llvm::ArrayRef<bool> toTheRight) : rows({std::move(header)}), right(toTheRight) {}
-  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
-  void print(llvm::raw_ostream &os) const {
-    std::vector<size_t> widths(rows.front().size());
-    for (const auto &row : rows)
-      for (size_t i = 0; i < row.size(); ++i)
-        widths[i] = std::max(widths[i], row[i].size());
-    for (const auto &row : rows) {
-      os << " ";
-      for (size_t i = 0; i < row.size(); ++i) {
-        os << " ";
-        if (right[i])
-          os << llvm::right_justify(row[i], widths[i]);
-        else if (i + 1 < row.size())
-          os << llvm::left_justify(row[i], widths[i]);
-        else
-          os << row[i];
-      }
-      os << "\n";
-    }
-  }
-
-private:
-  std::vector<std::vector<std::string>> rows;
-  llvm::SmallVector<bool> right;
-};
+using strategies::TextTable;
 
 std::string typeText(Type type) {
   auto tensor = llvm::dyn_cast<TensorType>(type);
@@ -56,7 +29,8 @@ std::string typeText(Type type) {
   os << tensor.getElementType();
   if (auto ranked = llvm::dyn_cast<RankedTensorType>(type)) {
     os << "[";
-    llvm::interleaveComma(ranked.getShape(), os, [&](int64_t size) { ShapedType::isDynamic(size) ? os << "?" : os << size; });
+    llvm::interleaveComma(ranked.getShape(), os,
+                          [&](int64_t size) { ShapedType::isDynamic(size) ? os << "?" : os << size; });
     os << "]";
   }
   return text;
@@ -79,11 +53,12 @@ void printEndpoints(dfg::GraphOp graph, llvm::raw_ostream &os) {
 
 void printFeeds(dfg::GraphOp graph, llvm::raw_ostream &os) {
   os << "\nfeeds\n";
-  Table table({"placeholder", "type", "share of a replica"}, {false, false, false});
+  TextTable table({"placeholder", "type", "share of a replica"}, {false, false, false});
   for (auto placeholder : graph.getBody().front().getOps<dfg::PlaceholderOp>()) {
     auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
     bool batched = type && type.getRank() > 0 && type.isDynamicDim(0);
-    table.add({dfg::getNodeName(placeholder).str(), typeText(placeholder.getResult().getType()), batched ? "its rows of the batch" : "all of it"});
+    table.add({dfg::getNodeName(placeholder).str(), typeText(placeholder.getResult().getType()),
+               batched ? "its rows of the batch" : "all of it"});
   }
   table.print(os);
 }
@@ -99,10 +74,13 @@ void printVariables(ModuleOp module, dfg::GraphOp graph, llvm::raw_ostream &os) 
     for (auto [i, operand] : llvm::enumerate(written))
       if (dfg::VarHandleOp handle = dfg::getVariableHandle(op.getOperand(operand)))
         updates[handle.getVariable()] = {i == 0 ? op.getName().stripDialect().str() : "slot",
-                                         i > 0 ? "" : update.getIndicesOperand() >= 0 ? "sparse" : "dense"};
+                                         i > 0                             ? ""
+                                         : update.getIndicesOperand() >= 0 ? "sparse"
+                                                                           : "dense"};
   }
   os << "\nvariables\n";
-  Table table({"variable", "type", "bytes", "trainable", "updated by", "gradient"}, {false, false, true, false, false, false});
+  TextTable table({"variable", "type", "bytes", "trainable", "updated by", "gradient"},
+                  {false, false, true, false, false, false});
   int64_t total = 0;
   for (auto variable : module.getOps<dfg::VariableOp>()) {
     int64_t bytes = bytesOf(variable.getType());

@@ -13,11 +13,13 @@
 
 namespace distc {
 
-/// What the command line of `compile`, `run`, `inspect` and `strategy build` says. The names are the flags'.
+/// What the command line of `compile`, `run`, `inspect` and `strategy` says. The names are the flags'.
 struct CompileOptions {
   std::string graph, strategy, resources, output = "train", emit = "exe", target = "cpu", runtime;
   std::string trainOp, loss, initOp;
   std::vector<std::string> fetches, feeds;
+  /// `strategy diff`: what `strategy` is compared with.
+  std::string otherStrategy;
   int64_t batch = 0;
   int replicas = 0, servers = 0;
   bool oneProcessPerReplica = false;
@@ -34,6 +36,9 @@ int compileCommand(const CompileOptions &options);
 int runCommand(const CompileOptions &options);
 int inspectCommand(const CompileOptions &options);
 int strategyBuildCommand(const CompileOptions &options);
+int strategyShowCommand(const CompileOptions &options);
+/// As diff: kWrongInput as well where the strategies differ.
+int strategyDiffCommand(const CompileOptions &options);
 
 } // namespace distc
 

@@ -14,7 +14,7 @@ namespace {
 
 using distc::CompileOptions;
 
-void addResources(CLI::App &app, CompileOptions &options) {
+void addResources(CLI::App &app, CompileOptions &options, bool required = true) {
   auto *resources = app.add_option("--resources", options.resources, "Hosts and devices (AutoDist's YAML)");
   auto *replicas =
       app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(CLI::PositiveNumber);
@@ -22,8 +22,8 @@ void addResources(CLI::App &app, CompileOptions &options) {
       ->check(CLI::NonNegativeNumber)
       ->needs(replicas);
   resources->excludes(replicas);
-  app.callback([resources, replicas] {
-    if (!*resources && !*replicas)
+  app.callback([resources, replicas, required] {
+    if (required && !*resources && !*replicas)
       throw CLI::RequiredError("--replicas N or --resources FILE");
   });
 }
@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
   inspect->add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef or SavedModel folder")->required();
   addEndpoints(*inspect, options);
 
-  CLI::App *strategy = app.add_subcommand("strategy", "Build strategies");
+  CLI::App *strategy = app.add_subcommand("strategy", "Build, show and compare strategies");
   strategy->require_subcommand(1);
   CLI::App *build = strategy->add_subcommand("build", "Write the strategy that a builder makes for a graph");
   build->add_option("NAME", options.strategy, "NAME[:key=value,...]")->required();
@@ -114,6 +114,15 @@ int main(int argc, char **argv) {
   addResources(*build, options);
   std::string strategyOutput = "-";
   build->add_option("-o,--output", strategyOutput, "A .pbtxt or .pb file; - is standard output");
+  CLI::App *show = strategy->add_subcommand("show", "Print tables of a strategy: variables, servers, groups");
+  show->add_option("STRATEGY", options.strategy, "A file, or NAME[:key=value,...]")->required();
+  show->add_option("GRAPH", options.graph, "The graph")->required();
+  addResources(*show, options);
+  CLI::App *diff = strategy->add_subcommand("diff", "Print what differs; exit status 1 where anything does");
+  diff->add_option("A", options.strategy, "A file, or NAME[:key=value,...]")->required();
+  diff->add_option("B", options.otherStrategy, "Another one")->required();
+  diff->add_option("GRAPH", options.graph, "The graph, where A or B is to be built");
+  addResources(*diff, options, /*required=*/false);
 
   app.add_subcommand("checkpoint", "List, compare and convert checkpoints");
 
@@ -139,6 +148,9 @@ int main(int argc, char **argv) {
   else if (*build) {
     options.output = strategyOutput;
     status = distc::strategyBuildCommand(options);
-  }
+  } else if (*show)
+    status = distc::strategyShowCommand(options);
+  else if (*diff)
+    status = distc::strategyDiffCommand(options);
   return status;
 }
