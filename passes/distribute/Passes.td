@@ -45,8 +45,8 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
   let summary = "Says which part of the batch each replica is given";
   let description = [{
     The program stands once, whatever the number of replicas (SPMD). Each placeholder is marked: `sharded` where its first size is the
-    batch, else `whole`. Random nodes whose result has the batch's axis first are marked with `dist.seed`: each replica draws its rows of
-    what one replica would draw for the whole batch.
+    batch, else `whole`. Stateful random nodes whose result has the batch's axis are marked with `dist.seed`: each replica draws for its
+    own examples.
 
     A graph without any placeholder whose first size is open keeps its batch in each replica: there the batch is the first size that
     all placeholders of rank 1 and more have in common.
@@ -110,6 +110,9 @@ def DistUnroll : Pass<"dist-unroll", "mlir::ModuleOp"> {
     compute alike, and updates stay single, so the global step counts once. A `dist.all_reduce` becomes a sum over the replicas' values, and
     its N-th part for a mean. Runs after `dist-insert-synchronizers`; `dist-rename-scopes` gives the copies their names.
 
+    With `keep-synchronizers` the operations of `dist` stay, one a replica, for `dist-legalize-for-tensorflow`; then `replicas` may be those of
+    one task of several.
+
     Before:
     ```mlir
     %g = dfg.sum %x, %axis : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
@@ -122,6 +125,10 @@ def DistUnroll : Pass<"dist-unroll", "mlir::ModuleOp"> {
     %r = dfg.add_n %g0, %g1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     ```
   }];
+  let options = [
+    Option<"replicas", "replicas", "int64_t", "0", "How many replicas; 0: all of the topology">,
+    Option<"keepSynchronizers", "keep-synchronizers", "bool", "false", "Each replica issues its synchronizing operations itself">,
+  ];
 }
 
 def DistRenameScopes : Pass<"dist-rename-scopes", "mlir::ModuleOp"> {
@@ -134,6 +141,33 @@ def DistRenameScopes : Pass<"dist-rename-scopes", "mlir::ModuleOp"> {
     Before: `dfg.identity %x {dist.replica = 1, control = ["y"]} loc("a")`; after: `dfg.identity %x {control = ["replica_1/y"]} loc("replica_1/a")`
     where `y` is copied too.
   }];
+}
+
+def DistLegalizeForTensorFlow : Pass<"dist-legalize-for-tensorflow", "mlir::ModuleOp"> {
+  let summary = "Makes the graph of one worker of stock TensorFlow operations";
+  let description = [{
+    The operations of `dist` become nodes that TensorFlow runs: sums over local replicas are `AddN`, over tasks `CollectiveReduceV2` of a
+    whole bucket, sparse gradients `CollectiveGatherV2`. All workers issue their collectives in the order of the block, by control edges.
+    Placeholders have their names and take the worker's rows, split among its replicas; the loss has its name and is the mean over them.
+    Every node gets its device: the worker's, or that of the server that holds the variable it works on.
+
+    A task with several replicas is unrolled before: `dist-unroll{keep-synchronizers}`, `dist-rename-scopes`.
+
+    Before:
+    ```mlir
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32>
+    ```
+    After, for worker 1 of 2, devices and constants left out:
+    ```mlir
+    %flat = dfg.reshape %g, %shape : (tensor<4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %sum = dfg.opaque "CollectiveReduceV2"(%flat, %group_size, %group_key, %instance_key) {tf = {T = f32, merge_op = "Add", final_op = "Id"}}
+    %reduced = dfg.reshape %sum, %shape : (tensor<4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %r = dfg.mul %reduced, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    ```
+  }];
+  let options = [Option<"worker", "worker", "int64_t", "0", "Which worker's graph">,
+                 Option<"batch", "batch", "int64_t", "0", "The global batch, for the program that feeds; 0: the graph fixes it">];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
 def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {

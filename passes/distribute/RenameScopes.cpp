@@ -23,10 +23,12 @@ constexpr llvm::StringLiteral kColocationPrefix = "loc:@";
 
 class Renamer {
 public:
-  Renamer(Block &block, int64_t replicas) : block(block), builder(block.getParent()->getContext()), replicas(replicas) {
+  explicit Renamer(Block &block) : block(block), builder(block.getParent()->getContext()) {
     for (Operation &op : block)
-      if (op.hasAttr(dist::kReplicaAttr))
+      if (auto replica = op.getAttrOfType<IntegerAttr>(dist::kReplicaAttr)) {
         perReplica.insert(dfg::getNodeName(&op));
+        replicas = std::max(replicas, replica.getInt() + 1);
+      }
   }
 
   void run() {
@@ -86,20 +88,15 @@ private:
 
   Block &block;
   Builder builder;
-  int64_t replicas;
+  int64_t replicas = 0;
   llvm::StringSet<> perReplica;
 };
 
 struct DistRenameScopes : public impl::DistRenameScopesBase<DistRenameScopes> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-    if (!topology) {
-      module.emitError("has no topology; run dist-apply-strategy first");
-      return signalPassFailure();
-    }
     for (auto graph : module.getOps<dfg::GraphOp>())
-      Renamer(graph.getBody().front(), topology.getReplicas()).run();
+      Renamer(graph.getBody().front()).run();
   }
 };
 

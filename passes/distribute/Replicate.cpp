@@ -39,8 +39,9 @@ private:
     for (Operation &op : graph.getBody().front()) {
       if (auto feed = llvm::dyn_cast<dfg::PlaceholderOp>(op))
         op.setAttr(dist::kShareAttr, builder.getStringAttr(flow.isBatched(feed) ? dist::kSharded : dist::kWhole));
-      else if (op.hasTrait<dfg::DrawsNumbers>() && flow.get(op.getResult(0)).kind == Flow::Sharded &&
-               flow.get(op.getResult(0)).axis == 0)
+      else if (llvm::isa<dfg::RandomUniformOp, dfg::RandomStandardNormalOp, dfg::TruncatedNormalOp,
+                         dfg::RandomUniformIntOp>(op) &&
+               flow.get(op.getResult(0)).kind == Flow::Sharded)
         op.setAttr(dist::kSeedAttr, builder.getStringAttr("replica"));
     }
   }

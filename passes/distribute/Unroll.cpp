@@ -18,10 +18,19 @@ namespace distc {
 
 namespace {
 
+/// What every replica takes part in, and what is the same in all of them after it.
+bool isSynchronizer(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::PushOp>(op); }
+
+/// What gives each replica something of its own whatever it is given.
+bool givesShare(Operation *op) {
+  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::ShareHandleOp, dist::AccumulateOp>(op);
+}
+
 class Unroller {
 public:
-  Unroller(Block &block, const BatchFlow &flow, int64_t replicas)
-      : block(block), flow(flow), builder(block.getParent()->getContext()), replicas(replicas), maps(replicas) {}
+  Unroller(Block &block, const BatchFlow &flow, int64_t replicas, bool keepSynchronizers)
+      : block(block), flow(flow), builder(block.getParent()->getContext()), replicas(replicas),
+        keepSynchronizers(keepSynchronizers), maps(replicas) {}
 
   LogicalResult run() {
     SmallVector<Operation *> originals;
@@ -30,10 +39,12 @@ public:
     SmallVector<Operation *> replaced;
     for (Operation *op : originals) {
       builder.setInsertionPointAfter(op);
-      if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op)) {
+      if (keepSynchronizers && isSynchronizer(op)) {
+        copyAndShare(op);
+      } else if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op)) {
         if (failed(expand(reduce)))
           return failure();
-      } else if (isPerReplica(op)) {
+      } else if (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) {
         copy(op);
       } else {
         useFirstReplica(op);
@@ -57,6 +68,20 @@ private:
            llvm::any_of(op->getOperands(), [&](Value value) { return maps.front().contains(value); });
   }
 
+  /// The same where synchronizers stay, whose results the batch's flow does not know all of: a replica's own begins at
+  /// what is fed and drawn, and at shares. An update of a share is each replica's.
+  bool isDerivedPerReplica(Operation *op) const {
+    if (givesShare(op))
+      return true;
+    auto isOwn = [&](Value value) { return maps.front().contains(value); };
+    if (llvm::isa<dfg::UpdateInterface>(op))
+      return isOwn(op->getOperand(0));
+    if (op->getNumOperands() > 0 && llvm::any_of(op->getOperands(), isOwn))
+      return true;
+    return (op->getNumOperands() == 0 || op->hasAttr(dist::kSeedAttr)) &&
+           llvm::any_of(op->getResults(), [&](Value value) { return flow.get(value).kind != Flow::Replicated; });
+  }
+
   /// What a shared node uses of the replicas' is the same in all of them.
   void useFirstReplica(Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
@@ -68,6 +93,17 @@ private:
       Operation *clone = builder.clone(*op, maps[replica]);
       clone->setAttr(dist::kReplicaAttr, builder.getI64IntegerAttr(replica));
     }
+  }
+
+  /// One operation a replica, whose results are the same.
+  void copyAndShare(Operation *op) {
+    SmallVector<Value> results(op->getResults());
+    copy(op);
+    for (Value result : results)
+      result.replaceAllUsesWith(maps.front().lookup(result));
+    for (IRMapping &map : maps)
+      for (Value result : results)
+        map.erase(result);
   }
 
   /// The sum over the replicas' values, and its N-th part for a mean.
@@ -98,10 +134,13 @@ private:
   const BatchFlow &flow;
   OpBuilder builder;
   int64_t replicas;
+  bool keepSynchronizers;
   SmallVector<IRMapping> maps;
 };
 
 struct DistUnroll : public impl::DistUnrollBase<DistUnroll> {
+  using DistUnrollBase::DistUnrollBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
@@ -109,9 +148,10 @@ struct DistUnroll : public impl::DistUnrollBase<DistUnroll> {
       module.emitError("has no topology; run dist-apply-strategy first");
       return signalPassFailure();
     }
+    int64_t count = replicas > 0 ? static_cast<int64_t>(replicas) : topology.getReplicas();
     for (auto graph : module.getOps<dfg::GraphOp>()) {
       llvm::FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
-      if (failed(flow) || failed(Unroller(graph.getBody().front(), *flow, topology.getReplicas()).run()))
+      if (failed(flow) || failed(Unroller(graph.getBody().front(), *flow, count, keepSynchronizers).run()))
         return signalPassFailure();
     }
   }

@@ -10,6 +10,7 @@
 #include "passes/lower/EmitObject.h"
 #include "passes/lower/LinkExecutable.h"
 #include "strategies/StrategyCheck.h"
+#include "tools/distc/ExportGraphs.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/Session.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -108,8 +109,8 @@ int checkNative(Session &session, ModuleOp module, const CompileOptions &options
 }
 
 int compile(Session &session, const CompileOptions &options) {
-  if (options.emit == "graphdef" || options.emit == "ptx")
-    return session.fail("--emit=" + options.emit + " is not supported yet: exe, dfg, dist, drt, llvm and report are");
+  if (options.emit == "ptx")
+    return session.fail("--emit=ptx is not supported yet: exe, dfg, dist, drt, llvm, graphdef and report are");
   if (llvm::StringRef(options.target).starts_with("cuda"))
     return session.fail("--target=" + options.target +
                         " is not supported yet: cpu (x86-64-v3), cpu:native and cpu:NAME are");
@@ -134,11 +135,13 @@ int compile(Session &session, const CompileOptions &options) {
     return session.status();
   if (options.emit == "dist")
     return writeText(session, options, printModule);
-  if (int status = checkNative(session, *module, options))
-    return status;
   FailureOr<LowerOptions> lower = readPlan(*module, options);
   if (failed(lower))
     return session.status();
+  if (options.emit == "graphdef")
+    return exportGraphs(session, *module, options.output, lower->globalBatch);
+  if (int status = checkNative(session, *module, options))
+    return status;
   if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *lower); }))
     return session.status();
   if (options.emit == "drt")

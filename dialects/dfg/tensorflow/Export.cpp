@@ -62,14 +62,43 @@ LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph
   return success();
 }
 
-LogicalResult exportGraph(ModuleOp module, llvm::raw_ostream &os, bool text) {
+/// Collections name the endpoints, and nothing else where they had several candidates.
+static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
+  dfg::GraphOp graph = *module.getOps<dfg::GraphOp>().begin();
+  auto add = [&](StringRef attribute, const char *collection) {
+    auto name = graph->getAttrOfType<StringAttr>(attribute);
+    if (!name)
+      return;
+    auto &names = *(*meta.mutable_collection_def())[collection].mutable_node_list();
+    if (names.value_size() == 1 && names.value(0) == name.getValue())
+      return;
+    names.clear_value();
+    names.add_value(name.str());
+  };
+  add("train_op", "train_op");
+  add("init_op", "init_op");
+  add("loss", "losses");
+  auto more = graph->getAttrOfType<DictionaryAttr>(kMoreCollections);
+  for (NamedAttribute entry : more ? more.getValue() : ArrayRef<NamedAttribute>())
+    for (Attribute element : llvm::cast<ArrayAttr>(entry.getValue())) {
+      CollectionDef &collection = (*meta.mutable_collection_def())[entry.getName().str()];
+      if (auto number = llvm::dyn_cast<IntegerAttr>(element))
+        collection.mutable_int64_list()->add_value(number.getInt());
+      else
+        collection.mutable_node_list()->add_value(llvm::cast<StringAttr>(element).str());
+    }
+}
+
+static LogicalResult write(ModuleOp module, llvm::raw_ostream &os, bool text, bool alwaysMetaGraph) {
   google::protobuf::Arena arena;
   auto *meta = google::protobuf::Arena::CreateMessage<MetaGraphDef>(&arena);
   bool isMetaGraph = false;
   if (failed(exportGraph(module, *meta, isMetaGraph)))
     return failure();
+  if (alwaysMetaGraph)
+    addEndpoints(module, *meta);
   const google::protobuf::Message &message =
-      isMetaGraph ? static_cast<const google::protobuf::Message &>(*meta) : meta->graph_def();
+      isMetaGraph || alwaysMetaGraph ? static_cast<const google::protobuf::Message &>(*meta) : meta->graph_def();
   std::string output;
   if (text)
     google::protobuf::TextFormat::PrintToString(message, &output);
@@ -77,6 +106,14 @@ LogicalResult exportGraph(ModuleOp module, llvm::raw_ostream &os, bool text) {
     return module.emitError("is larger than 2 GB, which no protocol buffer can be");
   os << output;
   return success();
+}
+
+LogicalResult exportGraph(ModuleOp module, llvm::raw_ostream &os, bool text) {
+  return write(module, os, text, /*alwaysMetaGraph=*/false);
+}
+
+LogicalResult exportMetaGraph(ModuleOp module, llvm::raw_ostream &os) {
+  return write(module, os, /*text=*/false, /*alwaysMetaGraph=*/true);
 }
 
 } // namespace distc::tf

@@ -1,0 +1,191 @@
+//===- LegalizeCollectives.cpp - Reductions and gathers for TensorFlow ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Local replicas' values are joined in the graph, then tasks' by one collective. A
+// bucket travels as one flat tensor where all its shapes are known.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/tensorflow/WorkerGraph.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// Sums over all tasks of values that are sums over the task's replicas.
+class Reducer {
+public:
+  Reducer(WorkerGraph &worker, dist::AllReduceOp op) : worker(worker), nodes(worker.nodes), op(op) {}
+
+  FailureOr<SmallVector<Value>> run(ArrayRef<Value> sums) {
+    dist::CompressionAttr compression = op.getCompressionAttr();
+    bool known = llvm::all_of(sums, [](Value sum) { return hasStaticShape(sum.getType()); });
+    if (!known) {
+      SmallVector<Value> reduced;
+      for (Value sum : sums) {
+        FailureOr<Value> result = exchange(sum, compression);
+        if (failed(result))
+          return failure();
+        reduced.push_back(*result);
+      }
+      return reduced;
+    }
+    FailureOr<Value> flat = exchange(flatten(sums), compression);
+    if (failed(flat))
+      return failure();
+    return restore(*flat, sums);
+  }
+
+private:
+  static bool hasStaticShape(Type type) {
+    auto shaped = llvm::dyn_cast<RankedTensorType>(type);
+    return shaped && shaped.hasStaticShape();
+  }
+  static int64_t count(Value value) { return llvm::cast<RankedTensorType>(value.getType()).getNumElements(); }
+
+  Value flatten(ArrayRef<Value> values) {
+    SmallVector<Value> flat;
+    for (Value value : values)
+      flat.push_back(nodes.reshape("flat", value, {count(value)}));
+    return nodes.concat("packed", flat);
+  }
+
+  SmallVector<Value> restore(Value flat, ArrayRef<Value> like) {
+    SmallVector<Value> parts = {flat};
+    if (like.size() > 1) {
+      SmallVector<int32_t> sizes;
+      SmallVector<Type> types;
+      for (Value value : like) {
+        sizes.push_back(count(value));
+        types.push_back(RankedTensorType::get({count(value)}, getElementTypeOrSelf(value.getType())));
+      }
+      Value lengths = nodes.constant("unpacked/sizes", ArrayRef<int32_t>(sizes)),
+            axis = nodes.constant("unpacked/axis", 0);
+      Operation *split = nodes.make("SplitV", "unpacked", {flat, lengths, axis}, types,
+                                    {nodes.attribute("T", getElementTypeOrSelf(flat.getType())),
+                                     nodes.attribute("Tlen", nodes.getBuilder().getI32Type()),
+                                     nodes.attribute("num_split", static_cast<int64_t>(like.size()))});
+      parts.assign(split->result_begin(), split->result_end());
+    }
+    SmallVector<Value> values;
+    for (auto [part, value] : llvm::zip(parts, like))
+      values.push_back(nodes.reshape("reduced", part, llvm::cast<RankedTensorType>(value.getType()).getShape()));
+    return values;
+  }
+
+  FailureOr<Value> exchange(Value value, dist::CompressionAttr compression) {
+    if (!compression || compression.getKind() == dist::Compressor::None)
+      return worker.collective("Reduce", value, op.getSpec());
+    OpBuilder &builder = nodes.getBuilder();
+    switch (compression.getKind()) {
+    case dist::Compressor::FP16:
+    case dist::Compressor::FP16EF:
+      return exchangeCast(value, builder.getF16Type(), compression.getKind() == dist::Compressor::FP16EF);
+    case dist::Compressor::BF16:
+    case dist::Compressor::BF16EF:
+      return exchangeCast(value, builder.getBF16Type(), compression.getKind() == dist::Compressor::BF16EF);
+    default:
+      return op.emitOpError()
+             << "has compressor '" << dist::stringifyCompressor(compression.getKind())
+             << "', which export to TensorFlow does not have; use none, fp16 or bf16, with error feedback "
+                "or without";
+    }
+  }
+
+  /// What the cast loses is added to the next step's value where there is `feedback`.
+  FailureOr<Value> exchangeCast(Value value, Type narrow, bool feedback) {
+    Type wide = getElementTypeOrSelf(value.getType());
+    Value error;
+    if (feedback) {
+      auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+      if (!type || !type.hasStaticShape())
+        return op.emitOpError()
+               << "compresses a gradient of unknown shape with error feedback; use a compressor without";
+      error = worker.addVariable("error", DenseElementsAttr::get(type, nodes.getBuilder().getZeroAttr(wide)));
+      value = nodes.binary("AddV2", "corrected", value, worker.read("error/Read", error));
+    }
+    Value sent = nodes.cast("compressed", value, narrow);
+    if (feedback) {
+      Value lost = nodes.binary("Sub", "lost", value, nodes.cast("restored", sent, wide));
+      worker.stepNodes.push_back(worker.assign("error/Update", error, lost));
+    }
+    return nodes.cast("decompressed", worker.collective("Reduce", sent, op.getSpec()), wide);
+  }
+
+  WorkerGraph &worker;
+  StockNodes &nodes;
+  dist::AllReduceOp op;
+};
+
+/// The local replicas' values of member `index`.
+SmallVector<Value> getMember(const Issue &issue, unsigned index) {
+  SmallVector<Value> values;
+  for (Operation *op : issue)
+    values.push_back(op->getOperand(index));
+  return values;
+}
+
+/// All replicas' values, stacked, under the aggregator's rule; a sum over the batch is as many times that.
+LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::AllReduceOp reduce) {
+  StockNodes &nodes = worker.nodes;
+  for (auto [index, result] : llvm::enumerate(reduce.getReduced())) {
+    Value stacked = nodes.pack("stacked", getMember(issue, index));
+    if (worker.workers.size() > 1)
+      stacked = worker.collective("Gather", stacked, reduce.getSpec());
+    FailureOr<Value> value =
+        aggregate(worker, reduce, reduce.getAggregatorAttr(), stacked, worker.replicas, result.getType());
+    if (failed(value))
+      return failure();
+    if (reduce.getReduction() == dist::Reduction::Sum)
+      value = nodes.multiply("sum", *value, worker.replicas);
+    result.replaceAllUsesWith(*value);
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue) {
+  StockNodes &nodes = worker.nodes;
+  auto reduce = llvm::cast<dist::AllReduceOp>(issue.front());
+  if (reduce.getAggregatorAttr())
+    return aggregateReduction(worker, issue, reduce);
+  bool mean = reduce.getReduction() == dist::Reduction::Mean;
+  if (mean && !llvm::isa<FloatType>(getElementTypeOrSelf(reduce.getGradients().front().getType())))
+    return reduce.emitOpError() << "cannot take the mean of integers";
+  SmallVector<Value> values;
+  for (unsigned index = 0; index < reduce.getNumOperands(); ++index)
+    values.push_back(issue.size() > 1 ? nodes.addN("sum", getMember(issue, index)) : reduce.getGradients()[index]);
+  if (worker.workers.size() > 1) {
+    FailureOr<SmallVector<Value>> reduced = Reducer(worker, reduce).run(values);
+    if (failed(reduced))
+      return failure();
+    values = std::move(*reduced);
+  }
+  for (auto [value, result] : llvm::zip(values, reduce.getReduced()))
+    result.replaceAllUsesWith(mean ? nodes.multiply("mean", value, 1.0 / worker.replicas) : value);
+  return success();
+}
+
+LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue) {
+  StockNodes &nodes = worker.nodes;
+  auto gather = llvm::cast<dist::AllGatherSlicesOp>(issue.front());
+  Value indices = nodes.concat("indices", getMember(issue, 0)), values = nodes.concat("values", getMember(issue, 1));
+  if (worker.workers.size() > 1) {
+    // Every task has as many rows: the replicas' shares of the batch are equal.
+    indices = worker.collective("Gather", indices, gather.getSpec());
+    values = worker.collective("Gather", values, gather.getSpec());
+  }
+  if (gather.getReduction() == dist::Reduction::Mean)
+    values = nodes.multiply("mean", values, 1.0 / worker.replicas);
+  gather.getAllIndices().replaceAllUsesWith(indices);
+  gather.getAllValues().replaceAllUsesWith(values);
+  return success();
+}
+
+} // namespace distc

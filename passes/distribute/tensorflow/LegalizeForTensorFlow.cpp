@@ -1,0 +1,168 @@
+//===- LegalizeForTensorFlow.cpp - A worker's graph of stock operations -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/Export.h"
+#include "passes/distribute/Passes.h"
+#include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <map>
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTLEGALIZEFORTENSORFLOW
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+class Legalizer {
+public:
+  Legalizer(WorkerGraph &worker, int64_t batch) : worker(worker), batch(batch) {}
+
+  LogicalResult run() {
+    for (Operation &op : worker.block)
+      if (auto key = getIssueKey(&op))
+        issues[*key].push_back(&op);
+    for (auto &[key, issue] : issues)
+      if (failed(legalize(issue)))
+        return failure();
+    for (auto &[key, issue] : issues)
+      for (Operation *op : issue)
+        erase(op);
+    if (failed(joinReplicas(worker)))
+      return failure();
+    describeFeeds();
+    waitFor("init_op", worker.initNodes);
+    waitFor("train_op", worker.stepNodes);
+    dropDeadControl();
+    seedRandomNodes(worker);
+    placeNodes(worker);
+    return success();
+  }
+
+private:
+  /// What local replicas issue alike has the same key.
+  static std::optional<std::string> getIssueKey(Operation *op) {
+    if (!llvm::isa_and_nonnull<dist::DISTDialect>(op->getDialect()))
+      return std::nullopt;
+    std::string which = llvm::TypeSwitch<Operation *, std::string>(op)
+                            .Case<dist::AllReduceOp, dist::AllGatherSlicesOp>(
+                                [](auto collective) { return std::to_string(collective.getBucket()); })
+                            .Default([](Operation *other) {
+                              llvm::StringRef name = dfg::getNodeName(other);
+                              if (llvm::StringRef rest = name; rest.consume_front("replica_"))
+                                name = rest.split('/').second;
+                              return name.str();
+                            });
+    return (op->getName().getStringRef() + " " + which).str();
+  }
+
+  LogicalResult legalize(const Issue &issue) {
+    llvm::StringRef scope = dfg::getNodeName(issue.front());
+    scope.consume_front("replica_0/");
+    worker.nodes.setPlace(issue.back(), scope.empty() ? "synchronize" : scope);
+    return llvm::TypeSwitch<Operation *, LogicalResult>(issue.front())
+        .Case([&](dist::AllReduceOp) { return legalizeReduction(worker, issue); })
+        .Case([&](dist::AllGatherSlicesOp) { return legalizeGather(worker, issue); })
+        .Default([](Operation *op) {
+          return op->emitOpError() << "has no form in TensorFlow yet; use a strategy of AllReduce with --emit=graphdef";
+        });
+  }
+
+  /// What a program that feeds the graph must know of the worker's share.
+  void describeFeeds() {
+    Builder builder(worker.graph.getContext());
+    SmallVector<Attribute> byRows;
+    for (auto placeholder : worker.block.getOps<dfg::PlaceholderOp>())
+      if (auto share = placeholder->getAttrOfType<StringAttr>(dist::kShareAttr))
+        if (share.getValue() == dist::kSharded)
+          byRows.push_back(builder.getStringAttr(dfg::getNodeName(placeholder) + ":0"));
+    int64_t numbers[] = {worker.replicas, worker.task.getFirstReplica(), worker.taskReplicas, batch};
+    worker.graph->setAttr(
+        tf::kMoreCollections,
+        builder.getDictionaryAttr({builder.getNamedAttr("distc_feeds_by_rows", builder.getArrayAttr(byRows)),
+                                   builder.getNamedAttr("distc_share", builder.getI64ArrayAttr(numbers))}));
+  }
+
+  void erase(Operation *op) {
+    worker.nodes.forget(op);
+    op->erase();
+  }
+
+  /// The endpoint is done when `others` are. Where it is an operation of its own, one that waits takes its name.
+  void waitFor(llvm::StringRef endpoint, ArrayRef<Operation *> others) {
+    auto name = worker.graph->getAttrOfType<StringAttr>(endpoint);
+    Operation *node = name && !others.empty() ? worker.nodes.find(name.getValue()) : nullptr;
+    if (!node)
+      return;
+    if (!llvm::isa<dfg::GroupOp>(node)) {
+      std::string inner = (name.getValue() + "/alone").str();
+      worker.nodes.rename(node, inner);
+      renamed[name] = StringAttr::get(name.getContext(), inner);
+      worker.nodes.setPlaceAtEnd("");
+      node = worker.nodes.group(name.getValue(), node);
+    }
+    StockNodes::addControl(node, others);
+  }
+
+  /// Control edges to what is gone, and to what has another name.
+  void dropDeadControl() {
+    for (Operation &op : worker.block) {
+      auto control = op.getAttrOfType<ArrayAttr>(dfg::kControlAttr);
+      if (!control)
+        continue;
+      SmallVector<Attribute> names;
+      for (auto name : control.getAsRange<StringAttr>()) {
+        // An endpoint that took its operation's name waits for it, all others mean the operation.
+        StringAttr other = renamed.lookup(name);
+        if (other && dfg::getNodeName(&op) != name.getValue())
+          names.push_back(other);
+        else if (worker.nodes.find(name.getValue()))
+          names.push_back(name);
+      }
+      if (names.empty())
+        op.removeAttr(dfg::kControlAttr);
+      else
+        op.setAttr(dfg::kControlAttr, ArrayAttr::get(op.getContext(), names));
+    }
+  }
+
+  WorkerGraph &worker;
+  int64_t batch;
+  llvm::MapVector<std::string, Issue, std::map<std::string, unsigned>> issues;
+  llvm::DenseMap<StringAttr, StringAttr> renamed;
+};
+
+struct DistLegalizeForTensorFlow : public impl::DistLegalizeForTensorFlowBase<DistLegalizeForTensorFlow> {
+  using DistLegalizeForTensorFlowBase::DistLegalizeForTensorFlowBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
+    if (!topology) {
+      module.emitError("has no topology; run dist-apply-strategy first");
+      return signalPassFailure();
+    }
+    SmallVector<dist::TaskAttr> workers;
+    for (auto task : topology.getTasks().getAsRange<dist::TaskAttr>())
+      if (task.getNumReplicas() > 0)
+        workers.push_back(task);
+    if (worker < 0 || worker >= static_cast<int64_t>(workers.size())) {
+      module.emitError() << "has no worker " << worker << "; there are " << workers.size();
+      return signalPassFailure();
+    }
+    for (auto graph : module.getOps<dfg::GraphOp>()) {
+      WorkerGraph state(graph, topology, workers[worker], workers);
+      if (failed(Legalizer(state, batch).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,123 @@
+//===- PlaceNodes.cpp - The device of every node of a worker's graph --------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+constexpr llvm::StringLiteral kColocationAttr = "_class";
+
+/// What a device says beside its task: "/device:GPU:1" of "/job:worker/task:0/device:GPU:1".
+std::string getLocalPart(llvm::StringRef device) {
+  SmallVector<llvm::StringRef> parts;
+  device.split(parts, '/', -1, /*KeepEmpty=*/false);
+  std::string local;
+  for (llvm::StringRef part : parts)
+    if (!part.starts_with("job:") && !part.starts_with("replica:") && !part.starts_with("task:"))
+      local += ("/" + part).str();
+  return local;
+}
+
+/// The server that holds the variable that `op` is or works on.
+dist::PlaceAttr findPlace(const WorkerGraph &worker, Operation *op) {
+  if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
+    return worker.getPlace(handle.getVariable());
+  for (Value operand : op->getOperands())
+    if (dfg::isHandle(operand.getType()))
+      if (dfg::VarHandleOp handle = dfg::getVariableHandle(operand))
+        return worker.getPlace(handle.getVariable());
+  return {};
+}
+
+/// A replica's part of the name's scope: 1 of "replica_1/dropout".
+int64_t getLocalReplica(llvm::StringRef name) {
+  int64_t replica = 0;
+  if (name.consume_front("replica_"))
+    name.consumeInteger(10, replica);
+  return replica;
+}
+
+/// On accelerators each replica has a device of its own.
+std::string getReplicaDevice(const WorkerGraph &worker, Operation *op) {
+  auto devices = worker.task.getDevices();
+  int64_t replica = getLocalReplica(dfg::getNodeName(op));
+  llvm::StringRef device = llvm::cast<StringAttr>(devices[std::min<size_t>(replica, devices.size() - 1)]).getValue();
+  auto [rest, number] = device.rsplit(':');
+  return rest.ends_with(":GPU") ? ("/device:GPU:" + number).str() : "";
+}
+
+/// What an author colocated with a variable is not where its server is; a node that was inlined may name one that is
+/// gone.
+void updateColocation(const WorkerGraph &worker, Operation *op) {
+  auto kept = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  auto classes = kept ? kept.getAs<ArrayAttr>(kColocationAttr) : ArrayAttr();
+  if (!classes)
+    return;
+  SmallVector<Attribute> names;
+  for (auto name : classes.getAsRange<StringAttr>())
+    if (llvm::StringRef other = name.getValue();
+        !worker.hasPlaces() && other.consume_front("loc:@") && worker.nodes.find(other))
+      names.push_back(name);
+  if (names.size() == classes.size())
+    return;
+  NamedAttrList attributes(kept);
+  if (names.empty())
+    attributes.erase(kColocationAttr);
+  else
+    attributes.set(kColocationAttr, ArrayAttr::get(op->getContext(), names));
+  op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+}
+
+} // namespace
+
+void placeNodes(WorkerGraph &worker) {
+  Builder builder(worker.graph.getContext());
+  std::string own = worker.getDevice();
+  for (Operation &op : worker.block) {
+    updateColocation(worker, &op);
+    if (worker.placed.contains(&op))
+      continue;
+    if (dist::PlaceAttr place = findPlace(worker, &op)) {
+      worker.place(&op, place);
+      continue;
+    }
+    auto asked = op.getAttrOfType<StringAttr>(dfg::kDeviceAttr);
+    std::string local = asked ? getLocalPart(asked.getValue()) : "";
+    op.setAttr(dfg::kDeviceAttr, builder.getStringAttr(own + (local.empty() ? getReplicaDevice(worker, &op) : local)));
+  }
+}
+
+void seedRandomNodes(WorkerGraph &worker) {
+  if (worker.replicas == 1)
+    return;
+  Builder builder(worker.graph.getContext());
+  for (Operation &op : worker.block) {
+    if (!llvm::isa<dfg::RandomUniformOp, dfg::RandomStandardNormalOp, dfg::TruncatedNormalOp, dfg::RandomUniformIntOp>(
+            op))
+      continue;
+    auto get = [&](llvm::StringRef name) {
+      auto seed = op.getAttrOfType<IntegerAttr>(name);
+      return seed ? seed.getInt() : 0;
+    };
+    bool seeded = get("seed") != 0 || get("seed2") != 0;
+    if (op.hasAttr(dist::kSeedAttr)) {
+      // Replica 0 draws what one device would draw.
+      int64_t replica = worker.task.getFirstReplica() + getLocalReplica(dfg::getNodeName(&op));
+      if (seeded && replica > 0)
+        op.setAttr("seed2", builder.getI64IntegerAttr(get("seed2") + replica * 0x9E3779B1));
+    } else if (!seeded && worker.workers.size() > 1) {
+      // Any numbers would do, but all workers must draw the same.
+      op.setAttr("seed", builder.getI64IntegerAttr(llvm::xxh3_64bits(dfg::getNodeName(&op)) & 0x7fffffff));
+      op.setAttr("seed2", builder.getI64IntegerAttr(1));
+    }
+  }
+}
+
+} // namespace distc

@@ -1,0 +1,91 @@
+//===- StockNodes.h - Makes nodes of stock TensorFlow -------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_TENSORFLOW_STOCKNODES_H
+#define DISTC_PASSES_DISTRIBUTE_TENSORFLOW_STOCKNODES_H
+
+#include "dialects/dfg/Dfg.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace distc {
+
+/// Makes nodes in one graph, each with a name of its own under a scope, at one point of the block. Nodes that dfg has
+/// no operation for are `dfg.opaque`.
+class StockNodes {
+public:
+  explicit StockNodes(dfg::GraphOp graph);
+
+  /// Where the next nodes stand, and what their names begin with.
+  void setPlace(mlir::Operation *before, llvm::StringRef scope);
+  void setPlaceAtEnd(llvm::StringRef scope);
+
+  mlir::OpBuilder &getBuilder() { return builder; }
+  mlir::NamedAttribute attribute(llvm::StringRef name, mlir::Attribute value) {
+    return builder.getNamedAttr(name, value);
+  }
+  mlir::NamedAttribute attribute(llvm::StringRef name, mlir::Type value) {
+    return attribute(name, mlir::TypeAttr::get(value));
+  }
+  mlir::NamedAttribute attribute(llvm::StringRef name, int64_t value) {
+    return attribute(name, builder.getI64IntegerAttr(value));
+  }
+  mlir::NamedAttribute attribute(llvm::StringRef name, llvm::StringRef value) {
+    return attribute(name, builder.getStringAttr(value));
+  }
+  mlir::NamedAttribute types(llvm::StringRef name, mlir::ArrayRef<mlir::Type> values);
+
+  /// Any operation of TensorFlow, with all the attributes that it has no defaults for.
+  mlir::Operation *make(llvm::StringRef op, llvm::StringRef name, mlir::ValueRange operands, mlir::TypeRange results,
+                        mlir::ArrayRef<mlir::NamedAttribute> attributes = {});
+  /// The same with one result.
+  mlir::Value get(llvm::StringRef op, llvm::StringRef name, mlir::ValueRange operands, mlir::Type result,
+                  mlir::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    return make(op, name, operands, result, attributes)->getResult(0);
+  }
+  /// A NoOp that waits for `nodes`.
+  mlir::Operation *group(llvm::StringRef name, mlir::ArrayRef<mlir::Operation *> nodes);
+
+  mlir::Value constant(llvm::StringRef name, mlir::DenseElementsAttr value);
+  mlir::Value constant(llvm::StringRef name, int32_t value);
+  mlir::Value constant(llvm::StringRef name, mlir::ArrayRef<int32_t> values);
+  /// `value` in the floating-point type of `like`.
+  mlir::Value scalar(llvm::StringRef name, double value, mlir::Value like);
+
+  mlir::Value identity(llvm::StringRef name, mlir::Value value);
+  mlir::Value addN(llvm::StringRef name, mlir::ArrayRef<mlir::Value> values);
+  mlir::Value multiply(llvm::StringRef name, mlir::Value value, double factor);
+  mlir::Value binary(llvm::StringRef op, llvm::StringRef name, mlir::Value x, mlir::Value y);
+  mlir::Value cast(llvm::StringRef name, mlir::Value value, mlir::Type elementType);
+  mlir::Value reshape(llvm::StringRef name, mlir::Value value, mlir::ArrayRef<int64_t> shape);
+  /// Along the first axis.
+  mlir::Value concat(llvm::StringRef name, mlir::ArrayRef<mlir::Value> values);
+  mlir::Value pack(llvm::StringRef name, mlir::ArrayRef<mlir::Value> values);
+
+  /// The node of this name, null where there is none.
+  mlir::Operation *find(llvm::StringRef name) const { return nodes.lookup(name); }
+  /// Forgets a node that is erased.
+  void forget(mlir::Operation *op);
+  /// Gives `op` a name that must be free.
+  void rename(mlir::Operation *op, llvm::StringRef name);
+
+  /// `op` runs after `other`; nothing where it is named already.
+  static void addControl(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> others);
+
+private:
+  mlir::Location locate(llvm::StringRef name);
+  template <typename Op> Op track(Op op) {
+    nodes[dfg::getNodeName(op)] = op;
+    return op;
+  }
+
+  mlir::OpBuilder builder;
+  std::string scope;
+  llvm::StringMap<mlir::Operation *> nodes;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_TENSORFLOW_STOCKNODES_H

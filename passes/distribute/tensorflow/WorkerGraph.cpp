@@ -1,0 +1,90 @@
+//===- WorkerGraph.cpp - One worker's graph on its way to TensorFlow --------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/tensorflow/WorkerGraph.h"
+
+using namespace mlir;
+
+namespace distc {
+
+/// The only group: all tasks that run replicas.
+constexpr int32_t kGroupKey = 1;
+
+WorkerGraph::WorkerGraph(dfg::GraphOp graph, dist::TopologyOp topology, dist::TaskAttr task,
+                         ArrayRef<dist::TaskAttr> workers)
+    : graph(graph), block(graph.getBody().front()), nodes(graph), task(task), workers(workers),
+      replicas(topology.getReplicas()), taskReplicas(task.getNumReplicas()) {
+  for (auto variable : graph->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>())
+    if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))
+      places[variable.getSymName()] = place;
+}
+
+std::string WorkerGraph::getDevice(llvm::StringRef job, int64_t index) {
+  return ("/job:" + job + "/task:" + llvm::Twine(index)).str();
+}
+
+void WorkerGraph::place(Operation *op, dist::PlaceAttr place) {
+  op->setAttr(dfg::kDeviceAttr, nodes.getBuilder().getStringAttr(getDevice(place.getJob(), place.getIndex())));
+  placed.insert(op);
+}
+
+Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value) {
+  OpBuilder &builder = nodes.getBuilder();
+  auto resource = RankedTensorType::get({}, dfg::ResourceType::get(builder.getContext()));
+  auto shape = dfg::TensorShapeAttr::get(builder.getContext(), false, value.getType().getShape());
+  Operation *handle = nodes.make("VarHandleOp", name, {}, resource,
+                                 {nodes.attribute("dtype", value.getElementType()), nodes.attribute("shape", shape)});
+  auto attributes = handle->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  NamedAttrList named(attributes);
+  named.set("shared_name", builder.getStringAttr(dfg::getNodeName(handle)));
+  handle->setAttr(dfg::kTensorFlowAttr, named.getDictionary(builder.getContext()));
+  Value initial = nodes.constant((name + "/initial").str(), value);
+  initNodes.push_back(assign((name + "/Assign").str(), handle->getResult(0), initial));
+  return handle->getResult(0);
+}
+
+Value WorkerGraph::read(llvm::StringRef name, Value handle) {
+  auto attributes = handle.getDefiningOp()->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  auto type = llvm::cast<TypeAttr>(attributes.get("dtype")).getValue();
+  auto shape = llvm::cast<dfg::TensorShapeAttr>(attributes.get("shape"));
+  return nodes.get("ReadVariableOp", name, handle, RankedTensorType::get(shape.getSizes(), type),
+                   nodes.attribute("dtype", type));
+}
+
+Operation *WorkerGraph::assign(llvm::StringRef name, Value handle, Value value) {
+  return nodes.make("AssignVariableOp", name, {handle, value}, {},
+                    nodes.attribute("dtype", getElementTypeOrSelf(value.getType())));
+}
+
+Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec) {
+  bool gathers = kind == "Gather";
+  Type type = value.getType();
+  if (auto ranked = llvm::dyn_cast<RankedTensorType>(type); ranked && gathers) {
+    SmallVector<int64_t> shape(ranked.getShape());
+    if (!ranked.isDynamicDim(0))
+      shape[0] *= static_cast<int64_t>(workers.size());
+    type = RankedTensorType::get(shape, ranked.getElementType());
+  }
+  bool onGpu = llvm::cast<StringAttr>(task.getDevices()[0]).getValue().contains(":GPU:");
+  llvm::StringRef hint = spec == dist::Spec::Ring ? "ring" : spec == dist::Spec::Nccl && onGpu ? "nccl" : "auto";
+  SmallVector<NamedAttribute> attributes = {nodes.attribute("T", getElementTypeOrSelf(value.getType())),
+                                            nodes.attribute("communication_hint", hint)};
+  if (!gathers) {
+    attributes.push_back(nodes.attribute("merge_op", "Add"));
+    attributes.push_back(nodes.attribute("final_op", "Id"));
+  }
+  Value size = nodes.constant("group_size", static_cast<int32_t>(workers.size()));
+  Value group = nodes.constant("group_key", kGroupKey), instance = nodes.constant("instance_key", ++collectives);
+  Operation *op =
+      nodes.make(("Collective" + kind + "V2").str(), "collective", {value, size, group, instance}, type, attributes);
+  // Every task issues its collectives in the order of the block.
+  if (lastCollective)
+    StockNodes::addControl(op, lastCollective);
+  lastCollective = op;
+  return op->getResult(0);
+}
+
+} // namespace distc

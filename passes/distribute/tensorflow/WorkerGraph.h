@@ -1,0 +1,77 @@
+//===- WorkerGraph.h - One worker's graph on its way to TensorFlow -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_TENSORFLOW_WORKERGRAPH_H
+#define DISTC_PASSES_DISTRIBUTE_TENSORFLOW_WORKERGRAPH_H
+
+#include "dialects/dist/Dist.h"
+#include "passes/distribute/tensorflow/StockNodes.h"
+
+namespace distc {
+
+/// What the parts of `dist-legalize-for-tensorflow` share. The graph is in the unrolled form where the task has several
+/// replicas; members of collectives are tasks.
+struct WorkerGraph {
+  WorkerGraph(dfg::GraphOp graph, dist::TopologyOp topology, dist::TaskAttr task,
+              mlir::ArrayRef<dist::TaskAttr> workers);
+
+  dfg::GraphOp graph;
+  mlir::Block &block;
+  StockNodes nodes;
+  /// The task that runs this graph, and all that run replicas.
+  dist::TaskAttr task;
+  llvm::SmallVector<dist::TaskAttr> workers;
+  /// N of all tasks; L of this one.
+  int64_t replicas, taskReplicas;
+
+  bool isChief() const { return task.getIndex() == 0; }
+  /// "/job:worker/task:1".
+  static std::string getDevice(llvm::StringRef job, int64_t index);
+  std::string getDevice() const { return getDevice(task.getJob(), task.getIndex()); }
+
+  /// Where the variable is held, null where every worker has it.
+  dist::PlaceAttr getPlace(llvm::StringRef variable) const { return places.lookup(variable); }
+  bool hasPlaces() const { return !places.empty(); }
+  /// `op` runs on the task of `place`.
+  void place(mlir::Operation *op, dist::PlaceAttr place);
+
+  /// A variable that this pass adds: its handle, initialized by `value`, of which every worker has its own.
+  mlir::Value addVariable(llvm::StringRef name, mlir::DenseElementsAttr value);
+  mlir::Value read(llvm::StringRef name, mlir::Value handle);
+  mlir::Operation *assign(llvm::StringRef name, mlir::Value handle, mlir::Value value);
+
+  /// A collective of all tasks, after the one before it: "Reduce" (with "Add") or "Gather".
+  mlir::Value collective(llvm::StringRef kind, mlir::Value value, dist::Spec spec);
+
+  /// What the init op waits for besides, what the train op does.
+  llvm::SmallVector<mlir::Operation *> initNodes, stepNodes;
+  llvm::StringMap<dist::PlaceAttr> places;
+  /// Has a device that is final.
+  llvm::DenseSet<mlir::Operation *> placed;
+
+private:
+  mlir::Operation *lastCollective = nullptr;
+  int32_t collectives = 0;
+};
+
+/// The operations of `dist` that replicas of the task issue alike, as one: the local replicas' in their order.
+using Issue = llvm::SmallVector<mlir::Operation *, 2>;
+
+/// Placeholders are fed once and split; the loss and what else is named from outside has its name again.
+llvm::LogicalResult joinReplicas(WorkerGraph &worker);
+/// dist.all_reduce, dist.all_gather_slices.
+llvm::LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue);
+/// The aggregator's rule over `stacked`, whose first axis is the replicas.
+llvm::FailureOr<mlir::Value> aggregate(WorkerGraph &worker, mlir::Operation *op, dist::AggregatorAttr rule,
+                                       mlir::Value stacked, int64_t count, mlir::Type result);
+/// The device of every node, and no colocation that contradicts it.
+void placeNodes(WorkerGraph &worker);
+/// What other workers must draw alike has a seed, what they must not has a seed of its own.
+void seedRandomNodes(WorkerGraph &worker);
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_TENSORFLOW_WORKERGRAPH_H

@@ -1,0 +1,80 @@
+"""What --emit=graphdef writes, trained by stock TensorFlow: the losses and the last variables are those of the model, whatever the
+strategy and the tasks, and the checkpoint is one of the original graph.
+
+  graphdef_tensorflow.py [MODEL…]
+"""
+import importlib.util
+import sys
+
+import numpy as np
+
+from support import ROOT, Checks, Folder, Model, must, need_tensorflow, need_tools
+
+# Tasks: what distc is told of them.
+ONE_TASK = ("2 replicas in one task", ["--replicas", 2])
+TWO_WORKERS = ("2 workers", ["--replicas", 2, "--one-process-per-replica"])
+
+CASES = [
+    ("mlp-adam", "AllReduce", ONE_TASK),
+    ("mlp-adam", "AllReduce", TWO_WORKERS),
+    ("mlp-adam", "AllReduce:chunk_size=1", TWO_WORKERS),
+    ("mlp-adam-ref", "AllReduce", ONE_TASK),
+    ("mlp-adam-ref", "AllReduce", TWO_WORKERS),
+    ("mlp-clip", "AllReduce", ONE_TASK),
+    ("mlp-clip", "AllReduce", TWO_WORKERS),
+    ("convnet-momentum", "AllReduce", TWO_WORKERS),
+    ("functions", "AllReduce", ONE_TASK),
+]
+
+
+def load_runner():
+    spec = importlib.util.spec_from_file_location("run_in_tensorflow", ROOT / "tools" / "run_in_tensorflow.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compile_to(folder, model, strategy, tasks):
+    batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
+    must([model.compile_command(folder)[0], "compile", model.graph, "--strategy", strategy, *tasks, *batch, "--emit=graphdef", "-o", folder])
+
+
+def trains_alike(tf, runner, name, strategy, tasks):
+    model = Model(name)
+    expect = np.load(model.folder / "expect.npz")
+    with Folder() as folder:
+        compile_to(folder / "graphs", model, strategy, tasks)
+        try:
+            losses = runner.train(folder / "graphs", model.feeds, model.case["steps"], restore=model.checkpoint,
+                                  save=folder / "last.ckpt", timeout=60)
+        except runner.TaskError as error:
+            return [error]
+        found = []
+        want = expect["loss"] / (2 if model.case["loss_is_sum"] else 1)
+        off = np.max(np.abs(np.array(losses) - want) / np.maximum(np.abs(want), 1e-12))
+        if not off <= model.case["loss_rtol"]:
+            found.append(f"loss off by {off:.1e}: got {losses}, want {want}")
+        first, last = (tf.train.load_checkpoint(str(path)) for path in (model.checkpoint, folder / "last.ckpt"))
+        if first.get_variable_to_shape_map() != last.get_variable_to_shape_map():
+            return found + [f"the checkpoint holds {last.get_variable_to_shape_map()}, that of the original graph "
+                            f"{first.get_variable_to_shape_map()}"]
+        final = {key: last.get_tensor(key) for key in last.get_variable_to_shape_map()}
+        for key in expect.files:
+            if key.startswith("var/"):
+                found += model.variable_differences(key[len("var/"):], final, expect[key])
+        return found
+
+
+def main():
+    _, tf = need_tensorflow()
+    need_tools()
+    runner = load_runner()
+    checks = Checks()
+    for name, strategy, (tasks, flags) in CASES:
+        if len(sys.argv) < 2 or name in sys.argv[1:]:
+            checks.check(f"{name}, {strategy}, {tasks}", trains_alike, tf, runner, name, strategy, flags)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()
