@@ -23,8 +23,6 @@ llvm::Error checkNative(const Strategy &strategy) {
     return refuse("the strategy keeps moving averages of variables", "leave variable_averages_decay out");
   for (const Strategy::Node &node : strategy.node_config()) {
     std::string entry = "the strategy's entry of variable '" + node.var_name() + "'";
-    if (!node.partitioner().empty())
-      return refuse(entry + " has partitioner \"" + node.partitioner() + "\"", "leave partitioner and part_config out");
     if (node.has_pssynchronizer())
       return refuse(entry + " asks for a PSSynchronizer", "use AllReduceSynchronizer");
     const AllReduceSynchronizer &synchronizer = node.allreducesynchronizer();

@@ -124,6 +124,12 @@ LogicalResult AllGatherSlicesOp::verify() {
   return verifySlices(*this, getAllIndices().getType(), getAllValues().getType());
 }
 
+LogicalResult OwnRowsOp::verify() {
+  if (failed(verifySlices(*this, getIndices().getType(), getValues().getType())))
+    return failure();
+  return verifySlices(*this, getOwnIndices().getType(), getOwnValues().getType());
+}
+
 LogicalResult PushOp::verify() {
   if (getGradient().empty() || getGradient().size() > 2)
     return emitOpError() << "has " << getGradient().size() << " values; a gradient is one value, or indices and values";

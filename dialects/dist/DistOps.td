@@ -167,6 +167,22 @@ def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [Pure]> {
   let hasVerifier = 1;
 }
 
+def DIST_OwnRowsOp : Op<DIST_Dialect, "own_rows", [Pure]> {
+  let summary = "The rows of a sparse gradient that belong to a shard of the variable";
+  let description = [{
+    Those whose index is in [begin, begin + count), with indices from `begin` on. Exported, the others are left out; where code is generated,
+    sizes are those of the operands, and the others have index -1, which updates skip.
+
+    ```mlir
+    %i, %v = dist.own_rows 500 from 500 (%indices, %values) : (tensor<?xi32>, tensor<?x32xf32>) -> (tensor<?xi32>, tensor<?x32xf32>)
+    ```
+  }];
+  let arguments = (ins AnyTensor:$indices, AnyTensor:$values, I64Attr:$begin, I64Attr:$count);
+  let results = (outs AnyTensor:$own_indices, AnyTensor:$own_values);
+  let assemblyFormat = "$count `from` $begin ` ` `(` $indices `,` $values `)` attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 // ---- Sharded updates: each replica updates its share of a variable, and alone holds its slots ---------
 def DIST_ReduceScatterOp : Op<DIST_Dialect, "reduce_scatter", [Pure]> {
   let summary = "Each replica's share of the sum or mean over all replicas of each value of a bucket";

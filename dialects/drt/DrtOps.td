@@ -35,8 +35,9 @@ class DRT_Placed<string mnemonic, list<Trait> traits = [Pure]> : DRT_Op<mnemonic
 // ---- What the program describes ------------------------------------------------------------
 def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
   let summary = "A variable that the task holds, in the order of the program's table";
+  let description = "A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins.";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
-                       OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin);
+                       OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
 

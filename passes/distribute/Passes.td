@@ -41,6 +41,51 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistPartitionVariables : Pass<"dist-partition-variables", "mlir::ModuleOp"> {
+  let summary = "Splits variables into shards, as the strategy's partitioners say";
+  let description = [{
+    A variable with a partitioner ("4,1": four shards along the first axis; sizes that do not divide differ by one) becomes a variable a shard,
+    `w/part_0`, ..., each marked with the slice that it is (`dist.slice`) and, where a server holds it, its place. Its slots are split alike.
+    The strategy has an entry a shard after it (from `part_config`), and no partitioner: later passes know shards only, as variables.
+
+    - A read becomes reads of the shards and their concatenation.
+    - A dense gradient is split right after it is made, an assigned value alike: a random initial value is computed whole, so that it is
+      the same with and without shards. What else uses the gradient (a global norm) sees it whole.
+    - Of a sparse gradient each shard of rows takes those that it owns (`dist.own_rows`); shards of columns take a part of each row.
+    - Rows read by index come from the shard that owns them: each shard gives rows for all indices, of which those that it owns are selected
+      (sizes then do not depend on data). Shards of columns are joined.
+    - Savers keep the whole variable's name, with a slice a shard, so that checkpoints go to the original graph and back. The collections of
+      variables that are kept for export have an entry a shard, with its slice.
+    - The name of a node that is split stays: it is that of the concatenation, or of a group that waits for all shards. Nodes of a shard
+      are named as in TensorFlow, `w/part_0/Assign`.
+
+    What uses a variable in a way that cannot be split is an error that names it.
+
+    Before, with partitioner "2,1" of `w`:
+    ```mlir
+    dfg.variable @w : tensor<5x3xf32> {trainable}
+    %h = dfg.var_handle @w : !dfg.ref<tensor<5x3xf32>>
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<5x3xf32>>) -> tensor<5x3xf32>
+    dfg.apply_gradient_descent %h, %lr, %g : (!dfg.ref<tensor<5x3xf32>>, tensor<f32>, tensor<5x3xf32>) -> () loc("update")
+    ```
+    After:
+    ```mlir
+    dfg.variable @"w/part_0" : tensor<3x3xf32> {dist.slice = #dist.slice<"w" [5, 3] at [0, 0]>, trainable}
+    dfg.variable @"w/part_1" : tensor<2x3xf32> {dist.slice = #dist.slice<"w" [5, 3] at [3, 0]>, trainable}
+    %h0 = dfg.var_handle @"w/part_0" : !dfg.ref<tensor<3x3xf32>>
+    %h1 = dfg.var_handle @"w/part_1" : !dfg.ref<tensor<2x3xf32>>
+    %w0 = dfg.read_variable %h0 : (!dfg.ref<tensor<3x3xf32>>) -> tensor<3x3xf32>
+    %w1 = dfg.read_variable %h1 : (!dfg.ref<tensor<2x3xf32>>) -> tensor<2x3xf32>
+    %w = dfg.concat_v2 %w0, %w1, %axis : (tensor<3x3xf32>, tensor<2x3xf32>, tensor<i32>) -> tensor<5x3xf32>
+    %gs:2 = dfg.split_v %g, %sizes, %axis : (tensor<5x3xf32>, tensor<2xi64>, tensor<i32>) -> (tensor<3x3xf32>, tensor<2x3xf32>)
+    dfg.apply_gradient_descent %h0, %lr, %gs#0 : (!dfg.ref<tensor<3x3xf32>>, tensor<f32>, tensor<3x3xf32>) -> () loc("update/part_0")
+    dfg.apply_gradient_descent %h1, %lr, %gs#1 : (!dfg.ref<tensor<2x3xf32>>, tensor<f32>, tensor<2x3xf32>) -> () loc("update/part_1")
+    dfg.group {control = ["update/part_0", "update/part_1"]} : () -> () loc("update")
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
 def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
   let summary = "Says which part of the batch each replica is given";
   let description = [{

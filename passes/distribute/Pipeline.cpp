@@ -19,6 +19,8 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   apply.servers = options.servers;
   apply.oneProcessPerReplica = options.oneProcessPerReplica;
   manager.addPass(createDistApplyStrategy(apply));
+  // What comes after knows shards only, as variables of their own.
+  manager.addPass(createDistPartitionVariables());
   manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());

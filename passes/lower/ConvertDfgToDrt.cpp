@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
 #include "passes/lower/PlanBuilder.h"
 #include "passes/lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,8 +38,10 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
         return signalPassFailure();
       }
       OpBuilder builder(variable);
+      auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
       drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(), /*saved=*/true,
-                              DenseI64ArrayAttr(), DenseI64ArrayAttr());
+                              slice ? slice.getWhole() : StringAttr(), slice ? slice.getShape() : DenseI64ArrayAttr(),
+                              slice ? slice.getOffsets() : DenseI64ArrayAttr());
       variable.erase();
     }
     for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>())) {

@@ -101,7 +101,8 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
       return values ? tables.numbers(*values) : tables.null();
     };
     int32_t flags = (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) | (variable.getSaved() ? DRT_VARIABLE_SAVED : 0);
-    rows.push_back(tables.structure({tables.string(variable.getSymName()), *described, tables.i64(getTensorBytes(type)),
+    StringRef name = variable.getWhole().value_or(variable.getSymName());
+    rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
                                      tables.i32(flags), numbers(variable.getFullShape()),
                                      numbers(variable.getSliceBegin())}));
   }
