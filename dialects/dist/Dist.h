@@ -27,10 +27,12 @@ namespace distc::dist {
 
 /// On the module: the strategy, as Protocol Buffers' text.
 inline constexpr llvm::StringLiteral kStrategyAttr = "dist.strategy";
-/// On a variable that a server holds: #dist.place.
+/// On a variable that a server holds, and on a node that one task alone runs: #dist.place.
 inline constexpr llvm::StringLiteral kPlaceAttr = "dist.place";
 /// On a variable that is a part of one: #dist.slice.
 inline constexpr llvm::StringLiteral kSliceAttr = "dist.slice";
+/// On a slot whose replicas hold a share each: how many shares there are.
+inline constexpr llvm::StringLiteral kSharesAttr = "dist.shares";
 /// On a placeholder: kSharded or kWhole.
 inline constexpr llvm::StringLiteral kShareAttr = "dist.share";
 inline constexpr llvm::StringLiteral kSharded = "sharded";

@@ -6,6 +6,7 @@
 
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/RawGradients.h"
+#include "passes/distribute/ShardedUpdates.h"
 #include "passes/distribute/Synchronizer.h"
 
 using namespace mlir;
@@ -50,9 +51,12 @@ private:
     if (failed(checkSpare(*gradients, ways, sites)))
       return failure();
     synchronizer.run(sites);
-    if (!ways.hasSync && !ways.hasAsync)
-      return success();
-    return finishServers(graph, ways, step, synchronizer.getConsumers(), sites);
+    if ((ways.hasSync || ways.hasAsync) && failed(finishServers(graph, ways, step, synchronizer.getConsumers(), sites)))
+      return failure();
+    if (ways.replicas > 1)
+      shardUpdates(graph, ways, step);
+    numberBuckets(graph);
+    return success();
   }
 
   /// Gradients of a server's variable that workers need too are reduced by all of them: none can be spare.

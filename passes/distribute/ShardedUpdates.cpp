@@ -1,0 +1,318 @@
+//===- ShardedUpdates.cpp - Each replica updates its share of a variable ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/ShardedUpdates.h"
+#include "mlir/IR/Builders.h"
+#include "passes/distribute/RawGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// An update that is split, and what of the graph changes with it.
+struct Candidate {
+  dfg::UpdateInterface update;
+  llvm::StringRef variable;
+  RankedTensorType share;
+  SmallVector<llvm::StringRef> slots;
+};
+
+class Sharder {
+public:
+  Sharder(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step)
+      : block(graph.getBody().front()), module(graph->getParentOfType<ModuleOp>()), ways(ways), step(step),
+        builder(graph.getContext()) {
+    for (auto variable : module.getOps<dfg::VariableOp>())
+      variables[variable.getSymName()] = variable;
+  }
+
+  void run() {
+    readHandles();
+    for (Operation &op : block)
+      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+        consider(update);
+    for (Candidate &candidate : candidates) {
+      shardGradient(candidate);
+      shardUpdate(candidate);
+      for (llvm::StringRef slot : candidate.slots)
+        shardSlot(slot, candidate.share);
+    }
+    gatherVariables();
+  }
+
+private:
+  bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
+
+  void readHandles() {
+    for (Operation &op : block) {
+      for (Value operand : op.getOperands()) {
+        if (!dfg::isHandle(operand.getType()))
+          continue;
+        if (auto handle = dfg::getVariableHandle(operand))
+          users[handle.getVariable()].insert(&op);
+      }
+      if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
+        handles[handle.getVariable()].push_back(handle);
+    }
+  }
+
+  void consider(dfg::UpdateInterface update) {
+    llvm::StringRef name = getUpdatedVariable(update);
+    const Synchronization &way = ways.get(name);
+    if (way.shardedStage == 0 || way.place || !update.isOptimizerUpdate() || !isInStep(update))
+      return;
+    Candidate candidate{update, name, {}, {}};
+    if (std::string why = findObstacle(candidate); !why.empty())
+      update->emitRemark() << "the update of variable '" << name << "' is not sharded: " << why;
+    else
+      candidates.push_back(std::move(candidate));
+  }
+
+  /// Why the update cannot be split; empty where it can.
+  std::string findObstacle(Candidate &candidate) {
+    dfg::UpdateInterface update = candidate.update;
+    if (update.getIndicesOperand() >= 0)
+      return "its gradient is sparse";
+    dfg::VariableOp variable = variables.lookup(candidate.variable);
+    auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
+    if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
+      return "its size is not known";
+    for (Operation *user : users[candidate.variable])
+      if (user != update && llvm::isa<dfg::UpdateInterface, dfg::OpaqueOp, dfg::CallOp>(user) && isInStep(user))
+        return "node '" + dfg::getNodeName(user).str() + "' may update it as well";
+    for (OpOperand &operand : update->getOpOperands()) {
+      auto scalar = llvm::dyn_cast<RankedTensorType>(operand.get().getType());
+      if (!dfg::isHandle(operand.get().getType()) &&
+          static_cast<int>(operand.getOperandNumber()) != update.getGradientOperand() &&
+          (!scalar || scalar.getRank() != 0))
+        return "operand " + std::to_string(operand.getOperandNumber()) + " of its update is no scalar";
+    }
+    for (Value result : update->getResults())
+      if (!result.use_empty())
+        return "its new value is used by node '" + dfg::getNodeName(*result.getUsers().begin()).str() + "'";
+    for (unsigned operand : ArrayRef(update.getWrittenOperands()).drop_front()) {
+      auto handle = dfg::getVariableHandle(update->getOperand(operand));
+      dfg::VariableOp slot = handle ? variables.lookup(handle.getVariable()) : dfg::VariableOp();
+      if (!slot || slot.getType() != type)
+        return "a slot of it has another type";
+      if (slot->hasAttr(dist::kSliceAttr) || slot->hasAttr(dist::kSharesAttr))
+        return "its slot '" + slot.getSymName().str() + "' is a part of a variable already";
+      if (Operation *user = findReader(slot.getSymName(), update))
+        return "node '" + dfg::getNodeName(user).str() + "' computes with its slot '" + slot.getSymName().str() + "'";
+      candidate.slots.push_back(slot.getSymName());
+    }
+    candidate.share =
+        RankedTensorType::get(llvm::divideCeil(type.getNumElements(), ways.replicas), type.getElementType());
+    return "";
+  }
+
+  /// A node that needs the whole slot; savers, views and initializers do not.
+  Operation *findReader(llvm::StringRef slot, Operation *update) {
+    for (Operation *user : users[slot]) {
+      if (user == update || llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
+        continue;
+      if (llvm::isa<dfg::AssignOp>(user) && !isInStepAsKnown(user))
+        continue;
+      if (llvm::isa<dfg::OpaqueOp>(user) && !isInStepAsKnown(user))
+        continue;
+      if (!llvm::isa<dfg::ReadVariableOp>(user))
+        return user;
+      SmallVector<Operation *> pending(user->getUsers());
+      while (!pending.empty()) {
+        Operation *op = pending.pop_back_val();
+        if (llvm::isa<dfg::IdentityOp>(op))
+          llvm::append_range(pending, op->getUsers());
+        else if (!llvm::isa<dfg::OpaqueOp>(op))
+          return op;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Without a training operation an assignment is taken for an initializer.
+  bool isInStepAsKnown(Operation *op) const { return step.isKnown() && step.contains(op); }
+
+  Location getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+  /// Stage 2: the member leaves its all-reduce, where nothing else needs the whole gradient. Else a share of it is
+  /// taken.
+  void shardGradient(Candidate &candidate) {
+    OpOperand &operand = candidate.update->getOpOperand(candidate.update.getGradientOperand());
+    Value gradient = operand.get();
+    auto reduce = gradient.getDefiningOp<dist::AllReduceOp>();
+    bool scatters = ways.get(candidate.variable).shardedStage > 1;
+    if (scatters && (!reduce || !gradient.hasOneUse() || reduce.getCompression() || reduce.getAggregator())) {
+      candidate.update->emitRemark() << "the gradient of variable '" << candidate.variable
+                                     << "' is all-reduced, not reduce-scattered: more than its update needs all of it";
+      scatters = false;
+    }
+    if (scatters) {
+      scattered[reduce].push_back({&operand, candidate.share});
+      return;
+    }
+    builder.setInsertionPoint(candidate.update);
+    operand.set(dist::TakeShareOp::create(builder, getLocation(dfg::getNodeName(candidate.update) + "/gradient_share"),
+                                          candidate.share, gradient));
+  }
+
+  void shardUpdate(Candidate &candidate) {
+    Operation *update = candidate.update;
+    builder.setInsertionPoint(update);
+    auto type = dfg::RefType::get(builder.getContext(), candidate.share);
+    OpOperand &handle = update->getOpOperand(candidate.update.getWrittenOperands().front());
+    updated.push_back({update, {handle.get(), candidate.variable}});
+    handle.set(
+        dist::ShareHandleOp::create(builder, getLocation(dfg::getNodeName(update) + "/share"), type, handle.get()));
+    for (Value result : update->getResults())
+      result.setType(candidate.share);
+  }
+
+  void shardSlot(llvm::StringRef name, RankedTensorType share) {
+    dfg::VariableOp slot = variables.lookup(name);
+    auto whole = llvm::cast<RankedTensorType>(slot.getType());
+    slot->setAttr(dist::kSliceAttr,
+                  dist::SliceAttr::get(builder.getContext(), builder.getStringAttr(name),
+                                       builder.getDenseI64ArrayAttr(whole.getShape()),
+                                       builder.getDenseI64ArrayAttr(SmallVector<int64_t>(whole.getRank(), 0))));
+    slot->setAttr(dist::kSharesAttr, builder.getI64IntegerAttr(ways.replicas));
+    slot.setType(share);
+    for (dfg::VarHandleOp handle : handles[name])
+      retype(handle.getHandle(), dfg::RefType::get(builder.getContext(), share));
+    for (Operation *user : users[name]) {
+      if (auto assign = llvm::dyn_cast<dfg::AssignOp>(user)) {
+        builder.setInsertionPoint(assign);
+        assign.getValueMutable().set(dist::TakeShareOp::create(
+            builder, getLocation(dfg::getNodeName(assign) + "/share"), share, assign.getValue()));
+        for (Value result : user->getResults())
+          retype(result, share);
+      } else if (llvm::isa<dfg::ReadVariableOp>(user)) {
+        retype(user->getResult(0), share);
+      }
+    }
+  }
+
+  /// Views of the value have its type.
+  void retype(Value value, Type type) {
+    value.setType(type);
+    for (Operation *user : value.getUsers())
+      if (llvm::isa<dfg::IdentityOp>(user))
+        retype(user->getResult(0), type);
+  }
+
+  /// Values behind the last update of their group, or before the first node that reads one of them.
+  void gatherVariables() {
+    for (auto &[reduce, members] : scattered)
+      scatter(llvm::cast<dist::AllReduceOp>(reduce), members);
+    llvm::DenseMap<Operation *, std::pair<Value, llvm::StringRef>> updates(updated.begin(), updated.end());
+    llvm::DenseMap<int, unsigned> left;
+    for (const auto &[update, variable] : updated)
+      ++left[ways.get(variable.second).group];
+    llvm::MapVector<int, SmallVector<std::pair<Value, llvm::StringRef>>> pending;
+    llvm::StringMap<int> groupOf;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto it = updates.find(&op);
+      for (Value operand : op.getOperands()) {
+        auto handle = dfg::isHandle(operand.getType()) ? dfg::getVariableHandle(operand) : dfg::VarHandleOp();
+        auto group = handle && !llvm::isa<dist::ShareHandleOp, dfg::IdentityOp>(op) ? groupOf.find(handle.getVariable())
+                                                                                    : groupOf.end();
+        if (group != groupOf.end() && !pending[group->second].empty()) {
+          builder.setInsertionPoint(&op);
+          gather(pending[group->second], groupOf);
+        }
+      }
+      if (it == updates.end())
+        continue;
+      int group = ways.get(it->second.second).group;
+      pending[group].push_back(it->second);
+      groupOf[it->second.second] = group;
+      if (--left[group] == 0) {
+        builder.setInsertionPointAfter(&op);
+        gather(pending[group], groupOf);
+      }
+    }
+  }
+
+  void gather(SmallVectorImpl<std::pair<Value, llvm::StringRef>> &members, llvm::StringMap<int> &groupOf) {
+    SmallVector<Value> values;
+    SmallVector<llvm::StringRef> names;
+    for (auto [handle, name] : members) {
+      values.push_back(handle);
+      names.push_back(name);
+      groupOf.erase(name);
+    }
+    members.clear();
+    dist::AllGatherVariablesOp::create(builder, getLocation("all_gather_variables/" + llvm::Twine(gathers++)), 0,
+                                       values, builder.getStrArrayAttr(names));
+  }
+
+  using Scattered = SmallVector<std::pair<OpOperand *, RankedTensorType>>;
+  void scatter(dist::AllReduceOp reduce, const Scattered &members) {
+    SmallVector<Value> gradients;
+    SmallVector<Type> shares;
+    SmallVector<Attribute> names;
+    llvm::DenseSet<unsigned> gone;
+    for (auto [operand, share] : members) {
+      unsigned number = llvm::cast<OpResult>(operand->get()).getResultNumber();
+      gone.insert(number);
+      gradients.push_back(reduce.getGradients()[number]);
+      names.push_back(reduce.getVariables()[number]);
+      shares.push_back(share);
+    }
+    builder.setInsertionPoint(reduce);
+    auto op = dist::ReduceScatterOp::create(builder, getLocation("reduce_scatter/" + llvm::Twine(reduce.getBucket())),
+                                            shares, reduce.getReduction(), reduce.getBucket(), reduce.getGroup(),
+                                            gradients, builder.getArrayAttr(names), reduce.getSpec());
+    for (auto [member, share] : llvm::zip(members, op.getShares()))
+      member.first->set(share);
+    SmallVector<Value> rest;
+    SmallVector<Attribute> restNames;
+    for (auto [number, gradient] : llvm::enumerate(reduce.getGradients()))
+      if (!gone.contains(number)) {
+        rest.push_back(gradient);
+        restNames.push_back(reduce.getVariables()[number]);
+      }
+    if (!rest.empty()) {
+      auto left = dist::AllReduceOp::create(builder, reduce.getLoc(), reduce.getReduction(), reduce.getBucket(),
+                                            reduce.getGroup(), rest, builder.getArrayAttr(restNames), reduce.getSpec(),
+                                            reduce.getCompressionAttr(), reduce.getAggregatorAttr());
+      unsigned next = 0;
+      for (auto [number, reduced] : llvm::enumerate(reduce.getReduced()))
+        if (!gone.contains(number))
+          reduced.replaceAllUsesWith(left.getReduced()[next++]);
+    }
+    reduce.erase();
+  }
+
+  Block &block;
+  ModuleOp module;
+  const Synchronizations &ways;
+  const strategies::StepNodes &step;
+  OpBuilder builder;
+  llvm::StringMap<dfg::VariableOp> variables;
+  llvm::StringMap<llvm::SetVector<Operation *>> users;
+  llvm::StringMap<SmallVector<dfg::VarHandleOp>> handles;
+  SmallVector<Candidate> candidates;
+  llvm::MapVector<Operation *, Scattered> scattered;
+  SmallVector<std::pair<Operation *, std::pair<Value, llvm::StringRef>>> updated;
+  unsigned gathers = 0;
+};
+
+} // namespace
+
+void shardUpdates(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step) {
+  Sharder(graph, ways, step).run();
+}
+
+void numberBuckets(dfg::GraphOp graph) {
+  Builder builder(graph.getContext());
+  int32_t next = 0;
+  for (Operation &op : graph.getBody().front())
+    if (llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(op))
+      op.setAttr("bucket", builder.getI32IntegerAttr(next++));
+}
+
+} // namespace distc
