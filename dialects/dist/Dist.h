@@ -29,6 +29,8 @@ namespace distc::dist {
 inline constexpr llvm::StringLiteral kStrategyAttr = "dist.strategy";
 /// On a variable that a server holds, and on a node that one task alone runs: #dist.place.
 inline constexpr llvm::StringLiteral kPlaceAttr = "dist.place";
+/// On a graph that is one role's program: "chief", "worker" or "server" (with kPlaceAttr).
+inline constexpr llvm::StringLiteral kRoleAttr = "dist.role";
 /// On a variable that is a part of one: #dist.slice.
 inline constexpr llvm::StringLiteral kSliceAttr = "dist.slice";
 /// On a slot whose replicas hold a share each: how many shares there are.

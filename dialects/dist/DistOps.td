@@ -24,6 +24,7 @@ def DIST_Dialect : Dialect {
 
     - `dist.place` on a variable: the task that holds it, a parameter server; without it every worker has it;
     - `dist.place` on a node: the task that runs it, a server or the chief (`<"worker" 0>`); without it every worker does;
+    - `dist.role` on a graph: the role whose program it is, "chief", "worker" or "server" (with `dist.place`);
     - `dist.slice` on a variable: the part of a whole variable that it is;
     - `dist.shares` on a variable of rank 1: each replica holds its own share of a slot that is split into so many equal shares, flat, the last
       one padded; the whole one is `dist.slice`;

@@ -148,6 +148,80 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistPruneOptimizerOps : Pass<"dist-prune-optimizer-ops", "mlir::ModuleOp"> {
+  let summary = "Takes out the updates that another task does, and what only fed them";
+  let description = [{
+    Of the program that `dist-insert-synchronizers` leaves, a worker runs neither what a server nor what the chief runs alone
+    (`dist.place`). What depends on such a node goes with it, and so do nodes whose values nothing else used; what an endpoint, the saver or
+    a control edge names stays. Control edges from what is gone are dropped: the step's end waits for its pushes and tokens.
+
+    With `sessions` servers run nothing by themselves, as in TensorFlow: the chief keeps the servers' nodes, with their `dist.place`, and
+    every worker those updates that wait for no other worker.
+
+    Before, with `role=worker`:
+    ```mlir
+    dist.push mean "synchronization/w" to <"ps" 0> of 2 (%g) variable "w" : tensor<4xf32>
+    %t = dist.take mean "synchronization/w" from <"ps" 0> of 2 variable "w" {dist.place = #dist.place<"ps" 0>} : tensor<4xf32>
+    dfg.apply_gradient_descent %w, %lr, %t {dist.place = #dist.place<"ps" 0>} : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    ```
+    After:
+    ```mlir
+    dist.push mean "synchronization/w" to <"ps" 0> of 2 (%g) variable "w" : tensor<4xf32>
+    ```
+  }];
+  let options = [
+    Option<"role", "role", "std::string", "\"worker\"", "chief or worker">,
+    Option<"sessions", "sessions", "bool", "false", "Servers run nothing by themselves: sessions of workers run their nodes">,
+  ];
+}
+
+def DistSplitRoles : Pass<"dist-split-roles", "mlir::ModuleOp"> {
+  let summary = "Makes a program for each role: chief, worker, server";
+  let description = [{
+    The graph becomes one of the chief and one of all other workers (`dist.role`), each with what its endpoints need, and one of each server
+    with its takes and updates; a server's `train_op` and `init_op` are groups of these under the endpoints' names. Workers are alike, so that
+    there is one program of them, whatever their number. Without servers nothing is to be done: the program stands for all tasks.
+
+    With `role` (and `index` of a server) only that program stays, with the variables that it names.
+
+    Before:
+    ```mlir
+    dfg.graph attributes {train_op = "train"} {
+      dist.push mean "synchronization/w" to <"ps" 0> of 2 (%g) variable "w" : tensor<4xf32>
+      %t = dist.take mean "synchronization/w" from <"ps" 0> of 2 variable "w" {dist.place = #dist.place<"ps" 0>} : tensor<4xf32>
+      dfg.apply_gradient_descent %w, %lr, %t {dist.place = #dist.place<"ps" 0>} : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+      ...
+    }
+    ```
+    After:
+    ```mlir
+    dfg.graph attributes {dist.role = "chief", train_op = "train"} { dist.push ... }
+    dfg.graph attributes {dist.role = "worker", train_op = "train"} { dist.push ... }
+    dfg.graph attributes {dist.role = "server", dist.place = #dist.place<"ps" 0>, train_op = "train"} {
+      %t = dist.take mean "synchronization/w" from <"ps" 0> of 2 variable "w" : tensor<4xf32>
+      dfg.apply_gradient_descent %w, %lr, %t : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+      ...
+    }
+    ```
+  }];
+  let options = [
+    Option<"role", "role", "std::string", "\"\"", "Keep the program of this role alone: chief, worker or server">,
+    Option<"index", "index", "int64_t", "0", "Which server">,
+  ];
+}
+
+def DistVerifyCollectives : Pass<"dist-verify-collectives", "mlir::ModuleOp"> {
+  let summary = "Checks that no task waits for what never comes";
+  let description = [{
+    Of the program of all tasks or of the roles' programs together: chief and workers issue the same collectives in the same order, by
+    ascending bucket; every accumulator that is taken from is pushed to, with the same type, reduction and number of gradients, and the other
+    way round; tokens are given to all replicas; what one task computes no other uses unless it is sent; whoever reads or updates a variable
+    holds it. Changes nothing; an error names the operation and its counterpart.
+
+    `dist.take mean "g" from <"ps" 0> of 2 variable "w" : tensor<4xf32>` alone gives: waits for accumulator "g", to which nothing is pushed.
+  }];
+}
+
 def DistUnroll : Pass<"dist-unroll", "mlir::ModuleOp"> {
   let summary = "Writes all replicas into one graph (the unrolled form)";
   let description = [{

@@ -82,7 +82,8 @@ private:
     if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
       return "its size is not known";
     for (Operation *user : users[candidate.variable])
-      if (user != update && llvm::isa<dfg::UpdateInterface, dfg::OpaqueOp, dfg::CallOp>(user) && isInStep(user))
+      if (user != update && llvm::isa<dfg::UpdateInterface, dfg::OpaqueOp, dfg::CallOp>(user) &&
+          (llvm::isa<dfg::AssignOp>(user) ? isInStepAsKnown(user) : isInStep(user)))
         return "node '" + dfg::getNodeName(user).str() + "' may update it as well";
     for (OpOperand &operand : update->getOpOperands()) {
       auto scalar = llvm::dyn_cast<RankedTensorType>(operand.get().getType());

@@ -1,0 +1,28 @@
+//===- Roles.h - What the tasks of a plan run ----------------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_ROLES_H
+#define DISTC_PASSES_DISTRIBUTE_ROLES_H
+
+#include "dialects/dfg/Dfg.h"
+#include "dialects/dist/Dist.h"
+
+namespace distc {
+
+/// The chief is worker 0: it computes as the others, and what one task alone does for all.
+enum class Role { Chief, Worker };
+
+/// The place of a node that one task alone runs; null: every worker runs it.
+dist::PlaceAttr getPlace(mlir::Operation *op);
+bool isServer(dist::PlaceAttr place);
+
+/// Takes out of `graph` what `role` does not run, what depends on it, and what only fed it. With `sessions` servers run nothing
+/// by themselves: the chief's session runs their nodes, and each worker's those that wait for no other worker.
+/// Fails with a diagnostic where an endpoint (loss, fetches) goes.
+llvm::LogicalResult pruneForRole(dfg::GraphOp graph, Role role, bool sessions);
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_ROLES_H

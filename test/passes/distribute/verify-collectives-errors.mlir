@@ -1,0 +1,84 @@
+// RUN: distc-opt %s --split-input-file --dist-verify-collectives --verify-diagnostics
+
+module {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>]
+  dfg.graph {
+    // expected-error @below {{waits for accumulator "g", to which nothing is pushed}}
+    %t = dist.take mean "g" from <"ps" 0> of 2 variable "w" : tensor<4xf32>
+  }
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>]
+  // expected-error @below {{is placed on ps:3, which is no task of the topology}}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 3>}
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<4xf32>
+    // expected-error @below {{differs in how many gradients it waits for from what takes from accumulator "g"}}
+    dist.push mean "g" to <"ps" 0> of 1 (%x) variable "w" : tensor<4xf32>
+    // expected-note @below {{it is taken here}}
+    %t = dist.take mean "g" from <"ps" 0> of 2 variable "w" {dist.place = #dist.place<"ps" 0>} : tensor<4xf32>
+  }
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<4xf32>
+    %r = dist.all_reduce mean bucket 1 group 0 (%x) variables ["w"] : tensor<4xf32>
+    // expected-error @below {{is issued as bucket 0 after bucket 1}}
+    %s = dist.all_reduce mean bucket 0 group 0 (%x) variables ["v"] : tensor<4xf32>
+  }
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {dist.role = "chief"} {
+    %x = dfg.placeholder : () -> tensor<4xf32>
+    // expected-note @below {{the other one is here}}
+    %r = dist.all_reduce mean bucket 0 group 0 (%x) variables ["w"] : tensor<4xf32>
+  }
+  dfg.graph attributes {dist.role = "worker"} {
+    %x = dfg.placeholder : () -> tensor<4xf32>
+    // expected-error @below {{collective 0 of the program of role worker is not that of the program of role chief}}
+    %r = dist.all_reduce sum bucket 0 group 0 (%x) variables ["w"] : tensor<4xf32>
+  }
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32>
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-error @below {{runs on ps:0, but the value of node 'x' depends on what only workers have, and nothing sends it}}
+    dfg.apply_gradient_descent %h, %lr, %x {dist.place = #dist.place<"ps" 0>} : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
+  dfg.graph {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-error @below {{accesses variable 'w', which server 0 holds; it must run there, or pull}}
+    %v = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32>
+  }
+}
