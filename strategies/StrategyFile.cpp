@@ -9,6 +9,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 namespace distc::strategies {
@@ -76,6 +77,8 @@ static void useVariableNames(Strategy::Node &node) {
 }
 
 static llvm::Expected<Strategy> parseEitherForm(llvm::StringRef content, llvm::StringRef name, StrategyLines *lines) {
+  // What is wrong is returned, and not logged as well.
+  google::protobuf::LogSilencer silencer;
   Strategy strategy;
   if (hasControlCharacters(content)) {
     if (strategy.ParseFromArray(content.data(), content.size()))
