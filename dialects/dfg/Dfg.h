@@ -29,6 +29,9 @@ namespace distc::dfg {
 /// the last alone.
 enum class Linearity { None, Joint, Each, First, Last };
 
+/// Trait of nodes whose result is random numbers: with the batch's axis, each replica draws for its own examples.
+template <typename Op> class DrawsNumbers : public mlir::OpTrait::TraitBase<Op, DrawsNumbers> {};
+
 /// Whether `type` is a variable's handle or a resource tensor that stands for one.
 bool isHandle(mlir::Type type);
 

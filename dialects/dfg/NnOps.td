@@ -116,8 +116,9 @@ def DFG_SparseSoftmaxCrossEntropyWithLogitsOp
 }
 
 // ---- Random numbers: they read and advance a generator's state, so they keep their order ---------------
+def DFG_DrawsNumbers : NativeOpTrait<"DrawsNumbers"> { let cppNamespace = "::distc::dfg"; }
 class DFG_Random<string mnemonic, string tensorflow, string attributes, dag operands = (ins DFG_Tensor:$dimensions)>
-    : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>]> {
+    : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>, DFG_DrawsNumbers]> {
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2));
   let results = (outs DFG_Tensor:$result);
   let types = attributes;
@@ -129,7 +130,7 @@ def DFG_TruncatedNormalOp : DFG_Random<"truncated_normal", "\"TruncatedNormal\""
 def DFG_RandomUniformIntOp : DFG_Random<"random_uniform_int", "\"RandomUniformInt\"", "T:0 Tout:r0",
   (ins DFG_Tensor:$dimensions, DFG_Tensor:$minval, DFG_Tensor:$maxval)>;
 
-class DFG_StatelessRandom<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_StatelessRandom<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers]> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tseed:1 dtype:r0";
@@ -148,7 +149,7 @@ def DFG_StatelessRandomGetKeyCounterOp : DFG_Pure<"stateless_random_get_key_coun
   let types = "Tseed:0 =uint64:r*";
   let shape = "keyCounter";
 }
-class DFG_StatelessRandomV2<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_StatelessRandomV2<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers]> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg);
   let results = (outs DFG_Tensor:$result);
   let types = "Tshape:0 dtype:r0";

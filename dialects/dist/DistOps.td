@@ -31,8 +31,8 @@ def DIST_Dialect : Dialect {
     - `dist.strategy` on the module: the strategy, as Protocol Buffers' text;
     - `dist.share` on a placeholder: "sharded" where each replica is given its part of the first axis, "whole" where each is
       given all of it;
-    - `dist.seed` = "replica" on a stateful random node: its numbers belong to a replica's own examples, so that each replica
-      draws its own; without it all replicas draw the same;
+    - `dist.seed` = "replica" on a random node: its numbers belong to a replica's own examples, so that each replica draws its rows
+      of what one replica would draw for the whole batch; without it all replicas draw the same;
     - `dist.replica` on a node of the unrolled form: the replica that it belongs to, until it has its scope.
   }];
   let useDefaultAttributePrinterParser = 1;

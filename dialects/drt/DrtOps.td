@@ -94,12 +94,13 @@ def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<AnyRankedTensor>:$input
   let description = "Operands: input and output (maximum only), then the gradient of the output.";
 }
 def DRT_RandomOp : DRT_Placed<"random", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<AnyRankedTensor>:$bounds), placed);
+  let description = "`per_replica`: the replica's part of a tensor that all replicas draw together.";
+  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<AnyRankedTensor>:$bounds, UnitAttr:$per_replica), placed);
   let results = (outs AnyRankedTensor:$result);
 }
 def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
   let summary = "`seed`: two int64; `bounds`: minimum and maximum of a uniform integer";
-  let arguments = !con((ins I32Attr:$distribution, AnyRankedTensor:$seed, Variadic<AnyRankedTensor>:$bounds), placed);
+  let arguments = !con((ins I32Attr:$distribution, AnyRankedTensor:$seed, Variadic<AnyRankedTensor>:$bounds, UnitAttr:$per_replica), placed);
   let results = (outs AnyRankedTensor:$result);
 }
 

@@ -90,8 +90,8 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
   let summary = "Says which part of the batch each replica is given";
   let description = [{
     The program stands once, whatever the number of replicas (SPMD). Each placeholder is marked: `sharded` where its first size is the
-    batch, else `whole`. Stateful random nodes whose result has the batch's axis are marked with `dist.seed`: each replica draws for its
-    own examples.
+    batch, else `whole`. Random nodes whose result has the batch's axis first are marked with `dist.seed`: each replica draws its rows of
+    what one replica would draw for the whole batch.
 
     A graph without any placeholder whose first size is open keeps its batch in each replica: there the batch is the first size that
     all placeholders of rank 1 and more have in common.

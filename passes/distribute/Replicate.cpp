@@ -39,9 +39,8 @@ private:
     for (Operation &op : graph.getBody().front()) {
       if (auto feed = llvm::dyn_cast<dfg::PlaceholderOp>(op))
         op.setAttr(dist::kShareAttr, builder.getStringAttr(flow.isBatched(feed) ? dist::kSharded : dist::kWhole));
-      else if (llvm::isa<dfg::RandomUniformOp, dfg::RandomStandardNormalOp, dfg::TruncatedNormalOp,
-                         dfg::RandomUniformIntOp>(op) &&
-               flow.get(op.getResult(0)).kind == Flow::Sharded)
+      else if (op.hasTrait<dfg::DrawsNumbers>() && flow.get(op.getResult(0)).kind == Flow::Sharded &&
+               flow.get(op.getResult(0)).axis == 0)
         op.setAttr(dist::kSeedAttr, builder.getStringAttr("replica"));
     }
   }

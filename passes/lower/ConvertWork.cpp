@@ -114,7 +114,7 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   auto random = dyn_cast<drt::RandomOp>(op);
   auto distribution = op->getAttrOfType<IntegerAttr>("distribution").getInt();
   FlatSymbolRefAttr descriptor = describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0,
-                                                random ? random.getSeed2() : 0);
+                                                random ? random.getSeed2() : 0, op->hasAttr("per_replica"));
   ValueRange bounds = random ? ValueRange(random.getBounds()) : cast<drt::RandomStatelessOp>(op).getBounds();
   if (!bounds.empty() && bounds.size() != 2)
     return op->emitOpError("needs no bounds or two");

@@ -89,8 +89,9 @@ FailureOr<FlatSymbolRefAttr> describePool(ConstantTables &tables, Operation *op,
 }
 
 FlatSymbolRefAttr describeRandom(ConstantTables &tables, RankedTensorType type, int32_t distribution, int64_t seed,
-                                 int64_t seed2) {
-  return describe(tables, {getDtype(type.getElementType()), distribution}, {seed, seed2, type.getNumElements()});
+                                 int64_t seed2, bool perReplica) {
+  return describe(tables, {getDtype(type.getElementType()), distribution},
+                  {seed, seed2, type.getNumElements(), perReplica});
 }
 
 } // namespace distc

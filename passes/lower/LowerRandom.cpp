@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/EntryLowering.h"
 
@@ -25,8 +26,9 @@ template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lo
     auto attr = op->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  lowering.set(op->getResult(0), drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"), bounds,
-                                                       DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0),
+               drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"),
+                                     bounds, op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
   return success();
 }
 
@@ -37,7 +39,8 @@ Value getSeed(EntryLowering &lowering, Location loc, Value graphSeed) {
   auto type = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), element);
   if (seed.getType() == type)
     return seed;
-  return lowering.elementwise(loc, type, seed, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], element); });
+  return lowering.elementwise(loc, type, seed,
+                              [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], element); });
 }
 
 /// Operands: shape, seed, bounds.
@@ -49,7 +52,9 @@ template <Distribution distribution> LogicalResult lowerStateless(EntryLowering 
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(2))
     bounds.push_back(lowering.get(bound));
-  lowering.set(op->getResult(0), drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds, DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0),
+               drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
+                                              op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
   return success();
 }
 
@@ -60,7 +65,8 @@ template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowerin
     return failure();
   auto keyCounter = op->getOperand(1).getDefiningOp<dfg::StatelessRandomGetKeyCounterOp>();
   if (!keyCounter || op->getOperand(2).getDefiningOp() != keyCounter) {
-    op->emitError() << "node '" << dfg::getNodeName(op) << "': key and counter must come from one StatelessRandomGetKeyCounter";
+    op->emitError() << "node '" << dfg::getNodeName(op)
+                    << "': key and counter must come from one StatelessRandomGetKeyCounter";
     return failure();
   }
   Value seed = getSeed(lowering, op->getLoc(), keyCounter.getSeed());
@@ -68,7 +74,9 @@ template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowerin
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(4))
     bounds.push_back(lowering.get(bound));
-  lowering.set(op->getResult(0), drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds, DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0),
+               drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
+                                              op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
   return success();
 }
 

@@ -9,19 +9,9 @@
 #include <algorithm>
 
 namespace drt {
-namespace {
-
-// Replicas draw different numbers, the same ones in every run with the same seed,
-// whichever task they are in.
-uint64_t entropyOf(const TaskConfig &config, int32_t localIndex) {
-  return config.entropy + UINT64_C(0x9E3779B97F4A7C15) * static_cast<uint64_t>(config.firstReplica + localIndex);
-}
-
-} // namespace
-
 Replica::Replica(TaskRuntime &task, int32_t localIndex, int libraryThreads)
     : drt_replica{}, primitives(task.program().num_primitives, libraryThreads),
-      randomStates(task.program().num_rng_states, entropyOf(task.config(), localIndex)), block(blockBytes),
+      randomStates(task.program().num_rng_states, task.config().entropy), block(blockBytes),
       task_(task) {
   const drt_program &program = task.program();
   size_t mostFeeds = 0, mostBuckets = 0;

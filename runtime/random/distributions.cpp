@@ -63,6 +63,24 @@ template <class T, class Convert> void fillGroups(Philox generator, int64_t coun
   }
 }
 
+// Fills `count` elements from number `first` on: fill(generator, count, out) begins with a group's first element, so
+// what comes before is drawn and dropped. `positions`: what a group moves the generator on by.
+template <class T, class Fill>
+void fillFrom(Philox generator, int64_t first, int64_t count, uint64_t positions, T *out, Fill fill) {
+  constexpr int64_t size = groupSize<T>;
+  generator.skip(static_cast<uint64_t>(first / size) * positions);
+  if (int64_t dropped = first % size; dropped != 0 && count > 0) {
+    T group[size];
+    int64_t taken = std::min(size - dropped, count);
+    fill(generator, dropped + taken, group);
+    std::copy(group + dropped, group + dropped + taken, out);
+    generator.skip(positions);
+    out += taken;
+    count -= taken;
+  }
+  fill(generator, count, out);
+}
+
 template <class T> void fillUniform(Philox generator, int64_t count, T *out) {
   fillGroups(generator, count, out, [](const uint32_t *words, T *group) {
     if constexpr (std::is_same_v<T, float>) {
@@ -86,13 +104,16 @@ template <class T> void fillNormal(Philox generator, int64_t count, T *out) {
   });
 }
 
+// Positions that a group of a truncated distribution may use.
+template <class T> constexpr uint64_t truncatedPositions = groupSize<T> * 64;
+
 template <class T> void fillTruncatedNormal(Philox generator, int64_t count, T *out) {
   constexpr int64_t size = groupSize<T>;
   constexpr int wordsPerPair = std::is_same_v<T, float> ? 2 : 4;
   for (int64_t begin = 0; begin < count; begin += size) {
     int64_t wanted = std::min(size, count - begin), taken = 0;
     Philox stream = generator;
-    generator.skip(size * 64);
+    generator.skip(truncatedPositions<T>);
     while (taken < wanted) {
       Philox::Words words = stream.next();
       for (int at = 0; at < 4; at += wordsPerPair) {
@@ -125,21 +146,28 @@ template <class T> void fillInt(Philox generator, int64_t count, const void *min
   });
 }
 
-template <class T> bool fillReal(Philox generator, const drt_random_desc &desc, void *out) {
+template <class T> bool fillReal(Philox generator, const drt_random_desc &desc, int64_t first, void *out) {
   T *elements = static_cast<T *>(out);
   switch (desc.distribution) {
   case DRT_RANDOM_UNIFORM:
-    fillUniform(generator, desc.count, elements);
+    fillFrom(generator, first, desc.count, 1, elements, fillUniform<T>);
     return true;
   case DRT_RANDOM_NORMAL:
-    fillNormal(generator, desc.count, elements);
+    fillFrom(generator, first, desc.count, 1, elements, fillNormal<T>);
     return true;
   case DRT_RANDOM_TRUNCATED_NORMAL:
-    fillTruncatedNormal(generator, desc.count, elements);
+    fillFrom(generator, first, desc.count, truncatedPositions<T>, elements, fillTruncatedNormal<T>);
     return true;
   default:
     return false;
   }
+}
+
+template <class T>
+void fillInts(Philox generator, const drt_random_desc &desc, int64_t first, const void *minval, const void *maxval,
+              void *out) {
+  fillFrom(generator, first, desc.count, 1, static_cast<T *>(out),
+           [&](Philox from, int64_t count, T *elements) { fillInt(from, count, minval, maxval, elements); });
 }
 } // namespace
 
@@ -149,16 +177,17 @@ Philox drt::statelessGenerator(const int64_t *seed) {
   return Philox(mixed[0] | uint64_t{mixed[1]} << 32, mixed[2] | uint64_t{mixed[3]} << 32);
 }
 
-void drt::fillRandom(Philox generator, const drt_random_desc &desc, const void *minval, const void *maxval, void *out) {
+void drt::fillRandom(Philox generator, const drt_random_desc &desc, int64_t first, const void *minval,
+                     const void *maxval, void *out) {
   bool integers = desc.distribution == DRT_RANDOM_UNIFORM_INT;
-  if (desc.dtype == DRT_F32 && fillReal<float>(generator, desc, out))
+  if (desc.dtype == DRT_F32 && fillReal<float>(generator, desc, first, out))
     return;
-  if (desc.dtype == DRT_F64 && fillReal<double>(generator, desc, out))
+  if (desc.dtype == DRT_F64 && fillReal<double>(generator, desc, first, out))
     return;
   if (integers && desc.dtype == DRT_I32)
-    return fillInt(generator, desc.count, minval, maxval, static_cast<int32_t *>(out));
+    return fillInts<int32_t>(generator, desc, first, minval, maxval, out);
   if (integers && desc.dtype == DRT_I64)
-    return fillInt(generator, desc.count, minval, maxval, static_cast<int64_t *>(out));
+    return fillInts<int64_t>(generator, desc, first, minval, maxval, out);
   throw std::runtime_error("random numbers of data type " + std::to_string(desc.dtype) +
                            " are not available for this " +
                            "distribution: use float32 or float64, or int32 or int64 for a range of integers");

@@ -20,16 +20,19 @@ namespace drt {
 
 /// Positions by which a run of a stateful operation moves its generator on: 256 an
 /// output, whatever it uses, as GuardedPhiloxRandom::ReserveRandomOutputs has it.
-inline uint64_t reservedPositions(const drt_random_desc &desc) { return static_cast<uint64_t>(desc.count) * 256; }
+inline uint64_t reservedPositions(const drt_random_desc &desc, int32_t replicas) {
+  return static_cast<uint64_t>(desc.count) * (desc.per_replica ? replicas : 1) * 256;
+}
 
 /// The generator of a stateless operation, version 1 (GenerateKey): `seed` points
 /// to two numbers, which are scrambled, so that neither need be a good key.
 Philox statelessGenerator(const int64_t *seed);
 
-/// Writes desc.count elements of desc.dtype to `out`. minval and maxval point to one
-/// element each for DRT_RANDOM_UNIFORM_INT and are not read otherwise. Throws
-/// std::runtime_error for an empty range and for a type the distribution lacks.
-void fillRandom(Philox generator, const drt_random_desc &desc, const void *minval, const void *maxval, void *out);
+/// Writes desc.count elements of desc.dtype to `out`, of the tensor's elements those from number `first` on. minval and
+/// maxval point to one element each for DRT_RANDOM_UNIFORM_INT and are not read otherwise. Throws std::runtime_error
+/// for an empty range and for a type the distribution lacks.
+void fillRandom(Philox generator, const drt_random_desc &desc, int64_t first, const void *minval, const void *maxval,
+                void *out);
 
 } // namespace drt
 

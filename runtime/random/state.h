@@ -20,8 +20,8 @@ namespace drt {
 class RandomStates {
 public:
   /// `entropy` keys the operations whose two seeds are both zero: --seed, or drawn
-  /// from the system. The same entropy gives the same numbers, so the caller mixes
-  /// in the replica's global index where replicas shall differ.
+  /// from the system. The same entropy gives the same numbers: all replicas have the
+  /// same, and draw their own part (drt_random_desc::per_replica) where they shall differ.
   RandomStates(int32_t count, uint64_t entropy);
 
   /// The generator as the operation's last run left it, moved on by

@@ -121,6 +121,15 @@ def mlp_l2():
     return Net(loss, feeds, minimize(OPTIMIZERS["momentum"](), loss))
 
 
+def mlp_dropout():
+    """Each example is dropped out alike whatever the number of replicas: by stateful and by stateless random numbers."""
+    x, y, feeds = classes()
+    hidden = tf1.nn.dropout(dense(x, 7, "hidden", tf.nn.relu, 1), rate=0.3, seed=5)
+    again = tf.random.stateless_normal(tf1.shape(hidden), [3, 4], stddev=0.1)
+    loss = tf1.reduce_mean(cross_entropies(dense(hidden + again, 3, "logits", None, 3), y))
+    return Net(loss, feeds, minimize(OPTIMIZERS["momentum"](), loss))
+
+
 def mlp_clip():
     """The norm is that of the whole batch's gradient: clipping comes after the synchronization."""
     x, y, feeds = classes()
@@ -255,6 +264,7 @@ MODELS = {
     "mlp-float64": (mlp_float64, True, F64),
     "mlp-l2": (mlp_l2, True, F32),
     "mlp-clip": (mlp_clip, True, F32),
+    "mlp-dropout": (mlp_dropout, True, F32),
     "mlp-sum": (mlp_sum, True, F32),
     "mlp-decay": (mlp_decay, True, F32),
     "mlp-frozen": (mlp_frozen, True, F32),

@@ -253,6 +253,9 @@ typedef struct drt_random_desc {
   int32_t dtype, distribution;
   int64_t seed, seed2;
   int64_t count;
+  // 1: the result is this replica's part of a tensor of num_replicas times as many elements, which all replicas draw
+  // together as one replica would alone: the parts lie in it in the order of replicas.
+  int64_t per_replica;
 } drt_random_desc;
 // minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype; else null.
 void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval, void *out);

@@ -23,16 +23,16 @@ template <class T> T fromBits(uint64_t bits) {
 }
 
 template <class T> void compare(const TensorFlowNumbers &expected) {
-  drt_random_desc desc = {expected.dtype, expected.distribution, expected.seed, expected.seed2, expected.count};
+  drt_random_desc desc = {expected.dtype, expected.distribution, expected.seed, expected.seed2, expected.count, 0};
   T minval = static_cast<T>(expected.minval), maxval = static_cast<T>(expected.maxval);
   std::vector<T> actual(static_cast<size_t>(expected.count));
   if (expected.call < 0) {
     int64_t seeds[2] = {expected.seed, expected.seed2};
-    fillRandom(statelessGenerator(seeds), desc, &minval, &maxval, actual.data());
+    fillRandom(statelessGenerator(seeds), desc, 0, &minval, &maxval, actual.data());
   } else {
     RandomStates states(1, 99);
     for (int call = 0; call <= expected.call; ++call)
-      fillRandom(states.reserve(0, desc.seed, desc.seed2, reservedPositions(desc)), desc, &minval, &maxval,
+      fillRandom(states.reserve(0, desc.seed, desc.seed2, reservedPositions(desc, 1)), desc, 0, &minval, &maxval,
                  actual.data());
   }
   INFO("dtype " << expected.dtype << " distribution " << expected.distribution << " seeds " << expected.seed << ' '
@@ -100,9 +100,33 @@ TEST_CASE("a stream carries into the upper half of its position", "[random]") {
 }
 
 TEST_CASE("an empty range and a type without numbers are refused", "[random]") {
-  drt_random_desc desc = {DRT_I32, DRT_RANDOM_UNIFORM_INT, 1, 2, 4};
+  drt_random_desc desc = {DRT_I32, DRT_RANDOM_UNIFORM_INT, 1, 2, 4, 0};
   int32_t low = 3, high = 3, out[4];
-  CHECK_THROWS_WITH(fillRandom(Philox(1, 2), desc, &low, &high, out), Catch::Contains("minval < maxval, got 3 >= 3"));
+  CHECK_THROWS_WITH(fillRandom(Philox(1, 2), desc, 0, &low, &high, out), Catch::Contains("minval < maxval, got 3 >= 3"));
   desc.dtype = DRT_BOOL;
-  CHECK_THROWS_AS(fillRandom(Philox(1, 2), desc, &low, &high, out), std::runtime_error);
+  CHECK_THROWS_AS(fillRandom(Philox(1, 2), desc, 0, &low, &high, out), std::runtime_error);
+}
+
+namespace {
+template <class T> void checkParts(int32_t dtype, int32_t distribution) {
+  T low = 0, high = 1000;
+  drt_random_desc whole = {dtype, distribution, 3, 4, 61 * 5, 0};
+  std::vector<T> expected(static_cast<size_t>(whole.count)), joined(expected.size());
+  fillRandom(Philox(3, 4), whole, 0, &low, &high, expected.data());
+  drt_random_desc part = {dtype, distribution, 3, 4, 61, 1};
+  for (int64_t replica = 0; replica < 5; ++replica)
+    fillRandom(Philox(3, 4), part, replica * part.count, &low, &high, joined.data() + replica * part.count);
+  INFO("dtype " << dtype << " distribution " << distribution);
+  CHECK(joined == expected);
+  CHECK(reservedPositions(part, 5) == reservedPositions(whole, 1));
+}
+} // namespace
+
+TEST_CASE("replicas draw the parts of what one replica draws for the whole batch", "[random]") {
+  for (int32_t distribution : {DRT_RANDOM_UNIFORM, DRT_RANDOM_NORMAL, DRT_RANDOM_TRUNCATED_NORMAL}) {
+    checkParts<float>(DRT_F32, distribution);
+    checkParts<double>(DRT_F64, distribution);
+  }
+  checkParts<int32_t>(DRT_I32, DRT_RANDOM_UNIFORM_INT);
+  checkParts<int64_t>(DRT_I64, DRT_RANDOM_UNIFORM_INT);
 }
