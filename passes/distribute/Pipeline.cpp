@@ -24,8 +24,15 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());
-  if (!options.unrolled)
+  manager.addPass(createDistVerifyCollectives());
+  if (!options.unrolled) {
+    // Of a plan with servers: what each role runs. Without them the program stands for all tasks.
+    if (options.roles) {
+      manager.addPass(createDistSplitRoles());
+      manager.addPass(createDistVerifyCollectives());
+    }
     return;
+  }
   // Where synchronization belongs is found once, in the program that stands for all replicas.
   manager.addPass(createDistUnroll());
   manager.addPass(createDistRenameScopes());

@@ -28,6 +28,8 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   distribute.replicas = options.replicas;
   distribute.servers = options.servers;
   distribute.oneProcessPerReplica = options.oneProcessPerReplica;
+  // Sessions of workers run the servers' nodes: an exported graph has them all.
+  distribute.roles = options.emit != "graphdef";
   buildDistributePipeline(manager, distribute);
 }
 
