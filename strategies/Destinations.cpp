@@ -11,6 +11,8 @@ namespace distc::strategies {
 
 Destinations::Destinations(const Resources &resources) : servers(resources.servers) {
   for (auto [i, host] : llvm::enumerate(resources.hosts)) {
+    // As in AutoDist, whatever replicas run on.
+    hosts[host.address + ":CPU:0"] = i;
     for (int number : host.cpus)
       hosts[host.address + ":CPU:" + std::to_string(number)] = i;
     for (int number : host.gpus)

@@ -23,7 +23,7 @@ std::vector<Parameter> getServerParameters() {
 }
 
 std::vector<Parameter> getAllReduceParameters(llvm::StringRef bucketMb) {
-  return {Parameter::integer("chunk_size", "128", "variables a group", 1),
+  return {Parameter::integer("chunk_size", "128", "gradients a group", 1),
           Parameter::integer("bucket_mb", bucketMb, "MiB a group, from the last variable back; 0: any"),
           Parameter::choice("spec", "AUTO", "how: AUTO, NCCL or RING", {"AUTO", "NCCL", "RING"}),
           Parameter::choice("compressor", "NoneCompressor",

@@ -52,7 +52,7 @@ std::vector<std::string> Resources::getReductionDevices() const {
     devices.push_back("ps:" + std::to_string(server));
   if (servers == 0)
     for (const Host &host : hosts)
-      devices.push_back(host.address + ":CPU:" + std::to_string(host.cpus.empty() ? 0 : host.cpus.front()));
+      devices.push_back(host.address + ":CPU:0");
   return devices;
 }
 

@@ -45,7 +45,7 @@ struct Resources {
   std::vector<std::string> getReplicaDevices() const;
   /// Every device, "11.0.0.1:GPU:0".
   std::vector<std::string> getDevices() const;
-  /// Where builders put variables (Destinations.h): the servers asked for, "ps:0", else the first CPU of each host.
+  /// Where builders put variables (Destinations.h): the servers asked for, "ps:0", else CPU 0 of each host.
   std::vector<std::string> getReductionDevices() const;
 };
 

@@ -35,6 +35,8 @@ enum ExitStatus { kDone = 0, kWrongInput = 1, kWrongCommand = 2, kDefect = 70 };
 int compileCommand(const CompileOptions &options);
 int runCommand(const CompileOptions &options);
 int inspectCommand(const CompileOptions &options);
+/// What can be built, and the keys of each, for help.
+std::string describeBuilders();
 int strategyBuildCommand(const CompileOptions &options);
 int strategyShowCommand(const CompileOptions &options);
 /// As diff: kWrongInput as well where the strategies differ.

@@ -9,6 +9,8 @@
 #include "strategies/StrategyText.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/Session.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace distc {
 namespace {
@@ -52,6 +54,27 @@ std::optional<strategies::Strategy> load(Session &session, const std::string &fi
 }
 
 } // namespace
+
+std::string describeBuilders() {
+  std::string text = "NAME and its keys:\n", keys;
+  llvm::StringSet<> seen;
+  auto addKeys = [&](llvm::ArrayRef<strategies::Parameter> parameters) {
+    text += "     ";
+    for (const strategies::Parameter &parameter : parameters) {
+      text += (" " + parameter.name + "=" + parameter.defaultValue).str();
+      if (seen.insert(parameter.name).second)
+        keys += llvm::formatv("  {0,-22} {1}\n", parameter.name, parameter.help);
+    }
+    text += "\n";
+  };
+  for (const strategies::Builder &builder : strategies::getBuilders()) {
+    text += llvm::formatv("  {0,-22} {1}\n", builder.name, builder.summary);
+    addKeys(builder.parameters);
+  }
+  text += "  all of them\n";
+  addKeys(strategies::getCommonParameters());
+  return text + "\nKeys:\n" + keys;
+}
 
 int strategyBuildCommand(const CompileOptions &options) {
   Session session(options);

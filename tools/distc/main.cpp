@@ -112,17 +112,21 @@ int main(int argc, char **argv) {
   build->add_option("NAME", options.strategy, "NAME[:key=value,...]")->required();
   build->add_option("GRAPH", options.graph, "The graph")->required();
   addResources(*build, options);
+  addEndpoints(*build, options);
   std::string strategyOutput = "-";
   build->add_option("-o,--output", strategyOutput, "A .pbtxt or .pb file; - is standard output");
+  build->footer(distc::describeBuilders);
   CLI::App *show = strategy->add_subcommand("show", "Print tables of a strategy: variables, servers, groups");
   show->add_option("STRATEGY", options.strategy, "A file, or NAME[:key=value,...]")->required();
   show->add_option("GRAPH", options.graph, "The graph")->required();
   addResources(*show, options);
+  addEndpoints(*show, options);
   CLI::App *diff = strategy->add_subcommand("diff", "Print what differs; exit status 1 where anything does");
   diff->add_option("A", options.strategy, "A file, or NAME[:key=value,...]")->required();
   diff->add_option("B", options.otherStrategy, "Another one")->required();
   diff->add_option("GRAPH", options.graph, "The graph, where A or B is to be built");
   addResources(*diff, options, /*required=*/false);
+  addEndpoints(*diff, options);
 
   app.add_subcommand("checkpoint", "List, compare and convert checkpoints");
 

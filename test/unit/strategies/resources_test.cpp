@@ -79,5 +79,7 @@ TEST_CASE("a destination is a server or a device of a host") {
     CHECK(!local.find(absent));
   Destinations hosts(parse("nodes: [{address: a, chief: true, cpus: [0, 1]}, {address: b, gpus: [0]}]"));
   CHECK(hosts.find("b:GPU:0") == Destination{Destination::Host, 1});
+  CHECK(hosts.find("b:CPU:0") == Destination{Destination::Host, 1});
+  CHECK(!hosts.find("b:CPU:1"));
   CHECK(!hosts.find("ps:0"));
 }
