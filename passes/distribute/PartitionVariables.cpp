@@ -56,9 +56,10 @@ struct DistPartitionVariables : public impl::DistPartitionVariablesBase<DistPart
 private:
   LogicalResult split(const Strategy &strategy, const Shards &shards, const Places &places) {
     ModuleOp module = getOperation();
+    WholeValues wholeValues(module);
     for (Operation &scope : module.getOps())
       for (Region &region : scope.getRegions())
-        if (!region.empty() && failed(ShardRewriter(region.front(), shards).run()))
+        if (!region.empty() && failed(ShardRewriter(region.front(), shards, wholeValues).run()))
           return failure();
     for (auto graph : module.getOps<dfg::GraphOp>())
       splitCollections(graph, shards);

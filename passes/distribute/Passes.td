@@ -59,6 +59,8 @@ def DistPartitionVariables : Pass<"dist-partition-variables", "mlir::ModuleOp"> 
     - The name of a node that is split stays: it is that of the concatenation, or of a group that waits for all shards. Nodes of a shard
       are named as in TensorFlow, `w/part_0/Assign`.
 
+    - A loop, a condition or a call that only reads a variable is given its value, and runs copies of its functions that take values.
+
     What uses a variable in a way that cannot be split is an error that names it.
 
     Before, with partitioner "2,1" of `w`:

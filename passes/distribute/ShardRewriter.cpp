@@ -15,8 +15,8 @@ constexpr llvm::StringLiteral kColocationPrefix = "loc:@";
 
 static std::string getPartName(llvm::StringRef name, int64_t shard) { return strategies::getShardName(name, shard); }
 
-ShardRewriter::ShardRewriter(Block &block, const Shards &shards)
-    : block(block), shards(shards), builder(block.getParent()->getContext()) {}
+ShardRewriter::ShardRewriter(Block &block, const Shards &shards, WholeValues &wholeValues)
+    : block(block), shards(shards), wholeValues(wholeValues), builder(block.getParent()->getContext()) {}
 
 LogicalResult ShardRewriter::run() {
   SmallVector<Operation *> ops;
@@ -63,6 +63,8 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
   const ShardedVariable *variable = nullptr;
   for (Value operand : op->getOperands())
     variable = variable ? variable : find(operand);
+  if (WholeValues::runsFunctions(op))
+    return passWhole(op);
   builder.setInsertionPointAfter(op);
   replaced.insert(op);
   if (llvm::isa<dfg::IdentityOp>(op)) {
@@ -90,6 +92,26 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
   return op->emitError() << "node '" << dfg::getNodeName(op) << "' (op '" << kind << "') uses variable '"
                          << variable->name << "' as a whole, which the strategy splits into " << variable->getCount()
                          << " shards; leave its partitioner out";
+}
+
+/// A function that is given the variable is given its value.
+LogicalResult ShardRewriter::passWhole(Operation *op) {
+  builder.setInsertionPoint(op);
+  llvm::MapVector<unsigned, Value> values;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const ShardedVariable *variable = find(operand.get());
+    if (!variable)
+      continue;
+    Parts parts;
+    for (int64_t shard = 0; shard < variable->getCount(); ++shard) {
+      Location loc = NameLoc::get(builder.getStringAttr(variable->getShardName(shard) + "/whole"));
+      parts.push_back(dfg::ReadVariableOp::create(builder, loc, variable->getShardType(shard),
+                                                  getShardHandle(operand.get(), shard), /*implicit=*/false));
+    }
+    Location loc = NameLoc::get(builder.getStringAttr(variable->name + "/whole"));
+    values[operand.getOperandNumber()] = join(loc, parts, *variable);
+  }
+  return wholeValues.pass(op, values);
 }
 
 void ShardRewriter::splitHandle(dfg::VarHandleOp handle) {

@@ -9,6 +9,7 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/Shards.h"
+#include "passes/distribute/WholeValues.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace distc {
@@ -17,7 +18,7 @@ namespace distc {
 /// are split stay, as those of what joins the shards' values or waits for all of them.
 class ShardRewriter {
 public:
-  ShardRewriter(mlir::Block &block, const Shards &shards);
+  ShardRewriter(mlir::Block &block, const Shards &shards, WholeValues &wholeValues);
 
   /// Fails with a diagnostic at what cannot be split.
   llvm::LogicalResult run();
@@ -32,6 +33,7 @@ private:
   void splitRead(dfg::ReadVariableOp read, const ShardedVariable &variable);
   void splitIsInitialized(dfg::IsInitializedOp op, const ShardedVariable &variable);
   llvm::LogicalResult splitUpdate(dfg::UpdateInterface update, const ShardedVariable &variable);
+  llvm::LogicalResult passWhole(mlir::Operation *op);
   void rewriteReferences();
   mlir::ArrayAttr colocate(mlir::ArrayAttr classes, int64_t shard);
 
@@ -60,6 +62,7 @@ private:
 
   mlir::Block &block;
   const Shards &shards;
+  WholeValues &wholeValues;
   mlir::OpBuilder builder;
   /// Of each split handle (not of the identities of it), the shards'.
   llvm::DenseMap<mlir::Operation *, Parts> handles;
