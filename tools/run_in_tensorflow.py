@@ -25,8 +25,8 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
-# In a worker's MetaGraphDef: [replicas of all tasks, first of this task, of this task, global batch or 0], and the
-# placeholders that are fed by rows.
+# In a worker's MetaGraphDef: [replicas of all tasks, first of this task, of this task, global batch or 0, 1 where the chief
+# may need gradients after a worker's last step], and the placeholders that are fed by rows.
 SHARE, FEEDS_BY_ROWS = "distc_share", "distc_feeds_by_rows"
 
 
@@ -67,9 +67,10 @@ class Worker:
             self.saver = tf1.train.import_meta_graph(str(folder / f"worker-{index}.meta"))
             self.train_op, self.init_op = (self.endpoint(name) for name in ("train_op", "init_op"))
             self.loss = self.endpoint("losses")
-            replicas, first, own, batch = tf1.get_collection(SHARE)
+            replicas, first, own, batch, loose = tf1.get_collection(SHARE)
             by_rows = {f.name if hasattr(f, "name") else f for f in tf1.get_collection(FEEDS_BY_ROWS)}
         self.share = own / replicas
+        self.goes_on = loose and index > 0
         self.feeds = []
         for op in self.graph.get_operations():
             if op.type != "Placeholder":
@@ -120,6 +121,12 @@ def run_worker(pipe, folder, cluster, index, data):
             if command == "train":
                 for number in range(arguments[0]):
                     pipe.send(("step", worker.step(number)))
+                number = arguments[0]
+                pipe.send(("trained", worker.goes_on))
+                while worker.goes_on and not pipe.poll():
+                    worker.step(number)
+                    number += 1
+                continue
             else:
                 getattr(worker, command)(*arguments)
             pipe.send(("done", None))
@@ -241,7 +248,7 @@ class Cluster:
         for _ in range(steps):
             yield sum(share * self.receive(worker, "step") for share, worker in zip(self.shares, self.workers))
         for worker in self.workers:
-            self.receive(worker, "done")
+            self.receive(worker, "trained")
 
     def save(self, prefix):
         worker = self.workers[0]

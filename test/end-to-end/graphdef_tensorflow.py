@@ -13,6 +13,8 @@ from support import ROOT, Checks, Folder, Model, must, need_tensorflow, need_too
 # Tasks: what distc is told of them.
 ONE_TASK = ("2 replicas in one task", ["--replicas", 2])
 TWO_WORKERS = ("2 workers", ["--replicas", 2, "--one-process-per-replica"])
+TWO_WORKERS_TWO_SERVERS = ("2 workers and 2 servers", ["--replicas", 2, "--ps", 2, "--one-process-per-replica"])
+ONE_TASK_TWO_SERVERS = ("2 replicas in one task and 2 servers", ["--replicas", 2, "--ps", 2])
 
 CASES = [
     ("mlp-adam", "AllReduce", ONE_TASK),
@@ -24,7 +26,24 @@ CASES = [
     ("mlp-clip", "AllReduce", TWO_WORKERS),
     ("convnet-momentum", "AllReduce", TWO_WORKERS),
     ("functions", "AllReduce", ONE_TASK),
+    ("mlp-adam", "PS", TWO_WORKERS),
+    ("mlp-adam", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "PSLoadBalancing:local_proxy_variable=true", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "PSLoadBalancing", ONE_TASK_TWO_SERVERS),
+    ("mlp-adam-ref", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-clip", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-momentum", "PS", ONE_TASK),
+    ("mlp-momentum", "Parallax", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
 ]
+
+# What is asynchronous or stale does not compute what one device computes: it must converge.
+CONVERGING = [
+    ("mlp-adam", "PSLoadBalancing:sync=false", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "PSLoadBalancing:sync=false", ONE_TASK_TWO_SERVERS),
+    ("mlp-momentum", "PSLoadBalancing:staleness=2", TWO_WORKERS_TWO_SERVERS),
+]
+STEPS_TO_CONVERGE = 30
 
 
 def load_runner():
@@ -65,14 +84,28 @@ def trains_alike(tf, runner, name, strategy, tasks):
         return found
 
 
+def converges(_, runner, name, strategy, tasks):
+    model = Model(name)
+    with np.load(model.feeds) as feeds:
+        one_batch = {key: feeds[key][:model.case["batch"]] if feeds[key].ndim else feeds[key] for key in feeds.files}
+    with Folder() as folder:
+        compile_to(folder / "graphs", model, strategy, tasks)
+        try:
+            losses = runner.train(folder / "graphs", one_batch, STEPS_TO_CONVERGE, restore=model.checkpoint, timeout=60)
+        except runner.TaskError as error:
+            return [error]
+    return [] if losses[-1] < 0.9 * losses[0] else [f"the loss of one batch does not fall: {losses}"]
+
+
 def main():
     _, tf = need_tensorflow()
     need_tools()
     runner = load_runner()
     checks = Checks()
-    for name, strategy, (tasks, flags) in CASES:
-        if len(sys.argv) < 2 or name in sys.argv[1:]:
-            checks.check(f"{name}, {strategy}, {tasks}", trains_alike, tf, runner, name, strategy, flags)
+    for check, cases in ((trains_alike, CASES), (converges, CONVERGING)):
+        for name, strategy, (tasks, flags) in cases:
+            if len(sys.argv) < 2 or name in sys.argv[1:]:
+                checks.check(f"{name}, {strategy}, {tasks}", check, tf, runner, name, strategy, flags)
     checks.exit()
 
 

@@ -25,6 +25,10 @@ public:
   Legalizer(WorkerGraph &worker, int64_t batch) : worker(worker), batch(batch) {}
 
   LogicalResult run() {
+    for (auto take : worker.block.getOps<dist::TakeOp>())
+      if (take.getAggregatorAttr())
+        worker.servers.aggregated.insert(take.getAccumulator());
+    pruneChiefsWork(worker);
     for (Operation &op : worker.block)
       if (auto key = getIssueKey(&op))
         issues[*key].push_back(&op);
@@ -34,6 +38,7 @@ public:
     for (auto &[key, issue] : issues)
       for (Operation *op : issue)
         erase(op);
+    orderUpdates(worker);
     if (failed(joinReplicas(worker)))
       return failure();
     describeFeeds();
@@ -69,8 +74,13 @@ private:
     return llvm::TypeSwitch<Operation *, LogicalResult>(issue.front())
         .Case([&](dist::AllReduceOp) { return legalizeReduction(worker, issue); })
         .Case([&](dist::AllGatherSlicesOp) { return legalizeGather(worker, issue); })
+        .Case([&](dist::PushOp) { return legalizePush(worker, issue); })
+        .Case([&](dist::TakeOp) { return legalizeTake(worker, issue); })
+        .Case([&](dist::TokensOp) { return legalizeTokens(worker, issue); })
+        .Case([&](dist::PullOp) { return legalizePull(worker, issue); })
+        .Case([&](dist::PullRowsOp) { return legalizePullRows(worker, issue); })
         .Default([](Operation *op) {
-          return op->emitOpError() << "has no form in TensorFlow yet; use a strategy of AllReduce with --emit=graphdef";
+          return op->emitOpError() << "has no form in TensorFlow yet; use a strategy without it";
         });
   }
 
@@ -82,7 +92,8 @@ private:
       if (auto share = placeholder->getAttrOfType<StringAttr>(dist::kShareAttr))
         if (share.getValue() == dist::kSharded)
           byRows.push_back(builder.getStringAttr(dfg::getNodeName(placeholder) + ":0"));
-    int64_t numbers[] = {worker.replicas, worker.task.getFirstReplica(), worker.taskReplicas, batch};
+    int64_t numbers[] = {worker.replicas, worker.task.getFirstReplica(), worker.taskReplicas, batch,
+                         worker.servers.isLoose};
     worker.graph->setAttr(
         tf::kMoreCollections,
         builder.getDictionaryAttr({builder.getNamedAttr("distc_feeds_by_rows", builder.getArrayAttr(byRows)),
@@ -119,6 +130,13 @@ private:
       SmallVector<Attribute> names;
       for (auto name : control.getAsRange<StringAttr>()) {
         // An endpoint that took its operation's name waits for it, all others mean the operation.
+        if (llvm::isa<dfg::GroupOp>(op) && worker.excluded.contains(name.getValue()))
+          continue;
+        if (auto alias = worker.aliases.find(name.getValue()); alias != worker.aliases.end()) {
+          for (Operation *node : alias->second)
+            names.push_back(StringAttr::get(op.getContext(), dfg::getNodeName(node)));
+          continue;
+        }
         StringAttr other = renamed.lookup(name);
         if (other && dfg::getNodeName(&op) != name.getValue())
           names.push_back(other);

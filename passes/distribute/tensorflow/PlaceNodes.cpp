@@ -25,7 +25,7 @@ std::string getLocalPart(llvm::StringRef device) {
   return local;
 }
 
-/// The server that holds the variable that `op` is or works on.
+/// The server that holds the variable that `op` is or works on, or where it computes.
 dist::PlaceAttr findPlace(const WorkerGraph &worker, Operation *op) {
   if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
     return worker.getPlace(handle.getVariable());
@@ -33,7 +33,7 @@ dist::PlaceAttr findPlace(const WorkerGraph &worker, Operation *op) {
     if (dfg::isHandle(operand.getType()))
       if (dfg::VarHandleOp handle = dfg::getVariableHandle(operand))
         return worker.getPlace(handle.getVariable());
-  return {};
+  return op->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);
 }
 
 /// A replica's part of the name's scope: 1 of "replica_1/dropout".

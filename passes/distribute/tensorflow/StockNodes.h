@@ -20,6 +20,8 @@ public:
 
   /// Where the next nodes stand, and what their names begin with.
   void setPlace(mlir::Operation *before, llvm::StringRef scope);
+  /// What names begin with from here on; returns what they began with.
+  std::string setScope(llvm::StringRef scope) { return std::exchange(this->scope, scope.str()); }
   void setPlaceAtEnd(llvm::StringRef scope);
 
   mlir::OpBuilder &getBuilder() { return builder; }

@@ -17,9 +17,15 @@ WorkerGraph::WorkerGraph(dfg::GraphOp graph, dist::TopologyOp topology, dist::Ta
                          ArrayRef<dist::TaskAttr> workers)
     : graph(graph), block(graph.getBody().front()), nodes(graph), task(task), workers(workers),
       replicas(topology.getReplicas()), taskReplicas(task.getNumReplicas()) {
-  for (auto variable : graph->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>())
+  for (auto member : topology.getTasks().getAsRange<dist::TaskAttr>())
+    tasks.insert({member.getJob(), member.getIndex()});
+  for (auto variable : graph->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>()) {
+    variableTypes[variable.getSymName()] = variable.getType();
+    if (variable.getKind() == "ref")
+      references.insert(variable.getSymName());
     if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))
       places[variable.getSymName()] = place;
+  }
 }
 
 std::string WorkerGraph::getDevice(llvm::StringRef job, int64_t index) {
@@ -29,6 +35,17 @@ std::string WorkerGraph::getDevice(llvm::StringRef job, int64_t index) {
 void WorkerGraph::place(Operation *op, dist::PlaceAttr place) {
   op->setAttr(dfg::kDeviceAttr, nodes.getBuilder().getStringAttr(getDevice(place.getJob(), place.getIndex())));
   placed.insert(op);
+}
+
+void WorkerGraph::replaceNode(Operation *op, Operation *node) {
+  std::string name = dfg::getNodeName(op).str();
+  nodes.forget(op);
+  bool implicit = llvm::isa<dfg::ReadVariableOp>(node) && llvm::cast<dfg::ReadVariableOp>(node).getImplicit();
+  if (!name.empty() && !implicit)
+    nodes.rename(node, name);
+  if (Attribute control = op->getAttr(dfg::kControlAttr))
+    node->setAttr(dfg::kControlAttr, control);
+  op->replaceAllUsesWith(node->getResults());
 }
 
 Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value) {

@@ -8,6 +8,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "passes/distribute/tensorflow/StockNodes.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace distc {
 
@@ -34,6 +35,7 @@ struct WorkerGraph {
   /// Where the variable is held, null where every worker has it.
   dist::PlaceAttr getPlace(llvm::StringRef variable) const { return places.lookup(variable); }
   bool hasPlaces() const { return !places.empty(); }
+  bool hasTask(dist::PlaceAttr place) const { return tasks.contains({place.getJob(), place.getIndex()}); }
   /// `op` runs on the task of `place`.
   void place(mlir::Operation *op, dist::PlaceAttr place);
 
@@ -51,7 +53,35 @@ struct WorkerGraph {
   /// Has a device that is final.
   llvm::DenseSet<mlir::Operation *> placed;
 
+  /// Puts `node` where `op` was: with its name, what it waits for and its uses.
+  void replaceNode(mlir::Operation *op, mlir::Operation *node);
+
+  /// Nodes that stand for an operation of `dist` in control edges, by its name.
+  llvm::StringMap<llvm::SmallVector<mlir::Operation *, 2>> aliases;
+  /// Nodes that no group of this worker's waits for.
+  llvm::StringSet<> excluded;
+  llvm::StringMap<mlir::Type> variableTypes;
+  llvm::StringSet<> references;
+
+  /// What this worker's graph has of parameter servers.
+  struct {
+    /// Accumulators and queues by their shared names.
+    llvm::StringMap<mlir::Value> accumulators;
+    /// What the chief is given without an accumulator.
+    llvm::StringMap<llvm::SmallVector<mlir::Value>> sent;
+    /// Accumulators whose gradients are aggregated by a rule.
+    llvm::StringSet<> aggregated;
+    llvm::SmallVector<mlir::Operation *> takes;
+    /// The chief's updates, in a step, of variables that one task holds, but for the train op itself.
+    llvm::SmallVector<mlir::Operation *> updates;
+    /// An update is not of one gradient of each replica: the chief may take gradients after another's last step.
+    bool isLoose = false;
+    /// The number of the step that the worker is at.
+    mlir::Value step;
+  } servers;
+
 private:
+  llvm::DenseSet<std::pair<llvm::StringRef, int64_t>> tasks;
   mlir::Operation *lastCollective = nullptr;
   int32_t collectives = 0;
 };
@@ -64,6 +94,16 @@ llvm::LogicalResult joinReplicas(WorkerGraph &worker);
 /// dist.all_reduce, dist.all_gather_slices.
 llvm::LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue);
+/// dist.push, dist.take, dist.tokens, dist.pull, dist.pull_rows.
+llvm::LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeTokens(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizePull(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizePullRows(WorkerGraph &worker, const Issue &issue);
+/// Takes out of other workers' graphs what the chief does for all, and finds the chief's updates.
+void pruneChiefsWork(WorkerGraph &worker);
+/// The chief updates what servers hold when it has all gradients: until then workers may read.
+void orderUpdates(WorkerGraph &worker);
 /// The aggregator's rule over `stacked`, whose first axis is the replicas.
 llvm::FailureOr<mlir::Value> aggregate(WorkerGraph &worker, mlir::Operation *op, dist::AggregatorAttr rule,
                                        mlir::Value stacked, int64_t count, mlir::Type result);
