@@ -35,9 +35,13 @@ class DRT_Placed<string mnemonic, list<Trait> traits = [Pure]> : DRT_Op<mnemonic
 // ---- What the program describes ------------------------------------------------------------
 def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
   let summary = "A variable that the task holds, in the order of the program's table";
-  let description = "A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins.";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
-                       OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin);
+                       OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin,
+                       OptionalAttr<I64Attr>:$shares);
+  let description = [{
+    A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
+    holds one of so many equal, flat shares of `whole`; the type is a share's, and whoever reads or updates it means the replica's own.
+  }];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
 
@@ -109,9 +113,19 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
     The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
-    what each is the gradient of.
+    what each is the gradient of. `compression` and `aggregator` are `#dist.compression` and `#dist.aggregator`. With `scatter` a task needs its
+    replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER).
   }];
-  let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<AnyRankedTensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at);
+  let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<AnyRankedTensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
+                       OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter);
+  let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients), [{
+    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {});
+  }]>];
+}
+def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
+  let description = "`bucket` numbers it among the buckets of the entry.";
+  let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables);
 }
 def DRT_AllReduceWaitOp : DRT_Op<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
@@ -129,14 +143,27 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
     `func.func private` with `drt.range_kernel`:
     `(i64 begin, i64 end, [memref<Nxtype> gradient,] one memref<Nxtype> a variable, one memref<Nxtype> or memref<1xtype> an argument)`,
     N = `count`. The gradient is there with `bucket` only, and its element 0 is that of `begin`; all others are indexed from 0.
+
+    With `share` (drt_update_share) the replica updates its share, so many elements, of a variable of `count`: N = `share`. Variables that have
+    `shares` are the replica's own share; of all others, and of arguments with `count` elements, the kernel is given the part that begins at its share.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
-                       I64Attr:$count, Variadic<AnyRankedTensor>:$arguments);
+                       I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share);
 }
 def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "An update from a product over the joined batch (drt_matmul_update)";
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, AnyRankedTensor:$a, AnyRankedTensor:$b, UnitAttr:$transpose_a,
                        UnitAttr:$transpose_b, F64Attr:$scale, Variadic<AnyRankedTensor>:$arguments);
+}
+// ---- Several batches an update ------------------------------------------------------------------------
+def DRT_AccumulateOp : DRT_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Keeps a batch's gradients (drt_accumulate); `first` numbers the first one's accumulator";
+  let arguments = (ins I32Attr:$first, I64Attr:$steps, UnitAttr:$slices, Variadic<AnyRankedTensor>:$gradients);
+}
+def DRT_AccumulatedOp : DRT_Placed<"accumulated", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The sums, times scale, of the gradients kept and of these, the last batch's (drt_accumulated)";
+  let arguments = !con((ins I32Attr:$first, I64Attr:$steps, F64Attr:$scale, UnitAttr:$slices, Variadic<AnyRankedTensor>:$gradients), placed);
+  let results = (outs Variadic<AnyRankedTensor>:$accumulated);
 }
 def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "attr-dict";

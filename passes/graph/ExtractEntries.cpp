@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
@@ -55,8 +56,11 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     SmallVector<Entry> entries;
     if (!initTarget.empty())
       entries.push_back({"init", initTarget, {}});
-    if (!trainTarget.empty())
+    if (!trainTarget.empty()) {
       entries.push_back({"step", trainTarget, outputs});
+      if (!graph.getBody().front().getOps<dist::AccumulateOp>().empty())
+        entries.push_back({"accumulate", trainTarget, outputs});
+    }
     if (!outputs.empty())
       entries.push_back({"eval", "", outputs});
     if (entries.empty()) {
@@ -101,6 +105,43 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return tensor.getRank() == 0 && llvm::isa<FloatType>(tensor.getElementType()) ? "mean" : "first";
   }
 
+  /// Of what a step needs, what runs for a batch whose gradients are only kept: all that leads to them, fetches, and variables that
+  /// change with each batch (moving averages over it). What follows from an update, by data or by order, does not; nor does what
+  /// changes without seeing the batch, which counts updates (the global step, a schedule).
+  FailureOr<DenseSet<Operation *>> keepWhatAccumulates(const DenseSet<Operation *> &step, SmallVector<Value> &results,
+                                                       SmallVector<std::string> &fetched) {
+    DenseSet<Operation *> after, seesBatch;
+    llvm::StringSet<> afterNames;
+    SmallVector<Operation *> roots;
+    auto any = [](Operation *op, const DenseSet<Operation *> &set) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) { return set.contains(operand.getDefiningOp()); });
+    };
+    for (Operation &op : graph.getBody().front()) {
+      bool isAfter = llvm::isa<dist::AccumulateOp>(op) || any(&op, after);
+      for (StringRef control : dfg::getControlInputs(&op))
+        isAfter |= afterNames.contains(control);
+      if (isAfter) {
+        after.insert(&op);
+        afterNames.insert(dfg::getNodeName(&op));
+      }
+      auto share = op.getAttrOfType<StringAttr>(dist::kShareAttr);
+      bool sees = any(&op, seesBatch) || (share && share.getValue() == dist::kSharded);
+      if (sees)
+        seesBatch.insert(&op);
+      if (step.contains(&op) && (llvm::isa<dist::AccumulateOp>(op) || (sees && !isAfter && llvm::isa<dfg::UpdateInterface>(op))))
+        roots.push_back(&op);
+    }
+    for (size_t i = results.size(); i-- > 0;) {
+      if (after.contains(results[i].getDefiningOp())) {
+        results.erase(results.begin() + i);
+        fetched.erase(fetched.begin() + i);
+      } else {
+        roots.push_back(results[i].getDefiningOp());
+      }
+    }
+    return endpoints->collect(roots);
+  }
+
   LogicalResult extract(const Entry &entry) {
     SmallVector<Operation *> roots;
     if (!entry.target.empty()) {
@@ -108,6 +149,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       if (!roots.back())
         return failure();
     }
+    // What updates leave to do nobody asks for by name.
+    if (entry.name == "step")
+      llvm::append_range(roots, graph.getBody().front().getOps<dist::AllGatherVariablesOp>());
     SmallVector<Value> results;
     for (const std::string &fetch : entry.fetches) {
       results.push_back(endpoints->findTensor(fetch));
@@ -116,6 +160,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       roots.push_back(results.back().getDefiningOp());
     }
     FailureOr<DenseSet<Operation *>> needed = endpoints->collect(roots);
+    SmallVector<std::string> fetched(entry.fetches);
+    if (succeeded(needed) && entry.name == "accumulate")
+      needed = keepWhatAccumulates(*needed, results, fetched);
     if (failed(needed) ||
         failed(endpoints->checkCode(*needed, entry.target.empty() ? entry.fetches.front() : entry.target)))
       return failure();
@@ -145,7 +192,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       types.push_back(result.getType());
     }
     dfg::ReturnOp::create(builder, graph.getLoc(), returned);
-    SmallVector<StringRef> names(entry.fetches.begin(), entry.fetches.end());
+    SmallVector<StringRef> names(fetched.begin(), fetched.end());
     // A variable may have the entry's name already; `dfg.entry` tells it in any case.
     std::string symbol = entry.name.str();
     while (SymbolTable::lookupSymbolIn(getOperation(), symbol))

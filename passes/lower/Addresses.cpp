@@ -15,7 +15,7 @@ namespace distc {
 
 bool isPlaced(Operation *op) {
   return isa<drt::CopyOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp,
-             drt::PoolOp, drt::PoolGradOp, drt::RandomOp, drt::RandomStatelessOp>(op);
+             drt::PoolOp, drt::PoolGradOp, drt::RandomOp, drt::RandomStatelessOp, drt::AccumulatedOp>(op);
 }
 
 Value getStorage(Value value) {

@@ -39,9 +39,14 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
       }
       OpBuilder builder(variable);
       auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
+      auto shares = variable->getAttrOfType<IntegerAttr>(dist::kSharesAttr);
+      if (shares && (!slice || type.getRank() != 1)) {
+        variable.emitError() << "variable '" << variable.getSymName() << "' is held in shares, so it must have rank 1, and dist.slice must say of what";
+        return signalPassFailure();
+      }
       drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(), /*saved=*/true,
                               slice ? slice.getWhole() : StringAttr(), slice ? slice.getShape() : DenseI64ArrayAttr(),
-                              slice ? slice.getOffsets() : DenseI64ArrayAttr());
+                              slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares);
       variable.erase();
     }
     for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>())) {

@@ -12,7 +12,7 @@ using namespace mlir;
 namespace distc {
 
 // Fields of drt_replica, by number.
-enum ReplicaField { kArenaStride = 1, kArenaBase = 2, kLocalIndex = 5 };
+enum ReplicaField { kArenaStride = 1, kArenaBase = 2, kLocalIndex = 5, kGlobalIndex = 7 };
 
 static Type getElementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 
@@ -21,9 +21,6 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
     return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
                                             << "; buckets are numbered in the order in which they start";
   ConstantTables &constants = program.tables;
-  SmallVector<Attribute> names;
-  for (auto name : op.getNames().getAsRange<StringAttr>())
-    names.push_back(constants.string(name.getValue()));
   // A bucket without members joins the replicas.
   Type element = op.getGradients().empty() ? builder.getF32Type() : getElementType(op.getGradients().front());
   for (Value gradient : op.getGradients())
@@ -32,14 +29,50 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
                                                        << "; a bucket has one type";
   if (!op.getGradients().empty() && !op.getAt())
     return op.emitOpError("has no place in the arena; run drt-plan-memory");
+  FailureOr<Attribute> exchange = describeExchange(constants, program.structs.exchange, op);
+  if (failed(exchange))
+    return failure();
+  SmallVector<Attribute> members;
+  const SmallVector<int64_t> offsets = getMemberOffsets(op);
+  for (size_t i = 0; i < op.getGradients().size(); ++i)
+    members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element)));
+  enum { AllReduce = 0, ReduceScatter = 1 }; // DRT_BUCKET_*
   std::string name = "bucket " + std::to_string(op.getBucket());
-  std::string members = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
+  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(getDtype(element)), constants.i32(op.getMean()),
-       constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
-       constants.i64(getMemberOffsets(op).back() / getElementBytes(element)), constants.i32(names.size()),
-       constants.array(members, constants.ptr, names)}));
+      {constants.string(name), constants.i32(op.getScatter() ? ReduceScatter : AllReduce), constants.i32(getDtype(element)),
+       constants.i32(op.getMean()), constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
+       constants.i64(offsets.back() / getElementBytes(element)), constants.i32(members.size()),
+       constants.array(rows, program.structs.member, members), *exchange}));
   buckets[op.getBucket()] = op;
+  callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
+  return success();
+}
+
+LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
+  if (op.getBucket() != tables.buckets.size())
+    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
+                                            << "; buckets are numbered in the order in which they start";
+  ConstantTables &constants = program.tables;
+  SmallVector<Attribute> members;
+  int64_t bytes = 0;
+  for (auto variable : op.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+    if (!program.variables.contains(variable.getValue()))
+      return op.emitOpError("gathers ") << variable << ", which is no variable of the program";
+    auto type = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(variable.getValue()).getType());
+    int64_t count = type.getNumElements();
+    members.push_back(constants.structure({constants.string(variable.getValue()),
+                                           constants.i64(program.variables.at(variable.getValue())), constants.i64(count),
+                                           constants.i64(1), constants.i64(count)}));
+    bytes += getTensorBytes(type);
+  }
+  enum { Gather = 2 }; // DRT_BUCKET_*
+  std::string name = "gather " + std::to_string(op.getBucket());
+  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
+  tables.buckets.push_back(constants.structure({constants.string(name), constants.i32(Gather), constants.i32(getDtype(builder.getI8Type())),
+                                                constants.i32(0), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
+                                                constants.array(rows, program.structs.member, members), constants.null()}));
+  gathers.insert(op.getBucket());
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
 }
@@ -63,18 +96,53 @@ LogicalResult EntryConverter::convertResult(drt::AllReduceResultOp op) {
   return success();
 }
 
+// ---- Several batches an update --------------------------------------------------------------
+
+LogicalResult EntryConverter::convertAccumulate(drt::AccumulateOp op) {
+  CallSites &sites = program.sites;
+  sites.accumulateSteps = op.getSteps();
+  for (auto [i, gradient] : llvm::enumerate(op.getGradients())) {
+    auto type = cast<RankedTensorType>(gradient.getType());
+    callRuntime("drt_accumulate", {number32(op.getFirst() + i), symbolAddress(describeAccumulate(program.tables, type, op.getSlices())),
+                                   address(gradient)});
+  }
+  sites.accumulators = std::max<int32_t>(sites.accumulators, op.getFirst() + op.getGradients().size());
+  return success();
+}
+
+LogicalResult EntryConverter::convertAccumulated(drt::AccumulatedOp op) {
+  CallSites &sites = program.sites;
+  sites.accumulateSteps = op.getSteps();
+  Value scale = LLVM::ConstantOp::create(builder, builder.getF64Type(), op.getScaleAttr());
+  for (auto [i, gradient, sum] : llvm::enumerate(op.getGradients(), op.getAccumulated())) {
+    auto type = cast<RankedTensorType>(gradient.getType());
+    callRuntime("drt_accumulated", {number32(op.getFirst() + i), symbolAddress(describeAccumulate(program.tables, type, op.getSlices())),
+                                    scale, address(gradient), address(sum)});
+  }
+  sites.accumulators = std::max<int32_t>(sites.accumulators, op.getFirst() + op.getGradients().size());
+  return success();
+}
+
 // ---- Updates --------------------------------------------------------------------------------
 
-FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments) {
+FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments, drt::UpdateOp update) {
   int64_t next = 0;
+  const int64_t share = update ? update.getShare().value_or(0) : 0;
+  // What is not held in shares is as long as the whole.
+  auto shareOf = [&](Value pointer, Type element) { return indexed(pointer, kGlobalIndex, share * getElementBytes(element)); };
   auto store = [&](Value pointer) { LLVM::StoreOp::create(builder, pointer, offset(pointerArray, 8 * next++)); };
   for (auto variable : variables.getAsRange<FlatSymbolRefAttr>()) {
     if (!program.variables.contains(variable.getValue()))
       return op->emitOpError("updates ") << variable << ", which is no variable of the program";
-    store(variableAddress(variable.getValue()));
+    Value pointer = variableAddress(variable.getValue());
+    auto type = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(variable.getValue()).getType());
+    store(share && !program.shared.contains(variable.getValue()) ? shareOf(pointer, type.getElementType()) : pointer);
   }
-  for (Value argument : arguments)
-    store(address(argument));
+  for (Value argument : arguments) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    bool whole = share && type.getNumElements() == static_cast<int64_t>(update.getCount());
+    store(whole ? shareOf(address(argument), type.getElementType()) : address(argument));
+  }
   return pointerArray;
 }
 
@@ -109,10 +177,14 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
   const bool fromBucket = op.getBucket().has_value();
   FailureOr<Value> kernel =
       rangeKernel(op, op.getKernel(), op.getVariables().size() + op.getArguments().size(), fromBucket);
-  FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments());
+  FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments(), op);
   if (failed(kernel) || failed(array))
     return failure();
   Value count = number64(op.getCount());
+  if (!fromBucket && op.getShare()) {
+    callRuntime("drt_update_share", {number32(-1), number64(0), count, number64(*op.getShare()), *kernel, *array});
+    return success();
+  }
   if (!fromBucket) {
     callRuntime("drt_update_local", {count, *kernel, *array});
     return success();
@@ -128,6 +200,10 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
   if (cast<RankedTensorType>(gradient.getType()).getNumElements() != static_cast<int64_t>(op.getCount()))
     return op.emitOpError("updates ") << op.getCount() << " elements from a gradient of type " << gradient.getType();
   int64_t first = getMemberOffsets(*start)[member] / getElementBytes(getElementType(gradient));
+  if (op.getShare()) {
+    callRuntime("drt_update_share", {number32(*op.getBucket()), number64(first), count, number64(*op.getShare()), *kernel, *array});
+    return success();
+  }
   callRuntime("drt_update", {number32(*op.getBucket()), number64(first), count, *kernel, *array});
   return success();
 }

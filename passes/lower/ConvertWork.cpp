@@ -44,8 +44,13 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case([&](drt::AllReduceStartOp start) { return convertStart(start); })
       .Case([&](drt::AllReduceWaitOp wait) {
         callRuntime("drt_all_reduce_wait", {number32(wait.getBucket())});
+        if (gathers.contains(wait.getBucket()))
+          return success();
         return LogicalResult(findBucket(wait, wait.getBucket()));
       })
+      .Case([&](drt::GatherStartOp start) { return convertGather(start); })
+      .Case([&](drt::AccumulateOp op) { return convertAccumulate(op); })
+      .Case([&](drt::AccumulatedOp op) { return convertAccumulated(op); })
       .Case([&](drt::AllReduceResultOp result) { return convertResult(result); })
       .Case([&](drt::UpdateOp update) { return convertUpdate(update); })
       .Case([&](drt::MatmulUpdateOp update) { return convertMatmulUpdate(update); })

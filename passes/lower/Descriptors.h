@@ -24,6 +24,13 @@ llvm::FailureOr<mlir::FlatSymbolRefAttr> describePool(ConstantTables &tables, ml
                                                       llvm::ArrayRef<int64_t> descriptor);
 mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTensorType type, int32_t distribution,
                                        int64_t seed, int64_t seed2, bool perReplica);
+/// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a diagnostic
+/// where the runtime has no such exchange.
+llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, mlir::Type type, drt::AllReduceStartOp op);
+/// A member of a bucket (drt_member); `offset` in elements.
+mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset);
+/// drt_accumulate_desc.
+mlir::FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, mlir::RankedTensorType type, bool concat);
 
 } // namespace distc
 

@@ -14,12 +14,15 @@ using namespace mlir;
 namespace distc {
 
 // Fields of drt_replica, by number.
-enum ReplicaField { kArena = 0, kVariables = 3, kFeeds = 4 };
+enum ReplicaField { kArena = 0, kVariables = 3, kFeeds = 4, kLocalIndex = 5 };
 
 ProgramConversion::ProgramConversion(ModuleOp module)
     : module(module), symbols(module), tables(module), structs(tables) {
-  for (auto variable : module.getOps<drt::VariableOp>())
+  for (auto variable : module.getOps<drt::VariableOp>()) {
     variables.insert({variable.getSymName(), static_cast<int64_t>(variables.size())});
+    if (variable.getShares())
+      shared[variable.getSymName()] = variable;
+  }
 }
 
 EntryConverter::EntryConverter(ProgramConversion &program, func::FuncOp entry)
@@ -148,7 +151,16 @@ Value EntryConverter::replicaField(int32_t field) {
 
 Value EntryConverter::variableAddress(StringRef name) {
   Value at = offset(replicaField(kVariables), program.variables.at(name) * 8);
-  return LLVM::LoadOp::create(builder, program.tables.ptr, at);
+  Value first = LLVM::LoadOp::create(builder, program.tables.ptr, at);
+  // The task's replicas' shares lie side by side.
+  if (drt::VariableOp variable = program.shared.lookup(name))
+    return indexed(first, kLocalIndex, getTensorBytes(cast<RankedTensorType>(variable.getType())));
+  return first;
+}
+
+Value EntryConverter::indexed(Value base, int32_t indexField, int64_t bytes) {
+  Value index = LLVM::SExtOp::create(builder, program.tables.int64, replicaField(indexField));
+  return offset(base, LLVM::MulOp::create(builder, index, number64(bytes)));
 }
 
 // ---- Values --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ struct ProgramConversion {
   DrtStructs structs;
   CallSites sites;
   llvm::StringMap<int64_t> variables; // index in the program's table
+  llvm::StringMap<drt::VariableOp> shared; // that the replicas hold in shares
 };
 
 /// Makes `drt_entry_NAME(ptr replica)` of an entry and collects the rows that describe it. A tensor becomes its address.
@@ -51,6 +52,9 @@ private:
   llvm::LogicalResult convertRandom(mlir::Operation *op);
   llvm::LogicalResult convertStart(drt::AllReduceStartOp op);
   llvm::LogicalResult convertResult(drt::AllReduceResultOp op);
+  llvm::LogicalResult convertGather(drt::GatherStartOp op);
+  llvm::LogicalResult convertAccumulate(drt::AccumulateOp op);
+  llvm::LogicalResult convertAccumulated(drt::AccumulatedOp op);
   llvm::LogicalResult convertUpdate(drt::UpdateOp op);
   llvm::LogicalResult convertMatmulUpdate(drt::MatmulUpdateOp op);
 
@@ -68,8 +72,10 @@ private:
 
   /// A function of drt.h: the replica, then `arguments`.
   Value callRuntime(llvm::StringRef name, llvm::ArrayRef<Value> arguments, mlir::Type result = {});
-  /// The array of pointers that a range kernel is given: variables, then arguments.
-  llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments);
+  /// The array of pointers that a range kernel is given: variables, then arguments. `update`: the update of shares, else null.
+  llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments, drt::UpdateOp update = {});
+  /// `base` + an index of the replica * bytes.
+  Value indexed(Value base, int32_t indexField, int64_t bytes);
   /// The address of the function that unpacks the array and calls `kernel`.
   llvm::FailureOr<Value> rangeKernel(mlir::Operation *op, llvm::StringRef kernel, size_t pointers, bool hasGradient);
   /// Base and stride in bytes of what each replica of the task has at the same place.
@@ -85,6 +91,7 @@ private:
   llvm::DenseMap<Value, Value> addresses;
   llvm::StringMap<int64_t> feeds;
   llvm::DenseMap<int32_t, drt::AllReduceStartOp> buckets;
+  llvm::DenseSet<int32_t> gathers;
 };
 
 } // namespace distc

@@ -46,7 +46,8 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
         gathered.insert(result.getBucket());
     }
     for (auto start : llvm::make_early_inc_range(body.getOps<drt::AllReduceStartOp>()))
-      if (!gathered.contains(start.getBucket()))
+      // What is compressed, or chosen from, must be each replica's own.
+      if (!gathered.contains(start.getBucket()) && !start.getCompression() && !start.getAggregator() && !start.getScatter())
         join(start, updates[start.getBucket()]);
     for (auto product : body.getOps<drt::MatmulOp>())
       if (isSharedWork(product))
@@ -88,8 +89,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
       return;
     // An empty bucket stays: starting it and waiting for it are what joins the replicas.
     OpBuilder builder(start);
-    drt::AllReduceStartOp::create(builder, start.getLoc(), start.getBucket(), start.getMean(), builder.getArrayAttr(keptNames), kept,
-                                  DenseI64ArrayAttr());
+    drt::AllReduceStartOp::create(builder, start.getLoc(), start.getBucket(), start.getMean(), builder.getArrayAttr(keptNames), kept);
     start.erase();
     for (drt::MatmulOp product : joined)
       product.erase();

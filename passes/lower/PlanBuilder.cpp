@@ -22,9 +22,11 @@ static bool handsOn(Operation *op) {
                    dfg::SqueezeOp, dfg::PlaceholderWithDefaultOp>(op);
 }
 
-static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp>(op); }
+static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::ReduceScatterOp>(op); }
 
 static llvm::StringRef variableName(Value handle) {
+  if (auto share = handle.getDefiningOp<dist::ShareHandleOp>())
+    handle = share.getHandle();
   dfg::VarHandleOp node = dfg::getVariableHandle(handle);
   return node ? node.getVariable() : llvm::StringRef();
 }
@@ -64,7 +66,7 @@ void PlanBuilder::analyze() {
     SmallVector<Value> aliases(reduce->getResults());
     while (!aliases.empty())
       for (Operation *user : aliases.pop_back_val().getUsers()) {
-        if (handsOn(user))
+        if (handsOn(user) || llvm::isa<dist::TakeShareOp>(user))
           aliases.push_back(user->getResult(0));
         else if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(user))
           for (unsigned operand : update.getWrittenOperands())
@@ -81,7 +83,8 @@ LogicalResult PlanBuilder::build() {
   analyze();
   builder.setInsertionPoint(entry);
   auto plan = func::FuncOp::create(builder, entry.getLoc(), ("entry_" + entry.getSymName()).str(), builder.getFunctionType({}, {}));
-  plan->setAttr(drt::kEntryAttr, builder.getStringAttr(entry.getSymName()));
+  auto name = entry->getAttrOfType<StringAttr>("dfg.entry");
+  plan->setAttr(drt::kEntryAttr, name ? name : builder.getStringAttr(entry.getSymName()));
   builder.setInsertionPointToStart(plan.addEntryBlock());
   for (Operation &node : entry.getBody().front()) {
     if (auto ret = llvm::dyn_cast<dfg::ReturnOp>(node)) {
@@ -98,6 +101,8 @@ LogicalResult PlanBuilder::build() {
   // Every replica starts and waits for every bucket, also one that nothing needed.
   for (auto &[op, bucket] : buckets)
     waitFor(bucket);
+  while (!gathers.empty())
+    waitForGather(gathers.begin()->first(), entry.getLoc());
   // drt.fetch stood before the updates as a note only; it takes effect at the end.
   // Taken down first: a walk would meet again what it moves to the end.
   for (drt::FetchOp fetch : llvm::to_vector(plan.getBody().front().getOps<drt::FetchOp>()))
@@ -129,8 +134,18 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     lowerRead(read);
     return success();
   }
-  if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp>(node) || isAllReduce(node))
+  if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp, dist::ShareHandleOp, dist::AllReduceOp>(node))
     return success();
+  if (llvm::isa<dist::TakeShareOp, dist::ReduceScatterOp>(node))
+    return checkShares(node);
+  if (llvm::isa<dist::AccumulateOp>(node)) {
+    lowerAccumulate(node);
+    return success();
+  }
+  if (llvm::isa<dist::AllGatherVariablesOp>(node)) {
+    waitingGathers.push_back(node);
+    return success();
+  }
   if (auto placeholder = llvm::dyn_cast<dfg::PlaceholderOp>(node)) {
     if (failed(getStaticType(node)))
       return failure();
@@ -166,6 +181,7 @@ void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
 void PlanBuilder::lowerRead(dfg::ReadVariableOp node) {
   llvm::StringRef name = variableName(node.getHandle());
   auto type = llvm::cast<RankedTensorType>(variable(name).getType());
+  waitForGather(name, node.getLoc());
   if (dirty.contains(name))
     emitBarrier(node.getLoc());
   Value value = drt::ReadOp::create(builder, node.getLoc(), type, name);
@@ -186,6 +202,7 @@ Value PlanBuilder::get(Value graphValue) {
   auto update = graphValue.getDefiningOp<dfg::UpdateInterface>();
   assert(update && "operands are lowered before their users");
   llvm::StringRef name = variableName(update->getOperand(update.getWrittenOperands().front()));
+  waitForGather(name, update->getLoc());
   if (dirty.contains(name))
     emitBarrier(update->getLoc());
   Value value = drt::ReadOp::create(builder, update->getLoc(), variable(name).getType(), name);
@@ -202,8 +219,19 @@ void PlanBuilder::startReadyBuckets(unsigned position) {
     SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
     bucket.number = startedBuckets++;
     bucket.start = ++clock;
+    auto start = [&](dist::Reduction reduction, ArrayAttr variables) {
+      return drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, reduction == dist::Reduction::Mean, variables, gradients);
+    };
+    if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
+      start(scatter.getReduction(), scatter.getVariables()).setScatter(true);
+      continue;
+    }
     auto reduce = llvm::cast<dist::AllReduceOp>(op);
-    drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, reduce.getReduction() == dist::Reduction::Mean, reduce.getVariables(), gradients, DenseI64ArrayAttr());
+    drt::AllReduceStartOp started = start(reduce.getReduction(), reduce.getVariables());
+    if (auto compression = reduce.getCompressionAttr())
+      started.setCompressionAttr(compression);
+    if (auto aggregator = reduce.getAggregatorAttr())
+      started.setAggregatorAttr(aggregator);
   }
 }
 
@@ -238,7 +266,7 @@ std::pair<PlanBuilder::Bucket *, unsigned> PlanBuilder::findMember(Value graphVa
   while (Operation *op = graphValue.getDefiningOp()) {
     if (isAllReduce(op))
       return {&buckets[op], llvm::cast<OpResult>(graphValue).getResultNumber()};
-    if (!handsOn(op))
+    if (!handsOn(op) && !llvm::isa<dist::TakeShareOp>(op))
       break;
     graphValue = op->getOperand(0);
   }
@@ -269,6 +297,7 @@ LogicalResult PlanBuilder::flushUpdates(unsigned position) {
   for (dfg::UpdateInterface update : updates)
     if (failed(emitUpdate(update)))
       return failure();
+  startGathers();
   return success();
 }
 
@@ -283,24 +312,33 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   if (bucket)
     waitFor(*bucket);
 
+  // Where one of them is a share, all are: a replica works on its own.
+  RankedTensorType share;
+  int64_t whole = 0;
+  for (unsigned operand : written)
+    if (auto [type, elements] = getShare(op->getOperand(operand)); type)
+      std::tie(share, whole) = std::pair(type, elements);
+
   RangeKernel kernel(node, bucket != nullptr);
   SmallVector<Attribute> names;
   for (unsigned operand : written) {
     llvm::StringRef name = variableName(op->getOperand(operand));
     names.push_back(FlatSymbolRefAttr::get(op->getContext(), name));
-    kernel.addVariable(operand, llvm::cast<RankedTensorType>(variable(name).getType()));
+    kernel.addVariable(operand, share ? share : llvm::cast<RankedTensorType>(variable(name).getType()));
   }
   SmallVector<Value> arguments;
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     if (llvm::is_contained(written, number) || (bucket && static_cast<int>(number) == gradientOperand))
       continue;
-    Value tensor = get(operand.get());
+    auto taken = operand.get().getDefiningOp<dist::TakeShareOp>();
+    Value tensor = get(taken ? taken.getValue() : operand.get());
+    auto type = llvm::cast<RankedTensorType>(tensor.getType());
     if (TypedAttr splat = getSplat(tensor)) {
       kernel.addConstant(number, splat);
     } else {
       arguments.push_back(tensor);
-      kernel.addArgument(number, llvm::cast<RankedTensorType>(tensor.getType()));
+      kernel.addArgument(number, taken ? share.clone(type.getElementType()) : type);
     }
   }
   FailureOr<func::FuncOp> function = kernel.build(module, ("update_" + entry.getSymName() + "_" + Twine(kernels++)).str());
@@ -316,13 +354,100 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   OpBuilder &b = builder;
   drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
                         bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(), bucket ? b.getI64IntegerAttr(member) : IntegerAttr(),
-                        kernel.getCount(), arguments);
+                        share ? whole : kernel.getCount(), arguments, share ? b.getI64IntegerAttr(share.getNumElements()) : IntegerAttr());
   ++clock;
   for (Value argument : arguments)
     noteRead(argument);
   for (Attribute written : names)
     dirty.insert(llvm::cast<FlatSymbolRefAttr>(written).getValue());
   return success();
+}
+
+// ---- Shares ----------------------------------------------------------------------------------------------
+
+std::pair<RankedTensorType, int64_t> PlanBuilder::getShare(Value handle) {
+  drt::VariableOp held = variable(variableName(handle));
+  auto type = llvm::cast<RankedTensorType>(held.getType());
+  if (held.getShares()) {
+    int64_t elements = 1;
+    for (int64_t size : held.getFullShapeAttr().asArrayRef())
+      elements *= size;
+    return {type, elements};
+  }
+  auto share = handle.getDefiningOp<dist::ShareHandleOp>();
+  if (!share)
+    return {};
+  auto ref = llvm::cast<dfg::RefType>(share.getShare().getType());
+  return {llvm::cast<RankedTensorType>(ref.getValueType()), type.getNumElements()};
+}
+
+LogicalResult PlanBuilder::checkShares(Operation *node) {
+  for (Operation *user : node->getUsers())
+    if (!llvm::isa<dfg::UpdateInterface>(user) && !handsOn(user))
+      return user->emitError() << "node '" << dfg::getNodeName(user) << "' works on a share of a gradient, which only updates of shares do; "
+                               << "shard the updates in stage 1";
+  return success();
+}
+
+void PlanBuilder::startGathers() {
+  for (Operation *op : std::exchange(waitingGathers, {})) {
+    auto gather = llvm::cast<dist::AllGatherVariablesOp>(op);
+    SmallVector<Attribute> names;
+    for (Value handle : gather.getHandles()) {
+      names.push_back(FlatSymbolRefAttr::get(op->getContext(), variableName(handle)));
+      gathers[variableName(handle)] = startedBuckets;
+    }
+    drt::GatherStartOp::create(builder, op->getLoc(), startedBuckets++, builder.getArrayAttr(names));
+    ++clock;
+  }
+}
+
+void PlanBuilder::waitForGather(llvm::StringRef variable, Location loc) {
+  auto found = gathers.find(variable);
+  if (found == gathers.end())
+    return;
+  int32_t number = found->second;
+  drt::AllReduceWaitOp::create(builder, loc, number);
+  lastMeeting = ++clock;
+  SmallVector<std::string> arrived;
+  for (auto &entry : gathers)
+    if (entry.second == number)
+      arrived.push_back(entry.first().str());
+  for (llvm::StringRef name : arrived) {
+    gathers.erase(name);
+    dirty.erase(name);
+  }
+}
+
+// ---- Several batches an update -----------------------------------------------------------------------------
+
+void PlanBuilder::lowerAccumulate(Operation *node) {
+  auto accumulate = llvm::cast<dist::AccumulateOp>(node);
+  SmallVector<Value> gradients = llvm::map_to_vector(accumulate.getGradients(), [&](Value gradient) { return get(gradient); });
+  int32_t first = accumulators;
+  int64_t steps = accumulate.getSteps();
+  accumulators += gradients.size();
+  // All batches but an update's last keep their gradients; nothing follows from them.
+  if (auto name = entry->getAttrOfType<StringAttr>("dfg.entry"); name && name.getValue() == "accumulate") {
+    drt::AccumulateOp::create(builder, node->getLoc(), first, steps, accumulate.getSlices(), gradients);
+  } else {
+    SmallVector<Type> types;
+    for (Value gradient : gradients) {
+      auto type = llvm::cast<RankedTensorType>(gradient.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      if (accumulate.getSlices())
+        shape[0] *= steps;
+      types.push_back(type.clone(shape));
+    }
+    double scale = accumulate.getReduction() == dist::Reduction::Mean ? 1.0 / static_cast<double>(steps) : 1.0;
+    auto sums = drt::AccumulatedOp::create(builder, node->getLoc(), types, builder.getI32IntegerAttr(first), builder.getI64IntegerAttr(steps),
+                                           builder.getF64FloatAttr(scale), accumulate.getSlicesAttr(), gradients, DenseI64ArrayAttr());
+    for (auto [result, sum] : llvm::zip(accumulate.getAccumulated(), sums.getAccumulated()))
+      set(result, sum);
+  }
+  ++clock;
+  for (Value gradient : gradients)
+    noteRead(gradient);
 }
 
 llvm::StringRef PlanBuilder::variableOf(Value tensor) {

@@ -38,7 +38,7 @@ public:
 
 private:
   struct Bucket {
-    mlir::Operation *op = nullptr; // dist.all_reduce
+    mlir::Operation *op = nullptr; // dist.all_reduce, dist.reduce_scatter
     int32_t number = -1;  // in the order in which buckets start; -1: not started
     unsigned start = 0;   // when, in `clock`
     bool waited = false;
@@ -56,6 +56,13 @@ private:
   /// Emits the updates that wait. `position`: of the node that needs them, for values that must outlive them.
   llvm::LogicalResult flushUpdates(unsigned position);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
+  /// How an update of shares sees what it works on: the share's type, and the elements of the whole; a null type where it is none.
+  std::pair<mlir::RankedTensorType, int64_t> getShare(Value handle);
+  llvm::LogicalResult checkShares(mlir::Operation *node);
+  void lowerAccumulate(mlir::Operation *node);
+  void startGathers();
+  /// Before a variable that others have updated shares of is read.
+  void waitForGather(llvm::StringRef variable, mlir::Location loc);
   void emitFetches(dfg::ReturnOp ret);
 
   /// The variable whose memory a tensor is, or "".
@@ -87,6 +94,10 @@ private:
   llvm::StringMap<unsigned> readAt;
   llvm::SmallVector<dfg::UpdateInterface> waiting;
   llvm::StringSet<> waitingVariables, dirty;
+  /// dist.all_gather_variables that wait for the updates before them, and the bucket of each variable that is on its way.
+  llvm::SmallVector<mlir::Operation *> waitingGathers;
+  llvm::StringMap<int32_t> gathers;
+  int32_t accumulators = 0;
 };
 
 } // namespace distc::lower

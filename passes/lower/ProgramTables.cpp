@@ -37,14 +37,16 @@ int32_t getDtype(Type element) {
 DrtStructs::DrtStructs(ConstantTables &t) {
   const Type p = t.ptr, i = t.int32, l = t.int64;
   type = t.structType({i, i, p});
-  variable = t.structType({p, type, l, i, p, p});
+  variable = t.structType({p, type, l, i, p, p, i, i});
   feed = t.structType({p, type, i});
   fetch = t.structType({p, type, i, l});
   scope = t.structType({p, p});
-  bucket = t.structType({p, i, i, l, l, i, p});
+  exchange = t.structType({i, i, i, i, i});
+  member = t.structType({p, l, l, l, l});
+  bucket = t.structType({p, i, i, i, l, l, i, p, p});
   entry = t.structType({p, p, i, p, i, p, i, p, i, p});
   task = t.structType({p, i, p, i, i});
-  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, p});
+  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p});
   replica = t.structType({p, l, p, p, p, i, i, i, i, l});
 }
 
@@ -104,7 +106,8 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
     StringRef name = variable.getWhole().value_or(variable.getSymName());
     rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
                                      tables.i32(flags), numbers(variable.getFullShape()),
-                                     numbers(variable.getSliceBegin())}));
+                                     numbers(variable.getSliceBegin()), tables.i32(variable.getShares().value_or(0)),
+                                     tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0)}));
   }
   return rows;
 }
@@ -176,6 +179,8 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.array("drt_entries", structs.entry, entryRows),
                         tables.i32(sites.primitives),
                         tables.i32(sites.randomStates),
+                        tables.i32(sites.accumulateSteps),
+                        tables.i32(sites.accumulators),
                         tables.string(plan)};
   if (!program.isComplete())
     return failure();

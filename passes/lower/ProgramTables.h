@@ -22,7 +22,7 @@ int32_t getDtype(mlir::Type element);
 /// The layouts of drt.h's structures.
 struct DrtStructs {
   explicit DrtStructs(ConstantTables &tables);
-  mlir::Type type, variable, feed, fetch, scope, bucket, entry, task, program, replica;
+  mlir::Type type, variable, feed, fetch, scope, exchange, member, bucket, entry, task, program, replica;
 };
 
 /// The rows that converting an entry gives.
@@ -31,9 +31,9 @@ struct EntryTables {
   llvm::SmallVector<mlir::Attribute> feeds, fetches, scopes, buckets;
 };
 
-/// How many of each the call sites number, over all entries.
+/// How many of each the call sites number, over all entries; and how many batches an update takes.
 struct CallSites {
-  int32_t primitives = 0, randomStates = 0;
+  int32_t primitives = 0, randomStates = 0, accumulators = 0, accumulateSteps = 1;
 };
 
 /// A drt_type. Fails with a diagnostic at `loc` where the runtime has no such type.

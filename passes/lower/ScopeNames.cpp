@@ -54,6 +54,8 @@ std::string getScopeName(Operation *op) {
     return bucket("wait for", wait.getBucket());
   if (auto result = dyn_cast<drt::AllReduceResultOp>(op))
     return bucket("gather", result.getBucket());
+  if (auto start = dyn_cast<drt::GatherStartOp>(op))
+    return bucket("start", start.getBucket());
   if (isa<drt::BarrierOp>(op))
     return "barrier";
   std::string names = getNodeNames(op->getLoc());
@@ -69,7 +71,8 @@ StringRef getScopeCategory(Operation *op) {
       .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "random"; })
       .Case<drt::UpdateOp, drt::MatmulUpdateOp>([](auto) { return "update"; })
-      .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp>(
+      .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "accumulate"; })
+      .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp, drt::GatherStartOp>(
           [](auto) { return "all_reduce"; })
       .Default([](auto) { return ""; });
 }

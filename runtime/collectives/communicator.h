@@ -52,6 +52,9 @@ public:
   /// (size() * bytes), which does not overlap `data`.
   virtual void all_gather(const void *data, int64_t bytes, void *gathered) = 0;
 
+  /// Block i of `data`, `bytes` bytes, to task i; block i of `received` is task i's. They do not overlap.
+  virtual void all_to_all(const void *data, int64_t bytes, void *received) = 0;
+
   /// Returns when every task has come here.
   virtual void barrier() = 0;
 

@@ -10,6 +10,7 @@
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/rendezvous/context.h>
@@ -111,6 +112,19 @@ public:
       options.setOutput(static_cast<uint8_t *>(gathered), static_cast<size_t>(bytes) * static_cast<size_t>(size()));
       options.setTag(next_tag());
       gloo::allgather(options);
+    });
+  }
+
+  void all_to_all(const void *data, int64_t bytes, void *received) override {
+    if (bytes == 0)
+      return;
+    guarded([&] {
+      gloo::AlltoallOptions options(context);
+      const size_t all = static_cast<size_t>(bytes) * static_cast<size_t>(size());
+      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)), all);
+      options.setOutput(static_cast<uint8_t *>(received), all);
+      options.setTag(next_tag());
+      gloo::alltoall(options);
     });
   }
 

@@ -19,8 +19,52 @@ const drt_bucket &bucketOf(const Replica &replica, int32_t bucket) { return repl
 
 // Whether the bucket's result lies in replica 0's arena as it is.
 bool isReduced(Replica &replica, int32_t bucket) {
-  return replica.task().reducedByCommunicator() || replica.bucketStates[bucket] == Replica::BucketState::Reduced ||
-         (replica.local_replicas == 1 && replica.task().divisor(bucketOf(replica, bucket)) == 1);
+  TaskRuntime &task = replica.task();
+  if (replica.bucketStates[bucket] == Replica::BucketState::Reduced || task.reducedByCommunicator(replica, bucket))
+    return true;
+  return !task.exchange(replica, bucket) && replica.local_replicas == 1 && task.divisor(bucketOf(replica, bucket)) == 1;
+}
+
+Contributions contributionsOf(const Replica &replica, const drt_bucket &plan) {
+  return {replica.arena_base + plan.arena_offset, replica.arena_stride, replica.local_replicas};
+}
+
+// Where the gradients to combine lie, from element `begin` of the bucket on.
+Contributions sourcesOf(Replica &replica, int32_t bucket, int64_t begin) {
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  Contributions sources = contributionsOf(replica, plan);
+  if (const Exchange *exchange = replica.task().exchange(replica, bucket))
+    sources = exchange->sources(sources);
+  sources.first += begin * dtypeSize(plan.dtype);
+  return sources;
+}
+
+void combine(Replica &replica, int32_t bucket, void *out, Contributions sources, int64_t count) {
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  if (const Exchange *exchange = replica.task().exchange(replica, bucket))
+    exchange->combine(replica.local_index, out, sources, count);
+  else
+    reduce(static_cast<drt_dtype>(plan.dtype), out, sources, count, replica.task().divisor(plan));
+}
+
+// Elements `range` of a variable whose gradient begins at `offset` in the bucket; the kernel counts from `first` on.
+void update(Replica &replica, int32_t bucket, int64_t offset, Range range, int64_t first, drt_range_kernel kernel,
+            void *const *arguments) {
+  if (range.empty())
+    return;
+  const int64_t size = dtypeSize(bucketOf(replica, bucket).dtype);
+  if (isReduced(replica, bucket)) {
+    const char *gradient = contributionsOf(replica, bucketOf(replica, bucket)).first;
+    kernel(range.begin - first, range.end - first, gradient + (offset + range.begin) * size, arguments);
+    return;
+  }
+  replica.bucketStates[bucket] = Replica::BucketState::Updated;
+  const int64_t most = Replica::blockBytes / size;
+  for (int64_t begin = range.begin; begin < range.end; begin += most) {
+    const int64_t end = std::min(begin + most, range.end);
+    combine(replica, bucket, replica.block.data(), sourcesOf(replica, bucket, offset + begin), end - begin);
+    kernel(begin - first, end - first, replica.block.data(), arguments);
+  }
 }
 
 // A function of its own, so that the string is gone when the replica escapes.
@@ -65,6 +109,8 @@ void drt_barrier(drt_replica *r) {
 
 void drt_all_reduce_start(drt_replica *r, int32_t bucket) {
   Replica &replica = Replica::of(r);
+  if (Exchange *exchange = replica.task().exchange(replica, bucket))
+    exchange->encode(replica.local_index, replica.arena + bucketOf(replica, bucket).arena_offset);
   replica.task().startBucket(replica, bucket);
 }
 
@@ -72,6 +118,13 @@ void drt_all_reduce_wait(drt_replica *r, int32_t bucket) {
   Replica &replica = Replica::of(r);
   if (!replica.task().waitBucket(replica, bucket))
     replica.escape();
+  if (Exchange *exchange = replica.task().exchange(replica, bucket)) {
+    bool reduced = false;
+    if (!exchange->finish(replica, contributionsOf(replica, bucketOf(replica, bucket)), reduced))
+      replica.escape();
+    if (reduced)
+      replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+  }
 }
 
 const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
@@ -83,11 +136,9 @@ const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
   // An update of this bucket may still be reading the contributions in another replica.
   if (replica.bucketStates[bucket] == Replica::BucketState::Updated)
     drt_barrier(r);
-  const int64_t size = dtypeSize(plan.dtype);
   const Range range = rangeOf(plan.count, replica.local_replicas, replica.local_index);
-  char *begin = first + range.begin * size;
-  reduce(static_cast<drt_dtype>(plan.dtype), begin, {begin, replica.arena_stride, replica.local_replicas}, range.size(),
-         replica.task().divisor(plan));
+  combine(replica, bucket, first + range.begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, range.begin),
+          range.size());
   replica.bucketStates[bucket] = Replica::BucketState::Reduced;
   drt_barrier(r);
   return first;
@@ -96,24 +147,27 @@ const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
 void drt_update(drt_replica *r, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel,
                 void *const *arguments) {
   Replica &replica = Replica::of(r);
-  const drt_bucket &plan = bucketOf(replica, bucket);
-  const Range range = rangeOf(count, replica.local_replicas, replica.local_index);
-  const int64_t size = dtypeSize(plan.dtype);
-  const char *gradient = replica.arena_base + plan.arena_offset + offset * size;
-  if (isReduced(replica, bucket)) {
-    if (!range.empty())
-      kernel(range.begin, range.end, gradient + range.begin * size, arguments);
-    return;
-  }
-  replica.bucketStates[bucket] = Replica::BucketState::Updated;
-  const int64_t most = Replica::blockBytes / size;
-  const int64_t divisor = replica.task().divisor(plan);
-  for (int64_t begin = range.begin; begin < range.end; begin += most) {
-    const int64_t end = std::min(begin + most, range.end);
-    reduce(static_cast<drt_dtype>(plan.dtype), replica.block.data(),
-           {gradient + begin * size, replica.arena_stride, replica.local_replicas}, end - begin, divisor);
-    kernel(begin, end, replica.block.data(), arguments);
-  }
+  update(replica, bucket, offset, rangeOf(count, replica.local_replicas, replica.local_index), 0, kernel, arguments);
+}
+
+void drt_update_share(drt_replica *r, int32_t bucket, int64_t offset, int64_t count, int64_t share,
+                      drt_range_kernel kernel, void *const *arguments) {
+  Replica &replica = Replica::of(r);
+  const int64_t first = replica.global_index * share;
+  const Range range = {first, std::min(first + share, count)};
+  if (bucket >= 0)
+    update(replica, bucket, offset, range, first, kernel, arguments);
+  else if (!range.empty())
+    kernel(0, range.size(), nullptr, arguments);
+}
+
+void drt_accumulate(drt_replica *r, int32_t accumulator, const drt_accumulate_desc *desc, const void *gradient) {
+  Replica::of(r).accumulators[accumulator].keep(*desc, gradient);
+}
+
+void drt_accumulated(drt_replica *r, int32_t accumulator, const drt_accumulate_desc *desc, double scale,
+                     const void *gradient, void *out) {
+  Replica::of(r).accumulators[accumulator].take(*desc, scale, gradient, out);
 }
 
 void drt_update_local(drt_replica *r, int64_t count, drt_range_kernel kernel, void *const *arguments) {

@@ -60,20 +60,38 @@ void TaskRuntime::communicate(const Job &job) {
     Bucket &state = bucket(*job.entry, i);
     if (!state.started.wait(job.run * static_cast<uint32_t>(config_.localReplicas), {stop_, 0, this, plan.name}))
       return;
-    // The replicas are done with their contributions, so replica 0's part of its
-    // arena takes the sum: no buffer beside it, and updates read it where it lies.
-    const Replica &first = *replicas_[0];
-    char *data = first.arena_base + plan.arena_offset;
-    const drt_dtype dtype = static_cast<drt_dtype>(plan.dtype);
-    if (config_.localReplicas > 1 || divisor(plan) > 1) {
-      const Span span(row, plan.name, "reduce", job.step);
-      reduce(dtype, data, {data, first.arena_stride, config_.localReplicas}, plan.count, divisor(plan));
-    }
-    const Span span(row, plan.name, "all_reduce", job.step);
-    communicator_->describe(job.step, plan.name);
-    communicator_->all_reduce_sum(data, plan.count, dtype);
+    communicate(plan, state, job.step);
     state.reduced.add(1);
   }
+}
+
+void TaskRuntime::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
+  TimelineRow *row = communicationRow_.get();
+  communicator_->describe(step, plan.name);
+  if (plan.kind == DRT_BUCKET_GATHER) {
+    const Span span(row, plan.name, "all_gather", step);
+    return gatherVariables(plan);
+  }
+  // The replicas are done with their contributions, so replica 0's part of its
+  // arena takes the sum: no buffer beside it, and updates read it where it lies.
+  const Replica &first = *replicas_[0];
+  char *data = first.arena_base + plan.arena_offset;
+  const Contributions contributions = {data, first.arena_stride, config_.localReplicas};
+  if (state.exchange) {
+    const Span span(row, plan.name, "all_reduce", step);
+    return state.exchange->communicate(*communicator_, contributions);
+  }
+  const drt_dtype dtype = static_cast<drt_dtype>(plan.dtype);
+  if (config_.localReplicas > 1 || divisor(plan) > 1) {
+    const Span span(row, plan.name, "reduce", step);
+    reduce(dtype, data, contributions, plan.count, divisor(plan));
+  }
+  if (plan.kind == DRT_BUCKET_REDUCE_SCATTER) {
+    const Span span(row, plan.name, "reduce_scatter", step);
+    return reduceScatter(plan, data);
+  }
+  const Span span(row, plan.name, "all_reduce", step);
+  communicator_->all_reduce_sum(data, plan.count, dtype);
 }
 
 void TaskRuntime::post(Job job) {
@@ -105,7 +123,7 @@ void TaskRuntime::broadcastVariables() {
     return;
   drain();
   communicator_->describe(0, "the variables");
-  communicator_->broadcast(variableMemory_.data(), variableMemory_.bytes(), 0);
+  communicator_->broadcast(variableMemory_.data(), sharedBytes_, 0);
 }
 
 } // namespace drt

@@ -11,8 +11,8 @@
 namespace drt {
 Replica::Replica(TaskRuntime &task, int32_t localIndex, int libraryThreads)
     : drt_replica{}, primitives(task.program().num_primitives, libraryThreads),
-      randomStates(task.program().num_rng_states, task.config().entropy), block(blockBytes),
-      task_(task) {
+      randomStates(task.program().num_rng_states, task.config().entropy),
+      accumulators(task.program().num_accumulators), block(blockBytes), task_(task) {
   const drt_program &program = task.program();
   size_t mostFeeds = 0, mostBuckets = 0;
   for (int32_t i = 0; i < program.num_entries; ++i) {

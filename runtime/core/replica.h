@@ -6,6 +6,7 @@
 #ifndef DRT_CORE_REPLICA_H
 #define DRT_CORE_REPLICA_H
 
+#include "core/accumulator.h"
 #include "core/memory.h"
 #include "core/timeline.h"
 #include "cpu/primitives.h"
@@ -56,6 +57,8 @@ public:
   // replica of the task, since all run the same program.
   enum class BucketState : uint8_t { Contributions, Updated, Reduced };
   std::vector<BucketState> bucketStates;
+
+  std::vector<Accumulator> accumulators; // the program's
 
   std::unique_ptr<TimelineRow> timeline; // null unless --timeline
   const drt_entry *entry = nullptr;      // that runs

@@ -27,13 +27,20 @@ constexpr int spinsAlone = 10000, spinsBesideNetwork = 1000;
 } // namespace
 
 TaskRuntime::TaskRuntime(const drt_program &program, Communicator *communicator, TaskConfig config)
-    : program_(program), communicator_(communicator), config_(std::move(config)), variables_(program.num_variables),
-      runs_(program.num_entries), barrier_(config_.localReplicas) {
+    : program_(program), communicator_(communicator), config_(std::move(config)), layout_(findLayout()),
+      variables_(program.num_variables), runs_(program.num_entries), barrier_(config_.localReplicas) {
   std::vector<int64_t> offsets(program.num_variables);
   int64_t bytes = 0;
-  for (int32_t i = 0; i < program.num_variables; ++i) {
-    offsets[i] = bytes;
-    bytes += roundUp(std::max<int64_t>(program.variables[i].bytes, 1), cacheLine);
+  for (const bool inShares : {false, true}) {
+    for (int32_t i = 0; i < program.num_variables; ++i) {
+      const drt_variable &variable = program.variables[i];
+      if ((variable.shares > 0) != inShares)
+        continue;
+      offsets[i] = bytes;
+      bytes += roundUp(std::max<int64_t>(variable.bytes * (inShares ? config_.localReplicas : 1), 1), cacheLine);
+    }
+    if (!inShares)
+      sharedBytes_ = bytes;
   }
   variableMemory_ = Memory(bytes);
   for (int32_t i = 0; i < program.num_variables; ++i)
@@ -56,8 +63,11 @@ TaskRuntime::TaskRuntime(const drt_program &program, Communicator *communicator,
     replica.arena = arenaMemory_.data() + i * stride;
     replica.variables = variables_.data();
   }
-  for (int32_t i = 0; i < program.num_entries; ++i)
+  for (int32_t i = 0; i < program.num_entries; ++i) {
     buckets_.emplace_back(program.entries[i].num_buckets);
+    for (int32_t b = 0; b < program.entries[i].num_buckets; ++b)
+      buckets_.back()[b].exchange = Exchange::make(program.entries[i].buckets[b], layout_);
+  }
   if (communicator && config_.timeline)
     communicationRow_ = std::make_unique<TimelineRow>("communication", config_.numReplicas);
 
@@ -69,6 +79,32 @@ TaskRuntime::TaskRuntime(const drt_program &program, Communicator *communicator,
   if (config_.pin && hostReplicas > 1)
     stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset));
   flushDenormals();
+}
+
+bool TaskRuntime::needsLayout() const {
+  for (int32_t i = 0; i < program_.num_variables; ++i)
+    if (program_.variables[i].shares > 0)
+      return true;
+  for (int32_t i = 0; i < program_.num_entries; ++i)
+    for (int32_t b = 0; b < program_.entries[i].num_buckets; ++b)
+      if (program_.entries[i].buckets[b].exchange || program_.entries[i].buckets[b].kind != DRT_BUCKET_ALL_REDUCE)
+        return true;
+  return false;
+}
+
+// Asked of the tasks themselves: which of them the communicator joins, and in what order, is the launcher's to say.
+Layout TaskRuntime::findLayout() {
+  Layout layout;
+  layout.numReplicas = config_.numReplicas;
+  const Layout::Task own = {config_.firstReplica, config_.localReplicas};
+  layout.tasks = {own};
+  if (!communicator_ || !needsLayout())
+    return layout;
+  layout.rank = communicator_->rank();
+  layout.tasks.resize(communicator_->size());
+  communicator_->describe(0, "the replicas of each task");
+  communicator_->all_gather(&own, sizeof own, layout.tasks.data());
+  return layout;
 }
 
 TaskRuntime::~TaskRuntime() {

@@ -9,6 +9,8 @@
 #include "collectives/communicator.h"
 #include "core/counter.h"
 #include "core/error.h"
+#include "core/exchange.h"
+#include "core/layout.h"
 #include "core/memory.h"
 #include "core/replica.h"
 #include "core/timeline.h"
@@ -57,7 +59,9 @@ public:
   /// Null where the program has no entry of that name.
   const drt_entry *findEntry(std::string_view name) const;
 
+  /// Of a variable held in shares: those of the task's replicas, side by side.
   void *variable(int32_t index) const { return variables_[index]; }
+  const Layout &layout() const { return layout_; }
   int32_t localReplicas() const { return config_.localReplicas; }
   Replica &replica(int32_t localIndex) { return *replicas_[localIndex]; }
 
@@ -74,8 +78,14 @@ public:
   void startSum(double *values, int64_t count); // values: until finishSum
   void finishSum();
 
-  /// Copies task 0's variables to every task.
+  /// Copies task 0's variables to every task, those held in shares excepted.
   void broadcastVariables();
+
+  /// All shares of a variable, whole, in task 0's `whole` (as many elements as its full_shape has; others may give
+  /// null). Every task calls it.
+  void gatherShares(int32_t variable, void *whole);
+  /// The other way round: `whole` is task 0's, and must be there in every task; it is overwritten.
+  void scatterShares(int32_t variable, void *whole);
 
   /// Whether every thread has come back from the last run; after a failure one may
   /// compute on, and the task must not be destroyed.
@@ -95,8 +105,12 @@ public:
   void startBucket(Replica &replica, int32_t bucket);
   bool waitBucket(Replica &replica, int32_t bucket);
 
-  /// Whether after waitBucket the bucket lies reduced in replica 0's arena.
-  bool reducedByCommunicator() const { return communicator_ != nullptr; }
+  /// Whether the bucket that runs lies reduced in replica 0's arena after waitBucket.
+  bool reducedByCommunicator(const Replica &replica, int32_t bucket) {
+    return communicator_ && !exchange(replica, bucket);
+  }
+  /// Null where the bucket's gradients are just summed.
+  Exchange *exchange(const Replica &replica, int32_t index) { return bucket(*replica.entry, index).exchange.get(); }
 
   /// What a bucket's sum is divided by.
   int64_t divisor(const drt_bucket &bucket) const {
@@ -107,6 +121,7 @@ private:
   struct Bucket {
     Counter started; // by a replica, over all runs
     Counter reduced; // over the tasks, runs so far; with a communicator only
+    std::unique_ptr<Exchange> exchange;
   };
   // What the communication thread does, in the order asked for.
   struct Job {
@@ -120,6 +135,11 @@ private:
   void leave(uint32_t replicas);
   void communicationMain();
   void communicate(const Job &job);
+  void communicate(const drt_bucket &plan, Bucket &state, int64_t step);
+  void reduceScatter(const drt_bucket &plan, char *data);
+  void gatherVariables(const drt_bucket &plan);
+  Layout findLayout();
+  bool needsLayout() const;
   void post(Job job);
   void drain();
   [[noreturn]] void throwFailure();
@@ -129,8 +149,11 @@ private:
   const drt_program &program_;
   Communicator *const communicator_;
   const TaskConfig config_;
+  const Layout layout_;
 
   Memory variableMemory_;
+  int64_t sharedBytes_ = 0;              // of the variables that every task has; what is held in shares lies behind
+  std::vector<char> shares_, allShares_; // on their way
   std::vector<void *> variables_;
   Memory arenaMemory_;
   std::vector<std::unique_ptr<Replica>> replicas_;

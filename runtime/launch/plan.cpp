@@ -40,6 +40,9 @@ private:
 };
 
 std::string shardText(const drt_variable &variable) {
+  if (variable.shares)
+    return "a share of " + std::to_string(variable.shares) + " of " +
+           shapeName(variable.full_shape, variable.full_rank);
   if (!variable.full_shape)
     return "whole";
   std::string text;
@@ -60,16 +63,64 @@ std::string tasksText(const drt_program &program) {
   return "\nTasks\n" + table.text();
 }
 
+std::string compressorText(const drt_exchange &exchange) {
+  switch (exchange.compressor) {
+  case DRT_COMPRESS_F16:
+    return "float16";
+  case DRT_COMPRESS_F16_EF:
+    return "float16 with error feedback";
+  case DRT_COMPRESS_BF16:
+    return "bfloat16";
+  case DRT_COMPRESS_BF16_EF:
+    return "bfloat16 with error feedback";
+  case DRT_COMPRESS_POWER_SGD:
+    return "PowerSGD of rank " + std::to_string(exchange.rank);
+  case DRT_COMPRESS_TOP_K:
+    return "top-k";
+  default:
+    return "";
+  }
+}
+
+std::string aggregatorText(const drt_exchange &exchange) {
+  const std::string f = " with f = " + std::to_string(exchange.f);
+  switch (exchange.aggregator) {
+  case DRT_AGGREGATE_MEDIAN:
+    return "median";
+  case DRT_AGGREGATE_TRIMMED_MEAN:
+    return "trimmed mean" + f;
+  case DRT_AGGREGATE_KRUM:
+    return "Krum" + f;
+  case DRT_AGGREGATE_MULTI_KRUM:
+    return "multi-Krum" + f + ", m = " + std::to_string(exchange.m);
+  case DRT_AGGREGATE_GEOMETRIC_MEDIAN:
+    return "geometric median";
+  default:
+    return "";
+  }
+}
+
+std::string wayText(const drt_bucket &bucket) {
+  if (bucket.kind == DRT_BUCKET_GATHER)
+    return "gather";
+  std::string text = bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum";
+  if (bucket.exchange) {
+    const std::string aggregator = aggregatorText(*bucket.exchange), compressor = compressorText(*bucket.exchange);
+    text = (aggregator.empty() ? text : aggregator) + (compressor.empty() ? "" : ", " + compressor);
+  }
+  return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : "");
+}
+
 std::string bucketsText(const drt_entry &entry) {
   if (entry.num_buckets == 0)
     return "";
-  Table table({"bucket", "all-reduce", "type", "bytes", "gradients of"});
+  Table table({"bucket", "reduced", "type", "bytes", "of"});
   for (int32_t i = 0; i < entry.num_buckets; ++i) {
     const drt_bucket &bucket = entry.buckets[i];
     std::string members;
     for (int32_t m = 0; m < bucket.num_members; ++m)
-      members += (m ? ", " : "") + std::string(bucket.members[m]);
-    table.add({bucket.name, bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum", dtypeName(bucket.dtype),
+      members += (m ? ", " : "") + std::string(bucket.members[m].name);
+    table.add({bucket.name, wayText(bucket), bucket.kind == DRT_BUCKET_GATHER ? "" : dtypeName(bucket.dtype),
                bytesText(bucket.count * dtypeSize(bucket.dtype)), members});
   }
   return std::string("\nSynchronized in ") + entry.name + ", in this order\n" + table.text();
@@ -95,11 +146,16 @@ std::string planText(const drt_program &program) {
       (program.global_batch ? "global batch " + std::to_string(program.global_batch) : "no batched feed") +
       ", target " + program.target + ", distc " + program.distc_version + "\n" + tasksText(program);
 
+  if (program.accumulate_steps > 1)
+    out += "\nAn update takes " + std::to_string(program.accumulate_steps) + " batches.\n";
   int64_t variableBytes = 0;
+  int32_t mostReplicas = 1;
+  for (int32_t i = 0; i < program.num_tasks; ++i)
+    mostReplicas = std::max(mostReplicas, program.tasks[i].num_replicas);
   Table variables({"variable", "type", "shape", "bytes", "part", ""});
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &variable = program.variables[i];
-    variableBytes += variable.bytes;
+    variableBytes += variable.bytes * (variable.shares ? mostReplicas : 1);
     variables.add({variable.name, dtypeName(variable.type.dtype), shapeName(variable.type), bytesText(variable.bytes),
                    shardText(variable), variable.flags & DRT_VARIABLE_TRAINABLE ? "trained" : ""});
   }

@@ -9,6 +9,7 @@
 #include "launch/program.h"
 #include "launch/supervise.h"
 #include "launch/trainer.h"
+#include "launch/variables.h"
 
 #include <chrono>
 #include <cstdio>
@@ -60,6 +61,10 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
                       std::to_string(program.num_replicas) + " " + std::to_string(program.arena_bytes) + " " +
                       number(program.global_batch) + number(options.steps) + number(options.epochs) +
                       (options.shuffle ? "shuffled" : "");
+  // What every task must take part in.
+  if (hasShares(program))
+    group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
+                         (options.exportNpz.empty() ? "" : "exported");
   group.failure_timeout = options.failureTimeout;
   group.stall_warning = options.stallWarning;
   group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };

@@ -33,24 +33,34 @@ int64_t stepOf(const drt_program &program, const std::string &prefix) {
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config)
     : program_(program), options_(options), first_(!communicator || communicator->rank() == 0),
-      task_(program, communicator, config), step_(task_.findEntry("step")) {
-  if (!step_)
+      task_(program, communicator, config) {
+  if (!task_.findEntry("step"))
     throw Error("the program has no entry 'step': it was compiled without a train op", 70);
   if (!options.data.empty())
     data_ = Dataset::open(options.data);
-  FeederConfig feeding;
-  feeding.firstReplica = config.firstReplica;
-  feeding.localReplicas = config.localReplicas;
-  feeding.numReplicas = config.numReplicas;
+  feeding_.firstReplica = config.firstReplica;
+  feeding_.localReplicas = config.localReplicas;
+  feeding_.numReplicas = config.numReplicas;
   if (options.shuffle)
-    feeding.shuffleSeed = config.entropy;
-  feeder_.emplace(data_ ? &*data_ : nullptr, *step_, feeding);
-  if (options.epochs && feeder_->batch() == 0)
+    feeding_.shuffleSeed = config.entropy;
+  step_ = entryOf("step");
+  if (program.accumulate_steps > 1)
+    accumulate_ = entryOf("accumulate");
+  const Feeder &feeder = *step_.feeder;
+  if (options.epochs && feeder.batch() == 0)
     throw Error("the graph reads no examples, so there are no epochs; say --steps N", 2);
-  end_ = options.epochs ? (*options.epochs * feeder_->examples() + feeder_->batch() - 1) / feeder_->batch()
+  end_ = options.epochs ? (*options.epochs * feeder.examples() + feeder.batch() - 1) / feeder.batch()
                         : options.steps.value_or(0);
-  if (step_->num_fetches > 0 && isFloat(step_->fetches[0].type.dtype) && elementCount(step_->fetches[0].type) == 1)
-    loss_ = &step_->fetches[0];
+}
+
+Trainer::Entry Trainer::entryOf(const char *name) {
+  Entry made;
+  made.entry = task_.findEntry(name);
+  made.feeder.emplace(data_ ? &*data_ : nullptr, *made.entry, feeding_);
+  const drt_entry &entry = *made.entry;
+  if (entry.num_fetches > 0 && isFloat(entry.fetches[0].type.dtype) && elementCount(entry.fetches[0].type) == 1)
+    made.loss = &entry.fetches[0];
+  return made;
 }
 
 int Trainer::run() {
@@ -68,8 +78,9 @@ int Trainer::run() {
 void Trainer::initialize() {
   base_ = stepOf(program_, options_.restore);
   if (!options_.resume.empty())
-    begin_ = std::max<int64_t>(0, checkpointStep(options_.resume) - base_);
-  if (first_) {
+    begin_ = std::max<int64_t>(0, checkpointStep(options_.resume) - base_) * program_.accumulate_steps;
+  // Where variables are held in shares each task has its own to fill.
+  if (first_ || hasShares(program_)) {
     // What a checkpoint does not hold keeps its initial value.
     if (const drt_entry *init = task_.findEntry("init"))
       task_.run(*init, 0);
@@ -93,10 +104,10 @@ void Trainer::openFiles() {
     progress_ = std::make_unique<Progress>(begin_, end_, program_.global_batch);
 }
 
-double Trainer::localLoss() {
+double Trainer::localLoss(const drt_fetch *loss) {
   double sum = 0;
-  for (int32_t i = 0; loss_ && i < task_.localReplicas(); ++i)
-    sum += valueAt(loss_->type.dtype, task_.replica(i).arena + loss_->arena_offset, 0);
+  for (int32_t i = 0; loss && i < task_.localReplicas(); ++i)
+    sum += valueAt(loss->type.dtype, task_.replica(i).arena + loss->arena_offset, 0);
   return sum / program_.num_replicas;
 }
 
@@ -107,11 +118,13 @@ void Trainer::steps() {
   const bool alone = task_.communicator() == nullptr;
   int64_t before = nowNs();
   for (int64_t k = begin_; k < end_; ++k) {
-    feeder_->feed(k, setFeed);
-    task_.run(*step_, k);
+    const bool updates = (k + 1) % program_.accumulate_steps == 0;
+    Entry &entry = updates ? step_ : accumulate_;
+    entry.feeder->feed(k, setFeed);
+    task_.run(*entry.entry, k);
     done_ = k + 1;
     const int64_t now = nowNs();
-    const StepRecord record = {k, loss_ != nullptr, localLoss(), now - before, now};
+    const StepRecord record = {k, entry.loss != nullptr, localLoss(entry.loss), now - before, now};
     before = now;
     bool stop;
     if (alone) {
@@ -131,7 +144,9 @@ void Trainer::steps() {
     }
     if (stop)
       break;
-    if (options_.saveEvery > 0 && done_ % options_.saveEvery == 0) {
+    // At the next update where that many batches are none.
+    if (options_.saveEvery > 0 && updates &&
+        done_ / options_.saveEvery > (done_ - program_.accumulate_steps) / options_.saveEvery) {
       save();
       before = nowNs();
     }
@@ -159,24 +174,34 @@ void Trainer::report(StepRecord record) {
   if (log_)
     log_->write(record);
   if (events_ && record.hasLoss)
-    events_->scalar(loss_->name, base_ + record.step + 1, static_cast<float>(record.loss));
+    events_->scalar(step_.loss->name, base_ * program_.accumulate_steps + record.step + 1,
+                    static_cast<float>(record.loss));
   if (progress_)
     progress_->update(record);
 }
 
 void Trainer::save() {
-  if (!checkpoints_ || savedAt_ == done_)
+  if (options_.checkpointDir.empty() || savedAt_ == updates())
     return;
-  checkpoint_ = checkpoints_->save(base_ + done_, [this](CheckpointWriter &writer) { saveVariables(task_, writer); });
-  savedAt_ = done_;
+  savedAt_ = updates();
+  if (!checkpoints_ && !hasShares(program_))
+    return;
+  const WholeVariables variables(task_);
+  if (!checkpoints_)
+    return;
+  checkpoint_ =
+      checkpoints_->save(base_ + updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); });
   if (log_)
     log_->flush(); // a restart from here continues it
 }
 
 void Trainer::finish() {
   save();
-  if (!options_.exportNpz.empty() && first_)
-    exportVariables(task_, options_.exportNpz);
+  if (!options_.exportNpz.empty() && (first_ || hasShares(program_))) {
+    const WholeVariables variables(task_);
+    if (first_)
+      exportVariables(variables, options_.exportNpz);
+  }
   const double seconds = static_cast<double>(nowNs() - startNs_) * 1e-9;
   if (progress_ && done_ > begin_)
     progress_->finish(last_);

@@ -38,7 +38,8 @@ private:
   void steps();
   void finish();
   bool agreeOnStop();
-  double localLoss();
+  double localLoss(const drt_fetch *loss);
+  int64_t updates() const { return done_ / program_.accumulate_steps; }
   void report(StepRecord record);
   void save();
 
@@ -46,14 +47,22 @@ private:
   const Options &options_;
   const bool first_; // task 0
   TaskRuntime task_;
-  const drt_entry *step_;
-  std::optional<Dataset> data_;
-  std::optional<Feeder> feeder_;
-  const drt_fetch *loss_ = nullptr;
+  // An update's last batch runs the entry "step", those before it "accumulate".
+  struct Entry {
+    const drt_entry *entry = nullptr;
+    std::optional<Feeder> feeder;
+    const drt_fetch *loss = nullptr;
+  };
+  Entry entryOf(const char *name);
 
-  int64_t base_ = 0; // steps that the variables had seen before this run
+  std::optional<Dataset> data_;
+  FeederConfig feeding_;
+  Entry step_, accumulate_;
+
+  int64_t base_ = 0; // updates that the variables had seen before this run
+  // Batches, a step each.
   int64_t begin_ = 0, end_ = 0, done_ = 0;
-  int64_t savedAt_ = -1;
+  int64_t savedAt_ = -1; // updates
   std::string checkpoint_;
   int signal_ = 0;
   int64_t startNs_ = 0;

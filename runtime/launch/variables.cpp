@@ -9,8 +9,10 @@
 #include "core/dtype.h"
 #include "data/npz.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 namespace drt {
 namespace {
@@ -34,16 +36,57 @@ void place(Whole &whole, const drt_variable &variable, const char *data) {
     std::memcpy(whole.bytes.data() + to * size, data + from * size, count * size);
 }
 
+// The type of a variable in the original graph.
+drt_type wholeType(const drt_variable &v) {
+  return {v.type.dtype, v.shares ? v.full_rank : v.type.rank, v.full_shape ? v.full_shape : v.type.shape};
+}
+
 } // namespace
+
+bool hasShares(const drt_program &program) {
+  return std::any_of(program.variables, program.variables + program.num_variables,
+                     [](const drt_variable &v) { return v.shares > 0; });
+}
+
+WholeVariables::WholeVariables(TaskRuntime &task) : task_(task), wholes_(task.program().num_variables) {
+  const drt_program &program = task.program();
+  const bool first = !task.communicator() || task.communicator()->rank() == 0;
+  for (int32_t i = 0; i < program.num_variables; ++i) {
+    const drt_variable &v = program.variables[i];
+    if (!v.shares)
+      continue;
+    if (first)
+      wholes_[i].resize(elementCount(wholeType(v)) * dtypeSize(v.type.dtype));
+    task.gatherShares(i, first ? wholes_[i].data() : nullptr);
+  }
+}
+
+const void *WholeVariables::data(int32_t variable) const {
+  return task_.program().variables[variable].shares ? wholes_[variable].data() : task_.variable(variable);
+}
 
 void restoreVariables(TaskRuntime &task, const std::string &prefix) {
   const drt_program &program = task.program();
-  const CheckpointReader reader(prefix);
+  const bool first = !task.communicator() || task.communicator()->rank() == 0;
+  std::optional<CheckpointReader> opened;
+  if (first)
+    opened.emplace(prefix);
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     if (!(v.flags & DRT_VARIABLE_SAVED))
       continue;
     const int32_t rank = v.type.rank;
+    if (v.shares) {
+      const drt_type type = wholeType(v);
+      std::vector<char> whole(elementCount(type) * dtypeSize(type.dtype));
+      if (first)
+        opened->read(v.name, type.dtype, extents(type.shape, type.rank), whole.data());
+      task.scatterShares(i, whole.data());
+      continue;
+    }
+    if (!first)
+      continue;
+    const CheckpointReader &reader = *opened;
     if (v.full_shape)
       reader.readSlice(v.name, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
                        extents(v.type.shape, rank), task.variable(i));
@@ -52,31 +95,31 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
   }
 }
 
-void saveVariables(const TaskRuntime &task, CheckpointWriter &writer) {
-  const drt_program &program = task.program();
+void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
+  const drt_program &program = variables.task().program();
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     if (!(v.flags & DRT_VARIABLE_SAVED))
       continue;
     const int32_t rank = v.type.rank;
-    if (v.full_shape)
+    if (v.full_shape && !v.shares)
       writer.addSlice(v.name, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
-                      extents(v.type.shape, rank), task.variable(i));
+                      extents(v.type.shape, rank), variables.data(i));
     else
-      writer.add(v.name, v.type.dtype, extents(v.type.shape, rank), task.variable(i));
+      writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
   }
 }
 
-void exportVariables(const TaskRuntime &task, const std::string &path) {
-  const drt_program &program = task.program();
+void exportVariables(const WholeVariables &variables, const std::string &path) {
+  const drt_program &program = variables.task().program();
   NpzWriter writer(path);
   std::map<std::string, Whole> parted;
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     const int32_t rank = v.type.rank;
-    const char *data = static_cast<const char *>(task.variable(i));
-    if (!v.full_shape) {
-      writer.add(v.name, v.type.dtype, extents(v.type.shape, rank), data);
+    const char *data = static_cast<const char *>(variables.data(i));
+    if (!v.full_shape || v.shares) {
+      writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), data);
       continue;
     }
     Whole &whole = parted[v.name];

@@ -29,6 +29,10 @@
 //   4. drt_all_reduce_wait blocks until every replica of every task started.
 //      After it, drt_update may write this replica's range of the variables.
 //   5. The runtime joins all replicas of the task at the end of each entry.
+//   6. Where a variable's slots lie in shares, drt_update_share writes this
+//      replica's share of the variable. The others' shares are there after the
+//      wait for a bucket of kind DRT_BUCKET_GATHER, which is started after the
+//      replica's last update of the bucket's variables.
 //
 // Errors: a function that fails reports through the runtime (drt_fail), which
 // ends the task with a message that names the scope; generated code never
@@ -44,7 +48,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 1u
+#define DRT_ABI_VERSION 2u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -82,6 +86,12 @@ typedef struct drt_variable {
   // a variable that is not partitioned. rank extents each.
   const int64_t *full_shape;
   const int64_t *slice_begin;
+  // A slot that the replicas hold in shares: `shares` of them, one a replica; 0 for
+  // every other variable. `type` and `bytes` are those of a share, ceil(n / shares) of the
+  // whole's n elements, flat, the last one padded; full_shape is the whole's, with
+  // full_rank extents, and slice_begin is null. A task has its replicas' shares side by side.
+  int32_t shares;
+  int32_t full_rank; // of full_shape, with shares
 } drt_variable;
 
 typedef struct drt_feed {
@@ -109,14 +119,59 @@ typedef struct drt_scope {
 
 enum { DRT_REDUCE_SUM = 0, DRT_REDUCE_MEAN = 1 };
 
+// How gradients are compressed on their way. Numbers are those of strategy.proto.
+enum {
+  DRT_COMPRESS_NONE = 0,
+  DRT_COMPRESS_F16 = 1,
+  DRT_COMPRESS_F16_EF = 2,
+  DRT_COMPRESS_POWER_SGD = 3,
+  DRT_COMPRESS_BF16 = 100,
+  DRT_COMPRESS_BF16_EF = 101,
+  DRT_COMPRESS_TOP_K = 102
+};
+
+// How the replicas' gradients become one. Numbers are those of the compiler's AggregatorKind.
+enum {
+  DRT_AGGREGATE_NONE = 0, // the sum or the mean
+  DRT_AGGREGATE_MEDIAN = 4,
+  DRT_AGGREGATE_TRIMMED_MEAN = 5,
+  DRT_AGGREGATE_KRUM = 6,
+  DRT_AGGREGATE_MULTI_KRUM = 7,
+  DRT_AGGREGATE_GEOMETRIC_MEDIAN = 8
+};
+
+// Of a bucket whose gradients are not just summed; see runtime/core/exchange.h.
+typedef struct drt_exchange {
+  int32_t compressor; // DRT_COMPRESS_*
+  int32_t rank;       // of PowerSGD
+  int32_t aggregator; // DRT_AGGREGATE_*
+  int32_t f, m;       // of the aggregator
+} drt_exchange;
+
+typedef struct drt_member {
+  const char *name; // of the gradient's variable
+  int64_t offset;   // of its first element in the bucket, in elements; DRT_BUCKET_GATHER: the variable's index
+  int64_t count;    // elements
+  int64_t columns;  // of the matrix that PowerSGD takes it for: the last extent; 1 below rank 2
+  int64_t kept;     // elements that top-k sends
+} drt_member;
+
+enum {
+  DRT_BUCKET_ALL_REDUCE = 0,
+  DRT_BUCKET_REDUCE_SCATTER = 1, // a task needs its replicas' shares of each member only
+  DRT_BUCKET_GATHER = 2          // shares of variables that the tasks have updated; no gradients
+};
+
 typedef struct drt_bucket {
   const char *name;          // "group 3"
+  int32_t kind;              // DRT_BUCKET_*
   int32_t dtype;             // one type a bucket
   int32_t reduction;         // DRT_REDUCE_*: what drt_all_reduce_result and drt_update deliver, over ALL replicas
   int64_t arena_offset;      // of this replica's contribution, in bytes, 64-byte aligned
-  int64_t count;             // elements, padding between members included (padding is zero-filled by the runtime at start)
+  int64_t count;             // elements, padding between members included (its contents are undefined)
   int32_t num_members;
-  const char *const *members; // names of the gradients' variables, in the order in which they lie
+  const drt_member *members; // in the order in which they lie
+  const drt_exchange *exchange; // null: plain sums
 } drt_bucket;
 
 struct drt_replica;
@@ -160,6 +215,8 @@ typedef struct drt_program {
   const drt_entry *entries;
   int32_t num_primitives;       // library call sites, over all entries
   int32_t num_rng_states;       // stateful random operations, over all entries
+  int32_t accumulate_steps;     // batches an update: the entry "accumulate" runs for all but the last of them, which is "step"'s
+  int32_t num_accumulators;     // gradients that are accumulated
   const char *plan;             // what --plan prints after the runtime's own tables: the schedule, readable
 } drt_program;
 
@@ -288,6 +345,26 @@ void drt_update(drt_replica *, int32_t bucket, int64_t offset, int64_t count, dr
 // An update without a bucket (global step, or a gradient that is already reduced):
 // the same ranges, gradient = null.
 void drt_update_local(drt_replica *, int64_t count, drt_range_kernel kernel, void *const *arguments);
+
+// An update of variables whose slots lie in shares: kernel handles this replica's share,
+// elements [i * share, (i + 1) * share) of `count`, i = global_index, as elements [0, ...)
+// of what `arguments` point to. The gradient is that of the bucket from `offset` on, or
+// null with bucket = -1.
+void drt_update_share(drt_replica *, int32_t bucket, int64_t offset, int64_t count, int64_t share, drt_range_kernel kernel,
+                      void *const *arguments);
+
+// ---- Several batches an update --------------------------------------------------------
+// The replica's own sum of gradients over the batches of an update. `accumulator` numbers
+// it over all entries. drt_accumulate keeps one more batch's; drt_accumulated writes
+// the sum of those kept and of `gradient`, times scale, to `out` and forgets them.
+// A sparse gradient's rows are joined instead, in the order of batches: concat = 1; `out`
+// then holds accumulate_steps * count elements.
+typedef struct drt_accumulate_desc {
+  int32_t dtype, concat;
+  int64_t count;
+} drt_accumulate_desc;
+void drt_accumulate(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, const void *gradient);
+void drt_accumulated(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, double scale, const void *gradient, void *out);
 
 // Joins the replicas of the task: what each wrote before is visible to all after.
 void drt_barrier(drt_replica *);

@@ -51,7 +51,7 @@ module attributes {drt.arena_bytes = 256 : i64,
 
   // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("w\00")
   // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("hidden/MatMul+Relu\00")
-  // CHECK-DAG: llvm.mlir.global internal constant @drt_variables() {{.*}} : !llvm.array<2 x struct<(ptr, struct<(i32, i32, ptr)>, i64, i32, ptr, ptr)>>
+  // CHECK-DAG: llvm.mlir.global internal constant @drt_variables() {{.*}} : !llvm.array<2 x struct<(ptr, struct<(i32, i32, ptr)>, i64, i32, ptr, ptr, i32, i32)>>
   // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_0([1 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 1, 4, 3, 4, 0, 0])
   // CHECK-DAG: llvm.mlir.global external constant @drt_the_program()
 }
@@ -76,4 +76,36 @@ module attributes {drt.arena_bytes = 256 : i64,
     drt.matmul_update %x, %y {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<8x4xf32>, tensor<8x3xf32>) -> ()
     return
   }
+}
+
+// -----
+
+// How a bucket's gradients are compressed and chosen from; accumulators; shares, which begin where the replica's do.
+module attributes {drt.arena_bytes = 256 : i64,
+    drt.program = {graph = "g.meta", strategy = "AllReduce", target = "x86-64-v3", global_batch = 8, num_replicas = 2, tasks = []}} {
+  drt.variable @w : tensor<5x2xf32>
+  drt.variable @m : tensor<5xf32> {shares = 2 : i64, full_shape = array<i64: 5, 2>}
+  llvm.func @produce(%y: !llvm.ptr) { llvm.return }
+  llvm.func @momentum(%begin: i64, %end: i64, %gradient: !llvm.ptr, %w: !llvm.ptr, %m: !llvm.ptr) { llvm.return }
+  // CHECK-LABEL: llvm.func internal @drt_entry_step
+  func.func @entry_step() attributes {drt.entry = "step"} {
+    %y = drt.launch @produce() {at = array<i64: 0>} : () -> tensor<5x2xf32>
+    // CHECK: llvm.call @drt_accumulated
+    %g = drt.accumulated %y {first = 0 : i32, scale = 5.000000e-01 : f64, steps = 2 : i64, at = array<i64: 64>} : (tensor<5x2xf32>) -> tensor<5x2xf32>
+    drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], at = array<i64: 64>, compression = #dist.compression<top_k ratio 2.5e-01 : f64>} : (tensor<5x2xf32>) -> ()
+    drt.all_reduce_wait 0
+    // The replica's share of @w is 20 bytes, and so is that of @m, of which the task has its own replicas'.
+    // CHECK: llvm.mlir.constant(20 : i64)
+    // CHECK: llvm.mlir.constant(20 : i64)
+    // CHECK: llvm.call @drt_update_share
+    drt.update {kernel = @momentum, variables = [@w, @m], bucket = 0 : i32, member = 0 : i64, count = 10 : i64, share = 5 : i64} : () -> ()
+    // CHECK: llvm.call @drt_all_reduce_start
+    // CHECK: llvm.call @drt_all_reduce_wait
+    drt.gather_start {bucket = 1 : i32, variables = [@w]} : () -> ()
+    drt.all_reduce_wait 1
+    return
+  }
+  // Of ten elements top-k with a quarter sends three.
+  // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_{{[0-9]+}}([102 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32])
+  // CHECK-DAG: llvm.mlir.constant(3 : i64)
 }

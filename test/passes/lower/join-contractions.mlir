@@ -45,3 +45,18 @@ func.func @forward() attributes {drt.entry = "eval"} {
   %2 = drt.matmul %few, %own : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
   return
 }
+
+// Where each replica's own gradient is compressed nothing is joined.
+// CHECK-LABEL: @compressed
+// CHECK: %[[G:.*]] = drt.matmul
+// CHECK: drt.all_reduce_start %[[G]]
+// CHECK-NOT: drt.matmul_update
+func.func @compressed() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x", batched} : () -> tensor<4x3xf32>
+  %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
+  %gw = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  drt.all_reduce_start %gw {bucket = 0 : i32, mean = true, names = ["w"], compression = #dist.compression<fp16>} : (tensor<3x5xf32>) -> ()
+  drt.all_reduce_wait 0
+  drt.update {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 15 : i64} : () -> ()
+  return
+}

@@ -99,6 +99,14 @@ TEST_CASE("broadcast, all-gather and barrier") {
     for (int other = 0; other < size; ++other)
       if (all[static_cast<size_t>(other)] != other * 10)
         wrong[static_cast<size_t>(rank)] = "all-gather";
+    std::vector<int64_t> blocks(static_cast<size_t>(size) * 3);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      blocks[i] = rank * 100 + static_cast<int64_t>(i / 3); // block i is for task i
+    std::vector<int64_t> received(blocks.size(), -1);
+    c.all_to_all(blocks.data(), 3 * sizeof(int64_t), received.data());
+    for (size_t i = 0; i < received.size(); ++i)
+      if (received[i] != static_cast<int64_t>(i / 3) * 100 + rank)
+        wrong[static_cast<size_t>(rank)] = "all-to-all";
     c.barrier();
     group.leave();
   });

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 /// As many communicators as there are tasks; everything goes through one mutex.
@@ -47,7 +48,21 @@ private:
             std::memcpy(buffer, buffers[root], bytes);
       });
     }
-    void all_gather(const void *, int64_t, void *) override {}
+    void all_gather(const void *data, int64_t bytes, void *gathered) override {
+      exchange(data, gathered, [=](std::vector<const char *> &from, std::vector<char *> &to) {
+        for (char *all : to)
+          for (size_t i = 0; i < from.size(); ++i)
+            std::memcpy(all + static_cast<int64_t>(i) * bytes, from[i], bytes);
+      });
+    }
+    void all_to_all(const void *data, int64_t bytes, void *received) override {
+      exchange(data, received, [=](std::vector<const char *> &from, std::vector<char *> &to) {
+        for (size_t task = 0; task < to.size(); ++task)
+          for (size_t i = 0; i < from.size(); ++i)
+            std::memcpy(to[task] + static_cast<int64_t>(i) * bytes, from[i] + static_cast<int64_t>(task) * bytes,
+                        bytes);
+      });
+    }
     void barrier() override {
       group.meet(rank_, nullptr, [](std::vector<void *> &) {});
     }
@@ -59,6 +74,18 @@ private:
     }
 
   private:
+    template <class Move> void exchange(const void *data, void *received, Move move) {
+      std::pair<const char *, char *> both(static_cast<const char *>(data), static_cast<char *>(received));
+      group.meet(rank_, &both, [&](std::vector<void *> &buffers) {
+        std::vector<const char *> from;
+        std::vector<char *> to;
+        for (void *buffer : buffers) {
+          from.push_back(static_cast<std::pair<const char *, char *> *>(buffer)->first);
+          to.push_back(static_cast<std::pair<const char *, char *> *>(buffer)->second);
+        }
+        move(from, to);
+      });
+    }
     template <class T> static void sum(std::vector<void *> &buffers, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         T total = 0;

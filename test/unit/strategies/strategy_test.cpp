@@ -126,12 +126,10 @@ TEST_CASE("replicas are on devices that there are, as many as were asked for") {
 TEST_CASE("what executables cannot do yet is said with the entry's name") {
   auto nativeError = [](llvm::StringRef spec) { return llvm::toString(checkNative(build(spec))); };
   CHECK(nativeError("AllReduce") == "");
-  CHECK(nativeError("AllReduce:compressor=fp16") == "the strategy's entry of variable 'hidden/kernel' asks for "
-                                                    "compressor HorovodCompressor, which is not supported yet by "
-                                                    "executables; use NoneCompressor");
+  CHECK(nativeError("AllReduce:compressor=fp16") == "");
+  CHECK(nativeError("AllReduce:aggregator=median") == "");
+  CHECK(nativeError("AllReduce:accumulate_steps=2") == "");
   CHECK(nativeError("PS").find("PSSynchronizer, which is not supported yet") != std::string::npos);
   CHECK(nativeError("PartitionedAR") == "");
-  CHECK(nativeError("AllReduce:aggregator=median").find("asks for aggregator median") != std::string::npos);
-  CHECK(nativeError("AllReduce:accumulate_steps=2").find("accumulates 2 steps") != std::string::npos);
-  CHECK(nativeError("ShardedUpdate").find("asks for sharded_stage 2") != std::string::npos);
+  CHECK(nativeError("ShardedUpdate") == "");
 }

@@ -27,7 +27,7 @@ struct Program {
   drt_fetch stepFetches[1], evalFetches[2];
   drt_scope scopes[2];
   drt_bucket bucket;
-  const char *members[1];
+  drt_member members[1];
   drt_entry entries[3];
   std::vector<drt_task> tasks;
   drt_program program;
@@ -109,7 +109,7 @@ const drt_program &program(int32_t replicas, int32_t tasks, int64_t batch) {
   localRows = batch / replicas;
   p.shapes = {{localRows, columns}, {0}, {columns}, {localRows}};
   const drt_type f32w = {DRT_F32, 1, p.shapes.w}, scalar = {DRT_F32, 0, p.shapes.rate};
-  p.variable = {"w", f32w, columns * 4, DRT_VARIABLE_TRAINABLE | DRT_VARIABLE_SAVED, nullptr, nullptr};
+  p.variable = {"w", f32w, columns * 4, DRT_VARIABLE_TRAINABLE | DRT_VARIABLE_SAVED, nullptr, nullptr, 0, 0};
   p.feeds[0] = {"x", {DRT_F32, 2, p.shapes.x}, 1};
   p.feeds[1] = {"rate", scalar, 0};
   p.evalFeeds[0] = p.feeds[0];
@@ -118,8 +118,8 @@ const drt_program &program(int32_t replicas, int32_t tasks, int64_t batch) {
   p.evalFetches[1] = {"mean:0", scalar, DRT_JOIN_MEAN, lossOffset};
   p.scopes[0] = {"gradients/w", "kernel"};
   p.scopes[1] = {"train/w", "update"};
-  p.members[0] = "w";
-  p.bucket = {"group 0", DRT_F32, DRT_REDUCE_MEAN, bucketOffset, columns, 1, p.members};
+  p.members[0] = {"w", 0, columns, 1, columns};
+  p.bucket = {"group 0", DRT_BUCKET_ALL_REDUCE, DRT_F32, DRT_REDUCE_MEAN, bucketOffset, columns, 1, p.members, nullptr};
   p.entries[0] = {"init", init, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr};
   p.entries[1] = {"step", step, 2, p.feeds, 1, p.stepFetches, 2, p.scopes, 1, &p.bucket};
   p.entries[2] = {"eval", eval, 1, p.evalFeeds, 2, p.evalFetches, 0, nullptr, 0, nullptr};
@@ -141,6 +141,8 @@ const drt_program &program(int32_t replicas, int32_t tasks, int64_t batch) {
                3,
                p.entries,
                0,
+               0,
+               1,
                0,
                "step: gradients/w, group 0, train/w\n"};
   return p.program;

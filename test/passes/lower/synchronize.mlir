@@ -1,0 +1,74 @@
+// RUN: distc-opt %s --convert-dfg-to-drt --split-input-file | FileCheck %s
+
+// How gradients are compressed, and become one, goes with their bucket.
+drt.variable @w : tensor<4xf32>
+// CHECK-LABEL: @entry_step
+dfg.func @step() -> () attributes {dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+  %rate = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  // CHECK: drt.all_reduce_start {{.*}}aggregator = #dist.aggregator<krum f 1>, bucket = 0 : i32, compression = #dist.compression<bf16>
+  %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] {compression = #dist.compression<bf16>, aggregator = #dist.aggregator<krum f 1>} : tensor<4xf32>
+  dfg.apply_gradient_descent %w, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  dfg.return
+}
+
+// -----
+
+// The last batch of an update takes the gradients that were kept, those before it keep theirs.
+drt.variable @w : tensor<4xf32>
+// CHECK-LABEL: @entry_step
+// CHECK: %[[G:.*]] = drt.feed
+// CHECK: %[[SUM:.*]] = drt.accumulated %[[G]] {first = 0 : i32, scale = 2.500000e-01 : f64, steps = 4 : i64}
+// CHECK: drt.all_reduce_start %[[SUM]]
+dfg.func @step() -> () attributes {dfg.entry = "step", dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+  %rate = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  %a = dist.accumulate mean of 4 (%g) variables ["w"] : tensor<4xf32> -> tensor<4xf32>
+  %r = dist.all_reduce mean bucket 0 group 0 (%a) variables ["w"] : tensor<4xf32>
+  dfg.apply_gradient_descent %w, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  dfg.return
+}
+// CHECK-LABEL: @entry_accumulate
+// CHECK: %[[G:.*]] = drt.feed
+// CHECK-NEXT: drt.accumulate %[[G]] {first = 0 : i32, steps = 4 : i64}
+// CHECK-NEXT: return
+dfg.func @accumulate() -> () attributes {dfg.entry = "accumulate", dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
+  %a = dist.accumulate mean of 4 (%g) variables ["w"] : tensor<4xf32> -> tensor<4xf32>
+  dfg.return
+}
+
+// -----
+
+// Each replica updates its share of a variable from the bucket, with its own share of the slot; then all shares are gathered.
+dfg.variable @w : tensor<5x2xf32> {trainable}
+dfg.variable @m : tensor<5xf32> {dist.shares = 2 : i64, dist.slice = #dist.slice<"m" [5, 2] at [0, 0]>}
+// CHECK: drt.variable @m : tensor<5xf32> {full_shape = array<i64: 5, 2>, saved, shares = 2 : i64, whole = "m"}
+// CHECK-LABEL: @entry_init
+// CHECK: drt.update {count = 10 : i64, {{.*}}share = 5 : i64, variables = [@m]}
+dfg.func @init() -> () attributes {dfg.fetches = []} {
+  %m = dfg.var_handle @m : !dfg.ref<tensor<5xf32>>
+  %zeros = dfg.const dense<0.0> : tensor<5x2xf32> : tensor<5x2xf32>
+  %share = dist.take_share %zeros : tensor<5x2xf32> -> tensor<5xf32>
+  dfg.assign %m, %share : (!dfg.ref<tensor<5xf32>>, tensor<5xf32>) -> ()
+  dfg.return
+}
+// CHECK-LABEL: @entry_step
+// CHECK: drt.all_reduce_start %{{.*}} {bucket = 0 : i32, mean = true, names = ["w"], scatter}
+// CHECK: drt.all_reduce_wait 0
+// CHECK: drt.update {bucket = 0 : i32, count = 10 : i64, {{.*}}share = 5 : i64, variables = [@w, @m]}
+// CHECK: drt.gather_start {bucket = 1 : i32, variables = [@w]}
+// CHECK: drt.all_reduce_wait 1
+dfg.func @step() -> () attributes {dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<5x2xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<5x2xf32>>
+  %m = dfg.var_handle @m : !dfg.ref<tensor<5xf32>>
+  %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  %r = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] : (tensor<5x2xf32>) -> tensor<5xf32>
+  %own = dist.share_handle %w : !dfg.ref<tensor<5x2xf32>> -> !dfg.ref<tensor<5xf32>>
+  dfg.apply_momentum %own, %m, %half, %r, %half : (!dfg.ref<tensor<5xf32>>, !dfg.ref<tensor<5xf32>>, tensor<f32>, tensor<5xf32>, tensor<f32>) -> ()
+  dist.all_gather_variables bucket 0 (%w) variables ["w"] : !dfg.ref<tensor<5x2xf32>>
+  dfg.return
+}
