@@ -95,7 +95,8 @@ private:
     for (Value result : update->getResults())
       if (!result.use_empty())
         return "its new value is used by node '" + dfg::getNodeName(*result.getUsers().begin()).str() + "'";
-    for (unsigned operand : ArrayRef(update.getWrittenOperands()).drop_front()) {
+    const SmallVector<unsigned> written = update.getWrittenOperands();
+    for (unsigned operand : ArrayRef(written).drop_front()) {
       auto handle = dfg::getVariableHandle(update->getOperand(operand));
       dfg::VariableOp slot = handle ? variables.lookup(handle.getVariable()) : dfg::VariableOp();
       if (!slot || slot.getType() != type)
