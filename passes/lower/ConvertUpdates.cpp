@@ -238,7 +238,7 @@ LogicalResult EntryConverter::convertMatmulUpdate(drt::MatmulUpdateOp op) {
   auto [b, strideB] = replicated(op.getB());
   Value scale = LLVM::ConstantOp::create(builder, builder.getF64Type(), op.getScaleAttr());
   callRuntime("drt_matmul_update", {number32(program.sites.primitives++), symbolAddress(*descriptor), strideA, strideB,
-                                    a, b, scale, *kernel, *array});
+                                    a, b, scale, *kernel, *array, number32(op.getVariables().size())});
   return success();
 }
 

@@ -40,10 +40,10 @@ void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul
 
 void drt_matmul_update(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
                        int64_t b_stride, const void *a0, const void *b0, double scale, drt_range_kernel kernel,
-                       void *const *arguments) {
+                       void *const *arguments, int32_t num_variables) {
   guarded(replica, [&](PrimitiveCache &cache) {
     matmulUpdate(cache, primitive, *desc, replica->local_index, replica->local_replicas, {a0, a_stride}, {b0, b_stride},
-                 scale, kernel, arguments);
+                 scale, kernel, arguments, num_variables);
   });
 }
 

@@ -26,10 +26,11 @@ struct ReplicatedOperand {
 };
 
 /// Computes the rows of the product that belong to replica `part` of `parts`, in blocks
-/// that stay in the second-level cache, and hands each to `kernel`.
+/// that stay in the second-level cache, and hands each to `kernel`. The first `numVariables` arguments have the product's shape;
+/// where it is known, they are fetched ahead.
 void matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
                   ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
-                  void *const *arguments);
+                  void *const *arguments, int numVariables = 0);
 
 // drt_matmul_joined, the columns of replica `part` of `parts`, without joining the replicas.
 void matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,

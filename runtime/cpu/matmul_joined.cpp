@@ -7,8 +7,10 @@
 #include "cpu/matmul.h"
 #include "cpu/onednn.h"
 #include "cpu/sgemm.h"
+#include "cpu/streamed_product.h"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -19,10 +21,14 @@ class JoinedSite : public Prepared {
 public:
   JoinedSite(const drt_matmul_desc &desc, int part, int parts)
       : begin(split(desc.n, part, parts)), end(split(desc.n, part + 1, parts)),
-        stacked(static_cast<size_t>(parts * desc.m * desc.k) * sizeof(float)),
-        product(static_cast<size_t>(parts * desc.m * (end - begin)) * sizeof(float)) {}
+        streamed(tileKernels() && begin < end && StreamedProduct::suits(desc, parts)
+                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, parts, begin, end)
+                     : nullptr),
+        stacked(streamed ? 0 : static_cast<size_t>(parts * desc.m * desc.k) * sizeof(float)),
+        product(streamed ? 0 : static_cast<size_t>(parts * desc.m * (end - begin)) * sizeof(float)) {}
 
-  int64_t begin, end; // the columns of this replica
+  int64_t begin, end;                        // the columns of this replica
+  std::unique_ptr<StreamedProduct> streamed; // null: by sgemm
   Buffer stacked, product;
 
 private:
@@ -46,6 +52,9 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   int64_t columns = prepared.end - prepared.begin;
   if (columns <= 0 || desc.m == 0)
     return;
+  if (prepared.streamed)
+    return prepared.streamed->run(a, static_cast<const float *>(b), static_cast<const float *>(bias),
+                                  static_cast<float *>(c), cStride);
   // One tall left operand: as it lies, or copied (small beside the right one).
   const char *base = static_cast<const char *>(a.base);
   const float *left = static_cast<const float *>(a.base);

@@ -7,8 +7,10 @@
 #include "cpu/matmul.h"
 #include "cpu/onednn.h"
 #include "cpu/sgemm.h"
+#include "cpu/streamed_update.h"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -21,10 +23,13 @@ constexpr int64_t blockBytes = 512 * 1024;
 
 class UpdateSite : public Prepared {
 public:
-  explicit UpdateSite(const drt_matmul_desc &desc)
+  UpdateSite(const drt_matmul_desc &desc, int parts)
       : elementBytes(desc.dtype == DRT_F32 ? 4 : 8),
         blockRows(std::max<int64_t>(1, blockBytes / std::max<int64_t>(1, desc.n * elementBytes))),
-        block(static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes)) {
+        streamed(tileKernels() && StreamedUpdate::suits(desc, parts)
+                     ? std::make_unique<StreamedUpdate>(*tileKernels(), desc, parts)
+                     : nullptr),
+        block(streamed ? 0 : static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes)) {
     // Whole groups of rows keep the library's kernels busy to the last one.
     if (blockRows > 16)
       blockRows -= blockRows % 16;
@@ -32,12 +37,13 @@ public:
 
   int64_t elementBytes;
   int64_t blockRows;
+  std::unique_ptr<StreamedUpdate> streamed; // null: by sgemm
   Buffer block;
   Buffer joinedA, joinedB; // the replicas' operands behind each other, where they do not lie so
 };
 
-// The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns` of a
-// row are taken, rows are `pitch` elements apart.
+// The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns`
+// of a row are taken, rows are `pitch` elements apart.
 template <class T>
 const T *stack(Buffer &buffer, ReplicatedOperand operand, int parts, int64_t rows, int64_t columns, int64_t pitch) {
   if (!buffer.data())
@@ -74,13 +80,17 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, 
   int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
   // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
   // several. Copying costs little beside it: k is a batch's share.
-  bool joined = transposeA && !transposeB && parts > 1 && begin < end;
+  bool joined = transposeA && !transposeB && parts > 1 && desc.k > 0 && begin < end;
   const T *wholeA = nullptr, *wholeB = nullptr;
   if (joined) {
     bool dense = operands.a.stride == desc.k * desc.m * bytes;
-    wholeA = dense ? operands.of(operands.a, 0) + begin : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride}, parts, desc.k, end - begin, desc.m);
+    wholeA = dense ? operands.of(operands.a, 0) + begin
+                   : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride}, parts, desc.k,
+                              end - begin, desc.m);
     lda = dense ? desc.m : end - begin;
-    wholeB = operands.b.stride == desc.k * desc.n * bytes ? operands.of(operands.b, 0) : stack<T>(site.joinedB, operands.b, parts, desc.k, desc.n, desc.n);
+    wholeB = operands.b.stride == desc.k * desc.n * bytes
+                 ? operands.of(operands.b, 0)
+                 : stack<T>(site.joinedB, operands.b, parts, desc.k, desc.n, desc.n);
   }
   int products = joined ? 1 : parts;
   int64_t k = joined ? desc.k * parts : desc.k;
@@ -101,11 +111,26 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, 
     kernel(row * desc.n, (row + rows) * desc.n, block, arguments);
   }
 }
+
+void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, int part, int parts, ReplicatedOperand a,
+                    ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
+                    int numVariables) {
+  int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
+  if (begin < end)
+    streamed.packRight(b);
+  for (int64_t row = begin; row < end; row += streamed.blockRows()) {
+    int64_t rows = std::min(streamed.blockRows(), end - row);
+    const float *block = streamed.block(a, row, rows, static_cast<float>(scale), arguments, numVariables);
+    int64_t together = streamed.pitch() == desc.n ? rows : 1;
+    for (int64_t i = 0; i < rows; i += together)
+      kernel((row + i) * desc.n, (row + i + together) * desc.n, block + i * streamed.pitch(), arguments);
+  }
+}
 } // namespace
 
 void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
                        ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
-                       void *const *arguments) {
+                       void *const *arguments, int numVariables) {
   if (desc.m == 0 || desc.n == 0)
     return;
   useLibraryThreads(cache.threads());
@@ -115,9 +140,11 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
       throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
                                "data type " +
                                std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
-    return std::make_unique<UpdateSite>(desc);
+    return std::make_unique<UpdateSite>(desc, parts);
   });
-  if (desc.dtype == DRT_F32)
+  if (prepared.streamed)
+    updateStreamed(*prepared.streamed, desc, part, parts, a, b, scale, kernel, arguments, numVariables);
+  else if (desc.dtype == DRT_F32)
     update<float>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
   else
     update<double>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);

@@ -376,8 +376,9 @@ void drt_barrier(drt_replica *);
 // they are in cache. Replaces a bucket where the plan has one task. a and b lie at the same arena
 // offset in every replica (or are feeds). Call between drt_all_reduce_start and the end; after drt_all_reduce_wait.
 // desc->k is one replica's share. scale is applied to the product (1/N for a mean).
+// The first num_variables arguments are variables of the product's shape; they are fetched ahead.
 void drt_matmul_update(drt_replica *, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t b_stride, const void *a0, const void *b0,
-                       double scale, drt_range_kernel kernel, void *const *arguments);
+                       double scale, drt_range_kernel kernel, void *const *arguments, int32_t num_variables);
 
 #ifdef __cplusplus
 }
