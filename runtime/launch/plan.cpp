@@ -111,6 +111,19 @@ std::string wayText(const drt_bucket &bucket) {
   return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : "");
 }
 
+// What compressors keep from step to step, a replica.
+int64_t errorBytes(const drt_program &program) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < program.num_entries; ++i)
+    for (int32_t b = 0; b < program.entries[i].num_buckets; ++b) {
+      const drt_bucket &bucket = program.entries[i].buckets[b];
+      const int32_t compressor = bucket.exchange && bucket.dtype == DRT_F32 ? bucket.exchange->compressor : 0;
+      if (compressor != DRT_COMPRESS_NONE && compressor != DRT_COMPRESS_F16 && compressor != DRT_COMPRESS_BF16)
+        bytes += bucket.count * dtypeSize(bucket.dtype);
+    }
+  return bytes;
+}
+
 std::string bucketsText(const drt_entry &entry) {
   if (entry.num_buckets == 0)
     return "";
@@ -164,6 +177,8 @@ std::string planText(const drt_program &program) {
     out += bucketsText(program.entries[i]);
   out += "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +
          bytesText(program.arena_bytes) + " a replica\n";
+  if (const int64_t bytes = errorBytes(program))
+    out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
   if (program.plan && *program.plan)
     out += "\nSchedule\n" + std::string(program.plan);
   return out;
