@@ -8,6 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/distribute/BatchFlow.h"
 #include "passes/distribute/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -30,7 +31,11 @@ class Unroller {
 public:
   Unroller(Block &block, const BatchFlow &flow, int64_t replicas, bool keepSynchronizers)
       : block(block), flow(flow), builder(block.getParent()->getContext()), replicas(replicas),
-        keepSynchronizers(keepSynchronizers), maps(replicas) {}
+        keepSynchronizers(keepSynchronizers), maps(replicas) {
+    for (auto variable : block.getParentOp()->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>())
+      if (variable->hasAttr(dist::kSharesAttr))
+        shares.insert(variable.getSymName());
+  }
 
   LogicalResult run() {
     SmallVector<Operation *> originals;
@@ -71,7 +76,7 @@ private:
   /// The same where synchronizers stay, whose results the batch's flow does not know all of: a replica's own begins at
   /// what is fed and drawn, and at shares. An update of a share is each replica's.
   bool isDerivedPerReplica(Operation *op) const {
-    if (givesShare(op))
+    if (givesShare(op) || isShare(op))
       return true;
     auto isOwn = [&](Value value) { return maps.front().contains(value); };
     if (llvm::isa<dfg::UpdateInterface>(op))
@@ -80,6 +85,12 @@ private:
       return true;
     return (op->getNumOperands() == 0 || op->hasAttr(dist::kSeedAttr)) &&
            llvm::any_of(op->getResults(), [&](Value value) { return flow.get(value).kind != Flow::Replicated; });
+  }
+
+  /// A slot of which each replica has its share.
+  bool isShare(Operation *op) const {
+    auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op);
+    return handle && shares.contains(handle.getVariable());
   }
 
   /// What a shared node uses of the replicas' is the same in all of them.
@@ -136,6 +147,7 @@ private:
   int64_t replicas;
   bool keepSynchronizers;
   SmallVector<IRMapping> maps;
+  llvm::StringSet<> shares;
 };
 
 struct DistUnroll : public impl::DistUnrollBase<DistUnroll> {

@@ -34,6 +34,15 @@ CASES = [
     ("mlp-clip", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
     ("mlp-momentum", "PS", ONE_TASK),
     ("mlp-momentum", "Parallax", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "PartitionedPS", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "UnevenPartitionedPS", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "PartitionedAR", ONE_TASK),
+    ("mlp-adam", "RandomAxisPartitionAR", TWO_WORKERS),
+    ("convnet-momentum", "UnevenPartitionedPS", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "ShardedUpdate", TWO_WORKERS),
+    ("mlp-adam", "ShardedUpdate:stage=1", TWO_WORKERS),
+    ("mlp-momentum-ref", "ShardedUpdate", TWO_WORKERS),
+    ("mlp-adam", "ShardedUpdate", ONE_TASK),
     ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
 ]
 

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/meta_graph.pb.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
@@ -139,6 +140,33 @@ std::vector<std::string> findNamed(dfg::GraphOp graph) {
   return names;
 }
 
+/// Variables of which each replica has a share are no one's whole variable: collections do not name them.
+void dropGoneVariables(WorkerGraph &worker) {
+  auto raw = worker.graph->getAttrOfType<dfg::RawAttr>("collections");
+  tf::MetaGraphDef meta;
+  if (!raw || !meta.ParseFromString(raw.getBytes().str()))
+    return;
+  bool changed = false;
+  auto exists = [&](llvm::StringRef name) { return worker.nodes.find(name.split(':').first); };
+  for (const char *key : {"variables", "trainable_variables", "local_variables", "model_variables"}) {
+    auto collection = meta.mutable_collection_def()->find(key);
+    if (collection == meta.mutable_collection_def()->end() || !collection->second.has_bytes_list())
+      continue;
+    tf::CollectionDef::BytesList kept;
+    for (const std::string &bytes : collection->second.bytes_list().value()) {
+      tf::VariableDef variable;
+      if (variable.ParseFromString(bytes) && exists(variable.variable_name()) && exists(variable.initializer_name()))
+        kept.add_value(bytes);
+    }
+    changed |= kept.value_size() != collection->second.bytes_list().value_size();
+    *collection->second.mutable_bytes_list() = std::move(kept);
+  }
+  if (!changed)
+    return;
+  MLIRContext *context = worker.graph.getContext();
+  worker.graph->setAttr("collections", dfg::RawAttr::get(context, StringAttr::get(context, tf::serialize(meta))));
+}
+
 } // namespace
 
 LogicalResult joinReplicas(WorkerGraph &worker) {
@@ -153,6 +181,7 @@ LogicalResult joinReplicas(WorkerGraph &worker) {
       joinPlaceholder(worker, name, copies);
   for (const std::string &name : findNamed(worker.graph))
     joinNode(worker, name);
+  dropGoneVariables(worker);
   return success();
 }
 

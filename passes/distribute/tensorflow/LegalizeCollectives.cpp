@@ -20,22 +20,22 @@ namespace {
 /// Sums over all tasks of values that are sums over the task's replicas.
 class Reducer {
 public:
-  Reducer(WorkerGraph &worker, dist::AllReduceOp op) : worker(worker), nodes(worker.nodes), op(op) {}
+  Reducer(WorkerGraph &worker, Operation *op, dist::Spec spec, dist::CompressionAttr compression)
+      : worker(worker), nodes(worker.nodes), op(op), spec(spec), compression(compression) {}
 
   FailureOr<SmallVector<Value>> run(ArrayRef<Value> sums) {
-    dist::CompressionAttr compression = op.getCompressionAttr();
     bool known = llvm::all_of(sums, [](Value sum) { return hasStaticShape(sum.getType()); });
     if (!known) {
       SmallVector<Value> reduced;
       for (Value sum : sums) {
-        FailureOr<Value> result = exchange(sum, compression);
+        FailureOr<Value> result = exchange(sum);
         if (failed(result))
           return failure();
         reduced.push_back(*result);
       }
       return reduced;
     }
-    FailureOr<Value> flat = exchange(flatten(sums), compression);
+    FailureOr<Value> flat = exchange(flatten(sums));
     if (failed(flat))
       return failure();
     return restore(*flat, sums);
@@ -78,9 +78,9 @@ private:
     return values;
   }
 
-  FailureOr<Value> exchange(Value value, dist::CompressionAttr compression) {
+  FailureOr<Value> exchange(Value value) {
     if (!compression || compression.getKind() == dist::Compressor::None)
-      return worker.collective("Reduce", value, op.getSpec());
+      return worker.collective("Reduce", value, spec);
     OpBuilder &builder = nodes.getBuilder();
     switch (compression.getKind()) {
     case dist::Compressor::FP16:
@@ -90,7 +90,7 @@ private:
     case dist::Compressor::BF16EF:
       return exchangeCast(value, builder.getBF16Type(), compression.getKind() == dist::Compressor::BF16EF);
     default:
-      return op.emitOpError()
+      return op->emitOpError()
              << "has compressor '" << dist::stringifyCompressor(compression.getKind())
              << "', which export to TensorFlow does not have; use none, fp16 or bf16, with error feedback "
                 "or without";
@@ -104,7 +104,7 @@ private:
     if (feedback) {
       auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
       if (!type || !type.hasStaticShape())
-        return op.emitOpError()
+        return op->emitOpError()
                << "compresses a gradient of unknown shape with error feedback; use a compressor without";
       error = worker.addVariable("error", DenseElementsAttr::get(type, nodes.getBuilder().getZeroAttr(wide)));
       value = nodes.binary("AddV2", "corrected", value, worker.read("error/Read", error));
@@ -114,12 +114,14 @@ private:
       Value lost = nodes.binary("Sub", "lost", value, nodes.cast("restored", sent, wide));
       worker.stepNodes.push_back(worker.assign("error/Update", error, lost));
     }
-    return nodes.cast("decompressed", worker.collective("Reduce", sent, op.getSpec()), wide);
+    return nodes.cast("decompressed", worker.collective("Reduce", sent, spec), wide);
   }
 
   WorkerGraph &worker;
   StockNodes &nodes;
-  dist::AllReduceOp op;
+  Operation *op;
+  dist::Spec spec;
+  dist::CompressionAttr compression;
 };
 
 /// The local replicas' values of member `index`.
@@ -150,25 +152,37 @@ LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::
 
 } // namespace
 
-LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue) {
+FailureOr<SmallVector<Value>> reduceBucket(WorkerGraph &worker, const Issue &issue, dist::Reduction reduction,
+                                           dist::Spec spec, dist::CompressionAttr compression) {
   StockNodes &nodes = worker.nodes;
-  auto reduce = llvm::cast<dist::AllReduceOp>(issue.front());
-  if (reduce.getAggregatorAttr())
-    return aggregateReduction(worker, issue, reduce);
-  bool mean = reduce.getReduction() == dist::Reduction::Mean;
-  if (mean && !llvm::isa<FloatType>(getElementTypeOrSelf(reduce.getGradients().front().getType())))
-    return reduce.emitOpError() << "cannot take the mean of integers";
+  Operation *op = issue.front();
+  bool mean = reduction == dist::Reduction::Mean;
+  if (mean && !llvm::isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))
+    return op->emitOpError() << "cannot take the mean of integers";
   SmallVector<Value> values;
-  for (unsigned index = 0; index < reduce.getNumOperands(); ++index)
-    values.push_back(issue.size() > 1 ? nodes.addN("sum", getMember(issue, index)) : reduce.getGradients()[index]);
+  for (unsigned index = 0; index < op->getNumOperands(); ++index)
+    values.push_back(issue.size() > 1 ? nodes.addN("sum", getMember(issue, index)) : op->getOperand(index));
   if (worker.workers.size() > 1) {
-    FailureOr<SmallVector<Value>> reduced = Reducer(worker, reduce).run(values);
+    FailureOr<SmallVector<Value>> reduced = Reducer(worker, op, spec, compression).run(values);
     if (failed(reduced))
       return failure();
     values = std::move(*reduced);
   }
-  for (auto [value, result] : llvm::zip(values, reduce.getReduced()))
-    result.replaceAllUsesWith(mean ? nodes.multiply("mean", value, 1.0 / worker.replicas) : value);
+  if (mean)
+    for (Value &value : values)
+      value = nodes.multiply("mean", value, 1.0 / worker.replicas);
+  return values;
+}
+
+LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue) {
+  auto reduce = llvm::cast<dist::AllReduceOp>(issue.front());
+  if (reduce.getAggregatorAttr())
+    return aggregateReduction(worker, issue, reduce);
+  FailureOr<SmallVector<Value>> values =
+      reduceBucket(worker, issue, reduce.getReduction(), reduce.getSpec(), reduce.getCompressionAttr());
+  if (failed(values))
+    return failure();
+  reduce->replaceAllUsesWith(*values);
   return success();
 }
 

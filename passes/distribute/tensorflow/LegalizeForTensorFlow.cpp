@@ -39,6 +39,7 @@ public:
       for (Operation *op : issue)
         erase(op);
     orderUpdates(worker);
+    legalizeSlots(worker);
     if (failed(joinReplicas(worker)))
       return failure();
     describeFeeds();
@@ -55,15 +56,16 @@ private:
   static std::optional<std::string> getIssueKey(Operation *op) {
     if (!llvm::isa_and_nonnull<dist::DISTDialect>(op->getDialect()))
       return std::nullopt;
-    std::string which = llvm::TypeSwitch<Operation *, std::string>(op)
-                            .Case<dist::AllReduceOp, dist::AllGatherSlicesOp>(
-                                [](auto collective) { return std::to_string(collective.getBucket()); })
-                            .Default([](Operation *other) {
-                              llvm::StringRef name = dfg::getNodeName(other);
-                              if (llvm::StringRef rest = name; rest.consume_front("replica_"))
-                                name = rest.split('/').second;
-                              return name.str();
-                            });
+    std::string which =
+        llvm::TypeSwitch<Operation *, std::string>(op)
+            .Case<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(
+                [](auto collective) { return std::to_string(collective.getBucket()); })
+            .Default([](Operation *other) {
+              llvm::StringRef name = dfg::getNodeName(other);
+              if (llvm::StringRef rest = name; rest.consume_front("replica_"))
+                name = rest.split('/').second;
+              return name.str();
+            });
     return (op->getName().getStringRef() + " " + which).str();
   }
 
@@ -74,6 +76,10 @@ private:
     return llvm::TypeSwitch<Operation *, LogicalResult>(issue.front())
         .Case([&](dist::AllReduceOp) { return legalizeReduction(worker, issue); })
         .Case([&](dist::AllGatherSlicesOp) { return legalizeGather(worker, issue); })
+        .Case([&](dist::ReduceScatterOp) { return legalizeReduceScatter(worker, issue); })
+        .Case([&](dist::TakeShareOp) { return legalizeTakeShare(worker, issue); })
+        .Case([&](dist::ShareHandleOp) { return legalizeShareHandle(worker, issue); })
+        .Case([&](dist::AllGatherVariablesOp) { return legalizeGatherVariables(worker, issue); })
         .Case([&](dist::PushOp) { return legalizePush(worker, issue); })
         .Case([&](dist::TakeOp) { return legalizeTake(worker, issue); })
         .Case([&](dist::TokensOp) { return legalizeTokens(worker, issue); })

@@ -63,6 +63,9 @@ struct WorkerGraph {
   llvm::StringMap<mlir::Type> variableTypes;
   llvm::StringSet<> references;
 
+  /// The local replicas' shares of a variable, each with the update of it.
+  llvm::StringMap<llvm::SmallVector<std::pair<mlir::Value, mlir::Operation *>>> shares;
+
   /// What this worker's graph has of parameter servers.
   struct {
     /// Accumulators and queues by their shared names.
@@ -94,6 +97,16 @@ llvm::LogicalResult joinReplicas(WorkerGraph &worker);
 /// dist.all_reduce, dist.all_gather_slices.
 llvm::LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue);
+/// The sums or means over all replicas of what local replicas reduce alike.
+llvm::FailureOr<llvm::SmallVector<mlir::Value>> reduceBucket(WorkerGraph &worker, const Issue &issue,
+                                                             dist::Reduction reduction, dist::Spec spec,
+                                                             dist::CompressionAttr compression);
+/// dist.reduce_scatter, dist.take_share, dist.share_handle, dist.all_gather_variables; slots that are shares.
+llvm::LogicalResult legalizeReduceScatter(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeTakeShare(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeShareHandle(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue);
+void legalizeSlots(WorkerGraph &worker);
 /// dist.push, dist.take, dist.tokens, dist.pull, dist.pull_rows.
 llvm::LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue);
