@@ -17,7 +17,7 @@ namespace drt {
 /// replicas' rows stay in the second-level cache. Belongs to one call site of one replica.
 class StreamedProduct {
 public:
-  /// Whether the product is one that this is for: some rows, and not too many for the cache.
+  /// Whether the product is one that this is for: enough rows, and not too many for the cache.
   static bool suits(const drt_matmul_desc &desc, int parts);
 
   /// Columns [begin, end) of the product. `kernels` are tileKernels(), or others in tests.
