@@ -31,6 +31,23 @@ def DFG_PlaceholderWithDefaultOp : DFG_Pure<"placeholder_with_default", "\"Place
   let shape = "same";
 }
 
+def DFG_EnsureShapeOp : DFG_Pure<"ensure_shape", "\"EnsureShape\""> {
+  let summary = "The value, whose shape must be the one that is named";
+  let arguments = (ins DFG_Tensor:$input, DFG_ShapeAttr:$shape);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0";
+  let shape = "ensureShape";
+  let linearity = "Joint";
+}
+def DFG_CheckNumericsOp : DFG_Pure<"check_numerics", "\"CheckNumerics\", \"CheckNumericsV2\""> {
+  let summary = "The value; ends the program with `message` where an element is infinite or NaN";
+  let arguments = (ins DFG_Tensor:$tensor, StrAttr:$message);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0";
+  let shape = "same";
+  let linearity = "Joint";
+}
+
 // ---- What is known of a shape ----------------------------------------------------------------
 def DFG_ShapeOp : DFG_Pure<"shape", "\"Shape\""> {
   let arguments = (ins DFG_Tensor:$input);
@@ -218,20 +235,6 @@ def DFG_PadV2Op : DFG_Pure<"pad_v2", "\"PadV2\""> {
   let types = "T:0 Tpaddings:1";
   let shape = "pad";
 }
-let linearity = "First" in {
-def DFG_GatherV2Op : DFG_Pure<"gather_v2", "\"GatherV2\""> {
-  let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices, DFG_Tensor:$axis, DefaultValuedAttr<I64Attr, "0">:$batch_dims);
-  let results = (outs DFG_Tensor:$result);
-  let types = "Tparams:0 Tindices:1 Taxis:2";
-  let shape = "gather";
-}
-def DFG_GatherOp : DFG_Pure<"gather", "\"Gather\""> {
-  let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices, DefaultValuedAttr<BoolAttr, "true">:$validate_indices);
-  let results = (outs DFG_Tensor:$result);
-  let types = "Tparams:0 Tindices:1";
-  let shape = "gather";
-}
-}
 def DFG_OneHotOp : DFG_Pure<"one_hot", "\"OneHot\""> {
   let arguments = (ins DFG_Tensor:$indices, DFG_Tensor:$depth, DFG_Tensor:$on_value, DFG_Tensor:$off_value,
                        DefaultValuedAttr<I64Attr, "-1">:$axis);
@@ -277,6 +280,7 @@ class DFG_Scan<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorfl
 }
 def DFG_CumsumOp : DFG_Scan<"cumsum", "\"Cumsum\""> { let linearity = "Joint"; }
 def DFG_CumprodOp : DFG_Scan<"cumprod", "\"Cumprod\"">;
+def DFG_CumulativeLogsumexpOp : DFG_Scan<"cumulative_logsumexp", "\"CumulativeLogsumexp\"">;
 class DFG_ArgReduction<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimension);
   let results = (outs DFG_Tensor:$result);

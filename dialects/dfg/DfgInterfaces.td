@@ -75,17 +75,22 @@ def DFG_UpdateInterface : OpInterface<"UpdateInterface"> {
   let cppNamespace = "::distc::dfg";
   let description = [{
     An operation that updates a variable and its slots element by element from a gradient (or a value) and scalar
-    hyper-parameters. Operand numbers; hyper-parameters are scalars that every element sees.
+    hyper-parameters. Operand numbers; hyper-parameters are scalars that every element sees. A sparse gradient is two operands: the
+    indices of rows, and as many rows of values; rows that no index names stay as they are.
   }];
   let methods = [
     InterfaceMethod<"Operands that are handles and are written: the variable first, then its slots.",
       "::llvm::SmallVector<unsigned>", "getWrittenOperands">,
     InterfaceMethod<"Operand that is the gradient or the assigned value, of the variable's shape; -1 for none.", "int", "getGradientOperand">,
     InterfaceMethod<"Operand with the rows' indices of a sparse gradient; -1 where the gradient is dense.", "int", "getIndicesOperand", (ins), "", "return -1;">,
+    InterfaceMethod<[{
+      Of a sparse gradient: whether the last axis of the indices names the first axes of the variable (ScatterNd*), so that a value is a
+      slice of it; else an index is a row's number.
+    }], "bool", "hasIndexVectors", (ins), "", "return false;">,
     InterfaceMethod<"Whether this is an optimizer's update by a gradient (false for a plain assignment).", "bool", "isOptimizerUpdate", (ins), "", "return true;">,
     InterfaceMethod<[{
       New elements of the written operands, in their order. `args` has one scalar an operand: the old element of a handle, an
-      element of the gradient, a hyper-parameter.
+      element of the gradient, a hyper-parameter. That of the indices is null.
     }], "::llvm::SmallVector<::mlir::Value>", "emitUpdate", (ins "::distc::dfg::ScalarBuilder &":$s, "::mlir::ValueRange":$args)>,
   ];
 }

@@ -113,4 +113,26 @@ class DFG_Update<string mnemonic, string tensorflow, string written, int gradien
   }];
 }
 
+// The same of rows: `indices` is the operand that names them. `body` sees `args` without it, so that it is the rule of the
+// dense update, whose operands are otherwise the same.
+class DFG_SparseUpdate<string mnemonic, string tensorflow, string written, int gradient, int indices, code body>
+    : DFG_Node<mnemonic, tensorflow, [DeclareOpInterfaceMethods<DFG_UpdateInterface, ["isOptimizerUpdate", "getIndicesOperand", "hasIndexVectors"]>]> {
+  let results = (outs Optional<DFG_Tensor>:$updated);
+  let shape = "update";
+  bit optimizer = 1;
+  bit nd = 0;
+  let definitions = [{
+    ::llvm::SmallVector<unsigned> $cppClass::getWrittenOperands() { return {}] # written # [{}; }
+    int $cppClass::getGradientOperand() { return }] # gradient # [{; }
+    int $cppClass::getIndicesOperand() { return }] # indices # [{; }
+    bool $cppClass::hasIndexVectors() { return }] # nd # [{; }
+    bool $cppClass::isOptimizerUpdate() { return }] # optimizer # [{; }
+    ::llvm::SmallVector<::mlir::Value> $cppClass::emitUpdate(::distc::dfg::ScalarBuilder &s, ::mlir::ValueRange operands) {
+      ::llvm::SmallVector<::mlir::Value> args(operands);
+      args.erase(args.begin() + }] # indices # [{);
+      }] # body # [{
+    }
+  }];
+}
+
 #endif // DFG_OP_BASE

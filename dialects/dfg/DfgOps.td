@@ -10,6 +10,7 @@ include "dialects/dfg/ArrayOps.td"
 include "dialects/dfg/DfgOpBase.td"
 include "dialects/dfg/ElementwiseOps.td"
 include "dialects/dfg/NnOps.td"
+include "dialects/dfg/SparseOps.td"
 include "dialects/dfg/UpdateOps.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
@@ -55,6 +56,19 @@ def DFG_CallOp : DFG_Node<"call", "\"PartitionedCall\", \"StatefulPartitionedCal
   let results = (outs Variadic<AnyType>:$results);
   let assemblyFormat = "$callee `(` operands `)` attr-dict `:` functional-type(operands, results)";
   let types = "Tin:* Tout:*r";
+}
+
+def DFG_SpecialFunctionOp : Op<DFG_Dialect, "special_function", [Pure]> {
+  let summary = "A function of float64 scalars that the runtime computes, inside of kernels";
+  let description = [{
+    `drt_special_NAME` of drt.h. What `ScalarBuilder::special` makes.
+    ```mlir
+    %y = dfg.special_function "bessel_i0"(%x) : (f64) -> f64
+    ```
+  }];
+  let arguments = (ins StrAttr:$function, Variadic<F64>:$operands);
+  let results = (outs F64:$result);
+  let assemblyFormat = "$function `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
 
 def DFG_OpaqueOp : Op<DFG_Dialect, "opaque", [MemoryEffects<[MemRead, MemWrite]>]> {

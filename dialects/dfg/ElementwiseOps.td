@@ -10,7 +10,11 @@ include "dialects/dfg/DfgOpBase.td"
 
 // ---- The value as it is ---------------------------------------------------------------
 let linearity = "Joint" in {
-def DFG_IdentityOp : DFG_Unary<"identity", "\"Identity\"", "return x;">;
+// A variable's handle as well.
+def DFG_IdentityOp : DFG_Unary<"identity", "\"Identity\"", "return x;"> {
+  let arguments = (ins AnyTypeOf<[DFG_Tensor, DFG_Handle]>:$x);
+  let results = (outs AnyTypeOf<[DFG_Tensor, DFG_Handle]>:$result);
+}
 def DFG_StopGradientOp : DFG_Unary<"stop_gradient", "\"StopGradient\"", "return x;">;
 def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"", "return x;">;
 def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;">;
@@ -58,6 +62,27 @@ def DFG_ErfinvOp : DFG_Unary<"erfinv", "\"Erfinv\"", "return s.erfinv(x);">;
 def DFG_NdtriOp : DFG_Unary<"ndtri", "\"Ndtri\"", "return s.ndtri(x);">;
 def DFG_LgammaOp : DFG_Unary<"lgamma", "\"Lgamma\"", "return s.lgamma(x);">;
 def DFG_DigammaOp : DFG_Unary<"digamma", "\"Digamma\"", "return s.digamma(x);">;
+// Functions that the runtime's library computes (runtime/cpu/special.h), in float64.
+class DFG_SpecialUnary<string mnemonic, string tensorflow, string function> : DFG_Unary<mnemonic, tensorflow, "return s.special(\"" # function # "\", x);">;
+def DFG_BesselI0Op : DFG_SpecialUnary<"bessel_i0", "\"BesselI0\"", "bessel_i0">;
+def DFG_BesselI0eOp : DFG_SpecialUnary<"bessel_i0e", "\"BesselI0e\"", "bessel_i0e">;
+def DFG_BesselI1Op : DFG_SpecialUnary<"bessel_i1", "\"BesselI1\"", "bessel_i1">;
+def DFG_BesselI1eOp : DFG_SpecialUnary<"bessel_i1e", "\"BesselI1e\"", "bessel_i1e">;
+def DFG_BesselJ0Op : DFG_SpecialUnary<"bessel_j0", "\"BesselJ0\"", "bessel_j0">;
+def DFG_BesselJ1Op : DFG_SpecialUnary<"bessel_j1", "\"BesselJ1\"", "bessel_j1">;
+def DFG_BesselK0Op : DFG_SpecialUnary<"bessel_k0", "\"BesselK0\"", "bessel_k0">;
+def DFG_BesselK0eOp : DFG_SpecialUnary<"bessel_k0e", "\"BesselK0e\"", "bessel_k0e">;
+def DFG_BesselK1Op : DFG_SpecialUnary<"bessel_k1", "\"BesselK1\"", "bessel_k1">;
+def DFG_BesselK1eOp : DFG_SpecialUnary<"bessel_k1e", "\"BesselK1e\"", "bessel_k1e">;
+def DFG_BesselY0Op : DFG_SpecialUnary<"bessel_y0", "\"BesselY0\"", "bessel_y0">;
+def DFG_BesselY1Op : DFG_SpecialUnary<"bessel_y1", "\"BesselY1\"", "bessel_y1">;
+def DFG_DawsnOp : DFG_SpecialUnary<"dawsn", "\"Dawsn\"", "dawsn">;
+def DFG_ExpintOp : DFG_SpecialUnary<"expint", "\"Expint\"", "expint">;
+def DFG_FresnelCosOp : DFG_SpecialUnary<"fresnel_cos", "\"FresnelCos\"", "fresnel_cos">;
+def DFG_FresnelSinOp : DFG_SpecialUnary<"fresnel_sin", "\"FresnelSin\"", "fresnel_sin">;
+def DFG_SpenceOp : DFG_SpecialUnary<"spence", "\"Spence\"", "spence">;
+def DFG_PopulationCountOp : DFG_Unary<"population_count", "\"PopulationCount\"",
+  "return s.cast(s.math<::mlir::math::CtPopOp>(x), getElementTypeOrSelf(getResult().getType()));"> { let types = "T:0 =uint8:r0"; }
 def DFG_CeilOp : DFG_Unary<"ceil", "\"Ceil\"", "return s.math<::mlir::math::CeilOp>(x);">;
 def DFG_FloorOp : DFG_Unary<"floor", "\"Floor\"", "return s.math<::mlir::math::FloorOp>(x);">;
 def DFG_RoundOp : DFG_Unary<"round", "\"Round\"", "return s.roundEven(x);">;
@@ -112,6 +137,12 @@ def DFG_NextAfterOp : DFG_Binary<"next_after", "\"NextAfter\"", "return s.nextAf
 def DFG_XdivyOp : DFG_Binary<"xdivy", "\"Xdivy\"", "return s.unlessZero(x, s.div(x, y));">;
 def DFG_XlogyOp : DFG_Binary<"xlogy", "\"Xlogy\"", "return s.unlessZero(x, s.mul(x, s.math<::mlir::math::LogOp>(y)));">;
 def DFG_Xlog1pyOp : DFG_Binary<"xlog1py", "\"Xlog1py\"", "return s.unlessZero(x, s.mul(x, s.math<::mlir::math::Log1pOp>(y)));">;
+class DFG_SpecialBinary<string mnemonic, string tensorflow, string function> : DFG_Binary<mnemonic, tensorflow, "return s.special(\"" # function # "\", {x, y});">;
+def DFG_PolygammaOp : DFG_SpecialBinary<"polygamma", "\"Polygamma\"", "polygamma">;
+def DFG_ZetaOp : DFG_SpecialBinary<"zeta", "\"Zeta\"", "zeta">;
+def DFG_IgammaOp : DFG_SpecialBinary<"igamma", "\"Igamma\"", "igamma">;
+def DFG_IgammacOp : DFG_SpecialBinary<"igammac", "\"Igammac\"", "igammac">;
+def DFG_IgammaGradAOp : DFG_SpecialBinary<"igamma_grad_a", "\"IgammaGradA\"", "igamma_grad_a">;
 def DFG_BitwiseAndOp : DFG_Binary<"bitwise_and", "\"BitwiseAnd\"", "return s.bitAnd(x, y);">;
 def DFG_BitwiseOrOp : DFG_Binary<"bitwise_or", "\"BitwiseOr\"", "return s.bitOr(x, y);">;
 def DFG_BitwiseXorOp : DFG_Binary<"bitwise_xor", "\"BitwiseXor\"", "return s.bitXor(x, y);">;

@@ -88,6 +88,37 @@ def DFG_BiasAddGradOp : DFG_Pure<"bias_add_grad", "\"BiasAddGrad\""> {
 }
 }
 
+// ---- Normalization over the batch ------------------------------------------------------------------------
+class DFG_BatchNorm<string mnemonic, string tensorflow, string attributes, dag outputs> : DFG_Pure<mnemonic, tensorflow> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$scale, DFG_Tensor:$offset, DFG_Tensor:$mean, DFG_Tensor:$variance,
+                       DefaultValuedAttr<F32Attr, "0.0001f">:$epsilon, DefaultValuedAttr<F32Attr, "1.0f">:$exponential_avg_factor,
+                       DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format, DefaultValuedAttr<BoolAttr, "true">:$is_training);
+  let results = outputs;
+  let types = attributes;
+  let shape = "batchNorm";
+}
+// The statistics that the gradient takes: the batch's own, in training mode.
+defvar batchNormOutputs = (outs DFG_Tensor:$y, DFG_Tensor:$batch_mean, DFG_Tensor:$batch_variance, DFG_Tensor:$reserve_space_1,
+                                DFG_Tensor:$reserve_space_2);
+def DFG_FusedBatchNormOp : DFG_BatchNorm<"fused_batch_norm", "\"FusedBatchNorm\"", "T:0", batchNormOutputs>;
+def DFG_FusedBatchNormV2Op : DFG_BatchNorm<"fused_batch_norm_v2", "\"FusedBatchNormV2\"", "T:r0 U:r1", batchNormOutputs>;
+def DFG_FusedBatchNormV3Op : DFG_BatchNorm<"fused_batch_norm_v3", "\"FusedBatchNormV3\"", "T:r0 U:r1",
+                                           !con(batchNormOutputs, (outs DFG_Tensor:$reserve_space_3))>;
+class DFG_BatchNormGrad<string mnemonic, string tensorflow, string attributes, dag more> : DFG_Pure<mnemonic, tensorflow> {
+  let arguments = !con((ins DFG_Tensor:$y_backprop, DFG_Tensor:$x, DFG_Tensor:$scale, DFG_Tensor:$reserve_space_1, DFG_Tensor:$reserve_space_2),
+                       more, (ins DefaultValuedAttr<F32Attr, "0.0001f">:$epsilon, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format,
+                                  DefaultValuedAttr<BoolAttr, "true">:$is_training));
+  let results = (outs DFG_Tensor:$x_backprop, DFG_Tensor:$scale_backprop, DFG_Tensor:$offset_backprop, DFG_Tensor:$reserve_space_3,
+                      DFG_Tensor:$reserve_space_4);
+  let types = attributes;
+  let shape = "batchNormGrad";
+  let linearity = "First";
+}
+def DFG_FusedBatchNormGradOp : DFG_BatchNormGrad<"fused_batch_norm_grad", "\"FusedBatchNormGrad\"", "T:0", (ins)>;
+def DFG_FusedBatchNormGradV2Op : DFG_BatchNormGrad<"fused_batch_norm_grad_v2", "\"FusedBatchNormGradV2\"", "T:r0 U:r1", (ins)>;
+def DFG_FusedBatchNormGradV3Op : DFG_BatchNormGrad<"fused_batch_norm_grad_v3", "\"FusedBatchNormGradV3\"", "T:r0 U:r1",
+                                                   (ins DFG_Tensor:$reserve_space_5)>;
+
 // ---- Losses ------------------------------------------------------------------------------------------
 def DFG_SoftmaxOp : DFG_Pure<"softmax", "\"Softmax\""> {
   let arguments = (ins DFG_Tensor:$logits);

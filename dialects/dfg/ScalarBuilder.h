@@ -54,6 +54,8 @@ public:
   Value digamma(Value x);
   Value erfinv(Value x);
   Value ndtri(Value x);
+  /// A function of the runtime's library, `drt_special_NAME` of drt.h, of operands of one type.
+  Value special(llvm::StringRef name, mlir::ValueRange operands);
   /// The next float from x on towards y.
   Value nextAfter(Value x, Value y);
 

@@ -15,13 +15,13 @@ namespace distc::dfg {
 Dim operator+(Dim x, Dim y) {
   if (!x.known || !y.known)
     return {};
-  return Dim::batch(x.scale + y.scale, x.offset + y.offset);
+  return Dim::batch(x.scale + y.scale, x.offset + y.offset).with(x).with(y);
 }
 
 Dim operator-(Dim x, Dim y) {
   if (!x.known || !y.known)
     return {};
-  return Dim::batch(x.scale - y.scale, x.offset - y.offset);
+  return Dim::batch(x.scale - y.scale, x.offset - y.offset).with(x).with(y);
 }
 
 Dim operator*(Dim x, Dim y) {
@@ -32,7 +32,7 @@ Dim operator*(Dim x, Dim y) {
     return {};
   if (y.scale)
     std::swap(x, y);
-  return Dim::batch(x.scale * y.offset, x.offset * y.offset);
+  return Dim::batch(x.scale * y.offset, x.offset * y.offset).with(x).with(y);
 }
 
 Dim floorDiv(Dim x, Dim y) {
@@ -42,15 +42,15 @@ Dim floorDiv(Dim x, Dim y) {
     if (y.offset == 0)
       return {};
     if (x.isConstant())
-      return llvm::divideFloorSigned(x.offset, y.offset);
+      return Dim(llvm::divideFloorSigned(x.offset, y.offset)).with(x).with(y);
     if (x.scale % y.offset == 0 && x.offset % y.offset == 0)
-      return Dim::batch(x.scale / y.offset, x.offset / y.offset);
+      return Dim::batch(x.scale / y.offset, x.offset / y.offset).with(x).with(y);
     return {};
   }
   // Proportional sizes: (q s b + q o) / (s b + o) = q.
   int64_t quotient = x.scale / y.scale;
   if (quotient * y.scale == x.scale && quotient * y.offset == x.offset)
-    return quotient;
+    return Dim(quotient).with(x).with(y);
   return {};
 }
 
@@ -76,18 +76,20 @@ static std::optional<int> compare(Dim x, Dim y) {
 
 Dim max(Dim x, Dim y) {
   std::optional<int> order = compare(x, y);
-  return !order ? Dim() : *order >= 0 ? x : y;
+  return !order ? Dim() : *order >= 0 ? x.with(y) : y.with(x);
 }
 
 Dim min(Dim x, Dim y) {
   std::optional<int> order = compare(x, y);
-  return !order ? Dim() : *order <= 0 ? x : y;
+  return !order ? Dim() : *order <= 0 ? x.with(y) : y.with(x);
 }
 
 std::optional<Dims> ShapeContext::getShape(Value value) const {
   if (auto it = shapes.find(value); it != shapes.end())
     return it->second;
-  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+  // A handle's is its variable's.
+  auto ref = llvm::dyn_cast<RefType>(value.getType());
+  auto type = llvm::dyn_cast<RankedTensorType>(ref ? ref.getValueType() : value.getType());
   if (!type)
     return std::nullopt;
   Dims sizes;
@@ -128,10 +130,13 @@ void ShapeContext::setElements(Value value, Dims known) {
 }
 
 LogicalResult ShapeContext::run(Block &block) {
-  for (Operation &op : block)
+  for (Operation &op : block) {
     if (auto node = llvm::dyn_cast<ShapeInterface>(op))
       if (failed(node.inferShapes(*this)))
         return failure();
+    if (bounds && failed(checkBounds(&op)))
+      return failure();
+  }
   return success();
 }
 

@@ -37,6 +37,15 @@ public:
   bool isKnown() const { return known; }
   bool isConstant() const { return known && scale == 0; }
   bool dependsOnBatch() const { return known && scale != 0; }
+  /// Whether this is the most that a size which depends on data can be, and not that size.
+  bool isBound() const { return bound; }
+  Dim asBound() const {
+    Dim dim = *this;
+    dim.bound = known;
+    return dim;
+  }
+  /// The same size; a bound if `this` or `other` is.
+  Dim with(Dim other) const { return other.bound ? asBound() : *this; }
   int64_t getConstant() const { return offset; }
   int64_t getScale() const { return scale; }
   int64_t getOffset() const { return offset; }
@@ -58,7 +67,7 @@ public:
 
 private:
   int64_t scale = 0, offset = 0;
-  bool known = false;
+  bool known = false, bound = false;
 };
 
 Dim floorDiv(Dim x, Dim y);
@@ -89,7 +98,15 @@ public:
   void setShape(mlir::Value value, Dims sizes) { shapes[value] = std::move(sizes); }
   void setElements(mlir::Value value, Dims elements);
 
-  /// b, bound or as a symbol.
+  /// From here on sizes that depend on data are their bounds: code will be generated.
+  void useBounds() { bounds = true; }
+  /// A size that depends on data and is at most `most`.
+  Dim getBoundedSize(Dim most) const { return bounds ? most.asBound() : Dim(); }
+  /// Over how many replicas the block runs.
+  void setReplicas(int64_t count) { replicas = count; }
+  int64_t getReplicas() const { return replicas; }
+
+  /// b, fixed or as a symbol.
   Dim getBatch() const { return batch ? Dim(*batch) : Dim::batch(); }
   /// The shape that the user fixes for a placeholder (`--feed NAME=SHAPE`).
   void setFeedShape(llvm::StringRef name, llvm::ArrayRef<int64_t> sizes) { feeds[name] = {sizes.begin(), sizes.end()}; }
@@ -102,7 +119,12 @@ public:
   static constexpr int64_t kMaxElements = 64;
 
 private:
+  /// Fails with a diagnostic where `op` would take padding for data (BoundedSizes.cpp).
+  llvm::LogicalResult checkBounds(mlir::Operation *op);
+
   std::optional<int64_t> batch;
+  bool bounds = false;
+  int64_t replicas = 1;
   llvm::DenseMap<mlir::Value, Dims> shapes;
   llvm::DenseMap<mlir::Value, Dims> elements;
   llvm::StringMap<llvm::SmallVector<int64_t>> feeds;

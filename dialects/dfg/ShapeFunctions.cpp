@@ -15,7 +15,7 @@ namespace distc::dfg::shapes {
 
 // ---- Helpers ------------------------------------------------------------------------
 
-static std::string print(ArrayRef<Dim> sizes) {
+std::string print(ArrayRef<Dim> sizes) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "[";
@@ -36,8 +36,7 @@ static bool isInteger(Value value) {
   return type && type.getElementType().isInteger();
 }
 
-/// `axis` counted from the front; fails with a diagnostic where it is outside [-rank, rank).
-static FailureOr<int64_t> normalizeAxis(Operation *op, int64_t axis, int64_t rank) {
+FailureOr<int64_t> normalizeAxis(Operation *op, int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     return op->emitOpError() << "axis " << axis << " is outside of a tensor of rank " << rank;
   return axis < 0 ? axis + rank : axis;
@@ -53,14 +52,14 @@ static Dim product(ArrayRef<Dim> sizes) {
 /// The size of two broadcast axes; fails where both are constants other than 1 and differ.
 static std::optional<Dim> broadcastSize(Dim x, Dim y) {
   if (x.isConstant() && x.getConstant() == 1)
-    return y;
+    return y.with(x);
   if (y.isConstant() && y.getConstant() == 1)
-    return x;
+    return x.with(y);
   if (x.isConstant() && y.isConstant())
-    return x == y ? std::optional<Dim>(x) : std::nullopt;
+    return x == y ? std::optional<Dim>(x.with(y)) : std::nullopt;
   // An unknown size broadcasts against a known one other than 1: it is that, or 1.
   if (x.isKnown() && y.isKnown())
-    return x == y ? x : Dim();
+    return x == y ? x.with(y) : Dim();
   return x.isKnown() ? x : y;
 }
 
@@ -871,31 +870,25 @@ LogicalResult pad(Operation *op, ShapeContext &context) {
   return success();
 }
 
-LogicalResult gather(Operation *op, ShapeContext &context) {
-  auto params = context.getShape(op->getOperand(0)), indices = context.getShape(op->getOperand(1));
-  auto axis = op->getNumOperands() > 2 ? context.getConstant(op->getOperand(2)) : std::optional<int64_t>(0);
-  if (!params || !indices || !axis)
+LogicalResult ensureShape(Operation *op, ShapeContext &context) {
+  TensorShapeAttr required = llvm::cast<EnsureShapeOp>(op).getShape();
+  auto input = context.getShape(op->getOperand(0));
+  if (required.getUnknownRank()) {
+    if (input)
+      context.setShape(op->getResult(0), *input);
     return success();
-  FailureOr<int64_t> along = normalizeAxis(op, *axis, params->size());
-  if (failed(along))
-    return failure();
-  auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
-  int64_t lead = batchDims ? batchDims.getInt() : 0;
-  lead = lead < 0 ? lead + indices->size() : lead;
-  Dims sizes(params->begin(), params->begin() + *along);
-  sizes.append(indices->begin() + lead, indices->end());
-  sizes.append(params->begin() + *along + 1, params->end());
-  auto elements = context.getElements(op->getOperand(0));
-  auto at = context.getConstants(op->getOperand(1));
-  if (elements && at && params->size() == 1) {
-    Dims taken;
-    for (int64_t index : *at) {
-      if (index < 0 || index >= static_cast<int64_t>(elements->size()))
-        return op->emitOpError() << "index " << index << " is outside of a vector of " << elements->size();
-      taken.push_back((*elements)[index]);
-    }
-    context.setElements(op->getResult(0), std::move(taken));
   }
+  Dims sizes;
+  for (int64_t size : required.getSizes())
+    sizes.push_back(size < 0 ? Dim() : Dim(size));
+  bool fits = !input || input->size() == sizes.size();
+  for (size_t i = 0; input && fits && i < sizes.size(); ++i) {
+    fits = !(*input)[i].isConstant() || !sizes[i].isConstant() || (*input)[i] == sizes[i];
+    if ((*input)[i].isKnown())
+      sizes[i] = (*input)[i];
+  }
+  if (!fits)
+    return op->emitOpError() << "requires shape " << print(sizes) << " of a value of shape " << print(*input);
   context.setShape(op->getResult(0), std::move(sizes));
   return success();
 }
@@ -1075,6 +1068,31 @@ LogicalResult biasAddGrad(Operation *op, ShapeContext &context) {
     return success();
   bool channelsFirst = llvm::cast<BiasAddGradOp>(op).getDataFormat() == "NCHW";
   context.setShape(op->getResult(0), {channelsFirst ? (*input)[1] : input->back()});
+  return success();
+}
+
+LogicalResult batchNorm(Operation *op, ShapeContext &context) {
+  auto x = context.getShape(op->getOperand(0)), scale = context.getShape(op->getOperand(1));
+  if (x)
+    context.setShape(op->getResult(0), *x);
+  if (scale)
+    for (unsigned result = 1; result < 5; ++result)
+      context.setShape(op->getResult(result), *scale);
+  // Version 3's last is a library's workspace; there is none.
+  if (op->getNumResults() > 5)
+    context.setShape(op->getResult(5), {Dim()});
+  return success();
+}
+
+LogicalResult batchNormGrad(Operation *op, ShapeContext &context) {
+  auto x = context.getShape(op->getOperand(1)), scale = context.getShape(op->getOperand(2));
+  if (x)
+    context.setShape(op->getResult(0), *x);
+  if (scale)
+    for (unsigned result = 1; result < 3; ++result)
+      context.setShape(op->getResult(result), *scale);
+  for (unsigned result = 3; result < 5; ++result)
+    context.setShape(op->getResult(result), {Dim(0)});
   return success();
 }
 

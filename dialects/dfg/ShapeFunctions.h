@@ -60,7 +60,14 @@ DISTC_SHAPE_FUNCTION(slice)
 DISTC_SHAPE_FUNCTION(stridedSlice)
 DISTC_SHAPE_FUNCTION(stridedSliceGrad)
 DISTC_SHAPE_FUNCTION(pad)
+DISTC_SHAPE_FUNCTION(ensureShape)
+// Rows by index (SparseShapes.cpp). Operand 0 may be a variable's handle.
 DISTC_SHAPE_FUNCTION(gather)
+DISTC_SHAPE_FUNCTION(gatherNd)
+DISTC_SHAPE_FUNCTION(unique)
+DISTC_SHAPE_FUNCTION(unsortedSegment)
+DISTC_SHAPE_FUNCTION(scatterNd)
+DISTC_SHAPE_FUNCTION(dynamicPartition)
 DISTC_SHAPE_FUNCTION(oneHot)
 // Reductions.
 DISTC_SHAPE_FUNCTION(reduction)
@@ -73,12 +80,19 @@ DISTC_SHAPE_FUNCTION(conv2d)
 DISTC_SHAPE_FUNCTION(depthwiseConv2d)
 DISTC_SHAPE_FUNCTION(pool)
 DISTC_SHAPE_FUNCTION(biasAddGrad)
+DISTC_SHAPE_FUNCTION(batchNorm)
+DISTC_SHAPE_FUNCTION(batchNormGrad)
 DISTC_SHAPE_FUNCTION(crossEntropy)
 DISTC_SHAPE_FUNCTION(keyCounter)
 // Operand 0, or 1, is the shape.
 DISTC_SHAPE_FUNCTION(fromSizes)
 DISTC_SHAPE_FUNCTION(fromFilterSizes)
 #undef DISTC_SHAPE_FUNCTION
+
+/// Fails with a diagnostic where `axis` is outside [-rank, rank); else it counted from the front.
+llvm::FailureOr<int64_t> normalizeAxis(mlir::Operation *op, int64_t axis, int64_t rank);
+/// "[3, 2b+0, ?]".
+std::string print(llvm::ArrayRef<Dim> sizes);
 
 /// A strided slice with its masks resolved against the input's sizes: for each axis of the input where it begins, how far it
 /// steps, how many elements it takes, and which axes of the result it makes. None where it is not constant.

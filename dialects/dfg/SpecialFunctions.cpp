@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/ScalarBuilder.h"
+#include "dialects/dfg/Dfg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -144,6 +144,12 @@ Value ScalarBuilder::ndtri(Value element) {
   Value x = sub(mul(d(2.0), p), d(1.0));
   Value w = neg(d.log(mul(mul(d(4.0), p), sub(d(1.0), p))));
   return cast(mul(d(M_SQRT2), erfinvOf(*this, x, w)), element.getType());
+}
+
+Value ScalarBuilder::special(llvm::StringRef name, ValueRange operands) {
+  SmallVector<Value> wide = llvm::map_to_vector(operands, [&](Value x) { return cast(x, builder.getF64Type()); });
+  Value result = SpecialFunctionOp::create(builder, loc, builder.getF64Type(), name, wide);
+  return cast(result, operands.front().getType());
 }
 
 Value ScalarBuilder::nextAfter(Value x, Value y) {

@@ -6,6 +6,7 @@
 #ifndef DISTC_DIALECTS_DIST_DIST_H
 #define DISTC_DIALECTS_DIST_DIST_H
 
+#include "dialects/dfg/Dfg.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -43,6 +44,9 @@ inline constexpr llvm::StringLiteral kWhole = "whole";
 inline constexpr llvm::StringLiteral kSeedAttr = "dist.seed";
 /// On a node of the unrolled form: the replica that it belongs to, until dist-rename-scopes.
 inline constexpr llvm::StringLiteral kReplicaAttr = "dist.replica";
+/// Over how many replicas the module runs; 1 where it has no topology.
+int64_t getReplicas(mlir::ModuleOp module);
+
 /// Name of the module's topology.
 inline constexpr llvm::StringLiteral kCluster = "cluster";
 

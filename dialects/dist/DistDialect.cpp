@@ -56,6 +56,12 @@ LogicalResult DISTDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   return success();
 }
 
+int64_t getReplicas(ModuleOp module) {
+  for (auto topology : module.getOps<TopologyOp>())
+    return topology.getReplicas();
+  return 1;
+}
+
 LogicalResult TopologyOp::verify() {
   int64_t next = 0;
   for (auto task : getTasks().getAsRange<TaskAttr>()) {
@@ -115,6 +121,26 @@ LogicalResult ReduceScatterOp::verify() {
     return failure();
   if (getShares().size() != getGradients().size())
     return emitOpError() << "has " << getShares().size() << " shares of " << getGradients().size() << " values";
+  return success();
+}
+
+LogicalResult AccumulateOp::inferShapes(dfg::ShapeContext &context) {
+  for (auto [operand, result] : llvm::zip(getGradients(), getAccumulated()))
+    if (auto sizes = context.getShape(operand)) {
+      // Rows of all batches lie one behind the other.
+      if (getSlices() && !sizes->empty())
+        sizes->front() = sizes->front() * dfg::Dim(getSteps());
+      context.setShape(result, std::move(*sizes));
+    }
+  return success();
+}
+
+LogicalResult AllGatherSlicesOp::inferShapes(dfg::ShapeContext &context) {
+  for (auto [operand, result] : llvm::zip(getOperands(), getResults()))
+    if (auto sizes = context.getShape(operand); sizes && !sizes->empty()) {
+      sizes->front() = sizes->front() * dfg::Dim(context.getReplicas());
+      context.setShape(result, std::move(*sizes));
+    }
   return success();
 }
 

@@ -6,6 +6,7 @@
 #ifndef DIST_OPS
 #define DIST_OPS
 
+include "dialects/dfg/DfgInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/EnumAttr.td"
@@ -150,7 +151,7 @@ def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceM
 }
 
 // ---- Sparse gradients -------------------------------------------------------------------------------
-def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [Pure]> {
+def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The rows of a sparse gradient of all replicas, joined in the order of replicas";
   let description = [{
     A sparse gradient is (indices, values): values[i] belongs to row indices[i], and a row may occur more than once. With `mean` the values
@@ -222,7 +223,7 @@ def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
 }
 
 // ---- Several batches an update ------------------------------------------------------------------------
-def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The sum or mean of a replica's gradients over several batches";
   let description = [{
     Of `steps` batches in a row the last gives the result; whatever needs it, by data or by order, runs at that one only.

@@ -108,18 +108,37 @@ def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
   let results = (outs AnyRankedTensor:$result);
 }
 
+// ---- Rows by index: padding's index is -1 -----------------------------------------------------------
+def DRT_UniqueOp : DRT_Placed<"unique"> {
+  let summary = "drt_unique: distinct values, which one each element is, and how often each occurs";
+  let arguments = !con((ins AnyRankedTensor:$x), placed);
+  let results = (outs AnyRankedTensor:$y, AnyRankedTensor:$idx, AnyRankedTensor:$count);
+}
+def DRT_ScatterOp : DRT_Placed<"scatter"> {
+  let summary = "drt_scatter: slices of the result combined with rows of updates, from `initial` or what changes nothing";
+  let description = "`kind` as DRT_SCATTER_*. An index has `depth` numbers, which name the result's first axes.";
+  let arguments = !con((ins I32Attr:$kind, I64Attr:$depth, AnyRankedTensor:$indices, AnyRankedTensor:$updates,
+                            Optional<AnyRankedTensor>:$initial), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+def DRT_CheckNumericsOp : DRT_Op<"check_numerics", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Ends the program with `message` where an element is infinite or NaN";
+  let arguments = (ins StrAttr:$message, AnyRankedTensor:$input);
+}
+
 // ---- Synchronization ------------------------------------------------------------------------------
 def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
     The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
     what each is the gradient of. `compression` and `aggregator` are `#dist.compression` and `#dist.aggregator`. With `scatter` a task needs its
-    replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER).
+    replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER). With `gather` = N the bucket has one member, whose rows of all N replicas are
+    joined (DRT_BUCKET_GATHER_ROWS); the joined rows lie behind it, and are what drt.all_reduce_result gives.
   }];
   let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<AnyRankedTensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
-                       OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter);
-  let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients), [{
-    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {});
+                       OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather);
+  let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients, CArg<"int64_t", "0">:$gather), [{
+    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather));
   }]>];
 }
 def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -149,6 +168,15 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
                        I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share);
+}
+def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";
+  let description = [{
+    The kernel is as that of `drt.update` with a bucket: its gradient is the row of `values`. `depth`: the numbers of an index, which name the
+    first axes of the variables.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, I64Attr:$depth, AnyRankedTensor:$indices, AnyRankedTensor:$values,
+                       Variadic<AnyRankedTensor>:$arguments);
 }
 def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "An update from a product over the joined batch (drt_matmul_update)";

@@ -51,7 +51,8 @@ SmallVector<Value> getData(Operation *op) {
 /// Whether a result without the batch's axis is a sum over it: reductions by sums, products, and gradients of
 /// broadcasts.
 bool sumsOverBatch(Operation *op) {
-  if (llvm::isa<dfg::SumOp, dfg::MeanOp, dfg::L2LossOp, dfg::BiasAddGradOp>(op))
+  if (llvm::isa<dfg::SumOp, dfg::MeanOp, dfg::L2LossOp, dfg::BiasAddGradOp, dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp,
+                dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(op))
     return true;
   return getLinearity(op) == dfg::Linearity::Each && !llvm::isa<dfg::ScalarInterface>(op);
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "passes/graph/Passes.h"
 
@@ -26,16 +27,19 @@ struct Fold : impl::FoldBase<Fold> {
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<dfg::FuncOp>())
-      if (failed(fold(function.getBody().front())))
+      if (failed(fold(function.getBody().front(), function->hasAttr("dfg.entry"))))
         return signalPassFailure();
     if (graph)
       for (auto whole : getOperation().getOps<dfg::GraphOp>())
-        if (failed(fold(whole.getBody().front())))
+        if (failed(fold(whole.getBody().front(), /*isEntry=*/false)))
           return signalPassFailure();
   }
 
-  LogicalResult fold(Block &block) {
+  LogicalResult fold(Block &block, bool isEntry) {
     dfg::ShapeContext context;
+    if (isEntry)
+      context.useBounds();
+    context.setReplicas(dist::getReplicas(getOperation()));
     if (failed(context.run(block)))
       return failure();
     for (Operation &op : llvm::make_early_inc_range(block)) {

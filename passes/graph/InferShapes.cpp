@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
 #include "passes/graph/NearNames.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/StringSet.h"
@@ -32,6 +33,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   using InferShapesBase::InferShapesBase;
 
   void runOnOperation() override {
+    int64_t replicas = dist::getReplicas(getOperation());
     for (Operation &op : getOperation().getOps()) {
       Block *block = nullptr;
       if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op))
@@ -41,6 +43,10 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       if (!block)
         continue;
       dfg::ShapeContext context = batch > 0 ? dfg::ShapeContext(batch) : dfg::ShapeContext();
+      // An entry is what code is generated for.
+      if (op.hasAttr("dfg.entry"))
+        context.useBounds();
+      context.setReplicas(replicas);
       if (failed(setFeeds(context, op, *block)) || failed(context.run(*block)))
         return signalPassFailure();
       setTypes(context, *block);

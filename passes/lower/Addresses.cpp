@@ -15,7 +15,8 @@ namespace distc {
 
 bool isPlaced(Operation *op) {
   return isa<drt::CopyOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp,
-             drt::PoolOp, drt::PoolGradOp, drt::RandomOp, drt::RandomStatelessOp, drt::AccumulatedOp>(op);
+             drt::PoolOp, drt::PoolGradOp, drt::RandomOp, drt::RandomStatelessOp, drt::AccumulatedOp, drt::UniqueOp,
+             drt::ScatterOp>(op);
 }
 
 Value getStorage(Value value) {
@@ -42,6 +43,11 @@ SmallVector<func::FuncOp> getEntries(ModuleOp module) {
 SmallVector<int64_t> getMemberOffsets(drt::AllReduceStartOp bucket) {
   SmallVector<int64_t> offsets;
   int64_t next = 0;
+  // Joined rows have no gaps between them; they lie behind the replica's own.
+  if (bucket.getGather()) {
+    int64_t own = getTensorBytes(cast<RankedTensorType>(bucket.getGradients().front().getType()));
+    return {0, static_cast<int64_t>(llvm::alignTo(own, kPlaceAlignment) + bucket.getGather() * own)};
+  }
   for (Value gradient : bucket.getGradients()) {
     offsets.push_back(next);
     next += llvm::alignTo(getTensorBytes(cast<RankedTensorType>(gradient.getType())), kPlaceAlignment);

@@ -25,6 +25,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     ModuleOp module = getOperation();
     lower::LoweringTable table;
     lower::addLayoutLowerings(table, &getContext());
+    lower::addRowLowerings(table, &getContext());
     lower::addProductLowerings(table, &getContext());
     lower::addLossLowerings(table, &getContext());
     lower::addRandomLowerings(table, &getContext());

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Dfg.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -33,6 +34,7 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
   void runOnOperation() override {
     if (failed(callLibrary()))
       return signalPassFailure();
+    callSpecialFunctions();
     LowerToLLVMOptions options(&getContext());
     options.useBarePtrCallConv = true;
     LLVMTypeConverter converter(&getContext(), options);
@@ -51,6 +53,23 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     target.addLegalDialect<drt::DRTDialect>();
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
+  }
+
+  /// The runtime's functions of drt.h.
+  void callSpecialFunctions() {
+    getOperation().walk([&](dfg::SpecialFunctionOp op) {
+      std::string name = ("drt_special_" + op.getFunction()).str();
+      OpBuilder builder(op);
+      if (!getOperation().lookupSymbol(name)) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(getOperation().getBody());
+        auto type = builder.getFunctionType(op->getOperandTypes(), op->getResultTypes());
+        func::FuncOp::create(builder, op.getLoc(), name, type).setPrivate();
+      }
+      auto call = func::CallOp::create(builder, op.getLoc(), name, op->getResultTypes(), op->getOperands());
+      op->replaceAllUsesWith(call);
+      op.erase();
+    });
   }
 
   /// The C library has what LLVM has no intrinsic for, or what MLIR makes of others and loses the digits near 0. Other

@@ -14,6 +14,7 @@ namespace distc {
 // Fields of drt_replica, by number.
 enum ReplicaField { kArenaStride = 1, kArenaBase = 2, kLocalIndex = 5, kGlobalIndex = 7 };
 
+static int64_t getNumElements(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); }
 static Type getElementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 
 LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
@@ -36,13 +37,14 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   const SmallVector<int64_t> offsets = getMemberOffsets(op);
   for (size_t i = 0; i < op.getGradients().size(); ++i)
     members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element)));
-  enum { AllReduce = 0, ReduceScatter = 1 }; // DRT_BUCKET_*
+  enum { AllReduce = 0, ReduceScatter = 1, GatherRows = 3 }; // DRT_BUCKET_*
   std::string name = "bucket " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(op.getScatter() ? ReduceScatter : AllReduce), constants.i32(getDtype(element)),
+      {constants.string(name), constants.i32(op.getGather() ? GatherRows : op.getScatter() ? ReduceScatter : AllReduce), constants.i32(getDtype(element)),
        constants.i32(op.getMean()), constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
-       constants.i64(offsets.back() / getElementBytes(element)), constants.i32(members.size()),
+       constants.i64(op.getGather() ? getNumElements(op.getGradients().front()) : offsets.back() / getElementBytes(element)),
+       constants.i32(members.size()),
        constants.array(rows, program.structs.member, members), *exchange}));
   buckets[op.getBucket()] = op;
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
@@ -205,6 +207,19 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
     return success();
   }
   callRuntime("drt_update", {number32(*op.getBucket()), number64(first), count, *kernel, *array});
+  return success();
+}
+
+LogicalResult EntryConverter::convertSparseUpdate(drt::SparseUpdateOp op) {
+  FailureOr<Value> kernel = rangeKernel(op, op.getKernel(), op.getVariables().size() + op.getArguments().size(), true);
+  FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments());
+  if (failed(kernel) || failed(array))
+    return failure();
+  auto name = cast<FlatSymbolRefAttr>(op.getVariables()[0]).getValue();
+  auto variable = SymbolTable::lookupNearestSymbolFrom<drt::VariableOp>(entry, StringAttr::get(op.getContext(), name));
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(variable.getType()).getShape();
+  callRuntime("drt_sparse_update", {symbolAddress(describeSparseUpdate(program.tables, op, shape)), address(op.getIndices()),
+                                    address(op.getValues()), *kernel, *array});
   return success();
 }
 

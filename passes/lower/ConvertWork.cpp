@@ -41,6 +41,25 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
       .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })
+      .Case([&](drt::UniqueOp unique) {
+        callRuntime("drt_unique", {symbolAddress(describeUnique(program.tables, unique)), address(unique.getX()), address(unique.getY()),
+                                   address(unique.getIdx()), address(unique.getCount())});
+        return success();
+      })
+      .Case([&](drt::ScatterOp scatter) {
+        callRuntime("drt_scatter", {symbolAddress(describeScatter(program.tables, scatter)),
+                                    scatter.getInitial() ? address(scatter.getInitial()) : null(), address(scatter.getIndices()),
+                                    address(scatter.getUpdates()), address(scatter.getResult())});
+        return success();
+      })
+      .Case([&](drt::CheckNumericsOp check) {
+        auto type = cast<RankedTensorType>(check.getInput().getType());
+        auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));
+        callRuntime("drt_check_numerics", {number32(getDtype(type.getElementType())), number64(type.getNumElements()),
+                                           address(check.getInput()), symbolAddress(message)});
+        return success();
+      })
+      .Case([&](drt::SparseUpdateOp update) { return convertSparseUpdate(update); })
       .Case([&](drt::AllReduceStartOp start) { return convertStart(start); })
       .Case([&](drt::AllReduceWaitOp wait) {
         callRuntime("drt_all_reduce_wait", {number32(wait.getBucket())});

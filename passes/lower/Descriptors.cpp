@@ -27,6 +27,14 @@ FlatSymbolRefAttr describe(ConstantTables &tables, ArrayRef<int64_t> small, Arra
   return tables.descriptor(tables.structType(types), tables.structure(fields));
 }
 
+// A descriptor of fields of 32 and 64 bits in any order, each aligned to its size.
+FlatSymbolRefAttr describeFields(ConstantTables &tables, ArrayRef<Attribute> fields) {
+  SmallVector<Type> types;
+  for (Attribute field : fields)
+    types.push_back(cast<IntegerAttr>(field).getType());
+  return tables.descriptor(tables.structType(types), tables.structure(fields));
+}
+
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 int64_t product(ArrayRef<int64_t> sizes) {
@@ -49,6 +57,16 @@ FailureOr<int64_t> getBatchStride(drt::MatmulOp op, RankedTensorType type, Array
 int32_t dtypeOf(Operation *op) {
   Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
   return getDtype(cast<RankedTensorType>(type).getElementType());
+}
+
+// drt_rows_desc: indices of `depth` numbers into a tensor of `shape`.
+void appendRows(ConstantTables &tables, SmallVectorImpl<Attribute> &fields, Value indices, int64_t depth, ArrayRef<int64_t> shape) {
+  constexpr int64_t maxDepth = 8; // DRT_MAX_INDEX_DEPTH
+  RankedTensorType type = typeOf(indices);
+  fields.append({tables.i32(getDtype(type.getElementType())), tables.i32(depth), tables.i64(type.getNumElements() / std::max<int64_t>(depth, 1)),
+                 tables.i64(product(shape.drop_front(depth)))});
+  for (int64_t axis = 0; axis < maxDepth; ++axis)
+    fields.push_back(tables.i64(axis < depth ? shape[axis] : 1));
 }
 
 } // namespace
@@ -132,6 +150,25 @@ Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsig
 
 FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, RankedTensorType type, bool concat) {
   return describe(tables, {getDtype(type.getElementType()), concat}, {type.getNumElements()});
+}
+
+FlatSymbolRefAttr describeUnique(ConstantTables &tables, drt::UniqueOp op) {
+  RankedTensorType x = typeOf(op.getX());
+  return describeFields(tables, {tables.i32(getDtype(x.getElementType())), tables.i32(getDtype(typeOf(op.getIdx()).getElementType())),
+                                 tables.i64(x.getNumElements())});
+}
+
+FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op) {
+  RankedTensorType result = typeOf(op.getResult());
+  SmallVector<Attribute> fields = {tables.i32(getDtype(result.getElementType())), tables.i32(op.getKind()), tables.i64(result.getNumElements())};
+  appendRows(tables, fields, op.getIndices(), op.getDepth(), result.getShape());
+  return describeFields(tables, fields);
+}
+
+FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, ArrayRef<int64_t> shape) {
+  SmallVector<Attribute> fields = {tables.i32(getDtype(typeOf(op.getValues()).getElementType())), tables.i32(0)};
+  appendRows(tables, fields, op.getIndices(), op.getDepth(), shape);
+  return describeFields(tables, fields);
 }
 
 } // namespace distc

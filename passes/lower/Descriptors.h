@@ -31,6 +31,11 @@ llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, mlir::
 mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset);
 /// drt_accumulate_desc.
 mlir::FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, mlir::RankedTensorType type, bool concat);
+/// drt_unique_desc, drt_scatter_desc and drt_sparse_update_desc.
+mlir::FlatSymbolRefAttr describeUnique(ConstantTables &tables, drt::UniqueOp op);
+mlir::FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op);
+/// `shape`: of the variables whose rows are updated.
+mlir::FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, llvm::ArrayRef<int64_t> shape);
 
 } // namespace distc
 

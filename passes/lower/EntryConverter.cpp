@@ -43,6 +43,8 @@ void EntryConverter::createFunction() {
   for (Operation &op : entry.getBody().front()) {
     if (auto update = dyn_cast<drt::UpdateOp>(op))
       pointers = std::max<int64_t>(pointers, update.getVariables().size() + update.getArguments().size());
+    if (auto update = dyn_cast<drt::SparseUpdateOp>(op))
+      pointers = std::max<int64_t>(pointers, update.getVariables().size() + update.getArguments().size());
     if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
       pointers = std::max<int64_t>(pointers, update.getVariables().size() + update.getArguments().size());
   }

@@ -56,6 +56,7 @@ private:
   llvm::LogicalResult convertAccumulate(drt::AccumulateOp op);
   llvm::LogicalResult convertAccumulated(drt::AccumulatedOp op);
   llvm::LogicalResult convertUpdate(drt::UpdateOp op);
+  llvm::LogicalResult convertSparseUpdate(drt::SparseUpdateOp op);
   llvm::LogicalResult convertMatmulUpdate(drt::MatmulUpdateOp op);
 
   /// The address of a tensor's first element.

@@ -74,9 +74,13 @@ template <typename Op> void addLowering(LoweringTable &table, mlir::MLIRContext 
 
 void addLayoutLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addScanLowerings(LoweringTable &table, mlir::MLIRContext *context);
+void addRowLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addProductLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addLossLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRandomLowerings(LoweringTable &table, mlir::MLIRContext *context);
+
+/// Gathers of a variable's rows become reads of the variable, which is its memory and no copy, and gathers of tensors.
+void readGatheredVariables(dfg::FuncOp entry);
 
 /// By interface.
 llvm::LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node);

@@ -315,49 +315,6 @@ LogicalResult lowerReverse(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
-LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
-  if (failed(type))
-    return failure();
-  int64_t axis = 0, batchDims = 0;
-  Value params = lowering.get(op->getOperand(0)), indices = lowering.get(op->getOperand(1));
-  int64_t paramsRank = llvm::cast<RankedTensorType>(params.getType()).getRank();
-  auto indicesType = llvm::cast<RankedTensorType>(indices.getType());
-  if (auto version2 = llvm::dyn_cast<dfg::GatherV2Op>(op)) {
-    FailureOr<SmallVector<int64_t>> given = lowering.getConstants(op, 2);
-    if (failed(given))
-      return failure();
-    axis = given->front() < 0 ? given->front() + paramsRank : given->front();
-    batchDims = version2.getBatchDimsAttr().getInt();
-    batchDims = batchDims < 0 ? batchDims + indicesType.getRank() : batchDims;
-  }
-  int64_t extent = llvm::cast<RankedTensorType>(params.getType()).getDimSize(axis);
-  lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
-    // Result axes: params' before `axis`, the indices' (behind the shared ones), params' behind `axis`.
-    int64_t taken = indicesType.getRank() - batchDims;
-    SmallVector<Value> where(at.begin(), at.begin() + batchDims);
-    where.append(at.begin() + axis, at.begin() + axis + taken);
-    Value row = toIndex(s, EntryLowering::load(s, indices, where));
-    // An index outside of the table reads no foreign memory: like TensorFlow on GPUs it gives 0.
-    Value inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, row, index(s, extent));
-    SmallVector<Value> from(at.begin(), at.begin() + axis);
-    from.push_back(row);
-    from.append(at.begin() + axis + taken, at.end());
-    auto branch = scf::IfOp::create(
-        s.builder, s.loc, inside,
-        [&](OpBuilder &builder, Location loc) {
-          ScalarBuilder inner(builder, loc);
-          scf::YieldOp::create(builder, loc, EntryLowering::load(inner, params, from));
-        },
-        [&](OpBuilder &builder, Location loc) {
-          ScalarBuilder inner(builder, loc);
-          scf::YieldOp::create(builder, loc, inner.constant(type->getElementType(), 0.0));
-        });
-    return branch.getResult(0);
-  }));
-  return success();
-}
-
 LogicalResult lowerOneHot(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
@@ -446,8 +403,7 @@ void addLayoutLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::PadOp>(table, context, lowerPad);
   addLowering<dfg::PadV2Op>(table, context, lowerPad);
   addLowering<dfg::ReverseV2Op>(table, context, lowerReverse);
-  addLowering<dfg::GatherOp>(table, context, lowerGather);
-  addLowering<dfg::GatherV2Op>(table, context, lowerGather);
+  addLowering<dfg::EnsureShapeOp>(table, context, lowerReshape);
   addLowering<dfg::OneHotOp>(table, context, lowerOneHot);
   addLowering<dfg::RangeOp>(table, context, lowerRange);
   addLowering<dfg::ArgMaxOp>(table, context, lowerArgReduction);

@@ -220,6 +220,8 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
       for (Operation &op : entry.getBody().front()) {
         if (auto update = llvm::dyn_cast<drt::UpdateOp>(op))
           update.setKernel(names[update.getKernel()]);
+        else if (auto update = llvm::dyn_cast<drt::SparseUpdateOp>(op))
+          update.setKernel(names[update.getKernel()]);
         else if (auto update = llvm::dyn_cast<drt::MatmulUpdateOp>(op))
           update.setKernel(names[update.getKernel()]);
       }

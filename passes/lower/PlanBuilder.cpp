@@ -80,6 +80,7 @@ void PlanBuilder::analyze() {
 }
 
 LogicalResult PlanBuilder::build() {
+  readGatheredVariables(entry);
   analyze();
   builder.setInsertionPoint(entry);
   auto plan = func::FuncOp::create(builder, entry.getLoc(), ("entry_" + entry.getSymName()).str(), builder.getFunctionType({}, {}));
@@ -118,8 +119,6 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
       if (!values.count(operand) && failed(flushUpdates(positions[node])))
         return failure();
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(node)) {
-    if (update.getIndicesOperand() >= 0)
-      return node->emitError() << "node '" << dfg::getNodeName(node) << "' updates rows of a variable by a sparse gradient, which has no code yet";
     for (unsigned operand : update.getWrittenOperands()) {
       if (variableName(node->getOperand(operand)).empty())
         return node->emitError() << "node '" << dfg::getNodeName(node) << "' updates a variable that is not known when code is generated";
@@ -134,8 +133,11 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     lowerRead(read);
     return success();
   }
-  if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp, dist::ShareHandleOp, dist::AllReduceOp>(node))
+  if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp, dist::ShareHandleOp, dist::AllReduceOp>(node) ||
+      (llvm::isa<dfg::IdentityOp>(node) && dfg::isHandle(node->getOperand(0).getType())))
     return success();
+  if (auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(node))
+    return gatherSlices(slices);
   if (llvm::isa<dist::TakeShareOp, dist::ReduceScatterOp>(node))
     return checkShares(node);
   if (llvm::isa<dist::AccumulateOp>(node)) {
@@ -303,11 +305,12 @@ LogicalResult PlanBuilder::flushUpdates(unsigned position) {
 
 LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   Operation *op = node;
+  bool sparse = node.getIndicesOperand() >= 0;
   int gradientOperand = node.getGradientOperand();
   SmallVector<unsigned> written = node.getWrittenOperands();
   auto [bucket, member] = gradientOperand >= 0 ? findMember(op->getOperand(gradientOperand)) : std::pair<Bucket *, unsigned>{nullptr, 0};
   // A bucket whose whole result was needed anyway is read from there.
-  if (bucket && !bucket->results.empty())
+  if (bucket && (sparse || !bucket->results.empty()))
     bucket = nullptr;
   if (bucket)
     waitFor(*bucket);
@@ -319,7 +322,7 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
     if (auto [type, elements] = getShare(op->getOperand(operand)); type)
       std::tie(share, whole) = std::pair(type, elements);
 
-  RangeKernel kernel(node, bucket != nullptr);
+  RangeKernel kernel(node, bucket != nullptr || sparse);
   SmallVector<Attribute> names;
   for (unsigned operand : written) {
     llvm::StringRef name = variableName(op->getOperand(operand));
@@ -329,7 +332,8 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   SmallVector<Value> arguments;
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
-    if (llvm::is_contained(written, number) || (bucket && static_cast<int>(number) == gradientOperand))
+    if (llvm::is_contained(written, number) || ((bucket || sparse) && static_cast<int>(number) == gradientOperand) ||
+        static_cast<int>(number) == node.getIndicesOperand())
       continue;
     auto taken = operand.get().getDefiningOp<dist::TakeShareOp>();
     Value tensor = get(taken ? taken.getValue() : operand.get());
@@ -352,10 +356,21 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
       break;
     }
   OpBuilder &b = builder;
-  drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
+  if (sparse) {
+    FailureOr<std::pair<Value, Value>> slices = getSlices(node);
+    if (failed(slices))
+      return failure();
+    int64_t depth = node.hasIndexVectors() ? llvm::cast<RankedTensorType>(slices->first.getType()).getShape().back() : 1;
+    drt::SparseUpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names), depth, slices->first, slices->second, arguments);
+    ++clock;
+    noteRead(slices->first);
+    noteRead(slices->second);
+  } else {
+    drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
                         bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(), bucket ? b.getI64IntegerAttr(member) : IntegerAttr(),
                         share ? whole : kernel.getCount(), arguments, share ? b.getI64IntegerAttr(share.getNumElements()) : IntegerAttr());
-  ++clock;
+    ++clock;
+  }
   for (Value argument : arguments)
     noteRead(argument);
   for (Attribute written : names)

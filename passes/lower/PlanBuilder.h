@@ -19,6 +19,7 @@
 #ifndef DISTC_PASSES_LOWER_PLANBUILDER_H
 #define DISTC_PASSES_LOWER_PLANBUILDER_H
 
+#include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -55,6 +56,10 @@ private:
 
   /// Emits the updates that wait. `position`: of the node that needs them, for values that must outlive them.
   llvm::LogicalResult flushUpdates(unsigned position);
+  /// Joins the replicas' rows of a sparse gradient, right here.
+  llvm::LogicalResult gatherSlices(dist::AllGatherSlicesOp node);
+  /// Indices and values of an update of rows, a value for each index.
+  llvm::FailureOr<std::pair<Value, Value>> getSlices(dfg::UpdateInterface node);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
   /// How an update of shares sees what it works on: the share's type, and the elements of the whole; a null type where it is none.
   std::pair<mlir::RankedTensorType, int64_t> getShare(Value handle);

@@ -68,7 +68,9 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
   Value i = loop.getInductionVar();
   SmallVector<Value> elements;
   for (unsigned operand = 0; operand < op->getNumOperands(); ++operand) {
-    if (fromBucket && static_cast<int>(operand) == update.getGradientOperand())
+    if (static_cast<int>(operand) == update.getIndicesOperand())
+      elements.push_back({});
+    else if (fromBucket && static_cast<int>(operand) == update.getGradientOperand())
       elements.push_back(memref::LoadOp::create(b, body->getArgument(2), arith::SubIOp::create(b, i, begin).getResult()));
     else if (Value scalar = scalars.lookup(operand))
       elements.push_back(scalar);

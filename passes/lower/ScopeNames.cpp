@@ -49,7 +49,7 @@ std::string getNodeNames(Location loc) {
 std::string getScopeName(Operation *op) {
   auto bucket = [](StringRef what, int32_t number) { return (what + " bucket " + Twine(number)).str(); };
   if (auto start = dyn_cast<drt::AllReduceStartOp>(op))
-    return bucket("start", start.getBucket());
+    return bucket(start.getGather() ? "start gathering" : "start", start.getBucket());
   if (auto wait = dyn_cast<drt::AllReduceWaitOp>(op))
     return bucket("wait for", wait.getBucket());
   if (auto result = dyn_cast<drt::AllReduceResultOp>(op))
@@ -70,7 +70,8 @@ StringRef getScopeCategory(Operation *op) {
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([](auto) { return "conv"; })
       .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "random"; })
-      .Case<drt::UpdateOp, drt::MatmulUpdateOp>([](auto) { return "update"; })
+      .Case<drt::UniqueOp, drt::ScatterOp, drt::CheckNumericsOp>([](auto) { return "rows"; })
+      .Case<drt::UpdateOp, drt::SparseUpdateOp, drt::MatmulUpdateOp>([](auto) { return "update"; })
       .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "accumulate"; })
       .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp, drt::GatherStartOp>(
           [](auto) { return "all_reduce"; })

@@ -9,6 +9,7 @@
 #include "core/task.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 using namespace drt;
@@ -131,6 +132,16 @@ const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
   Replica &replica = Replica::of(r);
   const drt_bucket &plan = bucketOf(replica, bucket);
   char *first = replica.arena_base + plan.arena_offset;
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
+    const int64_t bytes = plan.count * dtypeSize(plan.dtype);
+    char *joined = first + gatheredOffset(plan);
+    if (replica.task().communicator() || replica.bucketStates[bucket] == Replica::BucketState::Reduced)
+      return joined;
+    std::memcpy(joined + replica.local_index * bytes, replica.arena + plan.arena_offset, static_cast<size_t>(bytes));
+    replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+    drt_barrier(r);
+    return joined;
+  }
   if (isReduced(replica, bucket))
     return first;
   // An update of this bucket may still be reading the contributions in another replica.

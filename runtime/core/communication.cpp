@@ -12,6 +12,7 @@
 #include "core/reduce.h"
 #include "core/task.h"
 
+#include <cstring>
 #include <exception>
 
 namespace drt {
@@ -72,6 +73,10 @@ void TaskRuntime::communicate(const drt_bucket &plan, Bucket &state, int64_t ste
     const Span span(row, plan.name, "all_gather", step);
     return gatherVariables(plan);
   }
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
+    const Span span(row, plan.name, "all_gather", step);
+    return gatherRows(plan);
+  }
   // The replicas are done with their contributions, so replica 0's part of its
   // arena takes the sum: no buffer beside it, and updates read it where it lies.
   const Replica &first = *replicas_[0];
@@ -92,6 +97,18 @@ void TaskRuntime::communicate(const drt_bucket &plan, Bucket &state, int64_t ste
   }
   const Span span(row, plan.name, "all_reduce", step);
   communicator_->all_reduce_sum(data, plan.count, dtype);
+}
+
+void TaskRuntime::gatherRows(const drt_bucket &plan) {
+  const Replica &first = *replicas_[0];
+  const int64_t bytes = plan.count * dtypeSize(plan.dtype);
+  char *const own = first.arena_base + plan.arena_offset, *const joined = own + gatheredOffset(plan);
+  for (int32_t i = 0; i < config_.localReplicas; ++i)
+    std::memcpy(joined + (config_.firstReplica + i) * bytes, own + i * first.arena_stride, static_cast<size_t>(bytes));
+  // Tasks may have different numbers of replicas: each sends its part to all.
+  for (int32_t task = 0, rank = 0; task < program_.num_tasks; ++task)
+    if (const drt_task &sender = program_.tasks[task]; sender.num_replicas > 0)
+      communicator_->broadcast(joined + sender.first_replica * bytes, sender.num_replicas * bytes, rank++);
 }
 
 void TaskRuntime::post(Job job) {

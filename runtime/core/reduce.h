@@ -6,6 +6,7 @@
 #ifndef DRT_CORE_REDUCE_H
 #define DRT_CORE_REDUCE_H
 
+#include "core/dtype.h"
 #include "drt/drt.h"
 
 #include <cstdint>
@@ -24,6 +25,9 @@ struct Contributions {
 /// depend on how the elements are cut into ranges. `out` may be the first
 /// contribution itself. float16 and bfloat16 are summed in float32.
 void reduce(drt_dtype dtype, void *out, Contributions contributions, int64_t count, int64_t divisor);
+
+/// Where the joined rows of a gathered bucket lie behind the first replica's own, in bytes.
+inline int64_t gatheredOffset(const drt_bucket &bucket) { return (bucket.count * dtypeSize(bucket.dtype) + 63) / 64 * 64; }
 
 } // namespace drt
 

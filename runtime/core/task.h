@@ -137,6 +137,7 @@ private:
   void communicate(const Job &job);
   void communicate(const drt_bucket &plan, Bucket &state, int64_t step);
   void reduceScatter(const drt_bucket &plan, char *data);
+  void gatherRows(const drt_bucket &plan);
   void gatherVariables(const drt_bucket &plan);
   Layout findLayout();
   bool needsLayout() const;

@@ -450,6 +450,13 @@ static DataType getDefaultType(StringRef name) {
       .Default(DT_INVALID);
 }
 
+bool BlockImporter::isResourceHandle(Value value) const {
+  if (!llvm::isa<dfg::RefType>(value.getType()))
+    return false;
+  dfg::VarHandleOp handle = dfg::getVariableHandle(value);
+  return handle && !shared.isReference(handle.getVariable());
+}
+
 LogicalResult BlockImporter::getResultTypes(int index, const KnownNode &known, unsigned nameIndex,
                                             ArrayRef<Value> operands, SmallVectorImpl<Type> &types) {
   const NodeDef &node = nodes[index];
@@ -512,6 +519,11 @@ LogicalResult BlockImporter::getResultTypes(int index, const KnownNode &known, u
         types.push_back(handle.getValueType());
         continue;
       }
+    // The identity of a handle is that handle.
+    if (known.name.getStringRef() == dfg::IdentityOp::getOperationName() && isResourceHandle(operands[0])) {
+      types.push_back(operands[0].getType());
+      continue;
+    }
     Type element = elementType(result);
     types.push_back(getTensorType(shape, element ? element : dfg::UnknownType::get(context)));
   }
@@ -630,6 +642,8 @@ bool BlockImporter::resolveReferences(Operation *op, int index) {
       continue;
     }
     if (!llvm::isa<dfg::RefType>(value.getType()) || takesAnything)
+      continue;
+    if (llvm::isa<dfg::IdentityOp>(op) && isResourceHandle(value))
       continue;
     dfg::VarHandleOp handle = dfg::getVariableHandle(value);
     if (!handle || !shared.isReference(handle.getVariable()))

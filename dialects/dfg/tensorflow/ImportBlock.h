@@ -80,6 +80,8 @@ private:
   /// Gives operands that are references but wanted as values their values. False: `op` must be opaque.
   bool resolveReferences(mlir::Operation *op, int index);
   mlir::Value getReferenceValue(mlir::Operation *user, mlir::Value handle, Output from);
+  /// Whether `value` is the handle of a known resource variable (and not of a reference).
+  bool isResourceHandle(mlir::Value value) const;
   mlir::Operation *createOpaque(int index, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Type> known);
   bool isHandleInput(const NodeDef &node, int operand) const;
   void keepTypeAttributes(const NodeDef &node, const KnownNode &known, unsigned nameIndex, mlir::Operation *op);

@@ -159,6 +159,9 @@ typedef struct drt_member {
 enum {
   DRT_BUCKET_ALL_REDUCE = 0,
   DRT_BUCKET_REDUCE_SCATTER = 1, // a task needs its replicas' shares of each member only
+  // The replicas' contributions, rows of one length, are joined in the order of replicas. One member of `count` elements;
+  // behind it, aligned to 64 bytes, is room for those of all replicas.
+  DRT_BUCKET_GATHER_ROWS = 3,
   DRT_BUCKET_GATHER = 2          // shares of variables that the tasks have updated; no gradients
 };
 
@@ -300,6 +303,65 @@ void drt_pool(drt_replica *, int32_t primitive, const drt_pool_desc *, const voi
 // Maximum: the gradient goes to the first largest element of the window. input and output may be null for the average.
 void drt_pool_grad(drt_replica *, int32_t primitive, const drt_pool_desc *, const void *input, const void *output, const void *output_grad, void *input_grad);
 
+// ---- Rows by index -----------------------------------------------------------------------
+// Where a size depends on data, what is longer than the data is padding: the index -1 names no row and is passed over.
+// An index past the end ends the task. Equal indices are taken in the order of their positions.
+
+// Distinct values of integers, in the order in which they are met: y[idx[i]] = x[i]. y has `count` elements as x does; behind
+// the distinct ones it is -1. counts (may be null, else `count` elements): how often each occurs, 0 behind them.
+typedef struct drt_unique_desc {
+  int32_t dtype, index_dtype; // of x and y; of idx and counts: DRT_I32 or DRT_I64
+  int64_t count;
+} drt_unique_desc;
+void drt_unique(drt_replica *, const drt_unique_desc *, const void *x, void *y, void *idx, void *counts);
+
+enum { DRT_MAX_INDEX_DEPTH = 8 };
+typedef struct drt_rows_desc {
+  int32_t index_dtype;                 // DRT_I32 or DRT_I64
+  int32_t depth;                       // numbers an index has: it names the first `depth` axes
+  int64_t count;                       // indices
+  int64_t row;                         // elements of the slice that an index names
+  int64_t sizes[DRT_MAX_INDEX_DEPTH];  // of those axes
+} drt_rows_desc;
+
+// out starts as `initial`, or where that is null as what changes nothing (0 for a sum, 1 for a product, the lowest number for a
+// maximum), and slice indices[i] of it is combined with row i of updates.
+enum { DRT_SCATTER_UPDATE = 0, DRT_SCATTER_ADD = 1, DRT_SCATTER_SUB = 2, DRT_SCATTER_MUL = 3, DRT_SCATTER_MIN = 4, DRT_SCATTER_MAX = 5 };
+typedef struct drt_scatter_desc {
+  int32_t dtype, kind; // DRT_SCATTER_*
+  int64_t elements;    // of out
+  drt_rows_desc rows;
+} drt_scatter_desc;
+void drt_scatter(drt_replica *, const drt_scatter_desc *, const void *initial, const void *indices, const void *updates, void *out);
+
+// Ends the task with `message` where an element is infinite or NaN.
+void drt_check_numerics(drt_replica *, int32_t dtype, int64_t count, const void *x, const char *message);
+
+// ---- Special functions ------------------------------------------------------------------------
+// What kernels call for one element; exact to float64's last digits or so. Domains are TensorFlow's; outside of them: NaN.
+double drt_special_bessel_i0(double x);
+double drt_special_bessel_i0e(double x);
+double drt_special_bessel_i1(double x);
+double drt_special_bessel_i1e(double x);
+double drt_special_bessel_j0(double x);
+double drt_special_bessel_j1(double x);
+double drt_special_bessel_k0(double x);
+double drt_special_bessel_k0e(double x);
+double drt_special_bessel_k1(double x);
+double drt_special_bessel_k1e(double x);
+double drt_special_bessel_y0(double x);
+double drt_special_bessel_y1(double x);
+double drt_special_dawsn(double x);
+double drt_special_expint(double x);
+double drt_special_fresnel_cos(double x);
+double drt_special_fresnel_sin(double x);
+double drt_special_spence(double x);
+double drt_special_polygamma(double n, double x);
+double drt_special_zeta(double x, double q);
+double drt_special_igamma(double a, double x);
+double drt_special_igammac(double a, double x);
+double drt_special_igamma_grad_a(double a, double x);
+
 // ---- Random numbers -----------------------------------------------------------------
 // TensorFlow's own: Philox 4x32-10 keyed by (seed, seed2) as GuardedPhiloxRandom
 // does, consumed in the order of its CPU kernels' fill. Stateful calls advance
@@ -326,7 +388,7 @@ void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t 
 void drt_all_reduce_start(drt_replica *, int32_t bucket);
 void drt_all_reduce_wait(drt_replica *, int32_t bucket);
 
-// For consumers that are not updates: the whole reduced bucket, shared in the task,
+// For consumers that are not updates: the whole reduced (or gathered) bucket, shared in the task,
 // read-only, valid until the end of the entry. Call after drt_all_reduce_wait; every
 // replica of the task calls it (it reduces a range each and joins).
 const void *drt_all_reduce_result(drt_replica *, int32_t bucket);
@@ -365,6 +427,17 @@ typedef struct drt_accumulate_desc {
 } drt_accumulate_desc;
 void drt_accumulate(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, const void *gradient);
 void drt_accumulated(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, double scale, const void *gradient, void *out);
+
+// An update of the rows that `indices` names; others are not touched. Every replica of the task is given the same indices and
+// values (its own copy, or a shared one) and updates some of the rows. kernel is a range kernel as above, called for each row
+// of the replica's: elements [slice * row, (slice + 1) * row) from the row of values.
+typedef struct drt_sparse_update_desc {
+  int32_t dtype; // of the values
+  int32_t reserved;
+  drt_rows_desc rows;
+} drt_sparse_update_desc;
+void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void *indices, const void *values, drt_range_kernel kernel,
+                       void *const *arguments);
 
 // Joins the replicas of the task: what each wrote before is visible to all after.
 void drt_barrier(drt_replica *);

@@ -1,0 +1,60 @@
+//===- BoundedSizes.cpp - Who may take a tensor that is longer than its data --------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Where code is generated, a size that depends on data is its bound (Dim::isBound):
+// the rows past the true size are padding. Indices there are -1, which sparse
+// updates, scatters and segments skip. An operation that would see the padding as
+// data, or the bound as the true size, is refused.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace distc::dfg {
+namespace {
+
+bool hasBound(const std::optional<Dims> &dims) {
+  return dims && llvm::any_of(*dims, [](Dim dim) { return dim.isBound(); });
+}
+
+/// Whether padding in operand `number` of `op` ends as padding, or nowhere.
+bool takesPadding(Operation *op, unsigned number) {
+  // Element by element; shapes hand the bound on; rows with the index -1 are skipped, gathered rows are not looked at
+  // by indices that name true rows.
+  if (llvm::isa<ScalarInterface, ShapeOp, ShapeNOp, SizeOp, RankOp, GatherOp, GatherNdOp, GatherV2Op, ResourceGatherOp,
+                ResourceGatherNdOp, ScatterNdOp, TensorScatterAddOp, TensorScatterSubOp, TensorScatterUpdateOp,
+                ReshapeOp, ExpandDimsOp, SqueezeOp, CheckNumericsOp>(op))
+    return true;
+  if (auto update = llvm::dyn_cast<UpdateInterface>(op))
+    return update.getIndicesOperand() >= 0;
+  return op->getName().getDialectNamespace() == "dist" && number < op->getNumOperands();
+}
+
+} // namespace
+
+LogicalResult ShapeContext::checkBounds(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    bool padded = hasBound(getShape(operand.get())) && !takesPadding(op, operand.getOperandNumber());
+    bool miscounted = hasBound(getElements(operand.get())) && llvm::none_of(op->getResults(), [&](Value result) {
+                        return hasBound(getShape(result)) || hasBound(getElements(result));
+                      });
+    if (!padded && !miscounted)
+      continue;
+    Operation *producer = operand.get().getDefiningOp();
+    return op->emitError() << "node '" << getNodeName(op) << "' (" << op->getName().stripDialect() << ") needs "
+                           << (padded ? "the true size of" : "the true value of") << " '"
+                           << (producer ? getNodeName(producer) : "")
+                           << "', which depends on the data and is only known when the program runs; code can be "
+                              "generated where such a "
+                              "tensor is used by gathers, segments, element-wise operations and sparse updates";
+  }
+  return success();
+}
+
+} // namespace distc::dfg
