@@ -1,4 +1,4 @@
-//===- LowerScans.cpp - Running sums and products -------------------------------------===//
+//===- LowerScans.cpp - Running sums, products and log-sums -------------------------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/EntryLowering.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -14,6 +15,8 @@ namespace {
 
 using dfg::ScalarBuilder;
 
+enum class Join { Sum, Product, LogSum };
+
 struct Scan {
   EntryLowering &lowering;
   Operation *op;
@@ -21,10 +24,29 @@ struct Scan {
   int64_t axis;
   /// Towards larger positions, or from the end.
   bool reverse;
-  bool product;
+  Join join;
 
-  Value identity(ScalarBuilder &s) { return s.constant(type.getElementType(), product ? 1.0 : 0.0); }
-  Value combine(ScalarBuilder &s, Value x, Value y) { return product ? s.mul(x, y) : s.add(x, y); }
+  Value identity(ScalarBuilder &s) {
+    // TensorFlow's log of zero is the lowest number, not minus infinity.
+    if (join == Join::LogSum)
+      return s.neg(s.constant(type.getElementType(), largest()));
+    return s.constant(type.getElementType(), join == Join::Product ? 1.0 : 0.0);
+  }
+  double largest() { return APFloat::getLargest(llvm::cast<FloatType>(type.getElementType()).getFloatSemantics()).convertToDouble(); }
+  Value combine(ScalarBuilder &s, Value x, Value y) {
+    switch (join) {
+    case Join::Sum:
+      return s.add(x, y);
+    case Join::Product:
+      return s.mul(x, y);
+    case Join::LogSum:
+      break;
+    }
+    // log(exp(x) + exp(y)) without leaving the range.
+    Value most = s.maximum(x, y), least = s.minimum(x, y);
+    Value log = s.math<math::Log1pOp>(s.math<math::ExpOp>(s.sub(least, most)));
+    return s.select(s.equal(x, y), s.add(x, s.constant(type.getElementType(), M_LN2)), s.add(most, log));
+  }
 
   /// Every element with the one `distance` before it; `joined`: combined, else that one alone.
   Value step(Value input, int64_t distance, bool joined) {
@@ -56,14 +78,14 @@ struct Scan {
 
 /// In log2(size) parallel steps, each of which joins spans of twice the length (Hillis and Steele, Data parallel
 /// algorithms, 1986).
-template <bool product> LogicalResult lowerScan(EntryLowering &lowering, Operation *op) {
+template <Join join> LogicalResult lowerScan(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   FailureOr<SmallVector<int64_t>> axis = lowering.getConstants(op, 1);
   if (failed(type) || failed(axis))
     return failure();
   auto flag = [&](StringRef name) { return op->getAttrOfType<BoolAttr>(name) && op->getAttrOfType<BoolAttr>(name).getValue(); };
   int64_t along = axis->front() < 0 ? axis->front() + type->getRank() : axis->front();
-  Scan scan{lowering, op, *type, along, flag("reverse"), product};
+  Scan scan{lowering, op, *type, along, flag("reverse"), join};
   Value spans = lowering.get(op->getOperand(0));
   if (flag("exclusive"))
     spans = scan.step(spans, 1, /*joined=*/false);
@@ -76,8 +98,9 @@ template <bool product> LogicalResult lowerScan(EntryLowering &lowering, Operati
 } // namespace
 
 void addScanLowerings(LoweringTable &table, MLIRContext *context) {
-  addLowering<dfg::CumsumOp>(table, context, lowerScan<false>);
-  addLowering<dfg::CumprodOp>(table, context, lowerScan<true>);
+  addLowering<dfg::CumsumOp>(table, context, lowerScan<Join::Sum>);
+  addLowering<dfg::CumprodOp>(table, context, lowerScan<Join::Product>);
+  addLowering<dfg::CumulativeLogsumexpOp>(table, context, lowerScan<Join::LogSum>);
 }
 
 } // namespace distc::lower

@@ -214,6 +214,30 @@ def convnet():
     return Net(loss, feeds, minimize(OPTIMIZERS["momentum"](), loss))
 
 
+# Rows of an embedding, several examples naming one row, and rows that none names.
+SPARSE_OPTIMIZERS = {
+    "sgd": OPTIMIZERS["sgd"], "momentum": OPTIMIZERS["momentum"], "nesterov": OPTIMIZERS["nesterov"], "adam": OPTIMIZERS["adam"],
+    "adagrad": OPTIMIZERS["adagrad"], "rmsprop": OPTIMIZERS["rmsprop"], "rmsprop-centered": OPTIMIZERS["rmsprop-centered"],
+    "adadelta": lambda: tf1.train.AdadeltaOptimizer(0.5, epsilon=1e-3),
+    "ftrl": lambda: tf1.train.FtrlOptimizer(0.3, l1_regularization_strength=0.001, l2_regularization_strength=0.01),
+    "ftrl-shrinkage": lambda: tf1.train.FtrlOptimizer(0.3, l2_shrinkage_regularization_strength=0.01),
+    "proximal-adagrad": lambda: tf1.train.ProximalAdagradOptimizer(0.3, l1_regularization_strength=0.001, l2_regularization_strength=0.01),
+    "proximal-sgd": lambda: tf1.train.ProximalGradientDescentOptimizer(0.3, l1_regularization_strength=0.001),
+}
+
+
+def embedding(optimizer):
+    ids = tf1.placeholder(tf.int32, [None, 2], "ids")
+    y = tf1.placeholder(tf.int32, [None], "y")
+    table = tf1.get_variable("table", [9, 4], initializer=tf1.glorot_uniform_initializer(seed=6))
+    words = tf1.nn.embedding_lookup(table, ids)
+    loss = tf1.reduce_mean(cross_entropies(dense(tf1.reshape(words, [-1, 8]), 3, "logits", None, 5), y))
+    rs = np.random.RandomState(5)
+    rows = rs.randint(0, 8, (ROWS, 2)).astype(np.int32)
+    feeds = {"ids": rows, "y": ((rows[:, 0] + rows[:, 1]) % 3).astype(np.int32)}
+    return Net(loss, feeds, minimize(SPARSE_OPTIMIZERS[optimizer](), loss))
+
+
 def initializers(make):
     """Variables that only their initializers write."""
     x = tf1.placeholder(tf.float32, [None], "x")
@@ -261,6 +285,8 @@ MODELS = {
     "linreg-sgd-ref": (linreg, False, F32),
     **{f"mlp-{o}": (lambda o=o: mlp(o), True, F32) for o in OPTIMIZERS},
     **{f"mlp-{o}-ref": (lambda o=o: mlp(o), False, F32) for o in OPTIMIZERS if o != "nesterov"},
+    **{f"embedding-{o}": (lambda o=o: embedding(o), True, F32) for o in SPARSE_OPTIMIZERS},
+    "embedding-adagrad-ref": (lambda: embedding("adagrad"), False, F32),
     "mlp-float64": (mlp_float64, True, F64),
     "mlp-l2": (mlp_l2, True, F32),
     "mlp-clip": (mlp_clip, True, F32),

@@ -193,10 +193,54 @@ def pieces():
     ]
 
 
+def bessel():
+    """Special functions that the runtime computes; gradients are others of them."""
+    s = tf.math.special
+    smooth = [("I0", s.bessel_i0), ("I0e", s.bessel_i0e), ("I1", s.bessel_i1), ("I1e", s.bessel_i1e), ("J0", s.bessel_j0),
+              ("J1", s.bessel_j1), ("K0", s.bessel_k0), ("K0e", s.bessel_k0e), ("K1", s.bessel_k1), ("K1e", s.bessel_k1e),
+              ("Y0", s.bessel_y0), ("Y1", s.bessel_y1)]
+    return [("Bessel" + name, lambda h, f=f: 0.1 * f(2 * h + 1)) for name, f in smooth] + [
+        ("Dawsn", lambda h: s.dawsn(3 * h)), ("Expint", lambda h: s.expint(h + 0.2)), ("FresnelCos", lambda h: s.fresnel_cos(3 * h)),
+        ("FresnelSin", lambda h: s.fresnel_sin(3 * h)), ("Spence", lambda h: s.spence(4 * h)),
+        ("Polygamma", lambda h: 0.1 * tf.math.polygamma(tf.constant([1.0, 2.0, 3.0]), h + 1)),
+        ("Zeta", lambda h: 0.1 * tf.math.zeta(tf.constant([1.5, 2.0, 3.0]), h + 1)),
+        ("Igamma", lambda h: tf.math.igamma(h + 0.5, 2 * h)), ("Igammac", lambda h: tf.math.igammac(2 * h, h + 1)),
+    ]
+
+
+def rows():
+    """Rows by index: what gathers, scatters and segments move, and their gradients."""
+    ids = tf1.constant([2, 0, 2, 1])
+
+    def columns(f):
+        """The columns as rows, so that the batch is not what is indexed."""
+        return lambda h: tf1.transpose(f(tf1.transpose(h * h)))
+
+    s = tf.math
+    return [
+        ("GatherV2", columns(lambda t: tf1.gather(t, ids))), ("GatherAxis", lambda h: tf1.gather(h * h, ids, axis=1)),
+        ("GatherBatch", lambda h: tf1.gather(h * h, tf1.argsort(tf1.stop_gradient(h), axis=1)[:, :2], batch_dims=1) * [1.0, 2.0]),
+        ("GatherNd", columns(lambda t: tf1.gather_nd(t, [[2], [1]]))),
+        ("UnsortedSegmentSum", columns(lambda t: s.unsorted_segment_sum(t, [1, 0, 1], 2))),
+        ("UnsortedSegmentMax", columns(lambda t: s.unsorted_segment_max(t, [1, 0, 1], 2))),
+        ("UnsortedSegmentMin", columns(lambda t: s.unsorted_segment_min(t, [1, 0, 1], 2))),
+        ("UnsortedSegmentProd", columns(lambda t: s.unsorted_segment_prod(t, [1, 0, 1], 2))),
+        ("TensorScatterAdd", columns(lambda t: tf1.tensor_scatter_nd_add(t, [[0], [2]], 2 * t[:2]))),
+        ("TensorScatterSub", columns(lambda t: tf1.tensor_scatter_nd_sub(t, [[0], [2]], 2 * t[:2]))),
+        ("TensorScatterUpdate", columns(lambda t: tf1.tensor_scatter_nd_update(t, [[0], [2]], 2 * t[:2]))),
+        ("TensorScatterMax", columns(lambda t: tf1.tensor_scatter_nd_max(t, [[0], [2]], 0.7 * t[:2]))),
+        ("Unique", lambda h: Weight(h, tf1.reshape(tf1.gather(tf1.unique(tf1.reshape(tf1.cast(5 * h, tf.int32), [-1]))[0],
+                                                             tf1.unique(tf1.reshape(tf1.cast(5 * h, tf.int32), [-1]))[1]), [-1, 3]))),
+        ("CheckNumerics", lambda h: tf1.check_numerics(h * h, "not finite")), ("EnsureShape", lambda h: tf1.ensure_shape(h * h, [None, 3])),
+        ("CumulativeLogsumexp", lambda h: s.cumulative_logsumexp(2 * h, axis=1)),
+    ]
+
+
 FAMILIES = {
     "unary": unary, "activations": activations, "special": special, "rounding": rounding, "binary": binary,
     "choices": choices, "integers": integers, "booleans": booleans, "reductions": reductions, "scans": scans,
     "products": products, "shapes": shapes, "pieces": pieces,
+    "bessel": bessel, "rows": rows,
 }
 
 # ---- initializers ----------------------------------------------------------------------------

@@ -1,0 +1,24 @@
+// RUN: distc-opt %s --dfg-infer-shapes | FileCheck %s
+
+// How many distinct values there are is not known of a graph.
+// CHECK-LABEL: dfg.graph
+dfg.graph {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  // CHECK: dfg.unique {{.*}} -> (tensor<?xi32>, tensor<4xi32>)
+  %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
+}
+
+// An entry takes the most that there can be.
+// CHECK-LABEL: dfg.func @step
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  %table = dfg.const dense<1.0> : tensor<9x3xf32> : tensor<9x3xf32> loc("table")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  // CHECK: dfg.unique_with_counts {{.*}} -> (tensor<4xi32>, tensor<4xi32>, tensor<4xi32>)
+  %y, %idx, %count = dfg.unique_with_counts %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>, tensor<*xi32>) loc("unique")
+  // CHECK: dfg.gather_v2 {{.*}} -> tensor<4x3xf32>
+  %rows = dfg.gather_v2 %table, %y, %axis : (tensor<9x3xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("rows")
+  // CHECK: dfg.gather_v2 {{.*}} -> tensor<4x3xf32>
+  %all = dfg.gather_v2 %rows, %idx, %axis : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("all")
+  dfg.return
+}
