@@ -21,6 +21,27 @@ def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
   ];
 }
 
+def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
+  let summary = "Shares that one task has all of are whole again";
+  let description = [{
+    For plans with one task: its replicas share the memory of variables and slots, and each updates a range of its own anyway. So entries are as
+    without sharded updates, and products are joined as there.
+
+    ```mlir
+    %s = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] : (tensor<5x2xf32>) -> tensor<5xf32>
+    %own = dist.share_handle %w : !dfg.ref<tensor<5x2xf32>> -> !dfg.ref<tensor<5xf32>>
+    dfg.apply_gradient_descent %own, %rate, %s : ...
+    dist.all_gather_variables bucket 1 (%w) variables ["w"] : ...
+    ```
+    becomes
+    ```mlir
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<5x2xf32>
+    dfg.apply_gradient_descent %w, %rate, %r : ...
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
 def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
   let summary = "Entries of the graph become plans: linalg on tensors, library calls, synchronization";
   let description = [{

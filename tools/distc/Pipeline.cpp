@@ -47,6 +47,9 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   program.target = options.target;
   program.globalBatch = lower.globalBatch;
   manager.addPass(createDescribeProgram(program));
+  // Within one task there is nothing to scatter or to gather.
+  if (lower.tasks == 1)
+    manager.addPass(createMergeShares());
   manager.addPass(createConvertDfgToDrt());
 
   mlir::OpPassManager &functions = manager.nest<mlir::func::FuncOp>();

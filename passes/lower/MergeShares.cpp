@@ -1,0 +1,78 @@
+//===- MergeShares.cpp - Shares that one task has all of are whole again ------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/Dfg.h"
+#include "dialects/dist/Dist.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/lower/Passes.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_MERGESHARES
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+/// Changes the type of a handle or of a variable's value, and of what hands it on.
+void retype(Value value, RankedTensorType whole) {
+  if (dfg::isHandle(value.getType()))
+    value.setType(dfg::RefType::get(value.getContext(), whole));
+  else
+    value.setType(whole);
+  for (Operation *user : value.getUsers())
+    if (llvm::isa<dfg::IdentityOp, dfg::ReadVariableOp>(user))
+      retype(user->getResult(0), whole);
+}
+
+struct MergeShares : impl::MergeSharesBase<MergeShares> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto variable : module.getOps<dfg::VariableOp>()) {
+      auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
+      if (!slice || !variable->hasAttr(dist::kSharesAttr))
+        continue;
+      auto share = llvm::cast<RankedTensorType>(variable.getType());
+      slots[variable.getSymName()] = share.clone(slice.getShape().asArrayRef());
+      variable.setType(slots[variable.getSymName()]);
+      variable->removeAttr(dist::kSliceAttr);
+      variable->removeAttr(dist::kSharesAttr);
+    }
+    for (auto entry : module.getOps<dfg::FuncOp>())
+      for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
+        merge(&op);
+  }
+
+  void merge(Operation *op) {
+    if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op)) {
+      if (auto slot = slots.find(handle.getVariable()); slot != slots.end())
+        retype(handle.getHandle(), slot->second);
+    } else if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op)) {
+      auto ref = llvm::cast<dfg::RefType>(op->getOperand(update.getWrittenOperands().front()).getType());
+      if (auto whole = llvm::dyn_cast<RankedTensorType>(ref.getValueType()))
+        for (Value result : op->getResults())
+          retype(result, whole);
+    } else if (llvm::isa<dist::ShareHandleOp, dist::TakeShareOp>(op)) {
+      op->replaceAllUsesWith(op->getOperands());
+      op->erase();
+    } else if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
+      OpBuilder builder(op);
+      auto reduce = dist::AllReduceOp::create(builder, op->getLoc(), scatter.getReduction(), scatter.getBucket(), scatter.getGroup(),
+                                              scatter.getGradients(), scatter.getVariables(), scatter.getSpec(), dist::CompressionAttr(),
+                                              dist::AggregatorAttr());
+      op->replaceAllUsesWith(reduce.getReduced());
+      op->erase();
+    } else if (llvm::isa<dist::AllGatherVariablesOp>(op)) {
+      op->erase();
+    }
+  }
+
+  llvm::StringMap<RankedTensorType> slots; // the whole's type
+};
+
+} // namespace
+} // namespace distc
