@@ -54,6 +54,9 @@ bool sumsOverBatch(Operation *op) {
   if (llvm::isa<dfg::SumOp, dfg::MeanOp, dfg::L2LossOp, dfg::BiasAddGradOp, dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp,
                 dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(op))
     return true;
+  // Rows of the batch that are added where their indices say.
+  if (llvm::isa<dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp>(op))
+    return true;
   return getLinearity(op) == dfg::Linearity::Each && !llvm::isa<dfg::ScalarInterface>(op);
 }
 

@@ -174,6 +174,11 @@ private:
         return reduce(item, dist::Reduction::Mean);
       if (*at.scale == 1)
         return reduce(item, dist::Reduction::Sum);
+      // A norm over rows that were divided by the batch's size: no sum of the replicas' norms, but that of all rows.
+      if (sumsRows(item.value.getDefiningOp())) {
+        walkThrough(item.value.getDefiningOp(), item.update);
+        return success();
+      }
       return refuse(item,
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     case Flow::Local:
@@ -181,6 +186,19 @@ private:
       return success();
     }
     return success();
+  }
+
+  /// Whether all that op sums over the batch are a sparse gradient's values.
+  bool sumsRows(Operation *op) const {
+    bool any = false;
+    for (Value operand : op->getOperands())
+      if (flow.get(operand).kind == Flow::Sharded) {
+        auto rows = found.values.find(operand);
+        if (rows == found.values.end() || !rows->second.indices)
+          return false;
+        any = true;
+      }
+    return any;
   }
 
   void walkThrough(Operation *op, Operation *update) {

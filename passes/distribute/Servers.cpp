@@ -28,8 +28,15 @@ public:
         return failure();
       found[&op] = findWhereKnown(&op);
     }
-    for (Operation &op : llvm::make_early_inc_range(block))
-      pull(&op);
+    SmallVector<Operation *> readers;
+    for (Operation &op : block) {
+      if (llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::UpdateInterface>(op))
+        readers.push_back(&op);
+      for (llvm::StringRef name : dfg::getControlInputs(&op))
+        named.insert(name);
+    }
+    for (Operation *op : readers)
+      pull(op);
     endStep();
     return success();
   }
@@ -85,7 +92,7 @@ private:
       if (at.kind == Where::Server)
         where = at;
     }
-    bool isRead = llvm::isa<dfg::ReadVariableOp>(op);
+    bool isRead = llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp>(op);
     if (isMemoryEffectFree(op) || isRead)
       return where;
     // Random initial values: drawn once, by whoever initializes.
@@ -170,6 +177,11 @@ private:
       pullUpdated(op);
       return;
     }
+    if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op)) {
+      if (dist::PlaceAttr holder = getHolder(gather.getHandle()); holder && gather.getBatchDims() == 0)
+        pullRows(op, gather.getHandle(), gather.getIndices(), holder);
+      return;
+    }
     auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op);
     dist::PlaceAttr holder = read ? getHolder(read.getHandle()) : dist::PlaceAttr();
     if (!holder)
@@ -177,6 +189,10 @@ private:
     if (!op->use_empty() && llvm::all_of(op->getUses(), choosesRows)) {
       for (Operation *gather : llvm::make_early_inc_range(op->getUsers()))
         pullRows(gather, read.getHandle(), gather->getOperand(1), holder);
+      if (!named.contains(dfg::getNodeName(op))) {
+        op->erase();
+        return;
+      }
     }
     builder.setInsertionPoint(op);
     auto pulled = dist::PullOp::create(builder, op->getLoc(), op->getResult(0).getType(), read.getHandle(), holder,
@@ -282,6 +298,7 @@ private:
   const Sites &sites;
   OpBuilder builder;
   llvm::DenseMap<Operation *, Where> found;
+  llvm::StringSet<> named; // by control edges
   llvm::DenseMap<std::pair<Operation *, Attribute>, Operation *> copies;
   llvm::DenseMap<std::tuple<Value, Attribute, unsigned>, Value> sent;
 };

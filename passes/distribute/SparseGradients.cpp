@@ -11,7 +11,30 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-bool isUnique(Operation *) { return false; }
+bool isUnique(Operation *op) {
+  return llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op>(op);
+}
+
+bool isIndices(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
+
+/// A gradient's rows may be joined before a node that scales them, not before one that made the gradient of something
+/// else.
+bool isLinearIn(Operation *op, Value operand) {
+  auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+  switch (node ? node.getLinearity() : dfg::Linearity::None) {
+  case dfg::Linearity::None:
+    return false;
+  case dfg::Linearity::Joint:
+    return op->getNumOperands() == 1;
+  case dfg::Linearity::Each:
+    return true;
+  case dfg::Linearity::First:
+    return operand == op->getOperands().front();
+  case dfg::Linearity::Last:
+    return operand == op->getOperands().back();
+  }
+  return false;
+}
 
 /// The rows that an element-wise node works on: its only operand that differs between replicas and is no scalar of a
 /// hyper-parameter or norm. The other operands must not hide a factor of the batch's size.
@@ -31,14 +54,14 @@ Value getElementwiseRows(Operation *op, const BatchFlow &flow) {
       return {};
     rows = operand;
   }
-  return rows;
+  return rows && (isIndices(rows) || isLinearIn(op, rows)) ? rows : Value();
 }
 
 /// The value whose rows op's are made of, one step nearer to backward; null where op makes them itself.
 Value getRows(Operation *op, const BatchFlow &flow) {
   if (!op)
     return {};
-  if (isUnique(op) || llvm::isa<dfg::GatherV2Op, dfg::GatherOp>(op))
+  if (isUnique(op) || llvm::isa<dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp, dfg::DynamicPartitionOp>(op))
     return op->getOperand(0);
   if (llvm::isa<dfg::IdentityOp, dfg::CastOp>(op))
     return op->getOperand(0);
@@ -71,8 +94,9 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
 } // namespace
 
 bool worksOnRows(Operation *op) {
-  return isUnique(op) || llvm::isa<dfg::ScalarInterface, dfg::GatherV2Op, dfg::GatherOp, dfg::IdentityOp, dfg::CastOp,
-                                   dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
+  return isUnique(op) || llvm::isa<dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp,
+                                   dfg::DynamicPartitionOp, dfg::IdentityOp, dfg::CastOp, dfg::ExpandDimsOp,
+                                   dfg::ReshapeOp, dfg::ShapeOp>(op);
 }
 
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow) {

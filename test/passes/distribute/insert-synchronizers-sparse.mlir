@@ -1,0 +1,116 @@
+// RUN: distc-opt %s --split-input-file --dist-insert-synchronizers --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// Rows of all replicas are joined before the optimizer's deduplication; a norm over the rows sees all of them.
+// CHECK-LABEL: @rows
+module @rows attributes {dist.strategy = "node_config { var_name: 'table' AllReduceSynchronizer { } } node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @slot : tensor<9x4xf32>
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %one = dfg.const dense<[1]> : tensor<1xi32> : tensor<1xi32> loc("one")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    %slot = dfg.var_handle @slot : !dfg.ref<tensor<9x4xf32>> loc("slot")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("x")
+    %batch = dfg.size %ids : (tensor<?xi32>) -> tensor<i32> loc("batch")
+    %size = dfg.cast %batch : (tensor<i32>) -> tensor<f32> loc("size")
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("square")
+    // CHECK: %[[GRAD:.*]] = dfg.real_div
+    %grad = dfg.real_div %square, %size : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("grad")
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices mean bucket 0 group 0 (%{{.*}}, %[[GRAD]]) variable "table" : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>)
+    // CHECK: %[[R:.*]] = dist.all_reduce mean bucket 1 group 0
+    %gw = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("gw")
+    // CHECK: dfg.l2_loss %[[V]]
+    // CHECK: dfg.l2_loss %[[R]]
+    %n1 = dfg.l2_loss %grad : (tensor<?x4xf32>) -> tensor<f32> loc("n1")
+    %n2 = dfg.l2_loss %gw : (tensor<4xf32>) -> tensor<f32> loc("n2")
+    %norm = dfg.add_v2 %n1, %n2 : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("norm")
+    // CHECK: %[[CLIPPED:.*]] = dfg.real_div %[[V]],
+    %clipped = dfg.real_div %grad, %norm : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("clipped")
+    %cw = dfg.real_div %gw, %norm : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("cw")
+    // CHECK: dfg.unique %[[I]]
+    %rows, %which = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("unique")
+    %shape = dfg.shape %rows : (tensor<?xi32>) -> tensor<1xi32> loc("shape")
+    %count = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1 : i64} : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("count")
+    // CHECK: %[[SUMS:.*]] = dfg.unsorted_segment_sum %[[CLIPPED]],
+    %sums = dfg.unsorted_segment_sum %clipped, %which, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sums")
+    // CHECK: dfg.sparse_apply_adagrad %{{.*}}, %{{.*}}, %{{.*}}, %[[SUMS]],
+    dfg.sparse_apply_adagrad %table, %slot, %lr, %sums, %rows : (!dfg.ref<tensor<9x4xf32>>, !dfg.ref<tensor<9x4xf32>>, tensor<f32>, tensor<?x4xf32>, tensor<?xi32>) -> () loc("update")
+    dfg.apply_gradient_descent %w, %lr, %cw : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update_w")
+  }
+}
+
+// -----
+
+// Rows that were added to a whole table are a dense gradient.
+// CHECK-LABEL: @dense
+module @dense attributes {dist.strategy = "node_config { var_name: 'table' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %grad = dfg.placeholder : () -> tensor<?x4xf32> loc("grad")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    // CHECK: %[[G:.*]] = dfg.unsorted_segment_sum
+    %sums = dfg.unsorted_segment_sum %grad, %ids, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9x4xf32> loc("sums")
+    // CHECK: dist.all_reduce sum bucket 0 group 0 (%[[G]]) variables ["table"]
+    // CHECK-NOT: all_gather_slices
+    dfg.apply_gradient_descent %table, %lr, %sums : (!dfg.ref<tensor<9x4xf32>>, tensor<f32>, tensor<9x4xf32>) -> () loc("update")
+  }
+}
+
+// -----
+
+// On a server: workers pull rows and push rows, the server scatters what it takes.
+// CHECK-LABEL: @server
+module @server attributes {dist.strategy = "node_config { var_name: 'table' PSSynchronizer { sync: true } }"} {
+  dist.topology @cluster replicas 2 [
+    #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.graph {
+    // CHECK: %[[IDS:.*]] = dfg.placeholder
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    // CHECK-NOT: dist.pull %
+    // CHECK: %[[X:.*]] = dist.pull_rows %{{.*}}[%[[IDS]]] from <"ps" 0>
+    %read = dfg.read_variable %table : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32> loc("read")
+    %x = dfg.gather_v2 %read, %ids, %axis : (tensor<9x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("x")
+    // CHECK: dist.push sum "synchronization/table" to <"ps" 0> of 2 (%[[IDS]], %[[X]]) variable "table"
+    // CHECK: %[[T:.*]]:2 = dist.take sum "synchronization/table" from <"ps" 0> of 2
+    // CHECK: %[[STEP:.*]] = dfg.mul %[[T]]#1, %{{.*}} {dist.place = #dist.place<"ps" 0>}
+    %step = dfg.mul %x, %lr : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("step")
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[T]]#0, %[[STEP]] {dist.place = #dist.place<"ps" 0>}
+    dfg.scatter_sub %table, %ids, %step : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @shared_indices
+module @shared_indices attributes {dist.strategy = "node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @u : tensor<9x4xf32> {trainable}
+  dfg.variable @v : tensor<9x4xf32> {trainable}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %gu = dfg.placeholder : () -> tensor<?x4xf32> loc("gu")
+    %gv = dfg.placeholder : () -> tensor<?x4xf32> loc("gv")
+    %u = dfg.var_handle @u : !dfg.ref<tensor<9x4xf32>> loc("u")
+    %v = dfg.var_handle @v : !dfg.ref<tensor<9x4xf32>> loc("v")
+    // Two tables that one feed indexes: each has its own rows.
+    // CHECK: %{{.*}}, %[[GU:.*]] = dist.all_gather_slices sum bucket 0 {{.*}} variable "u"
+    // CHECK: %{{.*}}, %[[GV:.*]] = dist.all_gather_slices sum bucket 1 {{.*}} variable "v"
+    // CHECK: dfg.scatter_sub %{{.*}}, %{{.*}}, %[[GU]]
+    // CHECK: dfg.scatter_sub %{{.*}}, %{{.*}}, %[[GV]]
+    dfg.scatter_sub %u, %ids, %gu : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_u")
+    dfg.scatter_sub %v, %ids, %gv : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_v")
+  }
+}
