@@ -8,6 +8,7 @@
 #include "passes/distribute/RawGradients.h"
 #include "passes/distribute/ShardedUpdates.h"
 #include "passes/distribute/Synchronizer.h"
+#include "passes/distribute/VariableAverages.h"
 
 using namespace mlir;
 
@@ -33,7 +34,7 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
 private:
   LogicalResult synchronize(dfg::GraphOp graph, const Synchronizations &ways) {
     // One replica's gradients are the whole batch's, where it also has all variables and updates at each batch.
-    if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && ways.accumulateSteps == 1)
+    if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && ways.accumulateSteps == 1 && ways.averagesDecay == 0)
       return success();
     FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
     if (failed(flow))
@@ -55,6 +56,8 @@ private:
       return failure();
     if (ways.replicas > 1)
       shardUpdates(graph, ways, step);
+    if (ways.averagesDecay > 0)
+      addVariableAverages(graph, ways, step);
     numberBuckets(graph);
     return success();
   }

@@ -1,0 +1,147 @@
+//===- VariableAverages.cpp - Moving averages of variables ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/VariableAverages.h"
+#include "mlir/IR/Builders.h"
+#include "passes/distribute/RawGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+class Averages {
+public:
+  Averages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step)
+      : graph(graph), block(graph.getBody().front()), ways(ways), step(step), init(graph, "init_op"),
+        builder(graph.getContext()) {}
+
+  void run() {
+    auto module = graph->getParentOfType<ModuleOp>();
+    for (auto variable : module.getOps<dfg::VariableOp>())
+      variables[variable.getSymName()] = variable;
+    readUpdates();
+    for (auto &[name, handle] : updated)
+      add(name, handle);
+    waitFor("init_op", ofInit);
+    waitFor("train_op", ofStep);
+  }
+
+private:
+  void readUpdates() {
+    for (Operation &op : block) {
+      auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+      if (!update)
+        continue;
+      // A share's handle leads to its variable.
+      Value handle = op.getOperand(update.getWrittenOperands().front());
+      if (auto share = handle.getDefiningOp<dist::ShareHandleOp>())
+        handle = share.getHandle();
+      auto variable = dfg::getVariableHandle(handle);
+      if (!variable || !ways.hasEntry(variable.getVariable()))
+        continue;
+      if (init.contains(&op) && llvm::isa<dfg::AssignOp>(op))
+        initializers[variable.getVariable()] = llvm::cast<dfg::AssignOp>(op);
+      else if (!step.isKnown() || step.contains(&op))
+        updated[variable.getVariable()] = variable.getHandle();
+    }
+  }
+
+  Location getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+  void add(llvm::StringRef name, Value handle) {
+    dfg::VariableOp variable = variables.lookup(name);
+    dfg::AssignOp initializer = initializers.lookup(name);
+    auto type = llvm::dyn_cast<RankedTensorType>(variable.getType());
+    if (!initializer || !type || !llvm::isa<FloatType>(type.getElementType())) {
+      variable.emitRemark() << "no moving average is kept of variable '" << name << "': "
+                            << (initializer ? "it is no tensor of floats" : "the init op does not initialize it");
+      return;
+    }
+    std::string average = name.str() + "/ExponentialMovingAverage";
+    builder.setInsertionPointAfter(variable);
+    auto added = dfg::VariableOp::create(builder, variable.getLoc(), average, type, "resource", false);
+    dist::PlaceAttr place = ways.get(name).place;
+    if (place)
+      added->setAttr(dist::kPlaceAttr, place);
+    auto mark = [&](Operation *op) {
+      if (place)
+        op->setAttr(dist::kPlaceAttr, place);
+      return op;
+    };
+    // From the initial value.
+    builder.setInsertionPointAfter(initializer);
+    auto named = builder.getNamedAttr("shared_name", builder.getStringAttr(average));
+    auto ref = dfg::RefType::get(builder.getContext(), type);
+    auto averageHandle = dfg::VarHandleOp::create(builder, getLocation(average), ref, average);
+    averageHandle->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(named));
+    mark(dfg::AssignOp::create(builder, getLocation(average + "/Assign"), Type(), averageHandle,
+                               initializer.getValue()));
+    ofInit.push_back(average + "/Assign");
+    // Behind all updates of the step.
+    builder.setInsertionPointToEnd(&block);
+    Operation *value =
+        mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/value"), type, handle, /*implicit=*/false));
+    Operation *old = mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/old"), type, averageHandle,
+                                                      /*implicit=*/false));
+    auto scalar = RankedTensorType::get({}, type.getElementType());
+    auto rate = DenseElementsAttr::get(scalar, builder.getFloatAttr(type.getElementType(), 1.0 - ways.averagesDecay));
+    Value constant = dfg::ConstOp::create(builder, getLocation(average + "/rate"), scalar, rate);
+    Operation *difference = mark(dfg::SubOp::create(builder, getLocation(average + "/difference"), type,
+                                                    old->getResult(0), value->getResult(0)));
+    Operation *step =
+        mark(dfg::MulOp::create(builder, getLocation(average + "/step"), type, difference->getResult(0), constant));
+    mark(
+        dfg::AssignSubOp::create(builder, getLocation(average + "/update"), Type(), averageHandle, step->getResult(0)));
+    ofStep.push_back(average + "/update");
+  }
+
+  /// The endpoint waits for `names`, and stands behind them.
+  void waitFor(llvm::StringRef endpoint, ArrayRef<std::string> names) {
+    auto name = graph->getAttrOfType<StringAttr>(endpoint);
+    if (!name || names.empty())
+      return;
+    for (Operation &op : block) {
+      if (dfg::getNodeName(&op) != name.getValue().split(':').first)
+        continue;
+      SmallVector<llvm::StringRef> control = dfg::getControlInputs(&op);
+      control.append(names.begin(), names.end());
+      Operation *waits = &op;
+      if (llvm::isa<dfg::UpdateInterface>(op)) {
+        // An update that is the endpoint is one of those that the averages stand behind: its name goes to a group.
+        std::string inner = (dfg::getNodeName(&op) + "/update").str();
+        builder.setInsertionPointToEnd(&block);
+        waits = dfg::GroupOp::create(builder, op.getLoc());
+        op.setLoc(getLocation(inner));
+        control.assign(names.begin(), names.end());
+        control.push_back(llvm::cast<NameLoc>(op.getLoc()).getName());
+      }
+      waits->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
+      if (waits->use_empty() && endpoint == "train_op")
+        waits->moveBefore(&block, block.end());
+      return;
+    }
+  }
+
+  dfg::GraphOp graph;
+  Block &block;
+  const Synchronizations &ways;
+  const strategies::StepNodes &step;
+  strategies::StepNodes init;
+  OpBuilder builder;
+  llvm::StringMap<dfg::VariableOp> variables;
+  llvm::StringMap<dfg::AssignOp> initializers;
+  llvm::MapVector<llvm::StringRef, Value> updated;
+  std::vector<std::string> ofInit, ofStep;
+};
+
+} // namespace
+
+void addVariableAverages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step) {
+  Averages(graph, ways, step).run();
+}
+
+} // namespace distc
