@@ -119,7 +119,7 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
 }
 
 def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"> {
-  let summary = "All-reduces raw gradients between backward and updates";
+  let summary = "Synchronizes raw gradients between backward and updates";
   let description = [{
     Walks back from every update to the first values that are sums or means over the batch (BatchFlow.h), and reduces them there, so that
     what comes after (clipping by a global norm, weight decay, scaling) sees the whole batch's gradient. A value is reduced once,
@@ -132,7 +132,26 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
 
     A node that also feeds the forward pass (a batch normalization's statistic) is copied: forward keeps the replica's own value.
 
-    With one replica nothing is to be done. `dist.strategy` and the topology are those of `dist-apply-strategy`.
+    How a variable's gradients are synchronized is what its entry in `dist.strategy` says:
+
+    - *All-reduce*, with the entry's compression or aggregator.
+    - *Sparse gradients*: the first (indices, values) on the way to a sparse update, both with the batch's axis, are joined by
+      `dist.all_gather_slices`, so that the optimizer's deduplication, a scaling or a norm sees the rows of all replicas. Rows that were
+      added to a whole table on the way are a dense gradient.
+    - *Sharded updates*: gradients arrive by `dist.reduce_scatter` (stage 2, where nothing but the update uses them) or are all-reduced and a
+      share is taken; slots become variables of a share's size (`dist.shares`); `dist.all_gather_variables` follows the updates of a group, or
+      stands before the first node that reads one of its variables. What cannot be split stays whole, with a remark.
+    - *Several batches an update*: `dist.accumulate` before any of these.
+    - *Servers*: `dist.push` behind a raw gradient, `dist.take` behind the work that waits for nothing. Nodes from there to the updates are marked with
+      `dist.place`: the server where all updates that they lead to are of its variables, the chief where these are of several servers. Where one
+      is of a variable that every worker has, the gradient is reduced by a collective instead. What a server cannot compute (a learning rate that is
+      fed, what the chief clipped) the chief pushes to it; what it can, from constants and variables of its own, it computes. Reads by workers become
+      `dist.pull`, choices of rows `dist.pull_rows`. A step ends with `dist.tokens`, for which the training operation waits. Without `sync` each replica
+      pushes what the update itself uses, and nothing waits; statistics are then each worker's own.
+
+    With `variable_averages_decay` every variable has a moving average, `NAME/ExponentialMovingAverage`, behind its updates.
+
+    With one replica that has all variables and updates at each batch nothing is to be done.
 
     Before:
     ```mlir

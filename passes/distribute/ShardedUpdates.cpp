@@ -42,10 +42,25 @@ public:
         shardSlot(slot, candidate.share);
     }
     gatherVariables();
+    remark("updates that are not sharded", leftWhole);
+    remark("gradients that are all-reduced, not reduce-scattered, as more than the update needs all of them",
+           reducedWhole);
   }
 
 private:
   bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
+
+  /// One remark for all, which names the first of them.
+  void remark(llvm::StringRef what, ArrayRef<std::string> which) {
+    if (which.empty())
+      return;
+    constexpr size_t kNamed = 5;
+    InFlightDiagnostic remark = block.getParentOp()->emitRemark() << which.size() << " " << what << ": ";
+    llvm::interleave(
+        which.take_front(kNamed), [&](const std::string &text) { remark << text; }, [&] { remark << ", "; });
+    if (which.size() > kNamed)
+      remark << ", ...";
+  }
 
   void readHandles() {
     for (Operation &op : block) {
@@ -67,7 +82,7 @@ private:
       return;
     Candidate candidate{update, name, {}, {}};
     if (std::string why = findObstacle(candidate); !why.empty())
-      update->emitRemark() << "the update of variable '" << name << "' is not sharded: " << why;
+      leftWhole.push_back("'" + name.str() + "': " + why);
     else
       candidates.push_back(std::move(candidate));
   }
@@ -148,8 +163,7 @@ private:
     auto reduce = gradient.getDefiningOp<dist::AllReduceOp>();
     bool scatters = ways.get(candidate.variable).shardedStage > 1;
     if (scatters && (!reduce || !gradient.hasOneUse() || reduce.getCompression() || reduce.getAggregator())) {
-      candidate.update->emitRemark() << "the gradient of variable '" << candidate.variable
-                                     << "' is all-reduced, not reduce-scattered: more than its update needs all of it";
+      reducedWhole.push_back(candidate.variable.str());
       scatters = false;
     }
     if (scatters) {
@@ -300,6 +314,7 @@ private:
   SmallVector<Candidate> candidates;
   llvm::MapVector<Operation *, Scattered> scattered;
   SmallVector<std::pair<Operation *, std::pair<Value, llvm::StringRef>>> updated;
+  std::vector<std::string> leftWhole, reducedWhole;
   unsigned gathers = 0;
 };
 

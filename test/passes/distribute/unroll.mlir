@@ -16,6 +16,10 @@ dfg.graph {
   // CHECK: %[[SUM:.*]] = dfg.add_n %[[G0]], %[[G1]]
   // CHECK: dfg.const dense<5.000000e-01>
   // CHECK: %[[MEAN:.*]] = dfg.mul %[[SUM]]
+  // A replica that spans devices keeps those that its author asked for.
+  // CHECK: dfg.square %[[X0]] {device = "/device:GPU:1"} {{.*}} loc("replica_0/there")
+  // CHECK: dfg.square %[[X1]] {device = "/device:GPU:1"} {{.*}} loc("replica_1/there")
+  %there = dfg.square %x {device = "/device:GPU:1"} : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("there")
   // A shape is the same everywhere, but it is the shape of a replica's own value.
   // CHECK: dfg.shape %[[X0]]
   // CHECK: dfg.shape %[[X1]]
