@@ -11,7 +11,8 @@ from support import Checks, Folder, Model, model_names, must, need_tools
 
 REPLICAS = (1, 2, 4)
 # Models that are also run with a process a replica, so that their gradients go over sockets.
-PROCESSES = {"mlp-momentum", "mlp-adam-ref", "mlp-clip", "mlp-sum", "convnet-momentum", "linreg-sgd"}
+PROCESSES = {"mlp-momentum", "mlp-adam-ref", "mlp-clip", "mlp-sum", "convnet-momentum", "linreg-sgd",
+             "embedding-adagrad", "embedding-adam"}
 
 
 def trains(model, executable, replicas, restore):
