@@ -46,12 +46,19 @@ CASES = [
     ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
 ]
 
+FOUR_IN_ONE_TASK = ("4 replicas in one task", ["--replicas", 4])
+
 # What is asynchronous or stale does not compute what one device computes: it must converge.
 CONVERGING = [
     ("mlp-adam", "PSLoadBalancing:sync=false", TWO_WORKERS_TWO_SERVERS),
     ("mlp-adam", "PSLoadBalancing:sync=false", ONE_TASK_TWO_SERVERS),
     ("mlp-momentum", "PSLoadBalancing:staleness=2", TWO_WORKERS_TWO_SERVERS),
 ]
+CONVERGING += [("mlp-sgd", f"{name}:aggregator={rule}", tasks) for name, rule, tasks in (
+    ("AllReduce", "median", TWO_WORKERS), ("AllReduce", "trimmed_mean:1", FOUR_IN_ONE_TASK), ("AllReduce", "krum:0", FOUR_IN_ONE_TASK),
+    ("AllReduce", "multi_krum:0,2", FOUR_IN_ONE_TASK), ("AllReduce", "geometric_median", TWO_WORKERS),
+    ("PSLoadBalancing", "median", TWO_WORKERS_TWO_SERVERS))]
+CONVERGING += [("mlp-sgd", f"AllReduce:compressor={name}", TWO_WORKERS) for name in ("fp16", "fp16_ef", "bf16", "bf16_ef")]
 STEPS_TO_CONVERGE = 30
 
 

@@ -41,7 +41,6 @@ public:
     return restore(*flat, sums);
   }
 
-private:
   static bool hasStaticShape(Type type) {
     auto shaped = llvm::dyn_cast<RankedTensorType>(type);
     return shaped && shaped.hasStaticShape();
@@ -78,6 +77,7 @@ private:
     return values;
   }
 
+private:
   FailureOr<Value> exchange(Value value) {
     if (!compression || compression.getKind() == dist::Compressor::None)
       return worker.collective("Reduce", value, spec);
@@ -132,21 +132,28 @@ SmallVector<Value> getMember(const Issue &issue, unsigned index) {
   return values;
 }
 
-/// All replicas' values, stacked, under the aggregator's rule; a sum over the batch is as many times that.
+/// All replicas' values of the bucket, stacked, under the aggregator's rule; a sum over the batch is as many times
+/// that.
 LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::AllReduceOp reduce) {
   StockNodes &nodes = worker.nodes;
-  for (auto [index, result] : llvm::enumerate(reduce.getReduced())) {
-    Value stacked = nodes.pack("stacked", getMember(issue, index));
-    if (worker.workers.size() > 1)
-      stacked = worker.collective("Gather", stacked, reduce.getSpec());
-    FailureOr<Value> value =
-        aggregate(worker, reduce, reduce.getAggregatorAttr(), stacked, worker.replicas, result.getType());
-    if (failed(value))
-      return failure();
-    if (reduce.getReduction() == dist::Reduction::Sum)
-      value = nodes.multiply("sum", *value, worker.replicas);
-    result.replaceAllUsesWith(*value);
+  Reducer bucket(worker, reduce, reduce.getSpec(), {});
+  SmallVector<Value> rows;
+  for (Operation *op : issue) {
+    SmallVector<Value> values(op->getOperands());
+    if (!llvm::all_of(values, [](Value value) { return Reducer::hasStaticShape(value.getType()); }))
+      return op->emitOpError() << "has an aggregator for a gradient of unknown shape; use mean or sum";
+    rows.push_back(bucket.flatten(values));
   }
+  Type flat = rows.front().getType();
+  Value stacked = nodes.pack("stacked", rows);
+  if (worker.workers.size() > 1)
+    stacked = worker.collective("Gather", stacked, reduce.getSpec());
+  FailureOr<Value> value = aggregate(worker, reduce, reduce.getAggregatorAttr(), stacked, worker.replicas, flat);
+  if (failed(value))
+    return failure();
+  if (reduce.getReduction() == dist::Reduction::Sum)
+    value = nodes.multiply("sum", *value, worker.replicas);
+  reduce->replaceAllUsesWith(bucket.restore(*value, SmallVector<Value>(reduce.getGradients())));
   return success();
 }
 
