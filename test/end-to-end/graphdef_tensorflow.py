@@ -43,6 +43,7 @@ CASES = [
     ("mlp-adam", "ShardedUpdate:stage=1", TWO_WORKERS),
     ("mlp-momentum-ref", "ShardedUpdate", TWO_WORKERS),
     ("mlp-adam", "ShardedUpdate", ONE_TASK),
+    ("mlp-sgd", "AllReduce:aggregator=median", TWO_WORKERS),  # of two, the mean
     ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
 ]
 
@@ -55,10 +56,16 @@ CONVERGING = [
     ("mlp-momentum", "PSLoadBalancing:staleness=2", TWO_WORKERS_TWO_SERVERS),
 ]
 CONVERGING += [("mlp-sgd", f"{name}:aggregator={rule}", tasks) for name, rule, tasks in (
-    ("AllReduce", "median", TWO_WORKERS), ("AllReduce", "trimmed_mean:1", FOUR_IN_ONE_TASK), ("AllReduce", "krum:0", FOUR_IN_ONE_TASK),
+    ("AllReduce", "trimmed_mean:1", FOUR_IN_ONE_TASK), ("AllReduce", "krum:0", FOUR_IN_ONE_TASK),
     ("AllReduce", "multi_krum:0,2", FOUR_IN_ONE_TASK), ("AllReduce", "geometric_median", TWO_WORKERS),
     ("PSLoadBalancing", "median", TWO_WORKERS_TWO_SERVERS))]
 CONVERGING += [("mlp-sgd", f"AllReduce:compressor={name}", TWO_WORKERS) for name in ("fp16", "fp16_ef", "bf16", "bf16_ef")]
+# Two halves of a batch, one update.
+ACCUMULATING = [
+    ("mlp-adam", "AllReduce:accumulate_steps=2", ONE_TASK),
+    ("mlp-adam", "AllReduce:accumulate_steps=2", TWO_WORKERS),
+    ("mlp-adam", "PSLoadBalancing:accumulate_steps=2", TWO_WORKERS_TWO_SERVERS),
+]
 STEPS_TO_CONVERGE = 30
 
 
@@ -69,24 +76,29 @@ def load_runner():
     return module
 
 
-def compile_to(folder, model, strategy, tasks):
-    batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
+def compile_to(folder, model, strategy, tasks, parts=1):
+    batch = ["--batch", model.case["batch"] // parts] if model.case["batch"] else []
     must([model.compile_command(folder)[0], "compile", model.graph, "--strategy", strategy, *tasks, *batch, "--emit=graphdef", "-o", folder])
 
 
-def trains_alike(tf, runner, name, strategy, tasks):
+def accumulates_alike(tf, runner, name, strategy, tasks):
+    return trains_alike(tf, runner, name, strategy, tasks, parts=2)
+
+
+def trains_alike(tf, runner, name, strategy, tasks, parts=1):
     model = Model(name)
     expect = np.load(model.folder / "expect.npz")
     with Folder() as folder:
-        compile_to(folder / "graphs", model, strategy, tasks)
+        compile_to(folder / "graphs", model, strategy, tasks, parts)
         try:
-            losses = runner.train(folder / "graphs", model.feeds, model.case["steps"], restore=model.checkpoint,
+            losses = runner.train(folder / "graphs", model.feeds, parts * model.case["steps"], restore=model.checkpoint,
                                   save=folder / "last.ckpt", timeout=60)
         except runner.TaskError as error:
             return [error]
+        losses = np.mean(np.reshape(losses, [-1, parts]), axis=1)
         found = []
         want = expect["loss"] / (2 if model.case["loss_is_sum"] else 1)
-        off = np.max(np.abs(np.array(losses) - want) / np.maximum(np.abs(want), 1e-12))
+        off = np.max(np.abs(losses - want) / np.maximum(np.abs(want), 1e-12))
         if not off <= model.case["loss_rtol"]:
             found.append(f"loss off by {off:.1e}: got {losses}, want {want}")
         first, last = (tf.train.load_checkpoint(str(path)) for path in (model.checkpoint, folder / "last.ckpt"))
@@ -118,7 +130,7 @@ def main():
     need_tools()
     runner = load_runner()
     checks = Checks()
-    for check, cases in ((trains_alike, CASES), (converges, CONVERGING)):
+    for check, cases in ((trains_alike, CASES), (accumulates_alike, ACCUMULATING), (converges, CONVERGING)):
         for name, strategy, (tasks, flags) in cases:
             if len(sys.argv) < 2 or name in sys.argv[1:]:
                 checks.check(f"{name}, {strategy}, {tasks}", check, tf, runner, name, strategy, flags)

@@ -38,6 +38,10 @@ public:
     for (auto &[key, issue] : issues)
       for (Operation *op : issue)
         erase(op);
+    // Gradients are there at the last batch of an update only.
+    if (Operation *guard = worker.accumulation.guard)
+      for (Operation *take : worker.servers.takes)
+        StockNodes::addControl(take, guard);
     orderUpdates(worker);
     legalizeSlots(worker);
     if (failed(joinReplicas(worker)))
@@ -80,6 +84,7 @@ private:
         .Case([&](dist::TakeShareOp) { return legalizeTakeShare(worker, issue); })
         .Case([&](dist::ShareHandleOp) { return legalizeShareHandle(worker, issue); })
         .Case([&](dist::AllGatherVariablesOp) { return legalizeGatherVariables(worker, issue); })
+        .Case([&](dist::AccumulateOp) { return legalizeAccumulate(worker, issue); })
         .Case([&](dist::PushOp) { return legalizePush(worker, issue); })
         .Case([&](dist::TakeOp) { return legalizeTake(worker, issue); })
         .Case([&](dist::TokensOp) { return legalizeTokens(worker, issue); })

@@ -48,10 +48,13 @@ void WorkerGraph::replaceNode(Operation *op, Operation *node) {
   op->replaceAllUsesWith(node->getResults());
 }
 
-Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value) {
+Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value, bool growing) {
   OpBuilder &builder = nodes.getBuilder();
   auto resource = RankedTensorType::get({}, dfg::ResourceType::get(builder.getContext()));
-  auto shape = dfg::TensorShapeAttr::get(builder.getContext(), false, value.getType().getShape());
+  SmallVector<int64_t> sizes(value.getType().getShape());
+  if (growing)
+    sizes[0] = -1;
+  auto shape = dfg::TensorShapeAttr::get(builder.getContext(), false, sizes);
   Operation *handle = nodes.make("VarHandleOp", name, {}, resource,
                                  {nodes.attribute("dtype", value.getElementType()), nodes.attribute("shape", shape)});
   auto attributes = handle->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
@@ -67,8 +70,10 @@ Value WorkerGraph::read(llvm::StringRef name, Value handle) {
   auto attributes = handle.getDefiningOp()->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
   auto type = llvm::cast<TypeAttr>(attributes.get("dtype")).getValue();
   auto shape = llvm::cast<dfg::TensorShapeAttr>(attributes.get("shape"));
-  return nodes.get("ReadVariableOp", name, handle, RankedTensorType::get(shape.getSizes(), type),
-                   nodes.attribute("dtype", type));
+  SmallVector<int64_t> sizes(shape.getSizes());
+  for (int64_t &size : sizes)
+    size = size < 0 ? ShapedType::kDynamic : size;
+  return nodes.get("ReadVariableOp", name, handle, RankedTensorType::get(sizes, type), nodes.attribute("dtype", type));
 }
 
 Operation *WorkerGraph::assign(llvm::StringRef name, Value handle, Value value) {

@@ -40,7 +40,8 @@ struct WorkerGraph {
   void place(mlir::Operation *op, dist::PlaceAttr place);
 
   /// A variable that this pass adds: its handle, initialized by `value`, of which every worker has its own.
-  mlir::Value addVariable(llvm::StringRef name, mlir::DenseElementsAttr value);
+  /// `growing`: its first size changes.
+  mlir::Value addVariable(llvm::StringRef name, mlir::DenseElementsAttr value, bool growing = false);
   mlir::Value read(llvm::StringRef name, mlir::Value handle);
   mlir::Operation *assign(llvm::StringRef name, mlir::Value handle, mlir::Value value);
 
@@ -65,6 +66,12 @@ struct WorkerGraph {
 
   /// The local replicas' shares of a variable, each with the update of it.
   llvm::StringMap<llvm::SmallVector<std::pair<mlir::Value, mlir::Operation *>>> shares;
+
+  /// Several batches an update: whether the batch is the last of one, and a node that is dead at others.
+  struct {
+    mlir::Value isLast;
+    mlir::Operation *guard = nullptr;
+  } accumulation;
 
   /// What this worker's graph has of parameter servers.
   struct {
@@ -107,6 +114,7 @@ llvm::LogicalResult legalizeTakeShare(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeShareHandle(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue);
 void legalizeSlots(WorkerGraph &worker);
+llvm::LogicalResult legalizeAccumulate(WorkerGraph &worker, const Issue &issue);
 /// dist.push, dist.take, dist.tokens, dist.pull, dist.pull_rows.
 llvm::LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue);

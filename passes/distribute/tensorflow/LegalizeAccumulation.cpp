@@ -1,0 +1,131 @@
+//===- LegalizeAccumulation.cpp - Several batches an update, for TensorFlow -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A variable adds up, and a Switch lets the sum pass at every k-th batch only. What
+// needs it, by data or by control edges, is dead in between: TensorFlow does not run
+// it. The batches are counted by each worker, all of which run the same ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/tensorflow/WorkerGraph.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+class Accumulation {
+public:
+  Accumulation(WorkerGraph &worker, dist::AccumulateOp op)
+      : worker(worker), nodes(worker.nodes), builder(nodes.getBuilder()), op(op) {}
+
+  LogicalResult run() {
+    for (auto [gradient, result] : llvm::zip(op.getGradients(), op.getAccumulated())) {
+      FailureOr<Value> sum = op.getSlices() ? join(gradient) : add(gradient);
+      if (failed(sum))
+        return failure();
+      if (op.getReduction() == dist::Reduction::Mean)
+        sum = nodes.multiply("mean", *sum, 1.0 / op.getSteps());
+      result.replaceAllUsesWith(*sum);
+    }
+    return success();
+  }
+
+private:
+  /// Whether this batch is the last of an update.
+  Value isLast() {
+    Value &last = worker.accumulation.isLast;
+    if (last)
+      return last;
+    std::string scope = nodes.setScope("accumulate");
+    auto number = RankedTensorType::get({}, builder.getI64Type());
+    NamedAttribute dtype = nodes.attribute("dtype", builder.getI64Type());
+    Value counter = worker.addVariable("batches", DenseElementsAttr::get(number, int64_t(0)));
+    Value one = nodes.constant("one", DenseElementsAttr::get(number, int64_t(1)));
+    Operation *count = nodes.make("AssignAddVariableOp", "count", {counter, one}, {}, dtype);
+    Value batches = worker.read("counted", counter);
+    StockNodes::addControl(batches.getDefiningOp(), count);
+    Value steps = nodes.constant("steps", DenseElementsAttr::get(number, static_cast<int64_t>(op.getSteps())));
+    Value rest = nodes.binary("FloorMod", "rest", batches, steps);
+    Value zero = nodes.constant("zero", DenseElementsAttr::get(number, int64_t(0)));
+    last = nodes.get("Equal", "is_last", {rest, zero}, RankedTensorType::get({}, builder.getI1Type()),
+                     nodes.attribute("T", builder.getI64Type()));
+    worker.accumulation.guard = pass("last", last).getDefiningOp();
+    nodes.setScope(scope);
+    return last;
+  }
+
+  /// `value` at the last batch, dead at others.
+  Value pass(llvm::StringRef name, Value value) {
+    Value last = isLast();
+    Operation *choice =
+        nodes.make("Switch", (name + "/switch").str(), {value, last}, {value.getType(), value.getType()},
+                   nodes.attribute("T", getElementTypeOrSelf(value.getType())));
+    return nodes.identity(name, choice->getResult(1));
+  }
+
+  FailureOr<Value> add(Value gradient) {
+    auto type = llvm::dyn_cast<RankedTensorType>(gradient.getType());
+    if (!type || !type.hasStaticShape())
+      return op->emitOpError() << "adds up a gradient of unknown shape";
+    DenseElementsAttr zeros = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
+    NamedAttribute dtype = nodes.attribute("dtype", type.getElementType());
+    Value handle = worker.addVariable("sum", zeros);
+    Operation *added = nodes.make("AssignAddVariableOp", "add", {handle, gradient}, {}, dtype);
+    Value value = worker.read("added", handle);
+    StockNodes::addControl(value.getDefiningOp(), added);
+    Value passed = pass("passed", value);
+    reset(handle, zeros, passed);
+    return passed;
+  }
+
+  /// Rows of a sparse gradient, one batch's behind another's.
+  FailureOr<Value> join(Value rows) {
+    auto type = llvm::dyn_cast<RankedTensorType>(rows.getType());
+    if (!type || type.getRank() == 0)
+      return op->emitOpError() << "joins rows of unknown shape";
+    SmallVector<int64_t> sizes(type.getShape());
+    sizes[0] = 0;
+    auto none = RankedTensorType::get(sizes, type.getElementType());
+    if (!none.hasStaticShape())
+      return op->emitOpError() << "joins rows of unknown shape";
+    DenseElementsAttr nothing = DenseElementsAttr::get(none, ArrayRef<Attribute>());
+    Value handle = worker.addVariable("rows", nothing, /*growing=*/true);
+    Value joined = nodes.concat("joined", {worker.read("before", handle), rows});
+    Operation *kept = worker.assign("keep", handle, joined);
+    Value passed = pass("passed", joined);
+    StockNodes::addControl(passed.getDefiningOp(), kept);
+    reset(handle, nothing, passed);
+    return passed;
+  }
+
+  /// Begins again behind the last batch.
+  void reset(Value handle, DenseElementsAttr first, Value passed) {
+    Operation *begin = worker.assign("reset", handle, nodes.constant("reset/value", first));
+    StockNodes::addControl(begin, passed.getDefiningOp());
+    worker.stepNodes.push_back(begin);
+  }
+
+  WorkerGraph &worker;
+  StockNodes &nodes;
+  OpBuilder &builder;
+  dist::AccumulateOp op;
+};
+
+} // namespace
+
+LogicalResult legalizeAccumulate(WorkerGraph &worker, const Issue &issue) {
+  for (Operation *op : issue) {
+    llvm::StringRef name = dfg::getNodeName(op);
+    worker.nodes.setPlace(op, name.empty() ? "accumulate" : name);
+    if (failed(Accumulation(worker, llvm::cast<dist::AccumulateOp>(op)).run()))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace distc
