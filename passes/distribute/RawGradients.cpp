@@ -72,6 +72,7 @@ private:
     Value values = update->getOperand(update.getGradientOperand());
     if (ways.get(variable).async) {
       take(indices, values, dist::Reduction::Sum, variable);
+      found.indexUses[{update, indices}] = values;
       return success();
     }
     std::optional<SparseGradient> gradient = findSparseGradient(update, flow);
@@ -88,6 +89,9 @@ private:
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     take(gradient->indices, gradient->values, *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean, variable);
     found.path.insert(gradient->path.begin(), gradient->path.end());
+    for (Operation *op : gradient->path)
+      found.indexUses[{op, gradient->indices}] = gradient->values;
+    found.indexUses[{update, gradient->indices}] = gradient->values;
     return success();
   }
 

@@ -32,7 +32,17 @@ struct RawGradients {
   /// The updates that were walked from.
   llvm::SmallVector<mlir::Operation *> updates;
 
+  /// Whose rows an operand of a node names, where several gradients have the same indices.
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Value>, mlir::Value> indexUses;
+
   bool contains(mlir::Value value) const { return values.contains(value) || indices.contains(value); }
+  /// The gradient (a key of `values`) that `operand` of `op` is, or that it is the indices of; null for none.
+  mlir::Value find(mlir::Operation *op, mlir::Value operand) const {
+    if (values.contains(operand))
+      return operand;
+    mlir::Value rows = indexUses.lookup({op, operand});
+    return rows ? rows : indices.lookup(operand);
+  }
 };
 
 /// The variable that `op` updates, by its first written operand; "" where the handle does not say.

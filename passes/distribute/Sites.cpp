@@ -20,15 +20,12 @@ Sites::Sites(dfg::GraphOp graph, const RawGradients &gradients, const Synchroniz
     getNumber(&op);
     for (Value operand : op.getOperands()) {
       Operation *def = operand.getDefiningOp();
-      if (gradients.contains(operand))
-        join(&op, operand.getAsOpaquePointer());
+      if (Value gradient = gradients.find(&op, operand))
+        join(&op, gradient.getAsOpaquePointer());
       else if (consumers.contains(def) && !llvm::isa<dfg::UpdateInterface>(def))
         join(&op, def);
     }
   }
-  for (const auto &[values, gradient] : gradients.values)
-    if (gradient.indices)
-      join(values.getAsOpaquePointer(), gradient.indices.getAsOpaquePointer());
   // What the updates of each set say together; none where a worker's is among them.
   llvm::DenseSet<unsigned> seen;
   for (Operation *update : gradients.updates) {

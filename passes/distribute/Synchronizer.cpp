@@ -50,9 +50,13 @@ void Synchronizer::run(const Sites &sites) {
     insertCollectives(ops);
   }
   for (Operation *op : consumers)
-    for (OpOperand &operand : op->getOpOperands())
-      if (Value reduced = replacements.lookup(operand.get()))
+    for (OpOperand &operand : op->getOpOperands()) {
+      bool isIndices = !gradients.values.contains(operand.get()) && gradients.indices.contains(operand.get());
+      Value reduced =
+          isIndices ? joinedIndices.lookup(gradients.find(op, operand.get())) : replacements.lookup(operand.get());
+      if (reduced)
         operand.set(reduced);
+    }
 }
 
 /// Nodes of the path whose value the replica's own part of the step needs as well: those that lead to a value with
@@ -212,7 +216,7 @@ void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) 
                                             getRowsType(indices), getRowsType(rows), key.reduction, buckets, key.group,
                                             indices, rows, gradient.variable, key.spec);
   ++buckets;
-  replace(gradient.indices, op.getAllIndices());
+  joinedIndices[values] = op.getAllIndices();
   replace(values, op.getAllValues());
 }
 
@@ -251,8 +255,9 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
                                    required, gradient.variable, way.aggregator, way.async);
   lastTake = take;
   take->setAttr(dist::kPlaceAttr, way.async ? way.place : sites->get(value));
-  for (auto [member, reduced] : llvm::zip(members, take.getGradient()))
-    replace(member, reduced);
+  if (gradient.indices)
+    joinedIndices[value] = take.getGradient().front();
+  replace(value, take.getGradient().back());
 }
 
 void Synchronizer::replace(Value from, Value to) { replacements.insert({from, to}); }

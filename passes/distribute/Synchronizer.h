@@ -43,6 +43,7 @@ private:
   const Sites *sites = nullptr;
   llvm::DenseSet<mlir::Operation *> consumers;
   llvm::DenseMap<mlir::Value, mlir::Value> replacements;
+  llvm::DenseMap<mlir::Value, mlir::Value> joinedIndices; // by the values that they are of
   llvm::DenseMap<mlir::Operation *, unsigned> waves;
   llvm::StringMap<unsigned> accumulators; // of each variable, counted
   mlir::Operation *lastTake = nullptr;

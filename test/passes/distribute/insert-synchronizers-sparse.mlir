@@ -106,10 +106,10 @@ module @shared_indices attributes {dist.strategy = "node_config { var_name: 'u' 
     %u = dfg.var_handle @u : !dfg.ref<tensor<9x4xf32>> loc("u")
     %v = dfg.var_handle @v : !dfg.ref<tensor<9x4xf32>> loc("v")
     // Two tables that one feed indexes: each has its own rows.
-    // CHECK: %{{.*}}, %[[GU:.*]] = dist.all_gather_slices sum bucket 0 {{.*}} variable "u"
-    // CHECK: %{{.*}}, %[[GV:.*]] = dist.all_gather_slices sum bucket 1 {{.*}} variable "v"
-    // CHECK: dfg.scatter_sub %{{.*}}, %{{.*}}, %[[GU]]
-    // CHECK: dfg.scatter_sub %{{.*}}, %{{.*}}, %[[GV]]
+    // CHECK: %[[IU:.*]], %[[GU:.*]] = dist.all_gather_slices sum bucket 0 {{.*}} variable "u"
+    // CHECK: %[[IV:.*]], %[[GV:.*]] = dist.all_gather_slices sum bucket 1 {{.*}} variable "v"
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[IU]], %[[GU]]
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[IV]], %[[GV]]
     dfg.scatter_sub %u, %ids, %gu : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_u")
     dfg.scatter_sub %v, %ids, %gv : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_v")
   }
