@@ -132,6 +132,11 @@ LogicalResult WholeValues::useValue(Value value) {
       continue;
     } else if (llvm::isa<dfg::IdentityOp>(user)) {
       user->getResult(0).setType(value.getType());
+      // They were a handle's.
+      NamedAttrList rest = getRest(user);
+      rest.erase("_output_shapes");
+      rest.erase("T");
+      setRest(user, rest);
       if (failed(useValue(user->getResult(0))))
         return failure();
       continue;
