@@ -150,6 +150,15 @@ LogicalResult AllGatherSlicesOp::verify() {
   return verifySlices(*this, getAllIndices().getType(), getAllValues().getType());
 }
 
+LogicalResult OwnRowsOp::inferShapes(dfg::ShapeContext &context) {
+  for (auto [operand, result] : llvm::zip(getOperands(), getResults()))
+    if (auto sizes = context.getShape(operand); sizes && !sizes->empty()) {
+      sizes->front() = context.getBoundedSize(sizes->front());
+      context.setShape(result, std::move(*sizes));
+    }
+  return success();
+}
+
 LogicalResult OwnRowsOp::verify() {
   if (failed(verifySlices(*this, getIndices().getType(), getValues().getType())))
     return failure();

@@ -170,7 +170,7 @@ def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [Pure, Declar
   let hasVerifier = 1;
 }
 
-def DIST_OwnRowsOp : Op<DIST_Dialect, "own_rows", [Pure]> {
+def DIST_OwnRowsOp : Op<DIST_Dialect, "own_rows", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The rows of a sparse gradient that belong to a shard of the variable";
   let description = [{
     Those whose index is in [begin, begin + count), with indices from `begin` on. Exported, the others are left out; where code is generated,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/ShardRewriter.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -85,8 +86,14 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
     splitIsInitialized(initialized, *variable);
     return success();
   }
+  if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op))
+    return splitGather(gather, *variable);
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
     return splitUpdate(update, *variable);
+  if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op); opaque && opaque.getOp() == "VariableShape") {
+    nameShape(opaque, *variable);
+    return success();
+  }
   llvm::StringRef kind =
       llvm::isa<dfg::OpaqueOp>(op) ? llvm::cast<dfg::OpaqueOp>(op).getOp() : op->getName().stripDialect();
   return op->emitError() << "node '" << dfg::getNodeName(op) << "' (op '" << kind << "') uses variable '"
@@ -142,6 +149,16 @@ void ShardRewriter::splitRead(dfg::ReadVariableOp read, const ShardedVariable &v
   Value whole = join(loc, parts, variable);
   read.getValue().replaceAllUsesWith(whole);
   reads[whole] = {&variable, std::move(parts)};
+}
+
+void ShardRewriter::nameShape(dfg::OpaqueOp op, const ShardedVariable &variable) {
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  auto type = RankedTensorType::get(variable.type.getRank(), element);
+  SmallVector<Attribute> sizes;
+  for (int64_t size : variable.type.getShape())
+    sizes.push_back(builder.getIntegerAttr(element, size));
+  op->getResult(0).replaceAllUsesWith(
+      dfg::ConstOp::create(builder, op.getLoc(), type, DenseElementsAttr::get(type, sizes)));
 }
 
 void ShardRewriter::splitIsInitialized(dfg::IsInitializedOp op, const ShardedVariable &variable) {

@@ -31,6 +31,7 @@ private:
   void splitHandle(dfg::VarHandleOp handle);
   llvm::LogicalResult rewrite(mlir::Operation *op);
   void splitRead(dfg::ReadVariableOp read, const ShardedVariable &variable);
+  void nameShape(dfg::OpaqueOp op, const ShardedVariable &variable);
   void splitIsInitialized(dfg::IsInitializedOp op, const ShardedVariable &variable);
   llvm::LogicalResult splitUpdate(dfg::UpdateInterface update, const ShardedVariable &variable);
   llvm::LogicalResult passWhole(mlir::Operation *op);
@@ -45,10 +46,14 @@ private:
   }
   Parts splitConstant(dfg::ConstOp constant, mlir::SplatElementsAttr splat,
                       llvm::ArrayRef<mlir::RankedTensorType> types, const ShardedVariable &variable);
-  llvm::LogicalResult splitRows(dfg::UpdateInterface update, const ShardedVariable &variable, Parts &indices,
-                                Parts &values);
   mlir::Value join(mlir::Location loc, llvm::ArrayRef<mlir::Value> parts, const ShardedVariable &variable);
   mlir::Value getConstant(mlir::DenseElementsAttr elements);
+
+  // ---- Rows (ShardRows.cpp) --------------------------------------------------------------
+  /// Of a sparse gradient, what belongs to each shard.
+  llvm::LogicalResult splitRows(dfg::UpdateInterface update, const ShardedVariable &variable, Parts &indices,
+                                Parts &values);
+  llvm::LogicalResult splitGather(dfg::ResourceGatherOp gather, const ShardedVariable &variable);
 
   // ---- Savers (ShardSavers.cpp) ---------------------------------------------------------
   void splitRestore(dfg::OpaqueOp restore);

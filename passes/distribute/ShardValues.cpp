@@ -86,36 +86,4 @@ ShardRewriter::Parts ShardRewriter::split(Value value, int64_t axis, const Shard
   return parts;
 }
 
-LogicalResult ShardRewriter::splitRows(dfg::UpdateInterface update, const ShardedVariable &variable, Parts &indices,
-                                       Parts &values) {
-  Operation *op = update;
-  Value index = op->getOperand(update.getIndicesOperand()), value = op->getOperand(update.getGradientOperand());
-  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
-  auto indexType = llvm::dyn_cast<RankedTensorType>(index.getType());
-  if (!type || !indexType || indexType.getRank() != 1 || type.getRank() != variable.type.getRank())
-    return op->emitError() << "node '" << dfg::getNodeName(op) << "' updates slices of variable '" << variable.name
-                           << "' by indices " << index.getType() << " and values " << value.getType()
-                           << ", which cannot be split; only rows by a list of indices can: leave its partitioner out";
-  if (variable.partition.axis > 0) {
-    // Every shard has a part of each row.
-    indices.assign(variable.getCount(), index);
-    values = split(value, variable.partition.axis, variable);
-    return success();
-  }
-  auto anyNumber = [](RankedTensorType of) {
-    SmallVector<int64_t> shape(of.getShape());
-    shape[0] = ShapedType::kDynamic;
-    return RankedTensorType::get(shape, of.getElementType());
-  };
-  builder.setInsertionPointAfter(op);
-  for (int64_t shard = 0; shard < variable.getCount(); ++shard) {
-    auto own = dist::OwnRowsOp::create(builder, getSuffixed(op->getLoc(), "/part_" + llvm::Twine(shard) + "/rows"),
-                                       anyNumber(indexType), anyNumber(type), index, value,
-                                       variable.partition.offsets[shard], variable.partition.sizes[shard]);
-    indices.push_back(own.getOwnIndices());
-    values.push_back(own.getOwnValues());
-  }
-  return success();
-}
-
 } // namespace distc

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/SparseGradients.h"
+#include "dialects/dist/Dist.h"
 
 using namespace mlir;
 
@@ -79,6 +80,9 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
     if (at.kind == Flow::Replicated || at.kind == Flow::Partial)
       return {};
     Value next = getRows(op, flow);
+    // A shard's rows are chosen among all.
+    if (auto own = llvm::dyn_cast_or_null<dist::OwnRowsOp>(op))
+      next = value == own.getOwnIndices() ? own.getIndices() : own.getValues();
     // Rows of a table that the batch chooses are where backward begins, not a choice among its rows.
     if (next && flow.get(next).kind == Flow::Replicated)
       next = {};
@@ -94,9 +98,9 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
 } // namespace
 
 bool worksOnRows(Operation *op) {
-  return isUnique(op) || llvm::isa<dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp,
-                                   dfg::DynamicPartitionOp, dfg::IdentityOp, dfg::CastOp, dfg::ExpandDimsOp,
-                                   dfg::ReshapeOp, dfg::ShapeOp>(op);
+  return isUnique(op) || llvm::isa<dist::OwnRowsOp, dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op,
+                                   dfg::GatherOp, dfg::DynamicPartitionOp, dfg::IdentityOp, dfg::CastOp,
+                                   dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
 }
 
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow) {

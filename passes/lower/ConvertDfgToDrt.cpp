@@ -26,6 +26,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     lower::LoweringTable table;
     lower::addLayoutLowerings(table, &getContext());
     lower::addRowLowerings(table, &getContext());
+    lower::addShardLowerings(table, &getContext());
     lower::addProductLowerings(table, &getContext());
     lower::addLossLowerings(table, &getContext());
     lower::addRandomLowerings(table, &getContext());

@@ -75,6 +75,7 @@ template <typename Op> void addLowering(LoweringTable &table, mlir::MLIRContext 
 void addLayoutLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addScanLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRowLowerings(LoweringTable &table, mlir::MLIRContext *context);
+void addShardLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addProductLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addLossLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRandomLowerings(LoweringTable &table, mlir::MLIRContext *context);

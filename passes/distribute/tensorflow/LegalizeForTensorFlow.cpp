@@ -90,6 +90,7 @@ private:
         .Case([&](dist::TokensOp) { return legalizeTokens(worker, issue); })
         .Case([&](dist::PullOp) { return legalizePull(worker, issue); })
         .Case([&](dist::PullRowsOp) { return legalizePullRows(worker, issue); })
+        .Case([&](dist::OwnRowsOp) { return legalizeOwnRows(worker, issue); })
         .Default([](Operation *op) {
           return op->emitOpError() << "has no form in TensorFlow yet; use a strategy without it";
         });

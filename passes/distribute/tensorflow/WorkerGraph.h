@@ -125,6 +125,8 @@ llvm::LogicalResult legalizePullRows(WorkerGraph &worker, const Issue &issue);
 void pruneChiefsWork(WorkerGraph &worker);
 /// The chief updates what servers hold when it has all gradients: until then workers may read.
 void orderUpdates(WorkerGraph &worker);
+/// dist.own_rows: each replica's rows by themselves.
+llvm::LogicalResult legalizeOwnRows(WorkerGraph &worker, const Issue &issue);
 /// The aggregator's rule over `stacked`, whose first axis is the replicas.
 llvm::FailureOr<mlir::Value> aggregate(WorkerGraph &worker, mlir::Operation *op, dist::AggregatorAttr rule,
                                        mlir::Value stacked, int64_t count, mlir::Type result);

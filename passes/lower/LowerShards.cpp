@@ -1,0 +1,40 @@
+//===- LowerShards.cpp - Rows that belong to a shard -----------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dist/Dist.h"
+#include "passes/lower/EntryLowering.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+
+/// All rows stay where they are; those of other shards have index -1, which updates pass over.
+static LogicalResult lowerOwnRows(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  auto own = llvm::cast<dist::OwnRowsOp>(op);
+  int64_t begin = own.getBegin(), count = own.getCount();
+  Value local = lowering.elementwise(
+      op->getLoc(), *type, lowering.get(own.getIndices()), [&](dfg::ScalarBuilder &s, ValueRange indices) -> Value {
+        auto constant = [&](int64_t value) {
+          return arith::ConstantOp::create(s.builder, s.loc, s.builder.getIntegerAttr(type->getElementType(), value));
+        };
+        Value index = arith::SubIOp::create(s.builder, s.loc, indices[0], constant(begin));
+        Value inside =
+            arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, index, constant(count));
+        return arith::SelectOp::create(s.builder, s.loc, inside, index, constant(-1));
+      });
+  lowering.set(own.getOwnIndices(), local);
+  lowering.set(own.getOwnValues(), lowering.get(own.getValues()));
+  return success();
+}
+
+void addShardLowerings(LoweringTable &table, MLIRContext *context) {
+  addLowering<dist::OwnRowsOp>(table, context, lowerOwnRows);
+}
+
+} // namespace distc::lower
