@@ -66,6 +66,12 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
     variable = variable ? variable : find(operand);
   if (WholeValues::runsFunctions(op))
     return passWhole(op);
+  auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+  // Without its definition a saver seems to take references.
+  if (opaque && opaque.getOp() == "SaveV2") {
+    readReferences(opaque);
+    return success();
+  }
   builder.setInsertionPointAfter(op);
   replaced.insert(op);
   if (llvm::isa<dfg::IdentityOp>(op)) {
@@ -90,12 +96,11 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
     return splitGather(gather, *variable);
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
     return splitUpdate(update, *variable);
-  if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op); opaque && opaque.getOp() == "VariableShape") {
+  if (opaque && opaque.getOp() == "VariableShape") {
     nameShape(opaque, *variable);
     return success();
   }
-  llvm::StringRef kind =
-      llvm::isa<dfg::OpaqueOp>(op) ? llvm::cast<dfg::OpaqueOp>(op).getOp() : op->getName().stripDialect();
+  llvm::StringRef kind = opaque ? opaque.getOp() : op->getName().stripDialect();
   return op->emitError() << "node '" << dfg::getNodeName(op) << "' (op '" << kind << "') uses variable '"
                          << variable->name << "' as a whole, which the strategy splits into " << variable->getCount()
                          << " shards; leave its partitioner out";
@@ -149,6 +154,22 @@ void ShardRewriter::splitRead(dfg::ReadVariableOp read, const ShardedVariable &v
   Value whole = join(loc, parts, variable);
   read.getValue().replaceAllUsesWith(whole);
   reads[whole] = {&variable, std::move(parts)};
+}
+
+void ShardRewriter::readReferences(dfg::OpaqueOp op) {
+  builder.setInsertionPoint(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    const ShardedVariable *variable = find(operand.get());
+    if (!variable)
+      continue;
+    Parts parts;
+    for (int64_t shard = 0; shard < variable->getCount(); ++shard)
+      parts.push_back(dfg::ReadVariableOp::create(builder, builder.getUnknownLoc(), variable->getShardType(shard),
+                                                  getShardHandle(operand.get(), shard), /*implicit=*/true));
+    Value whole = join(getSuffixed(dfg::getVariableHandle(operand.get())->getLoc(), "/concat"), parts, *variable);
+    operand.set(whole);
+    reads[whole] = {variable, std::move(parts)};
+  }
 }
 
 void ShardRewriter::nameShape(dfg::OpaqueOp op, const ShardedVariable &variable) {

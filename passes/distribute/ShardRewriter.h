@@ -31,6 +31,7 @@ private:
   void splitHandle(dfg::VarHandleOp handle);
   llvm::LogicalResult rewrite(mlir::Operation *op);
   void splitRead(dfg::ReadVariableOp read, const ShardedVariable &variable);
+  void readReferences(dfg::OpaqueOp op);
   void nameShape(dfg::OpaqueOp op, const ShardedVariable &variable);
   void splitIsInitialized(dfg::IsInitializedOp op, const ShardedVariable &variable);
   llvm::LogicalResult splitUpdate(dfg::UpdateInterface update, const ShardedVariable &variable);

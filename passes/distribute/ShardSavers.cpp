@@ -128,7 +128,14 @@ void ShardRewriter::splitSave(dfg::OpaqueOp save) {
   }
   if (!changed)
     return;
+  SmallVector<Value> joined(save->getOperands().drop_front(kTensors));
   save->setOperands(operands);
+  // What was joined for the saver alone.
+  for (Value value : joined)
+    if (reads.contains(value) && value.use_empty() && dfg::getNodeName(value.getDefiningOp()).ends_with("/concat")) {
+      reads.erase(value);
+      value.getDefiningOp()->erase();
+    }
   builder.setInsertionPoint(save);
   lists.write(builder, save);
 }

@@ -24,8 +24,7 @@ static LogicalResult lowerOwnRows(EntryLowering &lowering, Operation *op) {
           return arith::ConstantOp::create(s.builder, s.loc, s.builder.getIntegerAttr(type->getElementType(), value));
         };
         Value index = arith::SubIOp::create(s.builder, s.loc, indices[0], constant(begin));
-        Value inside =
-            arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, index, constant(count));
+        Value inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, index, constant(count));
         return arith::SelectOp::create(s.builder, s.loc, inside, index, constant(-1));
       });
   lowering.set(own.getOwnIndices(), local);

@@ -1,4 +1,5 @@
-"""Checkpoints of a compiled program restore into TensorFlow's own graph, and TensorFlow's into the program, bit for bit.
+"""Checkpoints of a compiled program restore into TensorFlow's own graph, and TensorFlow's into the program, bit for bit;
+those of split variables as well.
 
   checkpoint_models_tensorflow.py [NAME…]
 """
@@ -11,6 +12,7 @@ from support import Checks, Folder, Model, must, need_tensorflow, need_tools
 # Resource and reference variables, slots, float64, a model whose random initializers have names of Keras.
 MODELS = ("linreg-sgd", "linreg-sgd-ref", "mlp-momentum", "mlp-momentum-ref", "mlp-adam", "mlp-adam-ref", "mlp-float64",
           "mlp-rmsprop-centered", "convnet-momentum", "init-keras")
+SPLIT_MODELS = ("mlp-momentum-ref", "mlp-adam", "mlp-float64", "convnet-momentum")
 
 
 def other_bits(got, want):
@@ -20,10 +22,10 @@ def other_bits(got, want):
                     or got[name].tobytes() != want[name].tobytes()]
 
 
-def crosses(tf, tf1, name):
+def crosses(tf, tf1, name, strategy):
     model = Model(name)
     with Folder() as folder:
-        train = model.compile(folder / "train", 2)
+        train = model.compile(folder / "train", 2, strategy)
         must(model.run_command(train, folder, True, "--checkpoint-dir", folder / "ours"))
         ours = dict(np.load(folder / "final.npz"))
         with tf.Graph().as_default(), tf1.Session() as session:
@@ -47,7 +49,9 @@ def main():
     need_tools()
     checks = Checks()
     for name in sys.argv[1:] or MODELS:
-        checks.check(name, crosses, tf, tf1, name)
+        checks.check(name, crosses, tf, tf1, name, "AllReduce")
+    for name in sys.argv[1:] or SPLIT_MODELS:
+        checks.check(f"{name}, split", crosses, tf, tf1, name, "RandomAxisPartitionAR:seed=5")
     checks.exit()
 
 

@@ -1,0 +1,66 @@
+// RUN: split-file %s %t
+// RUN: distc-opt %t/graph.mlir --dist-apply-strategy="strategy=%t/rows.pbtxt replicas=1" --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=ROWS
+// RUN: distc-opt %t/columns.mlir --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=COLUMNS
+
+// ROWS: %[[IDS:.*]] = dfg.placeholder : () -> tensor<?xi32>
+// ROWS: %[[T0:.*]] = dfg.var_handle @"table/part_0"
+// ROWS: %[[T1:.*]] = dfg.var_handle @"table/part_1"
+// Each shard gives a row for each index, its first one for those of other shards; the owner's is chosen.
+// ROWS: %[[OWN0:.*]] = dfg.logical_and
+// ROWS: %[[LOCAL0:.*]] = dfg.select_v2 %[[OWN0]]
+// ROWS: %[[G0:.*]] = dfg.resource_gather %[[T0]], %[[LOCAL0]] : (!dfg.ref<tensor<3x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32>
+// ROWS: %[[THREE:.*]] = dfg.const dense<3> : tensor<i32>
+// ROWS: %[[FROM:.*]] = dfg.greater_equal %[[IDS]], %[[THREE]]
+// ROWS: %[[FIVE:.*]] = dfg.const dense<5> : tensor<i32>
+// ROWS: %[[TO:.*]] = dfg.less %[[IDS]], %[[FIVE]]
+// ROWS: %[[OWN1:.*]] = dfg.logical_and %[[FROM]], %[[TO]]
+// ROWS: dfg.sub %[[IDS]]
+// ROWS: %[[LOCAL1:.*]] = dfg.select_v2 %[[OWN1]]
+// ROWS: %[[G1:.*]] = dfg.resource_gather %[[T1]], %[[LOCAL1]] : (!dfg.ref<tensor<2x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32>
+// ROWS: %[[MASK:.*]] = dfg.expand_dims %[[OWN1]], %{{.*}} : (tensor<?xi1>, tensor<i32>) -> tensor<?x1xi1>
+// ROWS: dfg.select_v2 %[[MASK]], %[[G1]], %[[G0]] : (tensor<?x1xi1>, tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32> loc("gather")
+// The variable's shape is that of the whole.
+// ROWS: dfg.const dense<[5, 2]> : tensor<2xi32> : tensor<2xi32> loc("shape")
+// ROWS: %[[I0:.*]], %[[V0:.*]] = dist.own_rows 3 from 0 (%[[IDS]], %[[V:.*]]) : (tensor<?xi32>, tensor<?x2xf32>) -> (tensor<?xi32>, tensor<?x2xf32>)
+// ROWS: %[[I1:.*]], %[[V1:.*]] = dist.own_rows 2 from 3 (%[[IDS]], %[[V]])
+// ROWS: dfg.scatter_sub %[[T0]], %[[I0]], %[[V0]]
+// ROWS: dfg.scatter_sub %[[T1]], %[[I1]], %[[V1]]
+
+// Columns: a part of every row.
+// COLUMNS: %[[IDS:.*]] = dfg.placeholder : () -> tensor<?xi32>
+// COLUMNS: %[[V:.*]]:2 = dfg.split
+// COLUMNS: %[[G0:.*]] = dfg.resource_gather %[[T0:.*]], %[[IDS]] : (!dfg.ref<tensor<5x1xf32>>, tensor<?xi32>) -> tensor<?x1xf32>
+// COLUMNS: %[[G1:.*]] = dfg.resource_gather %[[T1:.*]], %[[IDS]]
+// COLUMNS: dfg.concat_v2 %[[G0]], %[[G1]], %{{.*}} -> tensor<?x2xf32> loc("gather")
+// COLUMNS: dfg.scatter_sub %[[T0]], %[[IDS]], %[[V]]#0
+// COLUMNS: dfg.scatter_sub %[[T1]], %[[IDS]], %[[V]]#1
+
+//--- rows.pbtxt
+node_config {
+  var_name: "table" partitioner: "2,1"
+  part_config { var_name: "table/part_0" AllReduceSynchronizer { group: 0 } }
+  part_config { var_name: "table/part_1" AllReduceSynchronizer { group: 1 } }
+}
+//--- graph.mlir
+dfg.variable @table : tensor<5x2xf32> {trainable}
+dfg.graph attributes {train_op = "update"} {
+  %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+  %v = dfg.placeholder : () -> tensor<?x2xf32> loc("v")
+  %h = dfg.var_handle @table : !dfg.ref<tensor<5x2xf32>> loc("table")
+  %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32> loc("gather")
+  %shape = dfg.opaque "VariableShape"(%h) : (!dfg.ref<tensor<5x2xf32>>) -> tensor<2xi32> loc("shape")
+  dfg.scatter_sub %h, %ids, %v : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> () loc("update")
+}
+//--- columns.mlir
+// Builders split gradients of rows by rows alone; the pass can do it.
+module attributes {dist.strategy = "node_config { var_name: 'table' partitioner: '1,2' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
+  dfg.variable @table : tensor<5x2xf32> {trainable}
+  dfg.graph attributes {train_op = "update"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %v = dfg.placeholder : () -> tensor<?x2xf32> loc("v")
+    %h = dfg.var_handle @table : !dfg.ref<tensor<5x2xf32>> loc("table")
+    %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32> loc("gather")
+    dfg.scatter_sub %h, %ids, %v : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> () loc("update")
+  }
+}
