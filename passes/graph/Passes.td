@@ -66,7 +66,9 @@ def ExtractEntries : Pass<"dfg-extract-entries", "::mlir::ModuleOp"> {
   let summary = "Takes out of the graph what its endpoints need, as functions";
   let description = [{
     `@init` runs the init op; `@step` the train op, and gives the loss and the fetches; `@eval` gives the loss and the fetches
-    without training. Each holds exactly the nodes that its endpoints need through data and `control` edges, in the order of
+    without training. Where gradients are accumulated over several batches (`dist.accumulate`), `@accumulate` is what a step does for all of them
+    but the last: what leads to the gradients, and variables that change with each batch; not what follows from the update, nor what changes
+    without seeing the batch (the global step). Each holds exactly the nodes that its endpoints need through data and `control` edges, in the order of
     the graph, and its fetched tensors' names in `dfg.fetches`; `dfg.joins` says what a fetch gives over all replicas
     (`concat`: their rows, `mean`, or `first`: replica 0's), and `dfg.entry` which entry it is. Placeholders stay inside;
     groups and control edges, which only said what must run, are gone. The graph is gone afterwards. Endpoints
