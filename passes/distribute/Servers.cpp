@@ -68,6 +68,12 @@ private:
     } else if (consumers.contains(op)) {
       if (dist::PlaceAttr place = sites.get(op))
         op->setAttr(dist::kPlaceAttr, place);
+    } else if (llvm::any_of(op->getOperands(), [&](Value operand) {
+                 Operation *def = operand.getDefiningOp();
+                 return def && getPlace(def) == sites.getChief();
+               })) {
+      // A shape of what the chief alone computes.
+      op->setAttr(dist::kPlaceAttr, sites.getChief());
     }
   }
 
