@@ -252,6 +252,8 @@ def DistUnroll : Pass<"dist-unroll", "mlir::ModuleOp"> {
 
     With `keep-synchronizers` the operations of `dist` stay, one a replica, for `dist-legalize-for-tensorflow`; then `replicas` may be those of
     one task of several.
+    The rows of a `dist.all_gather_slices` are put behind each other. Other ways of synchronizing stand for more than arithmetic on the replicas'
+    values and are an error without `keep-synchronizers`.
 
     Before:
     ```mlir

@@ -27,6 +27,12 @@ bool givesShare(Operation *op) {
   return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::ShareHandleOp, dist::AccumulateOp>(op);
 }
 
+/// What stands for more than arithmetic on the replicas' values.
+bool needsTasks(Operation *op) {
+  return givesShare(op) || llvm::isa<dist::AllReduceOp, dist::AllGatherVariablesOp, dist::PushOp, dist::TakeOp,
+                                     dist::PullOp, dist::PullRowsOp, dist::TokensOp>(op);
+}
+
 class Unroller {
 public:
   Unroller(Block &block, const BatchFlow &flow, int64_t replicas, bool keepSynchronizers)
@@ -46,9 +52,13 @@ public:
       builder.setInsertionPointAfter(op);
       if (keepSynchronizers && isSynchronizer(op)) {
         copyAndShare(op);
-      } else if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op)) {
+      } else if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && !reduce.getAggregator()) {
         if (failed(expand(reduce)))
           return failure();
+      } else if (auto gather = llvm::dyn_cast<dist::AllGatherSlicesOp>(op)) {
+        expand(gather);
+      } else if (!keepSynchronizers && needsTasks(op)) {
+        return op->emitOpError("has no form in which all replicas are one graph; unroll with keep-synchronizers");
       } else if (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) {
         copy(op);
       } else {
@@ -115,6 +125,32 @@ private:
     for (IRMapping &map : maps)
       for (Value result : results)
         map.erase(result);
+  }
+
+  /// The replicas' rows behind each other, and the N-th part of their values for a mean.
+  void expand(dist::AllGatherSlicesOp gather) {
+    std::string name = dfg::getNodeName(gather).str();
+    auto named = [&](llvm::StringRef suffix) { return NameLoc::get(builder.getStringAttr(name + suffix)); };
+    auto axisType = RankedTensorType::get({}, builder.getI32Type());
+    Value axis = dfg::ConstOp::create(builder, named("/axis"), axisType, DenseElementsAttr::get(axisType, int32_t(0)));
+    auto join = [&](Value member, Type type, llvm::StringRef suffix) -> Value {
+      SmallVector<Value> values;
+      for (IRMapping &map : maps)
+        values.push_back(map.lookupOrDefault(member));
+      values.push_back(axis);
+      return dfg::ConcatV2Op::create(builder, named(suffix), TypeRange(type), values);
+    };
+    Value indices = join(gather.getIndices(), gather.getAllIndices().getType(), "/indices");
+    Value rows = join(gather.getValues(), gather.getAllValues().getType(), "/values");
+    auto type = llvm::dyn_cast<FloatType>(getElementTypeOrSelf(rows.getType()));
+    if (gather.getReduction() == dist::Reduction::Mean && type) {
+      auto scalar = RankedTensorType::get({}, type);
+      Value factor = dfg::ConstOp::create(builder, named("/share"), scalar,
+                                          DenseElementsAttr::get(scalar, builder.getFloatAttr(type, 1.0 / replicas)));
+      rows = dfg::MulOp::create(builder, named("/mean"), rows.getType(), rows, factor);
+    }
+    gather.getAllIndices().replaceAllUsesWith(indices);
+    gather.getAllValues().replaceAllUsesWith(rows);
   }
 
   /// The sum over the replicas' values, and its N-th part for a mean.

@@ -198,6 +198,11 @@ def main():
                 fail(graph.print(), command, result, f"graph {number} of seed {arguments.seed} is refused")
             if "/part_" not in result.stdout:  # shards have updates of their own
                 check_updates(graph, command, result)
+            if strategy in ("AllReduce", "AllReduce:chunk_size=1"):  # and all replicas in one graph
+                command, result = distribute(path, options + " unrolled=true")
+                if result.returncode != 0 or re.search(r"dist\.all_", result.stdout):
+                    fail(graph.print(), command, result, f"graph {number} of seed {arguments.seed} is not unrolled")
+                check_updates(graph, command, result)
             with open(os.path.join(folder, "strategy.pbtxt"), "w") as file:
                 file.write(random_strategy(rng, graph))
             command, result = distribute(path, f"strategy={folder}/strategy.pbtxt replicas=2 ps=2")
