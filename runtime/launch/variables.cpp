@@ -26,14 +26,28 @@ struct Whole {
   std::vector<char> bytes;
 };
 
-void place(Whole &whole, const drt_variable &variable, const char *data) {
+// By name.
+using Wholes = std::map<std::string, Whole>;
+
+void place(Wholes &wholes, const drt_variable &variable, const void *source) {
   const int32_t rank = variable.type.rank;
+  const char *data = static_cast<const char *>(source);
+  Whole &whole = wholes[variable.name];
+  if (whole.bytes.empty()) {
+    whole = {variable.type.dtype, extents(variable.full_shape, rank), {}};
+    whole.bytes.resize(elementCount({whole.dtype, rank, variable.full_shape}) * dtypeSize(whole.dtype));
+  }
   const int64_t size = dtypeSize(whole.dtype);
   const Region part = {extents(variable.slice_begin, rank), extents(variable.type.shape, rank)};
   const Region all = {Shape(rank, 0), whole.shape};
   RegionRuns runs(part, all);
   for (int64_t from, to, count; runs.next(from, to, count);)
     std::memcpy(whole.bytes.data() + to * size, data + from * size, count * size);
+}
+
+template <typename Writer> void writeAll(Writer &writer, const Wholes &wholes) {
+  for (const auto &[name, whole] : wholes)
+    writer.add(name, whole.dtype, whole.shape, whole.bytes.data());
 }
 
 // The type of a variable in the original graph.
@@ -97,40 +111,36 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
 
 void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
   const drt_program &program = variables.task().program();
+  Wholes wholes;
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     if (!(v.flags & DRT_VARIABLE_SAVED))
       continue;
     const int32_t rank = v.type.rank;
-    if (v.full_shape && !v.shares)
+    // TensorFlow reads no slices of float16.
+    if (v.full_shape && !v.shares && v.type.dtype == DRT_F16)
+      place(wholes, v, variables.data(i));
+    else if (v.full_shape && !v.shares)
       writer.addSlice(v.name, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
                       extents(v.type.shape, rank), variables.data(i));
     else
       writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
   }
+  writeAll(writer, wholes);
 }
 
 void exportVariables(const WholeVariables &variables, const std::string &path) {
   const drt_program &program = variables.task().program();
   NpzWriter writer(path);
-  std::map<std::string, Whole> parted;
+  Wholes wholes;
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
-    const int32_t rank = v.type.rank;
-    const char *data = static_cast<const char *>(variables.data(i));
-    if (!v.full_shape || v.shares) {
-      writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), data);
-      continue;
-    }
-    Whole &whole = parted[v.name];
-    if (whole.bytes.empty()) {
-      whole = {v.type.dtype, extents(v.full_shape, rank), {}};
-      whole.bytes.resize(elementCount({v.type.dtype, rank, v.full_shape}) * dtypeSize(v.type.dtype));
-    }
-    place(whole, v, data);
+    if (!v.full_shape || v.shares)
+      writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
+    else
+      place(wholes, v, variables.data(i));
   }
-  for (const auto &[name, whole] : parted)
-    writer.add(name, whole.dtype, whole.shape, whole.bytes.data());
+  writeAll(writer, wholes);
   writer.finish();
 }
 
