@@ -64,14 +64,16 @@ private:
     }
   }
 
-  /// The servers that were asked for, from host to host, and one for each other host that holds variables.
+  /// The servers that were asked for, from host to host, and one for each other host that holds variables. A host's workers
+  /// hold none for others: a server waits for gradients while a worker computes.
   void addServers() {
     llvm::StringSet<> hosts;
-    for (Attribute task : tasks)
-      hosts.insert(llvm::cast<dist::TaskAttr>(task).getHost().getValue());
     int64_t next = 0;
-    for (; next < resources.servers; ++next)
-      addTask("ps", next, resources.hosts[next % resources.hosts.size()].address, {}, 0);
+    for (; next < resources.servers; ++next) {
+      llvm::StringRef host = resources.hosts[next % resources.hosts.size()].address;
+      addTask("ps", next, host, {}, 0);
+      hosts.insert(host);
+    }
     forEachDestination(strategy, [&](llvm::StringRef destination) {
       if (!isServerName(destination) && hosts.insert(getDeviceHost(destination)).second)
         addTask("ps", next++, getDeviceHost(destination), {}, 0);

@@ -14,7 +14,7 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "mlir::ModuleOp"> {
     Checks the strategy against the graph and the resources, keeps it in the module (`dist.strategy`), and adds the topology: a task a
     host with replicas, or a task a replica with `one-process-per-replica`; then the servers that `ps` asks for, from host to host, and one
     for each other host that the strategy places variables on (`reduction_destination`) although no replica is there. A server has no
-    replicas. A variable that one task holds, a server or the first worker of a host, is marked with `dist.place`, and its slots alike;
+    replicas. A variable that a server holds, one that was asked for or that of a host, is marked with `dist.place`, and its slots alike;
     a variable that the strategy partitions is not yet.
 
     Before:

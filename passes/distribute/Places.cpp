@@ -29,9 +29,10 @@ void forEachDestination(const strategies::Strategy &strategy, llvm::function_ref
 
 Places::Places(dist::TopologyOp topology) {
   for (auto task : topology.getTasks().getAsRange<dist::TaskAttr>()) {
+    if (task.getJob() != "ps")
+      continue;
     auto place = dist::PlaceAttr::get(topology.getContext(), task.getJob(), task.getIndex());
-    if (task.getJob() == "ps")
-      servers["ps:" + std::to_string(task.getIndex())] = place;
+    servers["ps:" + std::to_string(task.getIndex())] = place;
     hosts.try_emplace(task.getHost().getValue(), place);
   }
 }

@@ -22,7 +22,7 @@ llvm::StringRef getDeviceHost(llvm::StringRef device);
 /// Every reduction destination of the strategy, in its order, shards' instead of their variable's.
 void forEachDestination(const strategies::Strategy &strategy, llvm::function_ref<void(llvm::StringRef)> visit);
 
-/// The tasks of a topology by what a strategy calls them: the server "ps:1", or the first task on a device's host.
+/// The tasks of a topology by what a strategy calls them: the server "ps:1", or the first server on a device's host.
 class Places {
 public:
   explicit Places(dist::TopologyOp topology);

@@ -98,12 +98,6 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 int checkNative(Session &session, ModuleOp module, const CompileOptions &options) {
   if (options.servers > 0)
     return session.fail("--ps " + llvm::Twine(options.servers) + " is not supported yet by executables; leave it out");
-  for (auto topology : module.getOps<dist::TopologyOp>())
-    if (auto last = llvm::cast<dist::TaskAttr>(topology.getTasks()[topology.getTasks().size() - 1]);
-        last.getNumReplicas() == 0)
-      return session.fail("the plan has parameter servers (" + llvm::Twine(last.getIndex() + 1) +
-                          "), which is not supported yet in executables; leave --ps out and use a strategy that "
-                          "synchronizes by all-reduce");
   auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
   llvm::Expected<strategies::Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
   llvm::Error error = strategy ? strategies::checkNative(*strategy) : strategy.takeError();

@@ -11,12 +11,13 @@
 // CHECK: dfg.variable @"w/Momentum" : tensor<4xf32> {dist.place = #dist.place<"ps" 1>}
 // CHECK: dfg.variable @b : tensor<4xf32> {trainable}
 
-// The first worker of a device's host holds the variable; a host without replicas has a server.
+// A host that holds variables has a server, beside its worker where it has one.
 // DEVICES: #dist.task<"worker" 0 on "11.0.0.1" devices ["11.0.0.1:GPU:0"] replicas 1 from 0>
 // DEVICES-SAME: #dist.task<"ps" 0 on "11.0.0.2" devices [] replicas 0 from 1>
+// DEVICES-SAME: #dist.task<"ps" 1 on "11.0.0.1" devices [] replicas 0 from 1>
 // DEVICES: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable}
 // DEVICES: dfg.variable @"w/Momentum" : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
-// DEVICES: dfg.variable @b : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+// DEVICES: dfg.variable @b : tensor<4xf32> {dist.place = #dist.place<"ps" 1>, trainable}
 
 //--- strategy.pbtxt
 node_config { var_name: "w" PSSynchronizer { reduction_destination: "ps:1" sync: true } }
