@@ -43,6 +43,13 @@ CASES = [
     ("mlp-adam", "ShardedUpdate:stage=1", TWO_WORKERS),
     ("mlp-momentum-ref", "ShardedUpdate", TWO_WORKERS),
     ("mlp-adam", "ShardedUpdate", ONE_TASK),
+    ("embedding-adagrad", "AllReduce", ONE_TASK),
+    ("embedding-adagrad", "AllReduce", TWO_WORKERS),
+    ("embedding-adagrad-ref", "AllReduce", TWO_WORKERS),
+    ("embedding-adagrad", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
+    ("embedding-adagrad", "Parallax", TWO_WORKERS_TWO_SERVERS),
+    ("embedding-adagrad", "PartitionedPS", TWO_WORKERS_TWO_SERVERS),
+    ("embedding-adagrad", "PartitionedAR", TWO_WORKERS),
     ("mlp-sgd", "AllReduce:aggregator=median", TWO_WORKERS),  # of two, the mean
     ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
 ]

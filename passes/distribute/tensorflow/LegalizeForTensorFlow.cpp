@@ -49,6 +49,8 @@ public:
     describeFeeds();
     waitFor("init_op", worker.initNodes);
     waitFor("train_op", worker.stepNodes);
+    if (failed(endStepTogether()))
+      return failure();
     dropDeadControl();
     seedRandomNodes(worker);
     placeNodes(worker);
@@ -117,20 +119,52 @@ private:
     op->erase();
   }
 
-  /// The endpoint is done when `others` are. Where it is an operation of its own, one that waits takes its name.
-  void waitFor(llvm::StringRef endpoint, ArrayRef<Operation *> others) {
+  /// The group that is the endpoint; null where the graph has none. Where it is an operation of its own, a group that
+  /// waits for it takes its name.
+  Operation *getEndpointGroup(llvm::StringRef endpoint) {
     auto name = worker.graph->getAttrOfType<StringAttr>(endpoint);
-    Operation *node = name && !others.empty() ? worker.nodes.find(name.getValue()) : nullptr;
-    if (!node)
+    Operation *node = name ? worker.nodes.find(name.getValue()) : nullptr;
+    if (!node || llvm::isa<dfg::GroupOp>(node))
+      return node;
+    std::string inner = (name.getValue() + "/alone").str();
+    worker.nodes.rename(node, inner);
+    renamed[name] = StringAttr::get(name.getContext(), inner);
+    worker.nodes.setPlaceAtEnd("");
+    return worker.nodes.group(name.getValue(), node);
+  }
+
+  /// The endpoint is done when `others` are.
+  void waitFor(llvm::StringRef endpoint, ArrayRef<Operation *> others) {
+    if (others.empty())
       return;
-    if (!llvm::isa<dfg::GroupOp>(node)) {
-      std::string inner = (name.getValue() + "/alone").str();
-      worker.nodes.rename(node, inner);
-      renamed[name] = StringAttr::get(name.getContext(), inner);
-      worker.nodes.setPlaceAtEnd("");
-      node = worker.nodes.group(name.getValue(), node);
-    }
-    StockNodes::addControl(node, others);
+    if (Operation *node = getEndpointGroup(endpoint))
+      StockNodes::addControl(node, others);
+  }
+
+  /// Sessions whose graphs have collectives run them under one step number. A session that ends its step takes away
+  /// what servers hold for that number, of the others as well: none may end before all are done with the servers.
+  LogicalResult endStepTogether() {
+    if (!worker.hasCollectives() || !worker.hasPlaces())
+      return success();
+    if (worker.accumulation.guard)
+      return worker.graph.emitError(
+          "a strategy with several batches an update, all-reduce and servers together has no form "
+          "in TensorFlow; leave accumulate_steps out, or synchronize all variables in one way");
+    Operation *train = getEndpointGroup("train_op");
+    if (!train)
+      return success();
+    worker.nodes.setPlaceAtEnd("synchronization/end");
+    auto one = RankedTensorType::get({1}, Float32Type::get(train->getContext()));
+    Value zero = worker.nodes.constant("zero", DenseElementsAttr::get(one, 0.0f));
+    Operation *barrier = worker.collective("Reduce", zero, dist::Spec::Auto).getDefiningOp();
+    SmallVector<Attribute> before;
+    for (Operation *op : {barrier, train})
+      if (auto control = op->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
+        before.append(control.begin(), control.end());
+    barrier->setAttr(dfg::kControlAttr, ArrayAttr::get(train->getContext(), before));
+    train->removeAttr(dfg::kControlAttr);
+    StockNodes::addControl(train, barrier);
+    return success();
   }
 
   /// Control edges to what is gone, and to what has another name.

@@ -46,6 +46,7 @@ struct WorkerGraph {
   mlir::Operation *assign(llvm::StringRef name, mlir::Value handle, mlir::Value value);
 
   /// A collective of all tasks, after the one before it: "Reduce" (with "Add") or "Gather".
+  bool hasCollectives() const { return lastCollective; }
   mlir::Value collective(llvm::StringRef kind, mlir::Value value, dist::Spec spec);
 
   /// What the init op waits for besides, what the train op does.
