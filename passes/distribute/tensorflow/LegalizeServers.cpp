@@ -120,17 +120,15 @@ public:
       return onServer(op.getPlace(), nodes.make("AccumulatorApplyGradient", "apply", {handle, step, gradient}, {},
                                                 nodes.attribute("dtype", elementType)));
     }
-    FailureOr<dfg::TensorShapeAttr> shape = getShape(op, op.getVariable());
-    if (failed(shape))
-      return failure();
-    Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), gradient.getType(), *shape);
+    dfg::TensorShapeAttr shape = getRowsShape(gradient);
+    Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), gradient.getType(), shape);
     Value indices = toInt64("indices", op.getGradient().front());
-    auto sizes = RankedTensorType::get({static_cast<int64_t>(shape->getSizes().size())}, builder.getI64Type());
-    Value whole = nodes.constant("shape", DenseElementsAttr::get(sizes, shape->getSizes()));
+    Value whole = nodes.constant(
+        "shape", DenseElementsAttr::get(RankedTensorType::get({0}, builder.getI64Type()), ArrayRef<int64_t>()));
     return onServer(op.getPlace(),
                     nodes.make("SparseAccumulatorApplyGradient", "apply", {handle, step, indices, gradient, whole}, {},
                                {nodes.attribute("dtype", elementType),
-                                nodes.attribute("has_known_shape", builder.getBoolAttr(true))}));
+                                nodes.attribute("has_known_shape", builder.getBoolAttr(false))}));
   }
 
   LogicalResult take(dist::TakeOp op) {
@@ -150,10 +148,8 @@ public:
       results.back().replaceAllUsesWith(taken->getResult(0));
       return success();
     }
-    FailureOr<dfg::TensorShapeAttr> shape = getShape(op, op.getVariable());
-    if (failed(shape))
-      return failure();
-    Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), results.back().getType(), *shape);
+    dfg::TensorShapeAttr shape = getRowsShape(results.back());
+    Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), results.back().getType(), shape);
     auto number = RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
     Operation *taken = onServer(op.getPlace(), nodes.make("SparseAccumulatorTakeGradient", "gradient", {handle, count},
                                                           {number, results.back().getType(), number},
@@ -241,11 +237,14 @@ private:
     return getElementTypeOrSelf(value.getType()).isInteger(64) ? value : nodes.cast(name, value, builder.getI64Type());
   }
 
-  FailureOr<dfg::TensorShapeAttr> getShape(Operation *op, llvm::StringRef variable) {
-    auto type = llvm::dyn_cast_if_present<RankedTensorType>(worker.variableTypes.lookup(variable));
-    if (!type || !type.hasStaticShape())
-      return op->emitOpError() << "is of variable '" << variable << "', whose shape is not known";
-    return dfg::TensorShapeAttr::get(builder.getContext(), false, type.getShape());
+  /// Rows of any number: a shard may be given those of all, and take its own.
+  dfg::TensorShapeAttr getRowsShape(Value values) {
+    auto type = llvm::dyn_cast<RankedTensorType>(values.getType());
+    SmallVector<int64_t> sizes;
+    if (type)
+      for (int64_t size : type.getShape())
+        sizes.push_back(ShapedType::isDynamic(size) || sizes.empty() ? -1 : size);
+    return dfg::TensorShapeAttr::get(builder.getContext(), !type, sizes);
   }
 
   WorkerGraph &worker;
