@@ -47,6 +47,12 @@ private:
     Value counter = worker.addVariable("batches", DenseElementsAttr::get(number, int64_t(0)));
     Value one = nodes.constant("one", DenseElementsAttr::get(number, int64_t(1)));
     Operation *count = nodes.make("AssignAddVariableOp", "count", {counter, one}, {}, dtype);
+    // Sessions agree on the number of a step where they first run a collective: every step must have one.
+    if (worker.workers.size() > 1 && !worker.hasPlaces()) {
+      auto single = RankedTensorType::get({1}, builder.getF32Type());
+      Value nothing = nodes.constant("nothing", DenseElementsAttr::get(single, 0.0f));
+      StockNodes::addControl(count, worker.collective("Reduce", nothing, dist::Spec::Auto).getDefiningOp());
+    }
     Value batches = worker.read("counted", counter);
     StockNodes::addControl(batches.getDefiningOp(), count);
     Value steps = nodes.constant("steps", DenseElementsAttr::get(number, static_cast<int64_t>(op.getSteps())));
