@@ -99,7 +99,7 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
 }
 
 bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addStage) {
-  PassManager manager(&context);
+  PassManager &manager = *stages.emplace_back(std::make_unique<PassManager>(&context));
   manager.enableTiming(timer);
   // Once a stage: after every pass it would cost a large graph more than the passes.
   manager.enableVerifier(false);

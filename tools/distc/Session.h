@@ -44,6 +44,8 @@ private:
   mlir::MLIRContext context;
   mlir::DefaultTimingManager timing;
   mlir::TimingScope timer;
+  /// Kept, as timers know a pass by its address.
+  std::vector<std::unique_ptr<mlir::PassManager>> stages;
   int failed = kDone;
 };
 
