@@ -39,9 +39,10 @@ LogicalResult ShardRewriter::run() {
   // What restores a variable gives its shards by themselves, before the assignments ask for them.
   forEachOpaque("RestoreV2", [&](dfg::OpaqueOp op) { splitRestore(op); });
   for (Operation *op : ops)
-    if (!replaced.contains(op) && llvm::any_of(op->getOperands(), [&](Value operand) { return find(operand); }) &&
-        failed(rewrite(op)))
+    if (!replaced.contains(op) && !wholeValues.isGone(op) &&
+        llvm::any_of(op->getOperands(), [&](Value operand) { return find(operand); }) && failed(rewrite(op)))
       return failure();
+  llvm::erase_if(ops, [&](Operation *op) { return wholeValues.isGone(op); });
   forEachOpaque("SaveV2", [&](dfg::OpaqueOp op) { splitSave(op); });
   for (Operation *op : replaced)
     op->dropAllReferences();

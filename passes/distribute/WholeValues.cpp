@@ -165,6 +165,7 @@ LogicalResult WholeValues::useValue(Value value) {
       setRest(node, rest);
     }
     user->getResult(0).replaceAllUsesWith(node->getResult(0));
+    gone.insert(user);
     user->erase();
   }
   return success();

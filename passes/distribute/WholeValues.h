@@ -24,6 +24,9 @@ public:
   /// Gives `op` values instead of handles, by operand. Fails with a diagnostic where a function does more than reading.
   llvm::LogicalResult pass(mlir::Operation *op, const llvm::MapVector<unsigned, mlir::Value> &values);
 
+  /// Whether there was an operation here that values have made needless. It is not to be looked at.
+  bool isGone(mlir::Operation *op) const { return gone.contains(op); }
+
 private:
   using Arguments = llvm::SmallVector<std::pair<unsigned, mlir::TensorType>>;
 
@@ -32,6 +35,7 @@ private:
                                                       const Arguments &arguments, bool isLoop);
   void setSignature(dfg::FuncOp function, const Arguments &arguments, bool isLoop);
 
+  llvm::DenseSet<mlir::Operation *> gone;
   mlir::SymbolTable symbols;
   mlir::OpBuilder builder;
   std::map<std::pair<void *, llvm::SmallVector<std::pair<unsigned, void *>>>, mlir::FlatSymbolRefAttr> known;

@@ -126,9 +126,10 @@ struct Outliner {
     auto launch = drt::LaunchOp::create(builder, generic.getLoc(), generic.getResultTypes(), kernel.getSymName(), operands, DenseI64ArrayAttr());
     generic->replaceAllUsesWith(launch);
     generic.erase();
-    for (linalg::FillOp fill : fills)
+    // Outputs may share one.
+    for (Operation *fill : llvm::SmallPtrSet<Operation *, 4>(fills.begin(), fills.end()))
       if (fill && fill->use_empty())
-        fill.erase();
+        fill->erase();
   }
 
   /// A constant tensor's elements, in the executable's read-only data.
