@@ -37,7 +37,7 @@ int32_t getDtype(Type element) {
 DrtStructs::DrtStructs(ConstantTables &t) {
   const Type p = t.ptr, i = t.int32, l = t.int64;
   type = t.structType({i, i, p});
-  variable = t.structType({p, type, l, i, p, p, i, i});
+  variable = t.structType({p, type, l, i, p, p, i, i, l});
   feed = t.structType({p, type, i});
   fetch = t.structType({p, type, i, l});
   scope = t.structType({p, p});
@@ -46,7 +46,7 @@ DrtStructs::DrtStructs(ConstantTables &t) {
   bucket = t.structType({p, i, i, i, l, l, i, p, p});
   entry = t.structType({p, p, i, p, i, p, i, p, i, p});
   task = t.structType({p, i, p, i, i});
-  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p});
+  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p, p});
   replica = t.structType({p, l, p, p, p, i, i, i, i, l});
 }
 
@@ -107,7 +107,7 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
     rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
                                      tables.i32(flags), numbers(variable.getFullShape()),
                                      numbers(variable.getSliceBegin()), tables.i32(variable.getShares().value_or(0)),
-                                     tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0)}));
+                                     tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0), tables.i64(0)}));
   }
   return rows;
 }
@@ -181,7 +181,8 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.i32(sites.randomStates),
                         tables.i32(sites.accumulateSteps),
                         tables.i32(sites.accumulators),
-                        tables.string(plan)};
+                        tables.string(plan),
+                        tables.null()};
   if (!program.isComplete())
     return failure();
   tables.global("drt_the_program", LLVM::Linkage::External, structs.program, tables.structure(fields));

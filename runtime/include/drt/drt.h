@@ -48,7 +48,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 2u
+#define DRT_ABI_VERSION 3u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -92,6 +92,8 @@ typedef struct drt_variable {
   // full_rank extents, and slice_begin is null. A task has its replicas' shares side by side.
   int32_t shares;
   int32_t full_rank; // of full_shape, with shares
+  // In a program for devices: where it lies in the replica's block of variables, in bytes, 256-byte aligned. Else 0.
+  int64_t offset;
 } drt_variable;
 
 typedef struct drt_feed {
@@ -200,6 +202,29 @@ typedef struct drt_task {
   int32_t num_replicas;
 } drt_task;
 
+// ---- Code for devices (constant data in the executable; see docs/gpu.md) -------
+
+// A kernel's launch, in the order of CUDA's x, y, z. Its arguments are pointers, one a tensor.
+typedef struct drt_kernel {
+  const char *name; // the symbol in every image
+  int32_t grid[3], block[3];
+  int32_t num_arguments;
+} drt_kernel;
+
+typedef struct drt_image {
+  const char *arch; // "sm_90": a cubin; "compute_90": PTX, ends with a zero; "host": a shared object for the emulator
+  const void *data;
+  int64_t bytes;
+} drt_image;
+
+typedef struct drt_device_code {
+  int32_t num_images;
+  const drt_image *images; // cubins first
+  int32_t num_kernels;
+  const drt_kernel *kernels;
+  int64_t variable_bytes; // of a replica's block of variables
+} drt_device_code;
+
 typedef struct drt_program {
   uint32_t abi_version;         // DRT_ABI_VERSION
   const char *distc_version;
@@ -221,6 +246,7 @@ typedef struct drt_program {
   int32_t accumulate_steps;     // batches an update: the entry "accumulate" runs for all but the last of them, which is "step"'s
   int32_t num_accumulators;     // gradients that are accumulated
   const char *plan;             // what --plan prints after the runtime's own tables: the schedule, readable
+  const drt_device_code *device; // null: the program is the CPU's
 } drt_program;
 
 // Defined by the generated object.
@@ -251,6 +277,18 @@ void drt_scope_end(drt_replica *replica, int32_t scope);
 
 // Ends the task: `message` says what is wrong and the way out. Does not return.
 void drt_fail(drt_replica *replica, const char *message);
+
+// ---- Devices -----------------------------------------------------------------------
+// Only in programs with drt_program.device. Addresses are the device's; everything is enqueued on the replica's stream, in order.
+
+// `arguments`: the kernel's num_arguments addresses, read before the call returns.
+void drt_launch(drt_replica *, int32_t kernel, void *const *arguments);
+void drt_copy(drt_replica *, void *to, const void *from, int64_t bytes);
+
+// The state of stateful random operation `state` (of num_rng_states), in the replica's device memory: six uint32, Philox's counter
+// (4, the lowest first) and key (2). The first call for a state sets it up from the seeds as drt_random does (both 0: from
+// --seed or entropy). Generated kernels draw from it and advance it.
+void *drt_random_state(drt_replica *, int32_t state, int64_t seed, int64_t seed2);
 
 // ---- Library calls ----------------------------------------------------------------
 // `primitive` numbers the call site; the runtime keeps what the library

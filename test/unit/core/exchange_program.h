@@ -30,10 +30,10 @@ class Program {
 public:
   Program(drt_exchange exchange, int32_t reduction, int32_t replicas) : exchange_(exchange), replicas_(replicas) {
     bucket_ = {"bucket 0", DRT_BUCKET_ALL_REDUCE, DRT_F32, reduction, 0, count, 3, members, &exchange_};
-    variable_ = {"w", {DRT_F32, 1, &count}, count * 4, 0, nullptr, nullptr, 0, 0};
+    variable_ = {"w", {DRT_F32, 1, &count}, count * 4, 0, nullptr, nullptr, 0, 0, 0};
     entry_ = {"step", step, 0, nullptr, 0, nullptr, 0, nullptr, 1, &bucket_};
     program_ = {DRT_ABI_VERSION, "0", "g", "s",     "cpu", 0, replicas, count * 4, 1, nullptr, 1,
-                &variable_,      -1,  1,   &entry_, 0,     0, 1,        0,         ""};
+                &variable_,      -1,  1,   &entry_, 0,     0, 1,        0,         "", nullptr};
   }
 
   /// What every step gives, with the replicas split evenly over `tasks`; the same in every task, or an exception.

@@ -58,9 +58,9 @@ struct Program {
   Program(int32_t replicas, int32_t kind) {
     for (int v = 0; v < 2; ++v) {
       shares[v] = (sizes[v] + replicas - 1) / replicas;
-      variables[v] = {v ? "v" : "w", {DRT_F32, 1, &sizes[v]}, sizes[v] * 4, 0, nullptr, nullptr, 0, 0};
+      variables[v] = {v ? "v" : "w", {DRT_F32, 1, &sizes[v]}, sizes[v] * 4, 0, nullptr, nullptr, 0, 0, 0};
       variables[2 + v] = {
-          v ? "v/m" : "w/m", {DRT_F32, 1, &shares[v]}, shares[v] * 4, 0, &sizes[v], nullptr, replicas, 1};
+          v ? "v/m" : "w/m", {DRT_F32, 1, &shares[v]}, shares[v] * 4, 0, &sizes[v], nullptr, replicas, 1, 0};
       gradients[v] = {v ? "v" : "w", offsets[v], sizes[v], 1, sizes[v]};
       values[v] = {v ? "v" : "w", v, sizes[v], 1, sizes[v]};
     }
@@ -68,7 +68,7 @@ struct Program {
     buckets[1] = {"gather 1", DRT_BUCKET_GATHER, DRT_I8, DRT_REDUCE_SUM, 0, 0, 2, values, nullptr};
     entry = {"step", step, 0, nullptr, 0, nullptr, 0, nullptr, 2, buckets};
     program = {DRT_ABI_VERSION, "0", "g", "s", "cpu", 0, replicas, elements * 4, 1, nullptr, 4, variables, -1, 1,
-               &entry,          0,   0,   1,   0,     ""};
+               &entry,          0,   0,   1,   0,     "", nullptr};
   }
 };
 
