@@ -1,0 +1,65 @@
+//===- replica.h - What the runtime keeps for one replica on a device -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// An entry's host code is run more than once, in the replica's thread, with the device's context current:
+//   1. to prepare: nothing may be enqueued. Library calls make their descriptors, choose an algorithm and ask for
+//      workspace; the states of random operations become known. Afterwards the device's memory is allocated.
+//   2. to be captured into a graph, once a set of feed buffers; or, for a timeline, to enqueue in every step.
+// No call may allocate, free or synchronize in the second: a capture would end.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CUDA_REPLICA_H
+#define DRT_CUDA_REPLICA_H
+
+#include "core/call_sites.h"
+#include "cuda/api/tables.h"
+#include "drt/drt.h"
+
+#include <csetjmp>
+#include <cstdint>
+#include <memory>
+
+namespace drt::cuda {
+
+/// The handles of cuBLASLt and cuDNN that a replica's library calls share; see libraries.h.
+class Libraries;
+
+/// What library calls see of a replica. Generated code sees its head, drt_replica.
+class Replica : public drt_replica {
+public:
+  static Replica &of(drt_replica *replica) { return *static_cast<Replica *>(replica); }
+
+  explicit Replica(int32_t callSites) : drt_replica{}, callSites(callSites) {}
+  Replica(const Replica &) = delete;
+  Replica &operator=(const Replica &) = delete;
+
+  /// Where everything is enqueued.
+  CUstream stream = nullptr;
+
+  /// Whether the entry runs to prepare.
+  bool preparing = false;
+
+  /// While preparing: a call will need so much workspace. The calls of a replica use it one after the other.
+  void needWorkspace(int64_t bytes) {
+    if (bytes > workspaceBytes)
+      workspaceBytes = bytes;
+  }
+  /// Device memory, 256-byte aligned; null while preparing.
+  void *workspace = nullptr;
+  int64_t workspaceBytes = 0;
+
+  CallSites callSites;
+  std::shared_ptr<Libraries> libraries; // null until a call makes them
+
+  /// Leaves the entry from anywhere in it: generated code has no exceptions to unwind it. No destructor may be pending
+  /// between. Ordinary code calls drt_fail, which comes here.
+  [[noreturn]] void escape() { std::longjmp(wayOut, 1); }
+  std::jmp_buf wayOut;
+};
+
+} // namespace drt::cuda
+
+#endif // DRT_CUDA_REPLICA_H
