@@ -1,20 +1,15 @@
 """What --emit=graphdef writes, trained by stock TensorFlow: the losses and the last variables are those of the model, whatever the
-strategy and the tasks, and the checkpoint is one of the original graph.
+strategy and the tasks, and the model's own graph goes on from the checkpoint.
 
   graphdef_tensorflow.py [MODEL…]
 """
-import importlib.util
 import sys
 
 import numpy as np
 
-from support import ROOT, Checks, Folder, Model, must, need_tensorflow, need_tools
-
-# Tasks: what distc is told of them.
-ONE_TASK = ("2 replicas in one task", ["--replicas", 2])
-TWO_WORKERS = ("2 workers", ["--replicas", 2, "--one-process-per-replica"])
-TWO_WORKERS_TWO_SERVERS = ("2 workers and 2 servers", ["--replicas", 2, "--ps", 2, "--one-process-per-replica"])
-ONE_TASK_TWO_SERVERS = ("2 replicas in one task and 2 servers", ["--replicas", 2, "--ps", 2])
+from support import Checks, Folder, Model, need_tensorflow, need_tools
+from tensorflow_runs import (ONE_TASK, ONE_TASK_TWO_SERVERS, TWO_WORKERS, TWO_WORKERS_TWO_SERVERS, Originals, export,
+                             load_runner)
 
 CASES = [
     ("mlp-adam", "AllReduce", ONE_TASK),
@@ -53,52 +48,23 @@ CASES = [
     ("mlp-sgd", "AllReduce:aggregator=median", TWO_WORKERS),  # of two, the mean
     ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
 ]
-
-FOUR_IN_ONE_TASK = ("4 replicas in one task", ["--replicas", 4])
-
-# What is asynchronous or stale does not compute what one device computes: it must converge.
-CONVERGING = [
-    ("mlp-adam", "PSLoadBalancing:sync=false", TWO_WORKERS_TWO_SERVERS),
-    ("mlp-adam", "PSLoadBalancing:sync=false", ONE_TASK_TWO_SERVERS),
-    ("mlp-momentum", "PSLoadBalancing:staleness=2", TWO_WORKERS_TWO_SERVERS),
-]
-CONVERGING += [("mlp-sgd", f"{name}:aggregator={rule}", tasks) for name, rule, tasks in (
-    ("AllReduce", "trimmed_mean:1", FOUR_IN_ONE_TASK), ("AllReduce", "krum:0", FOUR_IN_ONE_TASK),
-    ("AllReduce", "multi_krum:0,2", FOUR_IN_ONE_TASK), ("AllReduce", "geometric_median", TWO_WORKERS),
-    ("PSLoadBalancing", "median", TWO_WORKERS_TWO_SERVERS))]
-CONVERGING += [("mlp-sgd", f"AllReduce:compressor={name}", TWO_WORKERS) for name in ("fp16", "fp16_ef", "bf16", "bf16_ef")]
 # Two halves of a batch, one update.
 ACCUMULATING = [
     ("mlp-adam", "AllReduce:accumulate_steps=2", ONE_TASK),
     ("mlp-adam", "AllReduce:accumulate_steps=2", TWO_WORKERS),
     ("mlp-adam", "PSLoadBalancing:accumulate_steps=2", TWO_WORKERS_TWO_SERVERS),
 ]
-STEPS_TO_CONVERGE = 30
 
 
-def load_runner():
-    spec = importlib.util.spec_from_file_location("run_in_tensorflow", ROOT / "tools" / "run_in_tensorflow.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def compile_to(folder, model, strategy, tasks, parts=1):
-    batch = ["--batch", model.case["batch"] // parts] if model.case["batch"] else []
-    must([model.compile_command(folder)[0], "compile", model.graph, "--strategy", strategy, *tasks, *batch, "--emit=graphdef", "-o", folder])
-
-
-def accumulates_alike(tf, runner, name, strategy, tasks):
-    return trains_alike(tf, runner, name, strategy, tasks, parts=2)
-
-
-def trains_alike(tf, runner, name, strategy, tasks, parts=1):
-    model = Model(name)
+def trains_alike(runner, originals, model, strategy, tasks, parts=1):
+    """`parts` batches an update. Works for any folder that Model describes."""
     expect = np.load(model.folder / "expect.npz")
+    steps = model.case["steps"]
+    batch = model.case["batch"]
     with Folder() as folder:
-        compile_to(folder / "graphs", model, strategy, tasks, parts)
+        export(folder / "graphs", model, strategy, tasks, batch and batch // parts)
         try:
-            losses = runner.train(folder / "graphs", model.feeds, parts * model.case["steps"], restore=model.checkpoint,
+            losses = runner.train(folder / "graphs", model.feeds, parts * steps, restore=model.checkpoint,
                                   save=folder / "last.ckpt", timeout=60)
         except runner.TaskError as error:
             return [error]
@@ -108,39 +74,31 @@ def trains_alike(tf, runner, name, strategy, tasks, parts=1):
         off = np.max(np.abs(losses - want) / np.maximum(np.abs(want), 1e-12))
         if not off <= model.case["loss_rtol"]:
             found.append(f"loss off by {off:.1e}: got {losses}, want {want}")
-        first, last = (tf.train.load_checkpoint(str(path)) for path in (model.checkpoint, folder / "last.ckpt"))
-        if first.get_variable_to_shape_map() != last.get_variable_to_shape_map():
-            return found + [f"the checkpoint holds {last.get_variable_to_shape_map()}, that of the original graph "
-                            f"{first.get_variable_to_shape_map()}"]
-        final = {key: last.get_tensor(key) for key in last.get_variable_to_shape_map()}
-        for key in expect.files:
-            if key.startswith("var/"):
-                found += model.variable_differences(key[len("var/"):], final, expect[key])
-        return found
+        return found + saved_alike(originals, model, folder / "last.ckpt", expect)
 
 
-def converges(_, runner, name, strategy, tasks):
-    model = Model(name)
-    with np.load(model.feeds) as feeds:
-        one_batch = {key: feeds[key][:model.case["batch"]] if feeds[key].ndim else feeds[key] for key in feeds.files}
-    with Folder() as folder:
-        compile_to(folder / "graphs", model, strategy, tasks)
-        try:
-            losses = runner.train(folder / "graphs", one_batch, STEPS_TO_CONVERGE, restore=model.checkpoint, timeout=60)
-        except runner.TaskError as error:
-            return [error]
-    return [] if losses[-1] < 0.9 * losses[0] else [f"the loss of one batch does not fall: {losses}"]
+def saved_alike(originals, model, checkpoint, expect):
+    _, tf = need_tensorflow()
+    first, last = (tf.train.load_checkpoint(str(path)) for path in (model.checkpoint, checkpoint))
+    if first.get_variable_to_shape_map() != last.get_variable_to_shape_map():
+        return [f"the checkpoint holds {last.get_variable_to_shape_map()}, that of the original graph {first.get_variable_to_shape_map()}"]
+    final = {key: last.get_tensor(key) for key in last.get_variable_to_shape_map()}
+    found = []
+    for key in expect.files:
+        if key.startswith("var/"):
+            found += model.variable_differences(key[len("var/"):], final, expect[key])
+    return found + originals.differences(model, checkpoint, model.case["steps"])
 
 
 def main():
-    _, tf = need_tensorflow()
+    need_tensorflow()
     need_tools()
-    runner = load_runner()
+    runner, originals = load_runner(), Originals()
     checks = Checks()
-    for check, cases in ((trains_alike, CASES), (accumulates_alike, ACCUMULATING), (converges, CONVERGING)):
+    for parts, cases in ((1, CASES), (2, ACCUMULATING)):
         for name, strategy, (tasks, flags) in cases:
             if len(sys.argv) < 2 or name in sys.argv[1:]:
-                checks.check(f"{name}, {strategy}, {tasks}", check, tf, runner, name, strategy, flags)
+                checks.check(f"{name}, {strategy}, {tasks}", trains_alike, runner, originals, Model(name), strategy, flags, parts)
     checks.exit()
 
 
