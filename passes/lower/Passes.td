@@ -120,6 +120,27 @@ def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def ScheduleForGpu : Pass<"drt-schedule-for-gpu", "::mlir::ModuleOp"> {
+  let summary = "Kernels become GPU functions: their work is laid over a grid of threads";
+  let description = [{
+    Every kernel becomes a `gpu.func` of its name in `gpu.module @kernels`, with the same arguments and the sizes of its launch; the constants that
+    it reads move along. `drt.schedule` says which schedule was taken (passes/lower/gpu, a file each). All buffers begin at multiples of 16 bytes.
+
+    ```mlir
+    func.func private @kernel_0(%x: memref<4096xf32>, %y: memref<4096xf32>) attributes {drt.kernel} { linalg.generic ... }
+    ```
+    becomes
+    ```mlir
+    gpu.module @kernels {
+      gpu.func @kernel_0(%x: memref<4096xf32>, %y: memref<4096xf32>) kernel
+          attributes {drt.grid = array<i64: 8, 1, 1>, drt.block = array<i64: 128, 1, 1>, drt.schedule = "elementwise"} { ... }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
   let summary = "What a kernel may assume: distinct buffers, contraction, elementary functions as polynomials";
   let description = [{

@@ -1,0 +1,67 @@
+//===- Kernel.cpp - A kernel of linalg operations, before it is scheduled -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/gpu/Kernel.h"
+#include "dialects/dfg/Dfg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace distc::schedule {
+namespace {
+
+/// Special functions are the runtime's, which runs on the host.
+LogicalResult checkBody(linalg::LinalgOp op) {
+  WalkResult result = op->walk([&](dfg::SpecialFunctionOp special) {
+    special.emitError() << "node '" << dfg::getNodeName(special) << "': the special function '" << special.getFunction()
+                        << "' has no code on GPUs; compile for --target=cpu";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+bool isWrittenBehind(linalg::FillOp fill) {
+  Value buffer = fill.getOutputs()[0];
+  return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
+    auto op = dyn_cast<linalg::LinalgOp>(user);
+    return op && user != fill && llvm::is_contained(op.getDpsInits(), buffer) && fill->isBeforeInBlock(user);
+  });
+}
+
+} // namespace
+
+FailureOr<Kernel> Kernel::get(func::FuncOp function) {
+  Kernel kernel;
+  kernel.function = function;
+  for (Operation &op : function.getBody().front()) {
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    if (!linalgOp) {
+      if (op.hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp, memref::AllocOp, func::ReturnOp>(op))
+        continue;
+      return op.emitOpError() << "has no schedule on GPUs in a kernel";
+    }
+    if (failed(checkBody(linalgOp)))
+      return failure();
+    auto fill = dyn_cast<linalg::FillOp>(op);
+    if (fill && isWrittenBehind(fill)) {
+      kernel.initial[fill.getOutputs()[0]] = fill.getInputs()[0];
+      continue;
+    }
+    kernel.ops.push_back(linalgOp);
+    kernel.spaces.push_back(IterationSpace::get(linalgOp));
+  }
+  return kernel;
+}
+
+const IterationSpace *Kernel::getOnlySpace() const {
+  return ops.size() == 1 && succeeded(spaces[0]) ? &*spaces[0] : nullptr;
+}
+
+bool readsByIndex(linalg::LinalgOp op) {
+  return op->walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+} // namespace distc::schedule

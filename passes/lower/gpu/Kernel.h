@@ -1,0 +1,37 @@
+//===- Kernel.h - A kernel of linalg operations, before it is scheduled -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_GPU_KERNEL_H
+#define DISTC_PASSES_LOWER_GPU_KERNEL_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/lower/gpu/IterationSpace.h"
+
+namespace distc::schedule {
+
+/// What `drt-outline-kernels` made: the operations of one function on buffers.
+class Kernel {
+public:
+  /// Fails with a diagnostic where the function holds something that has no code on a GPU.
+  static llvm::FailureOr<Kernel> get(mlir::func::FuncOp function);
+
+  mlir::func::FuncOp function;
+  /// Without the fills of what another operation starts from.
+  llvm::SmallVector<mlir::linalg::LinalgOp> ops;
+  /// One for each of `ops`; none where addresses are not linear.
+  std::vector<llvm::FailureOr<IterationSpace>> spaces;
+  /// What a result starts from, where the kernel fills it first.
+  llvm::DenseMap<mlir::Value, mlir::Value> initial;
+
+  /// The only operation, if there is one and its addresses are linear.
+  const IterationSpace *getOnlySpace() const;
+};
+
+/// Whether some value of the operation's body is read from memory at a computed place.
+bool readsByIndex(mlir::linalg::LinalgOp op);
+
+} // namespace distc::schedule
+
+#endif // DISTC_PASSES_LOWER_GPU_KERNEL_H

@@ -1,0 +1,337 @@
+//===- KernelWriter.cpp - Writes a gpu.func ------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/gpu/KernelWriter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace distc::schedule {
+namespace {
+
+/// Whether every number that addresses are made of fits into 31 bits.
+bool isSmall(Kernel &kernel) {
+  // Threads at the end of the last block count beyond the last element.
+  constexpr int64_t limit = (int64_t(1) << 31) - (int64_t(1) << 16);
+  for (Type type : kernel.function.getArgumentTypes())
+    if (cast<MemRefType>(type).getNumElements() >= limit)
+      return false;
+  return llvm::all_of(kernel.ops, [&](linalg::LinalgOp op) {
+    int64_t iterations = 1;
+    for (int64_t size : op.getStaticLoopRanges())
+      iterations *= size;
+    return iterations < limit;
+  });
+}
+
+/// The buffers that some operation writes.
+llvm::DenseSet<Value> getWritten(Kernel &kernel) {
+  llvm::DenseSet<Value> written;
+  for (linalg::LinalgOp op : kernel.ops)
+    written.insert(op.getDpsInits().begin(), op.getDpsInits().end());
+  return written;
+}
+
+} // namespace
+
+KernelWriter::KernelWriter(Kernel &kernel, gpu::GPUModuleOp module)
+    : b(kernel.function.getLoc(), kernel.function.getContext()), kernel(kernel) {
+  type = isSmall(kernel) ? Type(b.getI32Type()) : Type(b.getIndexType());
+  makeFunction(module);
+  cloneConstants();
+}
+
+void KernelWriter::makeFunction(gpu::GPUModuleOp module) {
+  func::FuncOp original = kernel.function;
+  b.setInsertionPointToEnd(module.getBody());
+  function = gpu::GPUFuncOp::create(b, original.getSymName(), original.getFunctionType());
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  llvm::DenseSet<Value> written = getWritten(kernel);
+  for (BlockArgument argument : original.getArguments()) {
+    unsigned at = argument.getArgNumber();
+    values.map(argument, function.getArgument(at));
+    // Results never share memory with operands: what is only read may go through the read-only cache.
+    function.setArgAttr(at, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    if (!written.contains(argument))
+      function.setArgAttr(at, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+  }
+  b.setInsertionPointToStart(&function.getBody().front());
+}
+
+void KernelWriter::cloneConstants() {
+  for (Operation &op : kernel.function.getBody().front())
+    if (op.hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp>(op))
+      b.clone(op, values);
+}
+
+void KernelWriter::setLaunch(int64_t blocks, int64_t threads) {
+  blocks = std::max<int64_t>(blocks, 1);
+  function->setAttr("drt.grid", b.getDenseI64ArrayAttr({blocks, 1, 1}));
+  function->setAttr("drt.block", b.getDenseI64ArrayAttr({threads, 1, 1}));
+  function.setKnownBlockSize(SmallVector<int32_t>{static_cast<int32_t>(threads), 1, 1});
+  function.setKnownGridSize(SmallVector<int32_t>{static_cast<int32_t>(blocks), 1, 1});
+  auto asNumber = [&](Value id) { return type.isIndex() ? id : arith::IndexCastUIOp::create(b, type, id).getResult(); };
+  block = blocks == 1 ? number(0) : asNumber(gpu::BlockIdOp::create(b, gpu::Dimension::x));
+  thread = asNumber(gpu::ThreadIdOp::create(b, gpu::Dimension::x));
+}
+
+void KernelWriter::finish() {
+  b.setInsertionPointToEnd(&function.getBody().front());
+  gpu::ReturnOp::create(b);
+}
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::number(int64_t value) { return arith::ConstantOp::create(b, b.getIntegerAttr(type, value)); }
+
+Value KernelWriter::add(Value x, Value y) { return b.createOrFold<arith::AddIOp>(x, y); }
+
+Value KernelWriter::mul(Value x, int64_t factor) { return b.createOrFold<arith::MulIOp>(x, number(factor)); }
+
+Value KernelWriter::div(Value x, int64_t divisor) { return b.createOrFold<arith::DivUIOp>(x, number(divisor)); }
+
+Value KernelWriter::rem(Value x, int64_t divisor) { return b.createOrFold<arith::RemUIOp>(x, number(divisor)); }
+
+Value KernelWriter::less(Value x, int64_t bound) {
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, number(bound));
+}
+
+Value KernelWriter::equal(Value x, int64_t value) {
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, x, number(value));
+}
+
+Value KernelWriter::both(Value condition, Value other) {
+  return condition ? b.createOrFold<arith::AndIOp>(condition, other) : other;
+}
+
+Value KernelWriter::select(Value condition, Value x, Value y) {
+  return b.createOrFold<arith::SelectOp>(condition, x, y);
+}
+
+Value KernelWriter::toIndex(Value x) {
+  return x.getType().isIndex() ? x : b.createOrFold<arith::IndexCastUIOp>(b.getIndexType(), x);
+}
+
+KernelWriter::Values KernelWriter::delinearize(Value linear, ArrayRef<int64_t> sizes) {
+  Values positions(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0;) {
+    positions[i] = i == 0 ? linear : rem(linear, sizes[i]);
+    if (i != 0)
+      linear = div(linear, sizes[i]);
+  }
+  return positions;
+}
+
+KernelWriter::Values KernelWriter::delinearize(Value linear, ArrayRef<Loop> loops) {
+  return delinearize(linear, llvm::map_to_vector(loops, [](const Loop &loop) { return loop.size; }));
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+void KernelWriter::when(Value condition, llvm::function_ref<void()> write) {
+  if (!condition || matchPattern(condition, m_One()))
+    return write();
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  write();
+}
+
+KernelWriter::Values KernelWriter::loop(Value begin, int64_t end, int64_t step, ValueRange carried,
+                                        llvm::function_ref<Values(Value, ValueRange)> write) {
+  auto loop = scf::ForOp::create(b, begin, number(end), number(step), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Values next = write(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!carried.empty())
+    scf::YieldOp::create(b, next);
+  return llvm::to_vector(ValueRange(loop.getResults()));
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::address(const IterationSpace &space, unsigned operand, const Point &point) {
+  Value sum = number(space.offsets[operand]);
+  for (auto [loops, positions] :
+       {std::pair(&space.parallel, &point.parallel), std::pair(&space.reduction, &point.reduction)})
+    for (auto [loop, position] : llvm::zip(*loops, *positions))
+      if (loop.strides[operand] != 0)
+        sum = add(sum, mul(position, loop.strides[operand]));
+  return sum;
+}
+
+Value KernelWriter::getLine(Value buffer) {
+  Value &line = lines[buffer];
+  if (line)
+    return line;
+  OpBuilder::InsertionGuard guard(b);
+  Value known = lookup(buffer);
+  if (Operation *definition = known.getDefiningOp())
+    b.setInsertionPointAfter(definition);
+  else
+    b.setInsertionPointToStart(&function.getBody().front());
+  auto bufferType = cast<MemRefType>(known.getType());
+  if (bufferType.getRank() == 1)
+    return line = known;
+  auto flat = MemRefType::get({bufferType.getNumElements()}, bufferType.getElementType(), MemRefLayoutAttrInterface(),
+                              bufferType.getMemorySpace());
+  return line = memref::ReinterpretCastOp::create(b, flat, known, /*offset=*/0, flat.getShape(), ArrayRef<int64_t>{1});
+}
+
+Value KernelWriter::load(linalg::LinalgOp op, unsigned operand, Value address) {
+  Value buffer = op->getOperand(operand);
+  if (!isa<MemRefType>(buffer.getType()))
+    return lookup(buffer);
+  return memref::LoadOp::create(b, getLine(buffer), toIndex(address));
+}
+
+void KernelWriter::store(linalg::LinalgOp op, unsigned result, Value element, Value address) {
+  memref::StoreOp::create(b, element, getLine(op.getDpsInits()[result]), toIndex(address));
+}
+
+/// Elements of one bit lie in a byte each, but in a vector's memory side by side.
+static bool hasVectors(Type element, int64_t count) { return count > 1 && element.getIntOrFloatBitWidth() >= 8; }
+
+static llvm::MaybeAlign getVectorAlignment(VectorType type) {
+  return llvm::MaybeAlign(type.getNumElements() * type.getElementTypeBitWidth() / 8);
+}
+
+KernelWriter::Values KernelWriter::loadVector(linalg::LinalgOp op, unsigned operand, Value address, int64_t count) {
+  Value line = getLine(op->getOperand(operand));
+  Type element = cast<MemRefType>(line.getType()).getElementType();
+  Values elements;
+  if (!hasVectors(element, count)) {
+    for (int64_t lane = 0; lane < count; ++lane)
+      elements.push_back(load(op, operand, add(address, number(lane))));
+    return elements;
+  }
+  auto vectorType = VectorType::get(count, element);
+  Value vector = vector::LoadOp::create(b, vectorType, line, toIndex(address), /*nontemporal=*/false,
+                                        getVectorAlignment(vectorType));
+  for (int64_t lane = 0; lane < count; ++lane)
+    elements.push_back(vector::ExtractOp::create(b, vector, lane));
+  return elements;
+}
+
+void KernelWriter::storeVector(linalg::LinalgOp op, unsigned result, ValueRange elements, Value address) {
+  Type element = elements.front().getType();
+  int64_t count = elements.size();
+  if (!hasVectors(element, count)) {
+    for (auto [lane, value] : llvm::enumerate(elements))
+      store(op, result, value, add(address, number(lane)));
+    return;
+  }
+  auto vectorType = VectorType::get(count, element);
+  Value vector = vector::FromElementsOp::create(b, vectorType, elements);
+  vector::StoreOp::create(b, vector, getLine(op.getDpsInits()[result]), toIndex(address), /*nontemporal=*/false,
+                          getVectorAlignment(vectorType));
+}
+
+Value KernelWriter::loadInitial(linalg::LinalgOp op, unsigned result, Value address) {
+  if (Value fill = kernel.initial.lookup(op.getDpsInits()[result]))
+    return lookup(fill);
+  return load(op, op.getNumDpsInputs() + result, address);
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+KernelWriter::Values KernelWriter::writeBody(linalg::LinalgOp op, ValueRange elements,
+                                             llvm::function_ref<Value(unsigned)> position) {
+  Block &body = op->getRegion(0).front();
+  IRMapping mapping(values);
+  mapping.map(body.getArguments(), elements);
+  for (Operation &inner : body.without_terminator()) {
+    Operation *copy = b.clone(inner, mapping);
+    copy->walk([&](Operation *nested) {
+      // A product may be added without rounding in between.
+      if (auto fast = dyn_cast<arith::ArithFastMathInterface>(nested))
+        nested->setAttr(fast.getFastMathAttrName(),
+                        arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
+      auto index = dyn_cast<linalg::IndexOp>(nested);
+      if (!index)
+        return;
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(index);
+      Value value = toIndex(position(index.getDim()));
+      index.getResult().replaceAllUsesWith(value);
+      if (copy == nested)
+        mapping.map(inner.getResult(0), value);
+      index.erase();
+    });
+  }
+  return llvm::map_to_vector(body.getTerminator()->getOperands(),
+                             [&](Value yielded) { return mapping.lookupOrDefault(yielded); });
+}
+
+KernelWriter::Values KernelWriter::writeBody(linalg::LinalgOp op, const IterationSpace &space, ValueRange elements,
+                                             const Point &point) {
+  return writeBody(op, elements, [&](unsigned dim) { return getPosition(op, space, point, dim); });
+}
+
+Value KernelWriter::getPosition(linalg::LinalgOp op, const IterationSpace &space, const Point &point, unsigned dim) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  auto find = [&](ArrayRef<Loop> loops, ArrayRef<Value> positions) -> Value {
+    for (auto [loop, position] : llvm::zip(loops, positions)) {
+      auto found = llvm::find(loop.dims, dim);
+      if (found == loop.dims.end())
+        continue;
+      int64_t inner = 1;
+      for (auto it = std::next(found); it != loop.dims.end(); ++it)
+        inner *= sizes[*it];
+      Value at = div(position, inner);
+      return found == loop.dims.begin() ? at : rem(at, sizes[dim]);
+    }
+    return {};
+  };
+  if (Value found = find(space.parallel, point.parallel))
+    return found;
+  if (Value found = find(space.reduction, point.reduction))
+    return found;
+  return number(0); // a loop of one iteration
+}
+
+//===----------------------------------------------------------------------===//
+// Exchange between threads
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::addShared(ArrayRef<int64_t> shape, Type element) {
+  auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace());
+  auto shared = MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space);
+  return function.addWorkgroupAttribution(shared, b.getLoc());
+}
+
+void KernelWriter::barrier() { gpu::BarrierOp::create(b); }
+
+Value KernelWriter::shuffleXor(Value value, int64_t mask) {
+  Type element = value.getType();
+  unsigned width = element.getIntOrFloatBitWidth();
+  // Lanes exchange 32 or 64 bits.
+  Value wide = value;
+  if (width < 32)
+    wide = isa<FloatType>(element) ? arith::ExtFOp::create(b, b.getF32Type(), value).getResult()
+                                   : arith::ExtUIOp::create(b, b.getI32Type(), value).getResult();
+  Value other =
+      gpu::ShuffleOp::create(b, wide, static_cast<int32_t>(mask), static_cast<int32_t>(kWarp), gpu::ShuffleMode::XOR)
+          .getShuffleResult();
+  if (width >= 32)
+    return other;
+  return isa<FloatType>(element) ? arith::TruncFOp::create(b, element, other).getResult()
+                                 : arith::TruncIOp::create(b, element, other).getResult();
+}
+
+} // namespace distc::schedule

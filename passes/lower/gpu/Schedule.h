@@ -1,0 +1,29 @@
+//===- Schedule.h - How a kernel's work is laid over threads --------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A schedule is a file of its own: whether it is for a kernel, and how the kernel
+// is written. `getSchedules` (ScheduleForGpu.cpp) is the order in which they are
+// asked.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_GPU_SCHEDULE_H
+#define DISTC_PASSES_LOWER_GPU_SCHEDULE_H
+
+#include "passes/lower/gpu/KernelWriter.h"
+
+namespace distc::schedule {
+
+struct Schedule {
+  llvm::StringLiteral name;
+  bool (*matches)(Kernel &kernel);
+  void (*write)(Kernel &kernel, KernelWriter &writer);
+};
+
+extern const Schedule kElementwise, kPlain;
+
+} // namespace distc::schedule
+
+#endif // DISTC_PASSES_LOWER_GPU_SCHEDULE_H

@@ -1,0 +1,90 @@
+//===- ScheduleForGpu.cpp - Kernels become GPU functions with a grid -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/gpu/Schedule.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_SCHEDULEFORGPU
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+using namespace schedule;
+
+/// The first that matches is taken.
+const Schedule *const kSchedules[] = {
+    &kElementwise,
+    &kPlain, // anything of one operation
+};
+
+constexpr StringLiteral kModuleName = "kernels";
+
+struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> kernels;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(drt::kKernelAttr))
+        kernels.push_back(function);
+    if (kernels.empty())
+      return;
+    gpu::GPUModuleOp module = getGpuModule();
+    for (func::FuncOp function : kernels) {
+      if (failed(scheduleKernel(function, module)))
+        return signalPassFailure();
+      moveGlobals(function, module);
+      function.erase();
+    }
+  }
+
+  gpu::GPUModuleOp getGpuModule() {
+    if (auto module = getOperation().lookupSymbol<gpu::GPUModuleOp>(kModuleName))
+      return module;
+    OpBuilder builder(getOperation().getBodyRegion());
+    return gpu::GPUModuleOp::create(builder, getOperation().getLoc(), kModuleName);
+  }
+
+  LogicalResult scheduleKernel(func::FuncOp function, gpu::GPUModuleOp module) {
+    FailureOr<Kernel> kernel = Kernel::get(function);
+    if (failed(kernel))
+      return failure();
+    for (const Schedule *schedule : kSchedules) {
+      if (!schedule->matches(*kernel))
+        continue;
+      KernelWriter writer(*kernel, module);
+      schedule->write(*kernel, writer);
+      writer.finish();
+      writer.function->setAttr("drt.schedule", writer.b.getStringAttr(schedule->name));
+      return success();
+    }
+    return function.emitError() << "kernel '" << function.getSymName() << "' has " << kernel->ops.size()
+                                << " operations that no schedule takes together";
+  }
+
+  /// Constants lie in the image of those that read them.
+  void moveGlobals(func::FuncOp function, gpu::GPUModuleOp module) {
+    function.walk([&](memref::GetGlobalOp get) {
+      auto global = getOperation().lookupSymbol<memref::GlobalOp>(get.getName());
+      if (!global) // another kernel's too
+        return;
+      // Read by vectors.
+      global.setAlignment(256);
+      global->moveBefore(module.getBody(), module.getBody()->begin());
+    });
+  }
+};
+
+} // namespace
+} // namespace distc

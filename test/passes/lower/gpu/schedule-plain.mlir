@@ -1,0 +1,78 @@
+// RUN: distc-opt %s --drt-schedule-for-gpu --canonicalize --cse | FileCheck %s
+
+#ij = affine_map<(i, j) -> (i, j)>
+
+// Constants that a kernel reads lie in the image.
+// CHECK: gpu.module @kernels
+// CHECK: memref.global "private" constant @weights
+memref.global "private" constant @weights : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+
+// Rows by index: 20 * 8 elements are 160 threads, the rest of the block has nothing to do.
+// CHECK-LABEL: gpu.func @gather(
+// CHECK-SAME: %[[TABLE:[^:]*]]: memref<100x8xf32> {llvm.noalias, llvm.readonly}, %[[INDICES:[^:]*]]: memref<20xi32>
+// CHECK-SAME: drt.block = array<i64: 256, 1, 1>, drt.grid = array<i64: 1, 1, 1>, drt.schedule = "plain"
+// CHECK: %[[WEIGHTS:.*]] = memref.get_global @weights
+// CHECK: arith.cmpi ult, %{{.*}}, %c160_i32
+// CHECK: scf.if
+// CHECK: %[[ROW:.*]] = memref.load %[[INDICES]]
+// CHECK: memref.load %[[TABLE]]
+// CHECK: memref.store
+// CHECK-NOT: func.func
+func.func private @gather(%table: memref<100x8xf32>, %indices: memref<20xi32>, %y: memref<20x8xf32>) attributes {drt.kernel} {
+  %weights = memref.get_global @weights : memref<4xf32>
+  linalg.generic {indexing_maps = [#ij], iterator_types = ["parallel", "parallel"]} outs(%y : memref<20x8xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %at = memref.load %indices[%i] : memref<20xi32>
+    %row = arith.index_cast %at : i32 to index
+    %rows = arith.constant 100 : index
+    %inside = arith.cmpi ult, %row, %rows : index
+    %four = arith.constant 4 : index
+    %k = arith.remui %j, %four : index
+    %e = scf.if %inside -> f32 {
+      %x = memref.load %table[%row, %j] : memref<100x8xf32>
+      %w = memref.load %weights[%k] : memref<4xf32>
+      %p = arith.mulf %x, %w : f32
+      scf.yield %p : f32
+    } else {
+      %zero = arith.constant 0.0 : f32
+      scf.yield %zero : f32
+    }
+    linalg.yield %e : f32
+  }
+  return
+}
+
+// A body that does not say how two partial results are joined: the thread walks over the reduced elements.
+// CHECK-LABEL: gpu.func @horner(
+// CHECK-SAME: drt.schedule = "plain"
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %cst{{.*}})
+// CHECK: %[[TWICE:.*]] = arith.mulf %[[ACC]]
+// CHECK: arith.addf %[[TWICE]]
+// CHECK: memref.store %[[SUM]]
+func.func private @horner(%x: memref<300x5xf32>, %y: memref<300xf32>) attributes {drt.kernel} {
+  %one = arith.constant 1.0 : f32
+  linalg.fill ins(%one : f32) outs(%y : memref<300xf32>)
+  linalg.generic {indexing_maps = [#ij, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<300x5xf32>) outs(%y : memref<300xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %two = arith.constant 2.0 : f32
+    %t = arith.mulf %o, %two : f32
+    %e = arith.addf %t, %a : f32
+    linalg.yield %e : f32
+  }
+  return
+}
+
+// Addresses that are no linear function of the loops.
+// CHECK-LABEL: gpu.func @nonlinear(
+// CHECK-SAME: drt.schedule = "plain"
+func.func private @nonlinear(%x: memref<5xf32>, %y: memref<10xf32>) attributes {drt.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i floordiv 2)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<5xf32>) outs(%y : memref<10xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
