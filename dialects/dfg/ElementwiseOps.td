@@ -62,7 +62,7 @@ def DFG_ErfinvOp : DFG_Unary<"erfinv", "\"Erfinv\"", "return s.erfinv(x);">;
 def DFG_NdtriOp : DFG_Unary<"ndtri", "\"Ndtri\"", "return s.ndtri(x);">;
 def DFG_LgammaOp : DFG_Unary<"lgamma", "\"Lgamma\"", "return s.lgamma(x);">;
 def DFG_DigammaOp : DFG_Unary<"digamma", "\"Digamma\"", "return s.digamma(x);">;
-// Functions that the runtime's library computes (runtime/cpu/special.h), in float64.
+// Functions that the runtime's library computes (runtime/cpu/kernels/special.cpp), in float64.
 class DFG_SpecialUnary<string mnemonic, string tensorflow, string function> : DFG_Unary<mnemonic, tensorflow, "return s.special(\"" # function # "\", x);">;
 def DFG_BesselI0Op : DFG_SpecialUnary<"bessel_i0", "\"BesselI0\"", "bessel_i0">;
 def DFG_BesselI0eOp : DFG_SpecialUnary<"bessel_i0e", "\"BesselI0e\"", "bessel_i0e">;

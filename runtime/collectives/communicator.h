@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What one task needs of the others. Inside a task the replicas reduce over
-// shared memory (runtime/core); only what is left, one buffer a bucket and task,
+// shared memory (runtime/cpu); only what is left, one buffer a bucket and task,
 // crosses the network here.
 //
 // Threads: a communicator's collectives are called by one thread at a time, the

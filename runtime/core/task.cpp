@@ -4,117 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/task.h"
-#include "core/affinity.h"
 
-#include <algorithm>
 #include <cstdio>
 
 namespace drt {
-namespace {
 
-constexpr int64_t cacheLine = 64;
-
-int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-// Replicas read the same offset of every arena at once; were arenas a multiple of a
-// page apart, those addresses would share the cache's sets.
-constexpr int64_t arenaSkew = 17 * cacheLine;
-
-// Turns of a waiting thread before it sleeps: some hundred microseconds where it
-// has a core for itself, few where communication needs the core.
-constexpr int spinsAlone = 10000, spinsBesideNetwork = 1000;
-
-} // namespace
-
-TaskRuntime::TaskRuntime(const drt_program &program, Communicator *communicator, TaskConfig config)
-    : program_(program), communicator_(communicator), config_(std::move(config)), layout_(findLayout()),
-      variables_(program.num_variables), runs_(program.num_entries), barrier_(config_.localReplicas) {
-  std::vector<int64_t> offsets(program.num_variables);
-  int64_t bytes = 0;
-  for (const bool inShares : {false, true}) {
-    for (int32_t i = 0; i < program.num_variables; ++i) {
-      const drt_variable &variable = program.variables[i];
-      if ((variable.shares > 0) != inShares)
-        continue;
-      offsets[i] = bytes;
-      bytes += roundUp(std::max<int64_t>(variable.bytes * (inShares ? config_.localReplicas : 1), 1), cacheLine);
-    }
-    if (!inShares)
-      sharedBytes_ = bytes;
-  }
-  variableMemory_ = Memory(bytes);
-  for (int32_t i = 0; i < program.num_variables; ++i)
-    variables_[i] = variableMemory_.data() + offsets[i];
-
-  const int32_t replicas = config_.localReplicas;
-  const int64_t stride = roundUp(std::max<int64_t>(program.arena_bytes, 1), 4096) + arenaSkew;
-  arenaMemory_ = Memory(stride * replicas);
-
-  mainCores_ = allowedCores();
-  const int cores = static_cast<int>(mainCores_.size());
-  const int hostReplicas = std::max(config_.hostReplicas, replicas);
-  if (hostReplicas <= cores)
-    spins_ = communicator ? spinsBesideNetwork : spinsAlone;
-  for (int32_t i = 0; i < replicas; ++i) {
-    replicas_.push_back(std::make_unique<Replica>(*this, i, libraryThreads(hostReplicas)));
-    Replica &replica = *replicas_.back();
-    replica.arena_base = arenaMemory_.data();
-    replica.arena_stride = stride;
-    replica.arena = arenaMemory_.data() + i * stride;
-    replica.variables = variables_.data();
-  }
-  for (int32_t i = 0; i < program.num_entries; ++i) {
-    buckets_.emplace_back(program.entries[i].num_buckets);
-    for (int32_t b = 0; b < program.entries[i].num_buckets; ++b)
-      buckets_.back()[b].exchange = Exchange::make(program.entries[i].buckets[b], layout_);
-  }
-  if (communicator && config_.timeline)
-    communicationRow_ = std::make_unique<TimelineRow>("communication", config_.numReplicas);
-
-  // The communication thread first: threads inherit the cores of who starts them.
-  if (communicator)
-    threads_.emplace_back([this] { communicationMain(); });
-  for (int32_t i = 1; i < replicas; ++i)
-    threads_.emplace_back([this, i] { replicaMain(i); });
-  if (config_.pin && hostReplicas > 1)
-    stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset));
-  flushDenormals();
-}
-
-bool TaskRuntime::needsLayout() const {
-  for (int32_t i = 0; i < program_.num_variables; ++i)
-    if (program_.variables[i].shares > 0)
-      return true;
-  for (int32_t i = 0; i < program_.num_entries; ++i)
-    for (int32_t b = 0; b < program_.entries[i].num_buckets; ++b)
-      if (program_.entries[i].buckets[b].exchange || program_.entries[i].buckets[b].kind != DRT_BUCKET_ALL_REDUCE)
-        return true;
-  return false;
-}
-
-// Asked of the tasks themselves: which of them the communicator joins, and in what order, is the launcher's to say.
-Layout TaskRuntime::findLayout() {
-  Layout layout;
-  layout.numReplicas = config_.numReplicas;
-  const Layout::Task own = {config_.firstReplica, config_.localReplicas};
-  layout.tasks = {own};
-  if (!communicator_ || !needsLayout())
-    return layout;
-  layout.rank = communicator_->rank();
-  layout.tasks.resize(communicator_->size());
-  communicator_->describe(0, "the replicas of each task");
-  communicator_->all_gather(&own, sizeof own, layout.tasks.data());
-  return layout;
-}
-
-TaskRuntime::~TaskRuntime() {
-  quit_.store(true);
-  go_.add(1);
-  asked_.add(1);
-  for (std::thread &thread : threads_)
-    thread.join();
-  stayOn(mainCores_);
-}
+TaskRuntime::~TaskRuntime() = default;
 
 const drt_entry *TaskRuntime::findEntry(std::string_view name) const {
   for (int32_t i = 0; i < program_.num_entries; ++i)
@@ -123,87 +18,14 @@ const drt_entry *TaskRuntime::findEntry(std::string_view name) const {
   return nullptr;
 }
 
-void TaskRuntime::setFeed(int32_t feed, const void *share0, int64_t shareBytes) {
-  for (int32_t i = 0; i < config_.localReplicas; ++i)
-    replicas_[i]->feedPointers[feed] = static_cast<const char *>(share0) + i * shareBytes;
+static Error noShares(const drt_program &program, int32_t variable) {
+  return Error(std::string("the variable '") + program.variables[variable].name + "' lies in shares, which target " +
+                   program.target + " has not: a defect of the compiler",
+               70);
 }
 
-void TaskRuntime::run(const drt_entry &entry, int64_t step) {
-  if (failed())
-    throwFailure();
-  entry_ = &entry;
-  const uint32_t run = ++runs_[&entry - program_.entries];
-  for (std::unique_ptr<Replica> &replica : replicas_)
-    replica->step = step;
-  if (communicator_ && entry.num_buckets > 0)
-    post({&entry, run, step});
-  ++begun_;
-  if (config_.localReplicas > 1)
-    go_.add(1);
-  enter(*replicas_[0]);
-  if (config_.localReplicas > 1)
-    leave(begun_ * static_cast<uint32_t>(config_.localReplicas - 1));
-  if (failed())
-    throwFailure();
-}
-
-// Replica 0's wait for the others. After a failure they come as soon as they next
-// call the runtime; one that computes for long is not waited for.
-void TaskRuntime::leave(uint32_t replicas) {
-  if (left_.wait(replicas, {stop_, spins_, this, "the end of the step"}))
-    return;
-  struct Deadline : StallWatch {
-    std::atomic<bool> over{false};
-    void waiting(const char *, double seconds) override { over.store(seconds > 2); }
-  } deadline;
-  left_.wait(replicas, {deadline.over, 0, &deadline, ""});
-}
-
-void TaskRuntime::enter(Replica &replica) {
-  const drt_entry &entry = *entry_;
-  replica.entry = &entry;
-  std::fill_n(replica.bucketStates.begin(), entry.num_buckets, Replica::BucketState::Contributions);
-  if (setjmp(replica.wayOut) == 0)
-    entry_->run(&replica);
-  replica.scope.store(-1, std::memory_order_relaxed);
-}
-
-void TaskRuntime::replicaMain(int32_t localIndex) {
-  const int hostReplicas = std::max(config_.hostReplicas, config_.localReplicas);
-  if (config_.pin)
-    stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset + localIndex));
-  flushDenormals();
-  for (uint32_t entries = 1;; ++entries) {
-    if (!go_.wait(entries, {quit_, spins_}) || quit_.load())
-      return;
-    enter(*replicas_[localIndex]);
-    left_.add(1);
-  }
-}
-
-bool TaskRuntime::barrier(Replica &replica) {
-  if (config_.localReplicas == 1)
-    return true;
-  replica.waitsFor.store("a barrier", std::memory_order_relaxed);
-  const bool there = barrier_.wait({stop_, spins_, this, "a barrier"});
-  replica.waitsFor.store(nullptr, std::memory_order_relaxed);
-  return there;
-}
-
-void TaskRuntime::startBucket(Replica &replica, int32_t index) { bucket(*replica.entry, index).started.add(1); }
-
-bool TaskRuntime::waitBucket(Replica &replica, int32_t index) {
-  const drt_entry &entry = *replica.entry;
-  Bucket &waited = bucket(entry, index);
-  const char *name = entry.buckets[index].name;
-  const uint32_t run = runs_[&entry - program_.entries];
-  replica.waitsFor.store(name, std::memory_order_relaxed);
-  const bool there = communicator_ ? waited.reduced.wait(run, {stop_, 0, this, name})
-                                   : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas),
-                                                         {stop_, spins_, this, name});
-  replica.waitsFor.store(nullptr, std::memory_order_relaxed);
-  return there;
-}
+void TaskRuntime::gatherShares(int32_t variable, void *) { throw noShares(program_, variable); }
+void TaskRuntime::scatterShares(int32_t variable, void *) { throw noShares(program_, variable); }
 
 void TaskRuntime::fail(const std::string &message) noexcept {
   {
@@ -221,42 +43,11 @@ void TaskRuntime::throwFailure() {
   throw Error(failure_);
 }
 
-void TaskRuntime::waiting(const char *operation, double seconds) {
-  if (config_.stallWarning <= 0 || seconds < config_.stallWarning)
-    return;
-  int64_t last = warnedNs_.load();
-  const int64_t now = nowNs();
-  if ((last != 0 && static_cast<double>(now - last) < config_.stallWarning * 1e9) ||
-      !warnedNs_.compare_exchange_strong(last, now))
-    return;
-  std::string arrived, late;
-  for (const std::unique_ptr<Replica> &replica : replicas_) {
-    const bool waits = replica->waitsFor.load(std::memory_order_relaxed) != nullptr;
-    const int32_t scope = replica->scope.load(std::memory_order_relaxed);
-    std::string &list = waits ? arrived : late;
-    list += (list.empty() ? "" : ", ") + std::to_string(replica->global_index);
-    if (!waits && scope >= 0 && scope < entry_->num_scopes)
-      list += std::string(" (in ") + entry_->scopes[scope].name + ")";
-  }
-  if (late.empty())
-    return; // the other tasks are late: the group says which
-  const std::string message = "stalled for " + std::to_string(static_cast<int64_t>(seconds)) + " s in " + operation +
-                              " (" + entry_->name + "): arrived: replica " + (arrived.empty() ? "none" : arrived) +
-                              "; late: replica " + late;
+void TaskRuntime::warn(const std::string &message) const {
   if (config_.warn)
     config_.warn(message);
   else
     std::fprintf(stderr, "warning: %s\n", message.c_str());
-}
-
-std::vector<const TimelineRow *> TaskRuntime::timelineRows() const {
-  std::vector<const TimelineRow *> rows;
-  for (const std::unique_ptr<Replica> &replica : replicas_)
-    if (replica->timeline)
-      rows.push_back(replica->timeline.get());
-  if (communicationRow_)
-    rows.push_back(communicationRow_.get());
-  return rows;
 }
 
 } // namespace drt

@@ -1,75 +1,190 @@
-//===- api.cpp - drt.h's library calls -----===//
+//===- api.cpp - drt.h's scopes, errors and synchronization ---------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/conv2d.h"
-#include "cpu/matmul.h"
-#include "cpu/pool.h"
+#include "core/dtype.h"
+#include "cpu/ranges.h"
+#include "cpu/reduce.h"
+#include "cpu/task.h"
 
-#include <exception>
+#include <algorithm>
+#include <cstring>
+#include <string>
 
 using namespace drt;
 
 namespace {
-// No exception crosses the C border.
-template <class Call> void guarded(drt_replica *replica, Call call) {
-  try {
-    call(primitivesOf(*replica));
-  } catch (const std::exception &error) {
-    drt_fail(replica, error.what());
+
+const drt_bucket &bucketOf(const Replica &replica, int32_t bucket) { return replica.entry->buckets[bucket]; }
+
+// Whether the bucket's result lies in replica 0's arena as it is.
+bool isReduced(Replica &replica, int32_t bucket) {
+  CpuTask &task = replica.task();
+  if (replica.bucketStates[bucket] == Replica::BucketState::Reduced || task.reducedByCommunicator(replica, bucket))
+    return true;
+  return !task.exchange(replica, bucket) && replica.local_replicas == 1 && task.divisor(bucketOf(replica, bucket)) == 1;
+}
+
+Contributions contributionsOf(const Replica &replica, const drt_bucket &plan) {
+  return {replica.arena_base + plan.arena_offset, replica.arena_stride, replica.local_replicas};
+}
+
+// Where the gradients to combine lie, from element `begin` of the bucket on.
+Contributions sourcesOf(Replica &replica, int32_t bucket, int64_t begin) {
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  Contributions sources = contributionsOf(replica, plan);
+  if (const Exchange *exchange = replica.task().exchange(replica, bucket))
+    sources = exchange->sources(sources);
+  sources.first += begin * dtypeSize(plan.dtype);
+  return sources;
+}
+
+void combine(Replica &replica, int32_t bucket, void *out, Contributions sources, int64_t count) {
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  if (const Exchange *exchange = replica.task().exchange(replica, bucket))
+    exchange->combine(replica.local_index, out, sources, count);
+  else
+    reduce(static_cast<drt_dtype>(plan.dtype), out, sources, count, replica.task().divisor(plan));
+}
+
+// Elements `range` of a variable whose gradient begins at `offset` in the bucket; the kernel counts from `first` on.
+void update(Replica &replica, int32_t bucket, int64_t offset, Range range, int64_t first, drt_range_kernel kernel,
+            void *const *arguments) {
+  if (range.empty())
+    return;
+  const int64_t size = dtypeSize(bucketOf(replica, bucket).dtype);
+  if (isReduced(replica, bucket)) {
+    const char *gradient = contributionsOf(replica, bucketOf(replica, bucket)).first;
+    kernel(range.begin - first, range.end - first, gradient + (offset + range.begin) * size, arguments);
+    return;
+  }
+  replica.bucketStates[bucket] = Replica::BucketState::Updated;
+  const int64_t most = Replica::blockBytes / size;
+  for (int64_t begin = range.begin; begin < range.end; begin += most) {
+    const int64_t end = std::min(begin + most, range.end);
+    combine(replica, bucket, replica.block.data(), sourcesOf(replica, bucket, offset + begin), end - begin);
+    kernel(begin - first, end - first, replica.block.data(), arguments);
   }
 }
+
+// A function of its own, so that the string is gone when the replica escapes.
+void recordFailure(Replica &replica, const char *message) {
+  std::string text = message;
+  const int32_t scope = replica.scope.load(std::memory_order_relaxed);
+  if (replica.entry && scope >= 0 && scope < replica.entry->num_scopes)
+    text = std::string(replica.entry->scopes[scope].name) + ": " + text;
+  replica.task().fail(text);
+}
+
 } // namespace
 
 extern "C" {
-void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
-                const void *bias, void *c) {
-  guarded(replica, [&](PrimitiveCache &cache) { matmul(cache, primitive, *desc, a, b, bias, c); });
+
+void drt_scope_begin(drt_replica *r, int32_t scope) {
+  Replica &replica = Replica::of(r);
+  replica.scope.store(scope, std::memory_order_relaxed);
+  if (replica.timeline) {
+    const drt_scope &named = replica.entry->scopes[scope];
+    replica.timeline->begin(named.name, named.category, replica.step);
+  }
 }
 
-void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
-                       int64_t c_stride, const void *a0, const void *b, const void *bias, void *c0) {
-  drt_barrier(replica);
-  guarded(replica, [&](PrimitiveCache &cache) {
-    matmulJoined(cache, primitive, *desc, replica->local_index, replica->local_replicas, {a0, a_stride}, b, bias, c0,
-                 c_stride);
-  });
-  drt_barrier(replica);
+void drt_scope_end(drt_replica *r, int32_t) {
+  Replica &replica = Replica::of(r);
+  if (replica.timeline)
+    replica.timeline->end();
 }
 
-void drt_matmul_update(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
-                       int64_t b_stride, const void *a0, const void *b0, double scale, drt_range_kernel kernel,
-                       void *const *arguments, int32_t num_variables) {
-  guarded(replica, [&](PrimitiveCache &cache) {
-    matmulUpdate(cache, primitive, *desc, replica->local_index, replica->local_replicas, {a0, a_stride}, {b0, b_stride},
-                 scale, kernel, arguments, num_variables);
-  });
+void drt_fail(drt_replica *r, const char *message) {
+  Replica &replica = Replica::of(r);
+  recordFailure(replica, message);
+  replica.escape();
 }
 
-void drt_conv2d(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
-                const void *filter, const void *bias, void *output) {
-  guarded(replica, [&](PrimitiveCache &cache) { conv2d(cache, primitive, *desc, input, filter, bias, output); });
+void drt_barrier(drt_replica *r) {
+  Replica &replica = Replica::of(r);
+  if (!replica.task().barrier(replica))
+    replica.escape();
 }
 
-void drt_conv2d_grad_input(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *filter,
-                           const void *output_grad, void *input_grad) {
-  guarded(replica,
-          [&](PrimitiveCache &cache) { conv2dGradInput(cache, primitive, *desc, filter, output_grad, input_grad); });
+void drt_all_reduce_start(drt_replica *r, int32_t bucket) {
+  Replica &replica = Replica::of(r);
+  if (Exchange *exchange = replica.task().exchange(replica, bucket))
+    exchange->encode(replica.local_index, replica.arena + bucketOf(replica, bucket).arena_offset);
+  replica.task().startBucket(replica, bucket);
 }
 
-void drt_conv2d_grad_filter(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
-                            const void *output_grad, void *filter_grad) {
-  guarded(replica,
-          [&](PrimitiveCache &cache) { conv2dGradFilter(cache, primitive, *desc, input, output_grad, filter_grad); });
+void drt_all_reduce_wait(drt_replica *r, int32_t bucket) {
+  Replica &replica = Replica::of(r);
+  if (!replica.task().waitBucket(replica, bucket))
+    replica.escape();
+  if (Exchange *exchange = replica.task().exchange(replica, bucket)) {
+    bool reduced = false;
+    if (!exchange->finish(replica, contributionsOf(replica, bucketOf(replica, bucket)), reduced))
+      replica.escape();
+    if (reduced)
+      replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+  }
 }
 
-void drt_pool(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, void *output) {
-  guarded(replica, [&](PrimitiveCache &) { pool(*desc, input, output); });
+const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
+  Replica &replica = Replica::of(r);
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  char *first = replica.arena_base + plan.arena_offset;
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
+    const int64_t bytes = plan.count * dtypeSize(plan.dtype);
+    char *joined = first + gatheredOffset(plan);
+    if (replica.task().communicator() || replica.bucketStates[bucket] == Replica::BucketState::Reduced)
+      return joined;
+    std::memcpy(joined + replica.local_index * bytes, replica.arena + plan.arena_offset, static_cast<size_t>(bytes));
+    replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+    drt_barrier(r);
+    return joined;
+  }
+  if (isReduced(replica, bucket))
+    return first;
+  // An update of this bucket may still be reading the contributions in another replica.
+  if (replica.bucketStates[bucket] == Replica::BucketState::Updated)
+    drt_barrier(r);
+  const Range range = rangeOf(plan.count, replica.local_replicas, replica.local_index);
+  combine(replica, bucket, first + range.begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, range.begin),
+          range.size());
+  replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+  drt_barrier(r);
+  return first;
 }
 
-void drt_pool_grad(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, const void *output,
-                   const void *output_grad, void *input_grad) {
-  guarded(replica, [&](PrimitiveCache &) { poolGrad(*desc, input, output, output_grad, input_grad); });
+void drt_update(drt_replica *r, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel,
+                void *const *arguments) {
+  Replica &replica = Replica::of(r);
+  update(replica, bucket, offset, rangeOf(count, replica.local_replicas, replica.local_index), 0, kernel, arguments);
 }
+
+void drt_update_share(drt_replica *r, int32_t bucket, int64_t offset, int64_t count, int64_t share,
+                      drt_range_kernel kernel, void *const *arguments) {
+  Replica &replica = Replica::of(r);
+  const int64_t first = replica.global_index * share;
+  const Range range = {first, std::min(first + share, count)};
+  if (bucket >= 0)
+    update(replica, bucket, offset, range, first, kernel, arguments);
+  else if (!range.empty())
+    kernel(0, range.size(), nullptr, arguments);
+}
+
+void drt_accumulate(drt_replica *r, int32_t accumulator, const drt_accumulate_desc *desc, const void *gradient) {
+  Replica::of(r).accumulators[accumulator].keep(*desc, gradient);
+}
+
+void drt_accumulated(drt_replica *r, int32_t accumulator, const drt_accumulate_desc *desc, double scale,
+                     const void *gradient, void *out) {
+  Replica::of(r).accumulators[accumulator].take(*desc, scale, gradient, out);
+}
+
+void drt_update_local(drt_replica *r, int64_t count, drt_range_kernel kernel, void *const *arguments) {
+  const Range range = rangeOf(count, r->local_replicas, r->local_index);
+  if (!range.empty())
+    kernel(range.begin, range.end, nullptr, arguments);
+}
+
 } // extern "C"

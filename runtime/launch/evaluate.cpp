@@ -65,7 +65,7 @@ std::vector<Fetched> select(const drt_entry &entry, const Options &options) {
 void collect(TaskRuntime &task, Fetched &f, bool firstBatch, bool fullBatch) {
   const drt_type &type = f.fetch->type;
   const int64_t count = elementCount(type), bytes = count * dtypeSize(type.dtype);
-  const auto valueOf = [&](int32_t replica) { return task.replica(replica).arena + f.fetch->arena_offset; };
+  const auto valueOf = [&](int32_t replica) { return static_cast<const char *>(task.fetched(replica, *f.fetch)); };
   if (f.fetch->join == DRT_JOIN_MEAN) {
     f.total.resize(count);
     for (int32_t r = 0; fullBatch && r < task.localReplicas(); ++r)
@@ -138,8 +138,10 @@ int evaluate(const drt_program &program, const Options &options) {
   TaskConfig config;
   config.localReplicas = config.numReplicas = config.hostReplicas = program.num_replicas;
   config.pin = options.pin;
+  config.shareDevices = options.shareDevices;
   config.entropy = options.seed ? *options.seed : std::random_device{}();
-  TaskRuntime task(program, nullptr, config);
+  const std::unique_ptr<TaskRuntime> made = makeTask(program, nullptr, config);
+  TaskRuntime &task = *made;
   const drt_entry &entry = evalEntry(task, options);
   std::vector<Fetched> fetched = select(entry, options);
 
@@ -157,6 +159,8 @@ int evaluate(const drt_program &program, const Options &options) {
     restoreVariables(task, options.restore);
   else if (!options.quiet)
     std::fputs("note: without --restore PREFIX the variables have their initial values\n", stderr);
+
+  task.broadcastVariables();
 
   const bool batched = feeder.batch() > 0;
   const int64_t batches = batched ? (feeder.examples() + feeder.batch() - 1) / feeder.batch() : 1;

@@ -71,8 +71,10 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
         {app.add_flag("--plan", o.plan, "print the plan: tasks, variables, buckets, memory, schedule"),
          app.add_flag("--eval", o.eval, "run forward only, over all of --data"),
          app.add_option("--fetch", o.fetches, "with --eval: tensors to compute; default: all that are compiled in")});
-  group("", {last(app, "--resume", o.resume, "used by --max-restarts"), last(app, "--tls-cert", refused.tlsCert, ""),
-             last(app, "--tls-key", refused.tlsKey, ""), last(app, "--tls-ca", refused.tlsCa, "")});
+  group("", {last(app, "--resume", o.resume, "used by --max-restarts"),
+             app.add_flag("--share-devices", o.shareDevices, "several replicas on a device"),
+             last(app, "--tls-cert", refused.tlsCert, ""), last(app, "--tls-key", refused.tlsKey, ""),
+             last(app, "--tls-ca", refused.tlsCa, "")});
 }
 
 void check(const drt_program &program, const Options &o, const Refused &refused) {

@@ -35,7 +35,7 @@ struct Options {
 
   std::string task, rendezvous;
   double stallWarning = 60, failureTimeout = 10;
-  bool pin = true;
+  bool pin = true, shareDevices = false;
 
   bool plan = false, eval = false;
   std::vector<std::string> fetches;

@@ -85,7 +85,9 @@ TaskConfig configOf(const drt_program &program, const Options &options, const st
     }
   config.pin = options.pin;
   config.timeline = !options.timeline.empty();
+  config.shareDevices = options.shareDevices;
   config.stallWarning = options.stallWarning;
+  config.failureTimeout = options.failureTimeout;
   config.entropy =
       options.seed ? *options.seed : std::random_device{}() * UINT64_C(0x100000001) + std::random_device{}();
   return config;

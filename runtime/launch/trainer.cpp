@@ -33,8 +33,8 @@ int64_t stepOf(const drt_program &program, const std::string &prefix) {
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config)
     : program_(program), options_(options), first_(!communicator || communicator->rank() == 0),
-      task_(program, communicator, config) {
-  if (!task_.findEntry("step"))
+      task_(makeTask(program, communicator, config)) {
+  if (!task_->findEntry("step"))
     throw Error("the program has no entry 'step': it was compiled without a train op", 70);
   if (!options.data.empty())
     data_ = Dataset::open(options.data);
@@ -55,7 +55,7 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
 
 Trainer::Entry Trainer::entryOf(const char *name) {
   Entry made;
-  made.entry = task_.findEntry(name);
+  made.entry = task_->findEntry(name);
   made.feeder.emplace(data_ ? &*data_ : nullptr, *made.entry, feeding_);
   const drt_entry &entry = *made.entry;
   if (entry.num_fetches > 0 && isFloat(entry.fetches[0].type.dtype) && elementCount(entry.fetches[0].type) == 1)
@@ -82,13 +82,13 @@ void Trainer::initialize() {
   // Where variables are held in shares each task has its own to fill.
   if (first_ || hasShares(program_)) {
     // What a checkpoint does not hold keeps its initial value.
-    if (const drt_entry *init = task_.findEntry("init"))
-      task_.run(*init, 0);
+    if (const drt_entry *init = task_->findEntry("init"))
+      task_->run(*init, 0);
     const std::string &prefix = options_.resume.empty() ? options_.restore : options_.resume;
     if (!prefix.empty())
-      restoreVariables(task_, prefix);
+      restoreVariables(*task_, prefix);
   }
-  task_.broadcastVariables();
+  task_->broadcastVariables();
 }
 
 void Trainer::openFiles() {
@@ -106,67 +106,71 @@ void Trainer::openFiles() {
 
 double Trainer::localLoss(const drt_fetch *loss) {
   double sum = 0;
-  for (int32_t i = 0; loss && i < task_.localReplicas(); ++i)
-    sum += valueAt(loss->type.dtype, task_.replica(i).arena + loss->arena_offset, 0);
+  for (int32_t i = 0; loss && i < task_->localReplicas(); ++i)
+    sum += valueAt(loss->type.dtype, task_->fetched(i, *loss), 0);
   return sum / program_.num_replicas;
 }
 
 void Trainer::steps() {
   const Feeder::SetFeed setFeed = [this](int32_t feed, const void *share0, int64_t shareBytes) {
-    task_.setFeed(feed, share0, shareBytes);
+    task_->setFeed(feed, share0, shareBytes);
   };
-  const bool alone = task_.communicator() == nullptr;
-  int64_t before = nowNs();
-  for (int64_t k = begin_; k < end_; ++k) {
+  const size_t ahead = task_->runsAhead() ? 1 : 0;
+  finishedNs_ = nowNs();
+  // All tasks see the same sums, so they stop after the same step.
+  for (int64_t k = begin_; k < end_ && signal_ == 0; ++k) {
     const bool updates = (k + 1) % program_.accumulate_steps == 0;
     Entry &entry = updates ? step_ : accumulate_;
     entry.feeder->feed(k, setFeed);
-    task_.run(*entry.entry, k);
+    task_->enqueue(*entry.entry, k);
+    running_.push({k, entry.loss});
     done_ = k + 1;
-    const int64_t now = nowNs();
-    const StepRecord record = {k, entry.loss != nullptr, localLoss(entry.loss), now - before, now};
-    before = now;
-    bool stop;
-    if (alone) {
-      report(record);
-      signal_ = caughtSignal();
-      stop = signal_ != 0;
-    } else {
-      // All tasks see the same sums, so they stop after the same step.
-      stop = agreeOnStop();
-      pending_ = record;
-      isPending_ = true;
-      const int caught = caughtSignal();
-      sums_[0] = record.loss;
-      sums_[1] = caught == SIGINT;
-      sums_[2] = caught == SIGTERM;
-      task_.startSum(sums_, 3);
-    }
-    if (stop)
-      break;
+    while (running_.size() > ahead)
+      finishStep();
     // At the next update where that many batches are none.
-    if (options_.saveEvery > 0 && updates &&
+    if (signal_ == 0 && options_.saveEvery > 0 && updates &&
         done_ / options_.saveEvery > (done_ - program_.accumulate_steps) / options_.saveEvery) {
       save();
-      before = nowNs();
+      finishedNs_ = nowNs();
     }
   }
-  agreeOnStop();
+  while (!running_.empty())
+    finishStep();
+  finishSum();
   if (done_ == end_)
     signal_ = 0; // it came when everything was done
 }
 
-// Collects the sums of the step before; true where a task was told to stop.
-bool Trainer::agreeOnStop() {
-  if (!isPending_)
-    return false;
-  task_.finishSum();
-  isPending_ = false;
-  pending_.loss = sums_[0];
-  report(pending_);
+// The oldest step that is under way.
+void Trainer::finishStep() {
+  const Enqueued done = running_.front();
+  task_->wait();
+  running_.pop();
+  const int64_t now = nowNs();
+  const StepRecord record = {done.step, done.loss != nullptr, localLoss(done.loss), now - finishedNs_, now};
+  finishedNs_ = now;
+  finishSum();
+  const int caught = caughtSignal();
+  sums_[0] = record.loss;
+  sums_[1] = caught == SIGINT;
+  sums_[2] = caught == SIGTERM;
+  summed_ = record;
+  task_->startSum(sums_, 3);
+  if (!task_->communicator())
+    finishSum();
+}
+
+// Collects the sums of the step before; a task may have been told to stop.
+void Trainer::finishSum() {
+  if (!summed_)
+    return;
+  task_->finishSum();
+  StepRecord record = *summed_;
+  summed_.reset();
+  record.loss = sums_[0];
+  report(record);
   if (signal_ == 0)
     signal_ = sums_[2] > 0 ? SIGTERM : sums_[1] > 0 ? SIGINT : 0;
-  return signal_ != 0;
 }
 
 void Trainer::report(StepRecord record) {
@@ -184,9 +188,11 @@ void Trainer::save() {
   if (options_.checkpointDir.empty() || savedAt_ == updates())
     return;
   savedAt_ = updates();
+  while (!running_.empty()) // what the log says of them goes with the checkpoint
+    finishStep();
   if (!checkpoints_ && !hasShares(program_))
     return;
-  const WholeVariables variables(task_);
+  const WholeVariables variables(*task_);
   if (!checkpoints_)
     return;
   checkpoint_ =
@@ -198,7 +204,7 @@ void Trainer::save() {
 void Trainer::finish() {
   save();
   if (!options_.exportNpz.empty() && (first_ || hasShares(program_))) {
-    const WholeVariables variables(task_);
+    const WholeVariables variables(*task_);
     if (first_)
       exportVariables(variables, options_.exportNpz);
   }

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <optional>
+#include <queue>
 #include <string>
 
 namespace drt {
@@ -30,14 +31,15 @@ public:
   /// Initializes, trains, writes what was asked for. Returns 0, or the signal that ended it early.
   int run();
 
-  TaskRuntime &task() { return task_; }
+  TaskRuntime &task() { return *task_; }
 
 private:
   void initialize();
   void openFiles();
   void steps();
   void finish();
-  bool agreeOnStop();
+  void finishStep();
+  void finishSum();
   double localLoss(const drt_fetch *loss);
   int64_t updates() const { return done_ / program_.accumulate_steps; }
   void report(StepRecord record);
@@ -46,7 +48,7 @@ private:
   const drt_program &program_;
   const Options &options_;
   const bool first_; // task 0
-  TaskRuntime task_;
+  const std::unique_ptr<TaskRuntime> task_;
   // An update's last batch runs the entry "step", those before it "accumulate".
   struct Entry {
     const drt_entry *entry = nullptr;
@@ -67,11 +69,18 @@ private:
   int signal_ = 0;
   int64_t startNs_ = 0;
 
-  // With other tasks a step's loss is known a step later, so that its sum costs no
-  // wait: sums_ = loss, tasks with INT, tasks with TERM.
-  StepRecord pending_, last_;
-  bool isPending_ = false;
-  double sums_[3] = {};
+  // A step is enqueued, waited for, its loss summed over the tasks, and reported. A task that runs ahead waits for a
+  // step when the next one is enqueued, and a sum is collected when the next step has been waited for: so neither
+  // costs a pause.
+  struct Enqueued {
+    int64_t step;
+    const drt_fetch *loss;
+  };
+  std::queue<Enqueued> running_;
+  std::optional<StepRecord> summed_;
+  double sums_[3] = {};    // of the step that is summed: loss, tasks with INT, tasks with TERM
+  int64_t finishedNs_ = 0; // when the last step was
+  StepRecord last_;
 
   std::unique_ptr<CheckpointManager> checkpoints_;
   std::unique_ptr<StepLog> log_;

@@ -65,6 +65,7 @@ bool hasShares(const drt_program &program) {
 WholeVariables::WholeVariables(TaskRuntime &task) : task_(task), wholes_(task.program().num_variables) {
   const drt_program &program = task.program();
   const bool first = !task.communicator() || task.communicator()->rank() == 0;
+  task.fetchVariables();
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     if (!v.shares)
@@ -85,6 +86,7 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
   std::optional<CheckpointReader> opened;
   if (first)
     opened.emplace(prefix);
+  task.fetchVariables(); // what a checkpoint does not hold keeps its value
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     if (!(v.flags & DRT_VARIABLE_SAVED))
@@ -107,6 +109,7 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
     else
       reader.read(v.name, v.type.dtype, extents(v.type.shape, rank), task.variable(i));
   }
+  task.sendVariables();
 }
 
 void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "random/philox.h"
 
-#include "cpu/clones.h"
+#include "core/clones.h"
 
 #include <algorithm>
 

@@ -38,7 +38,7 @@ private:
 };
 
 /// The states that belong to a replica. Defined beside the replica class in
-/// runtime/core, so that this library need not know it.
+/// runtime/cpu, so that this library need not know it.
 RandomStates &randomStatesOf(drt_replica &replica);
 
 } // namespace drt

@@ -142,7 +142,7 @@ enum {
   DRT_AGGREGATE_GEOMETRIC_MEDIAN = 8
 };
 
-// Of a bucket whose gradients are not just summed; see runtime/core/exchange.h.
+// Of a bucket whose gradients are not just summed; see runtime/cpu/exchange.h.
 typedef struct drt_exchange {
   int32_t compressor; // DRT_COMPRESS_*
   int32_t rank;       // of PowerSGD

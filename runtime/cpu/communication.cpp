@@ -1,0 +1,146 @@
+//===- communication.cpp - What a task's communication thread does --------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread a task speaks to the other tasks, in the order that all tasks share:
+// the buckets of an entry as the entry lists them, then the sum that was asked
+// for. So a bucket travels while the replicas go on with the rest of backward.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/reduce.h"
+#include "cpu/task.h"
+
+#include <cstring>
+#include <exception>
+
+namespace drt {
+namespace {
+
+class Span {
+public:
+  Span(TimelineRow *row, const char *name, const char *category, int64_t step) : row_(row) {
+    if (row_)
+      row_->begin(name, category, step);
+  }
+  ~Span() {
+    if (row_)
+      row_->end();
+  }
+
+private:
+  TimelineRow *row_;
+};
+
+} // namespace
+
+void CpuTask::communicationMain() {
+  for (uint32_t job = 1; asked_.wait(job, {quit_, 0}) && !quit_.load(); ++job) {
+    try {
+      communicate(jobs_[job % jobSlots]);
+    } catch (const std::exception &error) {
+      fail(error.what());
+    }
+    if (failed())
+      return;
+    finished_.add(1);
+  }
+}
+
+void CpuTask::communicate(const Job &job) {
+  TimelineRow *row = communicationRow_.get();
+  if (!job.entry) {
+    const Span span(row, "loss", "all_reduce", job.step);
+    communicator_->describe(job.step, "the loss");
+    communicator_->all_reduce_sum(sum_, sumCount_, DRT_F64);
+    return;
+  }
+  for (int32_t i = 0; i < job.entry->num_buckets; ++i) {
+    const drt_bucket &plan = job.entry->buckets[i];
+    Bucket &state = bucket(*job.entry, i);
+    if (!state.started.wait(job.run * static_cast<uint32_t>(config_.localReplicas), {stop_, 0, this, plan.name}))
+      return;
+    communicate(plan, state, job.step);
+    state.reduced.add(1);
+  }
+}
+
+void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
+  TimelineRow *row = communicationRow_.get();
+  communicator_->describe(step, plan.name);
+  if (plan.kind == DRT_BUCKET_GATHER) {
+    const Span span(row, plan.name, "all_gather", step);
+    return gatherVariables(plan);
+  }
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
+    const Span span(row, plan.name, "all_gather", step);
+    return gatherRows(plan);
+  }
+  // The replicas are done with their contributions, so replica 0's part of its
+  // arena takes the sum: no buffer beside it, and updates read it where it lies.
+  const Replica &first = *replicas_[0];
+  char *data = first.arena_base + plan.arena_offset;
+  const Contributions contributions = {data, first.arena_stride, config_.localReplicas};
+  if (state.exchange) {
+    const Span span(row, plan.name, "all_reduce", step);
+    return state.exchange->communicate(*communicator_, contributions);
+  }
+  const drt_dtype dtype = static_cast<drt_dtype>(plan.dtype);
+  if (config_.localReplicas > 1 || divisor(plan) > 1) {
+    const Span span(row, plan.name, "reduce", step);
+    reduce(dtype, data, contributions, plan.count, divisor(plan));
+  }
+  if (plan.kind == DRT_BUCKET_REDUCE_SCATTER) {
+    const Span span(row, plan.name, "reduce_scatter", step);
+    return reduceScatter(plan, data);
+  }
+  const Span span(row, plan.name, "all_reduce", step);
+  communicator_->all_reduce_sum(data, plan.count, dtype);
+}
+
+void CpuTask::gatherRows(const drt_bucket &plan) {
+  const Replica &first = *replicas_[0];
+  const int64_t bytes = plan.count * dtypeSize(plan.dtype);
+  char *const own = first.arena_base + plan.arena_offset, *const joined = own + gatheredOffset(plan);
+  for (int32_t i = 0; i < config_.localReplicas; ++i)
+    std::memcpy(joined + (config_.firstReplica + i) * bytes, own + i * first.arena_stride, static_cast<size_t>(bytes));
+  // Tasks may have different numbers of replicas: each sends its part to all.
+  for (int32_t task = 0, rank = 0; task < program_.num_tasks; ++task)
+    if (const drt_task &sender = program_.tasks[task]; sender.num_replicas > 0)
+      communicator_->broadcast(joined + sender.first_replica * bytes, sender.num_replicas * bytes, rank++);
+}
+
+void CpuTask::post(Job job) {
+  jobs_[++posted_ % jobSlots] = job;
+  asked_.add(1);
+}
+
+void CpuTask::drain() {
+  if (!finished_.wait(posted_, {stop_, 0}))
+    throwFailure();
+}
+
+void CpuTask::startSum(double *values, int64_t count) {
+  if (!communicator_)
+    return;
+  sum_ = values;
+  sumCount_ = count;
+  post({nullptr, 0, replicas_[0]->step});
+  sumJob_ = posted_;
+}
+
+void CpuTask::finishSum() {
+  if (communicator_ && !finished_.wait(sumJob_, {stop_, 0}))
+    throwFailure();
+}
+
+void CpuTask::broadcastVariables() {
+  if (!communicator_)
+    return;
+  drain();
+  communicator_->describe(0, "the variables");
+  communicator_->broadcast(variableMemory_.data(), sharedBytes_, 0);
+}
+
+} // namespace drt

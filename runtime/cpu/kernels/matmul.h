@@ -1,0 +1,41 @@
+//===- matmul.h - Matrix products of a replica -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What drt_matmul and drt_matmul_update do, for a given cache of call sites. See
+// drt.h for the meaning of the arguments. Both throw dnnl::error or
+// std::runtime_error, and only at the first call of a site.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CPU_KERNELS_MATMUL_H
+#define DRT_CPU_KERNELS_MATMUL_H
+
+#include "cpu/kernels/primitives.h"
+
+namespace drt {
+
+void matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, const void *a, const void *b,
+            const void *bias, void *c);
+
+/// Where the task's replicas keep an operand: replica r's at base + r * stride bytes.
+struct ReplicatedOperand {
+  const void *base;
+  int64_t stride;
+};
+
+/// Computes the rows of the product that belong to replica `part` of `parts`, in blocks
+/// that stay in the second-level cache, and hands each to `kernel`. The first `numVariables` arguments have the
+/// product's shape; where it is known, they are fetched ahead.
+void matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+                  ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
+                  void *const *arguments, int numVariables = 0);
+
+// drt_matmul_joined, the columns of replica `part` of `parts`, without joining the replicas.
+void matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+                  ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride);
+
+} // namespace drt
+
+#endif // DRT_CPU_KERNELS_MATMUL_H

@@ -1,0 +1,81 @@
+//===- matmul_joined.cpp - The products of all replicas with one matrix -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/kernels/gemm.h"
+#include "cpu/kernels/matmul.h"
+#include "cpu/kernels/onednn.h"
+#include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/streamed_product.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+using namespace drt;
+
+namespace {
+class JoinedSite : public Prepared {
+public:
+  JoinedSite(const drt_matmul_desc &desc, int part, int parts)
+      : begin(split(desc.n, part, parts)), end(split(desc.n, part + 1, parts)),
+        streamed(tileKernels() && begin < end && StreamedProduct::suits(desc, parts)
+                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, parts, begin, end)
+                     : nullptr),
+        stacked(streamed ? 0 : static_cast<size_t>(parts * desc.m * desc.k) * sizeof(float)),
+        product(streamed ? 0 : static_cast<size_t>(parts * desc.m * (end - begin)) * sizeof(float)) {}
+
+  int64_t begin, end;                        // the columns of this replica
+  std::unique_ptr<StreamedProduct> streamed; // null: by sgemm
+  Buffer stacked, product;
+
+private:
+  // Whole vectors and cache lines.
+  static int64_t split(int64_t columns, int part, int parts) {
+    constexpr int64_t group = 16;
+    return std::min(columns, (columns + group - 1) / group * part / parts * group);
+  }
+};
+} // namespace
+
+void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+                       ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride) {
+  useLibraryThreads(cache.threads());
+  auto &prepared = cache.get<JoinedSite>(site, [&] {
+    if (desc.dtype != DRT_F32 || desc.batch != 1 || desc.transpose_a || desc.accumulate)
+      throw std::runtime_error("a product of all replicas must be a plain one of float32, not of data type " +
+                               std::to_string(desc.dtype));
+    return std::make_unique<JoinedSite>(desc, part, parts);
+  });
+  int64_t columns = prepared.end - prepared.begin;
+  if (columns <= 0 || desc.m == 0)
+    return;
+  if (prepared.streamed)
+    return prepared.streamed->run(a, static_cast<const float *>(b), static_cast<const float *>(bias),
+                                  static_cast<float *>(c), cStride);
+  // One tall left operand: as it lies, or copied (small beside the right one).
+  const char *base = static_cast<const char *>(a.base);
+  const float *left = static_cast<const float *>(a.base);
+  if (a.stride != desc.m * desc.k * static_cast<int64_t>(sizeof(float))) {
+    float *to = prepared.stacked.as<float>();
+    left = to;
+    for (int replica = 0; replica < parts; ++replica) {
+      const float *from = reinterpret_cast<const float *>(base + replica * a.stride);
+      to = std::copy(from, from + desc.m * desc.k, to);
+    }
+  }
+  bool transposed = desc.transpose_b != 0;
+  int64_t ldb = transposed ? desc.k : desc.n;
+  const float *right = static_cast<const float *>(b) + (transposed ? prepared.begin * ldb : prepared.begin);
+  float *product = prepared.product.as<float>();
+  sgemm({parts * desc.m, columns, desc.k, false, transposed, desc.k, ldb, columns, false}, 1.0f, left, right, product);
+  applyEpilogue(desc.epilogue, desc.has_bias ? static_cast<const float *>(bias) + prepared.begin : nullptr,
+                parts * desc.m, columns, product);
+  for (int replica = 0; replica < parts; ++replica) {
+    float *to = reinterpret_cast<float *>(static_cast<char *>(c) + replica * cStride) + prepared.begin;
+    for (int64_t row = 0; row < desc.m; ++row, product += columns)
+      std::copy(product, product + columns, to + row * desc.n);
+  }
+}

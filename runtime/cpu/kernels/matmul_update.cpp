@@ -1,0 +1,151 @@
+//===- matmul_update.cpp - A product over the joined batch, and its update -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/kernels/gemm.h"
+#include "cpu/kernels/matmul.h"
+#include "cpu/kernels/onednn.h"
+#include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/streamed_update.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+using namespace drt;
+
+namespace {
+// The block that the kernel reads must still be in the second-level cache, beside
+// the variable and its slots that pass through.
+constexpr int64_t blockBytes = 512 * 1024;
+
+class UpdateSite : public Prepared {
+public:
+  UpdateSite(const drt_matmul_desc &desc, int parts)
+      : elementBytes(desc.dtype == DRT_F32 ? 4 : 8),
+        blockRows(std::max<int64_t>(1, blockBytes / std::max<int64_t>(1, desc.n * elementBytes))),
+        streamed(tileKernels() && StreamedUpdate::suits(desc, parts)
+                     ? std::make_unique<StreamedUpdate>(*tileKernels(), desc, parts)
+                     : nullptr),
+        block(streamed ? 0 : static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes)) {
+    // Whole groups of rows keep the library's kernels busy to the last one.
+    if (blockRows > 16)
+      blockRows -= blockRows % 16;
+  }
+
+  int64_t elementBytes;
+  int64_t blockRows;
+  std::unique_ptr<StreamedUpdate> streamed; // null: by sgemm
+  Buffer block;
+  Buffer joinedA, joinedB; // the replicas' operands behind each other, where they do not lie so
+};
+
+// The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns`
+// of a row are taken, rows are `pitch` elements apart.
+template <class T>
+const T *stack(Buffer &buffer, ReplicatedOperand operand, int parts, int64_t rows, int64_t columns, int64_t pitch) {
+  if (!buffer.data())
+    buffer = Buffer(static_cast<size_t>(parts * rows * columns) * sizeof(T));
+  T *to = buffer.as<T>();
+  for (int replica = 0; replica < parts; ++replica) {
+    const T *from = reinterpret_cast<const T *>(static_cast<const char *>(operand.base) + replica * operand.stride);
+    if (columns == pitch)
+      to = std::copy(from, from + rows * columns, to);
+    else
+      for (int64_t row = 0; row < rows; ++row)
+        to = std::copy(from + row * pitch, from + row * pitch + columns, to);
+  }
+  return buffer.as<T>();
+}
+
+void product(const GemmShape &s, float scale, const float *a, const float *b, float *c) { sgemm(s, scale, a, b, c); }
+
+void product(const GemmShape &s, double, const double *a, const double *b, double *c) { gemm(s, a, b, c); }
+
+template <class T> struct Operands {
+  ReplicatedOperand a, b;
+  const T *of(const ReplicatedOperand &operand, int replica) const {
+    return reinterpret_cast<const T *>(static_cast<const char *>(operand.base) + replica * operand.stride);
+  }
+};
+
+template <class T>
+void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, Operands<T> operands, double scale,
+            drt_range_kernel kernel, void *const *arguments) {
+  bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
+  int64_t bytes = static_cast<int64_t>(sizeof(T));
+  int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
+  int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
+  // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
+  // several. Copying costs little beside it: k is a batch's share.
+  bool joined = transposeA && !transposeB && parts > 1 && desc.k > 0 && begin < end;
+  const T *wholeA = nullptr, *wholeB = nullptr;
+  if (joined) {
+    bool dense = operands.a.stride == desc.k * desc.m * bytes;
+    wholeA = dense ? operands.of(operands.a, 0) + begin
+                   : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride}, parts, desc.k,
+                              end - begin, desc.m);
+    lda = dense ? desc.m : end - begin;
+    wholeB = operands.b.stride == desc.k * desc.n * bytes
+                 ? operands.of(operands.b, 0)
+                 : stack<T>(site.joinedB, operands.b, parts, desc.k, desc.n, desc.n);
+  }
+  int products = joined ? 1 : parts;
+  int64_t k = joined ? desc.k * parts : desc.k;
+  T *block = site.block.as<T>();
+  for (int64_t row = begin; row < end; row += site.blockRows) {
+    int64_t rows = std::min(site.blockRows, end - row);
+    if (k == 0)
+      std::fill(block, block + rows * desc.n, T(0));
+    for (int replica = 0; replica < products && k > 0; ++replica) {
+      const T *a = joined ? wholeA + (row - begin) : operands.of(operands.a, replica) + (transposeA ? row : row * lda);
+      const T *b = joined ? wholeB : operands.of(operands.b, replica);
+      GemmShape shape = {rows, desc.n, k, transposeA, transposeB, lda, ldb, desc.n, replica > 0};
+      product(shape, static_cast<T>(scale), a, b, block);
+    }
+    if (std::is_same_v<T, double> && scale != 1.0)
+      for (int64_t i = 0; i < rows * desc.n; ++i)
+        block[i] *= static_cast<T>(scale);
+    kernel(row * desc.n, (row + rows) * desc.n, block, arguments);
+  }
+}
+
+void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, int part, int parts, ReplicatedOperand a,
+                    ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
+                    int numVariables) {
+  int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
+  if (begin < end)
+    streamed.packRight(b);
+  for (int64_t row = begin; row < end; row += streamed.blockRows()) {
+    int64_t rows = std::min(streamed.blockRows(), end - row);
+    const float *block = streamed.block(a, row, rows, static_cast<float>(scale), arguments, numVariables);
+    int64_t together = streamed.pitch() == desc.n ? rows : 1;
+    for (int64_t i = 0; i < rows; i += together)
+      kernel((row + i) * desc.n, (row + i + together) * desc.n, block + i * streamed.pitch(), arguments);
+  }
+}
+} // namespace
+
+void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+                       ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
+                       void *const *arguments, int numVariables) {
+  if (desc.m == 0 || desc.n == 0)
+    return;
+  useLibraryThreads(cache.threads());
+  auto &prepared = cache.get<UpdateSite>(site, [&] {
+    if ((desc.dtype != DRT_F32 && desc.dtype != DRT_F64) || desc.batch != 1 || desc.has_bias ||
+        desc.epilogue != DRT_EPILOGUE_NONE || desc.accumulate)
+      throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
+                               "data type " +
+                               std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
+    return std::make_unique<UpdateSite>(desc, parts);
+  });
+  if (prepared.streamed)
+    updateStreamed(*prepared.streamed, desc, part, parts, a, b, scale, kernel, arguments, numVariables);
+  else if (desc.dtype == DRT_F32)
+    update<float>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
+  else
+    update<double>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
+}

@@ -1,0 +1,134 @@
+//===- task.h - A task on the processor's cores ----------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CPU_TASK_H
+#define DRT_CPU_TASK_H
+
+#include "core/counter.h"
+#include "core/memory.h"
+#include "core/task.h"
+#include "cpu/exchange.h"
+#include "cpu/layout.h"
+#include "cpu/replica.h"
+#include "drt/drt.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace drt {
+
+/// Replicas are threads that share the task's variables. The thread that constructs it is
+/// replica 0's, so a task with one replica starts no thread; enqueue belongs to it, and returns when the entry has run.
+class CpuTask final : public TaskRuntime, private StallWatch {
+public:
+  CpuTask(const drt_program &program, Communicator *communicator, TaskConfig config);
+  ~CpuTask() override;
+
+  void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
+  void enqueue(const drt_entry &entry, int64_t step) override;
+  void wait() override {}
+  const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override {
+    return replicas_[localReplica]->arena + fetch.arena_offset;
+  }
+
+  void *variable(int32_t index) const override { return variables_[index]; }
+  void broadcastVariables() override;
+  void gatherShares(int32_t variable, void *whole) override;
+  void scatterShares(int32_t variable, void *whole) override;
+
+  void startSum(double *values, int64_t count) override;
+  void finishSum() override;
+
+  bool atRest() const override { return left_.reached(begun_ * static_cast<uint32_t>(config_.localReplicas - 1)); }
+  std::vector<const TimelineRow *> timelineRows() const override;
+
+  // ---- For the C API -----------------------------------------------------------
+
+  bool barrier(Replica &replica);
+  void startBucket(Replica &replica, int32_t bucket);
+  bool waitBucket(Replica &replica, int32_t bucket);
+
+  /// Whether the bucket that runs lies reduced in replica 0's arena after waitBucket.
+  bool reducedByCommunicator(const Replica &replica, int32_t bucket) {
+    return communicator_ && !exchange(replica, bucket);
+  }
+  /// Null where the bucket's gradients are just summed.
+  Exchange *exchange(const Replica &replica, int32_t index) { return bucket(*replica.entry, index).exchange.get(); }
+
+  /// What a bucket's sum is divided by.
+  int64_t divisor(const drt_bucket &bucket) const {
+    return bucket.reduction == DRT_REDUCE_MEAN ? config_.numReplicas : 1;
+  }
+
+private:
+  struct Bucket {
+    Counter started; // by a replica, over all runs
+    Counter reduced; // over the tasks, runs so far; with a communicator only
+    std::unique_ptr<Exchange> exchange;
+  };
+  // What the communication thread does, in the order asked for.
+  struct Job {
+    const drt_entry *entry; // its buckets; null: the sum
+    uint32_t run;
+    int64_t step;
+  };
+
+  void replicaMain(int32_t localIndex);
+  void enter(Replica &replica);
+  void leave(uint32_t replicas);
+  void communicationMain();
+  void communicate(const Job &job);
+  void communicate(const drt_bucket &plan, Bucket &state, int64_t step);
+  void reduceScatter(const drt_bucket &plan, char *data);
+  void gatherRows(const drt_bucket &plan);
+  void gatherVariables(const drt_bucket &plan);
+  Layout findLayout();
+  bool needsLayout() const;
+  void post(Job job);
+  void drain();
+  void waiting(const char *operation, double seconds) override;
+  Bucket &bucket(const drt_entry &entry, int32_t index) { return buckets_[&entry - program_.entries][index]; }
+
+  const Layout layout_;
+
+  Memory variableMemory_;
+  int64_t sharedBytes_ = 0;              // of the variables that every task has; what is held in shares lies behind
+  std::vector<char> shares_, allShares_; // on their way
+  std::vector<void *> variables_;
+  Memory arenaMemory_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+
+  // What runs: written by run() while every other replica is at rest.
+  const drt_entry *entry_ = nullptr;
+  std::vector<uint32_t> runs_;               // of each entry, so far
+  std::vector<std::vector<Bucket>> buckets_; // of each entry
+  int spins_ = 0;
+  Counter go_;   // entries begun
+  Counter left_; // replicas other than 0 that have ended one
+  uint32_t begun_ = 0;
+  Barrier barrier_;
+
+  static constexpr uint32_t jobSlots = 8; // a run, a sum, and the next run at most
+  Job jobs_[jobSlots];
+  Counter asked_, finished_; // jobs
+  uint32_t posted_ = 0;
+  double *sum_ = nullptr;
+  int64_t sumCount_ = 0;
+  uint32_t sumJob_ = 0;
+
+  std::atomic<bool> quit_{false}; // the threads shall end
+  std::atomic<int64_t> warnedNs_{0};
+
+  std::unique_ptr<TimelineRow> communicationRow_;
+  std::vector<std::thread> threads_;
+  std::vector<int> mainCores_; // that the constructing thread ran on
+};
+
+} // namespace drt
+
+#endif // DRT_CPU_TASK_H
