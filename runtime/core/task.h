@@ -85,7 +85,7 @@ public:
   /// waited for. More than two are never under way.
   virtual bool runsAhead() const { return false; }
 
-  /// A replica's value of a fetch of the run that was waited for last; readable until the next wait.
+  /// A replica's value of a fetch of the run that was waited for last; readable until the next enqueue.
   virtual const void *fetched(int32_t localReplica, const drt_fetch &fetch) const = 0;
 
   // ---- Variables ---------------------------------------------------------------

@@ -43,9 +43,11 @@ public:
   void end() {
     if (depth_ > 0 && --depth_ < maxDepth) {
       open_[depth_].endNs = nowNs();
-      events_[count_++ % events_.size()] = open_[depth_];
+      add(open_[depth_]);
     }
   }
+  /// What another clock has measured.
+  void add(const Event &event) { events_[count_++ % events_.size()] = event; }
 
   const std::string &label() const { return label_; }
   int32_t number() const { return number_; }

@@ -1,4 +1,4 @@
-//===- replica.h - What the runtime keeps for one replica on a device -----===//
+//===- replica.h - What library calls see of a replica on a device --------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -6,9 +6,10 @@
 //
 // An entry's host code is run more than once, in the replica's thread, with the device's context current:
 //   1. to prepare: nothing may be enqueued. Library calls make their descriptors, choose an algorithm and ask for
-//      workspace; the states of random operations become known. Afterwards the device's memory is allocated.
-//   2. to be captured into a graph, once a set of feed buffers; or, for a timeline, to enqueue in every step.
-// No call may allocate, free or synchronize in the second: a capture would end.
+//      workspace; the states of random operations become known. Afterwards the rest of the device's memory is
+//      allocated.
+//   2. to be captured into a graph, once a set of feed buffers.
+// No call may allocate, free or synchronize in the second: the capture would end.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_CUDA_REPLICA_H
@@ -20,14 +21,16 @@
 
 #include <csetjmp>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <string>
 
 namespace drt::cuda {
 
 /// The handles of cuBLASLt and cuDNN that a replica's library calls share; see libraries.h.
 class Libraries;
 
-/// What library calls see of a replica. Generated code sees its head, drt_replica.
+/// The part of a replica that needs no task. Generated code sees its head, drt_replica.
 class Replica : public drt_replica {
 public:
   static Replica &of(drt_replica *replica) { return *static_cast<Replica *>(replica); }
@@ -54,11 +57,27 @@ public:
   CallSites callSites;
   std::shared_ptr<Libraries> libraries; // null until a call makes them
 
-  /// Leaves the entry from anywhere in it: generated code has no exceptions to unwind it. No destructor may be pending
-  /// between. Ordinary code calls drt_fail, which comes here.
+  const drt_entry *entry = nullptr; // that runs
+  int32_t scope = -1;               // begun last
+
+  /// Leaves the entry's host code from anywhere in it, with what it fails with: generated code has no exceptions to
+  /// unwind it. No destructor may be pending between.
   [[noreturn]] void escape() { std::longjmp(wayOut, 1); }
+  void keepFailure(const char *message);
+  std::string failure;
   std::jmp_buf wayOut;
 };
+
+/// A function of drt.h: call(replica); what it throws ends the entry. No exception crosses the C border.
+template <class Call> void guarded(drt_replica *replica, Call call) {
+  try {
+    call(Replica::of(replica));
+    return;
+  } catch (const std::exception &error) {
+    Replica::of(replica).keepFailure(error.what());
+  }
+  Replica::of(replica).escape();
+}
 
 } // namespace drt::cuda
 

@@ -45,6 +45,13 @@ public:
     positionHigh += positionLow < count;
   }
 
+  /// Where it stands, as kernels on a device keep it: the counter, lowest word first, then the key.
+  std::array<uint32_t, 6> state() const {
+    const auto low = [](uint64_t word) { return static_cast<uint32_t>(word); };
+    return {low(positionLow), low(positionLow >> 32), low(positionHigh), low(positionHigh >> 32),
+            low(key),         low(key >> 32)};
+  }
+
 private:
   uint64_t key = 0;
   uint64_t positionLow = 0;

@@ -15,12 +15,15 @@
 
 namespace drt {
 
+/// The generator of stateful random operation `state` before its first run. `entropy` keys the operations whose two
+/// seeds are both zero: --seed, or drawn from the system.
+Philox initialGenerator(int32_t state, int64_t seed, int64_t seed2, uint64_t entropy);
+
 /// The generators of one replica's stateful random operations, one a number in
 /// drt_program's num_rng_states. Belongs to the replica; used by its thread alone.
 class RandomStates {
 public:
-  /// `entropy` keys the operations whose two seeds are both zero: --seed, or drawn
-  /// from the system. The same entropy gives the same numbers: all replicas have the
+  /// The same entropy gives the same numbers: all replicas have the
   /// same, and draw their own part (drt_random_desc::per_replica) where they shall differ.
   RandomStates(int32_t count, uint64_t entropy);
 

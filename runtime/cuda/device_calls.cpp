@@ -1,0 +1,132 @@
+//===- device_calls.cpp - What generated code asks of a replica -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "core/error.h"
+#include "cuda/device_replica.h"
+#include "random/state.h"
+
+namespace drt::cuda {
+
+void DeviceReplica::beginScope(int32_t index) {
+  scope = index;
+  if (preparing)
+    ++numSpans_[static_cast<size_t>(entry - program_.entries)];
+  if (!spans_)
+    return;
+  const drt_scope &named = entry->scopes[index];
+  open_.push_back(spans_->begin(&timeline_->compute, named.name, named.category, stream));
+}
+
+void DeviceReplica::endScope() {
+  if (!spans_ || open_.empty())
+    return;
+  spans_->end(open_.back(), stream);
+  open_.pop_back();
+}
+
+void DeviceReplica::launch(int32_t kernel, void *const *arguments) {
+  if (!preparing)
+    kernels_.launch(kernel, arguments, stream);
+}
+
+void DeviceReplica::copy(void *to, const void *from, int64_t bytes) {
+  if (!preparing && bytes > 0)
+    check(driver().cuMemcpyDtoDAsync(addressOf(to), addressOf(from), static_cast<size_t>(bytes), stream),
+          "cuMemcpyDtoDAsync");
+}
+
+void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
+  const auto index = static_cast<size_t>(state);
+  if (!seeded_.at(index)) {
+    if (!preparing)
+      throw Error("random operation " + std::to_string(state) +
+                      " was not there when the entry was prepared: a defect of the compiler",
+                  70);
+    randomStates_[index] = initialGenerator(state, seed, seed2, config_.entropy).state();
+    seeded_[index] = true;
+  }
+  return states_.data() + index * deviceAlignment;
+}
+
+// The communication stream waits until this replica's part is written, and goes on beside what follows here.
+void DeviceReplica::startBucket(int32_t index) {
+  const drt_bucket &plan = bucket(index);
+  if (plan.kind != DRT_BUCKET_ALL_REDUCE || plan.exchange)
+    throw Error(std::string(plan.name) + " is not just summed, which devices cannot: a defect of the compiler", 70);
+  if (num_replicas == 1)
+    return;
+  if (preparing) {
+    ++numSpans_[static_cast<size_t>(entry - program_.entries)];
+    return;
+  }
+  const auto at = static_cast<size_t>(index);
+  record(ready_[at], stream);
+  waitFor(communication_.get(), ready_[at]);
+  size_t span = 0;
+  if (spans_)
+    span = spans_->begin(&timeline_->communication, plan.name, "all_reduce", communication_.get());
+  nccl.allReduce(arena_.data() + plan.arena_offset, plan.count, plan.dtype, plan.reduction, communication_.get());
+  if (spans_)
+    spans_->end(span, communication_.get());
+  record(reduced_[at], communication_.get());
+  lastReduced_ = &reduced_[at];
+}
+
+void DeviceReplica::waitBucket(int32_t index) {
+  if (num_replicas > 1 && !preparing)
+    waitFor(stream, reduced_[static_cast<size_t>(index)]);
+}
+
+const void *DeviceReplica::bucketResult(int32_t index) const { return arena_.data() + bucket(index).arena_offset; }
+
+} // namespace drt::cuda
+
+using namespace drt::cuda;
+
+extern "C" {
+
+void drt_scope_begin(drt_replica *replica, int32_t scope) {
+  guarded(replica, [&](Replica &) { DeviceReplica::of(replica).beginScope(scope); });
+}
+
+void drt_scope_end(drt_replica *replica, int32_t) {
+  guarded(replica, [&](Replica &) { DeviceReplica::of(replica).endScope(); });
+}
+
+void drt_fail(drt_replica *replica, const char *message) {
+  Replica::of(replica).keepFailure(message);
+  Replica::of(replica).escape();
+}
+
+void drt_launch(drt_replica *replica, int32_t kernel, void *const *arguments) {
+  guarded(replica, [&](Replica &) { DeviceReplica::of(replica).launch(kernel, arguments); });
+}
+
+void drt_copy(drt_replica *replica, void *to, const void *from, int64_t bytes) {
+  guarded(replica, [&](Replica &) { DeviceReplica::of(replica).copy(to, from, bytes); });
+}
+
+void *drt_random_state(drt_replica *replica, int32_t state, int64_t seed, int64_t seed2) {
+  void *address = nullptr;
+  guarded(replica, [&](Replica &) { address = DeviceReplica::of(replica).randomState(state, seed, seed2); });
+  return address;
+}
+
+// Replicas share nothing but what is reduced.
+void drt_barrier(drt_replica *) {}
+
+void drt_all_reduce_start(drt_replica *replica, int32_t bucket) {
+  guarded(replica, [&](Replica &) { DeviceReplica::of(replica).startBucket(bucket); });
+}
+
+void drt_all_reduce_wait(drt_replica *replica, int32_t bucket) {
+  guarded(replica, [&](Replica &) { DeviceReplica::of(replica).waitBucket(bucket); });
+}
+
+const void *drt_all_reduce_result(drt_replica *replica, int32_t bucket) {
+  return DeviceReplica::of(replica).bucketResult(bucket);
+}
+
+} // extern "C"

@@ -1,0 +1,265 @@
+//===- device_replica.cpp - A replica and its device ----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/device_replica.h"
+#include "core/error.h"
+
+#include <algorithm>
+
+namespace drt::cuda {
+namespace {
+
+// Reducing gradients goes before computing: others wait for it. The driver takes the highest priority it has.
+constexpr int communicationPriority = -100;
+
+std::string rowName(const char *what, const drt_replica &replica) {
+  return "replica " + std::to_string(replica.global_index) + ": " + what;
+}
+
+} // namespace
+
+DeviceReplica::DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex)
+    : Replica(program.num_primitives), program_(program), config_(config), device_(deviceOf(config, localIndex)) {
+  local_index = localIndex;
+  local_replicas = config.localReplicas;
+  global_index = config.firstReplica + localIndex;
+  num_replicas = config.numReplicas;
+  device_.makeCurrent();
+  compute_ = Stream::make();
+  communication_ = Stream::make(communicationPriority);
+  stream = compute_.get();
+  if (config.timeline) {
+    timeline_.reset(new Timeline{{rowName("compute", *this), 3 * global_index},
+                                 {rowName("communication", *this), 3 * global_index + 1},
+                                 {rowName("copies", *this), 3 * global_index + 2},
+                                 Clock::startOn(stream)});
+  }
+  kernels_ = Kernels(*program.device, imageFor(*program.device, device_.major(), device_.minor()));
+  allocate();
+  prepare();
+}
+
+DeviceReplica::~DeviceReplica() {
+  try {
+    device_.makeCurrent();
+  } catch (const Error &) {
+    return; // it has failed
+  }
+  nccl.abort();
+  // What still runs may use the memory. Errors have been reported by who waited.
+  driver().cuStreamSynchronize(stream);
+  driver().cuStreamSynchronize(communication_.get());
+  callSites = CallSites(0);
+  libraries.reset();
+}
+
+void DeviceReplica::allocate() {
+  const DeviceMemoryPlan plan = deviceMemoryPlan(program_);
+  arena_ = DeviceMemory(plan.arena, "the arena");
+  variables_ = DeviceMemory(plan.variables, "the variables");
+  states_ = DeviceMemory(plan.randomStates, "the states of random operations");
+  // As on a processor, nothing is read that was not there before.
+  arena_.clear(stream);
+  variables_.clear(stream);
+  feedBuffers_ = FeedBuffers(program_, timeline_ ? &timeline_->copies : nullptr);
+
+  int64_t fetchBytes = 0;
+  size_t mostFeeds = 0, mostBuckets = 0;
+  for (int32_t i = 0; i < program_.num_entries; ++i) {
+    fetchBytes = std::max(fetchBytes, fetchOffsets(program_.entries[i]).back());
+    mostFeeds = std::max<size_t>(mostFeeds, program_.entries[i].num_feeds);
+    mostBuckets = std::max<size_t>(mostBuckets, program_.entries[i].num_buckets);
+  }
+  fetches_ = PinnedMemory(feedSets * fetchBytes);
+  for (int i = 0; i < feedSets; ++i) {
+    sets_[i].done = Event::make();
+    if (timeline_)
+      sets_[i].begun = Event::make(true);
+    sets_[i].fetches = fetches_.data() + i * fetchBytes;
+  }
+  for (size_t i = 0; i < mostBuckets; ++i) {
+    ready_.push_back(Event::make());
+    reduced_.push_back(Event::make());
+  }
+  for (int32_t i = 0; i < program_.num_variables; ++i)
+    variablePointers_.push_back(variables_.data() + program_.variables[i].offset);
+  feedPointers_.resize(mostFeeds);
+  captured_.resize(static_cast<size_t>(program_.num_entries));
+  numSpans_.resize(static_cast<size_t>(program_.num_entries));
+  randomStates_.resize(static_cast<size_t>(program_.num_rng_states));
+  seeded_.resize(static_cast<size_t>(program_.num_rng_states));
+
+  arena = arena_base = arena_.data();
+  arena_stride = 0;
+  variables = variablePointers_.data();
+  feeds = feedPointers_.data();
+}
+
+void DeviceReplica::prepare() {
+  preparing = true;
+  for (int32_t i = 0; i < program_.num_entries; ++i)
+    runHostCode(program_.entries[i], 0);
+  preparing = false;
+  workspace_ = DeviceMemory(workspaceBytes, "the libraries' workspace");
+  workspace = workspace_.data();
+  uploadRandomStates();
+  check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+void DeviceReplica::uploadRandomStates() {
+  for (size_t i = 0; i < randomStates_.size(); ++i)
+    check(driver().cuMemcpyHtoDAsync(states_.address() + i * deviceAlignment, randomStates_[i].data(),
+                                     sizeof randomStates_[i], stream),
+          "cuMemcpyHtoDAsync");
+}
+
+// ---- Host code ---------------------------------------------------------------------
+
+// A function of its own: nothing here has a destructor that leaving would pass over.
+bool DeviceReplica::leaves(const drt_entry &entered) {
+  if (setjmp(wayOut) != 0)
+    return true;
+  entered.run(this);
+  return false;
+}
+
+void DeviceReplica::runHostCode(const drt_entry &entered, int set) {
+  entry = &entered;
+  scope = -1;
+  open_.clear();
+  lastReduced_ = nullptr;
+  feedBuffers_.addresses(entered, set, feedPointers_);
+  if (leaves(entered))
+    throw Error(failure);
+}
+
+void DeviceReplica::capture(const drt_entry &entered, int set, Captured &into) {
+  if (timeline_) {
+    into.spans.reserve(numSpans_[static_cast<size_t>(&entered - program_.entries)]);
+    spans_ = &into.spans;
+  }
+  check(driver().cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  std::exception_ptr thrown;
+  try {
+    enqueueEntry(entered, set);
+  } catch (const Error &) {
+    thrown = std::current_exception();
+  }
+  spans_ = nullptr;
+  // Also after a failure: the stream would stay captured.
+  CUgraph made = nullptr;
+  const CUresult status = driver().cuStreamEndCapture(stream, &made);
+  const Graph graph(made);
+  if (thrown)
+    std::rethrow_exception(thrown);
+  check(status, "cuStreamEndCapture");
+  CUgraphExec exec = nullptr;
+  check(driver().cuGraphInstantiateWithFlags(&exec, made, 0), "cuGraphInstantiateWithFlags");
+  into.graph = GraphExec(exec);
+}
+
+void DeviceReplica::enqueueEntry(const drt_entry &entered, int set) {
+  runHostCode(entered, set);
+  const std::vector<int64_t> offsets = fetchOffsets(entered);
+  for (int32_t i = 0; i < entered.num_fetches; ++i)
+    check(driver().cuMemcpyDtoHAsync(sets_[set].fetches + offsets[static_cast<size_t>(i)],
+                                     arena_.address() + static_cast<size_t>(entered.fetches[i].arena_offset),
+                                     static_cast<size_t>(typeBytes(entered.fetches[i].type)), stream),
+          "cuMemcpyDtoHAsync");
+  // What was started is part of the run, whether or not somebody has waited for it.
+  if (lastReduced_)
+    waitFor(stream, *lastReduced_);
+}
+
+// ---- Runs --------------------------------------------------------------------------
+
+void DeviceReplica::enqueue(const drt_entry &entered, int index, int64_t number, const std::vector<GivenFeed> &given) {
+  device_.makeCurrent();
+  Set &set = sets_[index];
+  step = number;
+  feedBuffers_.send(entered, index, number, given, local_index, set.done, stream);
+  set.entry = &entered;
+  set.step = number;
+  Captured &ready = captured(entered, index);
+  if (!ready.graph.get())
+    capture(entered, index, ready);
+  if (timeline_)
+    record(set.begun, stream);
+  check(driver().cuGraphLaunch(ready.graph.get(), stream), "cuGraphLaunch");
+  record(set.done, stream);
+}
+
+bool DeviceReplica::finished(int set) {
+  device_.makeCurrent();
+  const CUresult status = driver().cuEventQuery(sets_[set].done.get());
+  if (status == CUDA_ERROR_NOT_READY) {
+    nccl.checkErrors();
+    return false;
+  }
+  check(status, "cuEventQuery");
+  return true;
+}
+
+void DeviceReplica::take(int index) {
+  if (!timeline_)
+    return;
+  const Set &set = sets_[index];
+  timeline_->clock.moveTo(set.begun);
+  captured(*set.entry, index).spans.report(set.step, timeline_->clock);
+  feedBuffers_.report(index, timeline_->clock);
+}
+
+const void *DeviceReplica::fetched(int set, int32_t fetch) const {
+  return sets_[set].fetches + fetchOffsets(*sets_[set].entry)[static_cast<size_t>(fetch)];
+}
+
+// ---- Variables ---------------------------------------------------------------------
+
+void DeviceReplica::fetchVariables(char *to) {
+  device_.makeCurrent();
+  check(driver().cuMemcpyDtoHAsync(to, variables_.address(), static_cast<size_t>(variables_.bytes()), stream),
+        "cuMemcpyDtoHAsync");
+}
+
+void DeviceReplica::sendVariables(const char *from) {
+  device_.makeCurrent();
+  check(driver().cuMemcpyHtoDAsync(variables_.address(), from, static_cast<size_t>(variables_.bytes()), stream),
+        "cuMemcpyHtoDAsync");
+}
+
+void DeviceReplica::broadcastVariables() {
+  device_.makeCurrent();
+  nccl.broadcast(variables_.data(), variables_.bytes(), stream);
+}
+
+bool DeviceReplica::idle() {
+  device_.makeCurrent();
+  const CUresult status = driver().cuStreamQuery(stream);
+  if (status == CUDA_ERROR_NOT_READY) {
+    nccl.checkErrors();
+    return false;
+  }
+  check(status, "cuStreamQuery");
+  return true;
+}
+
+void DeviceReplica::close() {
+  device_.makeCurrent();
+  captured_.clear(); // graphs hold the communicator
+  nccl.close();
+}
+
+void DeviceReplica::abort() noexcept {
+  if (nccl.joined())
+    nccl.abort();
+}
+
+std::vector<const TimelineRow *> DeviceReplica::rows() const {
+  if (!timeline_)
+    return {};
+  return {&timeline_->compute, &timeline_->communication, &timeline_->copies};
+}
+
+} // namespace drt::cuda

@@ -1,0 +1,137 @@
+//===- device_replica.h - A replica and its device ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CUDA_DEVICE_REPLICA_H
+#define DRT_CUDA_DEVICE_REPLICA_H
+
+#include "core/device_memory.h"
+#include "core/task.h"
+#include "cuda/device.h"
+#include "cuda/feeds.h"
+#include "cuda/kernels.h"
+#include "cuda/nccl_rank.h"
+#include "cuda/replica.h"
+#include "cuda/spans.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace drt::cuda {
+
+/// All of a replica: its memory, its streams, its graphs. Its own thread calls it, but for finished, take and the
+/// readers, which are the launcher's. Everything throws drt::Error.
+class DeviceReplica final : public Replica {
+public:
+  static DeviceReplica &of(drt_replica *replica) { return *static_cast<DeviceReplica *>(replica); }
+
+  /// Takes the device, allocates everything, and prepares every entry.
+  DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex);
+  ~DeviceReplica();
+
+  const Device &device() const { return device_; }
+
+  // ---- Runs --------------------------------------------------------------------
+
+  /// Copies the feeds to their set, and launches the set's graph of the entry; the first time it is captured.
+  void enqueue(const drt_entry &entry, int set, int64_t step, const std::vector<GivenFeed> &given);
+
+  /// Whether the set's last run has ended. Throws what the device or NCCL say went wrong.
+  bool finished(int set);
+  /// When it has: puts it into the timeline.
+  void take(int set);
+
+  /// In pinned memory, from the set's last run.
+  const void *fetched(int set, int32_t fetch) const;
+
+  // ---- Variables ---------------------------------------------------------------
+  // Enqueued behind what runs; finished with synchronize.
+
+  void fetchVariables(char *to);
+  void sendVariables(const char *from);
+  void broadcastVariables();
+  /// Whether all that was enqueued has ended. Throws as finished does.
+  bool idle();
+
+  // ---- Other replicas ----------------------------------------------------------
+
+  NcclRank nccl;
+
+  /// Ends: nothing is under way, and all replicas of the task come here together.
+  void close();
+  /// Ends what waits for a lost rank.
+  void abort() noexcept;
+
+  /// Rows of the timeline; empty without one.
+  std::vector<const TimelineRow *> rows() const;
+
+  // ---- For the C API, in an entry's host code --------------------------------------
+
+  void beginScope(int32_t index);
+  void endScope();
+  void launch(int32_t kernel, void *const *arguments);
+  void copy(void *to, const void *from, int64_t bytes);
+  void *randomState(int32_t state, int64_t seed, int64_t seed2);
+  void startBucket(int32_t bucket);
+  void waitBucket(int32_t bucket);
+  const void *bucketResult(int32_t bucket) const;
+
+private:
+  // What is captured of an entry for one set of feed buffers.
+  struct Captured {
+    GraphExec graph;
+    Spans spans;
+  };
+  struct Set {
+    Event begun; // of the last run; with a timeline
+    Event done;
+    const drt_entry *entry = nullptr; // of the last run
+    int64_t step = 0;
+    char *fetches = nullptr;
+  };
+  struct Timeline {
+    TimelineRow compute, communication, copies;
+    Clock clock;
+  };
+
+  void allocate();
+  void prepare();
+  void uploadRandomStates();
+  void runHostCode(const drt_entry &entry, int set);
+  bool leaves(const drt_entry &entry);
+  void capture(const drt_entry &entry, int set, Captured &into);
+  void enqueueEntry(const drt_entry &entry, int set);
+  const drt_bucket &bucket(int32_t index) const { return entry->buckets[index]; }
+  Captured &captured(const drt_entry &entry, int set) { return captured_[&entry - program_.entries][set]; }
+
+  const drt_program &program_;
+  const TaskConfig &config_;
+  const Device device_;
+  std::unique_ptr<Timeline> timeline_;
+  Stream compute_, communication_;
+
+  DeviceMemory arena_, variables_, states_, workspace_;
+  PinnedMemory fetches_;
+  FeedBuffers feedBuffers_;
+  Kernels kernels_;
+  std::vector<void *> variablePointers_;
+  std::vector<const void *> feedPointers_;
+  std::vector<std::array<uint32_t, 6>> randomStates_; // as they are uploaded
+  std::vector<bool> seeded_;
+
+  std::vector<std::array<Captured, feedSets>> captured_; // by entry
+  std::vector<size_t> numSpans_;                         // of each entry
+  Set sets_[feedSets];
+
+  // While host code runs.
+  std::vector<Event> ready_, reduced_; // of a bucket: written by this replica; reduced
+  const Event *lastReduced_ = nullptr;
+  Spans *spans_ = nullptr; // of what is captured; null without a timeline
+  std::vector<size_t> open_;
+};
+
+} // namespace drt::cuda
+
+#endif // DRT_CUDA_DEVICE_REPLICA_H

@@ -1,0 +1,82 @@
+//===- nccl_rank.cpp - A replica's part in NCCL's collectives -------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/nccl_rank.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "cuda/errors.h"
+
+#include <utility>
+
+namespace drt::cuda {
+namespace {
+
+ncclDataType_t typeOf(int32_t dtype) {
+  switch (dtype) {
+  case DRT_F32:
+    return ncclFloat32;
+  case DRT_F64:
+    return ncclFloat64;
+  case DRT_F16:
+    return ncclFloat16;
+  case DRT_BF16:
+    return ncclBfloat16;
+  case DRT_I32:
+    return ncclInt32;
+  case DRT_I64:
+    return ncclInt64;
+  case DRT_I8:
+    return ncclInt8;
+  case DRT_U8:
+    return ncclUint8;
+  default:
+    throw Error("NCCL reduces no " + dtypeName(dtype) + ": a defect of the compiler", 70);
+  }
+}
+
+} // namespace
+
+NcclRank::~NcclRank() { abort(); }
+
+ncclUniqueId NcclRank::makeId() {
+  ncclUniqueId id;
+  check(nccl().ncclGetUniqueId(&id), "ncclGetUniqueId");
+  return id;
+}
+
+void NcclRank::join(const ncclUniqueId &id, int rank, int ranks) {
+  check(nccl().ncclCommInitRank(&comm_, ranks, id, rank), "ncclCommInitRank");
+}
+
+void NcclRank::allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream) {
+  check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), typeOf(dtype),
+                             reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum, comm_, stream),
+        "ncclAllReduce");
+}
+
+void NcclRank::broadcast(void *data, int64_t bytes, CUstream stream) {
+  check(nccl().ncclBroadcast(data, data, static_cast<size_t>(bytes), ncclInt8, 0, comm_, stream), "ncclBroadcast");
+}
+
+void NcclRank::checkErrors() {
+  ncclResult_t error = ncclSuccess;
+  if (!comm_)
+    return;
+  check(nccl().ncclCommGetAsyncError(comm_, &error), "ncclCommGetAsyncError");
+  if (error != ncclInProgress)
+    check(error, "NCCL");
+}
+
+void NcclRank::close() {
+  if (ncclComm_t comm = std::exchange(comm_, nullptr))
+    check(nccl().ncclCommDestroy(comm), "ncclCommDestroy");
+}
+
+void NcclRank::abort() noexcept {
+  if (ncclComm_t comm = std::exchange(comm_, nullptr))
+    nccl().ncclCommAbort(comm);
+}
+
+} // namespace drt::cuda

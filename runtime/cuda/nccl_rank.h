@@ -1,0 +1,48 @@
+//===- nccl_rank.h - A replica's part in NCCL's collectives ---------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CUDA_NCCL_RANK_H
+#define DRT_CUDA_NCCL_RANK_H
+
+#include "cuda/api/tables.h"
+#include "drt/drt.h"
+
+namespace drt::cuda {
+
+/// A rank is a replica's global number. In the replica's thread, with its device current; everything throws drt::Error.
+class NcclRank {
+public:
+  NcclRank() = default;
+  ~NcclRank(); // aborts what was not closed
+  NcclRank(const NcclRank &) = delete;
+  NcclRank &operator=(const NcclRank &) = delete;
+
+  /// What all ranks join with; made by one of them, for all.
+  static ncclUniqueId makeId();
+
+  /// Returns when all `ranks` have come.
+  void join(const ncclUniqueId &id, int rank, int ranks);
+  bool joined() const { return comm_ != nullptr; }
+
+  /// Enqueues the sum or mean over all ranks, in place.
+  void allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
+  /// Enqueues rank 0's bytes to all.
+  void broadcast(void *data, int64_t bytes, CUstream stream);
+
+  /// Throws what went wrong in a collective since.
+  void checkErrors();
+
+  /// When nothing is under way; all ranks of the process at the same time.
+  void close();
+  /// Ends what is under way, here alone.
+  void abort() noexcept;
+
+private:
+  ncclComm_t comm_ = nullptr;
+};
+
+} // namespace drt::cuda
+
+#endif // DRT_CUDA_NCCL_RANK_H

@@ -1,0 +1,84 @@
+//===- task.h - A task on CUDA's devices ----------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CUDA_TASK_H
+#define DRT_CUDA_TASK_H
+
+#include "core/memory.h"
+#include "core/task.h"
+#include "cuda/device_replica.h"
+#include "cuda/worker.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace drt::cuda {
+
+/// A replica is a device. Several of them have a thread of the host each. Two runs may be under way, each with a set
+/// of feed buffers.
+class CudaTask final : public TaskRuntime {
+public:
+  CudaTask(const drt_program &program, Communicator *communicator, TaskConfig config);
+  ~CudaTask() override;
+
+  void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
+  void enqueue(const drt_entry &entry, int64_t step) override;
+  void wait() override;
+  bool runsAhead() const override { return true; }
+  const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override;
+
+  /// sendVariables sends to replica 0: the others have them after broadcastVariables.
+  void *variable(int32_t index) const override { return mirror_.data() + program_.variables[index].offset; }
+  void fetchVariables() override;
+  void sendVariables() override;
+  void broadcastVariables() override;
+
+  void startSum(double *values, int64_t count) override;
+  void finishSum() override;
+
+  std::vector<const TimelineRow *> timelineRows() const override;
+
+private:
+  struct Run {
+    const drt_entry *entry;
+    int64_t step;
+    int set;
+    uint64_t everywhere = 0; // the communication's job that ends when every task has enqueued it; 0: none is needed
+  };
+  struct Wait {
+    std::function<bool()> done;
+    std::function<std::string()> what; // is waited for
+    std::function<bool()> together;    // whether all ranks are at it, so that only a lost one can delay it; or null
+  };
+
+  /// In the replicas' threads, at the same time; returns when all have done it.
+  void inEachThread(const std::function<void(int32_t localIndex)> &work);
+  void inEachReplica(const std::function<void(DeviceReplica &)> &work);
+  void connect();
+  uint64_t communicate(std::function<void()> collective);
+  void await(const Wait &wait);
+  void awaitIdle(const char *what);
+  bool runEnded(const Run &run);
+  std::string lateReplicas(const Run &run);
+  /// Ends the devices' waits for lost ranks, and throws why the task has failed.
+  [[noreturn]] void breakOff();
+
+  const Memory mirror_; // of the variables
+  std::vector<std::unique_ptr<DeviceReplica>> replicas_;
+  std::vector<std::unique_ptr<Worker>> workers_; // one a replica; none where there is one replica
+  std::unique_ptr<Worker> communication_;        // speaks to the other tasks
+  uint64_t sumJob_ = 0;
+
+  std::vector<GivenFeed> feeds_;
+  std::deque<Run> runs_; // under way
+  uint64_t enqueued_ = 0;
+  Run waited_ = {}; // the run that was waited for last
+};
+
+} // namespace drt::cuda
+
+#endif // DRT_CUDA_TASK_H

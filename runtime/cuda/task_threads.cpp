@@ -1,0 +1,132 @@
+//===- task_threads.cpp - How a task's host threads work and wait ---------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/task.h"
+
+#include <chrono>
+#include <thread>
+
+namespace drt::cuda {
+namespace {
+
+// A thread that hangs in a library, since another one has failed, is left behind after so many seconds.
+constexpr double hangSeconds = 2;
+
+double secondsSince(int64_t ns) { return static_cast<double>(nowNs() - ns) * 1e-9; }
+
+std::string shortSeconds(double seconds) { return std::to_string(static_cast<int64_t>(seconds)) + " s"; }
+
+// Between two looks at a device: soon at first, then without keeping a core from others.
+void pause(int looks) {
+  constexpr int busyLooks = 200, steps = 20;
+  if (looks < busyLooks)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * std::min(1 + (looks - busyLooks) / steps, 20)));
+}
+
+} // namespace
+
+void CudaTask::inEachThread(const std::function<void(int32_t)> &work) {
+  if (failed())
+    breakOff();
+  // The first to fail says so at once: others may hang since it does not come.
+  const auto attempt = [this, &work](int32_t i) {
+    try {
+      work(i);
+    } catch (const std::exception &error) {
+      fail(error.what());
+    }
+  };
+  if (workers_.empty()) {
+    attempt(0);
+  } else {
+    std::vector<uint64_t> jobs;
+    for (size_t i = 0; i < workers_.size(); ++i)
+      jobs.push_back(workers_[i]->post([attempt, i] { attempt(static_cast<int32_t>(i)); }));
+    int64_t failedNs = 0;
+    for (size_t i = 0; i < workers_.size(); ++i)
+      while (!workers_[i]->waitFor(jobs[i], 0.05)) {
+        if (failed() && failedNs == 0)
+          failedNs = nowNs();
+        if (failedNs != 0 && secondsSince(failedNs) > hangSeconds)
+          break;
+      }
+  }
+  if (failed())
+    breakOff();
+}
+
+void CudaTask::inEachReplica(const std::function<void(DeviceReplica &)> &work) {
+  inEachThread([&](int32_t i) { work(*replicas_[static_cast<size_t>(i)]); });
+}
+
+void CudaTask::breakOff() {
+  for (const std::unique_ptr<DeviceReplica> &replica : replicas_)
+    if (replica)
+      replica->abort();
+  throwFailure();
+}
+
+void CudaTask::await(const Wait &wait) {
+  const int64_t begunNs = nowNs();
+  int64_t warnedNs = begunNs, togetherNs = 0;
+  try {
+    for (int looks = 0; !wait.done(); ++looks) {
+      if (failed())
+        break;
+      if (config_.stallWarning > 0 && secondsSince(warnedNs) > config_.stallWarning) {
+        warn("stalled for " + shortSeconds(secondsSince(begunNs)) + " in " + wait.what());
+        warnedNs = nowNs();
+      }
+      if (togetherNs == 0 && wait.together && wait.together())
+        togetherNs = nowNs();
+      if (togetherNs != 0 && secondsSince(togetherNs) > config_.failureTimeout)
+        throw Error(wait.what() + " has not ended after " + shortSeconds(config_.failureTimeout) +
+                    ", though every rank has begun it: a device or the network between them hangs. A step that takes "
+                    "longer needs a longer --failure-timeout");
+      pause(looks);
+    }
+  } catch (const std::exception &error) {
+    fail(error.what());
+  }
+  if (failed())
+    breakOff();
+}
+
+// ---- Other tasks -------------------------------------------------------------------
+
+uint64_t CudaTask::communicate(std::function<void()> collective) {
+  return communication_->post([this, collective = std::move(collective)] {
+    try {
+      collective();
+    } catch (const std::exception &error) {
+      fail(error.what());
+      throw;
+    }
+  });
+}
+
+void CudaTask::startSum(double *values, int64_t count) {
+  if (!communicator_)
+    return;
+  sumJob_ = communicate([communicator = communicator_, step = waited_.step, values, count] {
+    communicator->describe(step, "the loss");
+    communicator->all_reduce_sum(values, count, DRT_F64);
+  });
+}
+
+void CudaTask::finishSum() {
+  if (!communicator_)
+    return;
+  try {
+    communication_->wait(sumJob_);
+  } catch (const std::exception &error) {
+    fail(error.what());
+    breakOff();
+  }
+}
+
+} // namespace drt::cuda
