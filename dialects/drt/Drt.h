@@ -26,6 +26,14 @@ inline constexpr llvm::StringLiteral kEntryAttr = "drt.entry";
 inline constexpr llvm::StringLiteral kKernelAttr = "drt.kernel";
 inline constexpr llvm::StringLiteral kRangeKernelAttr = "drt.range_kernel";
 
+/// On a module: it is a program for devices; its value is the size of a replica's block of variables.
+inline constexpr llvm::StringLiteral kVariableBytesAttr = "drt.variable_bytes";
+/// The `gpu.module` with a program's kernels, and on each of them x, y and z of grid and block (array<i64>).
+inline constexpr llvm::StringLiteral kKernelModule = "kernels";
+inline constexpr llvm::StringLiteral kGridAttr = "drt.grid", kBlockAttr = "drt.block";
+/// Words of a random operation's state in device memory (drt_random_state): counter (4), key (2), the replica's number.
+inline constexpr int64_t kRandomStateWords = 7;
+
 } // namespace distc::drt
 
 #endif // DISTC_DIALECTS_DRT_DRT_H

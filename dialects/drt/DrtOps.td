@@ -37,10 +37,11 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
   let summary = "A variable that the task holds, in the order of the program's table";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
                        OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin,
-                       OptionalAttr<I64Attr>:$shares);
+                       OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at);
   let description = [{
     A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
-    holds one of so many equal, flat shares of `whole`; the type is a share's, and whoever reads or updates it means the replica's own.
+    holds one of so many equal, flat shares of `whole`; the type is a share's, and whoever reads or updates it means the replica's own. In programs for devices
+    `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`).
   }];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
@@ -82,8 +83,13 @@ def DRT_MatmulOp : DRT_Placed<"matmul"> {
 }
 class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.
-  let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed);
+  let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed,
+                       (ins OptionalAttr<StrAttr>:$filter_layout));
   let results = (outs AnyRankedTensor:$result);
+  let description = [{
+    Images are NHWC. `filter_layout`: of the filter or its gradient. HWIO without it (that of a depthwise convolution has its multiplier as the
+    last axis); "OHWI" as the libraries of GPUs want it, (k, kh, kw, c / groups).
+  }];
 }
 def DRT_Conv2DOp : DRT_Conv<"conv2d", (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Optional<AnyRankedTensor>:$bias)>;
 def DRT_Conv2DGradInputOp : DRT_Conv<"conv2d_grad_input", (ins AnyRankedTensor:$filter, AnyRankedTensor:$output_grad)>;
@@ -106,6 +112,21 @@ def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
   let summary = "`seed`: two int64; `bounds`: minimum and maximum of a uniform integer";
   let arguments = !con((ins I32Attr:$distribution, AnyRankedTensor:$seed, Variadic<AnyRankedTensor>:$bounds, UnitAttr:$per_replica), placed);
   let results = (outs AnyRankedTensor:$result);
+}
+
+def DRT_RandomStateOp : DRT_Op<"random_state", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "A random operation's state in the replica's device memory (drt_random_state)";
+  let description = [{
+    Seven 32-bit words: Philox's counter (4, the lowest first), its key (2), and the replica's number among all. Every such operation is a state of its
+    own. Kernels draw from it; `drt.random_advance` moves it on behind them.
+  }];
+  let arguments = (ins I64Attr:$seed, I64Attr:$seed2);
+  let results = (outs AnyRankedTensor:$state);
+}
+def DRT_RandomAdvanceOp : DRT_Op<"random_advance", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Runs a kernel that moves states on by what a run of the entry draws from them";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$states);
+  let assemblyFormat = "$kernel `(` $states `)` attr-dict `:` type($states)";
 }
 
 // ---- Rows by index: padding's index is -1 -----------------------------------------------------------
@@ -168,6 +189,17 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
                        I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share);
+}
+def DRT_UpdateGroupOp : DRT_Op<"update_group", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "One launch that updates several variables by one rule, on a device";
+  let description = [{
+    The kernel is a `gpu.func`, whose arguments are the base of the arena, the base of the replica's block of variables, and `arguments`: tensors with one
+    element that serve all members, or what an only member reads that is neither in the arena nor a variable. A table beside the kernel says where
+    variables, slots and gradients of each member lie, from those bases. `variables` has an array for each member: those that it writes. With `bucket`,
+    `members` are those of the bucket that the gradients are; `scale` is what the kernel multiplies them by: 1/N for the mean of a bucket that is summed.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<AnyRankedTensor>:$arguments);
 }
 def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";

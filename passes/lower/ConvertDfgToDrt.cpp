@@ -48,7 +48,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
       }
       drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(), /*saved=*/true,
                               slice ? slice.getWhole() : StringAttr(), slice ? slice.getShape() : DenseI64ArrayAttr(),
-                              slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares);
+                              slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares, /*at=*/IntegerAttr());
       variable.erase();
     }
     for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>())) {

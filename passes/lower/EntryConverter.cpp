@@ -72,6 +72,12 @@ LogicalResult EntryConverter::convert(Operation &op) {
     return convertAddress(read);
   if (auto fetch = dyn_cast<drt::FetchOp>(op))
     return convertFetch(fetch);
+  if (auto state = dyn_cast<drt::RandomStateOp>(op)) {
+    SmallVector<Value> arguments = {number32(program.sites.randomStates++), number64(state.getSeed()),
+                                    number64(state.getSeed2())};
+    addresses[state.getState()] = callRuntime("drt_random_state", arguments, program.tables.ptr);
+    return success();
+  }
   if (isa<func::ReturnOp>(op)) {
     LLVM::ReturnOp::create(builder, ValueRange());
     return success();

@@ -81,8 +81,9 @@ linalg::GenericOp onlyUser(Value value) {
   return value.hasOneUse() ? llvm::dyn_cast<linalg::GenericOp>(*value.user_begin()) : linalg::GenericOp();
 }
 
-/// The call takes the place of what it absorbed: its new operand may stand behind it.
-template <typename Call> void fuse(Call call, bool activations) {
+/// The call takes the place of what it absorbed: its new operand may stand behind it. `has`: activations of the
+/// library.
+template <typename Call> void fuse(Call call, llvm::function_ref<bool(Epilogue)> has) {
   Type element = call.getResult().getType().getElementType();
   if (!element.isF32() || call.getBias())
     return;
@@ -100,16 +101,26 @@ template <typename Call> void fuse(Call call, bool activations) {
     absorb(user);
     user = onlyUser(call.getResult());
   }
-  if (Epilogue epilogue = user && activations ? matchActivation(user, call.getResult()) : None) {
+  if (Epilogue epilogue = user ? matchActivation(user, call.getResult()) : None; epilogue && has(epilogue)) {
     call.setEpilogue(epilogue);
     absorb(user);
   }
 }
 
 struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
+  using FuseEpiloguesBase::FuseEpiloguesBase;
+
   void runOnOperation() override {
     if (!getOperation()->hasAttr(drt::kEntryAttr))
       return;
+    for (StringRef name : activations)
+      if (name != "relu" && name != "tanh") {
+        getOperation().emitError() << "drt-fuse-epilogues knows no activation '" << name << "': relu, tanh";
+        return signalPassFailure();
+      }
+    auto has = [&](Epilogue epilogue) {
+      return activations.empty() || llvm::is_contained(activations, epilogue == Relu ? "relu" : "tanh");
+    };
     SmallVector<Operation *> calls;
     for (Operation &op : getOperation().getBody().front())
       if (llvm::isa<drt::MatmulOp, drt::Conv2DOp>(op))
@@ -117,9 +128,9 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
     for (Operation *op : calls) {
       if (auto product = llvm::dyn_cast<drt::MatmulOp>(op)) {
         if (product.getResult().getType().getRank() == 2)
-          fuse(product, true);
+          fuse(product, has);
       } else {
-        fuse(llvm::cast<drt::Conv2DOp>(op), true);
+        fuse(llvm::cast<drt::Conv2DOp>(op), has);
       }
     }
   }

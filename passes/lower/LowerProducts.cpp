@@ -78,7 +78,7 @@ template <bool depthwise> LogicalResult lowerConv(EntryLowering &lowering, Opera
     return failure();
   Value input = lowering.get(op->getOperand(0)), filter = lowering.get(op->getOperand(1));
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), typeOf(filter), *type, depthwise);
-  lowering.set(op->getResult(0), drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0), drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
   return success();
 }
 
@@ -88,7 +88,7 @@ template <bool depthwise> LogicalResult lowerConvGradInput(EntryLowering &loweri
     return failure();
   Value filter = lowering.get(op->getOperand(1)), gradient = lowering.get(op->getOperand(2));
   SmallVector<int64_t> descriptor = describeConvolution(op, *type, typeOf(filter), typeOf(gradient), depthwise);
-  lowering.set(op->getResult(0), drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0), drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
   return success();
 }
 
@@ -98,7 +98,7 @@ template <bool depthwise> LogicalResult lowerConvGradFilter(EntryLowering &lower
     return failure();
   Value input = lowering.get(op->getOperand(0)), gradient = lowering.get(op->getOperand(2));
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), *type, typeOf(gradient), depthwise);
-  lowering.set(op->getResult(0), drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0), drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
   return success();
 }
 

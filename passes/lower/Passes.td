@@ -60,8 +60,10 @@ def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
 def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "A bias and an activation that follow a product or a convolution become part of the call";
   let description = [{
-    Where the product is used by nothing else. `tanh(a b + bias)` is one `drt.matmul` with a bias and `epilogue = 2`.
+    Where the product is used by nothing else. `tanh(a b + bias)` is one `drt.matmul` with a bias and `epilogue = 2`. `activations` are those that
+    the target's libraries have behind a bias: relu alone in those of GPUs.
   }];
+  let options = [ListOption<"activations", "activations", "std::string", "relu and tanh; without any: both">];
 }
 
 def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
@@ -175,6 +177,49 @@ def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
     and the module carries `drt.arena_bytes`, the largest entry's need.
   }];
   let dependentDialects = ["::distc::drt::DRTDialect"];
+}
+
+// ---- GPUs ---------------------------------------------------------------------------------------
+def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::mlir::func::FuncOp"> {
+  let summary = "The layouts that the libraries of GPUs want";
+  let description = [{
+    Convolutions take filters as OHWI (`filter_layout`) and give their gradients so; transposes, which become kernels, stand between them and what the
+    graph has as HWIO. One transpose serves all convolutions with a variable until it is updated. A depthwise filter, (h, w, c, multiplier), becomes
+    (c * multiplier, h, w, 1).
+
+    ```mlir
+    %y = drt.conv2d %x, %w {descriptor = ...} : (tensor<1x8x8x3xf32>, tensor<5x5x3x16xf32>) -> tensor<1x8x8x16xf32>
+    ```
+    becomes
+    ```mlir
+    %t = linalg.generic ... ins(%w : tensor<5x5x3x16xf32>) ... -> tensor<16x5x5x3xf32>
+    %y = drt.conv2d %x, %t {descriptor = ..., filter_layout = "OHWI"} : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def RandomKernels : Pass<"drt-random-kernels", "::mlir::ModuleOp"> {
+  let summary = "Random numbers are drawn by kernels for devices";
+  let description = [{
+    The numbers are those of runtime/random: Philox 4x32-10 in TensorFlow's groups of four words; a thread draws a group. The state lies in device memory
+    (`drt.random_state`) and is moved on at the end of the entry, by one launch for all of them. With `per_replica` a thread adds the replica's part, whose
+    number lies behind the state. Bounds of integers that are constant are part of the kernel.
+
+    ```mlir
+    %x = drt.random {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<1000xf32>
+    ```
+    becomes
+    ```mlir
+    %s = drt.random_state {seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<7xi32>
+    %x = drt.launch @random_0(%s) : (tensor<7xi32>) -> tensor<1000xf32>
+    ...
+    drt.random_advance @random_advance_0(%s) : tensor<7xi32>
+    ```
+    with `gpu.func @random_0` and `gpu.func @random_advance_0` in `gpu.module @kernels`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
 }
 
 def ConvertDrtToLLVM : Pass<"convert-drt-to-llvm", "::mlir::ModuleOp"> {

@@ -285,9 +285,10 @@ void drt_fail(drt_replica *replica, const char *message);
 void drt_launch(drt_replica *, int32_t kernel, void *const *arguments);
 void drt_copy(drt_replica *, void *to, const void *from, int64_t bytes);
 
-// The state of stateful random operation `state` (of num_rng_states), in the replica's device memory: six uint32, Philox's counter
-// (4, the lowest first) and key (2). The first call for a state sets it up from the seeds as drt_random does (both 0: from
-// --seed or entropy). Generated kernels draw from it and advance it.
+// The state of stateful random operation `state` (of num_rng_states), in the replica's device memory: seven uint32, Philox's counter
+// (4, the lowest first), key (2) and the replica's number over all tasks (drt_replica.global_index: kernels draw this
+// replica's part of what all draw together). The first call for a state sets it up from the seeds as drt_random does (both 0:
+// from --seed or entropy). Generated kernels draw from it and advance the counter, at the end of the entry.
 void *drt_random_state(drt_replica *, int32_t state, int64_t seed, int64_t seed2);
 
 // ---- Library calls ----------------------------------------------------------------
@@ -316,8 +317,8 @@ void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *
 void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t c_stride, const void *a0,
                        const void *b, const void *bias, void *c0);
 
-// 2-D convolution and its gradients. NHWC, filters HWIO, as TensorFlow has them.
-// Padding is explicit, dilation 1 = none.
+// 2-D convolution and its gradients. NHWC, filters HWIO, as TensorFlow has them; in programs for devices filters, and
+// their gradients, are OHWI: (k, kh, kw, c / groups). Padding is explicit, dilation 1 = none.
 typedef struct drt_conv2d_desc {
   int32_t dtype;
   int32_t has_bias, epilogue; // forward only

@@ -1,4 +1,13 @@
 // RUN: distc-opt %s --drt-fuse-epilogues | FileCheck %s
+// RUN: distc-opt %s --drt-fuse-epilogues=activations=relu | FileCheck %s --check-prefix=RELU
+// RUN: not distc-opt %s --drt-fuse-epilogues=activations=elu 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: drt-fuse-epilogues knows no activation 'elu': relu, tanh
+
+// Where the library has relu alone, a bias is its own still and tanh is a kernel.
+// RELU-LABEL: @bias_and_tanh
+// RELU: drt.matmul {{%[^ ]*}}, {{%[^ ]*}}, {{%[^ ]*}} : (
+// RELU: math.tanh
 
 #whole = affine_map<(i, j) -> (i, j)>
 #columns = affine_map<(i, j) -> (j)>

@@ -1,0 +1,291 @@
+//===- RandomKernels.cpp - Random numbers drawn by kernels --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/lower/Addresses.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/ScopeNames.h"
+#include "passes/lower/gpu/DeviceKernel.h"
+#include "passes/lower/gpu/PhiloxWriter.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_RANDOMKERNELS
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+using ::distc::gpu::Distribution;
+using ::distc::gpu::Generator;
+using ::distc::gpu::PhiloxWriter;
+
+constexpr int64_t kThreads = 256, kVectorBytes = 16;
+/// States that one kernel moves on: its arguments are limited.
+constexpr size_t kStatesAKernel = 128;
+
+/// What a kernel draws: equal ones are one kernel.
+struct Draw {
+  Distribution distribution;
+  Type element;
+  int64_t count;
+  bool stateless, perReplica;
+  Attribute low, high; // of integers, where they are constant
+
+  int64_t groupSize() const { return PhiloxWriter::getGroupSize(element); }
+  /// Whether a replica's part may begin within a group.
+  bool beginsWithin() const { return perReplica && count % groupSize() != 0; }
+  int64_t groups() const { return llvm::divideCeil(count, groupSize()) + beginsWithin(); }
+  bool takesBounds() const { return distribution == Distribution::UniformInt && !low; }
+
+  std::string key() const {
+    std::string text;
+    llvm::raw_string_ostream(text) << static_cast<int>(distribution) << ' ' << element << ' ' << count << ' '
+                                   << stateless << perReplica << ' ' << low << ' ' << high;
+    return text;
+  }
+};
+
+/// Writes the kernel of a draw: a thread a group. Arguments: the seed of a stateless one, the state (of a stateless one
+/// where it needs the replica's number), bounds that are not constant, the result.
+class DrawWriter {
+public:
+  DrawWriter(const Draw &draw, ModuleOp module, StringRef name, Location loc)
+      : draw(draw), b(loc, module.getContext()), philox(b),
+        kernel(createKernel(b, module, name, arguments(), blocks(), kThreads)) {}
+
+  void write() {
+    unsigned at = 0;
+    Type wide = b.getI64Type();
+    Value seed = draw.stateless ? kernel.getArgument(at++) : Value();
+    Value state = !draw.stateless || draw.perReplica ? kernel.getArgument(at++) : Value();
+    Value low = bound(draw.low, at), high = bound(draw.high, at);
+    Value out = kernel.getArgument(at);
+
+    Value thread = arith::IndexCastOp::create(b, wide, getThread(b, kThreads));
+    auto mine = scf::IfOp::create(b, arith::CmpIOp::create(b, arith::CmpIPredicate::ult, thread, number(draw.groups())),
+                                  /*withElse=*/false);
+    b.setInsertionPointToStart(mine.thenBlock());
+    Value group = thread, begin = arith::MulIOp::create(b, thread, number(draw.groupSize()));
+    if (draw.perReplica) {
+      Value word =
+          memref::LoadOp::create(b, state, ValueRange{arith::ConstantIndexOp::create(b, drt::kRandomStateWords - 1)});
+      Value first = arith::MulIOp::create(b, arith::ExtUIOp::create(b, wide, word), number(draw.count));
+      group = arith::AddIOp::create(b, thread, arith::DivUIOp::create(b, first, number(draw.groupSize())));
+      begin = arith::SubIOp::create(b, begin, arith::RemUIOp::create(b, first, number(draw.groupSize())));
+    }
+    Generator generator = draw.stateless ? philox.scramble(seed) : philox.load(state);
+    int64_t positions = PhiloxWriter::getGroupPositions(draw.distribution, draw.element);
+    generator = philox.skip(generator, arith::MulIOp::create(b, group, number(positions)));
+    store(philox.drawGroup(generator, draw.distribution, draw.element, low, high), begin, out);
+  }
+
+private:
+  SmallVector<Type> arguments() const {
+    auto *context = draw.element.getContext();
+    auto buffer = [](int64_t elements, Type type) { return MemRefType::get({elements}, type); };
+    SmallVector<Type> types;
+    if (draw.stateless)
+      types.push_back(buffer(2, IntegerType::get(context, 64)));
+    if (!draw.stateless || draw.perReplica)
+      types.push_back(buffer(drt::kRandomStateWords, IntegerType::get(context, 32)));
+    if (draw.takesBounds())
+      types.append(2, buffer(1, draw.element));
+    types.push_back(buffer(draw.count, draw.element));
+    return types;
+  }
+
+  int64_t blocks() const { return std::max<int64_t>(llvm::divideCeil(draw.groups(), kThreads), 1); }
+
+  Value number(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
+
+  Value bound(Attribute constant, unsigned &at) {
+    if (draw.distribution != Distribution::UniformInt)
+      return {};
+    if (constant)
+      return arith::ConstantOp::create(b, llvm::cast<TypedAttr>(constant));
+    return memref::LoadOp::create(b, kernel.getArgument(at++), ValueRange{arith::ConstantIndexOp::create(b, 0)});
+  }
+
+  /// Elements [begin, begin + the group's size), those of them that are the result's.
+  void store(ArrayRef<Value> group, Value begin, Value out) {
+    if (!draw.beginsWithin()) {
+      Value behind = arith::AddIOp::create(b, begin, number(draw.groupSize()));
+      auto whole = scf::IfOp::create(b, arith::CmpIOp::create(b, arith::CmpIPredicate::ule, behind, number(draw.count)),
+                                     /*withElse=*/true);
+      auto rest = b.saveInsertionPoint();
+      b.setInsertionPointToStart(whole.thenBlock());
+      Value vector = vector::FromElementsOp::create(b, VectorType::get({draw.groupSize()}, draw.element), group);
+      auto stored = vector::StoreOp::create(b, vector, out, ValueRange{index(begin)});
+      stored.setAlignment(kVectorBytes);
+      b.setInsertionPointToStart(whole.elseBlock());
+      if (draw.count % draw.groupSize() != 0)
+        storeEach(group.take_front(draw.count % draw.groupSize()), begin, out);
+      b.restoreInsertionPoint(rest);
+      return;
+    }
+    storeEach(group, begin, out);
+  }
+
+  void storeEach(ArrayRef<Value> group, Value begin, Value out) {
+    for (auto [i, value] : llvm::enumerate(group)) {
+      // Before the result's first element the position is negative: as unsigned, too large.
+      Value at = arith::AddIOp::create(b, begin, number(i));
+      auto inside = scf::IfOp::create(b, arith::CmpIOp::create(b, arith::CmpIPredicate::ult, at, number(draw.count)),
+                                      /*withElse=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(inside.thenBlock());
+      memref::StoreOp::create(b, value, out, ValueRange{index(at)});
+    }
+  }
+
+  Value index(Value value) { return arith::IndexCastOp::create(b, b.getIndexType(), value); }
+
+  const Draw &draw;
+  ImplicitLocOpBuilder b;
+  PhiloxWriter philox;
+  ::mlir::gpu::GPUFuncOp kernel;
+};
+
+/// The element that a bound is everywhere, null where that is not known.
+Attribute getConstantBound(Value bound) {
+  DenseElementsAttr elements;
+  if (matchPattern(getStorage(bound), m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<Attribute>();
+  return {};
+}
+
+struct RandomKernels : impl::RandomKernelsBase<RandomKernels> {
+  void runOnOperation() override {
+    auto program = getOperation()->getAttrOfType<DictionaryAttr>("drt.program");
+    auto number = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
+    replicas = number ? number.getInt() : 1;
+    for (func::FuncOp entry : getEntries(getOperation()))
+      if (failed(convert(entry)))
+        return signalPassFailure();
+  }
+
+private:
+  struct Advanced {
+    Value state;
+    int64_t positions;
+  };
+
+  LogicalResult convert(func::FuncOp entry) {
+    SmallVector<Advanced> advanced;
+    for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
+      if (llvm::isa<drt::RandomOp, drt::RandomStatelessOp>(op) && failed(convert(&op, advanced)))
+        return failure();
+    OpBuilder builder(entry.getBody().front().getTerminator());
+    for (ArrayRef<Advanced> rest = advanced; !rest.empty();
+         rest = rest.drop_front(std::min(rest.size(), kStatesAKernel))) {
+      ArrayRef<Advanced> states = rest.take_front(kStatesAKernel);
+      drt::RandomAdvanceOp::create(builder, entry.getLoc(), writeAdvance(states, entry.getLoc()),
+                                   llvm::map_to_vector(states, [](const Advanced &state) { return state.state; }));
+    }
+    return success();
+  }
+
+  LogicalResult convert(Operation *op, SmallVectorImpl<Advanced> &advanced) {
+    auto random = llvm::dyn_cast<drt::RandomOp>(op);
+    auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
+    Draw draw{static_cast<Distribution>(op->getAttrOfType<IntegerAttr>("distribution").getInt()),
+              type.getElementType(),
+              type.getNumElements(),
+              random == nullptr,
+              op->hasAttr("per_replica"),
+              {},
+              {}};
+    ValueRange bounds = random ? ValueRange(random.getBounds()) : llvm::cast<drt::RandomStatelessOp>(op).getBounds();
+    if (failed(check(op, draw, bounds)))
+      return failure();
+
+    OpBuilder builder(op);
+    SmallVector<Value> operands;
+    if (!random)
+      operands.push_back(llvm::cast<drt::RandomStatelessOp>(op).getSeed());
+    // A stateless operation has a state for the replica's number alone.
+    if (random || draw.perReplica)
+      operands.push_back(drt::RandomStateOp::create(
+          builder, op->getLoc(), RankedTensorType::get({drt::kRandomStateWords}, builder.getI32Type()),
+          random ? random.getSeed() : 0, random ? random.getSeed2() : 0));
+    if (draw.takesBounds())
+      llvm::append_range(operands, bounds);
+    // As GuardedPhiloxRandom reserves them: 256 positions an output, whatever it uses.
+    if (random)
+      advanced.push_back({operands.front(), type.getNumElements() * (draw.perReplica ? replicas : 1) * 256});
+    op->replaceAllUsesWith(drt::LaunchOp::create(builder, op->getLoc(), TypeRange{type}, getKernel(draw, op->getLoc()),
+                                                 operands, DenseI64ArrayAttr()));
+    op->erase();
+    return success();
+  }
+
+  LogicalResult check(Operation *op, Draw &draw, ValueRange bounds) {
+    auto node = [&] { return "node '" + getNodeNames(op->getLoc()) + "'"; };
+    if (draw.distribution != Distribution::UniformInt) {
+      if (!draw.element.isF32() && !draw.element.isF64())
+        return op->emitError() << node() << " draws random numbers of type " << draw.element
+                               << "; there are such of float32 and float64";
+      return success();
+    }
+    if (!draw.element.isInteger(32) && !draw.element.isInteger(64))
+      return op->emitError() << node() << " draws random integers of type " << draw.element
+                             << "; there are such of int32 and int64";
+    if (bounds.size() != 2)
+      return op->emitOpError("needs two bounds for integers");
+    Attribute low = getConstantBound(bounds[0]), high = getConstantBound(bounds[1]);
+    if (!low || !high)
+      return success();
+    if (llvm::cast<IntegerAttr>(low).getValue().sge(llvm::cast<IntegerAttr>(high).getValue()))
+      return op->emitError() << node() << ": random integers need minval < maxval, got "
+                             << llvm::cast<IntegerAttr>(low).getInt()
+                             << " >= " << llvm::cast<IntegerAttr>(high).getInt();
+    draw.low = low;
+    draw.high = high;
+    return success();
+  }
+
+  StringRef getKernel(const Draw &draw, Location loc) {
+    auto [it, inserted] = kernels.try_emplace(draw.key());
+    if (inserted) {
+      it->second = "random_" + std::to_string(kernels.size() - 1);
+      DrawWriter(draw, getOperation(), it->second, loc).write();
+    }
+    return it->second;
+  }
+
+  /// A block of one thread a state.
+  std::string writeAdvance(ArrayRef<Advanced> states, Location loc) {
+    std::string name = "random_advance_" + std::to_string(advances++);
+    ImplicitLocOpBuilder b(loc, &getContext());
+    SmallVector<Type> types(states.size(), MemRefType::get({drt::kRandomStateWords}, b.getI32Type()));
+    ::mlir::gpu::GPUFuncOp kernel = createKernel(b, getOperation(), name, types, states.size(), 1);
+    Value block = ::mlir::gpu::BlockIdOp::create(b, ::mlir::gpu::Dimension::x);
+    PhiloxWriter philox(b);
+    for (auto [i, state] : llvm::enumerate(states)) {
+      Value mine = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, arith::ConstantIndexOp::create(b, i));
+      auto only = scf::IfOp::create(b, mine, /*withElse=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(only.thenBlock());
+      Value positions = arith::ConstantOp::create(b, b.getI64IntegerAttr(state.positions));
+      philox.store(philox.skip(philox.load(kernel.getArgument(i)), positions), kernel.getArgument(i));
+    }
+    return name;
+  }
+
+  int64_t replicas = 1;
+  unsigned advances = 0;
+  llvm::StringMap<std::string> kernels;
+};
+
+} // namespace
+} // namespace distc
