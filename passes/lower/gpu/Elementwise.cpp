@@ -12,17 +12,6 @@ using namespace mlir;
 namespace distc::schedule {
 namespace {
 
-constexpr int64_t kMaxVector = 8;
-
-/// As many elements as 128 bits hold of the widest operand.
-int64_t getWidestVector(linalg::LinalgOp op) {
-  unsigned widest = 8;
-  for (Value operand : op->getOperands())
-    if (auto type = dyn_cast<MemRefType>(operand.getType()))
-      widest = std::max(widest, type.getElementTypeBitWidth());
-  return std::min<int64_t>(kMaxVector, std::max<int64_t>(1, 128 / widest));
-}
-
 /// A thread makes `count` neighbours along the innermost loop.
 class ElementwiseKernel {
 public:
@@ -30,7 +19,7 @@ public:
     if (space.parallel.empty()) // one element
       space.parallel.push_back({1, {}, SmallVector<int64_t>(space.getNumOperands(), 0)});
     innermost = space.parallel.size() - 1;
-    count = getWidestVector(op);
+    count = getVectorSize(op);
     // A line has an end that is cut off; rows must be a multiple.
     if (innermost > 0 || space.parallel[0].size < count)
       while (space.parallel[innermost].size % count != 0)
@@ -68,61 +57,30 @@ private:
   }
 
   void writeVector(const Point &point) {
-    SmallVector<KernelWriter::Values> lanes(count);
-    for (unsigned operand = 0; operand < space.getNumOperands(); ++operand) {
-      KernelWriter::Values elements = load(operand, point);
-      for (auto [lane, element] : llvm::zip(lanes, elements))
-        lane.push_back(element);
-    }
+    Lanes lanes{/*alongReduction=*/false, innermost, count};
+    SmallVector<KernelWriter::Values> operands(count);
+    for (unsigned operand = 0; operand < space.getNumOperands(); ++operand)
+      for (auto [elements, element] : llvm::zip(operands, load(operand, point, lanes)))
+        elements.push_back(element);
     SmallVector<KernelWriter::Values> results(op.getNumDpsInits());
-    for (auto [lane, elements] : llvm::enumerate(lanes)) {
-      KernelWriter::Values made = w.writeBody(op, space, elements, getLane(point, lane));
+    for (auto [lane, elements] : llvm::enumerate(operands)) {
+      KernelWriter::Values made = w.writeBody(op, space, elements, w.getLane(point, lanes, lane));
       for (auto [result, value] : llvm::zip(results, made))
         result.push_back(value);
     }
     for (auto [result, elements] : llvm::enumerate(results))
-      store(result, elements, point);
+      w.storeLanes(op, space, result, elements, point, lanes);
   }
 
-  Point getLane(Point point, int64_t lane) {
-    if (lane != 0)
-      point.parallel[innermost] = w.add(point.parallel[innermost], w.number(lane));
-    return point;
-  }
-
-  /// Whether vectors of the operand are contiguous and begin at multiples of their size.
-  bool isContiguous(unsigned operand) {
-    for (unsigned i = 0; i < innermost; ++i)
-      if (space.parallel[i].strides[operand] % count != 0)
-        return false;
-    return space.parallel[innermost].strides[operand] == 1 && space.offsets[operand] % count == 0;
-  }
-
-  KernelWriter::Values load(unsigned operand, const Point &point) {
-    unsigned inputs = op.getNumDpsInputs();
-    Value address = w.address(space, operand, point);
-    if (operand >= inputs) {
-      // What a result holds before is seldom asked for.
+  KernelWriter::Values load(unsigned operand, const Point &point, const Lanes &lanes) {
+    // What a result holds before is seldom asked for.
+    if (operand >= op.getNumDpsInputs()) {
       if (!op.payloadUsesValueFromOperand(&op->getOpOperand(operand)))
         return KernelWriter::Values(count, Value());
-      if (w.kernel.initial.contains(op->getOperand(operand)))
-        return KernelWriter::Values(count, w.loadInitial(op, operand - inputs, address));
+      if (Value fill = w.kernel.initial.lookup(op->getOperand(operand)))
+        return KernelWriter::Values(count, w.lookup(fill));
     }
-    if (space.parallel[innermost].strides[operand] == 0)
-      return KernelWriter::Values(count, w.load(op, operand, address));
-    if (isContiguous(operand))
-      return w.loadVector(op, operand, address, count);
-    return llvm::map_to_vector(llvm::seq<int64_t>(0, count), [&](int64_t lane) {
-      return w.load(op, operand, w.address(space, operand, getLane(point, lane)));
-    });
-  }
-
-  void store(unsigned result, ValueRange elements, const Point &point) {
-    unsigned operand = op.getNumDpsInputs() + result;
-    if (isContiguous(operand))
-      return w.storeVector(op, result, elements, w.address(space, operand, point));
-    for (auto [lane, element] : llvm::enumerate(elements))
-      w.store(op, result, element, w.address(space, operand, getLane(point, lane)));
+    return w.loadLanes(op, space, operand, point, lanes);
   }
 
   KernelWriter &w;

@@ -60,6 +60,14 @@ const IterationSpace *Kernel::getOnlySpace() const {
   return ops.size() == 1 && succeeded(spaces[0]) ? &*spaces[0] : nullptr;
 }
 
+int64_t getVectorSize(linalg::LinalgOp op) {
+  unsigned widest = 16;
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<MemRefType>(operand.getType()))
+      widest = std::max(widest, type.getElementTypeBitWidth());
+  return std::max(128 / widest, 1u);
+}
+
 bool readsByIndex(linalg::LinalgOp op) {
   return op->walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }

@@ -29,6 +29,9 @@ public:
   const IterationSpace *getOnlySpace() const;
 };
 
+/// As many elements as 128 bits hold of the widest operand, 8 at most.
+int64_t getVectorSize(mlir::linalg::LinalgOp op);
+
 /// Whether some value of the operation's body is read from memory at a computed place.
 bool readsByIndex(mlir::linalg::LinalgOp op);
 

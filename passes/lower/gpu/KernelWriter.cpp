@@ -202,42 +202,67 @@ void KernelWriter::store(linalg::LinalgOp op, unsigned result, Value element, Va
   memref::StoreOp::create(b, element, getLine(op.getDpsInits()[result]), toIndex(address));
 }
 
-/// Elements of one bit lie in a byte each, but in a vector's memory side by side.
-static bool hasVectors(Type element, int64_t count) { return count > 1 && element.getIntOrFloatBitWidth() >= 8; }
+Point KernelWriter::getLane(Point point, const Lanes &lanes, int64_t lane) {
+  Value &position = (lanes.alongReduction ? point.reduction : point.parallel)[lanes.loop];
+  position = add(position, number(lane));
+  return point;
+}
+
+/// The step of the operand along the lanes.
+static int64_t getStride(const IterationSpace &space, unsigned operand, const Lanes &lanes) {
+  return (lanes.alongReduction ? space.reduction : space.parallel)[lanes.loop].strides[operand];
+}
+
+/// Whether vectors of the operand are contiguous and begin at multiples of their size. Elements of one bit lie in a
+/// byte each, but in a vector's memory side by side.
+static bool isVector(const IterationSpace &space, unsigned operand, const Lanes &lanes, Type element) {
+  if (lanes.count == 1 || element.getIntOrFloatBitWidth() < 8 || getStride(space, operand, lanes) != 1 ||
+      space.offsets[operand] % lanes.count != 0)
+    return false;
+  unsigned ofLanes = 0; // loops that lead from one lane to the next, and no further
+  for (const Loop &loop : llvm::concat<const Loop>(space.parallel, space.reduction))
+    if (loop.strides[operand] % lanes.count != 0)
+      ++ofLanes;
+  return ofLanes == 1;
+}
 
 static llvm::MaybeAlign getVectorAlignment(VectorType type) {
   return llvm::MaybeAlign(type.getNumElements() * type.getElementTypeBitWidth() / 8);
 }
 
-KernelWriter::Values KernelWriter::loadVector(linalg::LinalgOp op, unsigned operand, Value address, int64_t count) {
-  Value line = getLine(op->getOperand(operand));
-  Type element = cast<MemRefType>(line.getType()).getElementType();
-  Values elements;
-  if (!hasVectors(element, count)) {
-    for (int64_t lane = 0; lane < count; ++lane)
-      elements.push_back(load(op, operand, add(address, number(lane))));
-    return elements;
-  }
-  auto vectorType = VectorType::get(count, element);
+KernelWriter::Values KernelWriter::loadVector(Value line, Value address, int64_t count) {
+  auto vectorType = VectorType::get(count, cast<MemRefType>(line.getType()).getElementType());
   Value vector = vector::LoadOp::create(b, vectorType, line, toIndex(address), /*nontemporal=*/false,
                                         getVectorAlignment(vectorType));
-  for (int64_t lane = 0; lane < count; ++lane)
-    elements.push_back(vector::ExtractOp::create(b, vector, lane));
-  return elements;
+  return llvm::map_to_vector(llvm::seq<int64_t>(0, count),
+                             [&](int64_t lane) -> Value { return vector::ExtractOp::create(b, vector, lane); });
 }
 
-void KernelWriter::storeVector(linalg::LinalgOp op, unsigned result, ValueRange elements, Value address) {
-  Type element = elements.front().getType();
-  int64_t count = elements.size();
-  if (!hasVectors(element, count)) {
-    for (auto [lane, value] : llvm::enumerate(elements))
-      store(op, result, value, add(address, number(lane)));
-    return;
-  }
-  auto vectorType = VectorType::get(count, element);
+void KernelWriter::storeVector(Value line, ValueRange elements, Value address) {
+  auto vectorType = VectorType::get(elements.size(), elements.front().getType());
   Value vector = vector::FromElementsOp::create(b, vectorType, elements);
-  vector::StoreOp::create(b, vector, getLine(op.getDpsInits()[result]), toIndex(address), /*nontemporal=*/false,
-                          getVectorAlignment(vectorType));
+  vector::StoreOp::create(b, vector, line, toIndex(address), /*nontemporal=*/false, getVectorAlignment(vectorType));
+}
+
+KernelWriter::Values KernelWriter::loadLanes(linalg::LinalgOp op, const IterationSpace &space, unsigned operand,
+                                             const Point &point, const Lanes &lanes) {
+  Value buffer = op->getOperand(operand);
+  if (getStride(space, operand, lanes) == 0)
+    return Values(lanes.count, load(op, operand, address(space, operand, point)));
+  if (isVector(space, operand, lanes, getElementTypeOrSelf(buffer)))
+    return loadVector(getLine(buffer), address(space, operand, point), lanes.count);
+  return llvm::map_to_vector(llvm::seq<int64_t>(0, lanes.count), [&](int64_t lane) {
+    return load(op, operand, address(space, operand, getLane(point, lanes, lane)));
+  });
+}
+
+void KernelWriter::storeLanes(linalg::LinalgOp op, const IterationSpace &space, unsigned result, ValueRange elements,
+                              const Point &point, const Lanes &lanes) {
+  unsigned operand = op.getNumDpsInputs() + result;
+  if (isVector(space, operand, lanes, elements.front().getType()))
+    return storeVector(getLine(op->getOperand(operand)), elements, address(space, operand, point));
+  for (auto [lane, element] : llvm::enumerate(elements))
+    store(op, result, element, address(space, operand, getLane(point, lanes, lane)));
 }
 
 Value KernelWriter::loadInitial(linalg::LinalgOp op, unsigned result, Value address) {
@@ -259,9 +284,8 @@ KernelWriter::Values KernelWriter::writeBody(linalg::LinalgOp op, ValueRange ele
     Operation *copy = b.clone(inner, mapping);
     copy->walk([&](Operation *nested) {
       // A product may be added without rounding in between.
-      if (auto fast = dyn_cast<arith::ArithFastMathInterface>(nested))
-        nested->setAttr(fast.getFastMathAttrName(),
-                        arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
+      if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(nested))
+        nested->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
       auto index = dyn_cast<linalg::IndexOp>(nested);
       if (!index)
         return;

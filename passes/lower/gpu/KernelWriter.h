@@ -27,6 +27,14 @@ struct Point {
   llvm::SmallVector<mlir::Value> parallel, reduction;
 };
 
+/// Neighbours along one loop that a thread takes at once.
+struct Lanes {
+  bool alongReduction;
+  /// Of the space's parallel or reduction loops.
+  unsigned loop;
+  int64_t count;
+};
+
 class KernelWriter {
 public:
   using Value = mlir::Value;
@@ -75,8 +83,13 @@ public:
   Value address(const IterationSpace &space, unsigned operand, const Point &point);
   Value load(mlir::linalg::LinalgOp op, unsigned operand, Value address);
   void store(mlir::linalg::LinalgOp op, unsigned result, Value element, Value address);
-  Values loadVector(mlir::linalg::LinalgOp op, unsigned operand, Value address, int64_t count);
-  void storeVector(mlir::linalg::LinalgOp op, unsigned result, ValueRange elements, Value address);
+  /// Neighbours, the first of them at `point`: by vectors where they are contiguous and aligned, once where they are
+  /// equal.
+  Values loadLanes(mlir::linalg::LinalgOp op, const IterationSpace &space, unsigned operand, const Point &point,
+                   const Lanes &lanes);
+  void storeLanes(mlir::linalg::LinalgOp op, const IterationSpace &space, unsigned result, ValueRange elements,
+                  const Point &point, const Lanes &lanes);
+  Point getLane(Point point, const Lanes &lanes, int64_t lane);
   /// What result `result` starts from: the kernel's fill, or what lies in memory.
   Value loadInitial(mlir::linalg::LinalgOp op, unsigned result, Value address);
   /// The buffer as one line.
@@ -103,6 +116,8 @@ public:
   mlir::IRMapping values;
 
 private:
+  Values loadVector(Value line, Value address, int64_t count);
+  void storeVector(Value line, ValueRange elements, Value address);
   void makeFunction(mlir::gpu::GPUModuleOp module);
   void cloneConstants();
 

@@ -22,7 +22,7 @@ struct Schedule {
   void (*write)(Kernel &kernel, KernelWriter &writer);
 };
 
-extern const Schedule kElementwise, kPlain;
+extern const Schedule kTranspose, kElementwise, kRows, kColumns, kPlain;
 
 } // namespace distc::schedule
 

@@ -26,7 +26,7 @@ using namespace schedule;
 
 /// The first that matches is taken.
 const Schedule *const kSchedules[] = {
-    &kElementwise,
+    &kTranspose, &kElementwise, &kRows, &kColumns,
     &kPlain, // anything of one operation
 };
 

@@ -1,0 +1,117 @@
+//===- Reduction.cpp - Partial results and how they are joined -----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/gpu/Reduction.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace distc::schedule {
+
+std::optional<Reduction> Reduction::match(linalg::LinalgOp op) {
+  Reduction reduction;
+  Block &body = op->getRegion(0).front();
+  for (auto [accumulator, yielded] : llvm::zip(op.getRegionOutputArgs(), body.getTerminator()->getOperands())) {
+    Operation *join = yielded.getDefiningOp();
+    if (!join || join->getBlock() != &body || join->getNumOperands() != 2 || !arith::getNeutralElement(join) ||
+        !accumulator.hasOneUse() || *accumulator.user_begin() != join || !yielded.hasOneUse())
+      return std::nullopt;
+    reduction.joins.push_back(join);
+  }
+  return reduction;
+}
+
+Reduction::Values Reduction::getIdentities(KernelWriter &w) const {
+  return llvm::map_to_vector(
+      joins, [&](Operation *join) -> Value { return arith::ConstantOp::create(w.b, *arith::getNeutralElement(join)); });
+}
+
+Reduction::Values Reduction::join(KernelWriter &w, ValueRange x, ValueRange y) const {
+  Values joined;
+  for (auto [join, left, right] : llvm::zip(joins, x, y)) {
+    Operation *copy = w.b.clone(*join);
+    copy->setOperands({left, right});
+    joined.push_back(copy->getResult(0));
+  }
+  return joined;
+}
+
+Reduction::Values Reduction::joinLanes(KernelWriter &w, Values partial, int64_t lanes) const {
+  for (int64_t mask = lanes / 2; mask > 0; mask /= 2) {
+    Values others = llvm::map_to_vector(partial, [&](Value value) { return w.shuffleXor(value, mask); });
+    partial = join(w, partial, others);
+  }
+  return partial;
+}
+
+Reduction::Values Reduction::joinBlock(KernelWriter &w, Values partial, int64_t threads) const {
+  int64_t warps = threads / kWarp;
+  partial = joinLanes(w, partial, kWarp);
+  if (warps == 1)
+    return partial;
+  Value warp = w.toIndex(w.div(w.getThread(), kWarp)), lane = w.rem(w.getThread(), kWarp);
+  Values shared = llvm::map_to_vector(partial, [&](Value value) { return w.addShared({warps}, value.getType()); });
+  w.when(w.equal(lane, 0), [&] {
+    for (auto [memory, value] : llvm::zip(shared, partial))
+      memref::StoreOp::create(w.b, value, memory, warp);
+  });
+  w.barrier();
+  // Every warp does the same: all threads have the result without another exchange.
+  Value other = w.toIndex(w.rem(lane, warps));
+  Values ofWarps =
+      llvm::map_to_vector(shared, [&](Value memory) -> Value { return memref::LoadOp::create(w.b, memory, other); });
+  return joinLanes(w, ofWarps, warps);
+}
+
+KernelWriter::Values accumulate(KernelWriter &w, linalg::LinalgOp op, const IterationSpace &space, const Point &point,
+                                const Lanes &lanes, ValueRange partial) {
+  SmallVector<KernelWriter::Values> inputs(lanes.count);
+  for (unsigned operand = 0; operand < op.getNumDpsInputs(); ++operand)
+    for (auto [elements, element] : llvm::zip(inputs, w.loadLanes(op, space, operand, point, lanes)))
+      elements.push_back(element);
+  KernelWriter::Values sums(partial);
+  for (auto [lane, elements] : llvm::enumerate(inputs)) {
+    llvm::append_range(elements, sums);
+    sums = w.writeBody(op, space, elements, w.getLane(point, lanes, lane));
+  }
+  return sums;
+}
+
+void storeReduced(KernelWriter &w, const Reduction &reduction, linalg::LinalgOp op, const IterationSpace &space,
+                  const Point &point, ValueRange partial) {
+  KernelWriter::Values addresses, initial;
+  for (unsigned result = 0; result < op.getNumDpsInits(); ++result) {
+    addresses.push_back(w.address(space, op.getNumDpsInputs() + result, {point.parallel, {}}));
+    initial.push_back(w.loadInitial(op, result, addresses.back()));
+  }
+  KernelWriter::Values values = reduction.join(w, initial, partial);
+  for (auto [result, value] : llvm::enumerate(values))
+    w.store(op, result, value, addresses[result]);
+}
+
+bool readsRows(linalg::LinalgOp op, const IterationSpace &space) {
+  int64_t largest = 0;
+  bool rows = true;
+  auto getStep = [](ArrayRef<Loop> loops, unsigned operand) {
+    int64_t step = INT64_MAX;
+    for (const Loop &loop : loops)
+      if (loop.strides[operand] != 0)
+        step = std::min(step, std::abs(loop.strides[operand]));
+    return step;
+  };
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    auto type = dyn_cast<MemRefType>(input->get().getType());
+    if (!type || type.getNumElements() <= largest)
+      continue;
+    largest = type.getNumElements();
+    unsigned operand = input->getOperandNumber();
+    rows = getStep(space.reduction, operand) <= getStep(space.parallel, operand);
+  }
+  return rows;
+}
+
+} // namespace distc::schedule
