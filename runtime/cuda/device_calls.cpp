@@ -7,6 +7,8 @@
 #include "cuda/device_replica.h"
 #include "random/state.h"
 
+#include <algorithm>
+
 namespace drt::cuda {
 
 void DeviceReplica::beginScope(int32_t index) {
@@ -44,7 +46,9 @@ void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
       throw Error("random operation " + std::to_string(state) +
                       " was not there when the entry was prepared: a defect of the compiler",
                   70);
-    randomStates_[index] = initialGenerator(state, seed, seed2, config_.entropy).state();
+    const std::array<uint32_t, 6> generator = initialGenerator(state, seed, seed2, config_.entropy).state();
+    std::copy(generator.begin(), generator.end(), randomStates_[index].begin());
+    randomStates_[index].back() = static_cast<uint32_t>(global_index);
     seeded_[index] = true;
   }
   return states_.data() + index * deviceAlignment;

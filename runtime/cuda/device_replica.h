@@ -118,7 +118,7 @@ private:
   Kernels kernels_;
   std::vector<void *> variablePointers_;
   std::vector<const void *> feedPointers_;
-  std::vector<std::array<uint32_t, 6>> randomStates_; // as they are uploaded
+  std::vector<std::array<uint32_t, 7>> randomStates_; // as they are uploaded
   std::vector<bool> seeded_;
 
   std::vector<std::array<Captured, feedSets>> captured_; // by entry
