@@ -199,6 +199,31 @@ def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def GroupUpdates : Pass<"drt-group-updates", "::mlir::ModuleOp"> {
+  let summary = "One launch updates a bucket's variables";
+  let description = [{
+    Updates by one rule (range kernels that are equal up to sizes), with the same hyper-parameters, from one bucket or from none, become a
+    `drt.update_group`, an update alone too. A table in constant memory says where each member's first block, gradient, variable and slots are, by offsets from
+    the bases of the arena and of the replica's block of variables; a block finds its member in it. Threads access 128 bits; the last elements of
+    a variable one by one. Updates move together only across other updates of other variables, and across what computes nothing.
+
+    Where the updates alone read the mean of a bucket, they take it: the bucket is summed, and gradients are multiplied by 1/N. Barriers have no
+    work on devices, which share no memory, and are dropped. Runs behind `drt-plan-memory` with places for variables.
+
+    ```mlir
+    drt.update {kernel = @sgd_8, variables = [@a], bucket = 0 : i32, member = 0 : i64, count = 8 : i64} %rate : ...
+    drt.update {kernel = @sgd_2, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 2 : i64} %rate : ...
+    ```
+    becomes
+    ```mlir
+    drt.update_group %rate {kernel = @update_group_0, variables = [[@a], [@b]], bucket = 0 : i32, members = array<i64: 0, 1>, scale = 0.5 : f64} : ...
+    ```
+    with `gpu.func @update_group_0(%arena: memref<..xi8>, %variables: memref<..xi8>, %rate: memref<1xf32>)` in `gpu.module @kernels`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
+}
+
 def RandomKernels : Pass<"drt-random-kernels", "::mlir::ModuleOp"> {
   let summary = "Random numbers are drawn by kernels for devices";
   let description = [{

@@ -13,7 +13,7 @@
 
 using namespace mlir;
 
-namespace distc::gpu {
+namespace distc::philox {
 
 Value PhiloxWriter::number(Type type, int64_t value) {
   return arith::ConstantOp::create(b, IntegerAttr::get(type, APInt(type.getIntOrFloatBitWidth(), value,
@@ -190,4 +190,4 @@ PhiloxWriter::Group PhiloxWriter::drawGroup(Generator generator, Distribution di
   return {};
 }
 
-} // namespace distc::gpu
+} // namespace distc::philox

@@ -14,7 +14,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include <array>
 
-namespace distc::gpu {
+namespace distc::philox {
 
 /// DRT_RANDOM_*.
 enum class Distribution : int32_t { Uniform = 0, Normal = 1, TruncatedNormal = 2, UniformInt = 3 };
@@ -64,6 +64,6 @@ private:
   mlir::ImplicitLocOpBuilder &b;
 };
 
-} // namespace distc::gpu
+} // namespace distc::philox
 
 #endif // DISTC_PASSES_LOWER_GPU_PHILOXWRITER_H

@@ -25,9 +25,9 @@ namespace distc {
 
 namespace {
 
-using ::distc::gpu::Distribution;
-using ::distc::gpu::Generator;
-using ::distc::gpu::PhiloxWriter;
+using philox::Distribution;
+using philox::Generator;
+using philox::PhiloxWriter;
 
 constexpr int64_t kThreads = 256, kVectorBytes = 16;
 /// States that one kernel moves on: its arguments are limited.
@@ -153,7 +153,7 @@ private:
   const Draw &draw;
   ImplicitLocOpBuilder b;
   PhiloxWriter philox;
-  ::mlir::gpu::GPUFuncOp kernel;
+  gpu::GPUFuncOp kernel;
 };
 
 /// The element that a bound is everywhere, null where that is not known.
@@ -268,8 +268,8 @@ private:
     std::string name = "random_advance_" + std::to_string(advances++);
     ImplicitLocOpBuilder b(loc, &getContext());
     SmallVector<Type> types(states.size(), MemRefType::get({drt::kRandomStateWords}, b.getI32Type()));
-    ::mlir::gpu::GPUFuncOp kernel = createKernel(b, getOperation(), name, types, states.size(), 1);
-    Value block = ::mlir::gpu::BlockIdOp::create(b, ::mlir::gpu::Dimension::x);
+    gpu::GPUFuncOp kernel = createKernel(b, getOperation(), name, types, states.size(), 1);
+    Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
     PhiloxWriter philox(b);
     for (auto [i, state] : llvm::enumerate(states)) {
       Value mine = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, arith::ConstantIndexOp::create(b, i));

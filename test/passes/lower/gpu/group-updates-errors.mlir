@@ -1,0 +1,83 @@
+// RUN: distc-opt %s --drt-group-updates --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{has no places for tensors and variables of a device; run drt-plan-memory{device}}}
+module attributes {drt.arena_bytes = 64 : i64} {
+}
+
+// -----
+
+#node = loc("update/w")
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.variable @w : tensor<8xf32> {at = 0 : i64}
+func.func @entry_step() attributes {drt.entry = "step"} {
+  // expected-error@unknown {{node 'update/w' updates a replica's share of a variable, which has no code for GPUs; compile without sharded updates}}
+  drt.update {kernel = @k, variables = [@w], count = 8 : i64, share = 4 : i64} : () -> () loc(#node)
+  return
+}
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.variable @w : tensor<8xi64> {at = 0 : i64}
+func.func @entry_step() attributes {drt.entry = "step"} {
+  drt.update {kernel = @number, variables = [@w], count = 8 : i64} : () -> ()
+  return
+}
+// expected-error @+1 {{updates an element by its number, which has no code for GPUs}}
+func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  scf.for %i = %from to %to step %one {
+    %value = arith.index_cast %i : index to i64
+    memref.store %value, %w[%i] : memref<8xi64>
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.variable @w : tensor<8xf32>
+func.func @entry_step() attributes {drt.entry = "step"} {
+  // expected-error @+1 {{uses variable 'w', which has no place in the block of variables; run drt-plan-memory{device}}}
+  drt.update {kernel = @zero, variables = [@w], count = 8 : i64} : () -> ()
+  return
+}
+func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  %value = arith.constant 0.0 : f32
+  scf.for %i = %from to %to step %one {
+    memref.store %value, %w[%i] : memref<8xf32>
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.variable @w : tensor<8xf32> {at = 0 : i64}
+func.func @entry_step() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<4xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], at = array<i64: 0>} : (tensor<4xf32>) -> ()
+  // expected-error @+1 {{updates 8 elements from a gradient of type 'tensor<4xf32>'}}
+  drt.update {kernel = @assign, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 8 : i64} : () -> ()
+  return
+}
+func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  scf.for %i = %from to %to step %one {
+    %at = arith.subi %i, %from : index
+    %value = memref.load %g[%at] : memref<8xf32>
+    memref.store %value, %w[%i] : memref<8xf32>
+  }
+  return
+}
+}

@@ -1,0 +1,176 @@
+// RUN: distc-opt %s --drt-group-updates --split-input-file | FileCheck %s
+
+// Two variables of one bucket by one rule: one launch, which takes the mean over two replicas. A variable of one element reads its rate as
+// others do.
+module attributes {drt.program = {num_replicas = 2 : i64}, drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
+drt.variable @a : tensor<2050xf32> {at = 0 : i64}
+drt.variable @b : tensor<1xf32> {at = 7936 : i64}
+
+// CHECK-LABEL: @entry_step
+func.func @entry_step() attributes {drt.entry = "step"} {
+  // CHECK: %[[RATE:.*]] = drt.feed {{.*}}name = "rate"
+  %rate = drt.feed {name = "rate"} : () -> tensor<f32>
+  %ga = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<2050xf32>
+  %gb = drt.launch @kernel_1() {at = array<i64: 8320>} : () -> tensor<1xf32>
+  // CHECK: drt.all_reduce_start {{.*}}mean = false
+  drt.all_reduce_start %ga, %gb {bucket = 0 : i32, mean = true, names = ["a", "b"], at = array<i64: 64>} : (tensor<2050xf32>, tensor<1xf32>) -> ()
+  drt.all_reduce_wait 0
+  // CHECK: drt.update_group %[[RATE]] {bucket = 0 : i32, kernel = @update_group_0, members = array<i64: 0, 1>, scale = 5.000000e-01 : f64,
+  // CHECK-SAME: variables = {{\[}}[@a], [@b]]} : (tensor<f32>) -> ()
+  // CHECK-NOT: drt.barrier
+  // CHECK-NOT: drt.update
+  drt.update %rate {kernel = @sgd_a, variables = [@a], bucket = 0 : i32, member = 0 : i64, count = 2050 : i64} : (tensor<f32>) -> ()
+  drt.barrier
+  drt.update %rate {kernel = @sgd_b, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 1 : i64} : (tensor<f32>) -> ()
+  return
+}
+
+// CHECK-NOT: drt.range_kernel
+func.func private @sgd_a(%begin: i64, %end: i64, %g: memref<2050xf32>, %a: memref<2050xf32>, %rate: memref<1xf32>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  %zero = arith.constant 0 : index
+  %r = memref.load %rate[%zero] : memref<1xf32>
+  scf.for %i = %from to %to step %one {
+    %old = memref.load %a[%i] : memref<2050xf32>
+    %at = arith.subi %i, %from : index
+    %d = memref.load %g[%at] : memref<2050xf32>
+    %s = arith.mulf %r, %d : f32
+    %new = arith.subf %old, %s : f32
+    memref.store %new, %a[%i] : memref<2050xf32>
+  }
+  return
+}
+func.func private @sgd_b(%begin: i64, %end: i64, %g: memref<1xf32>, %b: memref<1xf32>, %rate: memref<1xf32>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  scf.for %i = %from to %to step %one {
+    %old = memref.load %b[%i] : memref<1xf32>
+    %r = memref.load %rate[%i] : memref<1xf32>
+    %at = arith.subi %i, %from : index
+    %d = memref.load %g[%at] : memref<1xf32>
+    %s = arith.mulf %r, %d : f32
+    %new = arith.subf %old, %s : f32
+    memref.store %new, %b[%i] : memref<1xf32>
+  }
+  return
+}
+}
+// 2050 elements are three blocks of 256 threads with four elements each; rows: first block, count, gradient, variable.
+// CHECK: gpu.module @kernels
+// CHECK: memref.global "private" constant @update_group_0_table : memref<2x4xi64, 4> = dense<{{\[}}[0, 2050, 64, 0], [3, 1, 8320, 7936]]>
+// CHECK: gpu.func @update_group_0(%[[ARENA:.*]]: memref<4096xi8>, %[[VARIABLES:.*]]: memref<8192xi8>, %[[RATE:.*]]: memref<1xf32>) kernel
+// CHECK-SAME: drt.block = array<i64: 256, 1, 1>, drt.grid = array<i64: 4, 1, 1>
+// CHECK: %[[G:.*]] = memref.view %[[ARENA]]
+// CHECK: %[[V:.*]] = memref.view %[[VARIABLES]]
+// CHECK: %[[R:.*]] = memref.load %[[RATE]]
+// CHECK: scf.if
+// CHECK: %[[GS:.*]] = vector.load %[[G]]{{.*}} {alignment = 16 : i64} : memref<?xf32>, vector<4xf32>
+// CHECK: %[[VS:.*]] = vector.load %[[V]]
+// CHECK: %[[G0:.*]] = vector.extract %[[GS]][0]
+// CHECK: %[[V0:.*]] = vector.extract %[[VS]][0]
+// CHECK: %[[MEAN:.*]] = arith.mulf %[[G0]], %{{.*}} : f32
+// CHECK: %[[STEP:.*]] = arith.mulf %[[R]], %[[MEAN]] : f32
+// CHECK: arith.subf %[[V0]], %[[STEP]] : f32
+// CHECK: vector.store %{{.*}}, %[[V]]{{.*}} {alignment = 16 : i64}
+// CHECK: } else {
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}}, %[[V]]
+
+// -----
+
+// Something else reads the bucket, so that the communication takes the mean. The update reads the result, which lies in the bucket's place,
+// and is no member of the other's group, which has a bucket. What it reads of another variable has a place too.
+module attributes {drt.program = {num_replicas = 2 : i64}, drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
+drt.variable @a : tensor<8xi64> {at = 0 : i64}
+drt.variable @old : tensor<8xi64> {at = 256 : i64}
+drt.variable @fed : tensor<8xi64> {at = 512 : i64}
+
+// CHECK-LABEL: @entry_step
+func.func @entry_step() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8xi64>
+  %g = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<8xi64>
+  // CHECK: drt.all_reduce_start {{.*}}mean = true
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 64>} : (tensor<8xi64>) -> ()
+  drt.all_reduce_wait 0
+  %mean = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<8xi64>
+  %y = drt.launch @kernel_1(%mean) {at = array<i64: 1024>} : (tensor<8xi64>) -> tensor<8xi64>
+  // CHECK: %[[OLD:.*]] = drt.read @old
+  %old = drt.read @old : tensor<8xi64>
+  // The two read elements from different bases: two groups. What is fed has an address of its own.
+  // CHECK: drt.update_group {kernel = @update_group_0, variables = {{\[}}[@a]]}
+  // CHECK: drt.update_group {kernel = @update_group_1, variables = {{\[}}[@old]]}
+  // CHECK: drt.update_group %{{.*}} {kernel = @update_group_2, variables = {{\[}}[@fed]]} : (tensor<8xi64>)
+  drt.update %mean {kernel = @add, variables = [@a], count = 8 : i64} : (tensor<8xi64>) -> ()
+  %a = drt.read @a : tensor<8xi64>
+  drt.update %a {kernel = @add, variables = [@old], count = 8 : i64} : (tensor<8xi64>) -> ()
+  drt.update %x {kernel = @add, variables = [@fed], count = 8 : i64} : (tensor<8xi64>) -> ()
+  return
+}
+func.func private @add(%begin: i64, %end: i64, %a: memref<8xi64>, %x: memref<8xi64>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  scf.for %i = %from to %to step %one {
+    %old = memref.load %a[%i] : memref<8xi64>
+    %d = memref.load %x[%i] : memref<8xi64>
+    %new = arith.addi %old, %d : i64
+    memref.store %new, %a[%i] : memref<8xi64>
+  }
+  return
+}
+}
+// CHECK-DAG: @update_group_0_table : {{.*}} dense<{{\[\[}}0, 8, 0, 64]]>
+// CHECK-DAG: @update_group_1_table : {{.*}} dense<{{\[\[}}0, 8, 256, 0]]>
+// CHECK-DAG: @update_group_2_table : {{.*}} dense<{{\[\[}}0, 8, 512]]>
+// 128 bits are two numbers of 64.
+// CHECK-DAG: vector.load {{.*}} memref<?xi64>, vector<2xi64>
+
+// -----
+
+// The order of updates stays where they depend on each other: @b is read by the update of @c, and written before and behind it. A feed
+// that is read in between moves up.
+module attributes {drt.arena_bytes = 0 : i64, drt.variable_bytes = 1024 : i64} {
+drt.variable @a : tensor<f32> {at = 0 : i64}
+drt.variable @b : tensor<f32> {at = 256 : i64}
+drt.variable @c : tensor<f32> {at = 512 : i64}
+drt.variable @d : tensor<f32> {at = 768 : i64}
+
+// CHECK-LABEL: @entry_step
+func.func @entry_step() attributes {drt.entry = "step"} {
+  // CHECK: %[[X:.*]] = drt.feed {{.*}}name = "x"
+  // CHECK: %[[AGAIN:.*]] = drt.feed
+  // CHECK: drt.update_group %[[X]] {{.*}}variables = {{\[}}[@a], [@b], [@d]]
+  // CHECK: %[[B:.*]] = drt.read @b
+  // CHECK: drt.update_group %[[B]] {{.*}}variables = {{\[}}[@c]]
+  // CHECK: drt.update_group %{{.*}} {{.*}}variables = {{\[}}[@b]]
+  // CHECK: drt.launch @kernel_0
+  // CHECK: drt.update_group %{{.*}} {{.*}}variables = {{\[}}[@a]]
+  %x = drt.feed {name = "x"} : () -> tensor<f32>
+  drt.update %x {kernel = @add, variables = [@a], count = 1 : i64} : (tensor<f32>) -> ()
+  drt.update %x {kernel = @add, variables = [@b], count = 1 : i64} : (tensor<f32>) -> ()
+  %b = drt.read @b : tensor<f32>
+  drt.update %b {kernel = @add, variables = [@c], count = 1 : i64} : (tensor<f32>) -> ()
+  %again = drt.feed {name = "x"} : () -> tensor<f32>
+  drt.update %again {kernel = @add, variables = [@d], count = 1 : i64} : (tensor<f32>) -> ()
+  drt.update %x {kernel = @add, variables = [@b], count = 1 : i64} : (tensor<f32>) -> ()
+  %read = drt.launch @kernel_0(%b) {at = array<i64: 0>} : (tensor<f32>) -> tensor<f32>
+  drt.update %x {kernel = @add, variables = [@a], count = 1 : i64} : (tensor<f32>) -> ()
+  return
+}
+func.func private @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf32>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  scf.for %i = %from to %to step %one {
+    %old = memref.load %a[%i] : memref<1xf32>
+    %d = memref.load %x[%i] : memref<1xf32>
+    %new = arith.addf %old, %d : f32
+    memref.store %new, %a[%i] : memref<1xf32>
+  }
+  return
+}
+}
+// CHECK: gpu.func @update_group_0({{.*}}) kernel attributes {drt.block = array<i64: 32, 1, 1>, drt.grid = array<i64: 3, 1, 1>}
