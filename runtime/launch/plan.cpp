@@ -139,6 +139,21 @@ std::string bucketsText(const drt_entry &entry) {
   return std::string("\nSynchronized in ") + entry.name + ", in this order\n" + table.text();
 }
 
+// What is particular to programs for devices.
+std::string deviceText(const drt_program &program) {
+  if (!program.device)
+    return "";
+  const drt_device_code &device = *program.device;
+  Table images({"code", "bytes"});
+  for (int32_t i = 0; i < device.num_images; ++i)
+    images.add({device.images[i].arch, bytesText(device.images[i].bytes)});
+  return "\nKernels of a device: " + std::to_string(device.num_kernels) + "\n" + images.text() +
+         "\nStreams of a device\n"
+         "  compute        what the schedule lists, in its order; a step is one CUDA graph\n"
+         "  communication  each bucket, from its start on; its wait holds compute up\n"
+         "  copies         the next step's feeds, into the other of two sets of buffers\n";
+}
+
 } // namespace
 
 std::string bytesText(int64_t bytes) {
@@ -175,8 +190,11 @@ std::string planText(const drt_program &program) {
   out += "\nVariables\n" + variables.text();
   for (int32_t i = 0; i < program.num_entries; ++i)
     out += bucketsText(program.entries[i]);
-  out += "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +
-         bytesText(program.arena_bytes) + " a replica\n";
+  out += deviceText(program);
+  out += program.device ? "\nMemory of a device\n  variables  " + bytesText(program.device->variable_bytes) + "\n  arena      " +
+                              bytesText(program.arena_bytes) + "\n"
+                        : "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +
+                              bytesText(program.arena_bytes) + " a replica\n";
   if (const int64_t bytes = errorBytes(program))
     out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
   if (program.plan && *program.plan)
