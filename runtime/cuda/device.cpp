@@ -26,6 +26,10 @@ int countDevices() {
   return count;
 }
 
+int replicasOfHost(const TaskConfig &config) {
+  return config.hostReplicas > config.localReplicas ? config.hostReplicas : config.localReplicas;
+}
+
 std::string counted(int count, const char *what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -41,7 +45,7 @@ int attribute(CUdevice device, CUdevice_attribute which) {
 int deviceOf(const TaskConfig &config, int localReplica) {
   const int devices = countDevices();
   const int wanted = config.hostOffset + localReplica;
-  const int replicas = config.hostReplicas > config.localReplicas ? config.hostReplicas : config.localReplicas;
+  const int replicas = replicasOfHost(config);
   if (replicas <= devices)
     return wanted;
   if (config.shareDevices)
@@ -52,6 +56,8 @@ int deviceOf(const TaskConfig &config, int localReplica) {
   throw Error("the plan places " + counted(replicas, "replica") + " on this host, which has " +
               counted(devices, "CUDA device") + "; compile for as many replicas as there are devices");
 }
+
+bool sharesDevices(const TaskConfig &config) { return config.shareDevices && replicasOfHost(config) > countDevices(); }
 
 Device::Device(int ordinal) {
   check(driver().cuDeviceGet(&device_, ordinal), "cuDeviceGet");

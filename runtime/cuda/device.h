@@ -20,6 +20,9 @@ namespace drt::cuda {
 /// machine has no driver, no device, or fewer devices than the plan has replicas here.
 int deviceOf(const TaskConfig &config, int localReplica);
 
+/// Whether some of the host's replicas have one device together.
+bool sharesDevices(const TaskConfig &config);
+
 /// A device's primary context, kept while this is.
 class Device {
 public:

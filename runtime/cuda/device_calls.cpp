@@ -65,6 +65,9 @@ void DeviceReplica::startBucket(int32_t index) {
     ++numSpans_[static_cast<size_t>(entry - program_.entries)];
     return;
   }
+  if (shared)
+    return shared->allReduce(local_index, arena_.address() + static_cast<size_t>(plan.arena_offset), plan.count,
+                             plan.dtype, plan.reduction, stream);
   const auto at = static_cast<size_t>(index);
   record(ready_[at], stream);
   waitFor(communication_.get(), ready_[at]);
@@ -79,7 +82,7 @@ void DeviceReplica::startBucket(int32_t index) {
 }
 
 void DeviceReplica::waitBucket(int32_t index) {
-  if (num_replicas > 1 && !preparing)
+  if (num_replicas > 1 && !preparing && !shared)
     waitFor(stream, reduced_[static_cast<size_t>(index)]);
 }
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace drt::cuda {
 namespace {
@@ -34,7 +35,11 @@ DeviceReplica::DeviceReplica(const drt_program &program, const TaskConfig &confi
     timeline_.reset(new Timeline{{rowName("compute", *this), 3 * global_index},
                                  {rowName("communication", *this), 3 * global_index + 1},
                                  {rowName("copies", *this), 3 * global_index + 2},
-                                 Clock::startOn(stream)});
+                                 Clock::startOn(stream),
+                                 {},
+                                 0});
+    for (Event &event : timeline_->begun)
+      event = Event::make(true);
   }
   kernels_ = Kernels(*program.device, imageFor(*program.device, device_.major(), device_.minor()));
   allocate();
@@ -75,8 +80,6 @@ void DeviceReplica::allocate() {
   fetches_ = PinnedMemory(feedSets * fetchBytes);
   for (int i = 0; i < feedSets; ++i) {
     sets_[i].done = Event::make();
-    if (timeline_)
-      sets_[i].begun = Event::make(true);
     sets_[i].fetches = fetches_.data() + i * fetchBytes;
   }
   for (size_t i = 0; i < mostBuckets; ++i) {
@@ -183,11 +186,16 @@ void DeviceReplica::enqueue(const drt_entry &entered, int index, int64_t number,
   set.entry = &entered;
   set.step = number;
   Captured &ready = captured(entered, index);
-  if (!ready.graph.get())
+  if (!ready.graph.get() && !shared)
     capture(entered, index, ready);
-  if (timeline_)
-    record(set.begun, stream);
-  check(driver().cuGraphLaunch(ready.graph.get(), stream), "cuGraphLaunch");
+  if (timeline_) {
+    set.begun = &timeline_->begun[timeline_->runs++ % std::size(timeline_->begun)];
+    record(*set.begun, stream);
+  }
+  if (shared)
+    enqueueEntry(entered, index);
+  else
+    check(driver().cuGraphLaunch(ready.graph.get(), stream), "cuGraphLaunch");
   record(set.done, stream);
 }
 
@@ -206,7 +214,7 @@ void DeviceReplica::take(int index) {
   if (!timeline_)
     return;
   const Set &set = sets_[index];
-  timeline_->clock.moveTo(set.begun);
+  timeline_->clock.moveTo(*set.begun);
   captured(*set.entry, index).spans.report(set.step, timeline_->clock);
   feedBuffers_.report(index, timeline_->clock);
 }
@@ -231,7 +239,10 @@ void DeviceReplica::sendVariables(const char *from) {
 
 void DeviceReplica::broadcastVariables() {
   device_.makeCurrent();
-  nccl.broadcast(variables_.data(), variables_.bytes(), stream);
+  if (shared)
+    shared->broadcast(local_index, variables_.address(), variables_.bytes(), stream);
+  else
+    nccl.broadcast(variables_.data(), variables_.bytes(), stream);
 }
 
 bool DeviceReplica::idle() {

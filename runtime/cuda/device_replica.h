@@ -13,6 +13,7 @@
 #include "cuda/kernels.h"
 #include "cuda/nccl_rank.h"
 #include "cuda/replica.h"
+#include "cuda/shared_device.h"
 #include "cuda/spans.h"
 
 #include <array>
@@ -58,6 +59,7 @@ public:
   // ---- Other replicas ----------------------------------------------------------
 
   NcclRank nccl;
+  SharedDevice *shared = nullptr; // instead of NCCL; not owned
 
   /// Ends: nothing is under way, and all replicas of the task come here together.
   void close();
@@ -85,7 +87,7 @@ private:
     Spans spans;
   };
   struct Set {
-    Event begun; // of the last run; with a timeline
+    const Event *begun = nullptr; // of the last run; with a timeline
     Event done;
     const drt_entry *entry = nullptr; // of the last run
     int64_t step = 0;
@@ -94,6 +96,9 @@ private:
   struct Timeline {
     TimelineRow compute, communication, copies;
     Clock clock;
+    // When runs began: one more than runs may be under way, as a run's is measured from the one before it.
+    Event begun[feedSets + 1];
+    uint64_t runs = 0;
   };
 
   void allocate();

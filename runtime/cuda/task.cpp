@@ -51,6 +51,14 @@ CudaTask::~CudaTask() {
 void CudaTask::connect() {
   if (config_.numReplicas == 1)
     return;
+  if (sharesDevices(config_)) {
+    if (communicator_)
+      throw Error("--share-devices is for plans with one task", 2);
+    shared_ = std::make_unique<SharedDevice>(config_.localReplicas, stop_);
+    for (const std::unique_ptr<DeviceReplica> &replica : replicas_)
+      replica->shared = shared_.get();
+    return;
+  }
   ncclUniqueId id = {};
   if (!communicator_ || communicator_->rank() == 0)
     id = NcclRank::makeId();

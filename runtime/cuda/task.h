@@ -67,7 +67,8 @@ private:
   /// Ends the devices' waits for lost ranks, and throws why the task has failed.
   [[noreturn]] void breakOff();
 
-  const Memory mirror_; // of the variables
+  const Memory mirror_;                  // of the variables
+  std::unique_ptr<SharedDevice> shared_; // null unless replicas share a device
   std::vector<std::unique_ptr<DeviceReplica>> replicas_;
   std::vector<std::unique_ptr<Worker>> workers_; // one a replica; none where there is one replica
   std::unique_ptr<Worker> communication_;        // speaks to the other tasks

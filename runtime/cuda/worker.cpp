@@ -20,10 +20,11 @@ struct Worker::State {
   std::deque<std::function<void()>> jobs;
   uint64_t posted = 0, finished = 0;
   std::exception_ptr failure;
+  uint64_t failed = 0; // the job that threw it
   bool quit = false;
   std::thread thread;
 
-  bool done(uint64_t job) const { return finished >= job || failure; }
+  bool done(uint64_t job) const { return finished >= job; }
 
   void run() {
     std::unique_lock lock(mutex);
@@ -44,6 +45,7 @@ struct Worker::State {
       ++finished;
       if (thrown) {
         failure = thrown;
+        failed = finished;
         finished += jobs.size();
         jobs.clear();
       }
@@ -89,7 +91,7 @@ bool Worker::done(uint64_t job) const {
 void Worker::wait(uint64_t job) {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->done(job); });
-  if (state_->failure)
+  if (state_->failure && job >= state_->failed)
     std::rethrow_exception(state_->failure);
 }
 

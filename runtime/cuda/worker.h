@@ -24,7 +24,7 @@ public:
   /// Returns the job's number.
   uint64_t post(std::function<void()> job);
 
-  /// Whether the job is done, or a job before it has failed.
+  /// Whether the job is done, or left out.
   bool done(uint64_t job) const;
 
   /// Waits for it; throws what it or a job before it threw.

@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "core/device_memory.h"
 #include "core/dtype.h"
 #include "launch/program.h"
 
@@ -154,6 +155,14 @@ std::string deviceText(const drt_program &program) {
          "  copies         the next step's feeds, into the other of two sets of buffers\n";
 }
 
+std::string deviceMemoryText(const drt_program &program) {
+  const DeviceMemoryPlan plan = deviceMemoryPlan(program);
+  return "\nMemory of a device\n  variables  " + bytesText(plan.variables) + "\n  arena      " + bytesText(plan.arena) +
+         "\n  feeds      " + bytesText(feedSets * plan.feeds) + ", " + std::to_string(feedSets) + " sets\n" +
+         (program.num_primitives > 0 ? "  workspace  as much as cuBLASLt and cuDNN ask for when the program starts\n"
+                                     : "");
+}
+
 } // namespace
 
 std::string bytesText(int64_t bytes) {
@@ -191,8 +200,7 @@ std::string planText(const drt_program &program) {
   for (int32_t i = 0; i < program.num_entries; ++i)
     out += bucketsText(program.entries[i]);
   out += deviceText(program);
-  out += program.device ? "\nMemory of a device\n  variables  " + bytesText(program.device->variable_bytes) + "\n  arena      " +
-                              bytesText(program.arena_bytes) + "\n"
+  out += program.device ? deviceMemoryText(program)
                         : "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +
                               bytesText(program.arena_bytes) + " a replica\n";
   if (const int64_t bytes = errorBytes(program))

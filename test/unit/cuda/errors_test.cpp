@@ -1,0 +1,122 @@
+//===- errors_test.cpp - What a machine lacks, and what fails on it -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/api/library.h"
+#include "cuda/emulator/testing.h"
+#include "cuda/kernels.h"
+#include "cuda/task.h"
+#include "cuda/worker.h"
+#include "test/unit/cuda/device_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace drt;
+using namespace drt::cuda;
+using Catch::Matchers::Contains;
+namespace dp = device_program;
+
+namespace {
+
+TaskConfig configOf(int32_t replicas) {
+  TaskConfig config;
+  config.numReplicas = config.localReplicas = config.hostReplicas = replicas;
+  return config;
+}
+
+void train(int32_t replicas, TaskConfig config) {
+  const std::vector<float> x = dp::examples(dp::rows * replicas);
+  const float rate = 0.5f;
+  CudaTask task(dp::program(replicas, 1), nullptr, config);
+  task.run(*task.findEntry("init"), 0);
+  task.broadcastVariables();
+  task.setFeed(0, x.data(), dp::rows * dp::columns * 4);
+  task.setFeed(1, &rate, 0);
+  for (int64_t k = 0; k < 3; ++k)
+    task.run(*task.findEntry("step"), k);
+}
+
+std::string errorOf(const std::function<void()> &work) {
+  try {
+    work();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string chosen(std::vector<const char *> archs, int major, int minor) {
+  std::vector<drt_image> images;
+  for (const char *arch : archs)
+    images.push_back({arch, nullptr, 0});
+  return imageFor({static_cast<int32_t>(images.size()), images.data(), 0, nullptr, 0}, major, minor).arch;
+}
+
+} // namespace
+
+TEST_CASE("the image is the newest that the device runs") {
+  CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 9, 0) == "sm_90");
+  CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 8, 6) == "sm_80"); // a newer minor version runs it
+  CHECK(chosen({"sm_80", "sm_86", "compute_86"}, 8, 9) == "sm_86");
+  CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 10, 0) == "compute_90"); // another major version does not
+  CHECK(chosen({"sm_86", "compute_80"}, 8, 0) == "compute_80");
+  CHECK(chosen({"host"}, 9, 0) == "host");
+  CHECK_THROWS_WITH(chosen({"sm_90", "compute_90"}, 8, 0),
+                    Contains("compiled for sm_90, compute_90") && Contains("--target=cuda:sm_80"));
+}
+
+TEST_CASE("a library that is missing is an error that says where it was looked for") {
+  CHECK_THROWS_WITH(Library({"cuFoo", {"libcufoo.so.13", "libcufoo.so.12"}, "install cuFoo"}),
+                    Contains("cannot open cuFoo, libcufoo.so.13 or libcufoo.so.12") && Contains("LD_LIBRARY_PATH") &&
+                        Contains("/usr/local/cuda/lib64") && Contains("beside the executable") &&
+                        Contains("install cuFoo"));
+  CHECK_THROWS_WITH(Library({"the C library", {"libc.so.6"}, "install another"}).symbol("cuFooBar"),
+                    Contains("too old") && Contains("cuFooBar") && Contains("install another"));
+}
+
+TEST_CASE("a plan needs as many devices as it has replicas on a host") {
+  emulated::setDevices(2);
+  const std::string few = errorOf([] { train(3, configOf(3)); });
+  emulated::setDevices(0);
+  const std::string none = errorOf([] { train(1, configOf(1)); });
+  emulated::setDevices(8);
+  CHECK(few == "the plan places 3 replicas on this host, which has 2 CUDA devices; compile for as many replicas as "
+               "there are devices");
+  CHECK_THAT(none, Contains("this machine has no CUDA device"));
+}
+
+TEST_CASE("what the driver refuses is an error that names function, scope and why") {
+  emulated::failCall("cuLaunchKernel", CUDA_ERROR_INVALID_VALUE, 1); // the first is init's
+  const std::string launch = errorOf([] { train(1, configOf(1)); });
+  CHECK_THAT(launch,
+             Contains("gradients/w: cuLaunchKernel: invalid argument (") && Contains("(CUDA_ERROR_INVALID_VALUE)"));
+  emulated::failCall("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY, 1);
+  const std::string memory = errorOf([] { train(1, configOf(1)); });
+  CHECK_THAT(memory, Contains("the device has no memory for the variables"));
+  emulated::failKernel("descend", CUDA_ERROR_ILLEGAL_ADDRESS);
+  const std::string kernel = errorOf([] { train(2, configOf(2)); });
+  emulated::forgiveFailures();
+  CHECK_THAT(kernel, Contains("failed in step 0 (step)") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+TEST_CASE("what NCCL refuses ends the task") {
+  emulated::failCall("ncclCommInitRank", ncclInvalidUsage);
+  CHECK_THAT(errorOf([] { train(2, configOf(2)); }), Contains("ncclCommInitRank: "));
+  emulated::failCall("ncclAllReduce", ncclInvalidArgument);
+  CHECK_THAT(errorOf([] { train(2, configOf(2)); }), Contains("ncclAllReduce: "));
+  emulated::forgiveFailures();
+}
+
+TEST_CASE("a worker does what is behind a failure no more") {
+  Worker worker;
+  int done = 0;
+  const uint64_t first = worker.post([&] { ++done; });
+  const uint64_t second = worker.post([] { throw Error("no"); });
+  const uint64_t third = worker.post([&] { ++done; });
+  worker.wait(first);
+  CHECK_THROWS_WITH(worker.wait(second), "no");
+  CHECK_THROWS_WITH(worker.wait(third), "no");
+  CHECK_THROWS_WITH(worker.wait(worker.post([&] { ++done; })), "no");
+  CHECK(done == 1);
+}
