@@ -1,0 +1,96 @@
+//===- convolution.cpp - Convolutions by their definition -----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/emulator/convolution.h"
+
+#include "cuda/emulator/product.h"
+
+using namespace drt::cuda::emulated;
+
+namespace {
+int64_t outputs(int64_t in, int64_t window, int64_t pad, int64_t stride, int64_t dilation) {
+  int64_t rest = in + 2 * pad - ((window - 1) * dilation + 1);
+  return rest < 0 ? 0 : rest / stride + 1;
+}
+
+std::vector<float> operand(const float *data, size_t count, bool tf32) {
+  std::vector<float> copy(data, data + count);
+  if (tf32)
+    for (float &value : copy)
+      value = roundToTf32(value);
+  return copy;
+}
+} // namespace
+
+void Convolution::check() const {
+  auto fits = [](bool condition, const char *detail) { require(condition, CUDA_ERROR_INVALID_VALUE, detail); };
+  auto supported = [](bool condition, const char *detail) { require(condition, CUDA_ERROR_NOT_SUPPORTED, detail); };
+  fits(x.n == y.n && w.k == y.c, "tensors and filter that do not fit");
+  fits(x.c == w.c * how.groups && w.k % how.groups == 0, "channels and groups that do not fit");
+  fits(y.h == outputs(x.h, w.h, how.padH, how.strideH, how.dilationH) &&
+           y.w == outputs(x.w, w.w, how.padW, how.strideW, how.dilationW),
+       "an output of another size than the convolution's");
+  supported(x.type == CUDNN_DATA_FLOAT && y.type == x.type && w.type == x.type && how.compute == x.type,
+            "the emulator convolves float32");
+  bool nhwc = x.isNhwc() && y.isNhwc() && w.format == CUDNN_TENSOR_NHWC;
+  bool nchw = x.isNchw() && y.isNchw() && w.format == CUDNN_TENSOR_NCHW;
+  supported(nhwc || nchw, "tensors and filter must all be NHWC or all NCHW, and packed");
+}
+
+// visit(image, filter, output) with the offsets of channel 0 of the group in image and filter, and of the output's
+// element, for every pair of an output's element and a pixel of its window that lies in the image.
+template <class Visit> void Convolution::forEachPair(Visit visit) const {
+  int perGroup = w.k / how.groups;
+  for (int n = 0; n < y.n; ++n)
+    for (int oy = 0; oy < y.h; ++oy)
+      for (int ox = 0; ox < y.w; ++ox)
+        for (int ky = 0; ky < w.h; ++ky)
+          for (int kx = 0; kx < w.w; ++kx) {
+            int iy = oy * how.strideH - how.padH + ky * how.dilationH;
+            int ix = ox * how.strideW - how.padW + kx * how.dilationW;
+            if (iy < 0 || iy >= x.h || ix < 0 || ix >= x.w)
+              continue;
+            for (int k = 0; k < w.k; ++k)
+              visit(x.at(n, k / perGroup * w.c, iy, ix), w.at(k, ky, kx), y.at(n, k, oy, ox));
+          }
+}
+
+std::vector<double> Convolution::forward(const float *image, const float *filter) const {
+  std::vector<double> result(y.extent());
+  std::vector<float> in = operand(image, x.extent(), usesTf32()), weights = operand(filter, w.extent(), usesTf32());
+  int64_t xStep = x.cStride, wStep = w.cStride();
+  forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
+    double sum = 0;
+    for (int64_t c = 0; c < w.c; ++c)
+      sum += double(in[size_t(xAt + c * xStep)]) * weights[size_t(wAt + c * wStep)];
+    result[size_t(yAt)] += sum;
+  });
+  return result;
+}
+
+std::vector<double> Convolution::gradImage(const float *filter, const float *outputGrad) const {
+  std::vector<double> result(x.extent());
+  std::vector<float> grad = operand(outputGrad, y.extent(), usesTf32()),
+                     weights = operand(filter, w.extent(), usesTf32());
+  int64_t xStep = x.cStride, wStep = w.cStride();
+  forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
+    double factor = grad[size_t(yAt)];
+    for (int64_t c = 0; c < w.c; ++c)
+      result[size_t(xAt + c * xStep)] += factor * weights[size_t(wAt + c * wStep)];
+  });
+  return result;
+}
+
+std::vector<double> Convolution::gradFilter(const float *image, const float *outputGrad) const {
+  std::vector<double> result(w.extent());
+  std::vector<float> grad = operand(outputGrad, y.extent(), usesTf32()), in = operand(image, x.extent(), usesTf32());
+  int64_t xStep = x.cStride, wStep = w.cStride();
+  forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
+    double factor = grad[size_t(yAt)];
+    for (int64_t c = 0; c < w.c; ++c)
+      result[size_t(wAt + c * wStep)] += factor * in[size_t(xAt + c * xStep)];
+  });
+  return result;
+}
