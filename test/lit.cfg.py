@@ -3,6 +3,7 @@
 # RUN lines find distc, distc-opt, distc-translate, FileCheck, not, split-file and the other tools of LLVM by their
 # names. %{models} is test/models.
 import os
+import shutil
 
 import lit.formats
 
@@ -14,9 +15,13 @@ config.test_source_root = os.path.dirname(__file__)
 
 config.environment["PATH"] = os.pathsep.join([config.distc_tools, config.llvm_tools, os.environ["PATH"]])
 config.environment["DISTC_BIN"] = config.distc_tools
-for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "CXX"):
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "CXX", "CUDA_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%{models}", os.path.join(config.test_source_root, "models")))
 # %{status} N COMMAND passes where COMMAND ends with exit status N.
 config.substitutions.append(("%{status}", "bash -c 'want=$0; \"$@\"; got=$?; [ $got = $want ] || { echo \"exit status $got\"; exit 1; }'"))
+
+# Where distc finds it.
+if shutil.which("ptxas", path=os.pathsep.join([os.path.join(os.environ.get("CUDA_HOME", ""), "bin"), os.environ["PATH"], "/usr/local/cuda/bin"])):
+    config.available_features.add("ptxas")

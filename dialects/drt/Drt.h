@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 inline constexpr llvm::StringLiteral kGridAttr = "drt.grid", kBlockAttr = "drt.block";
 /// Words of a random operation's state in device memory (drt_random_state): counter (4), key (2), the replica's number.
 inline constexpr int64_t kRandomStateWords = 7;
+/// On a module: the kernels compiled, an array of {arch, data : string} as in drt_image.
+inline constexpr llvm::StringLiteral kImagesAttr = "drt.images";
 
 } // namespace distc::drt
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/ConstantTables.h"
 
+#include <cstddef>
+
 using namespace mlir;
 
 namespace distc {
@@ -29,6 +31,13 @@ FlatSymbolRefAttr ConstantTables::string(StringRef text) {
                            builder.getStringAttr(bytes));
   }
   return FlatSymbolRefAttr::get(builder.getContext(), it->second);
+}
+
+FlatSymbolRefAttr ConstantTables::bytes(StringRef name, StringRef data) {
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), data.size());
+  LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name, builder.getStringAttr(data),
+                         /*alignment=*/alignof(std::max_align_t));
+  return FlatSymbolRefAttr::get(builder.getContext(), name);
 }
 
 Attribute ConstantTables::numbers(ArrayRef<int64_t> numbers) {

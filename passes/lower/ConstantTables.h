@@ -28,6 +28,8 @@ public:
 
   /// A pointer to a string, zero-terminated.
   mlir::FlatSymbolRefAttr string(llvm::StringRef text);
+  /// A pointer to data that no other shares, aligned for any type.
+  mlir::FlatSymbolRefAttr bytes(llvm::StringRef name, llvm::StringRef data);
   /// A pointer to an array of int64_t; null where it is empty.
   mlir::Attribute numbers(llvm::ArrayRef<int64_t> numbers);
   /// A pointer to an array of structures of one type; null where it is empty.

@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "passes/lower/Addresses.h"
 #include "passes/lower/EntryConverter.h"
 #include "passes/lower/Passes.h"
@@ -43,10 +44,10 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
     if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))
       return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(module.getOps()))
-      if (isa<drt::VariableOp>(op) || op.hasAttr(drt::kEntryAttr))
+      if (isa<drt::VariableOp, gpu::GPUModuleOp>(op) || op.hasAttr(drt::kEntryAttr))
         op.erase();
-    module->removeAttr("drt.program");
-    module->removeAttr("drt.arena_bytes");
+    for (StringRef name : {StringRef("drt.program"), StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
+      module->removeAttr(name);
   }
 };
 

@@ -129,10 +129,11 @@ LogicalResult EntryConverter::convertAccumulated(drt::AccumulatedOp op) {
 
 FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments, drt::UpdateOp update) {
   int64_t next = 0;
+  Value array = pointerArray(variables.size() + arguments.size());
   const int64_t share = update ? update.getShare().value_or(0) : 0;
   // What is not held in shares is as long as the whole.
   auto shareOf = [&](Value pointer, Type element) { return indexed(pointer, kGlobalIndex, share * getElementBytes(element)); };
-  auto store = [&](Value pointer) { LLVM::StoreOp::create(builder, pointer, offset(pointerArray, 8 * next++)); };
+  auto store = [&](Value pointer) { LLVM::StoreOp::create(builder, pointer, offset(array, 8 * next++)); };
   for (auto variable : variables.getAsRange<FlatSymbolRefAttr>()) {
     if (!program.variables.contains(variable.getValue()))
       return op->emitOpError("updates ") << variable << ", which is no variable of the program";
@@ -145,10 +146,12 @@ FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variable
     bool whole = share && type.getNumElements() == static_cast<int64_t>(update.getCount());
     store(whole ? shareOf(address(argument), type.getElementType()) : address(argument));
   }
-  return pointerArray;
+  return array;
 }
 
 FailureOr<Value> EntryConverter::rangeKernel(Operation *op, StringRef name, size_t pointers, bool hasGradient) {
+  if (program.isForDevices)
+    return op->emitOpError("has no code for GPUs; run drt-group-updates");
   auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(name);
   if (!kernel)
     return op->emitOpError("calls a range kernel that is no LLVM function: @") << name;

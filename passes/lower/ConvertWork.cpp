@@ -15,12 +15,7 @@ namespace distc {
 
 LogicalResult EntryConverter::convertWork(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](drt::CopyOp copy) {
-        auto type = cast<RankedTensorType>(copy.getType());
-        LLVM::MemcpyOp::create(builder, address(copy.getResult()), address(copy.getInput()),
-                               number64(getTensorBytes(type)), /*isVolatile=*/false);
-        return success();
-      })
+      .Case([&](drt::CopyOp copy) { return convertCopy(copy); })
       .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
       .Case([&](drt::MatmulOp matmul) {
         FailureOr<FlatSymbolRefAttr> descriptor = describeMatmul(program.tables, matmul);
@@ -80,16 +75,40 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Default([](Operation *other) { return other->emitOpError("has no call of the runtime"); });
 }
 
+LogicalResult EntryConverter::convertCopy(drt::CopyOp op) {
+  Value to = address(op.getResult()), from = address(op.getInput()), bytes = number64(getTensorBytes(cast<RankedTensorType>(op.getType())));
+  if (program.isForDevices)
+    callRuntime("drt_copy", {to, from, bytes});
+  else
+    LLVM::MemcpyOp::create(builder, to, from, bytes, /*isVolatile=*/false);
+  return success();
+}
+
 LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
-  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
-  if (!kernel)
-    return op.emitOpError("calls a kernel that is no LLVM function: ") << op.getKernelAttr();
   SmallVector<Value> operands;
   for (Value tensor : llvm::concat<Value>(op.getOperands(), op.getResults()))
     operands.push_back(address(tensor));
+  if (program.isForDevices)
+    return callKernel(op, op.getKernel(), operands);
+  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
+  if (!kernel)
+    return op.emitOpError("calls a kernel that is no LLVM function: ") << op.getKernelAttr();
   if (kernel.getNumArguments() != operands.size())
     return op.emitOpError("has ") << operands.size() << " tensors, the kernel " << kernel.getNumArguments();
   LLVM::CallOp::create(builder, kernel, operands);
+  return success();
+}
+
+LogicalResult EntryConverter::callKernel(Operation *op, StringRef name, ArrayRef<Value> arguments) {
+  auto number = program.kernelNumbers.find(name);
+  if (number == program.kernelNumbers.end())
+    return op->emitOpError("calls @") << name << ", which gpu.module @" << drt::kKernelModule << " does not have; run drt-schedule-for-gpu";
+  if (unsigned needed = program.kernels[number->second].getNumArguments(); needed != arguments.size())
+    return op->emitOpError("has ") << arguments.size() << " tensors, the kernel @" << name << " " << needed;
+  Value array = pointerArray(arguments.size());
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    LLVM::StoreOp::create(builder, argument, offset(array, 8 * static_cast<int64_t>(i)));
+  callRuntime("drt_launch", {number32(number->second), array});
   return success();
 }
 

@@ -8,23 +8,16 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Target/TargetMachine.h"
 #include "mlir/IR/BuiltinOps.h"
-#include <memory>
-#include <string>
+#include "passes/lower/Target.h"
 
 namespace distc {
 
-/// The machine that code is generated for.
-struct Target {
-  std::string name;     // as --target says it
-  std::string cpu;      // LLVM's name: "x86-64-v3", "sapphirerapids"
-  std::string features; // "+avx512f,..."
+/// Optimizes (-O3, vectorized) for the machine.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
-  /// "cpu": x86-64-v3, runs on any server since 2015. "cpu:native": this machine. "cpu:NAME": LLVM's name of a CPU.
-  /// Fails with a message that lists what there is.
-  static llvm::Expected<Target> parse(llvm::StringRef text);
-};
+/// An object, or assembly; the module is used up.
+llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
 
 /// LLVM IR of a module that is in LLVM's dialect, optimized (-O3, vectorized) for `target`.
 /// Null, with a diagnostic at the module, where it cannot be translated.

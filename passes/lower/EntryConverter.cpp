@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "passes/lower/Addresses.h"
+#include "passes/lower/DeviceTables.h"
 #include "passes/lower/ScopeNames.h"
 
 using namespace mlir;
@@ -23,6 +24,10 @@ ProgramConversion::ProgramConversion(ModuleOp module)
     if (variable.getShares())
       shared[variable.getSymName()] = variable;
   }
+  isForDevices = distc::isForDevices(module);
+  kernels = getDeviceKernels(module);
+  for (auto [number, kernel] : llvm::enumerate(kernels))
+    kernelNumbers[kernel.getName()] = number;
 }
 
 EntryConverter::EntryConverter(ProgramConversion &program, func::FuncOp entry)
@@ -39,18 +44,17 @@ void EntryConverter::createFunction() {
   builder.setInsertionPointToStart(block);
   replica = block->getArgument(0);
   arena = replicaField(kArena);
-  int64_t pointers = 0;
-  for (Operation &op : entry.getBody().front()) {
-    if (auto update = dyn_cast<drt::UpdateOp>(op))
-      pointers = std::max<int64_t>(pointers, update.getVariables().size() + update.getArguments().size());
-    if (auto update = dyn_cast<drt::SparseUpdateOp>(op))
-      pointers = std::max<int64_t>(pointers, update.getVariables().size() + update.getArguments().size());
-    if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
-      pointers = std::max<int64_t>(pointers, update.getVariables().size() + update.getArguments().size());
+}
+
+Value EntryConverter::pointerArray(size_t count) {
+  if (!pointers) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    pointers = LLVM::AllocaOp::create(builder, program.tables.ptr, program.tables.ptr, number64(0));
   }
-  // One array serves every update of the entry: the runtime is done with it when an update returns.
-  pointerArray = pointers ? LLVM::AllocaOp::create(builder, program.tables.ptr, program.tables.ptr, number64(pointers))
-                          : null();
+  maxPointers = std::max(maxPointers, count);
+  pointers.getArraySize().getDefiningOp<LLVM::ConstantOp>().setValueAttr(builder.getI64IntegerAttr(maxPointers));
+  return pointers;
 }
 
 LogicalResult EntryConverter::convert() {
@@ -165,6 +169,8 @@ Value EntryConverter::variableAddress(StringRef name) {
     return indexed(first, kLocalIndex, getTensorBytes(cast<RankedTensorType>(variable.getType())));
   return first;
 }
+
+Value EntryConverter::variableBlock() { return LLVM::LoadOp::create(builder, program.tables.ptr, replicaField(kVariables)); }
 
 Value EntryConverter::indexed(Value base, int32_t indexField, int64_t bytes) {
   Value index = LLVM::SExtOp::create(builder, program.tables.int64, replicaField(indexField));

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "passes/lower/ProgramTables.h"
 
 namespace distc {
@@ -24,6 +25,10 @@ struct ProgramConversion {
   CallSites sites;
   llvm::StringMap<int64_t> variables; // index in the program's table
   llvm::StringMap<drt::VariableOp> shared; // that the replicas hold in shares
+  // Of a program for devices.
+  bool isForDevices;
+  llvm::StringMap<int32_t> kernelNumbers; // in the program's table
+  llvm::SmallVector<mlir::FunctionOpInterface> kernels;
 };
 
 /// Makes `drt_entry_NAME(ptr replica)` of an entry and collects the rows that describe it. A tensor becomes its address.
@@ -47,6 +52,7 @@ private:
   llvm::LogicalResult convertFetch(drt::FetchOp op);
 
   llvm::LogicalResult convertLaunch(drt::LaunchOp op);
+  llvm::LogicalResult convertCopy(drt::CopyOp op);
   llvm::LogicalResult convertConv2D(mlir::Operation *op);
   llvm::LogicalResult convertPool(mlir::Operation *op);
   llvm::LogicalResult convertRandom(mlir::Operation *op);
@@ -73,6 +79,12 @@ private:
 
   /// A function of drt.h: the replica, then `arguments`.
   Value callRuntime(llvm::StringRef name, llvm::ArrayRef<Value> arguments, mlir::Type result = {});
+  /// Enqueues a kernel of a program for devices: `addresses`, one an argument. Fails with a diagnostic at `op`.
+  llvm::LogicalResult callKernel(mlir::Operation *op, llvm::StringRef kernel, llvm::ArrayRef<Value> addresses);
+  /// On a device: the replica's block of variables (drt.variable's `at` says where each lies in it).
+  Value variableBlock();
+  /// An array of so many pointers. One serves every call of the entry: whoever is given it is done with it when the call returns.
+  Value pointerArray(size_t pointers);
   /// The array of pointers that a range kernel is given: variables, then arguments. `update`: the update of shares, else null.
   llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments, drt::UpdateOp update = {});
   /// `base` + an index of the replica * bytes.
@@ -88,7 +100,9 @@ private:
   mlir::func::FuncOp entry;
   mlir::ImplicitLocOpBuilder builder;
   mlir::LLVM::LLVMFuncOp function;
-  Value replica, arena, pointerArray;
+  Value replica, arena;
+  mlir::LLVM::AllocaOp pointers; // of pointerArray
+  size_t maxPointers = 0;
   llvm::DenseMap<Value, Value> addresses;
   llvm::StringMap<int64_t> feeds;
   llvm::DenseMap<int32_t, drt::AllReduceStartOp> buckets;

@@ -6,6 +6,7 @@
 #ifndef DISTC_PASSES_LOWER_PASSES_H
 #define DISTC_PASSES_LOWER_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -16,6 +17,9 @@ namespace distc {
 
 /// Kernels (`drt.kernel`, `drt.range_kernel`) from linalg on buffers to LLVM functions.
 void buildLowerKernelsPipeline(mlir::OpPassManager &pm);
+
+/// Kernels of a grid's threads (`gpu.func` in `gpu.module @kernels`, with `drt.grid` and `drt.block`) to NVVM, one bare pointer a buffer.
+void buildLowerGpuKernelsPipeline(mlir::OpPassManager &pm);
 
 #define GEN_PASS_REGISTRATION
 #include "passes/lower/Passes.h.inc"

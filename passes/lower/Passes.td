@@ -57,6 +57,13 @@ def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def CheckForGpu : Pass<"drt-check-for-gpu", "::mlir::func::FuncOp"> {
+  let summary = "Refuses what has no code for GPUs, at its node";
+  let description = [{
+    Random operations are kernels by then (`drt-prepare-for-gpu`): those left are refused.
+  }];
+}
+
 def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "A bias and an activation that follow a product or a convolution become part of the call";
   let description = [{
@@ -159,6 +166,30 @@ def ConvertKernelsToLLVM : Pass<"convert-kernels-to-llvm", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def PrepareGpuKernels : Pass<"drt-prepare-gpu-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "What a kernel of a grid's threads may assume: sizes of grid and block, distinct buffers, contraction";
+  let description = [{
+    The first step of `--lower-gpu-kernels`. `drt.grid` and `drt.block` become what bounds thread and block ids. `memref.alloca` of
+    shared memory (`#gpu.address_space<workgroup>`) becomes the kernel's.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def MakeImages : Pass<"drt-make-images", "::mlir::ModuleOp"> {
+  let summary = "Compiles `gpu.module @kernels` to what drivers load: the module's `drt.images`";
+  let description = [{
+    The kernels are in NVVM (`--lower-gpu-kernels`). For the chips of the target a cubin each, where ptxas is found, and PTX of the newest one for
+    later chips. For `cuda:emulated` a shared object of the host, whose kernels call the functions of runtime/cuda/emulator/emulated.h.
+
+    `drt.images` is an array of `{arch, data : string}`, cubins first: "sm_90", "compute_90" (PTX, ends with a zero), "host".
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cuda:sm_90\"", "as distc's --target">,
+    Option<"ptxOnly", "ptx-only", "bool", "false", "no cubins">,
+    Option<"verbose", "verbose", "bool", "false", "remarks of the registers that kernels use, and what they spill">,
+  ];
+}
+
 def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor of an entry its place in the arena";
   let description = [{
@@ -175,8 +206,12 @@ def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
     %0 = drt.launch @relu(%x) {at = array<i64: 0>} : (tensor<32x8xf32>) -> tensor<32x8xf32>
     ```
     and the module carries `drt.arena_bytes`, the largest entry's need.
+
+    With `device` the variables are placed too, in the replica's block of variables: `at` of each `drt.variable`, aligned to 256 bytes, the first
+    at 0. The module then carries the block's size, `drt.variable_bytes`; it marks a program for devices.
   }];
   let dependentDialects = ["::distc::drt::DRTDialect"];
+  let options = [Option<"device", "device", "bool", "false", "a replica is a device, with its own copy of the variables">];
 }
 
 // ---- GPUs ---------------------------------------------------------------------------------------
@@ -255,6 +290,9 @@ def ConvertDrtToLLVM : Pass<"convert-drt-to-llvm", "::mlir::ModuleOp"> {
     `drt_the_program` and its tables become constants. The module's dictionary `drt.program` says what they say of the plan:
     `{graph, strategy, target : string, global_batch, num_replicas : i64, tasks = an array of {job, host : string, index, first_replica,
     num_replicas : i64}, global_step : symbol (optional)}`.
+
+    In a program for devices (`drt.variable_bytes`) kernels are functions in `gpu.module @kernels` with `drt.grid` and `drt.block`, numbered in
+    their order; a launch is drt_launch with the kernel's number. The module's images (`drt.images`, see `drt-make-images`) become constants.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -17,6 +18,9 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
+
+// Every allocation of CUDA's is aligned so.
+constexpr int64_t kVariableAlignment = 256;
 
 bool isInArena(Value value) {
   Operation *op = getStorage(value).getDefiningOp();
@@ -154,7 +158,20 @@ private:
   SmallVector<LiveBlock> blocks; // bytes < 0: the tensor lies in a bucket
 };
 
+// The places of the variables in a replica's block of them; returns its size.
+int64_t placeVariables(ModuleOp module) {
+  Builder builder(module.getContext());
+  int64_t next = 0;
+  for (auto variable : module.getOps<drt::VariableOp>()) {
+    variable.setAtAttr(builder.getI64IntegerAttr(next));
+    next += llvm::alignTo(getTensorBytes(cast<RankedTensorType>(variable.getType())), kVariableAlignment);
+  }
+  return next;
+}
+
 struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
+  using Base::Base;
+
   void runOnOperation() override {
     int64_t bytes = 0;
     for (func::FuncOp entry : getEntries(getOperation())) {
@@ -165,7 +182,10 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       bytes = std::max(bytes, blocks.pack());
       blocks.writePlaces();
     }
-    getOperation()->setAttr("drt.arena_bytes", IntegerAttr::get(IntegerType::get(&getContext(), 64), bytes));
+    Builder builder(&getContext());
+    getOperation()->setAttr("drt.arena_bytes", builder.getI64IntegerAttr(bytes));
+    if (device)
+      getOperation()->setAttr(drt::kVariableBytesAttr, builder.getI64IntegerAttr(placeVariables(getOperation())));
   }
 };
 

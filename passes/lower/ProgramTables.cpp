@@ -6,6 +6,7 @@
 #include "passes/lower/ProgramTables.h"
 
 #include "passes/lower/Addresses.h"
+#include "passes/lower/DeviceTables.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -46,6 +47,9 @@ DrtStructs::DrtStructs(ConstantTables &t) {
   bucket = t.structType({p, i, i, i, l, l, i, p, p});
   entry = t.structType({p, p, i, p, i, p, i, p, i, p});
   task = t.structType({p, i, p, i, i});
+  kernel = t.structType({p, i, i, i, i, i, i, i}); // grid and block: three each
+  image = t.structType({p, p, l});
+  device = t.structType({i, p, i, p, l});
   program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p, p});
   replica = t.structType({p, l, p, p, p, i, i, i, i, l});
 }
@@ -107,7 +111,8 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
     rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
                                      tables.i32(flags), numbers(variable.getFullShape()),
                                      numbers(variable.getSliceBegin()), tables.i32(variable.getShares().value_or(0)),
-                                     tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0), tables.i64(0)}));
+                                     tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0),
+                                     tables.i64(variable.getAt().value_or(0))}));
   }
   return rows;
 }
@@ -146,10 +151,11 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
   ProgramAttribute program(module.getLoc(), attribute);
   FailureOr<int64_t> globalStep = findGlobalStep(module, attribute);
   FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
-  if (failed(globalStep) || failed(variables))
+  DrtStructs structs(tables);
+  FailureOr<Attribute> device = describeDevice(module, tables, structs);
+  if (failed(globalStep) || failed(variables) || failed(device))
     return failure();
 
-  DrtStructs structs(tables);
   SmallVector<Attribute> tasks, entryRows;
   for (Attribute row : program.list("tasks")) {
     ProgramAttribute task(module.getLoc(), cast<DictionaryAttr>(row));
@@ -182,7 +188,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.i32(sites.accumulateSteps),
                         tables.i32(sites.accumulators),
                         tables.string(plan),
-                        tables.null()};
+                        *device};
   if (!program.isComplete())
     return failure();
   tables.global("drt_the_program", LLVM::Linkage::External, structs.program, tables.structure(fields));

@@ -22,7 +22,7 @@ int32_t getDtype(mlir::Type element);
 /// The layouts of drt.h's structures.
 struct DrtStructs {
   explicit DrtStructs(ConstantTables &tables);
-  mlir::Type type, variable, feed, fetch, scope, exchange, member, bucket, entry, task, program, replica;
+  mlir::Type type, variable, feed, fetch, scope, exchange, member, bucket, entry, task, kernel, image, device, program, replica;
 };
 
 /// The rows that converting an entry gives.

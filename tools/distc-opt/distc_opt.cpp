@@ -26,5 +26,6 @@ int main(int argc, char **argv) {
   distc::registerLowerPasses();
   mlir::PassPipelineRegistration<>("lower-kernels",
                                    "Kernels from linalg on buffers to LLVM functions", distc::buildLowerKernelsPipeline);
+  mlir::PassPipelineRegistration<>("lower-gpu-kernels", "Kernels of a grid's threads to NVVM", distc::buildLowerGpuKernelsPipeline);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "distc's passes\n", registry));
 }

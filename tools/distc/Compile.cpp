@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/lower/EmitObject.h"
@@ -104,15 +105,20 @@ int checkNative(Session &session, ModuleOp module, const CompileOptions &options
   return error ? session.fail(llvm::toString(std::move(error))) : kDone;
 }
 
+/// What is loaded by chips that have no image of their own; empty where the program has no kernels.
+llvm::StringRef getPtx(ModuleOp module) {
+  for (auto image : module->getAttrOfType<ArrayAttr>(drt::kImagesAttr).getAsRange<DictionaryAttr>())
+    if (image.getAs<StringAttr>("arch").getValue().starts_with("compute_"))
+      return image.getAs<StringAttr>("data").getValue().rtrim('\0');
+  return "";
+}
+
 int compile(Session &session, const CompileOptions &options) {
-  if (options.emit == "ptx")
-    return session.fail("--emit=ptx is not supported yet: exe, dfg, dist, drt, llvm, graphdef and report are");
-  if (llvm::StringRef(options.target).starts_with("cuda"))
-    return session.fail("--target=" + options.target +
-                        " is not supported yet: cpu (x86-64-v3), cpu:native and cpu:NAME are");
   llvm::Expected<Target> target = Target::parse(options.target);
   if (!target)
     return session.fail(llvm::toString(target.takeError()), kWrongCommand);
+  if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
+    return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name, kWrongCommand);
   if (options.emit == "exe")
     if (int status = session.checkOutput(options.output))
       return status;
@@ -138,11 +144,15 @@ int compile(Session &session, const CompileOptions &options) {
     return exportGraphs(session, *module, options.output, lower->globalBatch);
   if (int status = checkNative(session, *module, options))
     return status;
-  if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *lower); }))
+  if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *lower, *target); }))
     return session.status();
   if (options.emit == "drt")
     return writeText(session, options, printModule);
-  if (!session.run(*module, addLLVMStage))
+  if (target->isDevice() && !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
+    return session.status();
+  if (options.emit == "ptx")
+    return writeText(session, options, [&](llvm::raw_ostream &os) { os << getPtx(*module); });
+  if (!session.run(*module, [&](OpPassManager &manager) { addLLVMStage(manager, *target); }))
     return session.status();
 
   llvm::LLVMContext context;
@@ -154,7 +164,7 @@ int compile(Session &session, const CompileOptions &options) {
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
   if (!object)
     return session.defect(llvm::toString(object.takeError()));
-  if (llvm::Error error = linkExecutable(*object, findRuntime(options), options.output))
+  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, options.output))
     return session.fail(llvm::toString(std::move(error)));
   return kDone;
 }

@@ -25,6 +25,8 @@ struct CompileOptions {
   bool oneProcessPerReplica = false;
   /// Say at the end how long each pass took.
   bool timing = false;
+  /// Say what the tools that distc calls have to say.
+  bool verbose = false;
   /// `run`: what the executable is given.
   std::vector<std::string> runArguments;
 };

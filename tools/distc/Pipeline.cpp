@@ -33,25 +33,8 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   buildDistributePipeline(manager, distribute);
 }
 
-void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower) {
-  manager.addPass(createExtractEntries());
-  // From here on every size is a number.
-  InferShapesOptions shapes;
-  shapes.batch = lower.replicaBatch;
-  shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
-  manager.addPass(createInferShapes(shapes));
-  manager.addPass(createFold());
-  DescribeProgramOptions program;
-  program.graph = options.graph;
-  program.strategy = options.strategy;
-  program.target = options.target;
-  program.globalBatch = lower.globalBatch;
-  manager.addPass(createDescribeProgram(program));
-  // Within one task there is nothing to scatter or to gather.
-  if (lower.tasks == 1)
-    manager.addPass(createMergeShares());
-  manager.addPass(createConvertDfgToDrt());
-
+// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
+static void addCPUPasses(mlir::OpPassManager &manager, const LowerOptions &lower) {
   mlir::OpPassManager &functions = manager.nest<mlir::func::FuncOp>();
   // Replicas of one task share memory: a gradient's product is then computed once. Between tasks it must be whole.
   if (lower.tasks == 1 && lower.taskReplicas > 1) {
@@ -66,8 +49,52 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   manager.addPass(createPlanMemory());
 }
 
-void addLLVMStage(mlir::OpPassManager &manager) {
-  buildLowerKernelsPipeline(manager);
+static void addDevicePasses(mlir::OpPassManager &manager) {
+  mlir::OpPassManager &functions = manager.nest<mlir::func::FuncOp>();
+  functions.addPass(createCheckForGpu());
+  functions.addPass(createFuseEpilogues());
+  functions.addPass(createFuseElementwise());
+  functions.addPass(mlir::createCSEPass());
+  manager.addPass(createOutlineKernels());
+  manager.addPass(createPlanMemory({/*device=*/true}));
+}
+
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower, const Target &target) {
+  manager.addPass(createExtractEntries());
+  // From here on every size is a number.
+  InferShapesOptions shapes;
+  shapes.batch = lower.replicaBatch;
+  shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
+  manager.addPass(createInferShapes(shapes));
+  manager.addPass(createFold());
+  DescribeProgramOptions program;
+  program.graph = options.graph;
+  program.strategy = options.strategy;
+  program.target = options.target;
+  program.globalBatch = lower.globalBatch;
+  manager.addPass(createDescribeProgram(program));
+  // Within one task there is nothing to scatter or to gather, where its replicas share memory.
+  if (lower.tasks == 1 && !target.isDevice())
+    manager.addPass(createMergeShares());
+  manager.addPass(createConvertDfgToDrt());
+  if (target.isDevice())
+    addDevicePasses(manager);
+  else
+    addCPUPasses(manager, lower);
+}
+
+void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target) {
+  buildLowerGpuKernelsPipeline(manager);
+  MakeImagesOptions images;
+  images.target = target.name;
+  images.ptxOnly = options.emit == "ptx";
+  images.verbose = options.verbose;
+  manager.addPass(createMakeImages(images));
+}
+
+void addLLVMStage(mlir::OpPassManager &manager, const Target &target) {
+  if (!target.isDevice())
+    buildLowerKernelsPipeline(manager);
   manager.addPass(createConvertDrtToLLVM());
 }
 

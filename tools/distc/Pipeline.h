@@ -7,6 +7,7 @@
 #define DISTC_TOOLS_DISTC_PIPELINE_H
 
 #include "mlir/Pass/PassManager.h"
+#include "passes/lower/Target.h"
 #include "tools/distc/Options.h"
 
 namespace distc {
@@ -26,9 +27,11 @@ void addGraphStage(mlir::OpPassManager &manager);
 /// dfg -> dfg and dist: topology and synchronization.
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options);
 /// -> drt: entries at the replica's batch, kernels, places in memory.
-void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower);
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower, const Target &target);
+/// -> images of the kernels, on a target with devices: PTX alone where it is what to emit.
+void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target);
 /// -> LLVM's dialect: kernels, entries, the program's tables.
-void addLLVMStage(mlir::OpPassManager &manager);
+void addLLVMStage(mlir::OpPassManager &manager, const Target &target);
 
 } // namespace distc
 

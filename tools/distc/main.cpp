@@ -43,8 +43,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
-  app.add_option("--target", options.target, "cpu (x86-64-v3), cpu:native, cpu:NAME")->capture_default_str();
+  app.add_option("--target", options.target, "cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,...: NVIDIA's GPUs, cuda:emulated: GPUs in software")->capture_default_str();
   app.add_flag("--timing", options.timing, "Say how long each pass took");
+  app.add_flag("--verbose", options.verbose, "Say what ptxas says: the registers that kernels use, and what they spill");
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");
 }
 

@@ -1,0 +1,81 @@
+//===- CheckForGpu.cpp - What has no code on GPUs yet is refused ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/dfg/Dfg.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/lower/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_CHECKFORGPU
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+// What the operation does that has no code; empty where it has.
+StringRef getMissing(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case<drt::SparseUpdateOp>([](auto) { return "an update of some rows of a variable"; })
+      .Case<drt::UniqueOp>([](auto) { return "what finds distinct values"; })
+      .Case<drt::ScatterOp>([](auto) { return "a scatter"; })
+      .Case<drt::CheckNumericsOp>([](auto) { return "a check for numbers that are not finite"; })
+      .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "an update from several batches"; })
+      .Case<drt::GatherStartOp>([](auto) { return "an update in shares"; })
+      .Case<dfg::SpecialFunctionOp>([](auto) { return "a special function"; })
+      .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "this kind of random numbers"; })
+      .Case([](drt::UpdateOp update) { return update.getShare() ? "an update in shares" : ""; })
+      .Case([](drt::AllReduceStartOp start) {
+        auto compression = dyn_cast_or_null<dist::CompressionAttr>(start.getCompressionAttr());
+        if (compression && compression.getKind() != dist::Compressor::None)
+          return "a compressor of gradients";
+        if (start.getAggregatorAttr())
+          return "an aggregator other than sum and mean";
+        return start.getGather() ? "a sparse gradient" : start.getScatter() ? "an update in shares" : "";
+      })
+      .Default(StringRef());
+}
+
+// The libraries' elements, at the first tensor that has others.
+Type getUnknownElement(Operation *op) {
+  const bool isLibraryCall =
+      isa<drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp, drt::PoolGradOp>(
+          op);
+  if (!isLibraryCall && !isa<drt::AllReduceStartOp>(op))
+    return Type();
+  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
+    Type element = cast<RankedTensorType>(type).getElementType();
+    if (!element.isF32() && (isLibraryCall || (!element.isInteger(32) && !element.isInteger(64))))
+      return element;
+  }
+  return Type();
+}
+
+struct CheckForGpu : impl::CheckForGpuBase<CheckForGpu> {
+  void runOnOperation() override {
+    auto refuse = [](Operation *op, const Twine &what) {
+      op->emitError() << what << " has no code for GPUs yet; compile the graph for --target=cpu";
+      return WalkResult::interrupt();
+    };
+    WalkResult result = getOperation().walk([&](Operation *op) {
+      if (StringRef missing = getMissing(op); !missing.empty())
+        return refuse(op, missing);
+      if (Type element = getUnknownElement(op)) {
+        std::string name;
+        llvm::raw_string_ostream(name) << element;
+        return refuse(op, "'" + op->getName().getStringRef() + "' of " + name);
+      }
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,63 @@
+// RUN: distc-opt %s --pass-pipeline='builtin.module(func.func(drt-check-for-gpu))' --split-input-file --verify-diagnostics
+
+func.func @accepted(%x: tensor<4x4xf32>, %steps: tensor<4xi64>) {
+  %0 = drt.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  drt.all_reduce_start %0 {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4x4xf32>) -> ()
+  drt.all_reduce_start %steps {bucket = 1 : i32, mean = false, names = ["n"]} : (tensor<4xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @scatter(%indices: tensor<2xi32>, %rows: tensor<2x4xf32>) {
+  // expected-error @below {{a scatter has no code for GPUs yet; compile the graph for --target=cpu}}
+  %0 = drt.scatter %indices, %rows {kind = 1 : i32, depth = 1 : i64} : (tensor<2xi32>, tensor<2x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @compressed(%g: tensor<4xf32>) {
+  // expected-error @below {{a compressor of gradients has no code for GPUs yet}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], compression = #dist.compression<fp16>} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @shares() {
+  // expected-error @below {{an update in shares has no code for GPUs yet}}
+  drt.update {kernel = @sgd, variables = [@w], count = 4 : i64, share = 2 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @random() {
+  // expected-error @below {{this kind of random numbers has no code for GPUs yet}}
+  %0 = drt.random {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @double(%x: tensor<4x4xf64>) {
+  // expected-error @below {{'drt.matmul' of f64 has no code for GPUs yet}}
+  %0 = drt.matmul %x, %x : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+  return
+}
+
+// -----
+
+// Inside a kernel to be, too.
+func.func @special(%x: tensor<4xf64>) -> tensor<4xf64> {
+  %empty = tensor.empty() : tensor<4xf64>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf64>) outs(%empty : tensor<4xf64>) {
+    ^bb0(%a: f64, %b: f64):
+      // expected-error @below {{a special function has no code for GPUs yet}}
+      %1 = dfg.special_function "bessel_i0"(%a) : (f64) -> f64
+      linalg.yield %1 : f64
+  } -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}

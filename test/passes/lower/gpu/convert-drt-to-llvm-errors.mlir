@@ -1,0 +1,51 @@
+// RUN: distc-opt %s --convert-drt-to-llvm --split-input-file --verify-diagnostics
+
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 0 : i64, drt.program = {}} {
+  func.func @no_kernel() attributes {drt.entry = "step"} {
+    // expected-error @below {{calls @relu, which gpu.module @kernels does not have; run drt-schedule-for-gpu}}
+    %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module, drt.arena_bytes = 64 : i64, drt.variable_bytes = 0 : i64, drt.program = {}} {
+  gpu.module @kernels {
+    llvm.func @relu(%x: !llvm.ptr, %y: !llvm.ptr) attributes {nvvm.kernel, drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 1, 1, 1>} { llvm.return }
+  }
+  func.func @arguments() attributes {drt.entry = "step"} {
+    // expected-error @below {{has 1 tensors, the kernel @relu 2}}
+    %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64, drt.program = {}} {
+  drt.variable @w : tensor<4xf32> {at = 0 : i64}
+  func.func @not_grouped() attributes {drt.entry = "step"} {
+    // expected-error @below {{has no code for GPUs; run drt-group-updates}}
+    drt.update {kernel = @sgd, variables = [@w], count = 4 : i64} : () -> ()
+    return
+  }
+}
+
+// -----
+
+// expected-error @below {{has kernels for devices and no images of them; run drt-make-images}}
+module attributes {gpu.container_module, drt.arena_bytes = 64 : i64, drt.variable_bytes = 0 : i64, drt.program = {tasks = []}} {
+  gpu.module @kernels {
+    llvm.func @relu() attributes {nvvm.kernel, drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 1, 1, 1>} { llvm.return }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module, drt.arena_bytes = 64 : i64, drt.variable_bytes = 0 : i64, drt.program = {tasks = []}} {
+  gpu.module @kernels {
+    // expected-error @below {{needs three numbers in 'drt.block', in the order x, y, z}}
+    llvm.func @relu() attributes {nvvm.kernel, drt.grid = array<i64: 1, 1, 1>} { llvm.return }
+  }
+}
