@@ -84,6 +84,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
 }
 
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target) {
+  manager.addPass(createScheduleForGpu());
   buildLowerGpuKernelsPipeline(manager);
   MakeImagesOptions images;
   images.target = target.name;

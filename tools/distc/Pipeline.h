@@ -28,7 +28,7 @@ void addGraphStage(mlir::OpPassManager &manager);
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options);
 /// -> drt: entries at the replica's batch, kernels, places in memory.
 void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower, const Target &target);
-/// -> images of the kernels, on a target with devices: PTX alone where it is what to emit.
+/// -> kernels of a grid's threads, and their images, on a target with devices: PTX alone where it is what to emit.
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target);
 /// -> LLVM's dialect: kernels, entries, the program's tables.
 void addLLVMStage(mlir::OpPassManager &manager, const Target &target);
