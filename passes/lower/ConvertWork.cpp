@@ -36,6 +36,7 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
       .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })
+      .Case([&](drt::RandomAdvanceOp advance) { return callKernel(advance, advance.getKernel(), addressesOf(advance.getStates())); })
       .Case([&](drt::UniqueOp unique) {
         callRuntime("drt_unique", {symbolAddress(describeUnique(program.tables, unique)), address(unique.getX()), address(unique.getY()),
                                    address(unique.getIdx()), address(unique.getCount())});
@@ -67,6 +68,11 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case([&](drt::AccumulatedOp op) { return convertAccumulated(op); })
       .Case([&](drt::AllReduceResultOp result) { return convertResult(result); })
       .Case([&](drt::UpdateOp update) { return convertUpdate(update); })
+      .Case([&](drt::UpdateGroupOp group) {
+        SmallVector<Value> arguments = {arena, variableBlock()};
+        llvm::append_range(arguments, addressesOf(group.getArguments()));
+        return callKernel(group, group.getKernel(), arguments);
+      })
       .Case([&](drt::MatmulUpdateOp update) { return convertMatmulUpdate(update); })
       .Case([&](drt::BarrierOp) {
         callRuntime("drt_barrier", {});
@@ -85,9 +91,8 @@ LogicalResult EntryConverter::convertCopy(drt::CopyOp op) {
 }
 
 LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
-  SmallVector<Value> operands;
-  for (Value tensor : llvm::concat<Value>(op.getOperands(), op.getResults()))
-    operands.push_back(address(tensor));
+  SmallVector<Value> operands = addressesOf(op.getOperands());
+  llvm::append_range(operands, addressesOf(op.getResults()));
   if (program.isForDevices)
     return callKernel(op, op.getKernel(), operands);
   auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());

@@ -67,6 +67,9 @@ private:
 
   /// The address of a tensor's first element.
   Value address(Value tensor) { return addresses.lookup(tensor); }
+  llvm::SmallVector<Value> addressesOf(mlir::ValueRange tensors) {
+    return llvm::map_to_vector(tensors, [&](Value tensor) { return address(tensor); });
+  }
   Value arenaAddress(int64_t place);
   Value offset(Value base, Value bytes);
   Value offset(Value base, int64_t bytes);

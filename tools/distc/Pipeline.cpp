@@ -50,11 +50,15 @@ static void addCPUPasses(mlir::OpPassManager &manager, const LowerOptions &lower
 }
 
 static void addDevicePasses(mlir::OpPassManager &manager) {
-  mlir::OpPassManager &functions = manager.nest<mlir::func::FuncOp>();
-  functions.addPass(createCheckForGpu());
-  functions.addPass(createFuseEpilogues());
-  functions.addPass(createFuseElementwise());
-  functions.addPass(mlir::createCSEPass());
+  manager.addNestedPass<mlir::func::FuncOp>(createPrepareForGpu());
+  manager.addPass(createRandomKernels());
+  mlir::OpPassManager &entries = manager.nest<mlir::func::FuncOp>();
+  entries.addPass(createCheckForGpu());
+  FuseEpiloguesOptions epilogues;
+  epilogues.activations = {"relu"};
+  entries.addPass(createFuseEpilogues(epilogues));
+  entries.addPass(createFuseElementwise());
+  entries.addPass(mlir::createCSEPass());
   manager.addPass(createOutlineKernels());
   manager.addPass(createPlanMemory({/*device=*/true}));
 }
