@@ -29,12 +29,12 @@ void DeviceReplica::endScope() {
 }
 
 void DeviceReplica::launch(int32_t kernel, void *const *arguments) {
-  if (!preparing)
+  if (enqueues())
     kernels_.launch(kernel, arguments, stream);
 }
 
 void DeviceReplica::copy(void *to, const void *from, int64_t bytes) {
-  if (!preparing && bytes > 0)
+  if (enqueues() && bytes > 0)
     check(driver().cuMemcpyDtoDAsync(addressOf(to), addressOf(from), static_cast<size_t>(bytes), stream),
           "cuMemcpyDtoDAsync");
 }
@@ -65,6 +65,8 @@ void DeviceReplica::startBucket(int32_t index) {
     ++numSpans_[static_cast<size_t>(entry - program_.entries)];
     return;
   }
+  if (!enqueues())
+    return;
   if (shared)
     return shared->allReduce(local_index, arena_.address() + static_cast<size_t>(plan.arena_offset), plan.count,
                              plan.dtype, plan.reduction, stream);
@@ -82,7 +84,7 @@ void DeviceReplica::startBucket(int32_t index) {
 }
 
 void DeviceReplica::waitBucket(int32_t index) {
-  if (num_replicas > 1 && !preparing && !shared)
+  if (num_replicas > 1 && enqueues() && !shared)
     waitFor(stream, reduced_[static_cast<size_t>(index)]);
 }
 

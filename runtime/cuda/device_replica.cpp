@@ -107,8 +107,21 @@ void DeviceReplica::prepare() {
   preparing = false;
   workspace_ = DeviceMemory(workspaceBytes, "the libraries' workspace");
   workspace = workspace_.data();
+  rehearse();
   uploadRandomStates();
   check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+// Libraries load their kernels, and make what else they need, when a call is first made, which a capture forbids. So
+// their calls are made once before, alone, on the zeroed arena.
+void DeviceReplica::rehearse() {
+  if (program_.num_primitives == 0)
+    return;
+  rehearsing_ = true;
+  for (int32_t i = 0; i < program_.num_entries; ++i)
+    runHostCode(program_.entries[i], 0);
+  rehearsing_ = false;
+  arena_.clear(stream);
 }
 
 void DeviceReplica::uploadRandomStates() {

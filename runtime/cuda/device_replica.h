@@ -103,11 +103,14 @@ private:
 
   void allocate();
   void prepare();
+  void rehearse();
   void uploadRandomStates();
   void runHostCode(const drt_entry &entry, int set);
   bool leaves(const drt_entry &entry);
   void capture(const drt_entry &entry, int set, Captured &into);
   void enqueueEntry(const drt_entry &entry, int set);
+  /// Whether what is not a library's call is enqueued.
+  bool enqueues() const { return !preparing && !rehearsing_; }
   const drt_bucket &bucket(int32_t index) const { return entry->buckets[index]; }
   Captured &captured(const drt_entry &entry, int set) { return captured_[&entry - program_.entries][set]; }
 
@@ -131,6 +134,7 @@ private:
   Set sets_[feedSets];
 
   // While host code runs.
+  bool rehearsing_ = false;
   std::vector<Event> ready_, reduced_; // of a bucket: written by this replica; reduced
   const Event *lastReduced_ = nullptr;
   Spans *spans_ = nullptr; // of what is captured; null without a timeline

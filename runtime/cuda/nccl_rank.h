@@ -25,6 +25,7 @@ public:
   /// Returns when all `ranks` have come.
   void join(const ncclUniqueId &id, int rank, int ranks);
   bool joined() const { return comm_ != nullptr; }
+  ncclComm_t handle() const { return comm_; }
 
   /// Enqueues the sum or mean over all ranks, in place.
   void allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);

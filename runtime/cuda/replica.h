@@ -8,8 +8,11 @@
 //   1. to prepare: nothing may be enqueued. Library calls make their descriptors, choose an algorithm and ask for
 //      workspace; the states of random operations become known. Afterwards the rest of the device's memory is
 //      allocated.
-//   2. to be captured into a graph, once a set of feed buffers.
-// No call may allocate, free or synchronize in the second: the capture would end.
+//   2. to rehearse: library calls, and nothing else, are enqueued as in every step, on memory that holds zeros. So what
+//   a
+//      library does at a call's first time is done.
+//   3. to be captured into a graph, once a set of feed buffers.
+// No call may allocate, free or synchronize in the third: the capture would end.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_CUDA_REPLICA_H

@@ -42,6 +42,8 @@ public:
 
   std::vector<const TimelineRow *> timelineRows() const override;
 
+  DeviceReplica &replica(int32_t localIndex) { return *replicas_[static_cast<size_t>(localIndex)]; }
+
 private:
   struct Run {
     const drt_entry *entry;
