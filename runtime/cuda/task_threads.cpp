@@ -6,6 +6,7 @@
 #include "cuda/task.h"
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace drt::cuda {
@@ -16,7 +17,11 @@ constexpr double hangSeconds = 2;
 
 double secondsSince(int64_t ns) { return static_cast<double>(nowNs() - ns) * 1e-9; }
 
-std::string shortSeconds(double seconds) { return std::to_string(static_cast<int64_t>(seconds)) + " s"; }
+std::string shortSeconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", seconds);
+  return text;
+}
 
 // Between two looks at a device: soon at first, then without keeping a core from others.
 void pause(int looks) {

@@ -3,7 +3,6 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cuda/api/library.h"
 #include "cuda/emulator/testing.h"
 #include "cuda/kernels.h"
 #include "cuda/task.h"
@@ -66,15 +65,6 @@ TEST_CASE("the image is the newest that the device runs") {
                     Contains("compiled for sm_90, compute_90") && Contains("--target=cuda:sm_80"));
 }
 
-TEST_CASE("a library that is missing is an error that says where it was looked for") {
-  CHECK_THROWS_WITH(Library({"cuFoo", {"libcufoo.so.13", "libcufoo.so.12"}, "install cuFoo"}),
-                    Contains("cannot open cuFoo, libcufoo.so.13 or libcufoo.so.12") && Contains("LD_LIBRARY_PATH") &&
-                        Contains("/usr/local/cuda/lib64") && Contains("beside the executable") &&
-                        Contains("install cuFoo"));
-  CHECK_THROWS_WITH(Library({"the C library", {"libc.so.6"}, "install another"}).symbol("cuFooBar"),
-                    Contains("too old") && Contains("cuFooBar") && Contains("install another"));
-}
-
 TEST_CASE("a plan needs as many devices as it has replicas on a host") {
   emulated::setDevices(2);
   const std::string few = errorOf([] { train(3, configOf(3)); });
@@ -98,6 +88,34 @@ TEST_CASE("what the driver refuses is an error that names function, scope and wh
   const std::string kernel = errorOf([] { train(2, configOf(2)); });
   emulated::forgiveFailures();
   CHECK_THAT(kernel, Contains("failed in step 0 (step)") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+TEST_CASE("a step that does not end, and NCCL's own errors, end the task") {
+  const std::vector<float> x = dp::examples(2 * dp::rows);
+  const float rate = 0.5f;
+  std::vector<std::string> warnings;
+  TaskConfig config = configOf(2);
+  config.failureTimeout = 0.5;
+  config.stallWarning = 0.2;
+  config.warn = [&](const std::string &warning) { warnings.push_back(warning); };
+  const auto breaks = [&](ncclResult_t status) {
+    CudaTask task(dp::program(2, 1), nullptr, config);
+    task.run(*task.findEntry("init"), 0);
+    task.setFeed(0, x.data(), dp::rows * dp::columns * 4);
+    task.setFeed(1, &rate, 0);
+    const drt_entry &step = *task.findEntry("step");
+    for (int64_t k = 0; k < 2; ++k)
+      task.run(step, k);
+    emulated::failCommunicator(task.replica(1).nccl.handle(), status);
+    const std::string error = errorOf([&] { task.run(step, 2); });
+    CHECK(task.failed());
+    return error;
+  };
+  CHECK_THAT(breaks(ncclInProgress), Contains("step 2 (step) on replica ") && Contains("has not ended after 0.5 s") &&
+                                         Contains("--failure-timeout"));
+  REQUIRE(!warnings.empty());
+  CHECK_THAT(warnings[0], Contains("stalled for") && Contains("step 2 (step) on replica "));
+  CHECK_THAT(breaks(ncclRemoteError), Contains("failed in step 2 (step): NCCL: remote process exited"));
 }
 
 TEST_CASE("what NCCL refuses ends the task") {
