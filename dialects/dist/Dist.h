@@ -44,11 +44,13 @@ inline constexpr llvm::StringLiteral kWhole = "whole";
 inline constexpr llvm::StringLiteral kSeedAttr = "dist.seed";
 /// On a node of the unrolled form: the replica that it belongs to, until dist-rename-scopes.
 inline constexpr llvm::StringLiteral kReplicaAttr = "dist.replica";
-/// Over how many replicas the module runs; 1 where it has no topology.
-int64_t getReplicas(mlir::ModuleOp module);
-
 /// Name of the module's topology.
 inline constexpr llvm::StringLiteral kCluster = "cluster";
+
+/// The module's topology; without one it fails with a diagnostic that says which pass makes it.
+llvm::FailureOr<TopologyOp> getTopology(mlir::ModuleOp module);
+/// Over how many replicas the module runs; 1 where it has no topology.
+int64_t getReplicas(mlir::ModuleOp module);
 
 } // namespace distc::dist
 

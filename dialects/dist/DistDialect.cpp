@@ -56,10 +56,15 @@ LogicalResult DISTDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   return success();
 }
 
+FailureOr<TopologyOp> getTopology(ModuleOp module) {
+  if (auto topology = module.lookupSymbol<TopologyOp>(kCluster))
+    return topology;
+  return module.emitError("has no topology; run dist-apply-strategy first");
+}
+
 int64_t getReplicas(ModuleOp module) {
-  for (auto topology : module.getOps<TopologyOp>())
-    return topology.getReplicas();
-  return 1;
+  auto topology = module.lookupSymbol<TopologyOp>(kCluster);
+  return topology ? topology.getReplicas() : 1;
 }
 
 LogicalResult TopologyOp::verify() {

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/AppliedStrategy.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/Places.h"
 #include "passes/distribute/ShardCollections.h"
@@ -35,22 +35,15 @@ Strategy::Node getShardEntry(const ShardedVariable &variable, int64_t shard) {
 struct DistPartitionVariables : public impl::DistPartitionVariablesBase<DistPartitionVariables> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
-    auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-    if (!text || !topology) {
-      module.emitError("has no strategy and topology; run dist-apply-strategy first");
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
+    if (failed(applied))
       return signalPassFailure();
-    }
-    llvm::Expected<Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
-    if (!strategy) {
-      module.emitError(llvm::toString(strategy.takeError()));
-      return signalPassFailure();
-    }
-    FailureOr<Shards> shards = Shards::find(module, *strategy);
-    if (failed(shards) || (!shards->empty() && failed(split(*strategy, *shards, Places(topology)))))
+    const Strategy &strategy = applied->strategy;
+    FailureOr<Shards> shards = Shards::find(module, strategy);
+    if (failed(shards) || (!shards->empty() && failed(split(strategy, *shards, Places(applied->topology)))))
       return signalPassFailure();
     module->setAttr(dist::kStrategyAttr,
-                    StringAttr::get(&getContext(), strategies::printStrategy(getStrategyOfShards(*strategy, *shards))));
+                    StringAttr::get(&getContext(), strategies::printStrategy(getStrategyOfShards(strategy, *shards))));
   }
 
 private:

@@ -21,10 +21,8 @@ namespace {
 struct DistReplicate : public impl::DistReplicateBase<DistReplicate> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (!module.lookupSymbol(dist::kCluster)) {
-      module.emitError("has no topology; run dist-apply-strategy first");
+    if (failed(dist::getTopology(module)))
       return signalPassFailure();
-    }
     for (auto graph : module.getOps<dfg::GraphOp>()) {
       llvm::FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
       if (failed(flow))

@@ -6,7 +6,7 @@
 
 #include "passes/distribute/Synchronization.h"
 #include "dialects/dfg/Dfg.h"
-#include "strategies/StrategyFile.h"
+#include "passes/distribute/AppliedStrategy.h"
 
 using namespace mlir;
 
@@ -75,23 +75,20 @@ Synchronization readEntry(MLIRContext *context, const strategies::Strategy::Node
 } // namespace
 
 FailureOr<Synchronizations> Synchronizations::read(ModuleOp module) {
-  auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
-  auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-  if (!text || !topology)
-    return module.emitError("has no strategy and topology; run dist-apply-strategy first");
-  llvm::Expected<strategies::Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
-  if (!strategy)
-    return module.emitError(llvm::toString(strategy.takeError()));
+  FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
+  if (failed(applied))
+    return failure();
+  const strategies::Strategy &strategy = applied->strategy;
   Synchronizations found;
-  found.replicas = topology.getReplicas();
-  found.required = strategy->replicas_to_aggregate() > 0 ? strategy->replicas_to_aggregate() : found.replicas;
-  found.accumulateSteps = std::max(1, strategy->accumulate_steps());
-  found.averagesDecay = strategy->variable_averages_decay();
+  found.replicas = applied->topology.getReplicas();
+  found.required = strategy.replicas_to_aggregate() > 0 ? strategy.replicas_to_aggregate() : found.replicas;
+  found.accumulateSteps = std::max(1, strategy.accumulate_steps());
+  found.averagesDecay = strategy.variable_averages_decay();
   auto add = [&](const strategies::Strategy::Node &node) {
     found.entries.insert(node.var_name());
     found.variables[node.var_name()] = readEntry(module.getContext(), node);
   };
-  for (const strategies::Strategy::Node &node : strategy->node_config()) {
+  for (const strategies::Strategy::Node &node : strategy.node_config()) {
     add(node);
     for (const strategies::Strategy::Node &part : node.part_config())
       add(part);

@@ -127,28 +127,34 @@ private:
         map.erase(result);
   }
 
+  NameLoc getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+  /// The N-th part of a sum over replicas, of floating-point numbers.
+  Value divideByReplicas(llvm::StringRef name, Value sum) {
+    auto type = llvm::cast<FloatType>(getElementTypeOrSelf(sum.getType()));
+    auto scalar = RankedTensorType::get({}, type);
+    Value factor = dfg::ConstOp::create(builder, getLocation(name + "/share"), scalar,
+                                        DenseElementsAttr::get(scalar, builder.getFloatAttr(type, 1.0 / replicas)));
+    return dfg::MulOp::create(builder, getLocation(name + "/mean"), sum.getType(), sum, factor);
+  }
+
   /// The replicas' rows behind each other, and the N-th part of their values for a mean.
   void expand(dist::AllGatherSlicesOp gather) {
     std::string name = dfg::getNodeName(gather).str();
-    auto named = [&](llvm::StringRef suffix) { return NameLoc::get(builder.getStringAttr(name + suffix)); };
     auto axisType = RankedTensorType::get({}, builder.getI32Type());
-    Value axis = dfg::ConstOp::create(builder, named("/axis"), axisType, DenseElementsAttr::get(axisType, int32_t(0)));
+    Value axis = dfg::ConstOp::create(builder, getLocation(name + "/axis"), axisType,
+                                      DenseElementsAttr::get(axisType, int32_t(0)));
     auto join = [&](Value member, Type type, llvm::StringRef suffix) -> Value {
       SmallVector<Value> values;
       for (IRMapping &map : maps)
         values.push_back(map.lookupOrDefault(member));
       values.push_back(axis);
-      return dfg::ConcatV2Op::create(builder, named(suffix), TypeRange(type), values);
+      return dfg::ConcatV2Op::create(builder, getLocation(name + suffix), TypeRange(type), values);
     };
     Value indices = join(gather.getIndices(), gather.getAllIndices().getType(), "/indices");
     Value rows = join(gather.getValues(), gather.getAllValues().getType(), "/values");
-    auto type = llvm::dyn_cast<FloatType>(getElementTypeOrSelf(rows.getType()));
-    if (gather.getReduction() == dist::Reduction::Mean && type) {
-      auto scalar = RankedTensorType::get({}, type);
-      Value factor = dfg::ConstOp::create(builder, named("/share"), scalar,
-                                          DenseElementsAttr::get(scalar, builder.getFloatAttr(type, 1.0 / replicas)));
-      rows = dfg::MulOp::create(builder, named("/mean"), rows.getType(), rows, factor);
-    }
+    if (gather.getReduction() == dist::Reduction::Mean && llvm::isa<FloatType>(getElementTypeOrSelf(rows.getType())))
+      rows = divideByReplicas(name, rows);
     gather.getAllIndices().replaceAllUsesWith(indices);
     gather.getAllValues().replaceAllUsesWith(rows);
   }
@@ -158,19 +164,14 @@ private:
     for (auto [index, member] : llvm::enumerate(reduce.getGradients())) {
       std::string name =
           (dfg::getNodeName(reduce) + "/" + llvm::cast<StringAttr>(reduce.getVariables()[index]).getValue()).str();
-      auto named = [&](llvm::StringRef suffix) { return NameLoc::get(builder.getStringAttr(name + suffix)); };
       SmallVector<Value> values;
       for (IRMapping &map : maps)
         values.push_back(map.lookupOrDefault(member));
-      Value sum = dfg::AddNOp::create(builder, named("/sum"), TypeRange(member.getType()), values);
+      Value sum = dfg::AddNOp::create(builder, getLocation(name + "/sum"), TypeRange(member.getType()), values);
       if (reduce.getReduction() == dist::Reduction::Mean) {
-        auto type = llvm::dyn_cast<FloatType>(getElementTypeOrSelf(member.getType()));
-        if (!type)
+        if (!llvm::isa<FloatType>(getElementTypeOrSelf(member.getType())))
           return reduce.emitOpError() << "cannot take the mean of integers, of variable '" << name << "'";
-        auto scalar = RankedTensorType::get({}, type);
-        auto share = DenseElementsAttr::get(scalar, builder.getFloatAttr(type, 1.0 / replicas));
-        Value factor = dfg::ConstOp::create(builder, named("/share"), scalar, share);
-        sum = dfg::MulOp::create(builder, named("/mean"), member.getType(), sum, factor);
+        sum = divideByReplicas(name, sum);
       }
       reduce.getReduced()[index].replaceAllUsesWith(sum);
     }
@@ -191,12 +192,10 @@ struct DistUnroll : public impl::DistUnrollBase<DistUnroll> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-    if (!topology) {
-      module.emitError("has no topology; run dist-apply-strategy first");
+    FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+    if (failed(topology))
       return signalPassFailure();
-    }
-    int64_t count = replicas > 0 ? static_cast<int64_t>(replicas) : topology.getReplicas();
+    int64_t count = replicas > 0 ? static_cast<int64_t>(replicas) : topology->getReplicas();
     for (auto graph : module.getOps<dfg::GraphOp>()) {
       llvm::FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
       if (failed(flow) || failed(Unroller(graph.getBody().front(), *flow, count, keepSynchronizers).run()))

@@ -39,9 +39,10 @@ public:
   explicit Verifier(ModuleOp module) : module(module) {}
 
   LogicalResult run() {
-    topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-    if (!topology)
-      return module.emitError("has no topology; run dist-apply-strategy first");
+    FailureOr<dist::TopologyOp> found = dist::getTopology(module);
+    if (failed(found))
+      return failure();
+    topology = *found;
     for (auto task : topology.getTasks().getAsRange<dist::TaskAttr>())
       if (task.getJob() == "ps")
         servers.insert(task.getIndex());

@@ -23,12 +23,10 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto topologies = module.getOps<dist::TopologyOp>();
-    if (topologies.empty()) {
-      module.emitError("has no dist.topology: dist-apply-strategy makes it");
+    FailureOr<dist::TopologyOp> found = dist::getTopology(module);
+    if (failed(found))
       return signalPassFailure();
-    }
-    dist::TopologyOp topology = *topologies.begin();
+    dist::TopologyOp topology = *found;
     Builder b(&getContext());
     auto entry = [&](StringRef name, Attribute value) { return b.getNamedAttr(name, value); };
     SmallVector<Attribute> tasks;

@@ -8,6 +8,7 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Support/FileUtilities.h"
+#include "passes/distribute/AppliedStrategy.h"
 #include "passes/lower/EmitObject.h"
 #include "passes/lower/LinkExecutable.h"
 #include "strategies/StrategyCheck.h"
@@ -38,14 +39,13 @@ std::string findRuntime(const CompileOptions &options) {
 
 /// The share of the batch, and how many replicas and tasks there are; fails after saying what does not fit.
 FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options) {
-  auto topologies = module.getOps<dist::TopologyOp>();
-  if (topologies.empty())
-    return module.emitError("has no topology");
-  dist::TopologyOp topology = *topologies.begin();
+  FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+  if (failed(topology))
+    return failure();
   LowerOptions lower;
-  lower.replicas = topology.getReplicasAttr().getInt();
-  lower.tasks = topology.getTasks().size();
-  lower.taskReplicas = llvm::cast<dist::TaskAttr>(topology.getTasks()[0]).getNumReplicas();
+  lower.replicas = topology->getReplicas();
+  lower.tasks = topology->getTasks().size();
+  lower.taskReplicas = llvm::cast<dist::TaskAttr>(topology->getTasks()[0]).getNumReplicas();
 
   SmallVector<StringRef> batched, known;
   module.walk([&](dfg::PlaceholderOp placeholder) {
@@ -99,9 +99,10 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 int checkNative(Session &session, ModuleOp module, const CompileOptions &options) {
   if (options.servers > 0)
     return session.fail("--ps " + llvm::Twine(options.servers) + " is not supported yet by executables; leave it out");
-  auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
-  llvm::Expected<strategies::Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
-  llvm::Error error = strategy ? strategies::checkNative(*strategy) : strategy.takeError();
+  FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
+  if (failed(applied))
+    return session.status();
+  llvm::Error error = strategies::checkNative(applied->strategy);
   return error ? session.fail(llvm::toString(std::move(error))) : kDone;
 }
 

@@ -207,13 +207,11 @@ struct DistLegalizeForTensorFlow : public impl::DistLegalizeForTensorFlowBase<Di
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-    if (!topology) {
-      module.emitError("has no topology; run dist-apply-strategy first");
+    FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+    if (failed(topology))
       return signalPassFailure();
-    }
     SmallVector<dist::TaskAttr> workers;
-    for (auto task : topology.getTasks().getAsRange<dist::TaskAttr>())
+    for (auto task : topology->getTasks().getAsRange<dist::TaskAttr>())
       if (task.getNumReplicas() > 0)
         workers.push_back(task);
     if (worker < 0 || worker >= static_cast<int64_t>(workers.size())) {
@@ -221,7 +219,7 @@ struct DistLegalizeForTensorFlow : public impl::DistLegalizeForTensorFlowBase<Di
       return signalPassFailure();
     }
     for (auto graph : module.getOps<dfg::GraphOp>()) {
-      WorkerGraph state(graph, topology, workers[worker], workers);
+      WorkerGraph state(graph, *topology, workers[worker], workers);
       if (failed(Legalizer(state, batch).run()))
         return signalPassFailure();
     }
