@@ -102,26 +102,12 @@ void keepEndpoints(dfg::GraphOp graph) {
     if (auto list = graph->getAttrOfType<ArrayAttr>(name))
       llvm::for_each(list, ask);
   Block &block = graph.getBody().front();
-  llvm::StringMap<Operation *> byName;
-  SmallVector<Operation *> pending;
-  llvm::DenseSet<Operation *> needed;
-  auto need = [&](Operation *op) {
-    if (op && needed.insert(op).second)
-      pending.push_back(op);
-  };
-  for (Operation &op : block) {
-    byName[dfg::getNodeName(&op)] = &op;
+  SmallVector<Operation *> roots;
+  for (Operation &op : block)
     if (step.contains(&op) || init.contains(&op) || asked.contains(dfg::getNodeName(&op)) ||
         llvm::isa<dfg::PlaceholderOp>(op))
-      need(&op);
-  }
-  while (!pending.empty()) {
-    Operation *op = pending.pop_back_val();
-    for (Value operand : op->getOperands())
-      need(operand.getDefiningOp());
-    for (llvm::StringRef name : dfg::getControlInputs(op))
-      need(byName.lookup(name));
-  }
+      roots.push_back(&op);
+  llvm::DenseSet<Operation *> needed = strategies::collectNeeded(block, roots);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (!needed.contains(&op))
       op.erase();
