@@ -53,6 +53,17 @@ std::optional<strategies::Strategy> load(Session &session, const std::string &fi
   return std::nullopt;
 }
 
+/// The status of `use`, which gets the strategy that the command line names; or of the error before it.
+int withStrategy(const CompileOptions &options,
+                 llvm::function_ref<int(Session &, const strategies::Strategy &, const Surroundings &)> use) {
+  Session session(options);
+  std::optional<Surroundings> surroundings = readSurroundings(session, options);
+  if (!surroundings)
+    return session.status();
+  std::optional<strategies::Strategy> strategy = load(session, options.graph, options.strategy, *surroundings);
+  return strategy ? use(session, *strategy, *surroundings) : session.status();
+}
+
 } // namespace
 
 std::string describeBuilders() {
@@ -77,28 +88,20 @@ std::string describeBuilders() {
 }
 
 int strategyBuildCommand(const CompileOptions &options) {
-  Session session(options);
-  std::optional<Surroundings> surroundings = readSurroundings(session, options);
-  if (!surroundings)
-    return session.status();
-  std::optional<strategies::Strategy> strategy = load(session, options.graph, options.strategy, *surroundings);
-  if (!strategy)
-    return session.status();
-  if (llvm::Error error = strategies::writeStrategy(*strategy, options.output))
-    return session.fail(llvm::toString(std::move(error)));
-  return kDone;
+  return withStrategy(options,
+                      [&](Session &session, const strategies::Strategy &strategy, const Surroundings &) -> int {
+                        if (llvm::Error error = strategies::writeStrategy(strategy, options.output))
+                          return session.fail(llvm::toString(std::move(error)));
+                        return kDone;
+                      });
 }
 
 int strategyShowCommand(const CompileOptions &options) {
-  Session session(options);
-  std::optional<Surroundings> surroundings = readSurroundings(session, options);
-  if (!surroundings)
-    return session.status();
-  std::optional<strategies::Strategy> strategy = load(session, options.graph, options.strategy, *surroundings);
-  if (!strategy)
-    return session.status();
-  strategies::printTables(*strategy, surroundings->facts, surroundings->resources, llvm::outs());
-  return kDone;
+  return withStrategy(options,
+                      [](Session &, const strategies::Strategy &strategy, const Surroundings &surroundings) -> int {
+                        strategies::printTables(strategy, surroundings.facts, surroundings.resources, llvm::outs());
+                        return kDone;
+                      });
 }
 
 int strategyDiffCommand(const CompileOptions &options) {
