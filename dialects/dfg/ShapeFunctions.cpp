@@ -992,7 +992,7 @@ LogicalResult batchMatMul(Operation *op, ShapeContext &context) {
   return multiply(op, context, flag("adj_x"), flag("adj_y"));
 }
 
-static int64_t entry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
+int64_t getArrayEntry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
   auto array = op->getAttrOfType<ArrayAttr>(name);
   return array && index < static_cast<int64_t>(array.size()) ? llvm::cast<IntegerAttr>(array[index]).getInt() : otherwise;
 }
@@ -1029,8 +1029,10 @@ static LogicalResult windowShape(Operation *op, ShapeContext &context, int64_t w
   for (auto [axis, window] : {std::pair(h, windowH), std::pair(w, windowW)}) {
     Dim size = (*input)[axis];
     if (padding == "EXPLICIT")
-      size = size + Dim(entry(op, "explicit_paddings", 2 * axis, 0) + entry(op, "explicit_paddings", 2 * axis + 1, 0));
-    ResolvedWindow resolved = resolveWindow(size, window, entry(op, "strides", axis, 1), entry(op, "dilations", axis, 1), padding);
+      size = size + Dim(getArrayEntry(op, "explicit_paddings", 2 * axis, 0) +
+                        getArrayEntry(op, "explicit_paddings", 2 * axis + 1, 0));
+    ResolvedWindow resolved = resolveWindow(size, window, getArrayEntry(op, "strides", axis, 1),
+                                            getArrayEntry(op, "dilations", axis, 1), padding);
     if (resolved.size.isConstant() && resolved.size.getConstant() < 0)
       return op->emitOpError() << "window of " << window << " does not fit into shape " << print(*input);
     sizes[axis] = resolved.size;
@@ -1059,7 +1061,7 @@ LogicalResult depthwiseConv2d(Operation *op, ShapeContext &context) { return con
 LogicalResult pool(Operation *op, ShapeContext &context) {
   auto format = op->getAttrOfType<StringAttr>("data_format");
   int64_t h = format && format.getValue() == "NCHW" ? 2 : 1;
-  return windowShape(op, context, entry(op, "ksize", h, 1), entry(op, "ksize", h + 1, 1), std::nullopt);
+  return windowShape(op, context, getArrayEntry(op, "ksize", h, 1), getArrayEntry(op, "ksize", h + 1, 1), std::nullopt);
 }
 
 LogicalResult biasAddGrad(Operation *op, ShapeContext &context) {

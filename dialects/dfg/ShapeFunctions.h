@@ -106,6 +106,10 @@ std::optional<ResolvedSlice> resolveStridedSlice(mlir::Operation *op, llvm::Arra
                                                  llvm::ArrayRef<int64_t> begin, llvm::ArrayRef<int64_t> end,
                                                  llvm::ArrayRef<int64_t> strides);
 
+/// An element of an array attribute of integers (strides, paddings); `otherwise` where the array has none at `index`,
+/// or is not there.
+int64_t getArrayEntry(mlir::Operation *op, llvm::StringRef name, int64_t index, int64_t otherwise);
+
 /// Sizes of a window's result along one axis, with the padding before and after it.
 struct ResolvedWindow {
   Dim size;

@@ -87,6 +87,10 @@ void readGatheredVariables(dfg::FuncOp entry);
 llvm::LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node);
 llvm::LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface node);
 
+/// A tensor's type.
+inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
+  return llvm::cast<mlir::RankedTensorType>(tensor.getType());
+}
 /// The static tensor type of a node's result; fails with a diagnostic where it is not static.
 llvm::FailureOr<mlir::RankedTensorType> getStaticType(mlir::Operation *node, unsigned result = 0);
 

@@ -13,8 +13,6 @@ namespace {
 
 using dfg::ScalarBuilder;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-
 /// Rows of logits, less their maximum, and the sum of their exponentials; the last axis is the classes.
 struct ShiftedRows {
   Value shifted; // as the logits

@@ -14,6 +14,7 @@ namespace distc::lower {
 namespace {
 
 using dfg::ScalarBuilder;
+using dfg::shapes::getArrayEntry;
 
 LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
@@ -35,11 +36,6 @@ LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
 
 // ---- Windows: convolutions and pooling --------------------------------------------------------
 
-int64_t entry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
-  auto array = op->getAttrOfType<ArrayAttr>(name);
-  return array && index < static_cast<int64_t>(array.size()) ? llvm::cast<IntegerAttr>(array[index]).getInt() : otherwise;
-}
-
 /// Nodes with images in NCHW are for GPUs; TensorFlow's CPU kernels refuse them too.
 LogicalResult checkFormat(Operation *op) {
   auto format = op->getAttrOfType<StringAttr>("data_format");
@@ -54,8 +50,10 @@ LogicalResult checkFormat(Operation *op) {
 std::pair<int64_t, int64_t> getPadding(Operation *op, int64_t axis, int64_t size, int64_t windowSize) {
   StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
   if (padding == "EXPLICIT")
-    return {entry(op, "explicit_paddings", 2 * axis, 0), entry(op, "explicit_paddings", 2 * axis + 1, 0)};
-  auto window = dfg::shapes::resolveWindow(size, windowSize, entry(op, "strides", axis, 1), entry(op, "dilations", axis, 1), padding);
+    return {getArrayEntry(op, "explicit_paddings", 2 * axis, 0),
+            getArrayEntry(op, "explicit_paddings", 2 * axis + 1, 0)};
+  auto window = dfg::shapes::resolveWindow(size, windowSize, getArrayEntry(op, "strides", axis, 1),
+                                           getArrayEntry(op, "dilations", axis, 1), padding);
   return {window.before, window.after};
 }
 
@@ -66,11 +64,25 @@ SmallVector<int64_t> describeConvolution(Operation *op, RankedTensorType input, 
   auto [left, right] = getPadding(op, 2, in[2], window[1]);
   int64_t channels = depthwise ? window[2] * window[3] : window[3];
   int64_t groups = depthwise ? in[3] : in[3] / window[2];
-  return {in[0], in[1], in[2], in[3], window[0], window[1], channels, out[1], out[2], entry(op, "strides", 1, 1), entry(op, "strides", 2, 1),
-          entry(op, "dilations", 1, 1), entry(op, "dilations", 2, 1), top, left, bottom, right, groups};
+  return {in[0],
+          in[1],
+          in[2],
+          in[3],
+          window[0],
+          window[1],
+          channels,
+          out[1],
+          out[2],
+          getArrayEntry(op, "strides", 1, 1),
+          getArrayEntry(op, "strides", 2, 1),
+          getArrayEntry(op, "dilations", 1, 1),
+          getArrayEntry(op, "dilations", 2, 1),
+          top,
+          left,
+          bottom,
+          right,
+          groups};
 }
-
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 template <bool depthwise> LogicalResult lowerConv(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
@@ -104,10 +116,23 @@ template <bool depthwise> LogicalResult lowerConvGradFilter(EntryLowering &lower
 
 SmallVector<int64_t> describePool(Operation *op, RankedTensorType input, RankedTensorType output) {
   auto in = input.getShape(), out = output.getShape();
-  int64_t h = entry(op, "ksize", 1, 1), w = entry(op, "ksize", 2, 1);
+  int64_t h = getArrayEntry(op, "ksize", 1, 1), w = getArrayEntry(op, "ksize", 2, 1);
   auto [top, bottom] = getPadding(op, 1, in[1], h);
   auto [left, right] = getPadding(op, 2, in[2], w);
-  return {in[0], in[1], in[2], in[3], out[1], out[2], h, w, entry(op, "strides", 1, 1), entry(op, "strides", 2, 1), top, left, bottom, right};
+  return {in[0],
+          in[1],
+          in[2],
+          in[3],
+          out[1],
+          out[2],
+          h,
+          w,
+          getArrayEntry(op, "strides", 1, 1),
+          getArrayEntry(op, "strides", 2, 1),
+          top,
+          left,
+          bottom,
+          right};
 }
 
 constexpr int32_t kMaxPool = 0, kAvgPool = 1; // DRT_POOL_*

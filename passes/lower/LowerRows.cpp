@@ -23,8 +23,6 @@ Value toIndex(ScalarBuilder &s, Value value) {
   return arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), value);
 }
 
-RankedTensorType typeOf(Value tensor) { return llvm::cast<RankedTensorType>(tensor.getType()); }
-
 /// The element at `from` where `inside` holds. An index outside of the table reads no foreign memory: like TensorFlow
 /// on GPUs it gives 0.
 Value loadInside(ScalarBuilder &s, Value inside, Value tensor, ValueRange from) {
