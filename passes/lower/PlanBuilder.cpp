@@ -71,8 +71,6 @@ void PlanBuilder::analyze() {
         else if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(user))
           for (unsigned operand : update.getWrittenOperands())
             start = std::max(start, lastReader.lookup(variableName(user->getOperand(operand))));
-        else // A consumer in the entry needs the result where it stands.
-          start = std::min(start, positions[reduce]);
       }
     buckets[reduce].op = reduce;
     startPosition[reduce] = start;
@@ -216,34 +214,37 @@ Value PlanBuilder::get(Value graphValue) {
 
 void PlanBuilder::startReadyBuckets(unsigned position) {
   for (auto &[op, bucket] : buckets) {
-    if (bucket.number >= 0 || startPosition[op] > position || positions[op] > position)
-      continue;
-    SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
-    bucket.number = startedBuckets++;
-    bucket.start = ++clock;
-    auto start = [&](dist::Reduction reduction, ArrayAttr variables) {
-      return drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, reduction == dist::Reduction::Mean, variables, gradients);
-    };
-    if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
-      start(scatter.getReduction(), scatter.getVariables()).setScatter(true);
-      continue;
-    }
-    auto reduce = llvm::cast<dist::AllReduceOp>(op);
-    drt::AllReduceStartOp started = start(reduce.getReduction(), reduce.getVariables());
-    if (auto compression = reduce.getCompressionAttr())
-      started.setCompressionAttr(compression);
-    if (auto aggregator = reduce.getAggregatorAttr())
-      started.setAggregatorAttr(aggregator);
+    if (bucket.number < 0 && startPosition[op] <= position && positions[op] <= position)
+      start(bucket);
   }
+}
+
+void PlanBuilder::start(Bucket &bucket) {
+  Operation *op = bucket.op;
+  SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
+  bucket.number = startedBuckets++;
+  bucket.start = ++clock;
+  auto emit = [&](dist::Reduction reduction, ArrayAttr variables) {
+    return drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, reduction == dist::Reduction::Mean,
+                                         variables, gradients);
+  };
+  if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
+    emit(scatter.getReduction(), scatter.getVariables()).setScatter(true);
+    return;
+  }
+  auto reduce = llvm::cast<dist::AllReduceOp>(op);
+  drt::AllReduceStartOp started = emit(reduce.getReduction(), reduce.getVariables());
+  if (auto compression = reduce.getCompressionAttr())
+    started.setCompressionAttr(compression);
+  if (auto aggregator = reduce.getAggregatorAttr())
+    started.setAggregatorAttr(aggregator);
 }
 
 void PlanBuilder::waitFor(Bucket &bucket) {
   if (bucket.waited)
     return;
-  if (bucket.number < 0) {
-    startPosition[bucket.op] = 0;
-    startReadyBuckets(~0u);
-  }
+  if (bucket.number < 0)
+    start(bucket);
   drt::AllReduceWaitOp::create(builder, bucket.op->getLoc(), bucket.number);
   bucket.waited = true;
   // All replicas were past the start when the wait is over.
@@ -253,10 +254,6 @@ void PlanBuilder::waitFor(Bucket &bucket) {
 
 ArrayRef<Value> PlanBuilder::resultsOf(Bucket &bucket) {
   if (bucket.results.empty()) {
-    if (bucket.number < 0) {
-      startPosition[bucket.op] = 0;
-      startReadyBuckets(positions[bucket.op]);
-    }
     waitFor(bucket);
     auto result = drt::AllReduceResultOp::create(builder, bucket.op->getLoc(), bucket.op->getResultTypes(), bucket.number);
     llvm::append_range(bucket.results, result.getResults());

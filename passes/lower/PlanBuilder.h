@@ -51,6 +51,8 @@ private:
   void lowerPlaceholder(dfg::PlaceholderOp node);
   void lowerRead(dfg::ReadVariableOp node);
   void startReadyBuckets(unsigned position);
+  void start(Bucket &bucket);
+  /// Starts it where nothing has: a node needs a result while something behind it reads the variables.
   void waitFor(Bucket &bucket);
   llvm::ArrayRef<Value> resultsOf(Bucket &bucket);
 
