@@ -50,6 +50,13 @@ template <typename Writer> void writeAll(Writer &writer, const Wholes &wholes) {
     writer.add(name, whole.dtype, whole.shape, whole.bytes.data());
 }
 
+// Calls `use` with each variable that checkpoints hold, and its number.
+template <typename Use> void forEachSaved(const drt_program &program, Use use) {
+  for (int32_t i = 0; i < program.num_variables; ++i)
+    if (program.variables[i].flags & DRT_VARIABLE_SAVED)
+      use(program.variables[i], i);
+}
+
 // The type of a variable in the original graph.
 drt_type wholeType(const drt_variable &v) {
   return {v.type.dtype, v.shares ? v.full_rank : v.type.rank, v.full_shape ? v.full_shape : v.type.shape};
@@ -81,16 +88,12 @@ const void *WholeVariables::data(int32_t variable) const {
 }
 
 void restoreVariables(TaskRuntime &task, const std::string &prefix) {
-  const drt_program &program = task.program();
   const bool first = !task.communicator() || task.communicator()->rank() == 0;
   std::optional<CheckpointReader> opened;
   if (first)
     opened.emplace(prefix);
   task.fetchVariables(); // what a checkpoint does not hold keeps its value
-  for (int32_t i = 0; i < program.num_variables; ++i) {
-    const drt_variable &v = program.variables[i];
-    if (!(v.flags & DRT_VARIABLE_SAVED))
-      continue;
+  forEachSaved(task.program(), [&](const drt_variable &v, int32_t i) {
     const int32_t rank = v.type.rank;
     if (v.shares) {
       const drt_type type = wholeType(v);
@@ -98,27 +101,23 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
       if (first)
         opened->read(v.name, type.dtype, extents(type.shape, type.rank), whole.data());
       task.scatterShares(i, whole.data());
-      continue;
+      return;
     }
     if (!first)
-      continue;
+      return;
     const CheckpointReader &reader = *opened;
     if (v.full_shape)
       reader.readSlice(v.name, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
                        extents(v.type.shape, rank), task.variable(i));
     else
       reader.read(v.name, v.type.dtype, extents(v.type.shape, rank), task.variable(i));
-  }
+  });
   task.sendVariables();
 }
 
 void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
-  const drt_program &program = variables.task().program();
   Wholes wholes;
-  for (int32_t i = 0; i < program.num_variables; ++i) {
-    const drt_variable &v = program.variables[i];
-    if (!(v.flags & DRT_VARIABLE_SAVED))
-      continue;
+  forEachSaved(variables.task().program(), [&](const drt_variable &v, int32_t i) {
     const int32_t rank = v.type.rank;
     // TensorFlow reads no slices of float16.
     if (v.full_shape && !v.shares && v.type.dtype == DRT_F16)
@@ -128,7 +127,7 @@ void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
                       extents(v.type.shape, rank), variables.data(i));
     else
       writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
-  }
+  });
   writeAll(writer, wholes);
 }
 
