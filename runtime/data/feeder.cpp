@@ -115,11 +115,10 @@ void Feeder::addFeed(const Dataset &data, const drt_entry &entry, int32_t index)
 }
 
 void Feeder::feed(int64_t step, const SetFeed &set) {
-  if (!wholeGiven_) {
+  if (!wholeGiven_ || config_.alternates)
     for (const auto &[feed, array] : whole_)
       set(feed, array.data, 0);
-    wholeGiven_ = true;
-  }
+  wholeGiven_ = true;
   if (batched_.empty())
     return;
   const int64_t share = batch_ / config_.numReplicas;

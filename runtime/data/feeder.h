@@ -24,6 +24,9 @@ struct FeederConfig {
   std::optional<uint64_t> shuffleSeed;
   /// Past the last example: start over, or (to evaluate) repeat the last one.
   bool wrap = true;
+  /// Whether runs of other entries lie between, which number their feeds each for itself: then what does not change is
+  /// handed over in every step, not once.
+  bool alternates = false;
 };
 
 /// Gives the replicas of one task their rows of one batch after the other: step k

@@ -43,6 +43,7 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   feeding_.numReplicas = config.numReplicas;
   if (options.shuffle)
     feeding_.shuffleSeed = config.entropy;
+  feeding_.alternates = program.accumulate_steps > 1;
   step_ = entryOf("step");
   if (program.accumulate_steps > 1)
     accumulate_ = entryOf("accumulate");

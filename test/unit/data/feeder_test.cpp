@@ -77,6 +77,22 @@ TEST_CASE("a step reads the next rows and starts over past the end") {
   CHECK(firstElements(feeder, 3, 2) == std::vector<int>{2, 3, 4, 5});
 }
 
+TEST_CASE("what does not change is handed over once, or in every step where other entries run between") {
+  Data data(10);
+  const Dataset set = data.open();
+  for (bool alternates : {false, true}) {
+    FeederConfig config = configOf(0, 2, 2);
+    config.alternates = alternates;
+    Feeder feeder(&set, entry, config);
+    for (int64_t step = 0; step < 2; ++step) {
+      std::set<int32_t> given;
+      feeder.feed(step, [&](int32_t feed, const void *, int64_t) { given.insert(feed); });
+      CHECK(given.count(0) == 1);
+      CHECK(given.count(1) == (step == 0 || alternates));
+    }
+  }
+}
+
 TEST_CASE("a task reads the rows of its own replicas") {
   Data data(10);
   const Dataset set = data.open();
