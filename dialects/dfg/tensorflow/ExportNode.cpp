@@ -137,6 +137,9 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
     auto type = llvm::cast<TensorType>(shared.variables.lookup(handle.getVariable()).getType());
     (*node.mutable_attr())["dtype"].set_type(getDataType(type.getElementType()));
     setShape(type, *(*node.mutable_attr())["shape"].mutable_shape());
+    // TensorFlow takes resource variables without a shared name for one variable.
+    if (node.op() == "VarHandleOp")
+      (*node.mutable_attr())["shared_name"].set_s(handle.getVariable().str());
   } else if (auto call = llvm::dyn_cast<dfg::CallOp>(op)) {
     (*node.mutable_attr())["f"].mutable_func()->set_name(call.getCallee().str());
   } else {
