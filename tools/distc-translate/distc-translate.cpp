@@ -13,6 +13,7 @@
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/tensorflow/Export.h"
 #include "dialects/dfg/tensorflow/Import.h"
+#include "dialects/dist/Dist.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
@@ -36,7 +37,7 @@ int main(int argc, char **argv) {
   }
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<distc::dfg::DFGDialect>();
+  context.loadDialect<distc::dfg::DFGDialect, distc::dist::DISTDialect>();
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context);
   mlir::OwningOpRef<mlir::ModuleOp> module = import ? distc::tf::importGraph(input, &context)
