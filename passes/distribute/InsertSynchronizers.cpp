@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/distribute/OwnRows.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/RawGradients.h"
 #include "passes/distribute/ShardedUpdates.h"
@@ -37,6 +38,8 @@ private:
     if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && ways.accumulateSteps == 1 && ways.averagesDecay == 0)
       return success();
     FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+    if (succeeded(flow) && chooseOwnRowsFirst(graph, *flow, ways))
+      flow = BatchFlow::compute(graph);
     if (failed(flow))
       return failure();
     strategies::StepNodes step(graph);

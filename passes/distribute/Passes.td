@@ -148,6 +148,8 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
       fed, what the chief clipped) the chief pushes to it; what it can, from constants and variables of its own, it computes. Reads by workers become
       `dist.pull`, choices of rows `dist.pull_rows`. A step ends with `dist.tokens`, for which the training operation waits. Without `sync` each replica
       pushes what the update itself uses, and nothing waits; statistics are then each worker's own.
+    - *Shards of rows on several servers*: each replica chooses the rows of each shard before it pushes them, and what stood before the
+      choice (the optimizer's deduplication) is done for each shard where its update is.
 
     With `variable_averages_decay` every variable has a moving average, `NAME/ExponentialMovingAverage`, behind its updates.
 

@@ -87,7 +87,12 @@ private:
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient->values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
-    take(gradient->indices, gradient->values, *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean, variable);
+    dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
+    if (ways.get(variable).place) {
+      wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
+      chooseOwnRows(*gradient);
+    }
+    take(gradient->indices, gradient->values, reduction, variable);
     found.path.insert(gradient->path.begin(), gradient->path.end());
     for (Operation *op : gradient->path)
       found.indexUses[{op, gradient->indices}] = gradient->values;
@@ -155,6 +160,10 @@ private:
     Flow at = flow.get(item.value);
     if (found.contains(item.value))
       return success();
+    if (auto rows = wholeRows.find(item.value); rows != wholeRows.end()) {
+      take(rows->second.indices, item.value, rows->second.reduction, rows->second.variable);
+      return success();
+    }
     switch (at.kind) {
     case Flow::Replicated:
       // Shape arithmetic without one scale is no value of the training.
@@ -198,7 +207,7 @@ private:
     for (Value operand : op->getOperands())
       if (flow.get(operand).kind == Flow::Sharded) {
         auto rows = found.values.find(operand);
-        if (rows == found.values.end() || !rows->second.indices)
+        if (!wholeRows.contains(operand) && (rows == found.values.end() || !rows->second.indices))
           return false;
         any = true;
       }
@@ -235,6 +244,8 @@ private:
   const BatchFlow &flow;
   const strategies::StepNodes &step;
   const Synchronizations &ways;
+  /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
+  llvm::DenseMap<Value, RawGradient> wholeRows;
   std::deque<Item> queue;
   llvm::DenseSet<Value> visited;
 };

@@ -12,10 +12,6 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-bool isUnique(Operation *op) {
-  return llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op>(op);
-}
-
 bool isIndices(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
 
 /// A gradient's rows may be joined before a node that scales them, not before one that made the gradient of something
@@ -97,6 +93,10 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
 
 } // namespace
 
+bool isUnique(Operation *op) {
+  return llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op>(op);
+}
+
 bool worksOnRows(Operation *op) {
   return isUnique(op) || llvm::isa<dist::OwnRowsOp, dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op,
                                    dfg::GatherOp, dfg::DynamicPartitionOp, dfg::IdentityOp, dfg::CastOp,
@@ -110,6 +110,17 @@ std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, co
   if (!found.indices || !found.values)
     return std::nullopt;
   return found;
+}
+
+void chooseOwnRows(SparseGradient &gradient) {
+  for (Operation *op : gradient.path)
+    if (auto own = llvm::dyn_cast<dist::OwnRowsOp>(op);
+        own && own.getIndices() == gradient.indices && own.getValues() == gradient.values) {
+      gradient.indices = own.getOwnIndices();
+      gradient.values = own.getOwnValues();
+      llvm::erase(gradient.path, op);
+      return;
+    }
 }
 
 } // namespace distc

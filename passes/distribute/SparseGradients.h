@@ -17,6 +17,9 @@ struct SparseGradient {
   llvm::SmallVector<mlir::Operation *> path;
 };
 
+/// Whether op finds the distinct elements of its operand.
+bool isUnique(mlir::Operation *op);
+
 /// Whether every row of op's result comes from one row of an operand, or is a sum of rows, or chooses among them: such
 /// nodes do the same to joined rows as to a replica's.
 bool worksOnRows(mlir::Operation *op);
@@ -24,6 +27,9 @@ bool worksOnRows(mlir::Operation *op);
 /// Walks back from the indices and the values of `update` to the first pair of which they are made; none where there is
 /// no such pair.
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow);
+
+/// Where a shard's rows are chosen right among those that backward made, the gradient becomes these.
+void chooseOwnRows(SparseGradient &gradient);
 
 } // namespace distc
 

@@ -247,14 +247,17 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
     pushed.push_back(steps.getAccumulated()[0]);
   }
   int64_t required = way.async ? 1 : ways.required;
-  auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, way.place, required,
-                                   pushed, gradient.variable, way.staleness, way.async);
+  // The chief takes from the variable's server; a server has what it takes itself, also of another's variable.
+  dist::PlaceAttr site = way.async ? way.place : sites->get(value);
+  dist::PlaceAttr place = site == sites->getChief() ? way.place : site;
+  auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, place, required, pushed,
+                                   gradient.variable, way.staleness, way.async);
   // Whoever takes a gradient waits for it: not before its own work of the wave is done.
   builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
-  auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, way.place,
-                                   required, gradient.variable, way.aggregator, way.async);
+  auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, place, required,
+                                   gradient.variable, way.aggregator, way.async);
   lastTake = take;
-  take->setAttr(dist::kPlaceAttr, way.async ? way.place : sites->get(value));
+  take->setAttr(dist::kPlaceAttr, site);
   if (gradient.indices)
     joinedIndices[value] = take.getGradient().front();
   replace(value, take.getGradient().back());
