@@ -13,19 +13,6 @@
 namespace drt::cuda {
 namespace {
 
-int countDevices() {
-  const CUresult status = driver().cuInit(0);
-  int count = 0;
-  if (status == CUDA_SUCCESS)
-    check(driver().cuDeviceGetCount(&count), "cuDeviceGetCount");
-  else if (status != CUDA_ERROR_NO_DEVICE)
-    check(status, "cuInit");
-  if (count == 0)
-    throw Error("this machine has no CUDA device, or CUDA_VISIBLE_DEVICES hides it; the program was compiled for one: "
-                "run it where there is one, or compile it without --target=cuda");
-  return count;
-}
-
 int replicasOfHost(const TaskConfig &config) {
   return config.hostReplicas > config.localReplicas ? config.hostReplicas : config.localReplicas;
 }
@@ -41,6 +28,19 @@ int attribute(CUdevice device, CUdevice_attribute which) {
 }
 
 } // namespace
+
+int countDevices() {
+  const CUresult status = driver().cuInit(0);
+  int count = 0;
+  if (status == CUDA_SUCCESS)
+    check(driver().cuDeviceGetCount(&count), "cuDeviceGetCount");
+  else if (status != CUDA_ERROR_NO_DEVICE)
+    check(status, "cuInit");
+  if (count == 0)
+    throw Error("this machine has no CUDA device, or CUDA_VISIBLE_DEVICES hides it; the program was compiled for one: "
+                "run it where there is one, or compile it without --target=cuda");
+  return count;
+}
 
 int deviceOf(const TaskConfig &config, int localReplica) {
   const int devices = countDevices();

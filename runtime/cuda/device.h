@@ -16,6 +16,9 @@ struct TaskConfig;
 
 namespace drt::cuda {
 
+/// At least one. Throws drt::Error where the machine has no driver or no device.
+int countDevices();
+
 /// The device of a task's replica: the host's replicas take its devices in their order. Throws drt::Error where the
 /// machine has no driver, no device, or fewer devices than the plan has replicas here.
 int deviceOf(const TaskConfig &config, int localReplica);

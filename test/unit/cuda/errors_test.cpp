@@ -7,7 +7,7 @@
 #include "cuda/kernels.h"
 #include "cuda/task.h"
 #include "cuda/worker.h"
-#include "test/unit/cuda/device_program.h"
+#include "test/unit/cuda/program/device_program.h"
 
 #include <catch2/catch.hpp>
 

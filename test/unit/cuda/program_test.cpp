@@ -7,13 +7,16 @@
 #include "cuda/emulator/testing.h"
 #include "data/npz.h"
 #include "launch/program.h"
-#include "test/unit/cuda/device_program.h"
+#include "test/unit/cuda/program/device_program.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace drt;
@@ -44,6 +47,19 @@ public:
     return runProgram(dp::program(replicas, 1), static_cast<int>(argv.size()), argv.data());
   }
 
+  // As processes. Returns the exit status.
+  int processes(const std::string &plan, const std::string &environment, const std::string &flags) const {
+    const int status =
+        std::system(("DEVICE_PLAN='" + plan + "' " + environment + " " DISTC_DEVICE_TRAIN " --quiet --data " +
+                     path("data.npz") + " " + flags + " > " + path("out") + " 2>&1")
+                        .c_str());
+    return WEXITSTATUS(status);
+  }
+  std::string out() const {
+    std::ifstream in(path("out"));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
   std::vector<nlohmann::json> log() const {
     std::ifstream in(path("log"));
     std::vector<nlohmann::json> lines;
@@ -58,7 +74,7 @@ public:
       CHECK(static_cast<const float *>(w.data)[i] == Approx(expected[i]).epsilon(1e-5).margin(1e-5));
   }
 
-  static constexpr int64_t rows = 10;
+  static constexpr int64_t rows = 14;
   fs::path folder;
   std::vector<float> x;
   float rate = 0.25f;
@@ -97,6 +113,25 @@ TEST_CASE("a run on devices writes what a run on a processor does") {
   run.checkVariables("six.npz", expected.w);
 }
 
+TEST_CASE("tasks that are processes meet over the rendezvous, and train as one") {
+  const Run run;
+  const dp::Expected expected = dp::expected(run.x, 4, 6, run.rate);
+  REQUIRE(run.processes("4 2", "",
+                        "--steps 6 --log-json " + run.path("log") + " --export-npz " + run.path("final.npz")) == 0);
+  run.checkVariables("final.npz", expected.w);
+  const std::vector<nlohmann::json> log = run.log();
+  REQUIRE(log.size() == 8);
+  for (size_t k = 0; k < 6; ++k)
+    CHECK(log[k + 1]["loss"].get<double>() == Approx(expected.losses[k]).epsilon(1e-5));
+}
+
+TEST_CASE("a task whose device fails ends the others") {
+  const Run run;
+  CHECK(run.processes("4 2", "DRT_EMULATED_FAIL=cuGraphLaunch:719:9", "--steps 20") == 1);
+  CHECK_THAT(run.out(),
+             Catch::Matchers::Contains("CUDA_ERROR_LAUNCH_FAILED") && Catch::Matchers::Contains("cuGraphLaunch"));
+}
+
 TEST_CASE("evaluation on devices begins with the checkpoint's variables in all of them") {
   const Run run;
   const std::vector<float> ones(dp::columns, 1.0f);
@@ -107,10 +142,10 @@ TEST_CASE("evaluation on devices begins with the checkpoint's variables in all o
   }
   REQUIRE(run(2, {"--eval", "--restore", run.path("ones"), "--export-npz", run.path("eval.npz")}) == 0);
   double loss = 0;
-  for (size_t i = 0; i < 6 * dp::columns; ++i)
+  for (size_t i = 0; i < 12 * dp::columns; ++i)
     loss += (1 - static_cast<double>(run.x[i])) * (1 - static_cast<double>(run.x[i])) / 2;
   CHECK(static_cast<const double *>(NpzReader(run.path("eval.npz")).read("loss:0").data)[0] ==
-        Approx(loss / (6 * dp::columns)).epsilon(1e-5));
+        Approx(loss / (12 * dp::columns)).epsilon(1e-5));
 }
 
 TEST_CASE("a machine without devices ends a run with status 1") {

@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "test/unit/cuda/device_program.h"
+#include "test/unit/cuda/program/device_program.h"
 
 #include <fstream>
 #include <iterator>
@@ -90,10 +90,10 @@ struct Program {
 
 } // namespace
 
-const drt_program &program(int32_t replicas, int32_t tasks, const char *arch) {
+const drt_program &program(int32_t replicas, int32_t tasks) {
   static std::vector<std::unique_ptr<Program>> all; // what a program says of itself is never freed
   Program &p = *all.emplace_back(std::make_unique<Program>());
-  p.image = {arch, image().data(), static_cast<int64_t>(image().size())};
+  p.image = {DISTC_TEST_ARCH, image().data(), static_cast<int64_t>(image().size())};
   p.device = {1, &p.image, 4, kernels, variableBytes};
   for (int32_t i = 0; i < tasks; ++i)
     p.tasks.push_back({"worker", i, "localhost", i * (replicas / tasks), replicas / tasks});

@@ -10,10 +10,11 @@
 // `rate` is a feed that is given whole. init sets w[j] = j. Each step also fetches the state of a random operation.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_TEST_UNIT_CUDA_DEVICE_PROGRAM_H
-#define DISTC_TEST_UNIT_CUDA_DEVICE_PROGRAM_H
+#ifndef DISTC_TEST_UNIT_CUDA_PROGRAM_DEVICE_PROGRAM_H
+#define DISTC_TEST_UNIT_CUDA_PROGRAM_DEVICE_PROGRAM_H
 
 #include "drt/drt.h"
+#include "test/unit/cuda/program/shapes.h"
 
 #include <cstdint>
 #include <string>
@@ -21,10 +22,8 @@
 
 namespace device_program {
 
-inline constexpr int64_t columns = 70, rows = 3; // of a replica
-
-/// Lives until the end of the process. `arch`: of its image; the bytes are the emulator's in any case.
-const drt_program &program(int32_t replicas, int32_t tasks, const char *arch = "host");
+/// Lives until the end of the process.
+const drt_program &program(int32_t replicas, int32_t tasks);
 
 /// Rows of examples, the same in every run.
 std::vector<float> examples(int64_t count);
@@ -41,4 +40,4 @@ extern bool failing;
 
 } // namespace device_program
 
-#endif // DISTC_TEST_UNIT_CUDA_DEVICE_PROGRAM_H
+#endif // DISTC_TEST_UNIT_CUDA_PROGRAM_DEVICE_PROGRAM_H
