@@ -61,6 +61,7 @@ static void addDevicePasses(mlir::OpPassManager &manager) {
   entries.addPass(mlir::createCSEPass());
   manager.addPass(createOutlineKernels());
   manager.addPass(createPlanMemory({/*device=*/true}));
+  manager.addPass(createGroupUpdates());
 }
 
 void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower, const Target &target) {
