@@ -225,6 +225,31 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
   return CUDA_SUCCESS;
 }
 
+// Of device memory: `Depth` slices of `Height` rows.
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *given, CUstream stream) {
+  Lock lock = locked();
+  Machine &machine = Machine::get();
+  require(given != nullptr, CUDA_ERROR_INVALID_VALUE, "nothing to copy");
+  CUDA_MEMCPY3D copy = *given;
+  require(copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && copy.dstMemoryType == CU_MEMORYTYPE_DEVICE,
+          CUDA_ERROR_NOT_SUPPORTED, "the emulator copies blocks of device memory");
+  require(copy.srcXInBytes + copy.WidthInBytes <= copy.srcPitch &&
+              copy.dstXInBytes + copy.WidthInBytes <= copy.dstPitch,
+          CUDA_ERROR_INVALID_VALUE, "rows longer than their pitch");
+  bool slices = copy.srcY + copy.Height <= copy.srcHeight && copy.dstY + copy.Height <= copy.dstHeight;
+  require(copy.Depth == 1 || slices, CUDA_ERROR_INVALID_VALUE, "slices higher than those of the memory");
+  enqueueOn(lock, stream, "cuMemcpy3DAsync", [=, &machine](int device) {
+    for (size_t z = 0; z < copy.Depth; ++z)
+      for (size_t y = 0; y < copy.Height; ++y) {
+        size_t from = ((copy.srcZ + z) * copy.srcHeight + copy.srcY + y) * copy.srcPitch + copy.srcXInBytes;
+        size_t to = ((copy.dstZ + z) * copy.dstHeight + copy.dstY + y) * copy.dstPitch + copy.dstXInBytes;
+        std::memcpy(machine.memory.resolve(device, copy.dstDevice + to, copy.WidthInBytes),
+                    machine.memory.resolve(device, copy.srcDevice + from, copy.WidthInBytes), copy.WidthInBytes);
+      }
+  });
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   Lock lock = locked();
   Machine &machine = Machine::get();

@@ -1,5 +1,5 @@
 // Captures and graphs: as the manual of CUDA has them, errors included.
-#include "test/unit/cuda/emulator/device.h"
+#include "test/unit/cuda/emulator/kernels.h"
 
 #include <set>
 #include <thread>

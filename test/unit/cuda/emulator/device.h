@@ -7,8 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 namespace drt::cuda::test {
@@ -89,35 +87,6 @@ public:
 private:
   const Device &device_;
   size_t count_;
-};
-
-/// The kernels of kernels/kernels.cpp.
-class Kernels {
-public:
-  Kernels() {
-    std::ifstream file(TEST_IMAGE, std::ios::binary);
-    std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-    REQUIRE(!image.empty());
-    ok(driver().cuModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr));
-  }
-  ~Kernels() { driver().cuModuleUnload(module); }
-  Kernels(const Kernels &) = delete;
-  Kernels &operator=(const Kernels &) = delete;
-
-  CUfunction find(const char *name) const {
-    CUfunction function;
-    ok(driver().cuModuleGetFunction(&function, module, name));
-    return function;
-  }
-  CUresult launch(const char *name, unsigned blocks, unsigned threads, CUstream stream,
-                  std::vector<CUdeviceptr> arguments) const {
-    std::vector<void *> pointers;
-    for (CUdeviceptr &argument : arguments)
-      pointers.push_back(&argument);
-    return driver().cuLaunchKernel(find(name), blocks, 1, 1, threads, 1, 1, 0, stream, pointers.data(), nullptr);
-  }
-
-  CUmodule module = nullptr;
 };
 
 } // namespace drt::cuda::test

@@ -1,5 +1,5 @@
 // Kernels: threads of a block that wait for each other, launches of all shapes, and what is refused.
-#include "test/unit/cuda/emulator/device.h"
+#include "test/unit/cuda/emulator/kernels.h"
 
 #include <numeric>
 

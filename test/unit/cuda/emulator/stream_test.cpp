@@ -1,5 +1,5 @@
 // Streams, events, memory: what is ordered, and what only seems to be.
-#include "test/unit/cuda/emulator/device.h"
+#include "test/unit/cuda/emulator/kernels.h"
 
 #include <set>
 

@@ -1,0 +1,50 @@
+//===- cudnn_handles.h - cuDNN's descriptors, owned -----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CUDA_CUDNN_HANDLES_H
+#define DRT_CUDA_CUDNN_HANDLES_H
+
+#include "core/error.h"
+#include "cuda/handles.h"
+
+#include <limits>
+
+namespace drt::cuda {
+
+#define DRT_CUDNN_DESCRIPTOR(kind)                                                                                     \
+  inline void free##kind(cudnn##kind##Descriptor_t descriptor) { cudnn().cudnnDestroy##kind##Descriptor(descriptor); } \
+  using kind##Descriptor = Owned<cudnn##kind##Descriptor_t, free##kind>;                                               \
+  inline kind##Descriptor make##kind() {                                                                               \
+    cudnn##kind##Descriptor_t made = nullptr;                                                                          \
+    check(cudnn().cudnnCreate##kind##Descriptor(&made), "cudnnCreate" #kind "Descriptor");                             \
+    return kind##Descriptor(made);                                                                                     \
+  }
+DRT_CUDNN_DESCRIPTOR(Tensor)
+DRT_CUDNN_DESCRIPTOR(Filter)
+DRT_CUDNN_DESCRIPTOR(Convolution)
+DRT_CUDNN_DESCRIPTOR(Activation)
+DRT_CUDNN_DESCRIPTOR(Pooling)
+#undef DRT_CUDNN_DESCRIPTOR
+
+/// cuDNN counts in int.
+inline int asInt(int64_t value) {
+  if (value > std::numeric_limits<int>::max())
+    throw Error("cuDNN takes tensors of up to 2^31 elements: make the batch smaller, or use more replicas");
+  return static_cast<int>(value);
+}
+
+/// Of float32, NHWC, dense.
+inline TensorDescriptor imageDescriptor(int64_t n, int64_t h, int64_t w, int64_t c) {
+  TensorDescriptor made = makeTensor();
+  asInt(n * h * w * c);
+  check(cudnn().cudnnSetTensor4dDescriptor(made.get(), CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, asInt(n), asInt(c),
+                                           asInt(h), asInt(w)),
+        "cudnnSetTensor4dDescriptor");
+  return made;
+}
+
+} // namespace drt::cuda
+
+#endif // DRT_CUDA_CUDNN_HANDLES_H

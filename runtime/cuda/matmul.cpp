@@ -1,0 +1,201 @@
+//===- matmul.cpp - Matrix products by cuBLASLt ---------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// cuBLASLt's matrices are column-major: what lies in memory as c[m, n] is, column-major, its transpose. So the call
+// computes c^T[n, m] = op(b)^T * op(a)^T, with b as its first operand; an operand that drt_matmul takes as it lies, it
+// takes as it lies, too. drt_matmul's bias, an element a column of c, is one a row of c^T, as the library's epilogue
+// has it.
+//
+//===----------------------------------------------------------------------===//
+#include "core/dtype.h"
+#include "core/error.h"
+#include "cuda/libraries.h"
+
+#include <algorithm>
+
+namespace drt::cuda {
+namespace {
+
+void freeOperation(cublasLtMatmulDesc_t operation) { cublasLt().cublasLtMatmulDescDestroy(operation); }
+void freeLayout(cublasLtMatrixLayout_t layout) { cublasLt().cublasLtMatrixLayoutDestroy(layout); }
+void freePreference(cublasLtMatmulPreference_t preference) { cublasLt().cublasLtMatmulPreferenceDestroy(preference); }
+using Operation = Owned<cublasLtMatmulDesc_t, freeOperation>;
+using Layout = Owned<cublasLtMatrixLayout_t, freeLayout>;
+using Preference = Owned<cublasLtMatmulPreference_t, freePreference>;
+
+// What NVIDIA recommends for its larger devices; the heuristic takes less where less does.
+constexpr uint64_t mostWorkspace = 32 << 20;
+
+template <class Value> void set(cublasLtMatmulDesc_t to, cublasLtMatmulDescAttributes_t attribute, Value value) {
+  check(cublasLt().cublasLtMatmulDescSetAttribute(to, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute");
+}
+template <class Value> void set(cublasLtMatrixLayout_t to, cublasLtMatrixLayoutAttribute_t attribute, Value value) {
+  check(cublasLt().cublasLtMatrixLayoutSetAttribute(to, attribute, &value, sizeof value),
+        "cublasLtMatrixLayoutSetAttribute");
+}
+template <class Value>
+void set(cublasLtMatmulPreference_t to, cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
+  check(cublasLt().cublasLtMatmulPreferenceSetAttribute(to, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+// The largest power of two up to 256 that divides the address: algorithms may read as many bytes at once.
+uint32_t alignmentOf(const void *address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address) | 256;
+  return static_cast<uint32_t>(bits & -bits);
+}
+
+void requireSupported(const drt_matmul_desc &desc) {
+  if (desc.dtype != DRT_F32 && desc.dtype != DRT_F64)
+    throw Error("there is no matrix product for " + dtypeName(desc.dtype) +
+                " on a device: cast the operands to float32");
+  const bool relu = desc.epilogue == DRT_EPILOGUE_RELU;
+  if (!relu && desc.epilogue != DRT_EPILOGUE_NONE)
+    throw Error("cuBLASLt has no epilogue but ReLU: a defect of the compiler", 70);
+  if (relu && desc.accumulate)
+    throw Error("cuBLASLt adds before ReLU: a defect of the compiler", 70);
+  if (desc.dtype == DRT_F64 && (relu || desc.has_bias))
+    throw Error("cuBLASLt has no epilogue for float64: a defect of the compiler", 70);
+}
+
+// A dense left operand that meets one right operand is one tall matrix.
+drt_matmul_desc normalized(drt_matmul_desc desc) {
+  if (desc.batch > 1 && desc.batch_stride_b == 0 && !desc.transpose_a && desc.batch_stride_a == desc.m * desc.k) {
+    desc.m *= desc.batch;
+    desc.batch = 1;
+  }
+  return desc;
+}
+
+class MatmulSite : public Prepared {
+public:
+  MatmulSite(Replica &replica, const drt_matmul_desc &given, const void *a, const void *b, const void *bias,
+             const void *c)
+      : desc_(normalized(given)) {
+    requireSupported(desc_);
+    if (isEmpty())
+      return;
+    const bool f32 = desc_.dtype == DRT_F32;
+    type_ = f32 ? CUDA_R_32F : CUDA_R_64F;
+    cublasLtMatmulDesc_t operation = nullptr;
+    // CUBLAS_COMPUTE_32F multiplies float32 as it is, without TF32.
+    check(cublasLt().cublasLtMatmulDescCreate(&operation, f32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, type_),
+          "cublasLtMatmulDescCreate");
+    operation_ = Operation(operation);
+    set(operation, CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(desc_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N));
+    set(operation, CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(desc_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N));
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue()));
+    if (desc_.has_bias) // the heuristic reads how it is aligned
+      set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    b_ = layout(desc_.n, desc_.k, desc_.transpose_b, desc_.batch_stride_b);
+    a_ = layout(desc_.k, desc_.m, desc_.transpose_a, desc_.batch_stride_a);
+    c_ = layout(desc_.n, desc_.m, false, desc_.m * desc_.n);
+    choose(replica, a, b, c);
+  }
+
+  void run(Replica &replica, const void *a, const void *b, const void *bias, void *c) {
+    if (isEmpty())
+      return clear(replica, c);
+    if (workspaceBytes_ > replica.workspaceBytes)
+      throw Error("a matrix product was not prepared: a defect of the runtime", 70);
+    if (desc_.has_bias)
+      set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    const float one = 1, added = desc_.accumulate ? 1 : 0;
+    const double one64 = 1, added64 = added;
+    const bool f32 = type_ == CUDA_R_32F;
+    check(cublasLt().cublasLtMatmul(Libraries::of(replica).cublasLt(), operation_.get(),
+                                    f32 ? static_cast<const void *>(&one) : &one64, b, b_.get(), a, a_.get(),
+                                    f32 ? static_cast<const void *>(&added) : &added64, c, c_.get(), c, c_.get(),
+                                    &algorithm_, replica.workspace, static_cast<size_t>(workspaceBytes_),
+                                    reinterpret_cast<cudaStream_t>(replica.stream)),
+          "cublasLtMatmul");
+  }
+
+private:
+  bool isEmpty() const { return desc_.batch * desc_.m * desc_.n * desc_.k == 0; }
+
+  // A sum of nothing.
+  void clear(Replica &replica, void *c) const {
+    const int64_t count = desc_.batch * desc_.m * desc_.n;
+    if (count == 0 || (desc_.accumulate && !desc_.has_bias))
+      return;
+    if (desc_.has_bias)
+      throw Error("a product over an axis of size 0 has a bias: leave the layer out");
+    check(
+        driver().cuMemsetD8Async(addressOf(c), 0, static_cast<size_t>(count * dtypeSize(desc_.dtype)), replica.stream),
+        "cuMemsetD8Async");
+  }
+
+  cublasLtEpilogue_t epilogue() const {
+    const bool relu = desc_.epilogue == DRT_EPILOGUE_RELU;
+    if (desc_.has_bias)
+      return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+
+  // op(x) is rows x columns, column-major; x lies dense.
+  Layout layout(int64_t rows, int64_t columns, bool transposed, int64_t batchStride) const {
+    if (transposed)
+      std::swap(rows, columns);
+    cublasLtMatrixLayout_t made = nullptr;
+    check(cublasLt().cublasLtMatrixLayoutCreate(&made, type_, static_cast<uint64_t>(rows),
+                                                static_cast<uint64_t>(columns), rows),
+          "cublasLtMatrixLayoutCreate");
+    Layout layout(made);
+    if (desc_.batch > 1) {
+      set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(desc_.batch));
+      set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batchStride);
+    }
+    return layout;
+  }
+
+  // The heuristic's first: all of its algorithms add in one order.
+  void choose(Replica &replica, const void *a, const void *b, const void *c) {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(cublasLt().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+    const Preference preference(made);
+    set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, mostWorkspace);
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignmentOf(b));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignmentOf(a));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignmentOf(c));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignmentOf(c));
+    cublasLtMatmulHeuristicResult_t found = {};
+    int count = 0;
+    check(cublasLt().cublasLtMatmulAlgoGetHeuristic(Libraries::of(replica).cublasLt(), operation_.get(), b_.get(),
+                                                    a_.get(), c_.get(), c_.get(), made, 1, &found, &count),
+          "cublasLtMatmulAlgoGetHeuristic");
+    if (count == 0)
+      throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
+                  std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
+    check(found.state, "cublasLtMatmulAlgoGetHeuristic");
+    algorithm_ = found.algo;
+    workspaceBytes_ = static_cast<int64_t>(found.workspaceSize);
+    replica.needWorkspace(workspaceBytes_);
+  }
+
+  drt_matmul_desc desc_;
+  cudaDataType_t type_ = CUDA_R_32F;
+  Operation operation_;
+  Layout a_, b_, c_;
+  cublasLtMatmulAlgo_t algorithm_ = {};
+  int64_t workspaceBytes_ = 0;
+};
+
+} // namespace
+} // namespace drt::cuda
+
+using namespace drt::cuda;
+
+extern "C" void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
+                           const void *b, const void *bias, void *c) {
+  guarded(replica, [&](Replica &owner) {
+    auto &site = owner.callSites.get<MatmulSite>(
+        primitive, [&] { return std::make_unique<MatmulSite>(owner, *desc, a, b, bias, c); });
+    if (!owner.preparing)
+      site.run(owner, a, b, bias, c);
+  });
+}

@@ -1,0 +1,120 @@
+// drt_conv2d and its gradients by cuDNN against the processor's loops.
+#include "cpu/kernels/direct_conv2d.h"
+#include "cpu/kernels/gemm.h"
+#include "test/unit/cuda/libraries/calls.h"
+
+using namespace drt;
+using namespace drt::cuda::test;
+
+namespace {
+// HWIO, as the processor's loops have it, to OHWI.
+std::vector<float> asOhwi(const drt_conv2d_desc &d, const std::vector<float> &hwio) {
+  std::vector<float> ohwi(hwio.size());
+  int64_t rest = d.kh * d.kw * (d.c / d.groups);
+  for (int64_t i = 0; i < rest; ++i)
+    for (int64_t k = 0; k < d.k; ++k)
+      ohwi[static_cast<size_t>(k * rest + i)] = hwio[static_cast<size_t>(i * d.k + k)];
+  return ohwi;
+}
+
+void check(const drt_conv2d_desc &d, Random &random) {
+  INFO("image " << d.n << 'x' << d.h << 'x' << d.w << 'x' << d.c << " filter " << d.kh << 'x' << d.kw << 'x' << d.k
+                << " output " << d.oh << 'x' << d.ow << " strides " << d.stride_h << ' ' << d.stride_w << " dilations "
+                << d.dilation_h << ' ' << d.dilation_w << " pads " << d.pad_top << ' ' << d.pad_left << ' '
+                << d.pad_bottom << ' ' << d.pad_right << " groups " << d.groups << " bias " << d.has_bias
+                << " epilogue " << d.epilogue);
+  int64_t inputs = d.n * d.h * d.w * d.c, filters = d.kh * d.kw * d.c / d.groups * d.k,
+          outputs = d.n * d.oh * d.ow * d.k;
+  auto input = random.tensor<float>(inputs), filter = random.tensor<float>(filters), bias = random.tensor<float>(d.k),
+       outputGrad = random.tensor<float>(outputs);
+  std::vector<float> output = unwritten(outputs), inputGrad = unwritten(inputs), filterGrad = unwritten(filters);
+  directConv2d(d, input.data(), filter.data(), output.data());
+  applyEpilogue(d.epilogue, d.has_bias ? bias.data() : nullptr, d.n * d.oh * d.ow, d.k, output.data());
+  directConv2dGradInput(d, filter.data(), outputGrad.data(), inputGrad.data());
+  directConv2dGradFilter(d, input.data(), outputGrad.data(), filterGrad.data());
+
+  Calls calls;
+  auto x = calls.array(input), w = calls.array(asOhwi(d, filter)), b = calls.array(bias), dy = calls.array(outputGrad),
+       y = calls.array(unwritten(outputs)), dx = calls.array(unwritten(inputs)), dw = calls.array(unwritten(filters));
+  REQUIRE(calls.run([&](drt_replica *replica) {
+    drt_conv2d(replica, 0, &d, x.data(), w.data(), d.has_bias ? b.data() : nullptr, y.data());
+    drt_conv2d_grad_input(replica, 1, &d, w.data(), dy.data(), dx.data());
+    drt_conv2d_grad_filter(replica, 2, &d, x.data(), dy.data(), dw.data());
+  }) == "");
+  requireSame(y.read(), output);
+  requireSame(dx.read(), inputGrad);
+  requireSame(dw.read(), asOhwi(d, filterGrad));
+}
+
+int64_t outputSize(int64_t image, int64_t window, int64_t pads, int64_t stride, int64_t dilation) {
+  return (image + pads - (window - 1) * dilation - 1) / stride + 1;
+}
+
+drt_conv2d_desc randomConvolution(Random &random, int64_t groups, int64_t inputs, int64_t outputs) {
+  drt_conv2d_desc d = {};
+  d.dtype = DRT_F32;
+  d.n = random.integer(1, 3), d.h = random.integer(5, 12), d.w = random.integer(5, 12);
+  d.groups = groups, d.c = groups * inputs, d.k = groups * outputs;
+  d.kh = random.integer(1, 4), d.kw = random.integer(1, 4);
+  d.stride_h = random.integer(1, 3), d.stride_w = random.integer(1, 3);
+  d.dilation_h = d.kh < 4 ? random.integer(1, 2) : 1, d.dilation_w = d.kw < 4 ? random.integer(1, 2) : 1;
+  d.pad_top = random.integer(0, static_cast<int32_t>(d.kh)), d.pad_left = random.integer(0, static_cast<int32_t>(d.kw));
+  d.pad_bottom = random.integer(0, static_cast<int32_t>(d.kh)),
+  d.pad_right = random.integer(0, static_cast<int32_t>(d.kw));
+  d.oh = outputSize(d.h, d.kh, d.pad_top + d.pad_bottom, d.stride_h, d.dilation_h);
+  d.ow = outputSize(d.w, d.kw, d.pad_left + d.pad_right, d.stride_w, d.dilation_w);
+  d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 1);
+  return d;
+}
+} // namespace
+
+TEST_CASE("convolutions of random shapes, paddings, strides and dilations", "[conv2d]") {
+  Random random(11);
+  for (int trial = 0; trial < 80; ++trial)
+    check(randomConvolution(random, 1, random.integer(1, 6), random.integer(1, 6)), random);
+}
+
+TEST_CASE("grouped and depthwise convolutions", "[conv2d]") {
+  Random random(12);
+  for (int trial = 0; trial < 30; ++trial)
+    check(randomConvolution(random, random.integer(2, 6), trial % 2 ? 1 : random.integer(2, 4), random.integer(1, 3)),
+          random);
+}
+
+TEST_CASE("TensorFlow's SAME, which pads more behind the image than before", "[conv2d]") {
+  Random random(13);
+  for (int64_t size = 4; size <= 9; ++size)
+    for (int64_t window = 1; window <= 5; ++window)
+      for (int64_t stride = 1; stride <= 3; ++stride) {
+        drt_conv2d_desc d = {};
+        d.dtype = DRT_F32, d.groups = 1, d.n = 2, d.c = 3, d.k = 2, d.dilation_h = d.dilation_w = 1;
+        d.h = d.w = size, d.kh = d.kw = window, d.stride_h = d.stride_w = stride;
+        d.oh = d.ow = (size + stride - 1) / stride;
+        int64_t pads = std::max<int64_t>(0, (d.oh - 1) * stride + window - size);
+        d.pad_top = d.pad_left = pads / 2;
+        d.pad_bottom = d.pad_right = pads - pads / 2;
+        check(d, random);
+      }
+}
+
+TEST_CASE("an empty batch has a filter gradient of zero", "[conv2d]") {
+  Random random(14);
+  drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);
+  d.n = 0;
+  int64_t filters = d.kh * d.kw * d.c * d.k;
+  Calls calls;
+  auto dw = calls.array(unwritten(filters));
+  REQUIRE(calls.run([&](drt_replica *replica) {
+    drt_conv2d_grad_filter(replica, 0, &d, nullptr, nullptr, dw.data());
+  }) == "");
+  requireSame(dw.read(), std::vector<float>(static_cast<size_t>(filters)));
+}
+
+TEST_CASE("what cuDNN does not have is refused while the entry is prepared", "[conv2d]") {
+  Random random(15);
+  drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);
+  d.dtype = DRT_F64;
+  Calls calls;
+  REQUIRE(calls.run([&](drt_replica *replica) { drt_conv2d(replica, 0, &d, nullptr, nullptr, nullptr, nullptr); })
+              .find("there is no convolution for float64") != std::string::npos);
+}

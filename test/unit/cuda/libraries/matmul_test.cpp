@@ -1,0 +1,134 @@
+// drt_matmul by cuBLASLt against the processor's loops.
+#include "cpu/kernels/gemm.h"
+#include "test/unit/cuda/libraries/calls.h"
+
+using namespace drt;
+using namespace drt::cuda::test;
+
+namespace {
+template <class T> struct Operands {
+  std::vector<T> a, b, bias, c, expected;
+
+  Operands(const drt_matmul_desc &d, Random &random)
+      : a(random.tensor<T>(d.batch_stride_a * (d.batch - 1) + d.m * d.k)),
+        b(random.tensor<T>(d.batch_stride_b * (d.batch - 1) + d.k * d.n)), bias(random.tensor<T>(d.n)),
+        c(random.tensor<T>(d.batch * d.m * d.n)), expected(c) {
+    GemmShape shape = {d.m,
+                       d.n,
+                       d.k,
+                       d.transpose_a != 0,
+                       d.transpose_b != 0,
+                       d.transpose_a ? d.m : d.k,
+                       d.transpose_b ? d.k : d.n,
+                       d.n,
+                       d.accumulate != 0};
+    for (int64_t item = 0; item < d.batch; ++item) {
+      T *to = expected.data() + item * d.m * d.n;
+      for (int launch = 0; launch < (d.accumulate ? 2 : 1); ++launch) {
+        gemm(shape, a.data() + item * d.batch_stride_a, b.data() + item * d.batch_stride_b, to);
+        applyEpilogue(d.epilogue, d.has_bias ? bias.data() : nullptr, d.m, d.n, to);
+      }
+    }
+  }
+};
+
+template <class T> void check(const drt_matmul_desc &d, Random &random) {
+  INFO(d.batch << " x " << d.m << 'x' << d.k << 'x' << d.n << " transposed " << d.transpose_a << d.transpose_b
+               << " strides " << d.batch_stride_a << ' ' << d.batch_stride_b << " bias " << d.has_bias << " epilogue "
+               << d.epilogue << " accumulate " << d.accumulate);
+  Operands<T> operands(d, random);
+  Calls calls;
+  auto a = calls.array(operands.a), b = calls.array(operands.b), bias = calls.array(operands.bias),
+       c = calls.array(operands.c);
+  REQUIRE(calls.run([&](drt_replica *replica) {
+    drt_matmul(replica, 0, &d, a.data(), b.data(), d.has_bias ? bias.data() : nullptr, c.data());
+  }) == "");
+  requireSame(c.read(), operands.expected);
+}
+
+drt_matmul_desc randomProduct(Random &random) {
+  drt_matmul_desc d = {};
+  d.dtype = DRT_F32;
+  d.m = random.integer(1, 20), d.n = random.integer(1, 20), d.k = random.integer(1, 40), d.batch = 1;
+  d.transpose_a = random.integer(0, 1), d.transpose_b = random.integer(0, 1);
+  d.batch_stride_a = d.m * d.k, d.batch_stride_b = d.k * d.n;
+  d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 1);
+  d.accumulate = d.epilogue == DRT_EPILOGUE_NONE && random.integer(0, 1);
+  return d;
+}
+} // namespace
+
+TEST_CASE("products of random shapes", "[matmul]") {
+  Random random(1);
+  for (int trial = 0; trial < 60; ++trial)
+    check<float>(randomProduct(random), random);
+}
+
+TEST_CASE("batches, with operands that broadcast", "[matmul]") {
+  Random random(2);
+  for (int trial = 0; trial < 40; ++trial) {
+    drt_matmul_desc d = randomProduct(random);
+    d.batch = random.integer(2, 5);
+    if (random.integer(0, 2) == 0)
+      d.batch_stride_a = 0;
+    if (random.integer(0, 2) == 0)
+      d.batch_stride_b = 0;
+    check<float>(d, random);
+  }
+}
+
+TEST_CASE("products of float64", "[matmul]") {
+  Random random(3);
+  for (int trial = 0; trial < 20; ++trial) {
+    drt_matmul_desc d = randomProduct(random);
+    d.dtype = DRT_F64;
+    d.has_bias = 0, d.epilogue = DRT_EPILOGUE_NONE;
+    check<double>(d, random);
+  }
+}
+
+TEST_CASE("a product over nothing is zero, and one of nothing does nothing", "[matmul]") {
+  Random random(4);
+  drt_matmul_desc d = randomProduct(random);
+  d.k = 0;
+  d.has_bias = d.accumulate = 0;
+  d.epilogue = DRT_EPILOGUE_NONE;
+  Calls calls;
+  auto c = calls.array(random.tensor<float>(d.m * d.n));
+  REQUIRE(calls.run([&](drt_replica *replica) { drt_matmul(replica, 0, &d, c.data(), c.data(), nullptr, c.data()); }) ==
+          "");
+  requireSame(c.read(), std::vector<float>(static_cast<size_t>(d.m * d.n)));
+  d.m = 0;
+  REQUIRE(calls.run([&](drt_replica *replica) { drt_matmul(replica, 1, &d, nullptr, nullptr, nullptr, nullptr); }) ==
+          "");
+}
+
+TEST_CASE("operands that are aligned to their elements only", "[matmul]") {
+  Random random(5);
+  drt_matmul_desc d = {};
+  d.dtype = DRT_F32, d.m = 3, d.n = 5, d.k = 7, d.batch = 1, d.has_bias = 1;
+  Operands<float> operands(d, random);
+  auto shifted = [](std::vector<float> values) {
+    values.insert(values.begin(), -1);
+    return values;
+  };
+  Calls calls;
+  auto a = calls.array(shifted(operands.a)), b = calls.array(shifted(operands.b)),
+       bias = calls.array(shifted(operands.bias)), c = calls.array(shifted(operands.c));
+  auto inside = [](const Array<float> &array) { return static_cast<void *>(static_cast<float *>(array.data()) + 1); };
+  REQUIRE(calls.run([&](drt_replica *replica) {
+    drt_matmul(replica, 0, &d, inside(a), inside(b), inside(bias), inside(c));
+  }) == "");
+  requireSame(c.read(), shifted(operands.expected));
+}
+
+TEST_CASE("what cuBLASLt does not have is refused while the entry is prepared", "[matmul]") {
+  Random random(6);
+  drt_matmul_desc d = randomProduct(random);
+  d.dtype = DRT_I32;
+  Calls calls;
+  auto call = [&](drt_replica *replica) { drt_matmul(replica, 0, &d, nullptr, nullptr, nullptr, nullptr); };
+  REQUIRE(calls.run(call).find("there is no matrix product for int32") != std::string::npos);
+  d.dtype = DRT_F64, d.epilogue = DRT_EPILOGUE_RELU, d.accumulate = 0;
+  REQUIRE(calls.run(call).find("no epilogue for float64") != std::string::npos);
+}
