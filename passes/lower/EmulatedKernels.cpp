@@ -164,8 +164,8 @@ private:
     global.setAlignment(Align(16));
   }
 
-  // `void NAME(void **params)` calls the kernel with what the parameters point to. Other threads write the buffers
-  // between a kernel's barriers, so that they are not its own.
+  // `void NAME(void **params)` and `const int32_t NAME_parameters`, how many there are: it calls the kernel with what
+  // the parameters point to. Other threads write the buffers between a kernel's barriers, so that they are not its own.
   void exportKernel(Function &kernel) {
     std::string name = kernel.getName().str();
     kernel.setName(name + ".thread");
@@ -183,6 +183,8 @@ private:
     }
     builder.CreateCall(&kernel, arguments);
     builder.CreateRetVoid();
+    new GlobalVariable(module, i32, /*isConstant=*/true, GlobalValue::ExternalLinkage,
+                       builder.getInt32(arguments.size()), name + "_parameters");
   }
 
   Module &module;

@@ -9,7 +9,8 @@
 // below and exports them; the shared object is opened by the emulated driver.
 //
 // A kernel's symbol is `void NAME(void **params)`, params as of cuLaunchKernel:
-// params[i] points to argument i. One call is one thread of the grid; the
+// params[i] points to argument i; `const int32_t NAME_parameters` says how many
+// there are. One call is one thread of the grid; the
 // emulator calls it for every thread. What is shared memory on a GPU are global
 // variables of the shared object, so one block runs at a time.
 //

@@ -105,6 +105,9 @@ TEST_CASE("kernels compiled for the host are called a thread at a time") {
   REQUIRE(library);
   auto kernel = reinterpret_cast<void (*)(void **)>(dlsym(library, "functions"));
   REQUIRE(kernel);
+  auto *count = static_cast<const int32_t *>(dlsym(library, "functions_parameters"));
+  REQUIRE(count);
+  CHECK(*count == 2);
 
   float x[8] = {0.5f, 1, 2, 3, 4, 5, 6, 7}, y[4][8] = {};
   void *buffers[] = {x, y}, *parameters[] = {&buffers[0], &buffers[1]};
