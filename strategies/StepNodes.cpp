@@ -5,42 +5,40 @@
 //===----------------------------------------------------------------------===//
 
 #include "strategies/StepNodes.h"
+#include "dialects/dfg/NodeNames.h"
 
 using namespace mlir;
 
 namespace distc::strategies {
 
-llvm::DenseSet<Operation *> collectNeeded(Block &block, ArrayRef<Operation *> roots) {
-  llvm::DenseMap<llvm::StringRef, Operation *> byName;
+StepNodes::StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint) {
+  StringAttr root = dfg::getEndpointNode(graph->getAttr(endpoint));
+  if (!root)
+    return;
+  // Few nodes are named: a small table.
+  Block &block = graph.getBody().front();
+  llvm::DenseMap<Attribute, Operation *> named;
+  named[root] = nullptr;
   for (Operation &op : block)
-    byName[dfg::getNodeName(&op)] = &op;
-  llvm::DenseSet<Operation *> needed(roots.begin(), roots.end());
-  SmallVector<Operation *> pending(roots);
+    for (Attribute name : dfg::getControl(&op))
+      named[name] = nullptr;
+  for (Operation &op : block)
+    if (auto it = named.find(dfg::getNodeNameAttr(&op)); it != named.end())
+      it->second = &op;
+  SmallVector<Operation *> pending;
   auto need = [&](Operation *op) {
-    if (op && needed.insert(op).second)
+    if (op && nodes.insert(op).second)
       pending.push_back(op);
   };
+  need(named.lookup(root));
+  known = !pending.empty();
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();
     for (Value operand : op->getOperands())
       need(operand.getDefiningOp());
-    for (llvm::StringRef name : dfg::getControlInputs(op))
-      need(byName.lookup(name));
+    for (Attribute name : dfg::getControl(op))
+      need(named.lookup(name));
   }
-  return needed;
-}
-
-StepNodes::StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint) {
-  auto root = graph->getAttrOfType<StringAttr>(endpoint);
-  if (!root)
-    return;
-  // A tensor's name ("train:0") stands for its node as well.
-  llvm::StringRef name = root.getValue().split(':').first;
-  Block &block = graph.getBody().front();
-  auto node = llvm::find_if(block, [&](Operation &op) { return dfg::getNodeName(&op) == name; });
-  known = node != block.end();
-  if (known)
-    nodes = collectNeeded(block, &*node);
 }
 
 } // namespace distc::strategies

@@ -11,9 +11,6 @@
 
 namespace distc::strategies {
 
-/// `roots` and what of `block` they need, by operands and control edges.
-llvm::DenseSet<mlir::Operation *> collectNeeded(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> roots);
-
 /// What an endpoint of the graph, `train_op` where nothing else is said, needs by operands and control edges.
 class StepNodes {
 public:

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/ShapeFunctions.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -48,16 +48,14 @@ bool isHandle(Type type) {
 }
 
 llvm::StringRef getNodeName(Operation *op) {
-  if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
-    return name.getName();
-  return "";
+  StringAttr name = getNodeNameAttr(op);
+  return name ? name.getValue() : "";
 }
 
 llvm::SmallVector<llvm::StringRef> getControlInputs(Operation *op) {
   llvm::SmallVector<llvm::StringRef> names;
-  if (auto control = op->getAttrOfType<ArrayAttr>(kControlAttr))
-    for (Attribute name : control)
-      names.push_back(llvm::cast<StringAttr>(name).getValue());
+  for (Attribute name : getControl(op))
+    names.push_back(llvm::cast<StringAttr>(name).getValue());
   return names;
 }
 
@@ -74,9 +72,8 @@ RegionKind GraphOp::getRegionKind(unsigned) { return RegionKind::Graph; }
 
 ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
   auto buildType = [](Builder &builder, ArrayRef<Type> arguments, ArrayRef<Type> results,
-                      function_interface_impl::VariadicFlag, std::string &) {
-    return builder.getFunctionType(arguments, results);
-  };
+                      function_interface_impl::VariadicFlag,
+                      std::string &) { return builder.getFunctionType(arguments, results); };
   return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
                                                   getFunctionTypeAttrName(result.name), buildType,
                                                   getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));

@@ -5,65 +5,59 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/Roles.h"
-#include "mlir/IR/Builders.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
 namespace distc {
 
-dist::PlaceAttr getPlace(Operation *op) { return op->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr); }
+dist::PlaceAttr getPlace(Operation *op) {
+  return llvm::dyn_cast_or_null<dist::PlaceAttr>(op->getDiscardableAttr(dist::kPlaceAttr));
+}
 bool isServer(dist::PlaceAttr place) { return place && place.getJob() == "ps"; }
 
 namespace {
 
-class Pruner {
+class Selection {
 public:
-  Pruner(dfg::GraphOp graph, Role role, bool sessions)
-      : graph(graph), block(graph.getBody().front()), role(role), sessions(sessions) {}
+  Selection(dfg::GraphOp graph, const NumberedNodes &nodes, Role role, bool sessions)
+      : graph(graph), nodes(nodes), role(role), sessions(sessions), kept(nodes.size(), true), unawaited(nodes.size()),
+        named(nodes.size()) {}
 
   LogicalResult run() {
-    readEndpoints();
-    for (Operation &op : block)
-      if (!isRunHere(&op) || llvm::any_of(op.getOperands(), [&](Value operand) { return isGone(operand); }))
-        gone.insert(&op);
-    if (failed(checkEndpoints()))
-      return failure();
-    // By name a node is needed by what stays only.
-    for (Operation &op : block)
-      if (!gone.contains(&op))
-        for (llvm::StringRef name : dfg::getControlInputs(&op))
-          named.insert(name);
-    for (Operation &op : llvm::reverse(block))
-      if (!gone.contains(&op) && onlyFedGone(&op))
-        gone.insert(&op);
-    dropControl();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (gone.contains(&op))
-        op.erase();
+    for (unsigned number = 0; number < nodes.size(); ++number)
+      if (!isRunHere(number) || llvm::any_of(nodes.getOperands(number), [&](unsigned from) { return !kept[from]; }))
+        kept.reset(number);
+    nameEndpoints();
+    for (unsigned number : named.set_bits())
+      if (!kept[number])
+        return nodes[number]->emitError()
+               << "node '" << dfg::getNodeName(nodes[number])
+               << "' is asked for, but it needs what only a server computes; ask for the variable, which "
+                  "workers pull, or leave it out";
+    dropFeeders();
     return success();
   }
 
-private:
-  bool isGone(Value value) const { return gone.contains(value.getDefiningOp()); }
+  llvm::BitVector take() { return std::move(kept); }
 
-  bool isRunHere(Operation *op) {
-    dist::PlaceAttr place = getPlace(op);
+private:
+  bool isRunHere(unsigned number) {
+    dist::PlaceAttr place = getPlace(nodes[number]);
     if (!place)
       return true;
     if (!isServer(place))
       return role == Role::Chief;
-    auto take = llvm::dyn_cast<dist::TakeOp>(op);
+    auto take = llvm::dyn_cast<dist::TakeOp>(nodes[number]);
     if ((take && take.getAsync()) ||
-        llvm::any_of(op->getOperands(), [&](Value operand) { return unawaited.contains(operand.getDefiningOp()); }))
-      unawaited.insert(op);
-    return sessions && (role == Role::Chief || unawaited.contains(op));
+        llvm::any_of(nodes.getOperands(number), [&](unsigned from) { return unawaited[from]; }))
+      unawaited.set(number);
+    return sessions && (role == Role::Chief || unawaited[number]);
   }
 
-  void readEndpoints() {
-    auto add = [&](Attribute attribute) {
-      if (auto text = llvm::dyn_cast_or_null<StringAttr>(attribute))
-        named.insert(text.getValue().split(':').first);
+  void nameEndpoints() {
+    auto add = [&](Attribute endpoint) {
+      if (unsigned number = nodes.find(endpoint); number != NumberedNodes::kNone)
+        named.set(number);
     };
     for (llvm::StringRef name : {"train_op", "init_op", "loss"})
       add(graph->getAttr(name));
@@ -75,53 +69,61 @@ private:
         add(entry.getValue());
   }
 
-  LogicalResult checkEndpoints() {
-    for (Operation &op : block)
-      if (gone.contains(&op) && named.contains(dfg::getNodeName(&op)))
-        return op.emitError()
-               << "node '" << dfg::getNodeName(&op)
-               << "' is asked for, but it needs what only a server computes; ask for the variable, which "
-                  "workers pull, or leave it out";
-    return success();
-  }
-
-  /// Whether nothing but nodes that go used op's results.
-  bool onlyFedGone(Operation *op) const {
-    if (op->use_empty() || named.contains(dfg::getNodeName(op)) || llvm::isa<dfg::PlaceholderOp>(op))
-      return false;
-    bool hasNoOtherEffect =
-        isMemoryEffectFree(op) || llvm::isa<dfg::ReadVariableOp, dist::PullOp, dist::PullRowsOp>(op);
-    return hasNoOtherEffect && llvm::all_of(op->getUsers(), [&](Operation *user) { return gone.contains(user); });
-  }
-
-  void dropControl() {
-    llvm::StringSet<> goneNames;
-    for (Operation *op : gone)
-      goneNames.insert(dfg::getNodeName(op));
-    Builder builder(graph.getContext());
-    for (Operation &op : block) {
-      SmallVector<llvm::StringRef> names = dfg::getControlInputs(&op);
-      size_t before = names.size();
-      llvm::erase_if(names, [&](llvm::StringRef name) { return goneNames.contains(name); });
-      if (names.size() == before)
-        continue;
-      if (names.empty())
-        op.removeAttr(dfg::kControlAttr);
-      else
-        op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(names));
+  /// What nothing but nodes that go used goes too.
+  void dropFeeders() {
+    llvm::BitVector used(nodes.size()), usedHere(nodes.size());
+    for (unsigned number = 0; number < nodes.size(); ++number) {
+      // By name a node is needed by what stays only.
+      if (kept[number])
+        for (unsigned before : nodes.getControl(number))
+          if (before != NumberedNodes::kNone)
+            named.set(before);
+      // A loop's way back is used by what comes before it.
+      for (unsigned from : nodes.getOperands(number)) {
+        used.set(from);
+        if (kept[number] && from > number)
+          usedHere.set(from);
+      }
+    }
+    for (unsigned number = nodes.size(); number-- > 0;) {
+      if (kept[number] && used[number] && !usedHere[number] && !named[number] && hasNoOtherEffect(nodes[number]))
+        kept.reset(number);
+      if (kept[number])
+        for (unsigned from : nodes.getOperands(number))
+          usedHere.set(from);
     }
   }
 
+  static bool hasNoOtherEffect(Operation *op) {
+    return !llvm::isa<dfg::PlaceholderOp>(op) &&
+           (llvm::isa<dfg::ReadVariableOp, dist::PullOp, dist::PullRowsOp>(op) || isMemoryEffectFree(op));
+  }
+
   dfg::GraphOp graph;
-  Block &block;
+  const NumberedNodes &nodes;
   Role role;
   bool sessions;
-  llvm::DenseSet<Operation *> gone, unawaited;
-  llvm::StringSet<> named;
+  llvm::BitVector kept, unawaited;
+  /// By endpoints and control edges.
+  llvm::BitVector named;
 };
 
 } // namespace
 
-LogicalResult pruneForRole(dfg::GraphOp graph, Role role, bool sessions) { return Pruner(graph, role, sessions).run(); }
+FailureOr<llvm::BitVector> findRoleNodes(dfg::GraphOp graph, const NumberedNodes &nodes, Role role, bool sessions) {
+  Selection selection(graph, nodes, role, sessions);
+  if (failed(selection.run()))
+    return failure();
+  return selection.take();
+}
+
+LogicalResult pruneForRole(dfg::GraphOp graph, Role role, bool sessions) {
+  NumberedNodes nodes(graph);
+  FailureOr<llvm::BitVector> kept = findRoleNodes(graph, nodes, role, sessions);
+  if (failed(kept))
+    return failure();
+  nodes.keepOnly(*kept);
+  return success();
+}
 
 } // namespace distc

@@ -6,8 +6,8 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_ROLES_H
 #define DISTC_PASSES_DISTRIBUTE_ROLES_H
 
-#include "dialects/dfg/Dfg.h"
 #include "dialects/dist/Dist.h"
+#include "passes/distribute/NumberedNodes.h"
 
 namespace distc {
 
@@ -18,9 +18,13 @@ enum class Role { Chief, Worker };
 dist::PlaceAttr getPlace(mlir::Operation *op);
 bool isServer(dist::PlaceAttr place);
 
-/// Takes out of `graph` what `role` does not run, what depends on it, and what only fed it. With `sessions` servers run nothing
-/// by themselves: the chief's session runs their nodes, and each worker's those that wait for no other worker.
+/// The nodes that `role` runs, without what depends on others' and what only fed them. With `sessions` servers run
+/// nothing by themselves: the chief's session runs their nodes, and each worker's those that wait for no other worker.
 /// Fails with a diagnostic where an endpoint (loss, fetches) goes.
+llvm::FailureOr<llvm::BitVector> findRoleNodes(dfg::GraphOp graph, const NumberedNodes &nodes, Role role,
+                                               bool sessions);
+
+/// Takes out of `graph` what `role` does not run.
 llvm::LogicalResult pruneForRole(dfg::GraphOp graph, Role role, bool sessions);
 
 } // namespace distc

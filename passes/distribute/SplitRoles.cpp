@@ -4,13 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/Roles.h"
-#include "strategies/StepNodes.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
+#include <map>
 
 using namespace mlir;
 
@@ -21,97 +19,214 @@ namespace distc {
 
 namespace {
 
-/// The graph of one server: its own nodes, and what can be computed anywhere and they need.
-class ServerGraph {
+/// Makes the roles' programs of the program of all tasks. The chief's stays in place, a server's own nodes move to it;
+/// what several roles run is copied, once it is known what each needs, so that nothing is made only to be taken out
+/// again.
+class Splitter {
 public:
-  ServerGraph(dfg::GraphOp whole, dist::PlaceAttr place, const llvm::DenseMap<Operation *, unsigned> &order)
-      : whole(whole), place(place), order(order) {}
+  explicit Splitter(dfg::GraphOp graph)
+      : graph(graph), nodes(graph), builder(graph.getContext()), moved(nodes.size()), memberOf(nodes.size()),
+        made(nodes.size()) {}
 
-  LogicalResult build(OpBuilder &builder, ArrayRef<Operation *> own, const strategies::StepNodes &step) {
-    SmallVector<Operation *> nodes;
-    llvm::DenseSet<Operation *> seen(own.begin(), own.end());
-    SmallVector<Operation *> pending(own);
-    while (!pending.empty()) {
-      Operation *op = pending.pop_back_val();
-      nodes.push_back(op);
-      for (Value operand : op->getOperands()) {
-        Operation *def = operand.getDefiningOp();
-        if (getPlace(def) && getPlace(def) != place)
-          return op->emitError() << "node '" << dfg::getNodeName(op) << "' of server " << place.getIndex()
-                                 << " needs the value of node '" << dfg::getNodeName(def)
-                                 << "', which another task computes, and nothing sends it";
-        if (seen.insert(def).second)
-          pending.push_back(def);
-      }
-    }
-    llvm::sort(nodes, [&](Operation *x, Operation *y) { return order.lookup(x) < order.lookup(y); });
-    auto graph = dfg::GraphOp::create(builder, whole.getLoc());
-    graph->setAttr(dist::kRoleAttr, builder.getStringAttr("server"));
-    graph->setAttr(dist::kPlaceAttr, place);
-    OpBuilder inside = OpBuilder::atBlockEnd(&graph.getBody().emplaceBlock());
-    IRMapping map;
-    llvm::StringSet<> names;
-    for (Operation *op : nodes)
-      names.insert(dfg::getNodeName(op));
-    SmallVector<llvm::StringRef> ofStep, ofInit;
-    for (Operation *op : nodes) {
-      Operation *copy = inside.clone(*op, map);
-      copy->removeAttr(dist::kPlaceAttr);
-      SmallVector<llvm::StringRef> control = dfg::getControlInputs(op);
-      llvm::erase_if(control, [&](llvm::StringRef name) { return !names.contains(name); });
-      if (control.empty())
-        copy->removeAttr(dfg::kControlAttr);
-      else
-        copy->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
-      if (getPlace(op))
-        (!step.isKnown() || step.contains(op) ? ofStep : ofInit).push_back(dfg::getNodeName(op));
-    }
-    addEndpoint(inside, graph, "train_op", ofStep);
-    addEndpoint(inside, graph, "init_op", ofInit);
+  LogicalResult run() {
+    if (failed(findServers()))
+      return failure();
+    FailureOr<llvm::BitVector> chief = findProgram(Role::Chief), worker = findProgram(Role::Worker);
+    if (failed(chief) || failed(worker))
+      return failure();
+    builder.setInsertionPointAfter(graph);
+    addWorker(*worker);
+    for (const auto &[index, server] : servers)
+      addServer(server);
+    nodes.keepOnly(*chief, moved);
+    for (unsigned number : chief->set_bits())
+      dropPlace(nodes[number]);
+    graph->setAttr(dist::kRoleAttr, builder.getStringAttr("chief"));
     return success();
   }
 
 private:
-  /// The server's part of an endpoint has the endpoint's name.
-  void addEndpoint(OpBuilder &builder, dfg::GraphOp graph, llvm::StringRef attribute, ArrayRef<llvm::StringRef> nodes) {
-    auto name = whole->getAttrOfType<StringAttr>(attribute);
-    if (!name || nodes.empty())
-      return;
-    graph->setAttr(attribute, name);
-    auto group = dfg::GroupOp::create(builder, NameLoc::get(builder.getStringAttr(name.getValue().split(':').first)));
-    group->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(nodes));
+  struct Server {
+    dist::PlaceAttr place;
+    /// What it runs, in block order: its own nodes, and what can be computed anywhere and they need.
+    SmallVector<unsigned> members;
+  };
+
+  // ---- What each role needs --------------------------------------------------------------
+
+  LogicalResult findServers() {
+    for (unsigned number = 0; number < nodes.size(); ++number)
+      if (dist::PlaceAttr place = getPlace(nodes[number]); isServer(place)) {
+        servers[place.getIndex()].place = place;
+        servers[place.getIndex()].members.push_back(number);
+      }
+    for (auto &[index, server] : servers)
+      if (failed(findNeeded(server)))
+        return failure();
+    return success();
   }
 
-  dfg::GraphOp whole;
-  dist::PlaceAttr place;
-  const llvm::DenseMap<Operation *, unsigned> &order;
-};
+  LogicalResult findNeeded(Server &server) {
+    ++programs;
+    SmallVector<unsigned> &members = server.members;
+    for (unsigned number : members)
+      memberOf[number] = programs;
+    for (size_t next = 0; next < members.size(); ++next)
+      for (unsigned from : nodes.getOperands(members[next])) {
+        if (dist::PlaceAttr place = getPlace(nodes[from]); place && place != server.place) {
+          Operation *op = nodes[members[next]];
+          return op->emitError() << "node '" << dfg::getNodeName(op) << "' of server " << server.place.getIndex()
+                                 << " needs the value of node '" << dfg::getNodeName(nodes[from])
+                                 << "', which another task computes, and nothing sends it";
+        }
+        if (memberOf[from] != programs)
+          members.push_back(from);
+        memberOf[from] = programs;
+      }
+    llvm::sort(members);
+    return success();
+  }
 
-/// Takes out what no endpoint needs.
-void keepEndpoints(dfg::GraphOp graph) {
-  strategies::StepNodes step(graph), init(graph, "init_op");
-  if (!step.isKnown())
-    return;
-  llvm::StringSet<> asked;
-  auto ask = [&](Attribute attribute) {
-    if (auto text = llvm::dyn_cast_or_null<StringAttr>(attribute))
-      asked.insert(text.getValue().split(':').first);
-  };
-  ask(graph->getAttr("loss"));
-  for (llvm::StringRef name : {"fetches", "feeds"})
-    if (auto list = graph->getAttrOfType<ArrayAttr>(name))
-      llvm::for_each(list, ask);
-  Block &block = graph.getBody().front();
-  SmallVector<Operation *> roots;
-  for (Operation &op : block)
-    if (step.contains(&op) || init.contains(&op) || asked.contains(dfg::getNodeName(&op)) ||
-        llvm::isa<dfg::PlaceholderOp>(op))
-      roots.push_back(&op);
-  llvm::DenseSet<Operation *> needed = strategies::collectNeeded(block, roots);
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (!needed.contains(&op))
-      op.erase();
-}
+  /// What the role runs and an endpoint needs. Where training has none, all that the role runs.
+  FailureOr<llvm::BitVector> findProgram(Role role) {
+    FailureOr<llvm::BitVector> runs = findRoleNodes(graph, nodes, role, false);
+    if (failed(runs) || nodes.find(graph->getAttr("train_op")) == NumberedNodes::kNone)
+      return runs;
+    llvm::BitVector needed(nodes.size());
+    SmallVector<unsigned> pending;
+    auto ask = [&](Attribute endpoint) {
+      if (unsigned number = nodes.find(endpoint); number != NumberedNodes::kNone)
+        pending.push_back(number);
+    };
+    for (llvm::StringRef name : {"train_op", "init_op", "loss"})
+      ask(graph->getAttr(name));
+    for (llvm::StringRef name : {"fetches", "feeds"})
+      if (auto list = graph->getAttrOfType<ArrayAttr>(name))
+        llvm::for_each(list, ask);
+    for (unsigned number : runs->set_bits())
+      if (llvm::isa<dfg::PlaceholderOp>(nodes[number]))
+        pending.push_back(number);
+    for (unsigned number : pending)
+      needed.set(number);
+    nodes.close(needed, pending, *runs);
+    return needed;
+  }
+
+  // ---- Programs ----------------------------------------------------------------------------
+
+  void addWorker(const llvm::BitVector &members) {
+    auto program = llvm::cast<dfg::GraphOp>(graph->cloneWithoutRegions());
+    builder.insert(program);
+    program->setAttr(dist::kRoleAttr, builder.getStringAttr("worker"));
+    fill(program.getBody().emplaceBlock(), llvm::to_vector(members.set_bits()), {});
+  }
+
+  void addServer(const Server &server) {
+    auto program = dfg::GraphOp::create(builder, graph.getLoc());
+    program->setAttr(dist::kRoleAttr, builder.getStringAttr("server"));
+    program->setAttr(dist::kPlaceAttr, server.place);
+    SmallVector<Attribute> ofStep, ofInit;
+    if (!step)
+      findStep();
+    for (unsigned number : server.members)
+      if (StringAttr name = dfg::getNodeNameAttr(nodes[number]); name && getPlace(nodes[number]))
+        ((*step)[number] ? ofStep : ofInit).push_back(name);
+    Block &block = program.getBody().emplaceBlock();
+    fill(block, server.members, server.place);
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    addEndpoint(inside, program, "train_op", ofStep);
+    addEndpoint(inside, program, "init_op", ofInit);
+  }
+
+  /// The server's part of an endpoint has the endpoint's name.
+  void addEndpoint(OpBuilder &inside, dfg::GraphOp program, llvm::StringRef endpoint, ArrayRef<Attribute> waitsFor) {
+    auto name = graph->getAttrOfType<StringAttr>(endpoint);
+    if (!name || waitsFor.empty())
+      return;
+    program->setAttr(endpoint, name);
+    auto group = dfg::GroupOp::create(inside, NameLoc::get(dfg::getEndpointNode(name)));
+    group->setAttr(dfg::kControlAttr, builder.getArrayAttr(waitsFor));
+  }
+
+  /// What a training step needs; all nodes where the graph does not say.
+  void findStep() {
+    unsigned train = nodes.find(graph->getAttr("train_op"));
+    step.emplace(nodes.size(), train == NumberedNodes::kNone);
+    if (train == NumberedNodes::kNone)
+      return;
+    SmallVector<unsigned> pending = {train};
+    step->set(train);
+    nodes.close(*step, pending, llvm::BitVector(nodes.size(), true));
+  }
+
+  /// Puts `members` at the end of `block`, in their order: what is placed at `place` itself, copies of others.
+  void fill(Block &block, ArrayRef<unsigned> members, dist::PlaceAttr place) {
+    ++programs;
+    for (unsigned number : members) {
+      memberOf[number] = programs;
+      made[number] = nullptr;
+    }
+    SmallVector<unsigned> early;
+    for (unsigned number : members) {
+      Operation *op = nodes[number];
+      if (place && getPlace(op) == place) {
+        op->moveBefore(&block, block.end());
+        moved.set(number);
+        made[number] = op;
+      } else {
+        made[number] = copy(op, number);
+        block.push_back(made[number]);
+      }
+      for (unsigned from : nodes.getOperands(number))
+        if (!made[from])
+          early.push_back(number);
+      if (moved[number])
+        connect(number);
+      dropPlace(made[number]);
+      nodes.keepControl(made[number], number, [&](unsigned before) {
+        return before == NumberedNodes::kNone ? !place : memberOf[before] == programs;
+      });
+    }
+    // A loop's way back comes from behind.
+    for (unsigned number : early)
+      connect(number);
+  }
+
+  /// With the operands that are made already, which is nearly all.
+  Operation *copy(Operation *op, unsigned number) const {
+    assert(op->getNumRegions() == 0 && "nodes have no regions");
+    SmallVector<Value> operands(op->getOperands());
+    for (auto [operand, from] : llvm::zip(operands, nodes.getOperands(number)))
+      if (made[from])
+        operand = made[from]->getResult(llvm::cast<OpResult>(operand).getResultNumber());
+    return Operation::create(op->getLoc(), op->getName(), op->getResultTypes(), operands,
+                             op->getDiscardableAttrDictionary(), op->getPropertiesStorage(), {}, 0);
+  }
+
+  /// Has the node take the operands of its program.
+  void connect(unsigned number) const {
+    for (auto [operand, from] : llvm::zip(made[number]->getOpOperands(), nodes.getOperands(number)))
+      if (made[from] && operand.get().getDefiningOp() != made[from])
+        operand.set(made[from]->getResult(llvm::cast<OpResult>(operand.get()).getResultNumber()));
+  }
+
+  static void dropPlace(Operation *op) {
+    if (getPlace(op))
+      op->removeDiscardableAttr(dist::kPlaceAttr);
+  }
+
+  dfg::GraphOp graph;
+  NumberedNodes nodes;
+  OpBuilder builder;
+  std::map<int64_t, Server> servers;
+  std::optional<llvm::BitVector> step;
+  /// Those that are in a server's program now.
+  llvm::BitVector moved;
+  /// The last program that each node was counted to, and what it is there.
+  SmallVector<unsigned> memberOf;
+  SmallVector<Operation *> made;
+  unsigned programs = 0;
+};
 
 struct DistSplitRoles : public impl::DistSplitRolesBase<DistSplitRoles> {
   using DistSplitRolesBase::DistSplitRolesBase;
@@ -129,48 +244,13 @@ struct DistSplitRoles : public impl::DistSplitRolesBase<DistSplitRoles> {
       graph.emitError("is a role's program already");
       return signalPassFailure();
     }
-    if (failed(split(graph)) || failed(select()))
+    // Without places all workers are alike: the program stands once for all of them.
+    bool isSplit = llvm::any_of(graph.getBody().front(), [](Operation &op) { return getPlace(&op) != nullptr; });
+    if ((isSplit && failed(Splitter(graph).run())) || failed(select()))
       return signalPassFailure();
   }
 
 private:
-  LogicalResult split(dfg::GraphOp graph) {
-    llvm::DenseMap<Operation *, unsigned> order;
-    llvm::MapVector<Attribute, SmallVector<Operation *>> servers;
-    bool hasChief = false;
-    for (Operation &op : graph.getBody().front()) {
-      order[&op] = order.size();
-      if (dist::PlaceAttr place = getPlace(&op); isServer(place))
-        servers[place].push_back(&op);
-      else
-        hasChief |= static_cast<bool>(place);
-    }
-    // All workers alike: the program stands once for all of them.
-    if (servers.empty() && !hasChief)
-      return success();
-    OpBuilder builder(graph.getContext());
-    builder.setInsertionPointAfter(graph);
-    strategies::StepNodes step(graph);
-    auto ordered = llvm::to_vector(servers.keys());
-    llvm::sort(ordered, [](Attribute x, Attribute y) {
-      return llvm::cast<dist::PlaceAttr>(x).getIndex() < llvm::cast<dist::PlaceAttr>(y).getIndex();
-    });
-    auto worker = llvm::cast<dfg::GraphOp>(builder.clone(*graph));
-    for (Attribute place : ordered)
-      if (failed(ServerGraph(graph, llvm::cast<dist::PlaceAttr>(place), order)
-                     .build(builder, servers.find(place)->second, step)))
-        return failure();
-    for (auto [program, is] : {std::pair(graph, Role::Chief), std::pair(worker, Role::Worker)}) {
-      if (failed(pruneForRole(program, is, false)))
-        return failure();
-      keepEndpoints(program);
-      program->setAttr(dist::kRoleAttr, builder.getStringAttr(is == Role::Chief ? "chief" : "worker"));
-      for (Operation &op : program.getBody().front())
-        op.removeAttr(dist::kPlaceAttr);
-    }
-    return success();
-  }
-
   /// Only the program that is asked for, with the variables that it names.
   LogicalResult select() {
     if (role.empty())

@@ -128,16 +128,22 @@ int compile(Session &session, const CompileOptions &options) {
     return session.status();
   // The process ends after it, and a large graph takes long to take apart.
   llvm::scope_exit keep([&] { (void)module.release(); });
-  auto printModule = [&](llvm::raw_ostream &os) { module->print(os); };
+  // A stage has verified it, and a graph has nothing that aliases would shorten: to look for them takes as long as to
+  // print it.
+  auto printGraph = [&](llvm::raw_ostream &os) {
+    module->print(os, OpPrintingFlags().assumeVerified().useLocalScope());
+    os << "\n";
+  };
+  auto printModule = [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().assumeVerified()); };
 
   if (!session.run(*module, addGraphStage))
     return session.status();
   if (options.emit == "dfg")
-    return writeText(session, options, printModule);
+    return writeText(session, options, printGraph);
   if (!session.run(*module, [&](OpPassManager &manager) { addDistributeStage(manager, options); }))
     return session.status();
   if (options.emit == "dist")
-    return writeText(session, options, printModule);
+    return writeText(session, options, printGraph);
   FailureOr<LowerOptions> lower = readPlan(*module, options);
   if (failed(lower))
     return session.status();
