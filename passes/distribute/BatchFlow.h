@@ -79,6 +79,12 @@ private:
   int64_t fixedBatch = 0;
 };
 
+/// The flow of a graph, computed once for the passes between which no node changes.
+struct BatchFlowAnalysis {
+  explicit BatchFlowAnalysis(mlir::Operation *graph) : flow(BatchFlow::compute(llvm::cast<dfg::GraphOp>(graph))) {}
+  const llvm::FailureOr<BatchFlow> flow;
+};
+
 } // namespace distc
 
 #endif // DISTC_PASSES_DISTRIBUTE_BATCHFLOW_H

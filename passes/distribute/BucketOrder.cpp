@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/BucketOrder.h"
+#include "dialects/dfg/NodeNames.h"
 
 using namespace mlir;
 
@@ -34,8 +35,9 @@ bool writes(Operation *op, unsigned operand) {
 
 llvm::DenseMap<Operation *, unsigned> findWaves(Block &block, llvm::function_ref<bool(Value)> isReduced,
                                                 const llvm::DenseSet<Operation *> &consumers) {
+  // Of the nodes behind the first wave, the rest is 0.
   llvm::DenseMap<Operation *, unsigned> waves;
-  llvm::DenseMap<llvm::StringRef, unsigned> named;
+  llvm::DenseMap<Attribute, unsigned> named;
   llvm::DenseMap<const void *, Accesses> variables;
   for (Operation &op : block) {
     unsigned wave = 0;
@@ -48,11 +50,13 @@ llvm::DenseMap<Operation *, unsigned> findWaves(Block &block, llvm::function_ref
       const Accesses &accesses = variables[getVariable(operand.get())];
       wave = std::max({wave, accesses.write, writes(&op, operand.getOperandNumber()) ? accesses.read : 0});
     }
-    for (llvm::StringRef name : dfg::getControlInputs(&op))
+    for (Attribute name : dfg::getControl(&op))
       wave = std::max(wave, named.lookup(name));
-    waves[&op] = wave;
-    if (llvm::StringRef name = dfg::getNodeName(&op); !name.empty())
-      named[name] = wave;
+    if (wave > 0) {
+      waves[&op] = wave;
+      if (StringAttr name = dfg::getNodeNameAttr(&op))
+        named[name] = wave;
+    }
     if (llvm::isa<dfg::VarHandleOp, dfg::IdentityOp>(op))
       continue;
     for (OpOperand &operand : op.getOpOperands()) {

@@ -37,27 +37,32 @@ private:
     // One replica's gradients are the whole batch's, where it also has all variables and updates at each batch.
     if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && ways.accumulateSteps == 1 && ways.averagesDecay == 0)
       return success();
-    FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
-    if (succeeded(flow) && chooseOwnRowsFirst(graph, *flow, ways))
-      flow = BatchFlow::compute(graph);
+    const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
     if (failed(flow))
       return failure();
+    if (!chooseOwnRowsFirst(graph, *flow, ways))
+      return synchronize(graph, *flow, ways);
+    FailureOr<BatchFlow> changed = BatchFlow::compute(graph);
+    return failed(changed) ? failure() : synchronize(graph, *changed, ways);
+  }
+
+  LogicalResult synchronize(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways) {
     strategies::StepNodes step(graph);
-    FailureOr<RawGradients> gradients = findRawGradients(graph, *flow, step, ways);
+    FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, ways);
     if (failed(gradients))
       return failure();
     if (remarks)
       for (const auto &[value, gradient] : gradients->values)
         value.getDefiningOp()->emitRemark() << "'" << gradient.variable << "' is synchronized here: node '"
-                                            << dfg::getNodeName(value.getDefiningOp()) << "', " << flow->explain(value);
-    Synchronizer synchronizer(graph, *flow, *gradients, ways);
+                                            << dfg::getNodeName(value.getDefiningOp()) << "', " << flow.explain(value);
+    Synchronizer synchronizer(graph, flow, *gradients, ways);
     Sites sites(graph, *gradients, ways, synchronizer.getConsumers());
     if (failed(checkSpare(*gradients, ways, sites)))
       return failure();
     synchronizer.run(sites);
     if ((ways.hasSync || ways.hasAsync) && failed(finishServers(graph, ways, step, synchronizer.getConsumers(), sites)))
       return failure();
-    if (ways.replicas > 1)
+    if (ways.replicas > 1 && ways.hasShares)
       shardUpdates(graph, ways, step);
     if (ways.averagesDecay > 0)
       addVariableAverages(graph, ways, step);

@@ -24,11 +24,13 @@ struct DistReplicate : public impl::DistReplicateBase<DistReplicate> {
     if (failed(dist::getTopology(module)))
       return signalPassFailure();
     for (auto graph : module.getOps<dfg::GraphOp>()) {
-      llvm::FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+      const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
       if (failed(flow))
         return signalPassFailure();
       markShares(graph, *flow);
     }
+    // It writes attributes, which the flow does not depend on.
+    markAnalysesPreserved<BatchFlowAnalysis>();
   }
 
 private:

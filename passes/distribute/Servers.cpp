@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/distribute/Roles.h"
 #include "passes/distribute/Sites.h"
 
 using namespace mlir;
@@ -48,8 +49,6 @@ private:
     dist::PlaceAttr place;
   };
 
-  static dist::PlaceAttr getPlace(Operation *op) { return op->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr); }
-  static bool isServer(dist::PlaceAttr place) { return place && place.getJob() == "ps"; }
   bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
 
   /// The server that holds the variable of `handle`; null: none, or not known.

@@ -86,7 +86,8 @@ FailureOr<Synchronizations> Synchronizations::read(ModuleOp module) {
   found.averagesDecay = strategy.variable_averages_decay();
   auto add = [&](const strategies::Strategy::Node &node) {
     found.entries.insert(node.var_name());
-    found.variables[node.var_name()] = readEntry(module.getContext(), node);
+    Synchronization &way = found.variables[node.var_name()] = readEntry(module.getContext(), node);
+    found.hasShares |= way.shardedStage > 0;
   };
   for (const strategies::Strategy::Node &node : strategy.node_config()) {
     add(node);

@@ -53,6 +53,8 @@ public:
   /// Whether a replica's step waits for the servers' updates, and how far ahead it may be; whether some do not wait at
   /// all.
   bool hasSync = false, hasAsync = false;
+  /// Whether replicas update a share of a variable each.
+  bool hasShares = false;
   int64_t staleness = 0;
 
 private:

@@ -6,8 +6,7 @@
 
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/Roles.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -48,7 +47,7 @@ public:
         servers.insert(task.getIndex());
     for (auto variable : module.getOps<dfg::VariableOp>()) {
       dist::PlaceAttr place = getPlace(variable);
-      places[variable.getSymName()] = place;
+      places[variable.getSymNameAttr()] = place;
       if (place && failed(checkPlace(variable, place)))
         return failure();
     }
@@ -79,9 +78,9 @@ private:
           return op.emitError("is a collective of all replicas, but one task alone issues it");
       }
       if (auto push = llvm::dyn_cast<dist::PushOp>(op))
-        pushes[push.getAccumulator()].push_back(push);
+        pushes[push.getAccumulatorAttr()].push_back(push);
       else if (auto take = llvm::dyn_cast<dist::TakeOp>(op))
-        takes[take.getAccumulator()].push_back(take);
+        takes[take.getAccumulatorAttr()].push_back(take);
       else if (auto tokens = llvm::dyn_cast<dist::TokensOp>(op);
                tokens && static_cast<int64_t>(tokens.getReplicas()) != static_cast<int64_t>(topology.getReplicas()))
         return op.emitError() << "gives tokens to " << tokens.getReplicas() << " replicas of "
@@ -105,7 +104,7 @@ private:
         if (failed(checkHandle(op, operand, place)))
           return failure();
         auto variable = dfg::getVariableHandle(operand);
-        onlyWorkers |= !place && variable && !places.lookup(variable.getVariable());
+        onlyWorkers |= !place && variable && !places.lookup(variable.getVariableAttr().getAttr());
         continue;
       }
       dist::PlaceAttr from = getPlace(def);
@@ -124,7 +123,7 @@ private:
 
   LogicalResult checkHandle(Operation *op, Value operand, dist::PlaceAttr place) {
     auto variable = dfg::getVariableHandle(operand);
-    dist::PlaceAttr holder = variable ? places.lookup(variable.getVariable()) : dist::PlaceAttr();
+    dist::PlaceAttr holder = variable ? places.lookup(variable.getVariableAttr().getAttr()) : dist::PlaceAttr();
     if (holder == place || (!holder && !isServer(place)))
       return success();
     // Views, pulls and savers may have the handle anywhere.
@@ -142,7 +141,7 @@ private:
       if (!dfg::isHandle(operand.getType()))
         continue;
       auto variable = dfg::getVariableHandle(operand);
-      if (!variable || places.lookup(variable.getVariable()) == getPlace(graph))
+      if (!variable || places.lookup(variable.getVariableAttr().getAttr()) == getPlace(graph))
         continue;
       return op->emitError() << "accesses variable '" << variable.getVariable() << "', which " << describe(graph)
                              << " does not hold";
@@ -187,20 +186,21 @@ private:
   LogicalResult matchPushes() {
     for (auto &entry : takes) {
       dist::TakeOp take = entry.second.front();
-      auto found = pushes.find(entry.first());
+      auto *found = pushes.find(entry.first);
       if (found == pushes.end())
-        return take.emitError() << "waits for accumulator \"" << entry.first() << "\", to which nothing is pushed";
+        return take.emitError() << "waits for accumulator \"" << entry.first.getValue()
+                                << "\", to which nothing is pushed";
       if (entry.second.size() > 1)
-        return entry.second.back().emitError()
-               << "is the second that takes from accumulator \"" << entry.first() << "\"; one takes, once a step";
+        return entry.second.back().emitError() << "is the second that takes from accumulator \""
+                                               << entry.first.getValue() << "\"; one takes, once a step";
       for (dist::PushOp push : found->second)
         if (failed(match(push, take)))
           return failure();
     }
     for (auto &entry : pushes)
-      if (!takes.contains(entry.first()))
+      if (!takes.contains(entry.first))
         return entry.second.front().emitError()
-               << "pushes to accumulator \"" << entry.first() << "\", from which nothing is taken";
+               << "pushes to accumulator \"" << entry.first.getValue() << "\", from which nothing is taken";
     return success();
   }
 
@@ -230,10 +230,11 @@ private:
   ModuleOp module;
   dist::TopologyOp topology;
   llvm::DenseSet<int64_t> servers;
-  llvm::StringMap<dist::PlaceAttr> places;
+  llvm::DenseMap<StringAttr, dist::PlaceAttr> places;
   llvm::DenseSet<Operation *> workersOnly;
-  llvm::StringMap<SmallVector<dist::PushOp>> pushes;
-  llvm::StringMap<SmallVector<dist::TakeOp>> takes;
+  // In block order, so that the first error is.
+  llvm::MapVector<StringAttr, SmallVector<dist::PushOp, 1>> pushes;
+  llvm::MapVector<StringAttr, SmallVector<dist::TakeOp, 1>> takes;
 };
 
 struct DistVerifyCollectives : public impl::DistVerifyCollectivesBase<DistVerifyCollectives> {

@@ -136,11 +136,13 @@ int compile(Session &session, const CompileOptions &options) {
   };
   auto printModule = [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().assumeVerified()); };
 
-  if (!session.run(*module, addGraphStage))
-    return session.status();
   if (options.emit == "dfg")
-    return writeText(session, options, printGraph);
-  if (!session.run(*module, [&](OpPassManager &manager) { addDistributeStage(manager, options); }))
+    return session.run(*module, addGraphStage) ? writeText(session, options, printGraph) : session.status();
+  // Both stages at once, so that a large graph is verified once.
+  if (!session.run(*module, [&](OpPassManager &manager) {
+        addGraphStage(manager);
+        addDistributeStage(manager, options);
+      }))
     return session.status();
   if (options.emit == "dist")
     return writeText(session, options, printGraph);
