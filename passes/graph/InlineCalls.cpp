@@ -7,6 +7,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/Passes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -112,12 +113,11 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     if (replacements.empty())
       return;
     for (Operation &op : block) {
-      SmallVector<Attribute> controls;
+      llvm::SetVector<Attribute> controls;
       auto add = [&](auto &self, StringAttr name) -> void {
         auto it = replacements.find(name.getValue());
         if (it == replacements.end()) {
-          if (!llvm::is_contained(controls, Attribute(name)))
-            controls.push_back(name);
+          controls.insert(name);
           return;
         }
         for (Attribute replacement : it->second)
@@ -128,7 +128,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         continue;
       for (Attribute name : old)
         add(add, llvm::cast<StringAttr>(name));
-      op.setAttr(dfg::kControlAttr, ArrayAttr::get(&getContext(), controls));
+      op.setAttr(dfg::kControlAttr, ArrayAttr::get(&getContext(), controls.getArrayRef()));
     }
   }
 
