@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/ShardCollections.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/meta_graph.pb.h"
 #include "mlir/IR/Builders.h"
 
@@ -98,7 +99,7 @@ void splitCollections(dfg::GraphOp graph, const Shards &shards) {
   if (!kept || !meta.ParseFromString(kept.getBytes().str()) || !Collections(graph, shards).split(meta))
     return;
   Builder builder(graph.getContext());
-  graph->setAttr("collections", dfg::RawAttr::get(graph.getContext(), builder.getStringAttr(meta.SerializeAsString())));
+  graph->setAttr("collections", dfg::RawAttr::get(graph.getContext(), builder.getStringAttr(tf::serialize(meta))));
 }
 
 } // namespace distc

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/WholeValues.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "dialects/dfg/tensorflow/meta_graph.pb.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -222,7 +223,7 @@ void WholeValues::setSignature(dfg::FuncOp function, const Arguments &arguments,
     proto.mutable_resource_arg_unique_id()->erase(argument);
   }
   function->setAttr("function_def",
-                    dfg::RawAttr::get(function.getContext(), builder.getStringAttr(proto.SerializeAsString())));
+                    dfg::RawAttr::get(function.getContext(), builder.getStringAttr(tf::serialize(proto))));
 }
 
 } // namespace distc
