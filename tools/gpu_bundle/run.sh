@@ -51,8 +51,8 @@ test_two_ranks() {
   mkdir -p "$folder"
   local pids=()
   for rank in 1 0; do
-    NCCL_HOSTID=rank$rank NCCL_SOCKET_IFNAME=lo DRT_SHARE_DEVICES=1 train "$folder" "$1" "$2" "cases/$1/train-2" "${restore[@]}" \
-      --task "worker:$rank" --rendezvous "127.0.0.1:$port" >"$folder/rank$rank.out" 2>&1 &
+    NCCL_HOSTID=rank$rank NCCL_SOCKET_IFNAME=lo train "$folder" "$1" "$2" "cases/$1/train-2" "${restore[@]}" \
+      --share-devices --task "worker:$rank" --rendezvous "127.0.0.1:$port" >"$folder/rank$rank.out" 2>&1 &
     pids+=($!)
   done
   for pid in "${pids[@]}"; do wait "$pid" || status=$?; done
