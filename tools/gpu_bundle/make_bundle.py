@@ -21,8 +21,8 @@ CASES = ["linreg-sgd", "mlp-momentum", "mlp-sgd-ref", "mlp-adam", "convnet-momen
 TWO_RANKS = {"mlp-momentum", "mlp-adam", "convnet-momentum", "lenet-adam"}
 MOST_BYTES = 40 << 20
 BENCH_BATCH = 128
-# Those of the machine: its C library goes with its loader.
-SYSTEM = re.compile(r"(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt)[.-]")
+# Those that every machine with CUDA's libraries has, and that must be of one piece with them.
+SYSTEM = re.compile(r"(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)[.-]")
 
 
 def compile_case(arguments, graph, batch, out, *flags):
