@@ -6,6 +6,7 @@
 
 #include "passes/distribute/RawGradients.h"
 #include "passes/distribute/SparseGradients.h"
+#include "llvm/ADT/StringSet.h"
 #include <deque>
 
 using namespace mlir;
@@ -251,6 +252,16 @@ private:
 };
 
 } // namespace
+
+std::string getFreeName(Block &block, const llvm::Twine &wanted) {
+  llvm::StringSet<> taken;
+  for (Operation &op : block)
+    taken.insert(dfg::getNodeName(&op));
+  std::string base = wanted.str(), name = base;
+  for (unsigned count = 1; taken.contains(name); ++count)
+    name = base + "_" + std::to_string(count);
+  return name;
+}
 
 llvm::StringRef getUpdatedVariable(Operation *op) {
   auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);

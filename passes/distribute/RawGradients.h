@@ -47,6 +47,8 @@ struct RawGradients {
 
 /// The variable that `op` updates, by its first written operand; "" where the handle does not say.
 llvm::StringRef getUpdatedVariable(mlir::Operation *op);
+/// `wanted`, or that with a number behind it, which no node of the block has.
+std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 
 /// Walks back from every update of `graph`, all at once and nearest first, so that a gradient that several updates use
 /// (by a global norm) belongs to the update nearest to it; updates of variables that the strategy names go before

@@ -259,7 +259,7 @@ private:
     // A server's update cannot end a worker's step: its name goes to a node that does.
     bool isUpdate = train && isServer(getPlace(train));
     if (isUpdate)
-      train->setLoc(getLocation(trainName + "/update"));
+      train->setLoc(getLocation(getFreeName(block, trainName + "/update")));
     SmallVector<llvm::StringRef> before;
     for (Operation &op : block)
       if (llvm::isa<dist::PushOp>(op) ||

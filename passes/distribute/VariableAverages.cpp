@@ -23,14 +23,21 @@ public:
     auto module = graph->getParentOfType<ModuleOp>();
     for (auto variable : module.getOps<dfg::VariableOp>())
       variables[variable.getSymName()] = variable;
+    separateTrainOp();
     readUpdates();
-    for (auto &[name, handle] : updated)
-      add(name, handle);
+    for (auto &[name, updates] : updated)
+      add(name, updates);
     waitFor("init_op", ofInit);
     waitFor("train_op", ofStep);
   }
 
 private:
+  /// What gives a variable its new value in a step.
+  struct Updates {
+    Value handle;
+    SmallVector<llvm::StringRef> names;
+  };
+
   void readUpdates() {
     for (Operation &op : block) {
       auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
@@ -46,13 +53,25 @@ private:
       if (init.contains(&op) && llvm::isa<dfg::AssignOp>(op))
         initializers[variable.getVariable()] = llvm::cast<dfg::AssignOp>(op);
       else if (!step.isKnown() || step.contains(&op))
-        updated[variable.getVariable()] = variable.getHandle();
+        addUpdate(variable, &op);
     }
+    // Shares of the variable are updated; this makes them it.
+    for (auto gather : block.getOps<dist::AllGatherVariablesOp>())
+      for (Value handle : gather.getHandles())
+        if (auto variable = dfg::getVariableHandle(handle); variable && updated.count(variable.getVariable()))
+          addUpdate(variable, gather);
+  }
+
+  void addUpdate(dfg::VarHandleOp variable, Operation *op) {
+    Updates &updates = updated[variable.getVariable()];
+    updates.handle = variable.getHandle();
+    if (llvm::StringRef name = dfg::getNodeName(op); !name.empty())
+      updates.names.push_back(name);
   }
 
   Location getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
 
-  void add(llvm::StringRef name, Value handle) {
+  void add(llvm::StringRef name, const Updates &updates) {
     dfg::VariableOp variable = variables.lookup(name);
     dfg::AssignOp initializer = initializers.lookup(name);
     auto type = llvm::dyn_cast<RankedTensorType>(variable.getType());
@@ -83,8 +102,14 @@ private:
     ofInit.push_back(average + "/Assign");
     // Behind all updates of the step.
     builder.setInsertionPointToEnd(&block);
-    Operation *value =
-        mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/value"), type, handle, /*implicit=*/false));
+    // A reference is read where it is used.
+    bool isReference = variable.getKind() == "ref";
+    Location here = getLocation(average + "/value");
+    Operation *value = mark(dfg::ReadVariableOp::create(builder, here, type, updates.handle, isReference));
+    if (isReference)
+      value = mark(dfg::IdentityOp::create(builder, here, type, value->getResult(0)));
+    if (!updates.names.empty())
+      value->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(updates.names));
     Operation *old = mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/old"), type, averageHandle,
                                                       /*implicit=*/false));
     auto scalar = RankedTensorType::get({}, type.getElementType());
@@ -109,19 +134,23 @@ private:
         continue;
       SmallVector<llvm::StringRef> control = dfg::getControlInputs(&op);
       control.append(names.begin(), names.end());
-      Operation *waits = &op;
-      if (llvm::isa<dfg::UpdateInterface>(op)) {
-        // An update that is the endpoint is one of those that the averages stand behind: its name goes to a group.
-        std::string inner = (dfg::getNodeName(&op) + "/update").str();
-        builder.setInsertionPointToEnd(&block);
-        waits = dfg::GroupOp::create(builder, op.getLoc());
-        op.setLoc(getLocation(inner));
-        control.assign(names.begin(), names.end());
-        control.push_back(llvm::cast<NameLoc>(op.getLoc()).getName());
-      }
-      waits->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
-      if (waits->use_empty() && endpoint == "train_op")
-        waits->moveBefore(&block, block.end());
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
+      if (op.use_empty() && endpoint == "train_op")
+        op.moveBefore(&block, block.end());
+      return;
+    }
+  }
+
+  /// An update that is the endpoint is one of those that the averages stand behind: its name goes to a group.
+  void separateTrainOp() {
+    auto name = graph->getAttrOfType<StringAttr>("train_op");
+    for (Operation &op : block) {
+      if (!name || dfg::getNodeName(&op) != name.getValue().split(':').first || !llvm::isa<dfg::UpdateInterface>(op))
+        continue;
+      builder.setInsertionPointToEnd(&block);
+      Operation *group = dfg::GroupOp::create(builder, op.getLoc());
+      op.setLoc(getLocation(getFreeName(block, dfg::getNodeName(&op) + "/update")));
+      group->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(&op)}));
       return;
     }
   }
@@ -134,7 +163,7 @@ private:
   OpBuilder builder;
   llvm::StringMap<dfg::VariableOp> variables;
   llvm::StringMap<dfg::AssignOp> initializers;
-  llvm::MapVector<llvm::StringRef, Value> updated;
+  llvm::MapVector<llvm::StringRef, Updates> updated;
   std::vector<std::string> ofInit, ofStep;
 };
 

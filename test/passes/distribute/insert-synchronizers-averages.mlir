@@ -28,7 +28,7 @@ module attributes {dist.strategy = "variable_averages_decay: 0.75 node_config { 
     dfg.apply_gradient_descent %v, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update_v")
     dfg.apply_gradient_descent %w, %lr, %h : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update_w")
     // CHECK: dfg.assign_sub {{.*}} {dist.place = #dist.place<"ps" 0>} {{.*}} loc("v/ExponentialMovingAverage/update")
-    // CHECK: %[[NEW:.*]] = dfg.read_variable {{.*}} loc("w/ExponentialMovingAverage/value")
+    // CHECK: %[[NEW:.*]] = dfg.read_variable {{.*}}control = ["update_w"]{{.*}} loc("w/ExponentialMovingAverage/value")
     // CHECK: %[[OLD:.*]] = dfg.read_variable {{.*}} loc("w/ExponentialMovingAverage/old")
     // CHECK: %[[RATE:.*]] = dfg.const dense<2.500000e-01>
     // CHECK: %[[D:.*]] = dfg.sub %[[OLD]], %[[NEW]]
