@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -60,6 +61,14 @@ FailureOr<TopologyOp> getTopology(ModuleOp module) {
   if (auto topology = module.lookupSymbol<TopologyOp>(kCluster))
     return topology;
   return module.emitError("has no topology; run dist-apply-strategy first");
+}
+
+int64_t CompressionAttr::getMatrixRank() const { return getRank() > 0 ? getRank() : 1; }
+
+int64_t CompressionAttr::getKept(int64_t count) const {
+  double ratio = getRatio() ? getRatio().getValueAsDouble() : 0;
+  auto kept = static_cast<int64_t>(std::ceil((ratio > 0 ? ratio : 0.01) * static_cast<double>(count)));
+  return std::clamp<int64_t>(kept, std::min<int64_t>(1, count), count);
 }
 
 int64_t getReplicas(ModuleOp module) {

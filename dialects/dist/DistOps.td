@@ -67,6 +67,12 @@ def DIST_CompressionAttr : AttrDef<DIST_Dialect, "Compression"> {
   let parameters = (ins EnumParameter<DIST_Compressor>:$kind, DefaultValuedParameter<"int64_t", "0">:$rank,
                         OptionalParameter<"::mlir::FloatAttr">:$ratio);
   let assemblyFormat = "`<` $kind (`rank` $rank^)? (`ratio` $ratio^)? `>`";
+  let extraClassDeclaration = [{
+    /// Of power_sgd; 1 where nothing is said.
+    int64_t getMatrixRank() const;
+    /// How many of `count` elements top_k sends: at least one, where there is one; 0.01 of them where nothing is said.
+    int64_t getKept(int64_t count) const;
+  }];
 }
 
 def DIST_AggregatorKind : DIST_Enum<"AggregatorKind", "how many replicas' gradients become one, where some may be wrong", [

@@ -15,10 +15,6 @@ namespace {
 
 using autodist::proto::Aggregator;
 
-/// Ranks and ratios that stand for "not said", as strategy.proto has them.
-constexpr int64_t kDefaultRank = 1;
-constexpr double kDefaultRatio = 0.01;
-
 void readAggregator(MLIRContext *context, const Aggregator &aggregator, Synchronization &into) {
   switch (aggregator.kind()) {
   case Aggregator::MEAN:
@@ -47,9 +43,9 @@ dist::CompressionAttr readCompression(MLIRContext *context, const autodist::prot
   int64_t rank = 0;
   FloatAttr ratio;
   if (kind == dist::Compressor::PowerSGD)
-    rank = entry.power_sgd_rank() ? entry.power_sgd_rank() : kDefaultRank;
-  if (kind == dist::Compressor::TopK)
-    ratio = FloatAttr::get(Float64Type::get(context), entry.top_k_ratio() ? entry.top_k_ratio() : kDefaultRatio);
+    rank = entry.power_sgd_rank();
+  if (kind == dist::Compressor::TopK && entry.top_k_ratio() > 0)
+    ratio = FloatAttr::get(Float64Type::get(context), entry.top_k_ratio());
   return dist::CompressionAttr::get(context, kind, rank, ratio);
 }
 

@@ -115,10 +115,6 @@ FlatSymbolRefAttr describeRandom(ConstantTables &tables, RankedTensorType type, 
                   {seed, seed2, type.getNumElements(), perReplica});
 }
 
-// Where a strategy leaves a compressor's parameter open.
-static constexpr int64_t kDefaultRank = 1;
-static constexpr double kDefaultRatio = 0.01;
-
 FailureOr<Attribute> describeExchange(ConstantTables &tables, Type type, drt::AllReduceStartOp op) {
   auto compression = dyn_cast_or_null<dist::CompressionAttr>(op.getCompressionAttr());
   auto aggregator = dyn_cast_or_null<dist::AggregatorAttr>(op.getAggregatorAttr());
@@ -130,7 +126,7 @@ FailureOr<Attribute> describeExchange(ConstantTables &tables, Type type, drt::Al
                           "take another compressor");
   if (op.getScatter())
     return op.emitOpError("scatters gradients that are compressed or chosen from; shard the updates in stage 1 instead of 2");
-  int64_t rank = kind == dist::Compressor::PowerSGD ? (compression.getRank() ? compression.getRank() : kDefaultRank) : 0;
+  int64_t rank = kind == dist::Compressor::PowerSGD ? compression.getMatrixRank() : 0;
   return Attribute(tables.descriptor(
       type, tables.structure({tables.i32(static_cast<int32_t>(kind)), tables.i32(rank),
                               tables.i32(aggregator ? static_cast<int32_t>(aggregator.getKind()) : 0),
@@ -140,12 +136,10 @@ FailureOr<Attribute> describeExchange(ConstantTables &tables, Type type, drt::Al
 Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset) {
   auto compression = dyn_cast_or_null<dist::CompressionAttr>(op.getCompressionAttr());
   RankedTensorType type = typeOf(op.getGradients()[member]);
-  double ratio = compression && compression.getRatio() ? compression.getRatio().getValueAsDouble() : 0;
   int64_t count = type.getNumElements();
-  int64_t kept = std::ceil((ratio > 0 ? ratio : kDefaultRatio) * static_cast<double>(count));
   return tables.structure({tables.string(cast<StringAttr>(op.getNames()[member]).getValue()), tables.i64(offset), tables.i64(count),
                            tables.i64(type.getRank() < 2 ? 1 : type.getShape().back()),
-                           tables.i64(std::clamp<int64_t>(kept, std::min<int64_t>(1, count), count))});
+                           tables.i64(compression ? compression.getKept(count) : 0)});
 }
 
 FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, RankedTensorType type, bool concat) {

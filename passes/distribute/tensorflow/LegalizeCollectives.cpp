@@ -24,8 +24,7 @@ public:
       : worker(worker), nodes(worker.nodes), op(op), spec(spec), compression(compression) {}
 
   FailureOr<SmallVector<Value>> run(ArrayRef<Value> sums) {
-    bool known = llvm::all_of(sums, [](Value sum) { return hasStaticShape(sum.getType()); });
-    if (!known) {
+    if (!llvm::all_of(sums, StockNodes::hasStaticShape)) {
       SmallVector<Value> reduced;
       for (Value sum : sums) {
         FailureOr<Value> result = exchange(sum);
@@ -35,46 +34,10 @@ public:
       }
       return reduced;
     }
-    FailureOr<Value> flat = exchange(flatten(sums));
+    FailureOr<Value> flat = exchange(nodes.flatten(sums));
     if (failed(flat))
       return failure();
-    return restore(*flat, sums);
-  }
-
-  static bool hasStaticShape(Type type) {
-    auto shaped = llvm::dyn_cast<RankedTensorType>(type);
-    return shaped && shaped.hasStaticShape();
-  }
-  static int64_t count(Value value) { return llvm::cast<RankedTensorType>(value.getType()).getNumElements(); }
-
-  Value flatten(ArrayRef<Value> values) {
-    SmallVector<Value> flat;
-    for (Value value : values)
-      flat.push_back(nodes.reshape("flat", value, {count(value)}));
-    return nodes.concat("packed", flat);
-  }
-
-  SmallVector<Value> restore(Value flat, ArrayRef<Value> like) {
-    SmallVector<Value> parts = {flat};
-    if (like.size() > 1) {
-      SmallVector<int32_t> sizes;
-      SmallVector<Type> types;
-      for (Value value : like) {
-        sizes.push_back(count(value));
-        types.push_back(RankedTensorType::get({count(value)}, getElementTypeOrSelf(value.getType())));
-      }
-      Value lengths = nodes.constant("unpacked/sizes", ArrayRef<int32_t>(sizes)),
-            axis = nodes.constant("unpacked/axis", 0);
-      Operation *split = nodes.make("SplitV", "unpacked", {flat, lengths, axis}, types,
-                                    {nodes.attribute("T", getElementTypeOrSelf(flat.getType())),
-                                     nodes.attribute("Tlen", nodes.getBuilder().getI32Type()),
-                                     nodes.attribute("num_split", static_cast<int64_t>(like.size()))});
-      parts.assign(split->result_begin(), split->result_end());
-    }
-    SmallVector<Value> values;
-    for (auto [part, value] : llvm::zip(parts, like))
-      values.push_back(nodes.reshape("reduced", part, llvm::cast<RankedTensorType>(value.getType()).getShape()));
-    return values;
+    return nodes.unflatten(*flat, sums);
   }
 
 private:
@@ -90,10 +53,7 @@ private:
     case dist::Compressor::BF16EF:
       return exchangeCast(value, builder.getBF16Type(), compression.getKind() == dist::Compressor::BF16EF);
     default:
-      return op->emitOpError()
-             << "has compressor '" << dist::stringifyCompressor(compression.getKind())
-             << "', which export to TensorFlow does not have; use none, fp16 or bf16, with error feedback "
-                "or without";
+      llvm_unreachable("of each replica by itself");
     }
   }
 
@@ -136,13 +96,12 @@ SmallVector<Value> getMember(const Issue &issue, unsigned index) {
 /// that.
 LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::AllReduceOp reduce) {
   StockNodes &nodes = worker.nodes;
-  Reducer bucket(worker, reduce, reduce.getSpec(), {});
   SmallVector<Value> rows;
   for (Operation *op : issue) {
     SmallVector<Value> values(op->getOperands());
-    if (!llvm::all_of(values, [](Value value) { return Reducer::hasStaticShape(value.getType()); }))
+    if (!llvm::all_of(values, StockNodes::hasStaticShape))
       return op->emitOpError() << "has an aggregator for a gradient of unknown shape; use mean or sum";
-    rows.push_back(bucket.flatten(values));
+    rows.push_back(nodes.flatten(values));
   }
   Type flat = rows.front().getType();
   Value stacked = nodes.pack("stacked", rows);
@@ -153,8 +112,20 @@ LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::
     return failure();
   if (reduce.getReduction() == dist::Reduction::Sum)
     value = nodes.multiply("sum", *value, worker.replicas);
-  reduce->replaceAllUsesWith(bucket.restore(*value, SmallVector<Value>(reduce.getGradients())));
+  reduce->replaceAllUsesWith(nodes.unflatten(*value, SmallVector<Value>(reduce.getGradients())));
   return success();
+}
+
+/// Whether each replica's own gradients are compressed, not the task's sum.
+bool compressesReplicas(Operation *op, dist::CompressionAttr compression) {
+  if (!compression || !getElementTypeOrSelf(op->getOperand(0).getType()).isF32())
+    return false;
+  return compression.getKind() == dist::Compressor::PowerSGD || compression.getKind() == dist::Compressor::TopK;
+}
+
+SmallVector<Value> divide(StockNodes &nodes, ArrayRef<Value> values, int64_t divisor) {
+  return llvm::map_to_vector(
+      values, [&](Value value) { return nodes.multiply("mean", value, 1.0 / static_cast<double>(divisor)); });
 }
 
 } // namespace
@@ -167,6 +138,15 @@ FailureOr<SmallVector<Value>> reduceBucket(WorkerGraph &worker, const Issue &iss
   if (mean && !llvm::isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))
     return op->emitOpError() << "cannot take the mean of integers";
   SmallVector<Value> values;
+  if (compressesReplicas(op, compression)) {
+    if (!llvm::all_of(op->getOperands(), StockNodes::hasStaticShape))
+      return op->emitOpError() << "compresses a gradient of unknown shape by "
+                               << dist::stringifyCompressor(compression.getKind()) << "; use none, fp16 or bf16";
+    if (compression.getKind() == dist::Compressor::PowerSGD)
+      return reduceLowRank(worker, issue, reduction, spec, compression);
+    values = sumLargest(worker, issue, spec, compression);
+    return mean ? divide(nodes, values, worker.replicas) : values;
+  }
   for (unsigned index = 0; index < op->getNumOperands(); ++index)
     values.push_back(issue.size() > 1 ? nodes.addN("sum", getMember(issue, index)) : op->getOperand(index));
   if (worker.workers.size() > 1) {
@@ -175,10 +155,7 @@ FailureOr<SmallVector<Value>> reduceBucket(WorkerGraph &worker, const Issue &iss
       return failure();
     values = std::move(*reduced);
   }
-  if (mean)
-    for (Value &value : values)
-      value = nodes.multiply("mean", value, 1.0 / worker.replicas);
-  return values;
+  return mean ? divide(nodes, values, worker.replicas) : values;
 }
 
 LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue) {

@@ -126,6 +126,41 @@ Value StockNodes::pack(llvm::StringRef name, ArrayRef<Value> values) {
   return track(dfg::PackOp::create(builder, locate(name), result, values));
 }
 
+bool StockNodes::hasStaticShape(Value value) {
+  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape();
+}
+int64_t StockNodes::count(Value value) { return llvm::cast<RankedTensorType>(value.getType()).getNumElements(); }
+
+Value StockNodes::flatten(ArrayRef<Value> values) {
+  SmallVector<Value> flat;
+  for (Value value : values)
+    flat.push_back(reshape("flat", value, {count(value)}));
+  return concat("packed", flat);
+}
+
+SmallVector<Value> StockNodes::unflatten(Value flat, ArrayRef<Value> like) {
+  SmallVector<Value> parts = {flat};
+  Type element = getElementTypeOrSelf(flat.getType());
+  if (like.size() > 1) {
+    SmallVector<int32_t> sizes;
+    SmallVector<Type> types;
+    for (Value value : like) {
+      sizes.push_back(static_cast<int32_t>(count(value)));
+      types.push_back(RankedTensorType::get({count(value)}, element));
+    }
+    Value lengths = constant("unpacked/sizes", ArrayRef<int32_t>(sizes)), axis = constant("unpacked/axis", 0);
+    Operation *split = make("SplitV", "unpacked", {flat, lengths, axis}, types,
+                            {attribute("T", element), attribute("Tlen", builder.getI32Type()),
+                             attribute("num_split", static_cast<int64_t>(like.size()))});
+    parts.assign(split->result_begin(), split->result_end());
+  }
+  SmallVector<Value> values;
+  for (auto [part, value] : llvm::zip(parts, like))
+    values.push_back(reshape("reduced", part, llvm::cast<RankedTensorType>(value.getType()).getShape()));
+  return values;
+}
+
 void StockNodes::forget(Operation *op) {
   auto it = nodes.find(dfg::getNodeName(op));
   if (it != nodes.end() && it->second == op)

@@ -66,6 +66,13 @@ public:
   mlir::Value concat(llvm::StringRef name, mlir::ArrayRef<mlir::Value> values);
   mlir::Value pack(llvm::StringRef name, mlir::ArrayRef<mlir::Value> values);
 
+  /// One tensor of rank 1 of what has static shapes, and its parts in the types of `like` again.
+  mlir::Value flatten(mlir::ArrayRef<mlir::Value> values);
+  llvm::SmallVector<mlir::Value> unflatten(mlir::Value flat, mlir::ArrayRef<mlir::Value> like);
+  static bool hasStaticShape(mlir::Value value);
+  /// Elements of what has a static shape.
+  static int64_t count(mlir::Value value);
+
   /// The node of this name, null where there is none.
   mlir::Operation *find(llvm::StringRef name) const { return nodes.lookup(name); }
   /// Forgets a node that is erased.

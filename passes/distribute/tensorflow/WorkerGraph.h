@@ -116,6 +116,12 @@ llvm::LogicalResult legalizeShareHandle(WorkerGraph &worker, const Issue &issue)
 llvm::LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue);
 void legalizeSlots(WorkerGraph &worker);
 llvm::LogicalResult legalizeAccumulate(WorkerGraph &worker, const Issue &issue);
+/// Sums over all replicas of which each compresses its own gradients, whose shapes are static and elements f32.
+llvm::SmallVector<mlir::Value> sumLargest(WorkerGraph &worker, const Issue &issue, dist::Spec spec,
+                                          dist::CompressionAttr compression);
+/// The same, or means, by PowerSGD.
+llvm::SmallVector<mlir::Value> reduceLowRank(WorkerGraph &worker, const Issue &issue, dist::Reduction reduction,
+                                             dist::Spec spec, dist::CompressionAttr compression);
 /// dist.push, dist.take, dist.tokens, dist.pull, dist.pull_rows.
 llvm::LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue);

@@ -25,7 +25,7 @@ module @compressors attributes {dist.strategy = "node_config { var_name: 'u' All
     %gy = dfg.mean %in, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
     // CHECK: dist.all_reduce mean bucket 0 group 0 {{.*}} variables ["u"] {compression = #dist.compression<fp16>}
     // CHECK: dist.all_reduce mean bucket 1 group 0 {{.*}} variables ["v"] {compression = #dist.compression<power_sgd rank 4>}
-    // CHECK: dist.all_reduce mean bucket 2 group 0 {{.*}} variables ["w"] {compression = #dist.compression<top_k ratio 1.000000e-02 : f64>}
+    // CHECK: dist.all_reduce mean bucket 2 group 0 {{.*}} variables ["w"] {compression = #dist.compression<top_k>}
     // CHECK: dist.all_reduce mean bucket 3 group 0 {{.*}} variables ["x"] {aggregator = #dist.aggregator<trimmed_mean f 1>}
     // CHECK: dist.all_reduce sum bucket 4 group 0 {{.*}} variables ["y"] :
     dfg.apply_gradient_descent %hu, %lr, %gu : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
