@@ -52,7 +52,8 @@ public:
     if (failed(endStepTogether()))
       return failure();
     dropDeadControl();
-    seedRandomNodes(worker);
+    if (failed(drawAlike(worker)))
+      return failure();
     placeNodes(worker);
     return success();
   }

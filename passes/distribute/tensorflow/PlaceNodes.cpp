@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/tensorflow/WorkerGraph.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -36,18 +35,10 @@ dist::PlaceAttr findPlace(const WorkerGraph &worker, Operation *op) {
   return op->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);
 }
 
-/// A replica's part of the name's scope: 1 of "replica_1/dropout".
-int64_t getLocalReplica(llvm::StringRef name) {
-  int64_t replica = 0;
-  if (name.consume_front("replica_"))
-    name.consumeInteger(10, replica);
-  return replica;
-}
-
 /// On accelerators each replica has a device of its own.
 std::string getReplicaDevice(const WorkerGraph &worker, Operation *op) {
   auto devices = worker.task.getDevices();
-  int64_t replica = getLocalReplica(dfg::getNodeName(op));
+  int64_t replica = WorkerGraph::getLocalReplica(dfg::getNodeName(op));
   llvm::StringRef device = llvm::cast<StringAttr>(devices[std::min<size_t>(replica, devices.size() - 1)]).getValue();
   auto [rest, number] = device.rsplit(':');
   return rest.ends_with(":GPU") ? ("/device:GPU:" + number).str() : "";
@@ -91,32 +82,6 @@ void placeNodes(WorkerGraph &worker) {
     auto asked = op.getAttrOfType<StringAttr>(dfg::kDeviceAttr);
     std::string local = asked ? getLocalPart(asked.getValue()) : "";
     op.setAttr(dfg::kDeviceAttr, builder.getStringAttr(own + (local.empty() ? getReplicaDevice(worker, &op) : local)));
-  }
-}
-
-void seedRandomNodes(WorkerGraph &worker) {
-  if (worker.replicas == 1)
-    return;
-  Builder builder(worker.graph.getContext());
-  for (Operation &op : worker.block) {
-    if (!llvm::isa<dfg::RandomUniformOp, dfg::RandomStandardNormalOp, dfg::TruncatedNormalOp, dfg::RandomUniformIntOp>(
-            op))
-      continue;
-    auto get = [&](llvm::StringRef name) {
-      auto seed = op.getAttrOfType<IntegerAttr>(name);
-      return seed ? seed.getInt() : 0;
-    };
-    bool seeded = get("seed") != 0 || get("seed2") != 0;
-    if (op.hasAttr(dist::kSeedAttr)) {
-      // Replica 0 draws what one device would draw.
-      int64_t replica = worker.task.getFirstReplica() + getLocalReplica(dfg::getNodeName(&op));
-      if (seeded && replica > 0)
-        op.setAttr("seed2", builder.getI64IntegerAttr(get("seed2") + replica * 0x9E3779B1));
-    } else if (!seeded && worker.workers.size() > 1) {
-      // Any numbers would do, but all workers must draw the same.
-      op.setAttr("seed", builder.getI64IntegerAttr(llvm::xxh3_64bits(dfg::getNodeName(&op)) & 0x7fffffff));
-      op.setAttr("seed2", builder.getI64IntegerAttr(1));
-    }
   }
 }
 

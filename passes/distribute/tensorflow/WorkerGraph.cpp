@@ -32,6 +32,13 @@ std::string WorkerGraph::getDevice(llvm::StringRef job, int64_t index) {
   return ("/job:" + job + "/task:" + llvm::Twine(index)).str();
 }
 
+int64_t WorkerGraph::getLocalReplica(llvm::StringRef name) {
+  int64_t replica = 0;
+  if (name.consume_front("replica_"))
+    name.consumeInteger(10, replica);
+  return replica;
+}
+
 void WorkerGraph::place(Operation *op, dist::PlaceAttr place) {
   op->setAttr(dfg::kDeviceAttr, nodes.getBuilder().getStringAttr(getDevice(place.getJob(), place.getIndex())));
   placed.insert(op);

@@ -30,6 +30,8 @@ struct WorkerGraph {
   bool isChief() const { return task.getIndex() == 0; }
   /// "/job:worker/task:1".
   static std::string getDevice(llvm::StringRef job, int64_t index);
+  /// A replica's part of a name's scope: 1 of "replica_1/dropout".
+  static int64_t getLocalReplica(llvm::StringRef name);
   std::string getDevice() const { return getDevice(task.getJob(), task.getIndex()); }
 
   /// Where the variable is held, null where every worker has it.
@@ -139,8 +141,9 @@ llvm::FailureOr<mlir::Value> aggregate(WorkerGraph &worker, mlir::Operation *op,
                                        mlir::Value stacked, int64_t count, mlir::Type result);
 /// The device of every node, and no colocation that contradicts it.
 void placeNodes(WorkerGraph &worker);
-/// What other workers must draw alike has a seed, what they must not has a seed of its own.
-void seedRandomNodes(WorkerGraph &worker);
+/// Replicas draw what belongs to their examples, of the same numbers for the whole batch; anything else all workers
+/// draw alike.
+llvm::LogicalResult drawAlike(WorkerGraph &worker);
 
 } // namespace distc
 
