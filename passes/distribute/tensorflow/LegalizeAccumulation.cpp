@@ -18,6 +18,14 @@ using namespace mlir;
 namespace distc {
 namespace {
 
+/// `value` at the last batch, dead at others.
+Value pass(StockNodes &nodes, llvm::StringRef name, Value value, Value isLast) {
+  Operation *choice =
+      nodes.make("Switch", (name + "/switch").str(), {value, isLast}, {value.getType(), value.getType()},
+                 nodes.attribute("T", getElementTypeOrSelf(value.getType())));
+  return nodes.identity(name, choice->getResult(1));
+}
+
 class Accumulation {
 public:
   Accumulation(WorkerGraph &worker, dist::AccumulateOp op)
@@ -36,43 +44,7 @@ public:
   }
 
 private:
-  /// Whether this batch is the last of an update.
-  Value isLast() {
-    Value &last = worker.accumulation.isLast;
-    if (last)
-      return last;
-    std::string scope = nodes.setScope("accumulate");
-    auto number = RankedTensorType::get({}, builder.getI64Type());
-    NamedAttribute dtype = nodes.attribute("dtype", builder.getI64Type());
-    Value counter = worker.addVariable("batches", DenseElementsAttr::get(number, int64_t(0)));
-    Value one = nodes.constant("one", DenseElementsAttr::get(number, int64_t(1)));
-    Operation *count = nodes.make("AssignAddVariableOp", "count", {counter, one}, {}, dtype);
-    // Sessions agree on the number of a step where they first run a collective: every step must have one.
-    if (worker.workers.size() > 1 && !worker.hasPlaces()) {
-      auto single = RankedTensorType::get({1}, builder.getF32Type());
-      Value nothing = nodes.constant("nothing", DenseElementsAttr::get(single, 0.0f));
-      StockNodes::addControl(count, worker.collective("Reduce", nothing, dist::Spec::Auto).getDefiningOp());
-    }
-    Value batches = worker.read("counted", counter);
-    StockNodes::addControl(batches.getDefiningOp(), count);
-    Value steps = nodes.constant("steps", DenseElementsAttr::get(number, static_cast<int64_t>(op.getSteps())));
-    Value rest = nodes.binary("FloorMod", "rest", batches, steps);
-    Value zero = nodes.constant("zero", DenseElementsAttr::get(number, int64_t(0)));
-    last = nodes.get("Equal", "is_last", {rest, zero}, RankedTensorType::get({}, builder.getI1Type()),
-                     nodes.attribute("T", builder.getI64Type()));
-    worker.accumulation.guard = pass("last", last).getDefiningOp();
-    nodes.setScope(scope);
-    return last;
-  }
-
-  /// `value` at the last batch, dead at others.
-  Value pass(llvm::StringRef name, Value value) {
-    Value last = isLast();
-    Operation *choice =
-        nodes.make("Switch", (name + "/switch").str(), {value, last}, {value.getType(), value.getType()},
-                   nodes.attribute("T", getElementTypeOrSelf(value.getType())));
-    return nodes.identity(name, choice->getResult(1));
-  }
+  Value passLast(Value value) { return pass(nodes, "passed", value, countBatches(worker, op.getSteps()).isLast); }
 
   FailureOr<Value> add(Value gradient) {
     auto type = llvm::dyn_cast<RankedTensorType>(gradient.getType());
@@ -84,7 +56,7 @@ private:
     Operation *added = nodes.make("AssignAddVariableOp", "add", {handle, gradient}, {}, dtype);
     Value value = worker.read("added", handle);
     StockNodes::addControl(value.getDefiningOp(), added);
-    Value passed = pass("passed", value);
+    Value passed = passLast(value);
     reset(handle, zeros, passed);
     return passed;
   }
@@ -103,7 +75,7 @@ private:
     Value handle = worker.addVariable("rows", nothing, /*growing=*/true);
     Value joined = nodes.concat("joined", {worker.read("before", handle), rows});
     Operation *kept = worker.assign("keep", handle, joined);
-    Value passed = pass("passed", joined);
+    Value passed = passLast(joined);
     StockNodes::addControl(passed.getDefiningOp(), kept);
     reset(handle, nothing, passed);
     return passed;
@@ -123,6 +95,40 @@ private:
 };
 
 } // namespace
+
+const WorkerGraph::Batches &countBatches(WorkerGraph &worker, int64_t number) {
+  WorkerGraph::Batches &batches = worker.batches[number];
+  if (batches.guard)
+    return batches;
+  StockNodes &nodes = worker.nodes;
+  OpBuilder &builder = nodes.getBuilder();
+  // Before whatever needs it.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&worker.block);
+  std::string scope = nodes.setScope("accumulate");
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  NamedAttribute dtype = nodes.attribute("dtype", builder.getI64Type());
+  auto constant = [&](llvm::StringRef name, int64_t value) {
+    return nodes.constant(name, DenseElementsAttr::get(type, value));
+  };
+  Value counter = worker.addVariable("batches", DenseElementsAttr::get(type, int64_t(0)));
+  Operation *count = nodes.make("AssignAddVariableOp", "count", {counter, constant("one", 1)}, {}, dtype);
+  // Sessions agree on the number of a step where they first run a collective: every step must have one.
+  if (worker.workers.size() > 1 && !worker.hasPlaces()) {
+    auto single = RankedTensorType::get({1}, builder.getF32Type());
+    Value nothing = nodes.constant("nothing", DenseElementsAttr::get(single, 0.0f));
+    StockNodes::addControl(count, worker.collective("Reduce", nothing, dist::Spec::Auto).getDefiningOp());
+  }
+  Value counted = worker.read("counted", counter);
+  StockNodes::addControl(counted.getDefiningOp(), count);
+  Value rest = nodes.binary("FloorMod", "rest", counted, constant("steps", number));
+  batches.isLast =
+      nodes.get("Equal", "is_last", {rest, constant("zero", 0)}, RankedTensorType::get({}, builder.getI1Type()),
+                nodes.attribute("T", builder.getI64Type()));
+  batches.guard = pass(nodes, "last", batches.isLast, batches.isLast).getDefiningOp();
+  nodes.setScope(scope);
+  return batches;
+}
 
 LogicalResult legalizeAccumulate(WorkerGraph &worker, const Issue &issue) {
   for (Operation *op : issue) {

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/tensorflow/Export.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <map>
 
 using namespace mlir;
 
@@ -29,6 +29,7 @@ public:
       if (take.getAggregatorAttr())
         worker.servers.aggregated.insert(take.getAccumulator());
     pruneChiefsWork(worker);
+    guardUpdates();
     for (Operation &op : worker.block)
       if (auto key = getIssueKey(&op))
         issues[*key].push_back(&op);
@@ -38,8 +39,7 @@ public:
     for (auto &[key, issue] : issues)
       for (Operation *op : issue)
         erase(op);
-    // Gradients are there at the last batch of an update only.
-    if (Operation *guard = worker.accumulation.guard)
+    if (Operation *guard = worker.servers.guard)
       for (Operation *take : worker.servers.takes)
         StockNodes::addControl(take, guard);
     orderUpdates(worker);
@@ -49,8 +49,7 @@ public:
     describeFeeds();
     waitFor("init_op", worker.initNodes);
     waitFor("train_op", worker.stepNodes);
-    if (failed(endStepTogether()))
-      return failure();
+    endStepTogether();
     dropDeadControl();
     if (failed(drawAlike(worker)))
       return failure();
@@ -59,6 +58,19 @@ public:
   }
 
 private:
+  /// Gradients are there at the last batch of an update only, where that takes several: because replicas add theirs up,
+  /// or because servers wait for more than one of each.
+  void guardUpdates() {
+    int64_t number = 1, pushes = 0;
+    for (auto accumulate : worker.block.getOps<dist::AccumulateOp>())
+      number = std::max<int64_t>(number, accumulate.getSteps());
+    for (auto push : worker.block.getOps<dist::PushOp>())
+      if (!push.getAsync() && !push->hasAttr(dist::kPlaceAttr))
+        pushes = std::max<int64_t>(pushes, llvm::divideCeil(push.getRequired(), worker.replicas));
+    if (pushes > 0 && number * pushes > 1)
+      worker.servers.guard = countBatches(worker, number * pushes).guard;
+  }
+
   /// What local replicas issue alike has the same key.
   static std::optional<std::string> getIssueKey(Operation *op) {
     if (!llvm::isa_and_nonnull<dist::DISTDialect>(op->getDialect()))
@@ -144,16 +156,10 @@ private:
 
   /// Sessions whose graphs have collectives run them under one step number. A session that ends its step takes away
   /// what servers hold for that number, of the others as well: none may end before all are done with the servers.
-  LogicalResult endStepTogether() {
-    if (!worker.hasCollectives() || !worker.hasPlaces())
-      return success();
-    if (worker.accumulation.guard)
-      return worker.graph.emitError(
-          "a strategy with several batches an update, all-reduce and servers together has no form "
-          "in TensorFlow; leave accumulate_steps out, or synchronize all variables in one way");
-    Operation *train = getEndpointGroup("train_op");
+  void endStepTogether() {
+    Operation *train = worker.hasCollectives() && worker.hasPlaces() ? getEndpointGroup("train_op") : nullptr;
     if (!train)
-      return success();
+      return;
     worker.nodes.setPlaceAtEnd("synchronization/end");
     auto one = RankedTensorType::get({1}, Float32Type::get(train->getContext()));
     Value zero = worker.nodes.constant("zero", DenseElementsAttr::get(one, 0.0f));
@@ -162,10 +168,26 @@ private:
     for (Operation *op : {barrier, train})
       if (auto control = op->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
         before.append(control.begin(), control.end());
-    barrier->setAttr(dfg::kControlAttr, ArrayAttr::get(train->getContext(), before));
+    barrier->removeAttr(dfg::kControlAttr);
+    Operation *waits = worker.batches.empty() ? barrier : meetAtEachBatch(barrier);
+    waits->setAttr(dfg::kControlAttr, ArrayAttr::get(train->getContext(), before));
     train->removeAttr(dfg::kControlAttr);
     StockNodes::addControl(train, barrier);
-    return success();
+  }
+
+  /// What `barrier` waits for where nodes are dead at all batches but an update's last. Servers are told of that by
+  /// messages too, so that it must wait for the dead: of nodes that wait for dead ones a Merge alone runs.
+  Operation *meetAtEachBatch(Operation *barrier) {
+    StockNodes &nodes = worker.nodes;
+    Value last = worker.batches.begin()->second.isLast;
+    Type flag = last.getType();
+    NamedAttribute type = nodes.attribute("T", getElementTypeOrSelf(flag));
+    Operation *choice = nodes.make("Switch", "switch", {last, last}, {flag, flag}, type);
+    auto index = RankedTensorType::get({}, IntegerType::get(flag.getContext(), 32));
+    Operation *merge =
+        nodes.make("Merge", "merge", choice->getResults(), {flag, index}, {type, nodes.attribute("N", int64_t(2))});
+    StockNodes::addControl(barrier, merge);
+    return merge;
   }
 
   /// Control edges to what is gone, and to what has another name.

@@ -201,6 +201,8 @@ public:
     Operation *ready = nodes.group("ready", {});
     if (before)
       ready->setAttr(dfg::kControlAttr, before);
+    if (worker.servers.guard)
+      StockNodes::addControl(ready, worker.servers.guard);
     Operation *enqueued = nullptr;
     if (worker.isChief()) {
       StockNodes::addControl(ready, worker.servers.updates);
@@ -283,7 +285,7 @@ LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue) {
         joins ? joinLocal(worker, issue) : SmallVector<Value>(first.getGradient());
     return success();
   }
-  worker.servers.isLoose |= static_cast<int64_t>(first.getRequired()) != worker.replicas;
+  worker.servers.isLoose |= static_cast<int64_t>(first.getRequired()) % worker.replicas != 0;
   for (Operation *op : issue) {
     FailureOr<Operation *> applied = Servers(worker).push(llvm::cast<dist::PushOp>(op));
     if (failed(applied))

@@ -9,6 +9,7 @@
 #include "dialects/dist/Dist.h"
 #include "passes/distribute/tensorflow/StockNodes.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 
 namespace distc {
 
@@ -70,11 +71,13 @@ struct WorkerGraph {
   /// The local replicas' shares of a variable, each with the update of it.
   llvm::StringMap<llvm::SmallVector<std::pair<mlir::Value, mlir::Operation *>>> shares;
 
-  /// Several batches an update: whether the batch is the last of one, and a node that is dead at others.
-  struct {
+  /// Several batches in a row: whether the batch is the last of them, and a node that is dead at others.
+  struct Batches {
     mlir::Value isLast;
     mlir::Operation *guard = nullptr;
-  } accumulation;
+  };
+  /// By their number.
+  std::map<int64_t, Batches> batches;
 
   /// What this worker's graph has of parameter servers.
   struct {
@@ -91,6 +94,8 @@ struct WorkerGraph {
     bool isLoose = false;
     /// The number of the step that the worker is at.
     mlir::Value step;
+    /// Where an update takes several batches: a node that is dead at others than the last.
+    mlir::Operation *guard = nullptr;
   } servers;
 
 private:
@@ -118,6 +123,8 @@ llvm::LogicalResult legalizeShareHandle(WorkerGraph &worker, const Issue &issue)
 llvm::LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue);
 void legalizeSlots(WorkerGraph &worker);
 llvm::LogicalResult legalizeAccumulate(WorkerGraph &worker, const Issue &issue);
+/// Counts batches, each worker its own, all of which run the same ones.
+const WorkerGraph::Batches &countBatches(WorkerGraph &worker, int64_t number);
 /// Sums over all replicas of which each compresses its own gradients, whose shapes are static and elements f32.
 llvm::SmallVector<mlir::Value> sumLargest(WorkerGraph &worker, const Issue &issue, dist::Spec spec,
                                           dist::CompressionAttr compression);
