@@ -8,7 +8,6 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -29,6 +28,7 @@ public:
       if (take.getAggregatorAttr())
         worker.servers.aggregated.insert(take.getAccumulator());
     pruneChiefsWork(worker);
+    findProxies(worker);
     guardUpdates();
     for (Operation &op : worker.block)
       if (auto key = getIssueKey(&op))
@@ -43,6 +43,7 @@ public:
       for (Operation *take : worker.servers.takes)
         StockNodes::addControl(take, guard);
     orderUpdates(worker);
+    finishProxies(worker);
     legalizeSlots(worker);
     if (failed(joinReplicas(worker)))
       return failure();

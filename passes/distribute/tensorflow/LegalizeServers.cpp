@@ -308,49 +308,8 @@ LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue) {
 LogicalResult legalizeTokens(WorkerGraph &worker, const Issue &issue) {
   auto tokens = llvm::cast<dist::TokensOp>(issue.front());
   worker.servers.isLoose |= tokens.getStaleness() > 0;
-  worker.aliases[dfg::getNodeName(tokens)].push_back(Servers(worker).tokens(tokens));
-  return success();
-}
-
-LogicalResult legalizePull(WorkerGraph &worker, const Issue &issue) {
-  for (Operation *op : issue) {
-    auto pull = llvm::cast<dist::PullOp>(op);
-    OpBuilder &builder = worker.nodes.getBuilder();
-    builder.setInsertionPoint(op);
-    dfg::VarHandleOp handle = dfg::getVariableHandle(pull.getHandle());
-    auto read = dfg::ReadVariableOp::create(builder, op->getLoc(), pull.getValue().getType(), pull.getHandle(),
-                                            handle && worker.references.contains(handle.getVariable()));
-    worker.replaceNode(op, read);
-    worker.place(read, pull.getPlace());
-  }
-  return success();
-}
-
-LogicalResult legalizePullRows(WorkerGraph &worker, const Issue &issue) {
-  StockNodes &nodes = worker.nodes;
-  for (Operation *op : issue) {
-    auto pull = llvm::cast<dist::PullRowsOp>(op);
-    OpBuilder &builder = nodes.getBuilder();
-    nodes.setPlace(op, dfg::getNodeName(op));
-    dfg::VarHandleOp handle = dfg::getVariableHandle(pull.getHandle());
-    auto type =
-        handle ? llvm::dyn_cast_if_present<TensorType>(worker.variableTypes.lookup(handle.getVariable())) : nullptr;
-    if (!type)
-      return op->emitOpError() << "is of a variable that is not known";
-    Operation *rows;
-    if (worker.references.contains(handle.getVariable())) {
-      Value value = dfg::ReadVariableOp::create(builder, op->getLoc(), type, pull.getHandle(), true);
-      Value axis = nodes.constant("axis", 0);
-      worker.place(axis.getDefiningOp(), pull.getPlace());
-      rows = dfg::GatherV2Op::create(builder, op->getLoc(), pull.getRows().getType(), value, pull.getIndices(), axis);
-    } else {
-      rows = nodes.make("ResourceGather", "rows", {pull.getHandle(), pull.getIndices()}, pull.getRows().getType(),
-                        {nodes.attribute("dtype", type.getElementType()),
-                         nodes.attribute("Tindices", getElementTypeOrSelf(pull.getIndices().getType()))});
-    }
-    worker.replaceNode(op, rows);
-    worker.place(rows, pull.getPlace());
-  }
+  worker.servers.end = Servers(worker).tokens(tokens);
+  worker.aliases[dfg::getNodeName(tokens)].push_back(worker.servers.end);
   return success();
 }
 

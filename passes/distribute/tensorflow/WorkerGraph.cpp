@@ -55,22 +55,31 @@ void WorkerGraph::replaceNode(Operation *op, Operation *node) {
   op->replaceAllUsesWith(node->getResults());
 }
 
-Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value, bool growing) {
+Value WorkerGraph::addHandle(llvm::StringRef name, TensorType type) {
   OpBuilder &builder = nodes.getBuilder();
   auto resource = RankedTensorType::get({}, dfg::ResourceType::get(builder.getContext()));
-  SmallVector<int64_t> sizes(value.getType().getShape());
-  if (growing)
-    sizes[0] = -1;
-  auto shape = dfg::TensorShapeAttr::get(builder.getContext(), false, sizes);
+  SmallVector<int64_t> sizes;
+  if (type.hasRank())
+    for (int64_t size : type.getShape())
+      sizes.push_back(ShapedType::isDynamic(size) ? -1 : size);
+  auto shape = dfg::TensorShapeAttr::get(builder.getContext(), !type.hasRank(), sizes);
   Operation *handle = nodes.make("VarHandleOp", name, {}, resource,
-                                 {nodes.attribute("dtype", value.getElementType()), nodes.attribute("shape", shape)});
+                                 {nodes.attribute("dtype", type.getElementType()), nodes.attribute("shape", shape)});
   auto attributes = handle->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
   NamedAttrList named(attributes);
   named.set("shared_name", builder.getStringAttr(dfg::getNodeName(handle)));
   handle->setAttr(dfg::kTensorFlowAttr, named.getDictionary(builder.getContext()));
-  Value initial = nodes.constant((name + "/initial").str(), value);
-  initNodes.push_back(assign((name + "/Assign").str(), handle->getResult(0), initial));
   return handle->getResult(0);
+}
+
+Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value, bool growing) {
+  SmallVector<int64_t> sizes(value.getType().getShape());
+  if (growing)
+    sizes[0] = ShapedType::kDynamic;
+  Value handle = addHandle(name, RankedTensorType::get(sizes, value.getElementType()));
+  Value initial = nodes.constant((name + "/initial").str(), value);
+  initNodes.push_back(assign((name + "/Assign").str(), handle, initial));
+  return handle;
 }
 
 Value WorkerGraph::read(llvm::StringRef name, Value handle) {

@@ -8,6 +8,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "passes/distribute/tensorflow/StockNodes.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
 
@@ -42,8 +43,9 @@ struct WorkerGraph {
   /// `op` runs on the task of `place`.
   void place(mlir::Operation *op, dist::PlaceAttr place);
 
-  /// A variable that this pass adds: its handle, initialized by `value`, of which every worker has its own.
-  /// `growing`: its first size changes.
+  /// A variable that this pass adds, of which every worker has its own: its handle; nothing initializes it.
+  mlir::Value addHandle(llvm::StringRef name, mlir::TensorType type);
+  /// The same, initialized by `value`. `growing`: its first size changes.
   mlir::Value addVariable(llvm::StringRef name, mlir::DenseElementsAttr value, bool growing = false);
   mlir::Value read(llvm::StringRef name, mlir::Value handle);
   mlir::Operation *assign(llvm::StringRef name, mlir::Value handle, mlir::Value value);
@@ -79,6 +81,17 @@ struct WorkerGraph {
   /// By their number.
   std::map<int64_t, Batches> batches;
 
+  /// A worker's copy of a variable that a server holds.
+  struct Proxy {
+    /// The server's variable, and the copy once there is one.
+    mlir::Value handle, copy;
+    dist::PlaceAttr place;
+    std::string scope;
+    /// What of this graph reads the copy, and updates and initializes the server's.
+    llvm::SmallVector<mlir::Operation *> reads, updates, initializers;
+  };
+  llvm::MapVector<llvm::StringRef, Proxy> proxies;
+
   /// What this worker's graph has of parameter servers.
   struct {
     /// Accumulators and queues by their shared names.
@@ -94,6 +107,8 @@ struct WorkerGraph {
     bool isLoose = false;
     /// The number of the step that the worker is at.
     mlir::Value step;
+    /// What ends a step where workers wait for tokens.
+    mlir::Operation *end = nullptr;
     /// Where an update takes several batches: a node that is dead at others than the last.
     mlir::Operation *guard = nullptr;
   } servers;
@@ -137,6 +152,9 @@ llvm::LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeTokens(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizePull(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizePullRows(WorkerGraph &worker, const Issue &issue);
+/// Which pulls read a copy of the worker's, while the graph is as it was; and what makes copies what servers hold.
+void findProxies(WorkerGraph &worker);
+void finishProxies(WorkerGraph &worker);
 /// Takes out of other workers' graphs what the chief does for all, and finds the chief's updates.
 void pruneChiefsWork(WorkerGraph &worker);
 /// The chief updates what servers hold when it has all gradients: until then workers may read.
