@@ -84,6 +84,7 @@ class Worker:
             rows = batch // replicas * own if batch else tensor.shape[0]
             self.feeds.append((tensor, array, rows // own * replicas, rows // own * first, rows))
         self.session = tf1.Session(self.server.target, graph=self.graph, config=config)
+        self.reads = {}
 
     def endpoint(self, collection):
         found = self.tf1.get_collection(collection)
@@ -99,6 +100,16 @@ class Worker:
 
     def save(self, prefix):
         self.saver.save(self.session, prefix, write_meta_graph=False, write_state=False)
+
+    def read(self, name):
+        """A variable's value, whoever holds it."""
+        handle = self.graph.get_operation_by_name(name).outputs[0]
+        if handle.dtype != "resource":
+            return self.session.run(handle)
+        if name not in self.reads:
+            with self.graph.as_default():
+                self.reads[name] = self.tf1.raw_ops.ReadVariableOp(resource=handle, dtype=handle.op.get_attr("dtype"))
+        return self.session.run(self.reads[name])
 
     def step(self, number):
         fed = {tensor: take_rows(array, number * batch + first, rows) if rows else array
@@ -119,17 +130,16 @@ def run_worker(pipe, folder, cluster, index, data):
             if command == "exit":
                 break
             if command == "train":
-                for number in range(arguments[0]):
+                first, count = arguments
+                for number in range(first, first + count):
                     pipe.send(("step", worker.step(number)))
-                number = arguments[0]
+                number = first + count
                 pipe.send(("trained", worker.goes_on))
                 while worker.goes_on and not pipe.poll():
                     worker.step(number)
                     number += 1
                 continue
-            else:
-                getattr(worker, command)(*arguments)
-            pipe.send(("done", None))
+            pipe.send(("done", getattr(worker, command)(*arguments)))
     except EOFError:
         pass
     except BaseException as error:  # the parent tells of it
@@ -241,19 +251,20 @@ class Cluster:
             for worker in group:
                 self.receive(worker, "done")
 
-    def train(self, steps):
-        """The mean loss of each step."""
+    def ask(self, index, *command):
+        """What one worker answers."""
+        worker = self.workers[index]
+        worker[2].send(command)
+        return self.receive(worker, "done")
+
+    def train(self, steps, first=0):
+        """The mean loss of each step from number `first` on."""
         for _, _, pipe in self.workers:
-            pipe.send(("train", steps))
+            pipe.send(("train", first, steps))
         for _ in range(steps):
             yield sum(share * self.receive(worker, "step") for share, worker in zip(self.shares, self.workers))
         for worker in self.workers:
             self.receive(worker, "trained")
-
-    def save(self, prefix):
-        worker = self.workers[0]
-        worker[2].send(("save", prefix))
-        self.receive(worker, "done")
 
 
 def train(folder, data, steps, restore=None, save=None, timeout=300, on_step=None):
@@ -269,7 +280,7 @@ def train(folder, data, steps, restore=None, save=None, timeout=300, on_step=Non
                 on_step(len(losses), loss)
             losses.append(loss)
         if save:
-            cluster.save(str(save))
+            cluster.ask(0, "save", str(save))
     return losses
 
 

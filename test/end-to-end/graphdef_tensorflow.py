@@ -9,7 +9,7 @@ import numpy as np
 
 from support import Checks, Folder, Model, need_tensorflow, need_tools
 from tensorflow_runs import (ONE_TASK, ONE_TASK_TWO_SERVERS, TWO_WORKERS, TWO_WORKERS_TWO_SERVERS, Originals, export,
-                             load_runner)
+                             hosts, load_runner)
 
 CASES = [
     ("mlp-adam", "AllReduce", ONE_TASK),
@@ -47,12 +47,21 @@ CASES = [
     ("embedding-adagrad", "PartitionedAR", TWO_WORKERS),
     ("mlp-sgd", "AllReduce:aggregator=median", TWO_WORKERS),  # of two, the mean
     ("mlp-momentum", "PSLoadBalancing", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam-ref", "PSLoadBalancing:local_proxy_variable=true", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-dropout", "AllReduce", TWO_WORKERS),
+    ("mlp-dropout", "PSLoadBalancing", ONE_TASK_TWO_SERVERS),
 ]
+# A session that goes on from a checkpoint begins with the first of these models' random numbers.
+DRAWING = {"mlp-dropout"}
 # Two halves of a batch, one update.
 ACCUMULATING = [
     ("mlp-adam", "AllReduce:accumulate_steps=2", ONE_TASK),
     ("mlp-adam", "AllReduce:accumulate_steps=2", TWO_WORKERS),
-    ("mlp-adam", "PSLoadBalancing:accumulate_steps=2", TWO_WORKERS_TWO_SERVERS),
+    ("mlp-adam", "PSLoadBalancing:accumulate_steps=2,local_proxy_variable=true", TWO_WORKERS_TWO_SERVERS),
+    ("embedding-adagrad", "Parallax:accumulate_steps=2", TWO_WORKERS_TWO_SERVERS),
+    ("embedding-adagrad", "Parallax:accumulate_steps=2", ONE_TASK_TWO_SERVERS),
+    ("mlp-adam", "PSLoadBalancing:replicas_to_aggregate=4", TWO_WORKERS_TWO_SERVERS),
+    ("embedding-adagrad", "PSLoadBalancing:replicas_to_aggregate=4", ONE_TASK_TWO_SERVERS),
 ]
 
 
@@ -87,7 +96,7 @@ def saved_alike(originals, model, checkpoint, expect):
     for key in expect.files:
         if key.startswith("var/"):
             found += model.variable_differences(key[len("var/"):], final, expect[key])
-    return found + originals.differences(model, checkpoint, model.case["steps"])
+    return found + originals.differences(model, checkpoint, model.case["steps"], draws=model.name in DRAWING)
 
 
 def main():
@@ -99,6 +108,11 @@ def main():
         for name, strategy, (tasks, flags) in cases:
             if len(sys.argv) < 2 or name in sys.argv[1:]:
                 checks.check(f"{name}, {strategy}, {tasks}", trains_alike, runner, originals, Model(name), strategy, flags, parts)
+    with Folder() as folder:
+        flags = hosts(folder / "resources.yml", 3)
+        for strategy in ("PSLoadBalancing:total_replicas=2", "AllReduce:total_replicas=2"):
+            if len(sys.argv) < 2 or "mlp-momentum" in sys.argv[1:]:
+                checks.check(f"mlp-momentum, {strategy}, 3 hosts", trains_alike, runner, originals, Model("mlp-momentum"), strategy, flags)
     checks.exit()
 
 
