@@ -47,35 +47,36 @@ ncclUniqueId NcclRank::makeId() {
 }
 
 void NcclRank::join(const ncclUniqueId &id, int rank, int ranks) {
-  check(nccl().ncclCommInitRank(&comm_, ranks, id, rank), "ncclCommInitRank");
+  const std::shared_ptr<ncclComm_t> comm = comm_;
+  check(nccl().ncclCommInitRank(comm.get(), ranks, id, rank), "ncclCommInitRank");
 }
 
 void NcclRank::allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream) {
   check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), typeOf(dtype),
-                             reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum, comm_, stream),
+                             reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum, *comm_, stream),
         "ncclAllReduce");
 }
 
 void NcclRank::broadcast(void *data, int64_t bytes, CUstream stream) {
-  check(nccl().ncclBroadcast(data, data, static_cast<size_t>(bytes), ncclInt8, 0, comm_, stream), "ncclBroadcast");
+  check(nccl().ncclBroadcast(data, data, static_cast<size_t>(bytes), ncclInt8, 0, *comm_, stream), "ncclBroadcast");
 }
 
 void NcclRank::checkErrors() {
   ncclResult_t error = ncclSuccess;
-  if (!comm_)
+  if (!*comm_)
     return;
-  check(nccl().ncclCommGetAsyncError(comm_, &error), "ncclCommGetAsyncError");
+  check(nccl().ncclCommGetAsyncError(*comm_, &error), "ncclCommGetAsyncError");
   if (error != ncclInProgress)
     check(error, "NCCL");
 }
 
 void NcclRank::close() {
-  if (ncclComm_t comm = std::exchange(comm_, nullptr))
+  if (ncclComm_t comm = std::exchange(*comm_, nullptr))
     check(nccl().ncclCommDestroy(comm), "ncclCommDestroy");
 }
 
 void NcclRank::abort() noexcept {
-  if (ncclComm_t comm = std::exchange(comm_, nullptr))
+  if (ncclComm_t comm = std::exchange(*comm_, nullptr))
     nccl().ncclCommAbort(comm);
 }
 

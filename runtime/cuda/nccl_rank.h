@@ -9,6 +9,8 @@
 #include "cuda/api/tables.h"
 #include "drt/drt.h"
 
+#include <memory>
+
 namespace drt::cuda {
 
 /// A rank is a replica's global number. In the replica's thread, with its device current; everything throws drt::Error.
@@ -24,8 +26,8 @@ public:
 
   /// Returns when all `ranks` have come.
   void join(const ncclUniqueId &id, int rank, int ranks);
-  bool joined() const { return comm_ != nullptr; }
-  ncclComm_t handle() const { return comm_; }
+  bool joined() const { return *comm_ != nullptr; }
+  ncclComm_t handle() const { return *comm_; }
 
   /// Enqueues the sum or mean over all ranks, in place.
   void allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
@@ -41,7 +43,8 @@ public:
   void abort() noexcept;
 
 private:
-  ncclComm_t comm_ = nullptr;
+  // Shared with a thread that joins: where another rank fails, it may be left behind and write here later.
+  const std::shared_ptr<ncclComm_t> comm_ = std::make_shared<ncclComm_t>(nullptr);
 };
 
 } // namespace drt::cuda

@@ -40,6 +40,8 @@ CudaTask::~CudaTask() {
   // Where something went wrong, other ranks may not come to a good end together with these.
   const bool clean = !failed() && std::uncaught_exceptions() == 0 && runs_.empty();
   try {
+    if (clean && communication_)
+      communication_->wait(lastJob_);
     if (clean)
       inEachReplica([](DeviceReplica &replica) { replica.close(); });
   } catch (const Error &) {

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace drt::cuda {
@@ -61,6 +62,8 @@ private:
   void inEachThread(const std::function<void(int32_t localIndex)> &work);
   void inEachReplica(const std::function<void(DeviceReplica &)> &work);
   void connect();
+  /// A job for another thread: what it throws is why the task fails.
+  std::function<void()> attempt(std::function<void()> work);
   uint64_t communicate(std::function<void()> collective);
   void await(const Wait &wait);
   void awaitIdle(const char *what);
@@ -69,17 +72,32 @@ private:
   /// Ends the devices' waits for lost ranks, and throws why the task has failed.
   [[noreturn]] void breakOff();
 
-  const Memory mirror_;                  // of the variables
+  const Memory mirror_; // of the variables
+  // Whether there still is a task: a thread that was left behind asks before it says why it has failed.
+  struct Life {
+    std::mutex mutex;
+    bool over = false;
+  };
+  class Living {
+  public:
+    ~Living() {
+      std::lock_guard lock(life->mutex);
+      life->over = true;
+    }
+    const std::shared_ptr<Life> life = std::make_shared<Life>();
+  };
+
   std::unique_ptr<SharedDevice> shared_; // null unless replicas share a device
   std::vector<std::unique_ptr<DeviceReplica>> replicas_;
   std::vector<std::unique_ptr<Worker>> workers_; // one a replica; none where there is one replica
   std::unique_ptr<Worker> communication_;        // speaks to the other tasks
-  uint64_t sumJob_ = 0;
+  uint64_t sumJob_ = 0, lastJob_ = 0;
 
   std::vector<GivenFeed> feeds_;
   std::deque<Run> runs_; // under way
   uint64_t enqueued_ = 0;
   Run waited_ = {}; // the run that was waited for last
+  Living living_;
 };
 
 } // namespace drt::cuda

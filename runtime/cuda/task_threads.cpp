@@ -34,23 +34,29 @@ void pause(int looks) {
 
 } // namespace
 
+// The first to fail says so at once: others may hang since it does not come. Who comes back after the task is gone says
+// nothing.
+std::function<void()> CudaTask::attempt(std::function<void()> work) {
+  return [this, work = std::move(work), life = living_.life] {
+    try {
+      work();
+    } catch (const std::exception &error) {
+      std::lock_guard lock(life->mutex);
+      if (!life->over)
+        fail(error.what());
+    }
+  };
+}
+
 void CudaTask::inEachThread(const std::function<void(int32_t)> &work) {
   if (failed())
     breakOff();
-  // The first to fail says so at once: others may hang since it does not come.
-  const auto attempt = [this, &work](int32_t i) {
-    try {
-      work(i);
-    } catch (const std::exception &error) {
-      fail(error.what());
-    }
-  };
   if (workers_.empty()) {
-    attempt(0);
+    attempt([work] { work(0); })();
   } else {
     std::vector<uint64_t> jobs;
     for (size_t i = 0; i < workers_.size(); ++i)
-      jobs.push_back(workers_[i]->post([attempt, i] { attempt(static_cast<int32_t>(i)); }));
+      jobs.push_back(workers_[i]->post(attempt([work, i] { work(static_cast<int32_t>(i)); })));
     int64_t failedNs = 0;
     for (size_t i = 0; i < workers_.size(); ++i)
       while (!workers_[i]->waitFor(jobs[i], 0.05)) {
@@ -104,14 +110,7 @@ void CudaTask::await(const Wait &wait) {
 // ---- Other tasks -------------------------------------------------------------------
 
 uint64_t CudaTask::communicate(std::function<void()> collective) {
-  return communication_->post([this, collective = std::move(collective)] {
-    try {
-      collective();
-    } catch (const std::exception &error) {
-      fail(error.what());
-      throw;
-    }
-  });
+  return lastJob_ = communication_->post(attempt(std::move(collective)));
 }
 
 void CudaTask::startSum(double *values, int64_t count) {
@@ -126,12 +125,9 @@ void CudaTask::startSum(double *values, int64_t count) {
 void CudaTask::finishSum() {
   if (!communicator_)
     return;
-  try {
-    communication_->wait(sumJob_);
-  } catch (const std::exception &error) {
-    fail(error.what());
+  communication_->wait(sumJob_);
+  if (failed())
     breakOff();
-  }
 }
 
 } // namespace drt::cuda

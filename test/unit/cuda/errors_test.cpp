@@ -7,9 +7,13 @@
 #include "cuda/kernels.h"
 #include "cuda/task.h"
 #include "cuda/worker.h"
-#include "test/unit/cuda/program/device_program.h"
+#include "test/unit/cuda/training.h"
+#include "test/unit/support/in_process_communicator.h"
 
 #include <catch2/catch.hpp>
+
+#include <chrono>
+#include <thread>
 
 using namespace drt;
 using namespace drt::cuda;
@@ -116,6 +120,39 @@ TEST_CASE("a step that does not end, and NCCL's own errors, end the task") {
   REQUIRE(!warnings.empty());
   CHECK_THAT(warnings[0], Contains("stalled for") && Contains("step 2 (step) on replica "));
   CHECK_THAT(breaks(ncclRemoteError), Contains("failed in step 2 (step): NCCL: remote process exited"));
+}
+
+TEST_CASE("a task that comes late to a step is waited for") {
+  const std::vector<float> x = dp::examples(2 * dp::rows);
+  const float rate = 0.5f;
+  const drt_program &program = dp::program(2, 2);
+  InProcessGroup group(2);
+  std::string errors[2];
+  std::atomic<int> warnings = 0;
+  std::vector<std::thread> threads;
+  for (int32_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      errors[i] = errorOf([&] {
+        TaskConfig config = dp::configOf(2, 2, i);
+        config.failureTimeout = 3;
+        config.stallWarning = 1;
+        config.warn = [&](const std::string &) { ++warnings; };
+        CudaTask task(program, &group.member(i), config);
+        task.run(*task.findEntry("init"), 0);
+        task.broadcastVariables();
+        task.setFeed(0, x.data(), dp::rows * dp::columns * 4);
+        task.setFeed(1, &rate, 0);
+        task.run(*task.findEntry("step"), 0);
+        if (i == 1) // as one that writes a checkpoint
+          std::this_thread::sleep_for(std::chrono::milliseconds(4500));
+        task.run(*task.findEntry("step"), 1);
+      });
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(errors[0] == "");
+  CHECK(errors[1] == "");
+  CHECK(warnings > 0);
 }
 
 TEST_CASE("what NCCL refuses ends the task") {
