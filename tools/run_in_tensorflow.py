@@ -54,14 +54,11 @@ def take_rows(array, first, count):
 
 
 class Worker:
-    """One worker task, in its own process: its server, its graph, its session."""
+    """One worker task: its graph, and its session on its server."""
 
-    def __init__(self, folder, cluster, index, data):
+    def __init__(self, folder, server, index, data):
         import tensorflow as tf
         self.tf1 = tf1 = tf.compat.v1
-        tf1.disable_eager_execution()
-        config = session_config(tf1)
-        self.server = tf.distribute.Server(cluster, job_name="worker", task_index=index, config=config)
         self.graph = tf.Graph()
         with self.graph.as_default():
             self.saver = tf1.train.import_meta_graph(str(folder / f"worker-{index}.meta"))
@@ -83,7 +80,7 @@ class Worker:
                 continue
             rows = batch // replicas * own if batch else tensor.shape[0]
             self.feeds.append((tensor, array, rows // own * replicas, rows // own * first, rows))
-        self.session = tf1.Session(self.server.target, graph=self.graph, config=config)
+        self.session = tf1.Session(server.target, graph=self.graph, config=session_config(tf1))
         self.reads = {}
 
     def endpoint(self, collection):
@@ -120,10 +117,16 @@ class Worker:
         return float(np.mean(self.session.run([self.loss, self.train_op], fed)[0]))
 
 
+def start_server(cluster, job, index):
+    import tensorflow as tf
+    tf.compat.v1.disable_eager_execution()
+    return tf.distribute.Server(cluster, job_name=job, task_index=index, config=session_config(tf.compat.v1))
+
+
 def run_worker(pipe, folder, cluster, index, data):
     """Does what the parent says until it says no more."""
     try:
-        worker = Worker(folder, cluster, index, data)
+        worker = Worker(folder, start_server(cluster, "worker", index), index, data)
         pipe.send(("ready", worker.share))
         while True:
             command, *arguments = pipe.recv()
@@ -150,8 +153,7 @@ def run_worker(pipe, folder, cluster, index, data):
 
 def run_server(pipe, cluster, index):
     try:
-        import tensorflow as tf
-        server = tf.distribute.Server(cluster, job_name="ps", task_index=index, config=session_config(tf.compat.v1))
+        server = start_server(cluster, "ps", index)
         pipe.send(("ready", server.target))
         pipe.recv()
     except EOFError:
