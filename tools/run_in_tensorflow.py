@@ -59,6 +59,7 @@ class Worker:
     def __init__(self, folder, server, index, data):
         import tensorflow as tf
         self.tf1 = tf1 = tf.compat.v1
+        self.server = server
         self.graph = tf.Graph()
         with self.graph.as_default():
             self.saver = tf1.train.import_meta_graph(str(folder / f"worker-{index}.meta"))
@@ -80,7 +81,7 @@ class Worker:
                 continue
             rows = batch // replicas * own if batch else tensor.shape[0]
             self.feeds.append((tensor, array, rows // own * replicas, rows // own * first, rows))
-        self.session = tf1.Session(server.target, graph=self.graph, config=session_config(tf1))
+        self.session = tf1.Session(self.server.target, graph=self.graph, config=session_config(tf1))
         self.reads = {}
 
     def endpoint(self, collection):

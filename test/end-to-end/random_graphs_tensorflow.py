@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from graphdef_tensorflow import load_runner
+from tensorflow_runs import load_runner
 from random_graphs import ACCUMULATED, BATCH, STEPS, Case, Trained, read_arguments
 from support import BIN, DISTC, TRANSLATE, Checks, Folder, must, need_tensorflow, need_tools
 

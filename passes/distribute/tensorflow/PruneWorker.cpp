@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/distribute/tensorflow/ControlEdges.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 #include "strategies/StepNodes.h"
 
@@ -36,6 +37,7 @@ public:
     for (unsigned index = 0; index < erased.size(); ++index)
       for (Operation *user : erased[index]->getUsers())
         erased.insert(user);
+    inheritControl(worker.block, {erased.begin(), erased.end()});
     for (Operation *op : erased)
       op->dropAllUses();
     for (Operation *op : erased) {
