@@ -22,6 +22,10 @@ config.substitutions.append(("%{models}", os.path.join(config.test_source_root, 
 # %{status} N COMMAND passes where COMMAND ends with exit status N.
 config.substitutions.append(("%{status}", "bash -c 'want=$0; \"$@\"; got=$?; [ $got = $want ] || { echo \"exit status $got\"; exit 1; }'"))
 
-# Where distc finds it.
-if shutil.which("ptxas", path=os.pathsep.join([os.path.join(os.environ.get("CUDA_HOME", ""), "bin"), os.environ["PATH"], "/usr/local/cuda/bin"])):
+# What there is of the CUDA toolkit, where distc looks for it.
+ptxas = shutil.which("ptxas", path=os.pathsep.join([os.path.join(os.environ.get("CUDA_HOME", ""), "bin"), os.environ["PATH"], "/usr/local/cuda/bin"]))
+if ptxas:
     config.available_features.add("ptxas")
+toolkits = [os.environ.get("CUDA_HOME", ""), os.path.dirname(os.path.dirname(ptxas or "")), "/usr/local/cuda"]
+if any(os.path.exists(os.path.join(toolkit, "nvvm/libdevice/libdevice.10.bc")) for toolkit in toolkits):
+    config.available_features.add("libdevice")

@@ -7,6 +7,9 @@
 
 #include "passes/lower/EmitObject.h"
 #include "passes/lower/Toolkit.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/SourceMgr.h"
@@ -20,8 +23,27 @@ static bool isMissing(const Function &function) {
   return function.isDeclaration() && !function.isIntrinsic() && !function.use_empty();
 }
 
+// libdevice asks its compiler for choices. Square roots are IEEE's; numbers near 0 are not flushed to it, as is the
+// default.
+static void chooseRounding(Module &kernels) {
+  Function *reflect = kernels.getFunction("__nvvm_reflect");
+  if (!reflect)
+    return;
+  for (User *user : make_early_inc_range(reflect->users())) {
+    auto *call = cast<CallInst>(user);
+    StringRef choice;
+    if (!getConstantStringInfo(call->getArgOperand(0), choice) || choice != "__CUDA_PREC_SQRT")
+      continue;
+    call->replaceAllUsesWith(ConstantInt::get(call->getType(), 1));
+    call->eraseFromParent();
+  }
+}
+
 static Error linkLibdevice(Module &kernels) {
-  if (none_of(kernels, isMissing))
+  auto isOfLibdevice = [](const Function &function) {
+    return isMissing(function) && function.getName().starts_with("__nv_");
+  };
+  if (none_of(kernels, isOfLibdevice))
     return Error::success();
   Expected<std::string> path = findLibdevice();
   if (!path)
@@ -41,6 +63,7 @@ static Error linkLibdevice(Module &kernels) {
                                     });
   if (failed)
     return createStringError("cannot link '" + *path + "' with the kernels");
+  chooseRounding(kernels);
   return Error::success();
 }
 

@@ -11,9 +11,11 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/gpu/IntegerPowers.h"
 
 using namespace mlir;
 
@@ -37,6 +39,7 @@ struct PrepareGpuKernels : impl::PrepareGpuKernelsBase<PrepareGpuKernels> {
     // Divisions that round up or down; LLVM has those that round to zero.
     RewritePatternSet patterns(&getContext());
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    populateIntegerPowerPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -170,9 +170,9 @@ def PrepareGpuKernels : Pass<"drt-prepare-gpu-kernels", "::mlir::gpu::GPUModuleO
   let summary = "What a kernel of a grid's threads may assume: sizes of grid and block, distinct buffers, contraction";
   let description = [{
     The first step of `--lower-gpu-kernels`. `drt.grid` and `drt.block` become what bounds thread and block ids. `memref.alloca` of
-    shared memory (`#gpu.address_space<workgroup>`) becomes the kernel's.
+    shared memory (`#gpu.address_space<workgroup>`) becomes the kernel's. Powers of integers become loops.
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"];
 }
 
 def MakeImages : Pass<"drt-make-images", "::mlir::ModuleOp"> {

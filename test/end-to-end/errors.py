@@ -125,6 +125,16 @@ class Compiling:
         found += refused(self._compile(LINREG.graph, folder, strategy="PS"), ["PSSynchronizer", "not supported yet"], folder=folder)
         return found
 
+    def what_has_no_code_on_gpus(self, folder):
+        graph = Model("embedding-sgd").graph
+        return refused(self._compile(graph, folder, "--target", "cuda:emulated"), ["node '", "no code for GPUs", "--target=cpu"], folder=folder)
+
+    def runtime_without_gpus(self, folder):
+        (folder / "lib").mkdir()
+        (folder / "lib" / "drt.link").write_text("")
+        command = self._compile(LINREG.graph, folder, "--target", "cuda:emulated", "--runtime", folder / "lib")
+        return refused(command, ["drt-cuda-emulated.link", "CUDA toolkit"], folder=folder)
+
     def disk_full_while_writing_the_executable(self, folder):
         return refused(self._compile(LINREG.graph, folder), ["train"], folder=folder, preexec_fn=small_files(20_000))
 
@@ -143,6 +153,11 @@ class CommandLines:
             "no replicas": (["compile", graph, "--strategy", "AllReduce", "--batch", 12, "-o", out], ["--replicas"]),
             "replicas no number": (["compile", graph, "--strategy", "AllReduce", "--replicas", "two", "--batch", 12, "-o", out], ["--replicas"]),
             "no replica": (["compile", graph, "--strategy", "AllReduce", "--replicas", 0, "--batch", 12, "-o", out], ["--replicas"]),
+            "unknown target": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--target", "tpu"], ["tpu"]),
+            "unknown chip": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--target", "cuda:sm_9"],
+                             ["sm_9", "sm_90"]),
+            "PTX of a CPU": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--emit", "ptx"],
+                             ["--target=cuda:sm_90"]),
             "unknown emit": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--emit", "elf"], ["elf"]),
         }
         return [f"{title}: {p}" for title, (flags, words) in lines.items()

@@ -89,3 +89,25 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+// A power of integers is a loop, one round a bit of the exponent; what is left of mathematics are instructions.
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @power
+    gpu.func @power(%x: memref<4xi64>, %n: memref<4xi64>, %y: memref<4xi64>) kernel attributes {drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 4, 1, 1>} {
+      %t = gpu.thread_id x
+      %a = memref.load %x[%t] : memref<4xi64>
+      %b = memref.load %n[%t] : memref<4xi64>
+      // CHECK: llvm.cond_br
+      // CHECK: llvm.lshr
+      // CHECK: llvm.br
+      %p = math.ipowi %a, %b : i64
+      // CHECK: llvm.intr.abs
+      %s = math.absi %p : i64
+      memref.store %s, %y[%t] : memref<4xi64>
+      gpu.return
+    }
+  }
+}
