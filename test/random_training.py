@@ -329,7 +329,10 @@ def mutate(rng, text):
     """The text with some mistakes, which may be none."""
     if rng.random() < 0.7:  # of meaning, not of form
         for _ in range(rng.randint(1, 3)):
-            token = rng.choice(list(re.finditer(r'"[^"]*"|(?<= )(\d+|true|false)(?= )|node_config .*', text)))
+            tokens = list(re.finditer(r'"[^"]*"|(?<= )(\d+|true|false)(?= )|node_config .*', text))
+            if not tokens:
+                break
+            token = rng.choice(tokens)
             word = token.group()
             others = ([word, "", word + "\n" + word] if word.startswith("node_config") else
                       ['""', '"w0"', '"b0"', '"table0"', '"ps:0"', '"ps:9"', '"nowhere:CPU:0"', '"2,1"', '"1,2"', '"2"', '"9,9"', '"x"',
