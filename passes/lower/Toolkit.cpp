@@ -39,9 +39,12 @@ Expected<std::string> findLibdevice() {
   SmallVector<std::string> toolkits;
   if (auto home = sys::Process::GetEnv("CUDA_HOME"))
     toolkits.push_back(*home);
-  if (auto ptxas = findPtxas())
-    toolkits.push_back(sys::path::parent_path(sys::path::parent_path(*ptxas)).str());
+  // The PATH may have a link to it.
+  SmallString<128> ptxas;
+  if (auto found = findPtxas(); found && !sys::fs::real_path(*found, ptxas))
+    toolkits.push_back(sys::path::parent_path(sys::path::parent_path(ptxas)).str());
   toolkits.push_back(kDefaultToolkit.str());
+  toolkits.erase(llvm::unique(toolkits), toolkits.end());
   for (const std::string &toolkit : toolkits) {
     SmallString<128> path(toolkit);
     sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
@@ -99,9 +102,10 @@ Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip, s
     return cubin.read();
   if (message.empty())
     message = log.empty() ? "exit status " + std::to_string(status) : StringRef(log).split('\n').first.str();
+  const bool isTooOld = StringRef(log).contains("'gpu-name'") || StringRef(log).contains("Unsupported .version");
   return createStringError(
       ptxas + " cannot assemble the kernels for " + chip + ": " + message +
-      "; its toolkit must know the chip: name another one in $CUDA_HOME, or leave the chip out of --target");
+      (isTooOld ? "; name a toolkit that knows the chip in $CUDA_HOME, or another chip in --target" : ""));
 }
 
 } // namespace distc
