@@ -124,7 +124,7 @@ void Trainer::steps() {
     Entry &entry = updates ? step_ : accumulate_;
     entry.feeder->feed(k, setFeed);
     task_->enqueue(*entry.entry, k);
-    running_.push({k, entry.loss});
+    running_.push_back({k, entry.loss});
     done_ = k + 1;
     while (running_.size() > ahead)
       finishStep();
@@ -146,7 +146,7 @@ void Trainer::steps() {
 void Trainer::finishStep() {
   const Enqueued done = running_.front();
   task_->wait();
-  running_.pop();
+  running_.erase(running_.begin());
   const int64_t now = nowNs();
   const StepRecord record = {done.step, done.loss != nullptr, localLoss(done.loss), now - finishedNs_, now};
   finishedNs_ = now;

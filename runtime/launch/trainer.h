@@ -16,8 +16,8 @@
 
 #include <memory>
 #include <optional>
-#include <queue>
 #include <string>
+#include <vector>
 
 namespace drt {
 
@@ -76,7 +76,7 @@ private:
     int64_t step;
     const drt_fetch *loss;
   };
-  std::queue<Enqueued> running_;
+  std::vector<Enqueued> running_; // oldest first; two at most
   std::optional<StepRecord> summed_;
   double sums_[3] = {};    // of the step that is summed: loss, tasks with INT, tasks with TERM
   int64_t finishedNs_ = 0; // when the last step was
