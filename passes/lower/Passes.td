@@ -259,6 +259,30 @@ def GroupUpdates : Pass<"drt-group-updates", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
 }
 
+def AccumulateInVariables : Pass<"drt-accumulate-in-variables", "::mlir::ModuleOp"> {
+  let summary = "Gradients of several batches are added up in variables of a device";
+  let description = [{
+    Variables `accumulator_N`, which no checkpoint has and which are zero at first, hold the sums; so they are updated in groups, as all
+    variables are. The operations stay without gradients: they say how many batches an update takes. Sparse gradients are left alone.
+
+    ```mlir
+    drt.accumulate %g {first = 0 : i32, steps = 4 : i64}                             // entry "accumulate"
+    %s = drt.accumulated %g {first = 0 : i32, steps = 4 : i64, scale = 0.25 : f64}   // entry "step"
+    ```
+    becomes
+    ```mlir
+    drt.update %g {kernel = @accumulate_0, variables = [@accumulator_0], count = ...}
+
+    %sum = drt.read @accumulator_0
+    %s = linalg.generic ... (%sum + %g) * 0.25
+    ...
+    drt.update {kernel = @forget_1, variables = [@accumulator_0], count = ...}
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect", "::distc::drt::DRTDialect"];
+}
+
 def RandomKernels : Pass<"drt-random-kernels", "::mlir::ModuleOp"> {
   let summary = "Random numbers are drawn by kernels for devices";
   let description = [{

@@ -1,0 +1,141 @@
+//===- AccumulateInVariables.cpp - Gradients of several batches on devices ----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/lower/Addresses.h"
+#include "passes/lower/Passes.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_ACCUMULATEINVARIABLES
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
+
+/// Makes a new element from the sum's and a gradient's.
+using ElementFn = llvm::function_ref<Value(ImplicitLocOpBuilder &, Value sum, Value gradient)>;
+
+Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return isa<FloatType>(x.getType()) ? arith::AddFOp::create(b, x, y).getResult() : arith::AddIOp::create(b, x, y);
+}
+
+struct AccumulateInVariables : impl::AccumulateInVariablesBase<AccumulateInVariables> {
+  void runOnOperation() override {
+    SymbolTable table(getOperation());
+    symbols = &table;
+    for (func::FuncOp entry : getEntries(getOperation()))
+      for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
+        if (auto keep = dyn_cast<drt::AccumulateOp>(op); keep && !keep.getSlices())
+          convert(keep);
+        else if (auto take = dyn_cast<drt::AccumulatedOp>(op); take && !take.getSlices())
+          convert(take);
+      }
+  }
+
+private:
+  /// sum += gradient. The operation stays, for the number of batches that it says.
+  void convert(drt::AccumulateOp op) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    for (auto [i, gradient] : llvm::enumerate(op.getGradients()))
+      update(b, op.getFirst() + i, typeOf(gradient), gradient,
+             [](ImplicitLocOpBuilder &b, Value sum, Value x) { return add(b, sum, x); });
+    op.getGradientsMutable().clear();
+  }
+
+  /// (sum + gradient) * scale; at the entry's end, when nothing reads it any more, the sum is zero again.
+  void convert(drt::AccumulatedOp op) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    ImplicitLocOpBuilder end(op.getLoc(), op->getBlock()->getTerminator());
+    for (auto [i, gradient, result] : llvm::enumerate(op.getGradients(), op.getAccumulated())) {
+      RankedTensorType type = typeOf(gradient);
+      Value sum = drt::ReadOp::create(b, type, getSum(op.getFirst() + i, type).getSymName());
+      result.replaceAllUsesWith(addScaled(b, sum, gradient, op.getScale().convertToDouble()));
+      update(end, op.getFirst() + i, type, Value(), [](ImplicitLocOpBuilder &b, Value sum, Value) -> Value {
+        return arith::ConstantOp::create(b, b.getZeroAttr(sum.getType()));
+      });
+    }
+    drt::AccumulateOp::create(b, op.getFirstAttr(), op.getStepsAttr(), UnitAttr(), ValueRange());
+    op.erase();
+  }
+
+  Value addScaled(ImplicitLocOpBuilder &b, Value sum, Value gradient, double scale) {
+    RankedTensorType type = typeOf(sum);
+    Value empty = tensor::EmptyOp::create(b, type.getShape(), type.getElementType());
+    SmallVector<AffineMap> maps(3, b.getMultiDimIdentityMap(type.getRank()));
+    SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+    auto body = [&](OpBuilder &inner, Location loc, ValueRange elements) {
+      ImplicitLocOpBuilder s(loc, inner);
+      Value total = add(s, elements[0], elements[1]);
+      if (scale != 1)
+        total = arith::MulFOp::create(s, total, arith::ConstantOp::create(s, s.getFloatAttr(total.getType(), scale)));
+      linalg::YieldOp::create(s, total);
+    };
+    return linalg::GenericOp::create(b, TypeRange{type}, ValueRange{sum, gradient}, ValueRange{empty}, maps, loops,
+                                     body)
+        .getResult(0);
+  }
+
+  drt::VariableOp getSum(int64_t number, RankedTensorType type) {
+    std::string name = "accumulator_" + std::to_string(number);
+    if (auto known = symbols->lookup<drt::VariableOp>(name))
+      return known;
+    OpBuilder b(&getContext());
+    b.setInsertionPointToStart(getOperation().getBody());
+    // The program's table has them last.
+    for (auto variable : getOperation().getOps<drt::VariableOp>())
+      b.setInsertionPointAfter(variable);
+    auto variable =
+        drt::VariableOp::create(b, b.getUnknownLoc(), name, type, /*trainable=*/false, /*saved=*/false, StringAttr(),
+                                DenseI64ArrayAttr(), DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
+    symbols->insert(variable);
+    return variable;
+  }
+
+  /// An update of a sum, with its range kernel.
+  void update(ImplicitLocOpBuilder &b, int64_t number, RankedTensorType type, Value gradient, ElementFn fn) {
+    auto buffer = MemRefType::get({type.getNumElements()}, type.getElementType());
+    SmallVector<Type> types = {b.getI64Type(), b.getI64Type(), buffer};
+    if (gradient)
+      types.push_back(buffer);
+    ImplicitLocOpBuilder k(b.getLoc(), OpBuilder::atBlockEnd(getOperation().getBody()));
+    std::string name = std::string(gradient ? "accumulate_" : "forget_") + std::to_string(kernels++);
+    auto kernel = func::FuncOp::create(k, name, k.getFunctionType(types, {}));
+    kernel.setPrivate();
+    kernel->setAttr(drt::kRangeKernelAttr, k.getUnitAttr());
+    Block *body = kernel.addEntryBlock();
+    k.setInsertionPointToStart(body);
+    auto index = [&](Value value) { return arith::IndexCastOp::create(k, k.getIndexType(), value).getResult(); };
+    auto loop = scf::ForOp::create(k, index(body->getArgument(0)), index(body->getArgument(1)),
+                                   arith::ConstantIndexOp::create(k, 1));
+    func::ReturnOp::create(k);
+    k.setInsertionPointToStart(loop.getBody());
+    Value at = loop.getInductionVar();
+    Value sum = memref::LoadOp::create(k, body->getArgument(2), ValueRange{at});
+    Value element = gradient ? memref::LoadOp::create(k, body->getArgument(3), ValueRange{at}).getResult() : Value();
+    memref::StoreOp::create(k, fn(k, sum, element), body->getArgument(2), ValueRange{at});
+
+    auto variable = FlatSymbolRefAttr::get(getSum(number, type).getSymNameAttr());
+    drt::UpdateOp::create(b, name, b.getArrayAttr(variable), IntegerAttr(), IntegerAttr(), type.getNumElements(),
+                          gradient ? ValueRange(gradient) : ValueRange(), IntegerAttr());
+  }
+
+  SymbolTable *symbols = nullptr;
+  unsigned kernels = 0;
+};
+
+} // namespace
+} // namespace distc

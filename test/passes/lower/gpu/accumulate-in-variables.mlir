@@ -1,0 +1,53 @@
+// RUN: distc-opt %s --drt-accumulate-in-variables | FileCheck %s
+
+drt.variable @w : tensor<6xf32> {trainable, saved}
+// CHECK: drt.variable @w
+// CHECK-NEXT: drt.variable @accumulator_0 : tensor<2x3xf32>{{$}}
+// CHECK-NEXT: drt.variable @accumulator_1 : tensor<i32>{{$}}
+
+// CHECK-LABEL: @entry_accumulate
+func.func @entry_accumulate() attributes {drt.entry = "accumulate"} {
+  // CHECK: %[[G:.*]] = drt.feed {{.*}}name = "g"
+  // CHECK: %[[C:.*]] = drt.feed {{.*}}name = "c"
+  %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
+  %c = drt.feed {name = "c"} : () -> tensor<i32>
+  // CHECK: drt.update %[[G]] {count = 6 : i64, kernel = @accumulate_0, variables = [@accumulator_0]}
+  // CHECK: drt.update %[[C]] {count = 1 : i64, kernel = @accumulate_1, variables = [@accumulator_1]}
+  // CHECK: drt.accumulate {first = 0 : i32, steps = 4 : i64} : () -> ()
+  drt.accumulate %g, %c {first = 0 : i32, steps = 4 : i64} : (tensor<2x3xf32>, tensor<i32>) -> ()
+  return
+}
+
+// CHECK-LABEL: @entry_step
+func.func @entry_step() attributes {drt.entry = "step"} {
+  // CHECK: %[[G:.*]] = drt.feed {{.*}}name = "g"
+  %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
+  // CHECK: %[[SUM:.*]] = drt.read @accumulator_0
+  // CHECK: %[[MEAN:.*]] = linalg.generic {{.*}} ins(%[[SUM]], %[[G]]
+  // CHECK: arith.addf
+  // CHECK: arith.mulf
+  %mean = drt.accumulated %g {first = 0 : i32, steps = 4 : i64, scale = 0.25 : f64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: drt.fetch %[[MEAN]]
+  drt.fetch %mean {name = "mean", join = 0 : i32} : (tensor<2x3xf32>) -> ()
+  // The sum is read before it is forgotten, also by kernels that are fused.
+  // CHECK-NEXT: drt.update {count = 6 : i64, kernel = @forget_2, variables = [@accumulator_0]}
+  // CHECK-NEXT: return
+  return
+}
+
+// Rows of a sparse gradient are joined, not added.
+// CHECK-LABEL: @entry_sparse
+func.func @entry_sparse() attributes {drt.entry = "sparse"} {
+  %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
+  // CHECK: drt.accumulated %{{.*}} {{.*}}slices
+  %rows = drt.accumulated %g {first = 2 : i32, steps = 4 : i64, scale = 0.25 : f64, slices} : (tensor<2x3xf32>) -> tensor<8x3xf32>
+  drt.fetch %rows {name = "rows", join = 0 : i32} : (tensor<8x3xf32>) -> ()
+  return
+}
+
+// CHECK: func.func private @accumulate_0(%{{.*}}: i64, %{{.*}}: i64, %[[A:.*]]: memref<6xf32>, %[[X:.*]]: memref<6xf32>) attributes {drt.range_kernel}
+// CHECK: memref.store %{{.*}}, %[[A]]
+// CHECK: @accumulate_1
+// CHECK: arith.addi
+// CHECK: func.func private @forget_2(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: memref<6xf32>) attributes
+// CHECK: arith.constant 0.000000e+00
