@@ -25,7 +25,8 @@ StringRef getMissing(Operation *op) {
       .Case<drt::UniqueOp>([](auto) { return "what finds distinct values"; })
       .Case<drt::ScatterOp>([](auto) { return "a scatter"; })
       .Case<drt::CheckNumericsOp>([](auto) { return "a check for numbers that are not finite"; })
-      .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "an update from several batches"; })
+      .Case<drt::AccumulateOp, drt::AccumulatedOp>(
+          [](auto op) { return op.getSlices() ? "a sparse gradient of several batches" : ""; })
       .Case<drt::GatherStartOp>([](auto) { return "an update in shares"; })
       .Case<dfg::SpecialFunctionOp>([](auto) { return "a special function"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "this kind of random numbers"; })

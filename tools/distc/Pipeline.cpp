@@ -50,6 +50,7 @@ static void addCPUPasses(mlir::OpPassManager &manager, const LowerOptions &lower
 }
 
 static void addDevicePasses(mlir::OpPassManager &manager) {
+  manager.addPass(createAccumulateInVariables());
   manager.addNestedPass<mlir::func::FuncOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
   mlir::OpPassManager &entries = manager.nest<mlir::func::FuncOp>();
@@ -61,6 +62,7 @@ static void addDevicePasses(mlir::OpPassManager &manager) {
   entries.addPass(mlir::createCSEPass());
   manager.addPass(createOutlineKernels());
   manager.addPass(createPlanMemory({/*device=*/true}));
+  // The tables of its kernels say where tensors and variables lie.
   manager.addPass(createGroupUpdates());
 }
 
