@@ -234,6 +234,25 @@ def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ReadInPlace : Pass<"drt-read-in-place", "::mlir::func::FuncOp"> {
+  let summary = "A variable is not copied to be read, where nothing updates it in between";
+  let description = [{
+    Small variables are copied where they are read, since the replicas of a task on CPUs share them and are not in step. A device has its own, and does its
+    work in one order: only a value that outlives an update of its variable is copied. Runs behind `drt-outline-kernels`: kernels stay where they are.
+
+    ```mlir
+    %old = drt.read @rate : tensor<f32>
+    %rate = drt.copy %old : (tensor<f32>) -> tensor<f32>
+    drt.update %rate {kernel = @sgd, variables = [@w], ...} : (tensor<f32>) -> ()
+    ```
+    becomes
+    ```mlir
+    %rate = drt.read @rate : tensor<f32>
+    drt.update %rate {kernel = @sgd, variables = [@w], ...} : (tensor<f32>) -> ()
+    ```
+  }];
+}
+
 def GroupUpdates : Pass<"drt-group-updates", "::mlir::ModuleOp"> {
   let summary = "One launch updates a bucket's variables";
   let description = [{

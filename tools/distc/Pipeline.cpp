@@ -61,6 +61,7 @@ static void addDevicePasses(mlir::OpPassManager &manager) {
   entries.addPass(createFuseElementwise());
   entries.addPass(mlir::createCSEPass());
   manager.addPass(createOutlineKernels());
+  manager.addNestedPass<mlir::func::FuncOp>(createReadInPlace());
   manager.addPass(createPlanMemory({/*device=*/true}));
   // The tables of its kernels say where tensors and variables lie.
   manager.addPass(createGroupUpdates());
