@@ -3,36 +3,12 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/drt/Drt.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "passes/lower/Passes.h"
-#include "runtime/cuda/emulator/emulated.h"
+#include "host_kernels.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <dlfcn.h>
-#include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
-namespace fs = std::filesystem;
-
-// ---- The emulator: threads one behind the other, so there is nothing to wait for -------
-
-static uint32_t registers[13];
-
-extern "C" uint32_t drt_emulated_register(int32_t which) { return registers[which]; }
-extern "C" void drt_emulated_barrier(void) {}
-// What lane `lane` gives is known to the test: every lane has its own number as value.
-extern "C" uint32_t drt_emulated_shuffle(int32_t mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp) {
-  REQUIRE(mode == DRT_EMULATED_BUTTERFLY);
-  REQUIRE(mask == 0xffffffffu);
-  REQUIRE(clamp == 31);
-  return value ^ lane;
-}
+using namespace distc::test;
 
 namespace {
 
@@ -73,59 +49,17 @@ module attributes {gpu.container_module} {
   }
 })";
 
-// The shared object of the module's only image, in `path`.
-void compile(const fs::path &path) {
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  registry.insert<distc::drt::DRTDialect>();
-  mlir::MLIRContext context(registry);
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(kKernels, &context);
-  REQUIRE(module);
-  mlir::PassManager manager(&context);
-  distc::buildLowerGpuKernelsPipeline(manager);
-  distc::MakeImagesOptions options;
-  options.target = "cuda:emulated";
-  manager.addPass(distc::createMakeImages(options));
-  REQUIRE(mlir::succeeded(manager.run(*module)));
-  auto images = (*module)->getAttrOfType<mlir::ArrayAttr>(distc::drt::kImagesAttr);
-  REQUIRE(images.size() == 1);
-  auto image = mlir::cast<mlir::DictionaryAttr>(images[0]);
-  CHECK(image.getAs<mlir::StringAttr>("arch").getValue() == "host");
-  llvm::StringRef data = image.getAs<mlir::StringAttr>("data").getValue();
-  std::ofstream(path, std::ios::binary).write(data.data(), static_cast<std::streamsize>(data.size()));
-}
-
 TEST_CASE("kernels compiled for the host are called a thread at a time") {
-  const fs::path path = fs::temp_directory_path() / ("distc-kernels-" + std::to_string(getpid()) + ".so");
-  compile(path);
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  INFO((library ? "" : dlerror()));
-  fs::remove(path);
-  REQUIRE(library);
-  auto kernel = reinterpret_cast<void (*)(void **)>(dlsym(library, "functions"));
-  REQUIRE(kernel);
-  auto *count = static_cast<const int32_t *>(dlsym(library, "functions_parameters"));
-  REQUIRE(count);
-  CHECK(*count == 2);
-
+  std::unique_ptr<mlir::MLIRContext> context = createContext();
+  HostKernels kernels(*parse(*context, kKernels));
   float x[8] = {0.5f, 1, 2, 3, 4, 5, 6, 7}, y[4][8] = {};
-  void *buffers[] = {x, y}, *parameters[] = {&buffers[0], &buffers[1]};
-  registers[DRT_EMULATED_NTID] = 4;
-  registers[DRT_EMULATED_NCTAID] = 2;
-  for (uint32_t block = 0; block < 2; ++block)
-    for (uint32_t thread = 0; thread < 4; ++thread) {
-      registers[DRT_EMULATED_CTAID] = block;
-      registers[DRT_EMULATED_TID] = thread;
-      kernel(parameters);
-    }
+  kernels.run("functions", {x, y});
   for (int i = 0; i < 8; ++i) {
     CHECK(y[0][i] == Approx(std::exp(x[i])));
     CHECK(y[1][i] == Approx(1 / std::sqrt(x[i])));
     CHECK(y[2][i] == (i < 4 ? 10 : 20));
     CHECK(y[3][i] == ((i % 4) ^ 2));
   }
-  dlclose(library);
 }
 
 } // namespace
