@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from models import PROCESSES, REPLICAS
 from support import BIN, Checks, Folder, Model, model_names, must, need_tools, run, skip
+from synchronization import accumulates
 
 TARGET = "--target=cuda:emulated"
 # What docs/gpu.md says is not there yet, and the first node of each model that needs it.
@@ -67,6 +68,8 @@ def main():
                 if name in PROCESSES and replicas == 2:
                     pool.submit(checks.check, f"{name} --one-process-per-replica", check_model, name, replicas,
                                 "--one-process-per-replica")
+        if not sys.argv[1:]:
+            pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
     checks.exit()
 
 
