@@ -29,6 +29,8 @@ static DialectRegistry makeRegistry() {
 
 Session::Session(const CompileOptions &options)
     : file(options.graph), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+  // What makes attributes and locations unique asks only this call: without it each look-up takes locks and a second table.
+  context.disableMultithreading();
   timing.setEnabled(options.timing);
   timer = timing.getRootScope();
   // Messages name nodes. What the IR around them looks like, --emit shows.
