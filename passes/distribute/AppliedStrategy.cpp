@@ -10,15 +10,27 @@ using namespace mlir;
 
 namespace distc {
 
-FailureOr<AppliedStrategy> AppliedStrategy::read(ModuleOp module) {
-  auto text = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
+FailureOr<AppliedStrategy> AppliedStrategy::read(ModuleOp module) { return AppliedStrategyAnalysis(module).read(); }
+
+FailureOr<AppliedStrategy> AppliedStrategyAnalysis::read() {
+  auto found = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
   auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
-  if (!text || !topology)
+  if (!found || !topology)
     return module.emitError("has no strategy and topology; run dist-apply-strategy first");
-  llvm::Expected<strategies::Strategy> strategy = strategies::parseStrategy(text.getValue(), dist::kStrategyAttr);
-  if (!strategy)
-    return module.emitError(llvm::toString(strategy.takeError()));
-  return AppliedStrategy{std::move(*strategy), topology};
+  if (found != text) {
+    llvm::Expected<strategies::Strategy> parsed = strategies::parseStrategy(found.getValue(), dist::kStrategyAttr);
+    if (!parsed)
+      return module.emitError(llvm::toString(parsed.takeError()));
+    text = found;
+    strategy = std::make_shared<const strategies::Strategy>(std::move(*parsed));
+  }
+  return AppliedStrategy{strategy, topology};
+}
+
+void AppliedStrategyAnalysis::write(strategies::Strategy written) {
+  text = StringAttr::get(module.getContext(), strategies::printStrategy(written));
+  strategy = std::make_shared<const strategies::Strategy>(std::move(written));
+  module->setAttr(dist::kStrategyAttr, text);
 }
 
 } // namespace distc

@@ -7,6 +7,7 @@
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/AppliedStrategy.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/Places.h"
 #include "strategies/LoadStrategy.h"
@@ -98,9 +99,9 @@ struct DistApplyStrategy : public impl::DistApplyStrategyBase<DistApplyStrategy>
       return signalPassFailure();
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     dist::TopologyOp topology = TopologyBuilder(builder, *plan, *resources).build();
-    module->setAttr(dist::kStrategyAttr, builder.getStringAttr(strategies::printStrategy(*plan)));
     if (failed(placeVariables(*plan, Places(topology))))
-      signalPassFailure();
+      return signalPassFailure();
+    getAnalysis<AppliedStrategyAnalysis>().write(std::move(*plan));
   }
 
 private:

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/distribute/AppliedStrategy.h"
 #include "passes/distribute/OwnRows.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/RawGradients.h"
@@ -24,7 +25,7 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
   using DistInsertSynchronizersBase::DistInsertSynchronizersBase;
 
   void runOnOperation() override {
-    FailureOr<Synchronizations> ways = Synchronizations::read(getOperation());
+    FailureOr<Synchronizations> ways = Synchronizations::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
     if (failed(ways))
       return signalPassFailure();
     for (auto graph : getOperation().getOps<dfg::GraphOp>())

@@ -35,15 +35,15 @@ Strategy::Node getShardEntry(const ShardedVariable &variable, int64_t shard) {
 struct DistPartitionVariables : public impl::DistPartitionVariablesBase<DistPartitionVariables> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
+    auto &analysis = getAnalysis<AppliedStrategyAnalysis>();
+    FailureOr<AppliedStrategy> applied = analysis.read();
     if (failed(applied))
       return signalPassFailure();
-    const Strategy &strategy = applied->strategy;
+    const Strategy &strategy = *applied->strategy;
     FailureOr<Shards> shards = Shards::find(module, strategy);
     if (failed(shards) || (!shards->empty() && failed(split(strategy, *shards, Places(applied->topology)))))
       return signalPassFailure();
-    module->setAttr(dist::kStrategyAttr,
-                    StringAttr::get(&getContext(), strategies::printStrategy(getStrategyOfShards(strategy, *shards))));
+    analysis.write(getStrategyOfShards(strategy, *shards));
   }
 
 private:

@@ -70,11 +70,11 @@ Synchronization readEntry(MLIRContext *context, const strategies::Strategy::Node
 
 } // namespace
 
-FailureOr<Synchronizations> Synchronizations::read(ModuleOp module) {
-  FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
+FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
+  FailureOr<AppliedStrategy> applied = analysis.read();
   if (failed(applied))
     return failure();
-  const strategies::Strategy &strategy = applied->strategy;
+  const strategies::Strategy &strategy = *applied->strategy;
   Synchronizations found;
   found.replicas = applied->topology.getReplicas();
   found.required = strategy.replicas_to_aggregate() > 0 ? strategy.replicas_to_aggregate() : found.replicas;

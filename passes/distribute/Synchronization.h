@@ -13,6 +13,8 @@
 
 namespace distc {
 
+class AppliedStrategyAnalysis;
+
 /// What becomes of a variable's gradients.
 struct Synchronization {
   /// The strategy's group, -1 where it has no entry for the variable (statistics).
@@ -34,7 +36,7 @@ struct Synchronization {
 class Synchronizations {
 public:
   /// Fails with a diagnostic where `module` has no strategy or topology, or one that does not parse.
-  static llvm::FailureOr<Synchronizations> read(mlir::ModuleOp module);
+  static llvm::FailureOr<Synchronizations> read(mlir::ModuleOp module, AppliedStrategyAnalysis &analysis);
 
   const Synchronization &get(llvm::StringRef variable) const {
     auto it = variables.find(variable);

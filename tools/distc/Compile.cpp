@@ -102,7 +102,7 @@ int checkNative(Session &session, ModuleOp module, const CompileOptions &options
   FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
   if (failed(applied))
     return session.status();
-  llvm::Error error = strategies::checkNative(applied->strategy);
+  llvm::Error error = strategies::checkNative(*applied->strategy);
   return error ? session.fail(llvm::toString(std::move(error))) : kDone;
 }
 
