@@ -7,6 +7,7 @@
 #define DISTC_DIALECTS_DRT_DRT_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -35,6 +36,13 @@ inline constexpr llvm::StringLiteral kGridAttr = "drt.grid", kBlockAttr = "drt.b
 inline constexpr int64_t kRandomStateWords = 7;
 /// On a module: the kernels compiled, an array of {arch, data : string} as in drt_image.
 inline constexpr llvm::StringLiteral kImagesAttr = "drt.images";
+
+/// On a module: what the program's tables say of the plan (`drt-describe-program`).
+inline constexpr llvm::StringLiteral kProgramAttr = "drt.program";
+/// Of each task, as `drt.program` says it; none in a module without.
+llvm::SmallVector<int64_t> getTaskReplicas(mlir::ModuleOp module);
+/// Over all tasks; 1 in a module without `drt.program`.
+int64_t getNumReplicas(mlir::ModuleOp module);
 
 } // namespace distc::drt
 

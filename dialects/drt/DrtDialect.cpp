@@ -20,3 +20,22 @@ void distc::drt::DRTDialect::initialize() {
 #include "dialects/drt/DrtOps.cpp.inc"
       >();
 }
+
+namespace distc::drt {
+
+llvm::SmallVector<int64_t> getTaskReplicas(ModuleOp module) {
+  llvm::SmallVector<int64_t> replicas;
+  if (auto program = module->getAttrOfType<DictionaryAttr>(kProgramAttr))
+    if (auto tasks = program.getAs<ArrayAttr>("tasks"))
+      for (auto task : tasks.getAsRange<DictionaryAttr>())
+        replicas.push_back(task.getAs<IntegerAttr>("num_replicas").getInt());
+  return replicas;
+}
+
+int64_t getNumReplicas(ModuleOp module) {
+  auto program = module->getAttrOfType<DictionaryAttr>(kProgramAttr);
+  auto number = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
+  return number ? number.getInt() : 1;
+}
+
+} // namespace distc::drt

@@ -46,7 +46,7 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
     for (Operation &op : llvm::make_early_inc_range(module.getOps()))
       if (isa<drt::VariableOp, gpu::GPUModuleOp>(op) || op.hasAttr(drt::kEntryAttr))
         op.erase();
-    for (StringRef name : {StringRef("drt.program"), StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
+    for (StringRef name : {StringRef(drt::kProgramAttr), StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
       module->removeAttr(name);
   }
 };

@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/Passes.h"
 
@@ -32,19 +33,23 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     SmallVector<Attribute> tasks;
     for (Attribute attr : topology.getTasks()) {
       auto task = llvm::cast<dist::TaskAttr>(attr);
-      tasks.push_back(b.getDictionaryAttr({entry("job", b.getStringAttr(task.getJob())), entry("index", b.getI64IntegerAttr(task.getIndex())),
-                                           entry("host", task.getHost()), entry("first_replica", b.getI64IntegerAttr(task.getFirstReplica())),
-                                           entry("num_replicas", b.getI64IntegerAttr(task.getNumReplicas()))}));
+      tasks.push_back(b.getDictionaryAttr(
+          {entry("job", b.getStringAttr(task.getJob())), entry("index", b.getI64IntegerAttr(task.getIndex())),
+           entry("host", task.getHost()), entry("first_replica", b.getI64IntegerAttr(task.getFirstReplica())),
+           entry("num_replicas", b.getI64IntegerAttr(task.getNumReplicas()))}));
     }
     SmallVector<NamedAttribute> entries = {
-        entry("graph", b.getStringAttr(graph)),           entry("strategy", b.getStringAttr(strategy)),
-        entry("target", b.getStringAttr(target)),         entry("global_batch", b.getI64IntegerAttr(globalBatch)),
-        entry("tasks", b.getArrayAttr(tasks)),            entry("num_replicas", b.getI64IntegerAttr(topology.getReplicasAttr().getInt())),
+        entry("graph", b.getStringAttr(graph)),
+        entry("strategy", b.getStringAttr(strategy)),
+        entry("target", b.getStringAttr(target)),
+        entry("global_batch", b.getI64IntegerAttr(replicaBatch * topology.getReplicas())),
+        entry("tasks", b.getArrayAttr(tasks)),
+        entry("num_replicas", b.getI64IntegerAttr(topology.getReplicasAttr().getInt())),
     };
     for (auto variable : module.getOps<dfg::VariableOp>())
       if (variable.getSymName() == "global_step")
         entries.push_back(entry("global_step", FlatSymbolRefAttr::get(variable.getSymNameAttr())));
-    module->setAttr("drt.program", b.getDictionaryAttr(entries));
+    module->setAttr(drt::kProgramAttr, b.getDictionaryAttr(entries));
     topology.erase();
   }
 };

@@ -35,6 +35,12 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     func::FuncOp entry = getOperation();
     if (!entry->hasAttr(drt::kEntryAttr))
       return;
+    taskReplicas = replicas;
+    if (taskReplicas == 0)
+      if (SmallVector<int64_t> tasks = drt::getTaskReplicas(entry->getParentOfType<ModuleOp>()); tasks.size() == 1)
+        taskReplicas = tasks.front();
+    if (taskReplicas < 2)
+      return;
     Block &body = entry.getBody().front();
     // For each bucket its start, and the updates of its members.
     llvm::DenseMap<int32_t, llvm::DenseMap<int64_t, drt::UpdateOp>> updates;
@@ -47,7 +53,8 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     }
     for (auto start : llvm::make_early_inc_range(body.getOps<drt::AllReduceStartOp>()))
       // What is compressed, or chosen from, must be each replica's own.
-      if (!gathered.contains(start.getBucket()) && !start.getCompression() && !start.getAggregator() && !start.getScatter())
+      if (!gathered.contains(start.getBucket()) && !start.getCompression() && !start.getAggregator() &&
+          !start.getScatter())
         join(start, updates[start.getBucket()]);
     for (auto product : body.getOps<drt::MatmulOp>())
       if (isSharedWork(product))
@@ -59,8 +66,9 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
   bool isSharedWork(drt::MatmulOp product) {
     auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
     auto shared = llvm::cast<RankedTensorType>(product.getB().getType());
-    return type.getRank() == 2 && type.getElementType().isF32() && !product.getTransposeA() && isVariable(product.getB()) &&
-           isPerReplica(product.getA()) && shared.getNumElements() >= minShared && type.getDimSize(0) <= maxRows;
+    return type.getRank() == 2 && type.getElementType().isF32() && !product.getTransposeA() &&
+           isVariable(product.getB()) && isPerReplica(product.getA()) && shared.getNumElements() >= minShared &&
+           type.getDimSize(0) <= maxRows;
   }
 
   void join(drt::AllReduceStartOp start, llvm::DenseMap<int64_t, drt::UpdateOp> &updates) {
@@ -78,10 +86,11 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
         continue;
       }
       OpBuilder builder(update);
-      double scale = start.getMean() ? 1.0 / replicas : 1.0;
-      drt::MatmulUpdateOp::create(builder, FusedLoc::get(builder.getContext(), {product.getLoc(), update.getLoc()}), update.getKernel(),
-                                  update.getVariables(), product.getA(), product.getB(), product.getTransposeA(), product.getTransposeB(),
-                                  APFloat(scale), update.getArguments());
+      double scale = start.getMean() ? 1.0 / taskReplicas : 1.0;
+      drt::MatmulUpdateOp::create(builder, FusedLoc::get(builder.getContext(), {product.getLoc(), update.getLoc()}),
+                                  update.getKernel(), update.getVariables(), product.getA(), product.getB(),
+                                  product.getTransposeA(), product.getTransposeB(), APFloat(scale),
+                                  update.getArguments());
       update.erase();
       joined.push_back(product);
     }
@@ -89,7 +98,8 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
       return;
     // An empty bucket stays: starting it and waiting for it are what joins the replicas.
     OpBuilder builder(start);
-    drt::AllReduceStartOp::create(builder, start.getLoc(), start.getBucket(), start.getMean(), builder.getArrayAttr(keptNames), kept);
+    drt::AllReduceStartOp::create(builder, start.getLoc(), start.getBucket(), start.getMean(),
+                                  builder.getArrayAttr(keptNames), kept);
     start.erase();
     for (drt::MatmulOp product : joined)
       product.erase();
@@ -100,9 +110,11 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     if (!product || !product.getResult().hasOneUse() || product.getBias() || product.getEpilogue())
       return false;
     auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
-    return type.getRank() == 2 && type.getElementType().isF32() && type.getNumElements() >= minElements && isPerReplica(product.getA()) &&
-           isPerReplica(product.getB());
+    return type.getRank() == 2 && type.getElementType().isF32() && type.getNumElements() >= minElements &&
+           isPerReplica(product.getA()) && isPerReplica(product.getB());
   }
+
+  int64_t taskReplicas = 0;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/Passes.h"
 
@@ -32,6 +33,8 @@ void retype(Value value, RankedTensorType whole) {
 struct MergeShares : impl::MergeSharesBase<MergeShares> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (drt::getTaskReplicas(module).size() > 1)
+      return;
     for (auto variable : module.getOps<dfg::VariableOp>()) {
       auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
       if (!slice || !variable->hasAttr(dist::kSharesAttr))
@@ -61,9 +64,9 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
       op->erase();
     } else if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
       OpBuilder builder(op);
-      auto reduce = dist::AllReduceOp::create(builder, op->getLoc(), scatter.getReduction(), scatter.getBucket(), scatter.getGroup(),
-                                              scatter.getGradients(), scatter.getVariables(), scatter.getSpec(), dist::CompressionAttr(),
-                                              dist::AggregatorAttr());
+      auto reduce = dist::AllReduceOp::create(builder, op->getLoc(), scatter.getReduction(), scatter.getBucket(),
+                                              scatter.getGroup(), scatter.getGradients(), scatter.getVariables(),
+                                              scatter.getSpec(), dist::CompressionAttr(), dist::AggregatorAttr());
       op->replaceAllUsesWith(reduce.getReduced());
       op->erase();
     } else if (llvm::isa<dist::AllGatherVariablesOp>(op)) {

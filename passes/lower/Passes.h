@@ -15,14 +15,29 @@ namespace distc {
 #define GEN_PASS_DECL
 #include "passes/lower/Passes.h.inc"
 
+struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("As distc's --target"), llvm::cl::init("cpu")};
+  Option<int64_t> replicaBatch{*this, "replica-batch",
+                               llvm::cl::desc("Rows of a replica's share; 0: no feed is batched"), llvm::cl::init(0)};
+  ListOption<std::string> feeds{*this, "feeds", llvm::cl::desc("NAME=SHAPE of placeholders")};
+  Option<std::string> graph{*this, "graph", llvm::cl::desc("File of the graph, for messages"), llvm::cl::init("")};
+  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("Name of the strategy, for the log"),
+                               llvm::cl::init("")};
+};
+
+/// The stage of lowering: a distributed graph becomes the plan of its task (dialect drt), with kernels on buffers and
+/// places in memory. A target that there is not ends the program.
+void buildLowerToRuntimePipeline(mlir::OpPassManager &manager, const LowerToRuntimeOptions &options);
+
 /// Kernels (`drt.kernel`, `drt.range_kernel`) from linalg on buffers to LLVM functions.
 void buildLowerKernelsPipeline(mlir::OpPassManager &pm);
 
-/// Kernels of a grid's threads (`gpu.func` in `gpu.module @kernels`, with `drt.grid` and `drt.block`) to NVVM, one bare pointer a buffer.
+/// Kernels of a grid's threads (`gpu.func` in `gpu.module @kernels`, with `drt.grid` and `drt.block`) to NVVM, one bare
+/// pointer a buffer.
 void buildLowerGpuKernelsPipeline(mlir::OpPassManager &pm);
 
-#define GEN_PASS_REGISTRATION
-#include "passes/lower/Passes.h.inc"
+/// Registers the passes and the pipelines `lower-to-runtime`, `lower-kernels` and `lower-gpu-kernels`.
+void registerLowering();
 
 } // namespace distc
 

@@ -17,14 +17,14 @@ def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
     Option<"graph", "graph", "std::string", "\"\"", "file of the graph, for messages">,
     Option<"strategy", "strategy", "std::string", "\"\"", "name of the strategy, for the log">,
     Option<"target", "target", "std::string", "\"cpu\"", "machine that code is generated for">,
-    Option<"globalBatch", "global-batch", "int64_t", "0", "rows of a step over all replicas; 0: no feed is batched">,
+    Option<"replicaBatch", "replica-batch", "int64_t", "0", "rows of a replica's share; 0: no feed is batched">,
   ];
 }
 
 def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
   let summary = "Shares that one task has all of are whole again";
   let description = [{
-    For plans with one task: its replicas share the memory of variables and slots, and each updates a range of its own anyway. So entries are as
+    For plans with one task, others are left alone: its replicas share the memory of variables and slots, and each updates a range of its own anyway. So entries are as
     without sharded updates, and products are joined as there.
 
     ```mlir
@@ -90,7 +90,7 @@ def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
     A gradient that is a product and only feeds an update:
     The sum over replicas of `a_r^T b_r` is one product of the stacked operands. Where a plan has one task, its replicas lie side by side in
     memory: each computes its own rows of the product from all replicas' operands and updates from them while they are in cache, instead of
-    writing a whole gradient each, adding them, and reading the sum. For plans with one task only; `replicas` is their number.
+    writing a whole gradient each, adding them, and reading the sum. Nothing is done where the plan has several tasks, or one with one replica.
 
     ```mlir
     %g = drt.matmul %x, %dy {transpose_a} ...
@@ -106,7 +106,7 @@ def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"replicas", "replicas", "int64_t", "1", "replicas of the task">,
+    Option<"replicas", "replicas", "int64_t", "0", "replicas of the task; 0: as `drt.program` says">,
     Option<"minElements", "min-elements", "int64_t", "32768", "smaller gradients are left to their bucket">,
     Option<"minShared", "min-shared", "int64_t", "524288", "products with smaller variables are each replica's own">,
     Option<"maxRows", "max-rows", "int64_t", "192", "products of more rows a replica are its own">,

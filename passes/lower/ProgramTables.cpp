@@ -144,7 +144,7 @@ FailureOr<int64_t> findGlobalStep(ModuleOp module, DictionaryAttr attribute) {
 
 LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<EntryTables> entries,
                            const CallSites &sites, StringRef plan) {
-  auto attribute = module->getAttrOfType<DictionaryAttr>("drt.program");
+  auto attribute = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
   auto arena = module->getAttrOfType<IntegerAttr>("drt.arena_bytes");
   if (!attribute || !arena)
     return module.emitError() << "the module has no " << (attribute ? "drt.arena_bytes; run drt-plan-memory" : "drt.program");

@@ -9,7 +9,6 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
@@ -23,9 +22,6 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   distc::registerGraphPasses();
   distc::registerDistributePasses();
-  distc::registerLowerPasses();
-  mlir::PassPipelineRegistration<>("lower-kernels",
-                                   "Kernels from linalg on buffers to LLVM functions", distc::buildLowerKernelsPipeline);
-  mlir::PassPipelineRegistration<>("lower-gpu-kernels", "Kernels of a grid's threads to NVVM", distc::buildLowerGpuKernelsPipeline);
+  distc::registerLowering();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "distc's passes\n", registry));
 }

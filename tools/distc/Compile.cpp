@@ -37,16 +37,12 @@ std::string findRuntime(const CompileOptions &options) {
   return folder.str().str();
 }
 
-/// The share of the batch, and how many replicas and tasks there are; fails after saying what does not fit.
-FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options) {
+/// Rows of a replica's share of the batch, 0 where no feed is batched; fails after saying what does not fit.
+FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &options) {
   FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
   if (failed(topology))
     return failure();
-  LowerOptions lower;
-  lower.replicas = topology->getReplicas();
-  lower.tasks = topology->getTasks().size();
-  lower.taskReplicas = llvm::cast<dist::TaskAttr>(topology->getTasks()[0]).getNumReplicas();
-
+  const int64_t replicas = topology->getReplicas();
   SmallVector<StringRef> batched, known;
   module.walk([&](dfg::PlaceholderOp placeholder) {
     known.push_back(dfg::getNodeName(placeholder));
@@ -60,23 +56,21 @@ FailureOr<LowerOptions> readPlan(ModuleOp module, const CompileOptions &options)
       return module.emitError() << "--feed " << feed << ": there is no placeholder '" << feed.split('=').first
                                 << "'; there are: " << llvm::join(known, ", ");
   if (batched.empty())
-    return lower;
+    return 0;
   if (options.batch == 0) {
     // A graph whose batched placeholders all have shapes by --feed needs no batch.
     auto isFixed = [&](StringRef name) {
       return llvm::any_of(options.feeds, [&](StringRef feed) { return feed.split('=').first == name; });
     };
     if (llvm::all_of(batched, isFixed))
-      return lower;
+      return 0;
     return module.emitError() << "the batch is open in the placeholders " << llvm::join(batched, ", ")
                               << ": give the global batch with --batch";
   }
-  if (options.batch % lower.replicas != 0)
+  if (options.batch % replicas != 0)
     return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for "
-                              << lower.replicas << " replicas: give a --batch that is a multiple of " << lower.replicas;
-  lower.globalBatch = options.batch;
-  lower.replicaBatch = options.batch / lower.replicas;
-  return lower;
+                              << replicas << " replicas: give a --batch that is a multiple of " << replicas;
+  return options.batch / replicas;
 }
 
 int writeText(Session &session, const CompileOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> print) {
@@ -119,7 +113,8 @@ int compile(Session &session, const CompileOptions &options) {
   if (!target)
     return session.fail(llvm::toString(target.takeError()), kWrongCommand);
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
-    return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name, kWrongCommand);
+    return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
+                        kWrongCommand);
   if (options.emit == "exe")
     if (int status = session.checkOutput(options.output))
       return status;
@@ -146,18 +141,19 @@ int compile(Session &session, const CompileOptions &options) {
     return session.status();
   if (options.emit == "dist")
     return writeText(session, options, printGraph);
-  FailureOr<LowerOptions> lower = readPlan(*module, options);
-  if (failed(lower))
+  FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
+  if (failed(replicaBatch))
     return session.status();
   if (options.emit == "graphdef")
-    return exportGraphs(session, *module, options.output, lower->globalBatch);
+    return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
   if (int status = checkNative(session, *module, options))
     return status;
-  if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *lower, *target); }))
+  if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
     return session.status();
   if (options.emit == "drt")
     return writeText(session, options, printModule);
-  if (target->isDevice() && !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
+  if (target->isDevice() &&
+      !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
     return session.status();
   if (options.emit == "ptx")
     return writeText(session, options, [&](llvm::raw_ostream &os) { os << getPtx(*module); });

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/distc/Pipeline.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Transforms/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
@@ -33,62 +31,14 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   buildDistributePipeline(manager, distribute);
 }
 
-// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
-static void addCPUPasses(mlir::OpPassManager &manager, const LowerOptions &lower) {
-  mlir::OpPassManager &functions = manager.nest<mlir::func::FuncOp>();
-  // Replicas of one task share memory: a gradient's product is then computed once. Between tasks it must be whole.
-  if (lower.tasks == 1 && lower.taskReplicas > 1) {
-    JoinContractionsOptions join;
-    join.replicas = lower.taskReplicas;
-    functions.addPass(createJoinContractions(join));
-  }
-  functions.addPass(createFuseEpilogues());
-  functions.addPass(createFuseElementwise());
-  functions.addPass(mlir::createCSEPass());
-  manager.addPass(createOutlineKernels());
-  manager.addPass(createPlanMemory());
-}
-
-static void addDevicePasses(mlir::OpPassManager &manager) {
-  manager.addPass(createAccumulateInVariables());
-  manager.addNestedPass<mlir::func::FuncOp>(createPrepareForGpu());
-  manager.addPass(createRandomKernels());
-  mlir::OpPassManager &entries = manager.nest<mlir::func::FuncOp>();
-  entries.addPass(createCheckForGpu());
-  FuseEpiloguesOptions epilogues;
-  epilogues.activations = {"relu"};
-  entries.addPass(createFuseEpilogues(epilogues));
-  entries.addPass(createFuseElementwise());
-  entries.addPass(mlir::createCSEPass());
-  manager.addPass(createOutlineKernels());
-  manager.addNestedPass<mlir::func::FuncOp>(createReadInPlace());
-  manager.addPass(createPlanMemory({/*device=*/true}));
-  // The tables of its kernels say where tensors and variables lie.
-  manager.addPass(createGroupUpdates());
-}
-
-void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower, const Target &target) {
-  manager.addPass(createExtractEntries());
-  // From here on every size is a number.
-  InferShapesOptions shapes;
-  shapes.batch = lower.replicaBatch;
-  shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
-  manager.addPass(createInferShapes(shapes));
-  manager.addPass(createFold());
-  DescribeProgramOptions program;
-  program.graph = options.graph;
-  program.strategy = options.strategy;
-  program.target = options.target;
-  program.globalBatch = lower.globalBatch;
-  manager.addPass(createDescribeProgram(program));
-  // Within one task there is nothing to scatter or to gather, where its replicas share memory.
-  if (lower.tasks == 1 && !target.isDevice())
-    manager.addPass(createMergeShares());
-  manager.addPass(createConvertDfgToDrt());
-  if (target.isDevice())
-    addDevicePasses(manager);
-  else
-    addCPUPasses(manager, lower);
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch) {
+  LowerToRuntimeOptions lower;
+  lower.target = options.target;
+  lower.replicaBatch = replicaBatch;
+  lower.feeds = options.feeds;
+  lower.graph = options.graph;
+  lower.strategy = options.strategy;
+  buildLowerToRuntimePipeline(manager, lower);
 }
 
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target) {

@@ -12,22 +12,13 @@
 
 namespace distc {
 
-/// What lowering must know beside the module.
-struct LowerOptions {
-  int64_t replicaBatch = 0; // 0: the graph has no batched feed
-  int64_t globalBatch = 0;
-  int64_t replicas = 1;
-  int64_t tasks = 1;
-  /// Replicas of the task, where there is one.
-  int64_t taskReplicas = 1;
-};
-
 /// dfg, as imported -> dfg without calls, with shapes.
 void addGraphStage(mlir::OpPassManager &manager);
 /// dfg -> dfg and dist: topology and synchronization.
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options);
 /// -> drt: entries at the replica's batch, kernels, places in memory.
-void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, const LowerOptions &lower, const Target &target);
+/// `replicaBatch`: rows of a replica's share; 0 where no feed is batched.
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch);
 /// -> kernels of a grid's threads, and their images, on a target with devices: PTX alone where it is what to emit.
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target);
 /// -> LLVM's dialect: kernels, entries, the program's tables.

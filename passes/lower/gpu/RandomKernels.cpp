@@ -166,9 +166,7 @@ Attribute getConstantBound(Value bound) {
 
 struct RandomKernels : impl::RandomKernelsBase<RandomKernels> {
   void runOnOperation() override {
-    auto program = getOperation()->getAttrOfType<DictionaryAttr>("drt.program");
-    auto number = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
-    replicas = number ? number.getInt() : 1;
+    replicas = drt::getNumReplicas(getOperation());
     for (func::FuncOp entry : getEntries(getOperation()))
       if (failed(convert(entry)))
         return signalPassFailure();

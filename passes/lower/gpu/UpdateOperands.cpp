@@ -15,9 +15,7 @@ namespace distc {
 static RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
 
 UpdateOperands::UpdateOperands(func::FuncOp entry, const SymbolTable &symbols) : entry(entry), symbols(symbols) {
-  auto program = entry->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>("drt.program");
-  auto number = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
-  const int64_t replicas = number ? number.getInt() : 1;
+  const int64_t replicas = drt::getNumReplicas(entry->getParentOfType<ModuleOp>());
   Block &body = entry.getBody().front();
   for (auto start : body.getOps<drt::AllReduceStartOp>()) {
     buckets[start.getBucket()] = start;

@@ -1,0 +1,87 @@
+//===- Pipeline.cpp - From the distributed graph to the runtime's plan ----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/graph/Passes.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/Target.h"
+#include "llvm/Support/Error.h"
+
+using namespace mlir;
+
+namespace distc {
+
+/// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
+static void addCPUPasses(OpPassManager &manager) {
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  // A gradient's product is computed once for the replicas of a task.
+  functions.addPass(createJoinContractions());
+  functions.addPass(createFuseEpilogues());
+  functions.addPass(createFuseElementwise());
+  functions.addPass(createCSEPass());
+  manager.addPass(createOutlineKernels());
+  manager.addPass(createPlanMemory());
+}
+
+static void addDevicePasses(OpPassManager &manager) {
+  manager.addPass(createAccumulateInVariables());
+  manager.addNestedPass<func::FuncOp>(createPrepareForGpu());
+  manager.addPass(createRandomKernels());
+  OpPassManager &entries = manager.nest<func::FuncOp>();
+  entries.addPass(createCheckForGpu());
+  FuseEpiloguesOptions epilogues;
+  epilogues.activations = {"relu"};
+  entries.addPass(createFuseEpilogues(epilogues));
+  entries.addPass(createFuseElementwise());
+  entries.addPass(createCSEPass());
+  manager.addPass(createOutlineKernels());
+  manager.addNestedPass<func::FuncOp>(createReadInPlace());
+  manager.addPass(createPlanMemory({/*device=*/true}));
+  // The tables of its kernels say where tensors and variables lie.
+  manager.addPass(createGroupUpdates());
+}
+
+void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOptions &options) {
+  const Target target = llvm::ExitOnError("error: ")(Target::parse(options.target));
+  manager.addPass(createExtractEntries());
+  // From here on every size is a number.
+  InferShapesOptions shapes;
+  shapes.batch = options.replicaBatch;
+  shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
+  manager.addPass(createInferShapes(shapes));
+  manager.addPass(createFold());
+  DescribeProgramOptions program;
+  program.graph = options.graph;
+  program.strategy = options.strategy;
+  program.target = options.target;
+  program.replicaBatch = options.replicaBatch;
+  manager.addPass(createDescribeProgram(program));
+  // Within one task there is nothing to scatter or to gather, where its replicas share memory.
+  if (!target.isDevice())
+    manager.addPass(createMergeShares());
+  manager.addPass(createConvertDfgToDrt());
+  if (target.isDevice())
+    addDevicePasses(manager);
+  else
+    addCPUPasses(manager);
+}
+
+#define GEN_PASS_REGISTRATION
+#include "passes/lower/Passes.h.inc"
+
+void registerLowering() {
+  registerLowerPasses();
+  PassPipelineRegistration<>("lower-kernels", "Kernels from linalg on buffers to LLVM functions",
+                             buildLowerKernelsPipeline);
+  PassPipelineRegistration<>("lower-gpu-kernels", "Kernels of a grid's threads to NVVM", buildLowerGpuKernelsPipeline);
+  PassPipelineRegistration<LowerToRuntimeOptions>("lower-to-runtime", "A distributed graph to the runtime's plan",
+                                                  buildLowerToRuntimePipeline);
+}
+
+} // namespace distc
