@@ -13,6 +13,7 @@
 #include "passes/lower/LinkExecutable.h"
 #include "strategies/StrategyCheck.h"
 #include "tools/distc/ExportGraphs.h"
+#include "tools/distc/Heap.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/Session.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -118,6 +119,7 @@ int compile(Session &session, const CompileOptions &options) {
   if (options.emit == "exe")
     if (int status = session.checkOutput(options.output))
       return status;
+  reserveHeap(options.graph);
   OwningOpRef<ModuleOp> module = session.import(options);
   if (!module)
     return session.status();
