@@ -172,7 +172,9 @@ void DeviceReplica::capture(const drt_entry &entered, int set, Captured &into) {
     std::rethrow_exception(thrown);
   check(status, "cuStreamEndCapture");
   CUgraphExec exec = nullptr;
-  check(driver().cuGraphInstantiateWithFlags(&exec, made, 0), "cuGraphInstantiateWithFlags");
+  // Without the flag a graph's kernels all have the priority of the stream that it is launched on.
+  check(driver().cuGraphInstantiateWithFlags(&exec, made, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
+        "cuGraphInstantiateWithFlags");
   into.graph = GraphExec(exec);
 }
 
