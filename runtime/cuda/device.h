@@ -36,6 +36,7 @@ public:
 
   /// In the calling thread.
   void makeCurrent() const;
+  CUcontext context() const { return context_; }
 
   /// "device 1 (NVIDIA H100 80GB HBM3)"
   const std::string &name() const { return name_; }

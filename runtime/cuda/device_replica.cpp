@@ -52,7 +52,7 @@ DeviceReplica::~DeviceReplica() {
   } catch (const Error &) {
     return; // it has failed
   }
-  nccl.abort();
+  abort();
   // What still runs may use the memory. Errors have been reported by who waited.
   driver().cuStreamSynchronize(stream);
   driver().cuStreamSynchronize(communication_.get());
@@ -273,13 +273,29 @@ bool DeviceReplica::idle() {
 
 void DeviceReplica::close() {
   device_.makeCurrent();
-  captured_.clear(); // graphs hold the communicator
+  dropGraphs();
   nccl.close();
 }
 
 void DeviceReplica::abort() noexcept {
-  if (nccl.joined())
+  if (!nccl.joined())
+    return;
+  if (dropGraphs())
     nccl.abort();
+  else
+    nccl.leave(); // the device has failed: an abort would wait for ever
+}
+
+// NCCL ends a communicator, be it by an abort, when no graph holds its collectives any more. A graph that runs goes
+// when it has ended, to which the abort brings it. Returns whether all are gone, or will be.
+bool DeviceReplica::dropGraphs() noexcept {
+  bool dropped = true;
+  driver().cuCtxSetCurrent(device_.context()); // the thread may be the launcher's
+  for (std::array<Captured, feedSets> &sets : captured_)
+    for (Captured &captured : sets)
+      if (CUgraphExec exec = captured.graph.release())
+        dropped &= driver().cuGraphExecDestroy(exec) == CUDA_SUCCESS;
+  return dropped;
 }
 
 std::vector<const TimelineRow *> DeviceReplica::rows() const {

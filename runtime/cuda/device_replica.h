@@ -109,6 +109,7 @@ private:
   bool leaves(const drt_entry &entry);
   void capture(const drt_entry &entry, int set, Captured &into);
   void enqueueEntry(const drt_entry &entry, int set);
+  bool dropGraphs() noexcept;
   /// Whether what is not a library's call is enqueued.
   bool enqueues() const { return !preparing && !rehearsing_; }
   const drt_bucket &bucket(int32_t index) const { return entry->buckets[index]; }

@@ -34,6 +34,8 @@ public:
       free(handle_);
   }
   Handle get() const { return handle_; }
+  /// Not owned any more.
+  Handle release() { return std::exchange(handle_, Handle()); }
 
 private:
   Handle handle_ = Handle();

@@ -39,8 +39,10 @@ public:
 
   /// When nothing is under way; all ranks of the process at the same time.
   void close();
-  /// Ends what is under way, here alone.
+  /// Ends what is under way, here alone. No graph may hold a collective: NCCL waits for its end.
   void abort() noexcept;
+  /// Leaves everything to the process's end.
+  void leave() noexcept { *comm_ = nullptr; }
 
 private:
   // Shared with a thread that joins: where another rank fails, it may be left behind and write here later.

@@ -85,5 +85,5 @@ std::shared_ptr<Graph> Machine::endCapture(Stream &stream) {
   require(!capture->invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "an earlier error ended the capture");
   capture->invalid = true; // its events lead nowhere from here on
   require(joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "work on another stream was not joined by an event");
-  return capture->graph;
+  return std::move(capture->graph);
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/emulator/communicator.h"
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -36,6 +37,11 @@ void Communicator::abort() {
 void Communicator::close() {
   closing_ = true;
   changed_.notify_all();
+}
+
+void Communicator::waitForGraphs(Lock &lock) {
+  while (captured_.use_count() > 1)
+    changed_.wait_for(lock, std::chrono::milliseconds(1));
 }
 
 // The thread's. The channel is opened and closed under the lock, used without.
@@ -112,7 +118,7 @@ Progress Communicator::advance(uint64_t turn, const std::shared_ptr<Exchange> &e
 
 void Communicator::enqueue(Stream &stream, Request request, const void *send, void *receive, size_t bytes) {
   require(stream.device == device_, CUDA_ERROR_INVALID_HANDLE, "the stream is another device's than the communicator");
-  auto make = [self = shared_from_this(), request, send, receive, bytes]() -> Run {
+  auto make = [self = shared_from_this(), held = captured_, request, send, receive, bytes]() -> Run {
     auto exchange = std::make_shared<Exchange>();
     exchange->request = request;
     return [self, exchange, turn = self->issued_++, send, receive, bytes] {

@@ -40,6 +40,8 @@ public:
   void abort();
   /// Says goodbye; the other ranks must, too.
   void close();
+  /// Returns when no graph holds one of its collectives, as NCCL does where a communicator ends.
+  void waitForGraphs(Lock &lock);
 
 private:
   struct Exchange {
@@ -59,6 +61,7 @@ private:
   uint64_t issued_ = 0, turn_ = 0;
   std::deque<std::shared_ptr<Exchange>> posted_;
   std::condition_variable changed_;
+  const std::shared_ptr<int> captured_ = std::make_shared<int>(); // a copy is in each captured collective
   Channel channel_;
 };
 

@@ -43,6 +43,15 @@ Communicator &at(ncclComm_t handle) {
   return *found->second;
 }
 
+ncclResult_t end(ncclComm_t handle, void (Communicator::*how)()) {
+  Lock lock(Machine::get().mutex);
+  const std::shared_ptr<Communicator> ended = at(handle).shared_from_this();
+  (ended.get()->*how)();
+  communicators().erase(handle);
+  ended->waitForGraphs(lock);
+  return ncclSuccess;
+}
+
 // What a thread has begun between ncclGroupStart and ncclGroupEnd.
 struct Group {
   int depth = 0;
@@ -150,19 +159,9 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   return at(handle).error();
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t handle) {
-  Lock lock(Machine::get().mutex);
-  at(handle).close();
-  communicators().erase(handle);
-  return ncclSuccess;
-}
+ncclResult_t ncclCommDestroy(ncclComm_t handle) { return end(handle, &Communicator::close); }
 
-ncclResult_t ncclCommAbort(ncclComm_t handle) {
-  Lock lock(Machine::get().mutex);
-  at(handle).abort();
-  communicators().erase(handle);
-  return ncclSuccess;
-}
+ncclResult_t ncclCommAbort(ncclComm_t handle) { return end(handle, &Communicator::abort); }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t *error) {
   Lock lock(Machine::get().mutex);

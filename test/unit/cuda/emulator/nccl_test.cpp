@@ -109,9 +109,9 @@ TEST_CASE("collectives are captured, and keep their order over streams") {
     if (!self.ends())
       return -1.0f;
     float result = x.read()[0] + y.read()[0];
-    nccl().ncclCommDestroy(self.communicator);
     driver().cuGraphExecDestroy(exec);
     driver().cuGraphDestroy(graph);
+    nccl().ncclCommDestroy(self.communicator); // waits until no graph holds it
     driver().cuStreamDestroy(other);
     return result;
   });
