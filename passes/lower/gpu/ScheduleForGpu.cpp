@@ -32,6 +32,16 @@ const Schedule *const kSchedules[] = {
 
 constexpr StringLiteral kModuleName = "kernels";
 
+/// Whether no result has an element.
+bool makesNothing(Kernel &kernel) {
+  return llvm::all_of(kernel.ops, [](linalg::LinalgOp op) {
+    return llvm::all_of(op.getDpsInits(), [](Value init) {
+      auto type = dyn_cast<MemRefType>(init.getType());
+      return type && type.getNumElements() == 0;
+    });
+  });
+}
+
 struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> kernels;
@@ -64,7 +74,10 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
       if (!schedule->matches(*kernel))
         continue;
       KernelWriter writer(*kernel, module);
-      schedule->write(*kernel, writer);
+      if (makesNothing(*kernel)) // a grid of no blocks cannot be launched
+        writer.setLaunch(1, 32);
+      else
+        schedule->write(*kernel, writer);
       writer.finish();
       writer.function->setAttr("drt.schedule", writer.b.getStringAttr(schedule->name));
       return success();

@@ -147,3 +147,17 @@ func.func private @positions(%y: memref<5x20xi32>) attributes {drt.kernel} {
   }
   return
 }
+
+// Where there is nothing to make a thread must not write, though one block is launched.
+// CHECK-LABEL: gpu.func @nothing(
+// CHECK-SAME: drt.block = array<i64: 32, 1, 1>, drt.grid = array<i64: 1, 1, 1>
+// CHECK-NOT: store
+// CHECK: gpu.return
+func.func private @nothing(%x: memref<0x3xf32>, %y: memref<0x3xf32>) attributes {drt.kernel} {
+  linalg.generic {indexing_maps = [#ij, #ij], iterator_types = ["parallel", "parallel"]} ins(%x : memref<0x3xf32>) outs(%y : memref<0x3xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = arith.mulf %a, %a : f32
+    linalg.yield %e : f32
+  }
+  return
+}
