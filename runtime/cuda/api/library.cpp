@@ -60,8 +60,10 @@ Library::Library(const LibraryName &name) : name_(name) {
               reason + "); " + name_.wayOut);
 }
 
-void *Library::symbol(const char *symbolName) const {
+void *Library::symbol(const char *symbolName, const char *older) const {
   if (void *found = dlsym(handle_, symbolName))
+    return found;
+  if (void *found = older ? dlsym(handle_, older) : nullptr)
     return found;
   throw Error(std::string(name_.title) + " (" + path_ + ") is too old: it has no " + symbolName + "; " + name_.wayOut);
 }

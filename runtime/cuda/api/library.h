@@ -25,8 +25,8 @@ public:
   /// beside the executable. Throws drt::Error that names the library, those places and the way out.
   explicit Library(const LibraryName &name);
 
-  /// Throws drt::Error where the library is too old to have it.
-  void *symbol(const char *name) const;
+  /// Throws drt::Error where the library is too old to have it. `older`: what serves as well; or null.
+  void *symbol(const char *name, const char *older = nullptr) const;
 
 private:
   const LibraryName name_;

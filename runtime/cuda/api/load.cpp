@@ -6,13 +6,21 @@
 #include "cuda/api/library.h"
 #include "cuda/api/tables.h"
 
+#include <string>
+
 namespace drt::cuda {
 namespace {
 
 // The macros of cuda.h have replaced the name by the versioned one when it becomes a string.
 #define DRT_STRING(name) #name
 #define DRT_LOAD(function)                                                                                             \
-  table.function = reinterpret_cast<decltype(table.function)>(library.symbol(DRT_STRING(function)));
+  table.function = reinterpret_cast<decltype(table.function)>(                                                         \
+      library.symbol(DRT_STRING(function), olderName(DRT_STRING(function))));
+
+// CUDA 13's headers name a version that drivers before 12.8 do not have; its parameters are the same.
+const char *olderName(const std::string &function) {
+  return function == "cuEventElapsedTime_v2" ? "cuEventElapsedTime" : nullptr;
+}
 
 DriverTable loadDriver() {
   const Library library({"the driver of NVIDIA's GPUs",

@@ -20,6 +20,7 @@ TEST_CASE("a library that is missing is an error that says where it was looked f
                         Contains("install cuFoo"));
   CHECK_THROWS_WITH(Library({"the C library", {"libc.so.6"}, "install another"}).symbol("cuFooBar"),
                     Contains("too old") && Contains("cuFooBar") && Contains("install another"));
+  CHECK(Library({"the C library", {"libc.so.6"}, "install another"}).symbol("cuFooBar", "malloc") != nullptr);
 }
 
 // A machine need not have them; those that it has have every function.
