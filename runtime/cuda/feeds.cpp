@@ -15,6 +15,9 @@ FeedBuffers::FeedBuffers(const drt_program &program, TimelineRow *row) : row_(ro
   memory_ = DeviceMemory(feedSets * bytes, "the feed buffers");
   pinned_ = PinnedMemory(feedSets * bytes);
   stream_ = Stream::make();
+  // The rehearsal reads them before anything is fed.
+  memory_.clear(stream_.get());
+  check(driver().cuStreamSynchronize(stream_.get()), "cuStreamSynchronize");
   for (int i = 0; i < feedSets; ++i) {
     sets_[i].device = memory_.data() + i * bytes;
     sets_[i].pinned = pinned_.data() + i * bytes;
