@@ -139,6 +139,8 @@ const void *CudaTask::fetched(int32_t localReplica, const drt_fetch &fetch) cons
 // ---- Variables ---------------------------------------------------------------------
 
 void CudaTask::fetchVariables() {
+  // The copy to memory that is not pinned keeps the thread, which watches over what runs before it.
+  awaitIdle("the steps before the variables are fetched");
   replicas_[0]->fetchVariables(mirror_.data());
   awaitIdle("the variables, which are fetched");
 }
