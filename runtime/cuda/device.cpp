@@ -57,7 +57,7 @@ int deviceOf(const TaskConfig &config, int localReplica) {
               counted(devices, "CUDA device") + "; compile for as many replicas as there are devices");
 }
 
-bool sharesDevices(const TaskConfig &config) { return config.shareDevices && replicasOfHost(config) > countDevices(); }
+bool sharesDevices(const TaskConfig &config) { return config.shareDevices && config.localReplicas > countDevices(); }
 
 Device::Device(int ordinal) {
   check(driver().cuDeviceGet(&device_, ordinal), "cuDeviceGet");

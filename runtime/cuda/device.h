@@ -23,7 +23,7 @@ int countDevices();
 /// machine has no driver, no device, or fewer devices than the plan has replicas here.
 int deviceOf(const TaskConfig &config, int localReplica);
 
-/// Whether some of the host's replicas have one device together.
+/// Whether some of the task's replicas have one device together.
 bool sharesDevices(const TaskConfig &config);
 
 /// A device's primary context, kept while this is.

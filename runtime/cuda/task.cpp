@@ -55,7 +55,7 @@ void CudaTask::connect() {
     return;
   if (sharesDevices(config_)) {
     if (communicator_)
-      throw Error("--share-devices is for plans with one task", 2);
+      throw Error("--share-devices puts several replicas of a task on a device in plans with one task only", 2);
     shared_ = std::make_unique<SharedDevice>(config_.localReplicas, stop_);
     for (const std::unique_ptr<DeviceReplica> &replica : replicas_)
       replica->shared = shared_.get();

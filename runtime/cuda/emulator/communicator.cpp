@@ -6,10 +6,17 @@
 #include "cuda/emulator/communicator.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 using namespace drt::cuda::emulated;
+
+static uint64_t hostHash() {
+  const char *name = std::getenv("NCCL_HOSTID");
+  return std::hash<std::string>()(name ? name : "");
+}
 
 void Communicator::start(const std::string &hub) {
   std::thread([self = shared_from_this(), hub] { self->talk(hub); }).detach();
@@ -53,7 +60,7 @@ void Communicator::talk(const std::string &hub) {
   lock.unlock();
   Reply reply;
   std::vector<char> data;
-  bool come = channel_.send(Hello{rank_, ranks_, device_}) && await(reply, data);
+  bool come = channel_.send(Hello{rank_, ranks_, device_, hostHash()}) && await(reply, data);
   lock.lock();
   if (!come || reply.status != ncclSuccess)
     return fail(come ? reply.status : ncclRemoteError,

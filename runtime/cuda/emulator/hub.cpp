@@ -99,7 +99,7 @@ public:
 
 private:
   std::optional<Problem> gather() {
-    std::set<int32_t> devices;
+    std::set<std::pair<uint64_t, int32_t>> devices;
     size_t come = 0;
     do {
       Channel channel(::accept(listener_.descriptor(), nullptr, nullptr));
@@ -107,7 +107,7 @@ private:
       if (channel.descriptor() < 0 || !channel.receive(hello))
         return Problem{ncclRemoteError, "a rank went while it joined"};
       ranks_.resize(static_cast<size_t>(hello.ranks));
-      if (!devices.insert(hello.device).second)
+      if (!devices.insert({hello.host, hello.device}).second)
         duplicate_ = "two ranks on device " + std::to_string(hello.device);
       if (hello.rank < 0 || hello.rank >= hello.ranks || ranks_[static_cast<size_t>(hello.rank)].descriptor() >= 0)
         duplicate_ = "rank " + std::to_string(hello.rank) + " twice";

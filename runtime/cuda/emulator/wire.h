@@ -21,6 +21,7 @@ namespace drt::cuda::emulated {
 /// The first message of a rank.
 struct Hello {
   int32_t rank, ranks, device;
+  uint64_t host; // NCCL_HOSTID's hash: ranks of two hosts may have one device
 };
 
 enum class Collective : int32_t { AllReduce, Broadcast, Bye };
