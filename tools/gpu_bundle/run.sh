@@ -11,12 +11,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 only=. bench=1
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --only) only=$2; shift 2 ;;
+    --only) only=${2:?--only needs a regular expression}; shift 2 ;;
     --no-bench) bench=0; shift ;;
     *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 
+export LC_ALL=C # numbers with points, for sort and awk
 export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,13 +25,15 @@ trap 'rm -rf "$work"' EXIT
 now() { echo "${EPOCHREALTIME/[.,]/}"; } # microseconds
 seconds_since() { local us=$(($(now) - $1)); printf '%d.%02d' $((us / 1000000)) $((us % 1000000 / 10000)); }
 
+longest=900 # seconds of a run: one that hangs is a failure
+
 # ---- tests: each prints what it has to say, and gives 0, 77 (skipped; the last line says why) or another status ------------
 # train FOLDER CASE STEPS COMMAND…: runs a case's executable, results to FOLDER
 train() {
   local folder=$1 case=$2 steps=$3
   shift 3
   mkdir -p "$folder"
-  "$@" --data "cases/$case/feeds.npz" --steps "$steps" --log-json "$folder/log.jsonl" --export-npz "$folder/final.npz" --quiet
+  timeout -k 10 "$longest" "$@" --data "cases/$case/feeds.npz" --steps "$steps" --log-json "$folder/log.jsonl" --export-npz "$folder/final.npz" --quiet
 }
 
 # compare FOLDER CASE
@@ -44,14 +47,14 @@ test_checkpoint() { train "$work/$1/c" "$1" "$2" "cases/$1/train" --restore "cas
 test_initializers() { train "$work/$1/i" "$1" "$2" "cases/$1/train" && compare "$work/$1/i" "$1"; }
 
 # Two processes, a rank each; with one GPU they share it. NCCL refuses two ranks of one host on one GPU, so each says that it is
-# a host of its own, and they speak over sockets.
+# a host of its own, and they speak over sockets, whatever network the machine has.
 test_two_ranks() {
   local folder=$work/$1/2 rank port=$((20000 + RANDOM % 20000)) status=0 restore=()
   [[ -e cases/$1/init.ckpt.index ]] && restore=(--restore "cases/$1/init.ckpt")
   mkdir -p "$folder"
   local pids=()
   for rank in 1 0; do
-    NCCL_HOSTID=rank$rank NCCL_SOCKET_IFNAME=lo train "$folder" "$1" "$2" "cases/$1/train-2" "${restore[@]}" \
+    NCCL_HOSTID=rank$rank NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo train "$folder" "$1" "$2" "cases/$1/train-2" "${restore[@]}" \
       --share-devices --task "worker:$rank" --rendezvous "127.0.0.1:$port" >"$folder/rank$rank.out" 2>&1 &
     pids+=($!)
   done
@@ -116,14 +119,14 @@ if [[ $bench -eq 1 ]]; then
   fi
   for round in 1 2 3; do
     line="round $round: distc "
-    if bench/train --data bench/data.npz --steps 2000 --log-json "$work/bench.jsonl" --quiet >"$work/output" 2>&1; then
+    if timeout -k 10 "$longest" bench/train --data bench/data.npz --steps 2000 --log-json "$work/bench.jsonl" --quiet >"$work/output" 2>&1; then
       line+=$(sed -n 's/.*"step_ms": *\([0-9.e+-]*\).*/\1/p' "$work/bench.jsonl" | tail -n +101 | median)
     else
       line+="failed"
       [[ $round -eq 1 ]] && { bench_failed=1; sed 's/^/      /' "$work/output"; }
     fi
     for peer in "${peers[@]}"; do
-      times=$(python3 bench/peers.py "$peer" bench/data.npz 128 600 1 2>/dev/null | tail -n 1)
+      times=$(timeout -k 10 "$longest" python3 bench/peers.py "$peer" bench/data.npz 128 600 1 2>/dev/null | tail -n 1)
       line+=", $peer $(tr -d '[] ' <<<"$times" | tr ',' '\n' | tail -n +101 | median)"
     done
     echo "$line"
