@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral kGridAttr = "drt.grid", kBlockAttr = "drt.b
 inline constexpr int64_t kRandomStateWords = 7;
 /// On a module: the kernels compiled, an array of {arch, data : string} as in drt_image.
 inline constexpr llvm::StringLiteral kImagesAttr = "drt.images";
+/// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one kernel.
+inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 
 /// On a module: what the program's tables say of the plan (`drt-describe-program`).
 inline constexpr llvm::StringLiteral kProgramAttr = "drt.program";

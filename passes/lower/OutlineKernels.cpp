@@ -14,6 +14,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/gpu/RowForm.h"
 
 using namespace mlir;
 
@@ -60,41 +61,25 @@ MemRefType bufferType(Type tensor) {
 /// Small constants that a kernel reads are part of it; so are the scalars that fill its result.
 bool belongsInside(Operation *op) { return op && op->hasTrait<OpTrait::ConstantLike>(); }
 
-/// Moves one linalg operation into a function on buffers and calls it.
-struct Outliner {
-  KernelTable &table;
-  ModuleOp module;
+/// Moves linalg operations into a function on buffers, which is called in the place of the first.
+class Outliner {
+public:
+  using Group = ArrayRef<linalg::GenericOp>;
 
-  void outline(linalg::GenericOp generic) {
-    OpBuilder builder(generic);
-    // What the result starts from: a fill stands before a reduction.
-    SmallVector<linalg::FillOp> fills;
-    for (Value init : generic.getOutputs())
-      fills.push_back(init.getDefiningOp<linalg::FillOp>());
+  Outliner(KernelTable &table, ModuleOp module) : table(table), module(module) {}
 
-    SetVector<Value> captured(generic.getInputs().begin(), generic.getInputs().end());
-    getUsedValuesDefinedAbove(generic.getRegion(), captured);
-    SmallVector<Value> operands, inside;
-    for (Value value : captured)
+  void outline(Group group) {
+    SmallVector<Value> operands, inside, results;
+    for (Value value : getCaptured(group))
       (belongsInside(value.getDefiningOp()) ? inside : operands).push_back(value);
+    for (linalg::GenericOp generic : group)
+      for (Value result : generic.getResults())
+        if (group.size() == 1 || isUsedOutside(result, group))
+          results.push_back(result);
 
-    SmallVector<Type> types;
-    for (Value operand : operands)
-      types.push_back(bufferType(operand.getType()));
-    for (Value result : generic.getResults())
-      types.push_back(bufferType(result.getType()));
-
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(module.getBody());
-    auto kernel = func::FuncOp::create(builder, generic.getLoc(), table.nextName(), builder.getFunctionType(types, {}));
-    kernel.setPrivate();
-    kernel->setAttr(drt::kKernelAttr, builder.getUnitAttr());
-    Block *body = kernel.addEntryBlock();
-    builder.setInsertionPointToStart(body);
-
+    OpBuilder builder(group.front());
     IRMapping mapping;
-    for (auto [operand, argument] : llvm::zip(operands, body->getArguments()))
-      mapping.map(operand, argument);
+    func::FuncOp kernel = makeKernel(builder, group, operands, results, mapping);
     for (Value value : inside) {
       Operation *constant = builder.clone(*value.getDefiningOp());
       Value copy = constant->getResult(0);
@@ -102,9 +87,84 @@ struct Outliner {
         copy = toGlobal(builder, llvm::cast<arith::ConstantOp>(constant));
       mapping.map(value, copy);
     }
-    ValueRange outputs = body->getArguments().take_back(generic.getNumResults());
-    for (auto [fill, output] : llvm::zip(fills, outputs))
-      if (fill) {
+    for (linalg::GenericOp generic : group)
+      moveInside(builder, generic, mapping);
+    func::ReturnOp::create(builder, kernel.getLoc());
+    kernel = table.unique(kernel);
+
+    builder.setInsertionPoint(group.front());
+    auto launch = drt::LaunchOp::create(builder, kernel.getLoc(), ValueRange(results).getTypes(), kernel.getSymName(), operands,
+                                        DenseI64ArrayAttr());
+    for (auto [result, made] : llvm::zip(results, launch.getResults()))
+      result.replaceAllUsesWith(made);
+    erase(group);
+  }
+
+private:
+  static bool makes(Group group, Value value) {
+    auto generic = schedule::getReshaped(value).getDefiningOp<linalg::GenericOp>();
+    return generic && llvm::is_contained(group, generic);
+  }
+
+  /// What the operations take from outside: their inputs, and what their bodies read.
+  static SetVector<Value> getCaptured(Group group) {
+    SetVector<Value> captured, outside;
+    for (linalg::GenericOp generic : group) {
+      captured.insert(generic.getInputs().begin(), generic.getInputs().end());
+      getUsedValuesDefinedAbove(generic.getRegion(), captured);
+    }
+    for (Value value : captured)
+      if (!makes(group, value))
+        outside.insert(value);
+    return outside;
+  }
+
+  static bool isUsedOutside(Value value, Group group) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user))
+        return isUsedOutside(user->getResult(0), group);
+      auto generic = llvm::dyn_cast<linalg::GenericOp>(user);
+      if (!generic)
+        generic = user->getParentOfType<linalg::GenericOp>();
+      return !generic || !llvm::is_contained(group, generic);
+    });
+  }
+
+  /// An empty function; results that only the group uses are memory of its own.
+  func::FuncOp makeKernel(OpBuilder &builder, Group group, ValueRange operands, ValueRange results, IRMapping &mapping) {
+    SmallVector<Location> locations;
+    SmallVector<Type> types;
+    for (linalg::GenericOp generic : group)
+      locations.push_back(generic.getLoc());
+    for (ValueRange values : {operands, results})
+      for (Value value : values)
+        types.push_back(bufferType(value.getType()));
+    builder.setInsertionPointToEnd(module.getBody());
+    Location loc = group.size() == 1 ? locations.front() : builder.getFusedLoc(locations);
+    auto kernel = func::FuncOp::create(builder, loc, table.nextName(), builder.getFunctionType(types, {}));
+    kernel.setPrivate();
+    kernel->setAttr(drt::kKernelAttr, builder.getUnitAttr());
+    Block *body = kernel.addEntryBlock();
+    builder.setInsertionPointToStart(body);
+    mapping.map(operands, body->getArguments().take_front(operands.size()));
+    mapping.map(results, body->getArguments().take_back(results.size()));
+    for (linalg::GenericOp generic : group)
+      for (Value result : generic.getResults())
+        if (!mapping.contains(result))
+          mapping.map(result, memref::AllocOp::create(builder, loc, bufferType(result.getType())));
+    return kernel;
+  }
+
+  void moveInside(OpBuilder &builder, linalg::GenericOp generic, IRMapping &mapping) {
+    // Other shapes of what the group makes.
+    SetVector<Value> used(generic.getInputs().begin(), generic.getInputs().end());
+    getUsedValuesDefinedAbove(generic.getRegion(), used);
+    for (Value value : used)
+      reshapeInside(builder, value, mapping);
+    SmallVector<Value> outputs = llvm::map_to_vector(generic.getResults(), [&](Value result) { return mapping.lookup(result); });
+    // What the result starts from: a fill stands before a reduction.
+    for (auto [init, output] : llvm::zip(generic.getOutputs(), outputs))
+      if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
         Operation *value = builder.clone(*fill.getInputs()[0].getDefiningOp());
         linalg::FillOp::create(builder, fill.getLoc(), value->getResults(), ValueRange{output});
       }
@@ -118,18 +178,44 @@ struct Outliner {
       rewriter.setInsertionPoint(extract);
       rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, extract.getTensor(), extract.getIndices());
     });
-    builder.setInsertionPointToEnd(body);
-    func::ReturnOp::create(builder, generic.getLoc());
-    kernel = table.unique(kernel);
+    builder.setInsertionPointAfter(moved);
+  }
 
-    builder.setInsertionPoint(generic);
-    auto launch = drt::LaunchOp::create(builder, generic.getLoc(), generic.getResultTypes(), kernel.getSymName(), operands, DenseI64ArrayAttr());
-    generic->replaceAllUsesWith(launch);
-    generic.erase();
-    // Outputs may share one.
-    for (Operation *fill : llvm::SmallPtrSet<Operation *, 4>(fills.begin(), fills.end()))
-      if (fill && fill->use_empty())
+  void reshapeInside(OpBuilder &builder, Value value, IRMapping &mapping) {
+    if (mapping.contains(value))
+      return;
+    Operation *reshape = value.getDefiningOp();
+    reshapeInside(builder, reshape->getOperand(0), mapping);
+    Value source = mapping.lookup(reshape->getOperand(0));
+    MemRefType type = bufferType(value.getType());
+    if (auto expand = llvm::dyn_cast<tensor::ExpandShapeOp>(reshape))
+      mapping.map(value, memref::ExpandShapeOp::create(builder, value.getLoc(), type, source, expand.getReassociationIndices()));
+    else
+      mapping.map(value, memref::CollapseShapeOp::create(builder, value.getLoc(), type, source,
+                                                         llvm::cast<tensor::CollapseShapeOp>(reshape).getReassociationIndices()));
+  }
+
+  /// With the fills and the reshapes that only they used.
+  static void erase(Group group) {
+    SetVector<Operation *> unused;
+    for (linalg::GenericOp generic : llvm::reverse(group)) {
+      // Outputs may share one.
+      for (Value init : generic.getOutputs())
+        if (auto fill = init.getDefiningOp<linalg::FillOp>())
+          unused.insert(fill);
+      for (Operation *user : llvm::to_vector(generic->getUsers()))
+        eraseReshapes(user);
+      generic.erase();
+    }
+    for (Operation *fill : unused)
+      if (fill->use_empty())
         fill->erase();
+  }
+
+  static void eraseReshapes(Operation *reshape) {
+    for (Operation *user : llvm::to_vector(reshape->getUsers()))
+      eraseReshapes(user);
+    reshape->erase();
   }
 
   /// A constant tensor's elements, in the executable's read-only data.
@@ -150,14 +236,31 @@ struct Outliner {
     return global;
   }
 
+  KernelTable &table;
+  ModuleOp module;
   llvm::StringMap<std::string> globals;
 };
+
+/// The operations of a block by kernel: one each, or those of the same rows (`drt-fuse-rows`).
+SmallVector<SmallVector<linalg::GenericOp>> getGroups(Block &block) {
+  SmallVector<SmallVector<linalg::GenericOp>> groups;
+  llvm::DenseMap<Attribute, size_t> ofRows;
+  for (auto generic : block.getOps<linalg::GenericOp>()) {
+    size_t group = groups.size();
+    if (Attribute rows = generic->getAttr(drt::kRowsAttr))
+      group = ofRows.try_emplace(rows, group).first->second;
+    if (group == groups.size())
+      groups.emplace_back();
+    groups[group].push_back(generic);
+  }
+  return groups;
+}
 
 struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     KernelTable table(module);
-    Outliner outliner{table, module, {}};
+    Outliner outliner(table, module);
     SmallVector<func::FuncOp> entries;
     llvm::StringMap<func::FuncOp> rangeKernels;
     for (auto function : module.getOps<func::FuncOp>()) {
@@ -166,8 +269,8 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
     }
     for (func::FuncOp entry : entries) {
       materializeConstants(entry);
-      for (auto generic : llvm::make_early_inc_range(entry.getBody().front().getOps<linalg::GenericOp>()))
-        outliner.outline(generic);
+      for (ArrayRef<linalg::GenericOp> group : getGroups(entry.getBody().front()))
+        outliner.outline(group);
     }
     uniqueRangeKernels(module, table, entries);
     // What only fed linalg operations.

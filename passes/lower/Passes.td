@@ -215,6 +215,25 @@ def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
 }
 
 // ---- GPUs ---------------------------------------------------------------------------------------
+def FuseRows : Pass<"drt-fuse-rows", "::mlir::func::FuncOp"> {
+  let summary = "Operations over the same rows become one kernel: softmax, cross entropy, layer normalization";
+  let description = [{
+    For GPUs, behind `drt-fuse-elementwise`. A group has a reduction of rows, and operations that need of each other's results their own row alone
+    (through reshapes too). Its operations get the group's number as `drt.rows`; `drt-outline-kernels` makes one kernel of them, in the place of the
+    first, with a `memref.alloc` for each value that only the kernel uses. What the others need from outside moves there, where that changes nothing.
+
+    ```mlir
+    %max = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%x) ...
+    %exp = linalg.generic {iterator_types = ["parallel", "parallel"]} ins(%x, %max) ...
+    ```
+    becomes
+    ```mlir
+    %max = linalg.generic {drt.rows = 0, iterator_types = ["parallel", "reduction"]} ins(%x) ...
+    %exp = linalg.generic {drt.rows = 0, iterator_types = ["parallel", "parallel"]} ins(%x, %max) ...
+    ```
+  }];
+}
+
 def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::mlir::func::FuncOp"> {
   let summary = "The layouts that the libraries of GPUs want";
   let description = [{

@@ -40,6 +40,8 @@ static void addDevicePasses(OpPassManager &manager) {
   entries.addPass(createFuseEpilogues(epilogues));
   entries.addPass(createFuseElementwise());
   entries.addPass(createCSEPass());
+  // What element-wise fusion left of softmax and the like.
+  entries.addPass(createFuseRows());
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<func::FuncOp>(createReadInPlace());
   manager.addPass(createPlanMemory({/*device=*/true}));

@@ -47,7 +47,7 @@ public:
 private:
   KernelWriter::Values walk(Point point, Value row) {
     Lanes one{/*alongReduction=*/false, 0, 1};
-    return w.loop(row, rows, height, reduction.getIdentities(w), [&](Value at, ValueRange partial) {
+    return w.loop(row, w.number(rows), height, reduction.getIdentities(w), [&](Value at, ValueRange partial) {
       point.reduction = w.delinearize(at, space.reduction);
       return accumulate(w, op, space, point, one, partial);
     });

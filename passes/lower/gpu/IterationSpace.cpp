@@ -12,20 +12,6 @@ using namespace mlir;
 namespace distc::schedule {
 namespace {
 
-/// The element that `map` names in a buffer, as coefficients of the loops and a constant behind them.
-FailureOr<SmallVector<int64_t>> getLinearAddress(AffineMap map, ArrayRef<int64_t> strides) {
-  SmallVector<int64_t> address(map.getNumDims() + 1, 0);
-  for (auto [result, stride] : llvm::zip(map.getResults(), strides)) {
-    SmallVector<int64_t> coefficients;
-    if (failed(getFlattenedAffineExpr(result, map.getNumDims(), 0, &coefficients)) ||
-        coefficients.size() != address.size()) // divisions and remainders add to them
-      return failure();
-    for (auto [sum, coefficient] : llvm::zip(address, coefficients))
-      sum += coefficient * stride;
-  }
-  return address;
-}
-
 bool walkAlike(const Loop &outer, const Loop &inner) {
   return llvm::all_of(llvm::zip(outer.strides, inner.strides),
                       [&](auto strides) { return std::get<0>(strides) == std::get<1>(strides) * inner.size; });
@@ -48,6 +34,19 @@ void collapse(SmallVector<Loop> &loops) {
 }
 
 } // namespace
+
+FailureOr<SmallVector<int64_t>> getLinearAddress(AffineMap map, ArrayRef<int64_t> strides) {
+  SmallVector<int64_t> address(map.getNumDims() + 1, 0);
+  for (auto [result, stride] : llvm::zip(map.getResults(), strides)) {
+    SmallVector<int64_t> coefficients;
+    if (failed(getFlattenedAffineExpr(result, map.getNumDims(), 0, &coefficients)) ||
+        coefficients.size() != address.size()) // divisions and remainders add to them
+      return failure();
+    for (auto [sum, coefficient] : llvm::zip(address, coefficients))
+      sum += coefficient * stride;
+  }
+  return address;
+}
 
 SmallVector<int64_t> getStrides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 1);

@@ -46,6 +46,10 @@ public:
 /// Numbers of elements in front of each axis of a buffer of `shape`, one line behind the other.
 llvm::SmallVector<int64_t> getStrides(llvm::ArrayRef<int64_t> shape);
 
+/// The element that `map` names in a buffer with these strides, as coefficients of its dimensions and a constant behind
+/// them; fails where it is no linear function.
+llvm::FailureOr<llvm::SmallVector<int64_t>> getLinearAddress(mlir::AffineMap map, llvm::ArrayRef<int64_t> strides);
+
 } // namespace distc::schedule
 
 #endif // DISTC_PASSES_LOWER_GPU_ITERATIONSPACE_H

@@ -39,7 +39,8 @@ FailureOr<Kernel> Kernel::get(func::FuncOp function) {
   for (Operation &op : function.getBody().front()) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     if (!linalgOp) {
-      if (op.hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp, memref::AllocOp, func::ReturnOp>(op))
+      if (op.hasTrait<OpTrait::ConstantLike>() ||
+          isa<memref::GetGlobalOp, memref::AllocOp, memref::ExpandShapeOp, memref::CollapseShapeOp, func::ReturnOp>(op))
         continue;
       return op.emitOpError() << "has no schedule on GPUs in a kernel";
     }

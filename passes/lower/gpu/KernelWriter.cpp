@@ -5,11 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/gpu/KernelWriter.h"
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/lower/gpu/RowForm.h"
 
 using namespace mlir;
 
@@ -35,7 +37,8 @@ bool isSmall(Kernel &kernel) {
 llvm::DenseSet<Value> getWritten(Kernel &kernel) {
   llvm::DenseSet<Value> written;
   for (linalg::LinalgOp op : kernel.ops)
-    written.insert(op.getDpsInits().begin(), op.getDpsInits().end());
+    for (Value result : op.getDpsInits())
+      written.insert(getReshaped(result));
   return written;
 }
 
@@ -68,6 +71,8 @@ void KernelWriter::makeFunction(gpu::GPUModuleOp module) {
 void KernelWriter::cloneConstants() {
   for (Operation &op : kernel.function.getBody().front())
     if (op.hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp>(op))
+      b.clone(op, values);
+    else if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(op) && values.contains(op.getOperand(0)))
       b.clone(op, values);
 }
 
@@ -148,9 +153,9 @@ void KernelWriter::when(Value condition, llvm::function_ref<void()> write) {
   write();
 }
 
-KernelWriter::Values KernelWriter::loop(Value begin, int64_t end, int64_t step, ValueRange carried,
+KernelWriter::Values KernelWriter::loop(Value begin, Value end, int64_t step, ValueRange carried,
                                         llvm::function_ref<Values(Value, ValueRange)> write) {
-  auto loop = scf::ForOp::create(b, begin, number(end), number(step), carried);
+  auto loop = scf::ForOp::create(b, begin, end, number(step), carried);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next = write(loop.getInductionVar(), loop.getRegionIterArgs());
@@ -171,6 +176,12 @@ Value KernelWriter::address(const IterationSpace &space, unsigned operand, const
       if (loop.strides[operand] != 0)
         sum = add(sum, mul(position, loop.strides[operand]));
   return sum;
+}
+
+KernelWriter::Values KernelWriter::getIndices(linalg::LinalgOp op, OpOperand &operand, ValueRange positions) {
+  Values loops = llvm::map_to_vector(positions, [&](Value position) { return toIndex(position); });
+  auto indices = affine::expandAffineMap(b, b.getLoc(), op.getMatchingIndexingMap(&operand), loops);
+  return Values(indices->begin(), indices->end());
 }
 
 Value KernelWriter::getLine(Value buffer) {
@@ -282,20 +293,23 @@ KernelWriter::Values KernelWriter::writeBody(linalg::LinalgOp op, ValueRange ele
   mapping.map(body.getArguments(), elements);
   for (Operation &inner : body.without_terminator()) {
     Operation *copy = b.clone(inner, mapping);
+    auto replace = [&](Operation *nested, Value value) {
+      nested->getResult(0).replaceAllUsesWith(value);
+      if (copy == nested)
+        mapping.map(inner.getResult(0), value);
+      nested->erase();
+    };
     copy->walk([&](Operation *nested) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(nested);
       // A product may be added without rounding in between.
       if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(nested))
         nested->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
-      auto index = dyn_cast<linalg::IndexOp>(nested);
-      if (!index)
-        return;
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(index);
-      Value value = toIndex(position(index.getDim()));
-      index.getResult().replaceAllUsesWith(value);
-      if (copy == nested)
-        mapping.map(inner.getResult(0), value);
-      index.erase();
+      else if (auto index = dyn_cast<linalg::IndexOp>(nested))
+        replace(nested, toIndex(position(index.getDim())));
+      else if (auto load = dyn_cast<memref::LoadOp>(nested); load && readElsewhere)
+        if (Value element = readElsewhere(load))
+          replace(nested, element);
     });
   }
   return llvm::map_to_vector(body.getTerminator()->getOperands(),

@@ -13,6 +13,7 @@
 #define DISTC_PASSES_LOWER_GPU_KERNELWRITER_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -21,6 +22,8 @@
 namespace distc::schedule {
 
 inline constexpr int64_t kWarp = 32;
+/// Rows up to this size are a warp's, longer ones a block's.
+inline constexpr int64_t kWarpRow = 1024;
 
 /// One iteration: a value of index arithmetic for each loop.
 struct Point {
@@ -75,7 +78,7 @@ public:
   /// Where `condition` holds; everywhere without one.
   void when(Value condition, llvm::function_ref<void()> write);
   /// `step` apart from `begin` to `end`; hands on values.
-  Values loop(Value begin, int64_t end, int64_t step, ValueRange carried,
+  Values loop(Value begin, Value end, int64_t step, ValueRange carried,
               llvm::function_ref<Values(Value at, ValueRange carried)> write);
 
   // Elements. An operand is one of the operation's, inputs before outputs.
@@ -92,6 +95,8 @@ public:
   Point getLane(Point point, const Lanes &lanes, int64_t lane);
   /// What result `result` starts from: the kernel's fill, or what lies in memory.
   Value loadInitial(mlir::linalg::LinalgOp op, unsigned result, Value address);
+  /// Where the operand's element of an iteration lies, in its buffer's own axes; `positions` by loop of the operation.
+  Values getIndices(mlir::linalg::LinalgOp op, mlir::OpOperand &operand, ValueRange positions);
   /// The buffer as one line.
   Value getLine(Value buffer);
 
@@ -114,6 +119,8 @@ public:
 
   mlir::gpu::GPUFuncOp function;
   mlir::IRMapping values;
+  /// Gives the element that a body reads by index where it lies in no buffer of the gpu.func; null elsewhere.
+  std::function<Value(mlir::memref::LoadOp)> readElsewhere;
 
 private:
   Values loadVector(Value line, Value address, int64_t count);

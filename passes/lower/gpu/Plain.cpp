@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "passes/lower/gpu/Schedule.h"
@@ -50,7 +49,7 @@ private:
 
   KernelWriter::Values reduce(ValueRange initial) {
     int64_t size = computeProduct(reductionSizes);
-    KernelWriter::Values results = w.loop(w.number(0), size, 1, initial, [&](Value at, ValueRange carried) {
+    KernelWriter::Values results = w.loop(w.number(0), w.number(size), 1, initial, [&](Value at, ValueRange carried) {
       setPositions(reduction, w.delinearize(at, reductionSizes));
       return step(carried);
     });
@@ -85,9 +84,8 @@ private:
   KernelWriter::Values getIndices(OpOperand *operand) {
     // A reduction's loops are not in a result's map.
     KernelWriter::Values loops =
-        llvm::map_to_vector(positions, [&](Value position) { return w.toIndex(position ? position : w.number(0)); });
-    auto indices = affine::expandAffineMap(w.b, w.b.getLoc(), op.getMatchingIndexingMap(operand), loops);
-    return KernelWriter::Values(indices->begin(), indices->end());
+        llvm::map_to_vector(positions, [&](Value position) { return position ? position : w.number(0); });
+    return w.getIndices(op, *operand, loops);
   }
 
   KernelWriter &w;

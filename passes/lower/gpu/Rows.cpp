@@ -12,8 +12,6 @@ using namespace mlir;
 namespace distc::schedule {
 namespace {
 
-constexpr int64_t kWarpRow = 1024;
-
 class RowKernel {
 public:
   RowKernel(KernelWriter &w, linalg::LinalgOp op, const IterationSpace &given)
@@ -62,7 +60,7 @@ private:
     SmallVector<int64_t> sizes = llvm::map_to_vector(space.reduction, [](const Loop &loop) { return loop.size; });
     sizes.back() /= lanes.count;
     int64_t steps = columns / lanes.count;
-    return w.loop(thread, steps, threads, reduction.getIdentities(w), [&](Value at, ValueRange partial) {
+    return w.loop(thread, w.number(steps), threads, reduction.getIdentities(w), [&](Value at, ValueRange partial) {
       point.reduction = w.delinearize(at, sizes);
       point.reduction.back() = w.mul(point.reduction.back(), lanes.count);
       return accumulate(w, op, space, point, lanes, partial);

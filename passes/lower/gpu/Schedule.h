@@ -22,7 +22,7 @@ struct Schedule {
   void (*write)(Kernel &kernel, KernelWriter &writer);
 };
 
-extern const Schedule kTranspose, kElementwise, kRows, kColumns, kPlain;
+extern const Schedule kTranspose, kElementwise, kRows, kColumns, kFusedRows, kPlain;
 
 } // namespace distc::schedule
 

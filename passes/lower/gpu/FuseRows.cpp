@@ -1,0 +1,200 @@
+//===- FuseRows.cpp - Operations over the same rows become one kernel -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/gpu/Reduction.h"
+#include "passes/lower/gpu/RowForm.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_FUSEROWS
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+using namespace schedule;
+
+/// Of one row: its values must fit into a block's shared memory.
+constexpr int64_t kMaxRowBytes = 40 * 1024;
+
+/// Operations over the same rows, in order; they become one launch in the place of the first.
+struct RowGroup {
+  RowForm form;
+  SmallVector<linalg::GenericOp> ops;
+  int64_t rowBytes = 0;
+
+  bool makes(Value value) const {
+    auto op = getReshaped(value).getDefiningOp<linalg::GenericOp>();
+    return op && llvm::is_contained(ops, op);
+  }
+  bool hasReduction() const {
+    return llvm::any_of(ops, [](linalg::GenericOp op) { return op.getNumReductionLoops() > 0; });
+  }
+};
+
+bool hasStaticShape(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape();
+}
+
+/// The rows that an operation alone would have.
+std::optional<RowForm> getOwnForm(linalg::GenericOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  if (sizes.empty())
+    return std::nullopt;
+  unsigned rowLoops = sizes.size() - std::max<unsigned>(op.getNumReductionLoops(), 1);
+  RowForm form{computeProduct(ArrayRef(sizes).take_front(rowLoops)),
+               computeProduct(ArrayRef(sizes).drop_front(rowLoops))};
+  if (form.rows < 1 || form.columns < 2)
+    return std::nullopt;
+  return form;
+}
+
+/// What does not depend on when it runs, or is a variable that nothing in between changes, may stand earlier.
+class Hoist {
+public:
+  explicit Hoist(Operation *place) : place(place) {}
+
+  /// Whether `value` is there at the place, or can be.
+  bool isPossible(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->isBeforeInBlock(place))
+      return true;
+    if (op->getNumRegions() > 0 && !isa<linalg::FillOp>(op))
+      return false;
+    if (auto read = dyn_cast<drt::ReadOp>(op); read && isUnchanged(read))
+      return true;
+    if (!op->hasTrait<OpTrait::ConstantLike>() &&
+        !isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, linalg::FillOp>(op))
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value operand) { return isPossible(operand); });
+  }
+
+  void move(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->isBeforeInBlock(place))
+      return;
+    for (Value operand : op->getOperands())
+      move(operand);
+    op->moveBefore(place);
+  }
+
+private:
+  bool isUnchanged(drt::ReadOp read) {
+    for (Operation *op = place; op != read; op = op->getNextNode())
+      if (isa<drt::DRTDialect>(op->getDialect()) &&
+          !isa<drt::ReadOp, drt::FeedOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::PoolOp>(op))
+        return false;
+    return true;
+  }
+
+  Operation *place;
+};
+
+/// The values from outside of the body: operands, and those that it reads by index.
+SetVector<Value> getUsed(linalg::GenericOp op) {
+  SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op.getRegion(), used);
+  return used;
+}
+
+bool fits(linalg::GenericOp op, const RowGroup &group) {
+  std::optional<RowForm::Kind> kind = group.form.getKind(op);
+  if (!kind || (*kind == RowForm::Kind::Reduction && !Reduction::match(op)))
+    return false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (group.makes(operand.get()) && !group.form.isOwnRow(operand))
+      return false;
+    if (op.isDpsInit(&operand) && op.payloadUsesValueFromOperand(&operand) &&
+        !operand.get().getDefiningOp<linalg::FillOp>())
+      return false;
+  }
+  WalkResult reads = op->walk([&](tensor::ExtractOp extract) {
+    bool isOwn =
+        !group.makes(extract.getTensor()) || group.form.isOwnRow(op, extract.getTensor(), extract.getIndices());
+    return isOwn ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !reads.wasInterrupted();
+}
+
+int64_t getRowBytes(linalg::GenericOp op, const RowForm &form) {
+  int64_t bytes = 0;
+  for (Value result : op.getResults())
+    if (!form.isPerRow(result))
+      bytes += form.columns * llvm::divideCeil(cast<RankedTensorType>(result.getType()).getElementTypeBitWidth(), 8);
+  return bytes;
+}
+
+class RowGrouping {
+public:
+  void add(linalg::GenericOp op) {
+    if (!llvm::all_of(op->getResults(), hasStaticShape))
+      return;
+    SetVector<Value> used = getUsed(op);
+    for (RowGroup &group : llvm::reverse(groups))
+      if (llvm::any_of(used, [&](Value value) { return group.makes(value); }) && join(op, used, group))
+        return;
+    std::optional<RowForm> form = getOwnForm(op);
+    RowGroup own{form.value_or(RowForm{1, 1}), {}, 0};
+    if (form && fits(op, own) && getRowBytes(op, own.form) <= kMaxRowBytes) {
+      own.ops.push_back(op);
+      own.rowBytes = getRowBytes(op, own.form);
+      groups.push_back(own);
+    }
+  }
+
+  /// Marks the operations of a group with its number.
+  void mark() {
+    int64_t number = 0;
+    for (RowGroup &group : groups) {
+      if (group.ops.size() < 2 || !group.hasReduction())
+        continue;
+      for (linalg::GenericOp op : group.ops)
+        op->setAttr(drt::kRowsAttr, Builder(op.getContext()).getI64IntegerAttr(number));
+      ++number;
+    }
+  }
+
+private:
+  bool join(linalg::GenericOp op, const SetVector<Value> &used, RowGroup &group) {
+    int64_t bytes = fits(op, group) ? group.rowBytes + getRowBytes(op, group.form) : kMaxRowBytes + 1;
+    if (bytes > kMaxRowBytes)
+      return false;
+    Hoist hoist(group.ops.front());
+    auto isOutside = [&](Value value) { return !group.makes(value); };
+    if (!llvm::all_of(used, [&](Value value) { return !isOutside(value) || hoist.isPossible(value); }))
+      return false;
+    for (Value value : used)
+      if (isOutside(value))
+        hoist.move(value);
+    group.ops.push_back(op);
+    group.rowBytes = bytes;
+    return true;
+  }
+
+  std::vector<RowGroup> groups;
+};
+
+struct FuseRows : impl::FuseRowsBase<FuseRows> {
+  void runOnOperation() override {
+    if (!getOperation()->hasAttr(drt::kEntryAttr))
+      return;
+    RowGrouping grouping;
+    for (auto op : llvm::make_early_inc_range(getOperation().getBody().front().getOps<linalg::GenericOp>()))
+      grouping.add(op);
+    grouping.mark();
+  }
+};
+
+} // namespace
+} // namespace distc

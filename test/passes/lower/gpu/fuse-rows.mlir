@@ -1,0 +1,126 @@
+// RUN: distc-opt %s --pass-pipeline="builtin.module(func.func(drt-fuse-rows),drt-outline-kernels)" | FileCheck %s
+
+#ij = affine_map<(i, j) -> (i, j)>
+#i0 = affine_map<(i, j) -> (i, 0)>
+#i = affine_map<(i, j) -> (i)>
+#l = affine_map<(i) -> (i)>
+
+// Sparse cross entropy: the row's maximum, shifted, the sum of exponentials, the loss by index. The labels come to the first operation;
+// what is fetched is a result, the rest is the kernel's own.
+// CHECK-LABEL: @cross_entropy
+// CHECK: %[[X:.*]] = drt.feed {{.*}}"x"
+// CHECK: %[[LABELS:.*]] = drt.feed {{.*}}"labels"
+// CHECK: %[[MADE:.*]]:2 = drt.launch @[[KERNEL:.*]](%[[X]], %[[LABELS]])
+// CHECK-NOT: drt.launch
+// CHECK: drt.fetch %[[MADE]]#1
+// CHECK: drt.fetch %[[MADE]]#0
+func.func @cross_entropy() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
+  %labels = drt.feed {name = "labels"} : () -> tensor<8xi32>
+  %rows = tensor.empty() : tensor<8x10xf32>
+  %row = tensor.empty() : tensor<8xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %lowest = linalg.fill ins(%low : f32) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+  %max = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x10xf32>) outs(%lowest : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.maximumf %o, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<8xf32>
+  %max1 = tensor.expand_shape %max [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
+  %shifted = linalg.generic {indexing_maps = [#ij, #i0, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max1 : tensor<8x10xf32>, tensor<8x1xf32>) outs(%rows : tensor<8x10xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.subf %a, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<8x10xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%shifted : tensor<8x10xf32>) outs(%zeros : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = math.exp %a : f32
+    %s = arith.addf %o, %e : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %sum1 = tensor.expand_shape %sum [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
+  %loss = linalg.generic {indexing_maps = [#l], iterator_types = ["parallel"]} outs(%row : tensor<8xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %c0 = arith.constant 0 : index
+    %label = tensor.extract %labels[%i] : tensor<8xi32>
+    %j = arith.index_cast %label : i32 to index
+    %s = tensor.extract %sum1[%i, %c0] : tensor<8x1xf32>
+    %log = math.log %s : f32
+    %at = tensor.extract %shifted[%i, %j] : tensor<8x10xf32>
+    %v = arith.subf %log, %at : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  drt.fetch %loss {name = "loss", join = 0 : i32} : (tensor<8xf32>) -> ()
+  drt.fetch %shifted {name = "shifted", join = 0 : i32} : (tensor<8x10xf32>) -> ()
+  return
+}
+
+// The sum over all rows is none of the rows, and a reduction alone is no group.
+// CHECK-LABEL: @separate
+// CHECK-COUNT-2: drt.launch
+func.func @separate() attributes {drt.entry = "eval"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
+  %row = tensor.empty() : tensor<8xf32>
+  %one = tensor.empty() : tensor<f32>
+  %zero = arith.constant 0.0 : f32
+  %zeros = linalg.fill ins(%zero : f32) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+  %sums = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x10xf32>) outs(%zeros : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%one : tensor<f32>) -> tensor<f32>
+  %sum = linalg.generic {indexing_maps = [#l, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%sums : tensor<8xf32>) outs(%none : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  drt.fetch %sum {name = "sum", join = 0 : i32} : (tensor<f32>) -> ()
+  return
+}
+
+// What is known only behind the first operation, here the other product, keeps an operation out.
+// CHECK-LABEL: @late
+// CHECK: drt.launch
+// CHECK: drt.matmul
+// CHECK: drt.launch
+func.func @late() attributes {drt.entry = "late"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8x8xf32>
+  %rows = tensor.empty() : tensor<8x8xf32>
+  %row = tensor.empty() : tensor<8xf32>
+  %zero = arith.constant 0.0 : f32
+  %zeros = linalg.fill ins(%zero : f32) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+  %sums = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x8xf32>) outs(%zeros : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %product = drt.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %scaled = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%product, %sums : tensor<8x8xf32>, tensor<8xf32>) outs(%rows : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %m = arith.mulf %a, %s : f32
+    linalg.yield %m : f32
+  } -> tensor<8x8xf32>
+  drt.fetch %scaled {name = "y", join = 0 : i32} : (tensor<8x8xf32>) -> ()
+  return
+}
+
+// CHECK: func.func private @[[KERNEL]](%[[IN:.*]]: memref<8x10xf32>, %{{.*}}: memref<8xi32>, %[[SHIFTED:.*]]: memref<8x10xf32>, %[[LOSS:.*]]: memref<8xf32>)
+// CHECK: %[[MAX:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: %[[SUM:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: linalg.generic {{.*}} outs(%[[MAX]] : memref<8xf32>)
+// CHECK: %[[COLUMN:.*]] = memref.expand_shape %[[MAX]]
+// CHECK: linalg.generic {{.*}} ins(%[[IN]], %[[COLUMN]] : {{.*}}) outs(%[[SHIFTED]] : memref<8x10xf32>)
+// CHECK: linalg.generic {{.*}} outs(%[[SUM]] : memref<8xf32>)
+// CHECK: linalg.generic {{.*}} outs(%[[LOSS]] : memref<8xf32>)
+// CHECK: memref.load %[[SHIFTED]]

@@ -1,0 +1,71 @@
+// RUN: distc-opt %s --drt-schedule-for-gpu --canonicalize --cse | FileCheck %s
+
+#ij = affine_map<(i, j) -> (i, j)>
+#i = affine_map<(i, j) -> (i)>
+#l = affine_map<(i) -> (i)>
+
+// 4 rows a block of 4 warps. The maximum stays in registers, the shifted row in shared memory; before another thread's element of it is
+// read, all have written theirs.
+// CHECK-LABEL: gpu.func @warps(
+// CHECK-SAME: workgroup(%[[ROWS:.*]] : memref<400xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME: drt.block = array<i64: 128, 1, 1>, drt.grid = array<i64: 3, 1, 1>, drt.schedule = "fused-rows"
+// Groups behind the last row have a row without elements.
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %c10_i32
+// CHECK: %[[END:.*]] = arith.select %[[INSIDE]], %c100_i32, %c0_i32
+// CHECK: scf.for {{.*}} to %[[END]] step %c32_i32
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: scf.for {{.*}} to %[[END]] step %c32_i32
+// CHECK: memref.store %{{.*}}, %[[ROWS]]
+// CHECK: gpu.barrier
+// CHECK: memref.load %[[ROWS]]
+// CHECK: memref.store %{{.*}} : memref<10xf32>
+func.func private @warps(%x: memref<10x100xf32>, %labels: memref<10xi32>, %y: memref<10xf32>) attributes {drt.kernel} {
+  %low = arith.constant 0xFF800000 : f32
+  %max = memref.alloc() : memref<10xf32>
+  %shifted = memref.alloc() : memref<10x100xf32>
+  linalg.fill ins(%low : f32) outs(%max : memref<10xf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<10x100xf32>) outs(%max : memref<10xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.maximumf %o, %a : f32
+    linalg.yield %m : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max : memref<10x100xf32>, memref<10xf32>) outs(%shifted : memref<10x100xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.subf %a, %m : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#l], iterator_types = ["parallel"]} outs(%y : memref<10xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %label = memref.load %labels[%i] : memref<10xi32>
+    %j = arith.index_cast %label : i32 to index
+    %v = memref.load %shifted[%i, %j] : memref<10x100xf32>
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// A block a row: its 8 warps exchange the sum through shared memory. The row itself is a result and needs none.
+// CHECK-LABEL: gpu.func @block(
+// CHECK-SAME: workgroup(%[[WARPS:.*]] : memref<8xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME: drt.block = array<i64: 256, 1, 1>, drt.grid = array<i64: 10, 1, 1>, drt.schedule = "fused-rows"
+// CHECK: memref.store %{{.*}}, %[[WARPS]]
+// CHECK: gpu.barrier
+func.func private @block(%x: memref<10x2000xf32>, %y: memref<10x2000xf32>) attributes {drt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %sum = memref.alloc() : memref<10xf32>
+  linalg.fill ins(%zero : f32) outs(%sum : memref<10xf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<10x2000xf32>) outs(%sum : memref<10xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.addf %o, %a : f32
+    linalg.yield %m : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : memref<10x2000xf32>, memref<10xf32>) outs(%y : memref<10x2000xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.divf %a, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
