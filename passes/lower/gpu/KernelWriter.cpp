@@ -42,6 +42,18 @@ llvm::DenseSet<Value> getWritten(Kernel &kernel) {
   return written;
 }
 
+/// Whether some thread reads what another one wrote: behind a barrier, which LLVM does not take for a writer of memory
+/// that nothing else is said to point to.
+bool isExchanged(Kernel &kernel, Value buffer) {
+  return llvm::any_of(kernel.ops, [&](linalg::LinalgOp op) {
+    return op
+        ->walk([&](memref::LoadOp load) {
+          return getReshaped(load.getMemRef()) == buffer ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  });
+}
+
 } // namespace
 
 KernelWriter::KernelWriter(Kernel &kernel, gpu::GPUModuleOp module)
@@ -61,8 +73,10 @@ void KernelWriter::makeFunction(gpu::GPUModuleOp module) {
     unsigned at = argument.getArgNumber();
     values.map(argument, function.getArgument(at));
     // Results never share memory with operands: what is only read may go through the read-only cache.
-    function.setArgAttr(at, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
-    if (!written.contains(argument))
+    bool isWritten = written.contains(argument);
+    if (!isWritten || !isExchanged(kernel, argument))
+      function.setArgAttr(at, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    if (!isWritten)
       function.setArgAttr(at, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
   }
   b.setInsertionPointToStart(&function.getBody().front());
