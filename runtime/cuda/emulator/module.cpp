@@ -36,7 +36,9 @@ size_t sizeOf(const void *image) {
   }
   return end;
 }
+} // namespace
 
+namespace drt::cuda::emulated {
 // The loader takes files only, and a file once: each module has one of its own.
 class MemoryFile {
 public:
@@ -61,11 +63,11 @@ public:
 private:
   int descriptor_;
 };
-} // namespace
+} // namespace drt::cuda::emulated
 
-Module::Module(const void *image, int device) : device_(device) {
-  MemoryFile file(image, sizeOf(image));
-  library_ = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+Module::Module(const void *image, int device)
+    : device_(device), file_(std::make_unique<MemoryFile>(image, sizeOf(image))) {
+  library_ = dlopen(file_->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_)
     throw Failure(CUDA_ERROR_INVALID_IMAGE, dlerror());
 }

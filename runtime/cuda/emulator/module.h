@@ -16,6 +16,7 @@
 
 namespace drt::cuda::emulated {
 
+class MemoryFile;
 class Module;
 
 struct Kernel {
@@ -47,6 +48,8 @@ public:
 
 private:
   int device_;
+  /// Open as long as the library is: the loader takes two files of one name, a descriptor's number, for one library.
+  std::unique_ptr<MemoryFile> file_;
   void *library_ = nullptr;
 };
 
