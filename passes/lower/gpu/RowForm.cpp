@@ -45,18 +45,18 @@ std::optional<RowForm::Kind> RowForm::getKind(linalg::LinalgOp op) const {
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   int64_t inRow = computeProduct(ArrayRef(sizes).drop_front(*rowLoops));
-  auto all = [](ArrayRef<utils::IteratorType> loops, utils::IteratorType type) {
-    return llvm::all_of(loops, [&](utils::IteratorType loop) { return loop == type; });
+  // Loops of one iteration may be of either type.
+  auto all = [&](unsigned first, unsigned last, utils::IteratorType type) {
+    return llvm::all_of(llvm::seq(first, last), [&](unsigned i) { return sizes[i] == 1 || iterators[i] == type; });
   };
-  if (!all(ArrayRef(iterators).take_front(*rowLoops), utils::IteratorType::parallel))
+  if (!all(0, *rowLoops, utils::IteratorType::parallel))
     return std::nullopt;
-  ArrayRef<utils::IteratorType> inner = ArrayRef(iterators).drop_front(*rowLoops);
   Kind kind;
   if (inRow == 1 && op.getNumReductionLoops() == 0)
     kind = Kind::PerRow;
   else if (inRow == columns && op.getNumReductionLoops() == 0)
     kind = Kind::Map;
-  else if (inRow == columns && all(inner, utils::IteratorType::reduction))
+  else if (inRow == columns && all(*rowLoops, sizes.size(), utils::IteratorType::reduction))
     kind = Kind::Reduction;
   else
     return std::nullopt;
@@ -91,18 +91,23 @@ bool RowForm::isOwnRow(OpOperand &operand) const {
 bool RowForm::isOwnRow(linalg::LinalgOp op, Value source, ValueRange indices) const {
   auto type = cast<ShapedType>(source.getType());
   std::optional<unsigned> rowLoops = getRowLoops(op);
+  // A row's elements lie along the last axis.
   bool perRow = isPerRow(source);
-  // Behind the row's axes, one along the row or none that leads anywhere.
-  if (!rowLoops || type.getRank() < *rowLoops ||
-      (!perRow && (type.getRank() != *rowLoops + 1 || type.getShape().back() != columns)))
+  if (!rowLoops || (!perRow && (type.getRank() == 0 || type.getShape().back() != columns)))
     return false;
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  for (unsigned axis = 0; axis < *rowLoops; ++axis) {
-    auto position = indices[axis].getDefiningOp<linalg::IndexOp>();
-    if (type.getDimSize(axis) != sizes[axis] || (sizes[axis] != 1 && (!position || position.getDim() != axis)))
-      return false;
-  }
-  return true;
+  auto isLong = [](ArrayRef<int64_t> extents) {
+    return llvm::make_filter_range(llvm::seq<unsigned>(0, extents.size()), [=](unsigned i) { return extents[i] != 1; });
+  };
+  SmallVector<unsigned> axes = llvm::to_vector(isLong(type.getShape().drop_back(perRow ? 0 : 1)));
+  SmallVector<unsigned> loops = llvm::to_vector(isLong(ArrayRef(sizes).take_front(*rowLoops)));
+  if (axes.size() != loops.size())
+    return false;
+  return llvm::all_of(llvm::zip(axes, loops), [&](auto pair) {
+    auto [axis, loop] = pair;
+    auto position = indices[axis].template getDefiningOp<linalg::IndexOp>();
+    return position && position.getDim() == loop && type.getDimSize(axis) == sizes[loop];
+  });
 }
 
 } // namespace distc::schedule
