@@ -1,0 +1,176 @@
+// Kernels as drt-outline-kernels makes them, by chance: loops, operands that are broadcast or permuted, reductions.
+#ifndef TEST_UNIT_PASSES_LOWER_GPU_RANDOM_KERNELS_H
+#define TEST_UNIT_PASSES_LOWER_GPU_RANDOM_KERNELS_H
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace distc::test {
+
+enum class Work { Elementwise, Reduction, Permutation };
+
+class RandomKernel {
+public:
+  RandomKernel(std::mt19937 &random, std::string name, Work work) : random(random), name(std::move(name)), work(work) {
+    do {
+      chooseLoops();
+      chooseOperands();
+    } while (!everyLoopIsUsed());
+  }
+
+  std::string print() {
+    std::ostringstream out;
+    out << "func.func private @" << name << "(" << list(inputs, "x", true) << ", %y: " << type(result)
+        << ") attributes {drt.kernel} {\n";
+    const bool fills = work == Work::Reduction && chance(0.85);
+    if (fills)
+      out << "  %first = arith.constant " << (isFloat() ? "1.0" : "2") << " : " << element
+          << "\n  linalg.fill ins(%first : " << element << ") outs(%y : " << type(result) << ")\n";
+    out << "  linalg.generic {indexing_maps = [";
+    for (const Operand &input : inputs)
+      out << map(input) << ", ";
+    out << map(result) << "], iterator_types = [";
+    for (size_t loop = 0; loop < sizes.size(); ++loop)
+      out << (loop ? ", " : "") << (isReduced[loop] ? "\"reduction\"" : "\"parallel\"");
+    out << "]} ins(" << list(inputs, "x", false) << ") outs(%y : " << type(result) << ") {\n  ^bb0(";
+    for (size_t i = 0; i < inputs.size(); ++i)
+      out << "%a" << i << ": " << element << ", ";
+    out << "%o: " << element << "):\n";
+    printBody(out);
+    out << "  }\n  return\n}\n";
+    return out.str();
+  }
+
+private:
+  struct Operand {
+    std::vector<int> axes; // a loop each; -1: an axis that is not walked, of size 3
+  };
+
+  bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(random) < probability; }
+  template <class T> T choose(std::vector<T> values) {
+    return values[std::uniform_int_distribution<size_t>(0, values.size() - 1)(random)];
+  }
+  bool isFloat() const { return element[0] == 'f'; }
+
+  void chooseLoops() {
+    sizes.clear();
+    isReduced.clear();
+    size_t loops = work == Work::Elementwise ? choose<size_t>({0, 1, 2, 3, 4}) : choose<size_t>({1, 2, 2, 3, 4});
+    int64_t limit = 60000;
+    for (size_t loop = 0; loop < loops; ++loop) {
+      int64_t size = choose<int64_t>({1, 2, 3, 5, 8, 10, 16, 31, 32, 33, 64, 100, 128, 257, 1000, 1100, 2048, 3000});
+      size = std::min(size, limit);
+      limit /= size;
+      sizes.push_back(size);
+      isReduced.push_back(work == Work::Reduction && chance(0.5));
+    }
+    if (work == Work::Reduction && std::count(isReduced.begin(), isReduced.end(), true) == 0)
+      isReduced[std::uniform_int_distribution<size_t>(0, loops - 1)(random)] = true;
+    element = choose<std::string>({"f32", "f32", "f32", "f64", "f16", "i8", "i32", "i64"});
+  }
+
+  void chooseOperands() {
+    std::vector<int> all(sizes.size());
+    std::iota(all.begin(), all.end(), 0);
+    inputs.assign(choose<size_t>({1, 1, 2, 3}), {all});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::vector<int> &axes = inputs[i].axes;
+      if (i > 0 && chance(0.5))
+        axes.erase(std::remove_if(axes.begin(), axes.end(), [&](int) { return chance(0.4); }), axes.end());
+      if (chance(work == Work::Permutation ? 0.8 : 0.1))
+        std::shuffle(axes.begin(), axes.end(), random);
+      if (chance(0.2))
+        axes.insert(axes.begin() + choose<size_t>({0, axes.size()}), -1);
+    }
+    result.axes.clear();
+    for (int loop : all)
+      if (!isReduced[loop])
+        result.axes.push_back(loop);
+    if (chance(0.15))
+      std::shuffle(result.axes.begin(), result.axes.end(), random);
+  }
+
+  bool everyLoopIsUsed() const {
+    std::set<int> used(result.axes.begin(), result.axes.end());
+    for (const Operand &input : inputs)
+      used.insert(input.axes.begin(), input.axes.end());
+    used.erase(-1);
+    return used.size() == sizes.size();
+  }
+
+  std::string type(const Operand &operand) const {
+    std::string text = "memref<";
+    for (int loop : operand.axes)
+      text += std::to_string(loop < 0 ? 3 : sizes[loop]) + "x";
+    return text + element + ">";
+  }
+
+  std::string map(const Operand &operand) const {
+    std::string loops, axes;
+    for (size_t loop = 0; loop < sizes.size(); ++loop)
+      loops += (loop ? ", d" : "d") + std::to_string(loop);
+    for (size_t axis = 0; axis < operand.axes.size(); ++axis)
+      axes += (axis ? ", " : "") + (operand.axes[axis] < 0 ? "0" : "d" + std::to_string(operand.axes[axis]));
+    return "affine_map<(" + loops + ") -> (" + axes + ")>";
+  }
+
+  /// "%x0: memref<...>, ..." or "%x0, ... : memref<...>, ...".
+  std::string list(const std::vector<Operand> &operands, const std::string &prefix, bool paired) const {
+    std::string names, types;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      names += (i ? ", %" : "%") + prefix + std::to_string(i) + (paired ? ": " + type(operands[i]) : "");
+      types += (i ? ", " : "") + type(operands[i]);
+    }
+    return paired ? names : names + " : " + types;
+  }
+
+  void printBody(std::ostringstream &out) {
+    const std::string suffix = isFloat() ? "f" : "i";
+    std::string value = "%a0";
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      std::string next = "%v" + std::to_string(i);
+      out << "    " << next << " = arith." << choose<std::string>({"add", "sub", "mul"}) << suffix << " " << value
+          << ", %a" << i << " : " << element << "\n";
+      value = next;
+    }
+    if (!sizes.empty() && !isFloat() && chance(0.5)) {
+      out << "    %p = linalg.index " << std::uniform_int_distribution<size_t>(0, sizes.size() - 1)(random)
+          << " : index\n    %q = arith.index_cast %p : index to " << element << "\n    %w = arith.addi " << value
+          << ", %q : " << element << "\n";
+      value = "%w";
+    }
+    if (work == Work::Reduction) {
+      // A sum of float16 would be rounded.
+      std::string join =
+          choose<std::string>(element == "f16" ? std::vector<std::string>{"maximumf", "minimumf"}
+                              : isFloat()      ? std::vector<std::string>{"addf", "addf", "maximumf", "minimumf"}
+                                               : std::vector<std::string>{"addi", "maxsi", "minsi", "xori"});
+      std::string former = "%o";
+      if (chance(0.05)) { // no partial results can be joined
+        out << "    %t = arith.sub" << suffix << " %o, %o : " << element << "\n";
+        former = "%t";
+      }
+      out << "    %z = arith." << join << " " << former << ", " << value << " : " << element << "\n";
+      value = "%z";
+    }
+    out << "    linalg.yield " << value << " : " << element << "\n";
+  }
+
+  std::mt19937 &random;
+  std::string name;
+  Work work;
+  std::string element;
+  std::vector<int64_t> sizes;
+  std::vector<bool> isReduced;
+  std::vector<Operand> inputs;
+  Operand result;
+};
+
+} // namespace distc::test
+
+#endif // TEST_UNIT_PASSES_LOWER_GPU_RANDOM_KERNELS_H

@@ -1,0 +1,182 @@
+// Every schedule computes what the same kernel computes on the CPU.
+#include "dialects/dfg/Dfg.h"
+#include "dialects/drt/Drt.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Parser/Parser.h"
+#include "test/unit/passes/lower/gpu/both_ways.h"
+#include "test/unit/passes/lower/gpu/random_kernels.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace distc::test;
+
+namespace {
+
+/// Small whole numbers: their sums and products are exact in any order.
+std::vector<char> wholeNumbers(std::mt19937 &random, const Buffer &buffer) {
+  std::vector<char> bytes(buffer.bytes);
+  static const uint16_t halves[] = {0xc000, 0xbc00, 0, 0x3c00, 0x4000}; // -2, -1, 0, 1, 2
+  for (size_t at = 0; at < bytes.size(); at += buffer.elementBytes) {
+    const int value = std::uniform_int_distribution<>(-2, 2)(random);
+    const double wide = value;
+    const float single = static_cast<float>(value);
+    const int64_t integer = value;
+    const void *from = !buffer.isFloat            ? static_cast<const void *>(&integer)
+                       : buffer.elementBytes == 8 ? static_cast<const void *>(&wide)
+                       : buffer.elementBytes == 4 ? static_cast<const void *>(&single)
+                                                  : static_cast<const void *>(&halves[value + 2]);
+    std::memcpy(&bytes[at], from, buffer.elementBytes);
+  }
+  return bytes;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> parse(mlir::MLIRContext &context, const std::string &text) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  INFO(text);
+  REQUIRE(module);
+  return module;
+}
+
+mlir::DialectRegistry allDialects() {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registry.insert<distc::drt::DRTDialect, distc::dfg::DFGDialect>();
+  return registry;
+}
+
+/// -0 is 0.
+bool sameFloats(const std::vector<char> &x, const std::vector<char> &y, const Buffer &buffer) {
+  for (size_t at = 0; at < x.size(); at += buffer.elementBytes) {
+    uint64_t a = 0, b = 0;
+    std::memcpy(&a, &x[at], buffer.elementBytes);
+    std::memcpy(&b, &y[at], buffer.elementBytes);
+    const uint64_t sign = uint64_t(1) << (8 * buffer.elementBytes - 1);
+    if (a != b && ((a | b) & ~sign) != 0)
+      return false;
+  }
+  return true;
+}
+
+/// The schedules that the kernels took.
+std::set<std::string> compare(const std::string &text, unsigned seed) {
+  mlir::MLIRContext context(allDialects());
+  BothWays kernels(*parse(context, text));
+  std::mt19937 random(seed);
+  std::set<std::string> schedules;
+  for (const auto &[name, shape] : kernels.kernels()) {
+    std::vector<std::vector<char>> arguments;
+    for (const Buffer &argument : shape.arguments)
+      arguments.push_back(wholeNumbers(random, argument));
+    auto host = kernels.runOnHost(name, arguments), onDevice = kernels.runOnDevice(name, arguments);
+    INFO(text.substr(text.find("@" + name + "("), 2000));
+    INFO(shape.schedule << ", " << shape.blocks << " blocks of " << shape.threads);
+    for (size_t i = 0; i < host.size(); ++i) {
+      INFO("argument " << i);
+      CHECK(
+          (shape.arguments[i].isFloat ? sameFloats(host[i], onDevice[i], shape.arguments[i]) : host[i] == onDevice[i]));
+    }
+    schedules.insert(shape.schedule);
+  }
+  return schedules;
+}
+
+std::string randomKernels(unsigned seed, Work work, int count) {
+  std::mt19937 random(seed);
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += RandomKernel(random, "kernel_" + std::to_string(i), work).print();
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("element-wise kernels of random shapes") {
+  CHECK(compare(randomKernels(1, Work::Elementwise, 60), 1).count("elementwise") == 1);
+}
+
+TEST_CASE("permutations of random shapes") {
+  CHECK(compare(randomKernels(2, Work::Permutation, 40), 2).count("transpose") == 1);
+}
+
+TEST_CASE("reductions of random shapes") {
+  auto schedules = compare(randomKernels(3, Work::Reduction, 80), 3);
+  for (const char *schedule : {"rows", "columns", "plain"})
+    CHECK(schedules.count(schedule) == 1);
+}
+
+namespace {
+
+std::string replaceAll(std::string text, const std::string &from, const std::string &to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// A row's maximum, what is above it in shared memory and as a result, its sum, and one element by index.
+constexpr const char *kRowOperations = R"(
+func.func private @rows_ROWS_COLUMNS(%x: memref<ROWSxCOLUMNSxf32>, %at: memref<ROWSxi32>, %y: memref<ROWSxCOLUMNSxf32>, %z: memref<ROWSxf32>)
+    attributes {drt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %max = memref.alloc() : memref<ROWSxf32>
+  %shifted = memref.alloc() : memref<ROWSxCOLUMNSxf32>
+  %sum = memref.alloc() : memref<ROWSxf32>
+  linalg.fill ins(%low : f32) outs(%max : memref<ROWSxf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<ROWSxCOLUMNSxf32>) outs(%max : memref<ROWSxf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.maximumf %o, %a : f32
+    linalg.yield %m : f32
+  }
+  %column = memref.expand_shape %max [[0, 1]] output_shape [ROWS, 1] : memref<ROWSxf32> into memref<ROWSx1xf32>
+  linalg.generic {indexing_maps = [#ij, #i0, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %column : memref<ROWSxCOLUMNSxf32>, memref<ROWSx1xf32>) outs(%shifted : memref<ROWSxCOLUMNSxf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.subf %a, %m : f32
+    linalg.yield %s : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%sum : memref<ROWSxf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%shifted : memref<ROWSxCOLUMNSxf32>) outs(%sum : memref<ROWSxf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%shifted, %sum : memref<ROWSxCOLUMNSxf32>, memref<ROWSxf32>) outs(%y : memref<ROWSxCOLUMNSxf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %v = arith.addf %a, %s : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%z : memref<ROWSxf32>) {
+  ^bb0(%o: f32):
+    %r = linalg.index 0 : index
+    %c0 = arith.constant 0 : index
+    %columns = arith.constant COLUMNS : index
+    %wanted = memref.load %at[%r] : memref<ROWSxi32>
+    %place = arith.index_cast %wanted : i32 to index
+    %inside = arith.remui %place, %columns : index
+    %own = memref.load %shifted[%r, %inside] : memref<ROWSxCOLUMNSxf32>
+    %made = memref.load %y[%r, %inside] : memref<ROWSxCOLUMNSxf32>
+    %m = memref.load %column[%r, %c0] : memref<ROWSx1xf32>
+    %p = arith.addf %own, %made : f32
+    %v = arith.addf %p, %m : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+)";
+
+} // namespace
+
+TEST_CASE("operations over the same rows, a warp or a block a row") {
+  std::string text =
+      "#ij = affine_map<(i, j) -> (i, j)>\n#i0 = affine_map<(i, j) -> (i, 0)>\n#i = affine_map<(i, j) -> (i)>\n";
+  for (const char *rows : {"1", "5", "33"})
+    for (const char *columns : {"2", "7", "100", "1024", "1500", "5000"})
+      text += replaceAll(replaceAll(kRowOperations, "ROWS", rows), "COLUMNS", columns);
+  CHECK(compare(text, 4) == std::set<std::string>{"fused-rows"});
+}
