@@ -13,6 +13,8 @@
 #include "passes/lower/gpu/Reduction.h"
 #include "passes/lower/gpu/RowForm.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace distc {
@@ -141,14 +143,22 @@ public:
     if (!llvm::all_of(op->getResults(), hasStaticShape))
       return;
     SetVector<Value> used = getUsed(op);
-    for (RowGroup &group : llvm::reverse(groups))
-      if (llvm::any_of(used, [&](Value value) { return group.makes(value); }) && join(op, used, group))
+    // The groups that make what it uses, the latest first.
+    std::set<size_t, std::greater<>> makers;
+    for (Value value : used)
+      if (auto found = groupOf.find(getReshaped(value).getDefiningOp()); found != groupOf.end())
+        makers.insert(found->second);
+    for (size_t maker : makers)
+      if (join(op, used, groups[maker])) {
+        groupOf[op] = maker;
         return;
+      }
     std::optional<RowForm> form = getOwnForm(op);
     RowGroup own{form.value_or(RowForm{1, 1}), {}, 0};
     if (form && fits(op, own) && getRowBytes(op, own.form) <= kMaxRowBytes) {
       own.ops.push_back(op);
       own.rowBytes = getRowBytes(op, own.form);
+      groupOf[op] = groups.size();
       groups.push_back(own);
     }
   }
@@ -183,6 +193,7 @@ private:
   }
 
   std::vector<RowGroup> groups;
+  llvm::DenseMap<Operation *, size_t> groupOf;
 };
 
 struct FuseRows : impl::FuseRowsBase<FuseRows> {
