@@ -295,7 +295,8 @@ def DistLegalizeForTensorFlow : Pass<"dist-legalize-for-tensorflow", "mlir::Modu
     Placeholders have their names and take the worker's rows, split among its replicas; the loss has its name and is the mean over them.
     Every node gets its device: the worker's, or that of the server that holds the variable it works on.
 
-    A task with several replicas is unrolled before: `dist-unroll{keep-synchronizers}`, `dist-rename-scopes`.
+    A task with several replicas is unrolled before: `dist-unroll{keep-synchronizers}`, `dist-rename-scopes`. docs/export.md has what every
+    other operation becomes, and what there is no form for.
 
     Before:
     ```mlir

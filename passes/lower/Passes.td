@@ -60,7 +60,7 @@ def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
 def CheckForGpu : Pass<"drt-check-for-gpu", "::mlir::func::FuncOp"> {
   let summary = "Refuses what has no code for GPUs, at its node";
   let description = [{
-    Random operations are kernels by then (`drt-prepare-for-gpu`): those left are refused.
+    Random operations are kernels by then (`drt-random-kernels`): those left are refused.
   }];
 }
 

@@ -30,19 +30,10 @@ std::optional<RowForm> getForm(Kernel &kernel) {
   return std::nullopt;
 }
 
-/// The buffers that operations of the kernel make, by what they lie in.
-llvm::SetVector<Value> getMade(Kernel &kernel) {
-  llvm::SetVector<Value> made;
-  for (linalg::LinalgOp op : kernel.ops)
-    for (Value result : op.getDpsInits())
-      made.insert(getReshaped(result));
-  return made;
-}
-
 /// Bytes of one row that lie in shared memory.
 int64_t getRowBytes(Kernel &kernel, const RowForm &form) {
   int64_t bytes = 0;
-  for (Value buffer : getMade(kernel))
+  for (Value buffer : kernel.getWritten())
     if (isInside(buffer) && !form.isPerRow(buffer))
       bytes += form.columns * llvm::divideCeil(cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
   return bytes;
@@ -78,7 +69,7 @@ bool fits(linalg::LinalgOp op, const RowForm &form, Kernel &kernel, const llvm::
 class FusedRowKernel {
 public:
   FusedRowKernel(KernelWriter &w, Kernel &kernel)
-      : w(w), kernel(kernel), form(*getForm(kernel)), made(getMade(kernel)) {
+      : w(w), kernel(kernel), form(*getForm(kernel)), made(kernel.getWritten()) {
     byWarps = form.columns <= kWarpRow;
     threads = byWarps ? 128 : form.columns <= 4096 ? 256 : 512;
     group = byWarps ? std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(form.columns)) : threads;
@@ -219,7 +210,7 @@ bool matches(Kernel &kernel) {
   std::optional<RowForm> form = getForm(kernel);
   if (!form || kernel.ops.size() < 2 || getRowBytes(kernel, *form) > kSharedBytes - kExchangeBytes)
     return false;
-  llvm::SetVector<Value> made = getMade(kernel);
+  llvm::SetVector<Value> made = kernel.getWritten();
   return llvm::all_of(kernel.ops, [&](linalg::LinalgOp op) { return fits(op, *form, kernel, made); });
 }
 

@@ -7,6 +7,7 @@
 #include "passes/lower/gpu/Kernel.h"
 #include "dialects/dfg/Dfg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "passes/lower/gpu/RowForm.h"
 
 using namespace mlir;
 
@@ -55,6 +56,14 @@ FailureOr<Kernel> Kernel::get(func::FuncOp function) {
     kernel.spaces.push_back(IterationSpace::get(linalgOp));
   }
   return kernel;
+}
+
+llvm::SetVector<Value> Kernel::getWritten() const {
+  llvm::SetVector<Value> written;
+  for (linalg::LinalgOp op : ops)
+    for (Value result : op.getDpsInits())
+      written.insert(getReshaped(result));
+  return written;
 }
 
 const IterationSpace *Kernel::getOnlySpace() const {

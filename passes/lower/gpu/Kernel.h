@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/lower/gpu/IterationSpace.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace distc::schedule {
 
@@ -27,6 +28,9 @@ public:
 
   /// The only operation, if there is one and its addresses are linear.
   const IterationSpace *getOnlySpace() const;
+
+  /// The buffers that some operation writes, in the order of the operations, by what they lie in.
+  llvm::SetVector<mlir::Value> getWritten() const;
 };
 
 /// As many elements as 128 bits hold of the widest operand, 8 at most.

@@ -33,15 +33,6 @@ bool isSmall(Kernel &kernel) {
   });
 }
 
-/// The buffers that some operation writes.
-llvm::DenseSet<Value> getWritten(Kernel &kernel) {
-  llvm::DenseSet<Value> written;
-  for (linalg::LinalgOp op : kernel.ops)
-    for (Value result : op.getDpsInits())
-      written.insert(getReshaped(result));
-  return written;
-}
-
 /// Whether some thread reads what another one wrote: behind a barrier, which LLVM does not take for a writer of memory
 /// that nothing else is said to point to.
 bool isExchanged(Kernel &kernel, Value buffer) {
@@ -68,7 +59,7 @@ void KernelWriter::makeFunction(gpu::GPUModuleOp module) {
   b.setInsertionPointToEnd(module.getBody());
   function = gpu::GPUFuncOp::create(b, original.getSymName(), original.getFunctionType());
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  llvm::DenseSet<Value> written = getWritten(kernel);
+  llvm::SetVector<Value> written = kernel.getWritten();
   for (BlockArgument argument : original.getArguments()) {
     unsigned at = argument.getArgNumber();
     values.map(argument, function.getArgument(at));
