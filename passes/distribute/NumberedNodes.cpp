@@ -47,6 +47,20 @@ unsigned NumberedNodes::find(Attribute endpoint) const {
   return node == names.end() ? kNone : node->second;
 }
 
+SmallVector<unsigned> NumberedNodes::findEndpoints(dfg::GraphOp graph) const {
+  SmallVector<unsigned> found;
+  auto add = [&](Attribute endpoint) {
+    if (unsigned number = find(endpoint); number != kNone)
+      found.push_back(number);
+  };
+  for (llvm::StringRef name : {"train_op", "init_op", "loss"})
+    add(graph->getAttr(name));
+  for (llvm::StringRef name : {"fetches", "feeds"})
+    if (auto list = graph->getAttrOfType<ArrayAttr>(name))
+      llvm::for_each(list, add);
+  return found;
+}
+
 void NumberedNodes::close(llvm::BitVector &set, SmallVectorImpl<unsigned> &pending,
                           const llvm::BitVector &within) const {
   while (!pending.empty()) {

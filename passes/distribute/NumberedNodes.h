@@ -33,6 +33,9 @@ public:
   }
   /// The node of an endpoint, which may be a tensor's name; kNone where there is none.
   unsigned find(mlir::Attribute endpoint) const;
+  /// The nodes that the graph's attributes name to be run, fetched and fed: train op, init op, loss, fetches, feeds.
+  /// Those of the saver are not among them.
+  llvm::SmallVector<unsigned> findEndpoints(dfg::GraphOp graph) const;
 
   /// Adds to `set` what its members `pending` need by operands and control edges, of the nodes in `within`.
   void close(llvm::BitVector &set, llvm::SmallVectorImpl<unsigned> &pending, const llvm::BitVector &within) const;

@@ -55,18 +55,12 @@ private:
   }
 
   void nameEndpoints() {
-    auto add = [&](Attribute endpoint) {
-      if (unsigned number = nodes.find(endpoint); number != NumberedNodes::kNone)
-        named.set(number);
-    };
-    for (llvm::StringRef name : {"train_op", "init_op", "loss"})
-      add(graph->getAttr(name));
-    for (llvm::StringRef name : {"fetches", "feeds"})
-      if (auto list = graph->getAttrOfType<ArrayAttr>(name))
-        llvm::for_each(list, add);
+    for (unsigned number : nodes.findEndpoints(graph))
+      named.set(number);
     if (auto saver = graph->getAttrOfType<DictionaryAttr>("saver"))
       for (NamedAttribute entry : saver)
-        add(entry.getValue());
+        if (unsigned number = nodes.find(entry.getValue()); number != NumberedNodes::kNone)
+          named.set(number);
   }
 
   /// What nothing but nodes that go used goes too.

@@ -93,16 +93,7 @@ private:
     if (failed(runs) || nodes.find(graph->getAttr("train_op")) == NumberedNodes::kNone)
       return runs;
     llvm::BitVector needed(nodes.size());
-    SmallVector<unsigned> pending;
-    auto ask = [&](Attribute endpoint) {
-      if (unsigned number = nodes.find(endpoint); number != NumberedNodes::kNone)
-        pending.push_back(number);
-    };
-    for (llvm::StringRef name : {"train_op", "init_op", "loss"})
-      ask(graph->getAttr(name));
-    for (llvm::StringRef name : {"fetches", "feeds"})
-      if (auto list = graph->getAttrOfType<ArrayAttr>(name))
-        llvm::for_each(list, ask);
+    SmallVector<unsigned> pending = nodes.findEndpoints(graph);
     for (unsigned number : runs->set_bits())
       if (llvm::isa<dfg::PlaceholderOp>(nodes[number]))
         pending.push_back(number);
