@@ -6,6 +6,7 @@
 #ifndef DISTC_DIALECTS_DRT_DRT_H
 #define DISTC_DIALECTS_DRT_DRT_H
 
+#include "dialects/drt/Access.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -16,6 +17,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/drt/DrtDialect.h.inc"
+#include "dialects/drt/DrtInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/drt/DrtOps.h.inc"
 

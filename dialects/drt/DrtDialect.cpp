@@ -11,6 +11,7 @@
 using namespace mlir;
 
 #include "dialects/drt/DrtDialect.cpp.inc"
+#include "dialects/drt/DrtInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/drt/DrtOps.cpp.inc"
 

@@ -11,6 +11,7 @@ include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/drt/DrtInterfaces.td"
 
 def DRT_Dialect : Dialect {
   let name = "drt";
@@ -27,8 +28,13 @@ def DRT_Dialect : Dialect {
 class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemonic, traits> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
+// How an operation accesses memory that replicas share. Every operation of an entry says so; `methods` are those that it does not leave to the
+// interface's defaults (Access.cpp).
+class DRT_Accesses<list<string> methods> : DeclareOpInterfaceMethods<DRT_AccessInterface, methods>;
+// An operation of an entry that reads its operands, and has no part in sharing.
+class DRT_PlanOp<string mnemonic, list<Trait> traits = []> : DRT_Op<mnemonic, !listconcat(traits, [DRT_AccessInterface])>;
 // An operation whose results are written to the arena.
-class DRT_Placed<string mnemonic, list<Trait> traits = [Pure]> : DRT_Op<mnemonic, traits> {
+class DRT_Placed<string mnemonic, list<Trait> traits = [Pure, DRT_AccessInterface]> : DRT_Op<mnemonic, traits> {
   dag placed = (ins OptionalAttr<DenseI64ArrayAttr>:$at);
 }
 
@@ -47,12 +53,12 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
 }
 
 // ---- Addresses ------------------------------------------------------------------------------
-def DRT_FeedOp : DRT_Op<"feed", [Pure]> {
+def DRT_FeedOp : DRT_PlanOp<"feed", [Pure]> {
   let summary = "What the replica is fed: its share where `batched`, else the whole";
   let arguments = (ins StrAttr:$name, UnitAttr:$batched);
   let results = (outs AnyRankedTensor:$result);
 }
-def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>]> {
+def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "A variable's memory as a tensor, not a copy: valid until the variable is updated";
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs AnyRankedTensor:$result);
@@ -71,7 +77,7 @@ def DRT_LaunchOp : DRT_Placed<"launch"> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "$kernel `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
-def DRT_MatmulOp : DRT_Placed<"matmul"> {
+def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
   let summary = "drt_matmul: epilogue(op(a) op(b) + bias), rank 2 or batched rank 3 and more";
   let description = [{
     With `joined` (drt_matmul_joined) the task's replicas compute the product for all of them together, each some of its columns: b is
@@ -103,7 +109,7 @@ def DRT_PoolOp : DRT_Pool<"pool", (ins AnyRankedTensor:$input)>;
 def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<AnyRankedTensor>:$input_and_output, AnyRankedTensor:$output_grad)> {
   let description = "Operands: input and output (maximum only), then the gradient of the output.";
 }
-def DRT_RandomOp : DRT_Placed<"random", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_RandomOp : DRT_Placed<"random", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
   let description = "`per_replica`: the replica's part of a tensor that all replicas draw together.";
   let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<AnyRankedTensor>:$bounds, UnitAttr:$per_replica), placed);
   let results = (outs AnyRankedTensor:$result);
@@ -114,7 +120,7 @@ def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
   let results = (outs AnyRankedTensor:$result);
 }
 
-def DRT_RandomStateOp : DRT_Op<"random_state", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_RandomStateOp : DRT_PlanOp<"random_state", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "A random operation's state in the replica's device memory (drt_random_state)";
   let description = [{
     Seven 32-bit words: Philox's counter (4, the lowest first), its key (2), and the replica's number among all. Every such operation is a state of its
@@ -123,7 +129,7 @@ def DRT_RandomStateOp : DRT_Op<"random_state", [MemoryEffects<[MemRead, MemWrite
   let arguments = (ins I64Attr:$seed, I64Attr:$seed2);
   let results = (outs AnyRankedTensor:$state);
 }
-def DRT_RandomAdvanceOp : DRT_Op<"random_advance", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_RandomAdvanceOp : DRT_PlanOp<"random_advance", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Runs a kernel that moves states on by what a run of the entry draws from them";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$states);
   let assemblyFormat = "$kernel `(` $states `)` attr-dict `:` type($states)";
@@ -142,13 +148,13 @@ def DRT_ScatterOp : DRT_Placed<"scatter"> {
                             Optional<AnyRankedTensor>:$initial), placed);
   let results = (outs AnyRankedTensor:$result);
 }
-def DRT_CheckNumericsOp : DRT_Op<"check_numerics", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Ends the program with `message` where an element is infinite or NaN";
   let arguments = (ins StrAttr:$message, AnyRankedTensor:$input);
 }
 
 // ---- Synchronization ------------------------------------------------------------------------------
-def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
     The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
@@ -162,21 +168,21 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
     build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather));
   }]>];
 }
-def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = "`bucket` numbers it among the buckets of the entry.";
   let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables);
 }
-def DRT_AllReduceWaitOp : DRT_Op<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
   let assemblyFormat = "$bucket attr-dict";
 }
-def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]>]> {
+def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses", "meetsAfter"]>]> {
   let summary = "The reduced gradients, shared by the task's replicas, in the bucket's order";
   let arguments = (ins I32Attr:$bucket);
   let results = (outs Variadic<AnyRankedTensor>:$gradients);
 }
-def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "Runs a range kernel on this replica's part of the variables";
   let description = [{
     With `bucket`: drt_update, the gradient is member `member` of the bucket; without: drt_update_local. The range kernel is a
@@ -190,7 +196,7 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
                        I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share);
 }
-def DRT_UpdateGroupOp : DRT_Op<"update_group", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "One launch that updates several variables by one rule, on a device";
   let description = [{
     The kernel is a `gpu.func`, whose arguments are the base of the arena, the base of the replica's block of variables, and `arguments`: tensors with one
@@ -201,7 +207,7 @@ def DRT_UpdateGroupOp : DRT_Op<"update_group", [MemoryEffects<[MemRead, MemWrite
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
                        DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<AnyRankedTensor>:$arguments);
 }
-def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";
   let description = [{
     The kernel is as that of `drt.update` with a bucket: its gradient is the row of `values`. `depth`: the numbers of an index, which name the
@@ -210,25 +216,25 @@ def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWri
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, I64Attr:$depth, AnyRankedTensor:$indices, AnyRankedTensor:$values,
                        Variadic<AnyRankedTensor>:$arguments);
 }
-def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "An update from a product over the joined batch (drt_matmul_update)";
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, AnyRankedTensor:$a, AnyRankedTensor:$b, UnitAttr:$transpose_a,
                        UnitAttr:$transpose_b, F64Attr:$scale, Variadic<AnyRankedTensor>:$arguments);
 }
 // ---- Several batches an update ------------------------------------------------------------------------
-def DRT_AccumulateOp : DRT_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AccumulateOp : DRT_PlanOp<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Keeps a batch's gradients (drt_accumulate); `first` numbers the first one's accumulator";
   let arguments = (ins I32Attr:$first, I64Attr:$steps, UnitAttr:$slices, Variadic<AnyRankedTensor>:$gradients);
 }
-def DRT_AccumulatedOp : DRT_Placed<"accumulated", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AccumulatedOp : DRT_Placed<"accumulated", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
   let summary = "The sums, times scale, of the gradients kept and of these, the last batch's (drt_accumulated)";
   let arguments = !con((ins I32Attr:$first, I64Attr:$steps, F64Attr:$scale, UnitAttr:$slices, Variadic<AnyRankedTensor>:$gradients), placed);
   let results = (outs Variadic<AnyRankedTensor>:$accumulated);
 }
-def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["meetsBefore"]>]> {
   let assemblyFormat = "attr-dict";
 }
-def DRT_FetchOp : DRT_Op<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_FetchOp : DRT_PlanOp<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "The entry leaves this value in the arena under a name; `join` as DRT_JOIN_*";
   let arguments = (ins StrAttr:$name, I32Attr:$join, AnyRankedTensor:$value);
 }

@@ -190,13 +190,80 @@ def MakeImages : Pass<"drt-make-images", "::mlir::ModuleOp"> {
   ];
 }
 
+def InsertCopies : Pass<"drt-insert-copies", "::mlir::ModuleOp"> {
+  let summary = "Values that their memory does not keep are copied to the arena";
+  let description = [{
+    Up to here a tensor is a value: what it was where it was made. From here on it is memory, which others write:
+    - A variable's old value that is used behind an update of the variable, or by the update itself, is copied where it is read.
+    - A bucket is reduced in place. A gradient that is used behind the bucket's start too, or is a member of a second bucket, or lies elsewhere (a feed, a
+      variable, the result of another bucket), is copied, and the copy is the member.
+    - What is fetched lies in the arena.
+
+    Passes before it may move and join operations as values allow. It runs in time linear in the operations.
+
+    ```mlir
+    %old = drt.read @w : tensor<40xf32>
+    drt.update %new {variables = [@w], ...} : (tensor<40xf32>) -> ()
+    drt.update %old {variables = [@before], ...} : (tensor<40xf32>) -> ()
+    ```
+    becomes
+    ```mlir
+    %w = drt.read @w : tensor<40xf32>
+    %old = drt.copy %w : (tensor<40xf32>) -> tensor<40xf32>
+    drt.update %new {variables = [@w], ...} : (tensor<40xf32>) -> ()
+    drt.update %old {variables = [@before], ...} : (tensor<40xf32>) -> ()
+    ```
+  }];
+  let dependentDialects = ["::distc::drt::DRTDialect"];
+}
+
+def InsertBarriers : Pass<"drt-insert-barriers", "::mlir::ModuleOp"> {
+  let summary = "The replicas of a task meet where their accesses could race";
+  let description = [{
+    The replicas of a task on CPUs are threads that share its variables and buckets, and are not in step. An access is safe from an earlier one of another
+    replica where both only read, or their extents are cut alike (a replica's range of elements, its rows), or the replicas met between: at a barrier, in
+    an operation that joins them, or by the wait for a bucket that was started behind the earlier access. Where none holds a barrier is inserted, as late as
+    possible: then no plan has fewer. What operations access is said by `AccessInterface`.
+
+    ```mlir
+    %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
+    drt.update %norm {variables = [@w], count = 4096 : i64, ...} : (tensor<f32>) -> ()
+    ```
+    becomes
+    ```mlir
+    %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
+    drt.barrier
+    drt.update %norm {variables = [@w], count = 4096 : i64, ...} : (tensor<f32>) -> ()
+    ```
+    Nothing is done where each task has one replica.
+  }];
+  let dependentDialects = ["::distc::drt::DRTDialect"];
+}
+
+def VerifyOrder : Pass<"drt-verify-order", "::mlir::ModuleOp"> {
+  let summary = "Refuses a plan in which accesses could meet in the wrong order";
+  let description = [{
+    Proves of every entry of a plan for CPUs, without trusting the passes that made it:
+    - *No race*: two accesses of different replicas to memory that they share have a meeting between them, unless both read or their extents are cut alike
+      (see `drt-insert-barriers`).
+    - *Values are what they were*: no tensor is read behind a write of the variable whose memory it is, or behind the start of the bucket that it is
+      reduced in.
+    - *Buckets*: a bucket is started once and waited for by every replica; its result and its updates come behind the wait. Variables whose shares
+      are gathered are not touched from the start of the gather to the wait for it, and shares that a task wrote are gathered.
+    - *Places* (where `at` says them): no result is written over memory that is still read, by this replica or by another one that is behind.
+    - *Meetings*: an entry is one block without branches, so that every replica reaches each barrier and wait equally often.
+
+    An operation that does not say what it accesses (`AccessInterface`) is refused. It runs in every compile, in O(n log n).
+  }];
+}
+
 def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor of an entry its place in the arena";
   let description = [{
     Tensors whose lives overlap lie apart, others may share memory; every place is aligned to 64 bytes. A result never shares memory with an
     operand of its own operation: kernels take their addresses as distinct. A bucket's members lie side by side, in order. What other
     replicas read (buckets, operands of `drt.matmul_update`) and what is fetched keeps its memory until the end of the entry, since replicas
-    are not in step. A bucket's member that is no result of an arena operation, or is a member twice, is copied.
+    are not in step. Runs behind `drt-insert-copies`.
 
     ```mlir
     %0 = drt.launch @relu(%x) : (tensor<32x8xf32>) -> tensor<32x8xf32>

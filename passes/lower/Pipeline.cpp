@@ -26,7 +26,11 @@ static void addCPUPasses(OpPassManager &manager) {
   functions.addPass(createFuseElementwise());
   functions.addPass(createCSEPass());
   manager.addPass(createOutlineKernels());
+  // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
+  manager.addPass(createInsertCopies());
+  manager.addPass(createInsertBarriers());
   manager.addPass(createPlanMemory());
+  manager.addPass(createVerifyOrder());
 }
 
 static void addDevicePasses(OpPassManager &manager) {
@@ -44,6 +48,7 @@ static void addDevicePasses(OpPassManager &manager) {
   entries.addPass(createFuseRows());
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<func::FuncOp>(createReadInPlace());
+  manager.addPass(createInsertCopies());
   manager.addPass(createPlanMemory({/*device=*/true}));
   // The tables of its kernels say where tensors and variables lie.
   manager.addPass(createGroupUpdates());

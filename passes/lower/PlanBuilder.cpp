@@ -73,8 +73,9 @@ void PlanBuilder::analyze() {
             start = std::max(start, lastReader.lookup(variableName(user->getOperand(operand))));
       }
     buckets[reduce].op = reduce;
-    startPosition[reduce] = start;
+    startPositions.push_back({start, reduce});
   }
+  llvm::stable_sort(startPositions, llvm::less_first());
 }
 
 LogicalResult PlanBuilder::build() {
@@ -87,7 +88,8 @@ LogicalResult PlanBuilder::build() {
   builder.setInsertionPointToStart(plan.addEntryBlock());
   for (Operation &node : entry.getBody().front()) {
     if (auto ret = llvm::dyn_cast<dfg::ReturnOp>(node)) {
-      // Values of variables as they were; then the updates.
+      if (failed(flushUpdates()))
+        return failure();
       emitFetches(ret);
       break;
     }
@@ -95,15 +97,12 @@ LogicalResult PlanBuilder::build() {
       return failure();
     startReadyBuckets(positions[&node]);
   }
-  if (failed(flushUpdates(~0u)))
-    return failure();
   // Every replica starts and waits for every bucket, also one that nothing needed.
   for (auto &[op, bucket] : buckets)
     waitFor(bucket);
   while (!gathers.empty())
     waitForGather(gathers.begin()->first(), entry.getLoc());
-  // drt.fetch stood before the updates as a note only; it takes effect at the end.
-  // Taken down first: a walk would meet again what it moves to the end.
+  // Fetches take effect at the end. Taken down first: a walk would meet again what it moves there.
   for (drt::FetchOp fetch : llvm::to_vector(plan.getBody().front().getOps<drt::FetchOp>()))
     fetch->moveBefore(&plan.getBody().front(), plan.getBody().front().end());
   func::ReturnOp::create(builder, entry.getLoc());
@@ -114,7 +113,7 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
   // A node that uses what a waiting update gives needs it done. (Handles are no values.)
   for (Value operand : node->getOperands())
     if (auto update = operand.getDefiningOp<dfg::UpdateInterface>())
-      if (!values.count(operand) && failed(flushUpdates(positions[node])))
+      if (!values.count(operand) && failed(flushUpdates()))
         return failure();
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(node)) {
     for (unsigned operand : update.getWrittenOperands()) {
@@ -126,7 +125,7 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     return success();
   }
   if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(node)) {
-    if (waitingVariables.contains(variableName(read.getHandle())) && failed(flushUpdates(positions[node])))
+    if (waitingVariables.contains(variableName(read.getHandle())) && failed(flushUpdates()))
       return failure();
     lowerRead(read);
     return success();
@@ -163,13 +162,7 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
   else
     node->emitError() << "node '" << dfg::getNodeName(node) << "' (" << node->getName().stripDialect()
                       << ") must run, but there is no code for it on this target";
-  if (failed(lowered))
-    return failure();
-  ++clock;
-  for (Value operand : node->getOperands())
-    if (llvm::isa<TensorType>(operand.getType()) && values.count(operand) && !handsOn(node))
-      noteRead(values[operand]);
-  return success();
+  return lowered;
 }
 
 void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
@@ -182,14 +175,9 @@ void PlanBuilder::lowerRead(dfg::ReadVariableOp node) {
   llvm::StringRef name = variableName(node.getHandle());
   auto type = llvm::cast<RankedTensorType>(variable(name).getType());
   waitForGather(name, node.getLoc());
-  if (dirty.contains(name))
-    emitBarrier(node.getLoc());
   Value value = drt::ReadOp::create(builder, node.getLoc(), type, name);
-  ++clock;
-  if (updated.contains(name) && type.getNumElements() <= kSmallVariable) {
+  if (updated.contains(name) && type.getNumElements() <= kSmallVariable)
     value = drt::CopyOp::create(builder, node.getLoc(), type, value, DenseI64ArrayAttr());
-    readAt[name] = clock;
-  }
   set(node.getValue(), value);
 }
 
@@ -198,32 +186,21 @@ Value PlanBuilder::get(Value graphValue) {
     return value;
   if (Operation *reduce = graphValue.getDefiningOp(); reduce && isAllReduce(reduce))
     return resultsOf(buckets[reduce])[llvm::cast<OpResult>(graphValue).getResultNumber()];
-  // What an update gives: the variable's new value.
-  auto update = graphValue.getDefiningOp<dfg::UpdateInterface>();
-  assert(update && "operands are lowered before their users");
-  llvm::StringRef name = variableName(update->getOperand(update.getWrittenOperands().front()));
-  waitForGather(name, update->getLoc());
-  if (dirty.contains(name))
-    emitBarrier(update->getLoc());
-  Value value = drt::ReadOp::create(builder, update->getLoc(), variable(name).getType(), name);
-  set(graphValue, value);
-  return value;
+  llvm::report_fatal_error("operands are lowered before their users");
 }
 
 // ---- Buckets ---------------------------------------------------------------------------------------
 
 void PlanBuilder::startReadyBuckets(unsigned position) {
-  for (auto &[op, bucket] : buckets) {
-    if (bucket.number < 0 && startPosition[op] <= position && positions[op] <= position)
+  for (; passedStarts < startPositions.size() && startPositions[passedStarts].first <= position; ++passedStarts)
+    if (Bucket &bucket = buckets[startPositions[passedStarts].second]; bucket.number < 0)
       start(bucket);
-  }
 }
 
 void PlanBuilder::start(Bucket &bucket) {
   Operation *op = bucket.op;
   SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
   bucket.number = startedBuckets++;
-  bucket.start = ++clock;
   auto emit = [&](dist::Reduction reduction, ArrayAttr variables) {
     return drt::AllReduceStartOp::create(builder, op->getLoc(), bucket.number, reduction == dist::Reduction::Mean,
                                          variables, gradients);
@@ -247,9 +224,6 @@ void PlanBuilder::waitFor(Bucket &bucket) {
     start(bucket);
   drt::AllReduceWaitOp::create(builder, bucket.op->getLoc(), bucket.number);
   bucket.waited = true;
-  // All replicas were past the start when the wait is over.
-  lastMeeting = std::max(lastMeeting, bucket.start);
-  ++clock;
 }
 
 ArrayRef<Value> PlanBuilder::resultsOf(Bucket &bucket) {
@@ -274,30 +248,39 @@ std::pair<PlanBuilder::Bucket *, unsigned> PlanBuilder::findMember(Value graphVa
 
 // ---- Updates -------------------------------------------------------------------------------------------
 
-LogicalResult PlanBuilder::flushUpdates(unsigned position) {
-  // Old values that are still needed behind the updates are copied before them.
-  if (position != ~0u) {
-    SmallVector<std::pair<Value, Value>> outliving;
-    for (auto [graphValue, tensor] : values)
-      if (waitingVariables.contains(variableOf(tensor)) &&
-          llvm::any_of(graphValue.getUsers(), [&](Operation *user) { return positions.lookup(user) >= position; }))
-        outliving.push_back({graphValue, tensor});
-    llvm::sort(outliving, [&](auto &x, auto &y) { return positions[x.first.getDefiningOp()] < positions[y.first.getDefiningOp()]; });
-    for (auto [graphValue, tensor] : outliving) {
-      Value copy = drt::CopyOp::create(builder, graphValue.getLoc(), tensor.getType(), tensor, DenseI64ArrayAttr());
-      ++clock;
-      noteRead(tensor);
-      set(graphValue, copy);
-    }
-  }
-  SmallVector<dfg::UpdateInterface> updates = std::move(waiting);
-  waiting.clear();
+LogicalResult PlanBuilder::flushUpdates() {
+  SmallVector<dfg::UpdateInterface> updates = std::exchange(waiting, {});
   waitingVariables.clear();
-  for (dfg::UpdateInterface update : updates)
+  // What an update gives is read behind it, and behind the gather of what it made shares of: at the end, unless a later
+  // update writes the variable again.
+  llvm::StringMap<unsigned> lastUpdate;
+  for (auto [i, update] : llvm::enumerate(updates))
+    for (unsigned operand : update.getWrittenOperands())
+      lastUpdate[variableName(update->getOperand(operand))] = i;
+  auto isLast = [&](dfg::UpdateInterface update, unsigned i) {
+    return lastUpdate.lookup(variableName(update->getOperand(update.getWrittenOperands().front()))) == i;
+  };
+  for (auto [i, update] : llvm::enumerate(updates)) {
     if (failed(emitUpdate(update)))
       return failure();
+    if (!isLast(update, i))
+      setUpdated(update);
+  }
   startGathers();
+  for (auto [i, update] : llvm::enumerate(updates))
+    if (isLast(update, i))
+      setUpdated(update);
   return success();
+}
+
+void PlanBuilder::setUpdated(dfg::UpdateInterface update) {
+  for (Value result : update->getResults()) {
+    if (!llvm::isa<TensorType>(result.getType()) || result.use_empty())
+      continue;
+    llvm::StringRef name = variableName(update->getOperand(update.getWrittenOperands().front()));
+    waitForGather(name, update->getLoc());
+    set(result, drt::ReadOp::create(builder, update->getLoc(), variable(name).getType(), name));
+  }
 }
 
 LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
@@ -346,12 +329,6 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   if (failed(function))
     return failure();
 
-  // No replica may still read what is written here.
-  for (Attribute written : names)
-    if (readAt.lookup(llvm::cast<FlatSymbolRefAttr>(written).getValue()) > lastMeeting) {
-      emitBarrier(op->getLoc());
-      break;
-    }
   OpBuilder &b = builder;
   if (sparse) {
     FailureOr<std::pair<Value, Value>> slices = getSlices(node);
@@ -359,19 +336,11 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
       return failure();
     int64_t depth = node.hasIndexVectors() ? llvm::cast<RankedTensorType>(slices->first.getType()).getShape().back() : 1;
     drt::SparseUpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names), depth, slices->first, slices->second, arguments);
-    ++clock;
-    noteRead(slices->first);
-    noteRead(slices->second);
   } else {
     drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
                         bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(), bucket ? b.getI64IntegerAttr(member) : IntegerAttr(),
                         share ? whole : kernel.getCount(), arguments, share ? b.getI64IntegerAttr(share.getNumElements()) : IntegerAttr());
-    ++clock;
   }
-  for (Value argument : arguments)
-    noteRead(argument);
-  for (Attribute written : names)
-    dirty.insert(llvm::cast<FlatSymbolRefAttr>(written).getValue());
   return success();
 }
 
@@ -410,7 +379,6 @@ void PlanBuilder::startGathers() {
       gathers[variableName(handle)] = startedBuckets;
     }
     drt::GatherStartOp::create(builder, op->getLoc(), startedBuckets++, builder.getArrayAttr(names));
-    ++clock;
   }
 }
 
@@ -420,15 +388,12 @@ void PlanBuilder::waitForGather(llvm::StringRef variable, Location loc) {
     return;
   int32_t number = found->second;
   drt::AllReduceWaitOp::create(builder, loc, number);
-  lastMeeting = ++clock;
   SmallVector<std::string> arrived;
   for (auto &entry : gathers)
     if (entry.second == number)
       arrived.push_back(entry.first().str());
-  for (llvm::StringRef name : arrived) {
+  for (llvm::StringRef name : arrived)
     gathers.erase(name);
-    dirty.erase(name);
-  }
 }
 
 // ---- Several batches an update -----------------------------------------------------------------------------
@@ -457,25 +422,6 @@ void PlanBuilder::lowerAccumulate(Operation *node) {
     for (auto [result, sum] : llvm::zip(accumulate.getAccumulated(), sums.getAccumulated()))
       set(result, sum);
   }
-  ++clock;
-  for (Value gradient : gradients)
-    noteRead(gradient);
-}
-
-llvm::StringRef PlanBuilder::variableOf(Value tensor) {
-  auto read = getStorage(tensor).getDefiningOp<drt::ReadOp>();
-  return read ? read.getVariable() : llvm::StringRef();
-}
-
-void PlanBuilder::noteRead(Value tensor) {
-  if (llvm::StringRef name = variableOf(tensor); !name.empty())
-    readAt[name] = clock;
-}
-
-void PlanBuilder::emitBarrier(Location loc) {
-  drt::BarrierOp::create(builder, loc);
-  lastMeeting = ++clock;
-  dirty.clear();
 }
 
 // ---- Fetches ---------------------------------------------------------------------------------------------
@@ -484,21 +430,11 @@ void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
   auto names = entry->getAttrOfType<ArrayAttr>("dfg.fetches");
   auto joins = entry->getAttrOfType<ArrayAttr>("dfg.joins");
   for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
-    // The new value of a variable is there behind its update only.
-    if (value.getDefiningOp<dfg::UpdateInterface>() && !values.count(value))
-      (void)flushUpdates(~0u);
     Value tensor = get(value);
     auto type = llvm::dyn_cast<RankedTensorType>(tensor.getType());
     Location loc = ret.getLoc();
-    // A fetch is left in the arena.
-    Value root = getStorage(tensor);
-    if (llvm::isa_and_nonnull<drt::ReadOp, drt::FeedOp, drt::AllReduceResultOp>(root.getDefiningOp())) {
-      tensor = drt::CopyOp::create(builder, loc, type, tensor, DenseI64ArrayAttr());
-      ++clock;
-      noteRead(root);
-    } else if (root.getDefiningOp<arith::ConstantOp>()) {
+    if (getStorage(tensor).getDefiningOp<arith::ConstantOp>())
       tensor = elementwise(loc, type, tensor, [](dfg::ScalarBuilder &, ValueRange x) { return x[0]; });
-    }
     enum { Concat = 0, Mean = 1, First = 2 }; // DRT_JOIN_*
     int32_t join = type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType()) ? Mean : First;
     if (joins)

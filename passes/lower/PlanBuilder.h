@@ -4,16 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lowers the nodes of an entry in their order and keeps the memory model of
-// drt.h. The replicas of a task share the variables and are not in step, so
-//   - a read is the variable's memory, not a copy, except of small variables
-//     that the entry updates;
+// Lowers the nodes of an entry in their order. A tensor of the plan is a value: what
+// it was where it was made, also that of a variable that is updated later, or of a
+// gradient that is reduced in place. Which of them must be copied, and where the
+// replicas must meet, is found when the plan is done (drt-insert-copies,
+// drt-insert-barriers). What is decided here is when things happen:
 //   - updates wait until the entry's end, or until a node reads a variable that
 //     an earlier node updates;
 //   - a bucket is started when its gradients are there and nothing that follows
-//     reads the variables which it updates; starting and waiting for a bucket
-//     joins the replicas; where no bucket lies between the last read of a
-//     variable and its update, a barrier does.
+//     reads the variables which it updates: so the wait for it is all that the
+//     replicas must do to meet before their updates.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DISTC_PASSES_LOWER_PLANBUILDER_H
@@ -41,7 +41,6 @@ private:
   struct Bucket {
     mlir::Operation *op = nullptr; // dist.all_reduce, dist.reduce_scatter
     int32_t number = -1;  // in the order in which buckets start; -1: not started
-    unsigned start = 0;   // when, in `clock`
     bool waited = false;
     llvm::SmallVector<Value> results; // of drt.all_reduce_result, where it was needed
   };
@@ -56,8 +55,10 @@ private:
   void waitFor(Bucket &bucket);
   llvm::ArrayRef<Value> resultsOf(Bucket &bucket);
 
-  /// Emits the updates that wait. `position`: of the node that needs them, for values that must outlive them.
-  llvm::LogicalResult flushUpdates(unsigned position);
+  /// Emits the updates that wait.
+  llvm::LogicalResult flushUpdates();
+  /// The value that an emitted update gives, if something uses it: its variable's, as it is now.
+  void setUpdated(dfg::UpdateInterface update);
   /// Joins the replicas' rows of a sparse gradient, right here.
   llvm::LogicalResult gatherSlices(dist::AllGatherSlicesOp node);
   /// Indices and values of an update of rows, a value for each index.
@@ -72,12 +73,8 @@ private:
   void waitForGather(llvm::StringRef variable, mlir::Location loc);
   void emitFetches(dfg::ReturnOp ret);
 
-  /// The variable whose memory a tensor is, or "".
-  static llvm::StringRef variableOf(Value tensor);
   /// The bucket and the member that a graph value is, looking through nodes that hand it on.
   std::pair<Bucket *, unsigned> findMember(Value graphValue);
-  void noteRead(Value tensor);
-  void emitBarrier(mlir::Location loc);
 
   drt::VariableOp variable(llvm::StringRef name) const { return variables.lookup(name); }
 
@@ -92,15 +89,13 @@ private:
   llvm::StringMap<unsigned> lastReader;
   llvm::StringSet<> updated;
   llvm::MapVector<mlir::Operation *, Bucket> buckets;
-  /// For each bucket, from which position on it may start.
-  llvm::DenseMap<mlir::Operation *, unsigned> startPosition;
+  /// The buckets in the order in which they may start, from which position on each; how many of them were looked at.
+  llvm::SmallVector<std::pair<unsigned, mlir::Operation *>> startPositions;
+  size_t passedStarts = 0;
   int32_t startedBuckets = 0;
 
-  /// Counts what was emitted; when each variable was last read, and when the replicas last met.
-  unsigned clock = 1, lastMeeting = 0;
-  llvm::StringMap<unsigned> readAt;
   llvm::SmallVector<dfg::UpdateInterface> waiting;
-  llvm::StringSet<> waitingVariables, dirty;
+  llvm::StringSet<> waitingVariables;
   /// dist.all_gather_variables that wait for the updates before them, and the bucket of each variable that is on its way.
   llvm::SmallVector<mlir::Operation *> waitingGathers;
   llvm::StringMap<int32_t> gathers;

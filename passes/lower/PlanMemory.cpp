@@ -22,31 +22,20 @@ namespace {
 // Every allocation of CUDA's is aligned so.
 constexpr int64_t kVariableAlignment = 256;
 
-bool isInArena(Value value) {
-  Operation *op = getStorage(value).getDefiningOp();
-  return op && isPlaced(op);
-}
-
-// A copy right behind the value: behind an update, a variable's memory would hold another value.
-Value copyToArena(Value value) {
-  OpBuilder builder(value.getContext());
-  builder.setInsertionPointAfterValue(value);
-  return drt::CopyOp::create(builder, value.getLoc(), value.getType(), value, DenseI64ArrayAttr());
-}
-
-// What a bucket or a fetch holds lies in the arena, and in one bucket only.
-void insertCopies(func::FuncOp entry) {
+// A bucket has its members for itself, and what is fetched lies in the arena.
+LogicalResult checkPlaced(func::FuncOp entry) {
   llvm::DenseSet<Value> members;
-  for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
+  for (Operation &op : entry.getBody().front()) {
     if (!isa<drt::AllReduceStartOp, drt::FetchOp>(op))
       continue;
-    const bool isBucket = isa<drt::AllReduceStartOp>(op);
-    for (OpOperand &operand : op.getOpOperands())
-      if (!isInArena(operand.get()) || (isBucket && !members.insert(getStorage(operand.get())).second)) {
-        operand.set(copyToArena(operand.get()));
-        members.insert(operand.get());
-      }
+    for (Value operand : op.getOperands()) {
+      Value storage = getStorage(operand);
+      Operation *producer = storage.getDefiningOp();
+      if (!producer || !isPlaced(producer) || (isa<drt::AllReduceStartOp>(op) && !members.insert(storage).second))
+        return op.emitOpError("needs a tensor in the arena that no other bucket has; run drt-insert-copies");
+    }
   }
+  return success();
 }
 
 LogicalResult checkStatic(func::FuncOp entry) {
@@ -175,9 +164,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     int64_t bytes = 0;
     for (func::FuncOp entry : getEntries(getOperation())) {
-      if (failed(checkStatic(entry)))
+      if (failed(checkStatic(entry)) || failed(checkPlaced(entry)))
         return signalPassFailure();
-      insertCopies(entry);
       EntryBlocks blocks(entry);
       bytes = std::max(bytes, blocks.pack());
       blocks.writePlaces();

@@ -29,14 +29,11 @@ LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
   int32_t first = startedBuckets;
   for (auto [part, type] : parts)
     drt::AllReduceStartOp::create(builder, node.getLoc(), startedBuckets++, /*mean=*/false, names, ValueRange(part), replicas);
-  unsigned started = ++clock;
   for (auto [i, part] : llvm::enumerate(parts)) {
     drt::AllReduceWaitOp::create(builder, node.getLoc(), first + i);
     auto result = drt::AllReduceResultOp::create(builder, node.getLoc(), TypeRange{part.second}, first + i);
     set(node->getResult(i), result.getResult(0));
   }
-  lastMeeting = std::max(lastMeeting, started);
-  ++clock;
   return success();
 }
 

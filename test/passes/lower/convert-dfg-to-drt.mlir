@@ -151,14 +151,12 @@ dfg.func @bucket() attributes {dfg.fetches = []} {
 
 // -----
 
-// An update without a bucket waits until no replica reads the variable; the old value that is fetched is a copy.
+// A value stays what it was: the read that is fetched gives what stood before the update, that of the update's result what it gave.
 dfg.variable @w : tensor<40xf32> {trainable}
 // CHECK-LABEL: @entry_read_then_update
 // CHECK: %[[OLD:.*]] = drt.read @w
-// CHECK: %[[COPY:.*]] = drt.copy %[[OLD]]
-// CHECK: drt.barrier
 // CHECK: drt.update {{.*}}variables = [@w]
-// CHECK: drt.fetch %[[COPY]]
+// CHECK: drt.fetch %[[OLD]]
 dfg.func @read_then_update() -> tensor<40xf32> attributes {dfg.fetches = ["old:0"]} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<40xf32>>
   %old = dfg.read_variable %w : (!dfg.ref<tensor<40xf32>>) -> tensor<40xf32>

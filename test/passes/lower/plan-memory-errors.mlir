@@ -1,7 +1,17 @@
-// RUN: distc-opt %s --drt-plan-memory --verify-diagnostics
+// RUN: distc-opt %s --drt-plan-memory --split-input-file --verify-diagnostics
 
 func.func @unknown_size() attributes {drt.entry = "step"} {
   // expected-error @below {{has a tensor of unknown size, 'tensor<?xf32>'; no memory can be planned for it}}
   %x = drt.feed {name = "x"} : () -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// Copies are made before: a bucket is reduced in place.
+func.func @feed_in_bucket() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+  // expected-error @+1 {{needs a tensor in the arena that no other bucket has; run drt-insert-copies}}
+  drt.all_reduce_start %x {bucket = 0 : i32, mean = true, names = ["a"]} : (tensor<4xf32>) -> ()
   return
 }

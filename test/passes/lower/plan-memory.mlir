@@ -36,24 +36,6 @@ func.func @bucket() attributes {drt.entry = "step"} {
 
 // -----
 
-// A gradient that no arena operation made, and one that two buckets hold, are copied where they are made.
-// CHECK-LABEL: @copies
-func.func @copies() attributes {drt.entry = "step"} {
-  // CHECK: %[[X:.*]] = drt.feed
-  // CHECK-NEXT: %[[COPY:.*]] = drt.copy %[[X]]
-  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
-  // CHECK: %[[G:.*]] = drt.launch @g
-  // CHECK-NEXT: %[[AGAIN:.*]] = drt.copy %[[G]]
-  %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  // CHECK: drt.all_reduce_start %[[COPY]], %[[G]]
-  drt.all_reduce_start %x, %g {bucket = 0 : i32, mean = true, names = ["a", "b"]} : (tensor<4xf32>, tensor<4xf32>) -> ()
-  // CHECK: drt.all_reduce_start %[[AGAIN]]
-  drt.all_reduce_start %g {bucket = 1 : i32, mean = true, names = ["b"]} : (tensor<4xf32>) -> ()
-  return
-}
-
-// -----
-
 // The operands of a product over the joined batch are read by replicas that are behind: nothing lies on them later.
 // CHECK: drt.arena_bytes = 192 : i64
 // CHECK-LABEL: @joined

@@ -1,0 +1,117 @@
+// RUN: distc-opt %s --drt-insert-barriers --split-input-file | FileCheck %s
+
+// A kernel reads the whole variable, then each replica updates its range.
+drt.variable @w : tensor<64x64xf32>
+// CHECK-LABEL: @read_then_update
+func.func @read_then_update() attributes {drt.entry = "step"} {
+  %w = drt.read @w : tensor<64x64xf32>
+  // CHECK: drt.launch @norm
+  %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
+  // CHECK-NEXT: drt.barrier
+  // CHECK-NEXT: drt.update
+  drt.update %norm {count = 4096 : i64, kernel = @sgd, variables = [@w]} : (tensor<f32>) -> ()
+  return
+}
+
+// -----
+
+// The other way round.
+drt.variable @w : tensor<64x64xf32>
+// CHECK-LABEL: @update_then_read
+func.func @update_then_read() attributes {drt.entry = "step"} {
+  // CHECK: drt.update
+  drt.update {count = 4096 : i64, kernel = @zero, variables = [@w]} : () -> ()
+  // CHECK-NEXT: drt.read
+  %w = drt.read @w : tensor<64x64xf32>
+  // CHECK-NEXT: drt.barrier
+  // CHECK-NEXT: drt.launch @norm
+  %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+// The wait for a bucket that was started behind the read is a meeting; a read behind the start needs one more.
+drt.variable @w : tensor<64xf32>
+// CHECK-LABEL: @bucket
+func.func @bucket() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<64xf32>
+  %w = drt.read @w : tensor<64xf32>
+  %g = drt.launch @g(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<64xf32>) -> ()
+  // CHECK: drt.all_reduce_wait 0
+  // CHECK-NEXT: drt.update
+  drt.all_reduce_wait 0
+  drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
+  return
+}
+// CHECK-LABEL: @read_behind_start
+func.func @read_behind_start() attributes {drt.entry = "eval"} {
+  %x = drt.feed {name = "x"} : () -> tensor<64xf32>
+  %w = drt.read @w : tensor<64xf32>
+  %g = drt.launch @g(%x) : (tensor<64xf32>) -> tensor<64xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<64xf32>) -> ()
+  %norm = drt.launch @norm(%w) : (tensor<64xf32>) -> tensor<f32>
+  // CHECK: drt.all_reduce_wait 0
+  // CHECK-NEXT: drt.barrier
+  // CHECK-NEXT: drt.update
+  drt.all_reduce_wait 0
+  drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
+  return
+}
+
+// -----
+
+// Ranges of one variable are cut alike: no replica touches another's. Rows by index are cut otherwise.
+drt.variable @t : tensor<8x8xf32>
+// CHECK-LABEL: @ranges_and_rows
+func.func @ranges_and_rows() attributes {drt.entry = "step"} {
+  %i = drt.feed {name = "i"} : () -> tensor<4xi32>
+  %v = drt.feed {name = "v"} : () -> tensor<4x8xf32>
+  // CHECK: drt.update {{.*}}@decay
+  // CHECK-NEXT: drt.update {{.*}}@scale
+  // CHECK-NEXT: drt.barrier
+  // CHECK-NEXT: drt.sparse_update
+  // CHECK-NEXT: drt.sparse_update
+  // CHECK-NEXT: drt.barrier
+  // CHECK-NEXT: drt.update
+  drt.update {count = 64 : i64, kernel = @decay, variables = [@t]} : () -> ()
+  drt.update {count = 64 : i64, kernel = @scale, variables = [@t]} : () -> ()
+  drt.sparse_update %i, %v {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<4xi32>, tensor<4x8xf32>) -> ()
+  drt.sparse_update %i, %v {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<4xi32>, tensor<4x8xf32>) -> ()
+  drt.update {count = 64 : i64, kernel = @decay, variables = [@t]} : () -> ()
+  return
+}
+
+// -----
+
+// The whole result of a bucket takes the place of a contribution that an update may still be reading.
+drt.variable @w : tensor<64xf32>
+// CHECK-LABEL: @update_then_result
+func.func @update_then_result() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<64xf32>
+  %g = drt.launch @g(%x) : (tensor<64xf32>) -> tensor<64xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<64xf32>) -> ()
+  drt.all_reduce_wait 0
+  // CHECK: drt.update
+  drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
+  // CHECK-NEXT: drt.barrier
+  // CHECK-NEXT: drt.all_reduce_result
+  %r = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<64xf32>
+  return
+}
+
+// -----
+
+// A task with one replica has nobody to meet.
+module attributes {drt.program = {num_replicas = 2 : i64, tasks = [{first_replica = 0 : i64, host = "localhost", index = 0 : i64, job = "worker", num_replicas = 1 : i64}, {first_replica = 1 : i64, host = "localhost", index = 1 : i64, job = "worker", num_replicas = 1 : i64}]}} {
+  drt.variable @w : tensor<64xf32>
+  // CHECK-LABEL: @alone
+  // CHECK-NOT: drt.barrier
+  func.func @alone() attributes {drt.entry = "step"} {
+    %w = drt.read @w : tensor<64xf32>
+    %norm = drt.launch @norm(%w) : (tensor<64xf32>) -> tensor<f32>
+    drt.update %norm {count = 64 : i64, kernel = @sgd, variables = [@w]} : (tensor<f32>) -> ()
+    return
+  }
+}
