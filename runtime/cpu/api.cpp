@@ -59,7 +59,6 @@ void update(Replica &replica, int32_t bucket, int64_t offset, Range range, int64
     kernel(range.begin - first, range.end - first, gradient + (offset + range.begin) * size, arguments);
     return;
   }
-  replica.bucketStates[bucket] = Replica::BucketState::Updated;
   const int64_t most = Replica::blockBytes / size;
   for (int64_t begin = range.begin; begin < range.end; begin += most) {
     const int64_t end = std::min(begin + most, range.end);
@@ -83,6 +82,7 @@ extern "C" {
 
 void drt_scope_begin(drt_replica *r, int32_t scope) {
   Replica &replica = Replica::of(r);
+  replica.delay();
   replica.scope.store(scope, std::memory_order_relaxed);
   if (replica.timeline) {
     const drt_scope &named = replica.entry->scopes[scope];
@@ -94,6 +94,7 @@ void drt_scope_end(drt_replica *r, int32_t) {
   Replica &replica = Replica::of(r);
   if (replica.timeline)
     replica.timeline->end();
+  replica.delay();
 }
 
 void drt_fail(drt_replica *r, const char *message) {
@@ -144,9 +145,6 @@ const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
   }
   if (isReduced(replica, bucket))
     return first;
-  // An update of this bucket may still be reading the contributions in another replica.
-  if (replica.bucketStates[bucket] == Replica::BucketState::Updated)
-    drt_barrier(r);
   const Range range = rangeOf(plan.count, replica.local_replicas, replica.local_index);
   combine(replica, bucket, first + range.begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, range.begin),
           range.size());

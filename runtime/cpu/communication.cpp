@@ -61,7 +61,9 @@ void CpuTask::communicate(const Job &job) {
     Bucket &state = bucket(*job.entry, i);
     if (!state.started.wait(job.run * static_cast<uint32_t>(config_.localReplicas), {stop_, 0, this, plan.name}))
       return;
+    delay();
     communicate(plan, state, job.step);
+    delay();
     state.reduced.add(1);
   }
 }

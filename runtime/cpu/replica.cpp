@@ -26,6 +26,7 @@ Replica::Replica(CpuTask &task, int32_t localIndex, int libraryThreads)
   local_replicas = task.config().localReplicas;
   global_index = task.config().firstReplica + localIndex;
   num_replicas = task.config().numReplicas;
+  delays = Delays::fromEnvironment(static_cast<uint64_t>(global_index));
   if (task.config().timeline)
     timeline = std::make_unique<TimelineRow>("replica " + std::to_string(global_index), global_index);
 }

@@ -6,6 +6,7 @@
 #ifndef DRT_CPU_REPLICA_H
 #define DRT_CPU_REPLICA_H
 
+#include "core/delays.h"
 #include "core/memory.h"
 #include "core/timeline.h"
 #include "cpu/accumulator.h"
@@ -55,12 +56,20 @@ public:
 
   // What has become of each bucket of the entry that runs; the same in every
   // replica of the task, since all run the same program.
-  enum class BucketState : uint8_t { Contributions, Updated, Reduced };
+  enum class BucketState : uint8_t { Contributions, Reduced };
   std::vector<BucketState> bucketStates;
 
   std::vector<Accumulator> accumulators; // the program's
 
   std::unique_ptr<TimelineRow> timeline; // null unless --timeline
+  std::unique_ptr<Delays> delays;        // null unless a test asks for them
+
+  /// Lets the others go ahead, in a test.
+  void delay() {
+    if (delays)
+      delays->pause();
+  }
+
   const drt_entry *entry = nullptr;      // that runs
 
   // For stall warnings, which another thread writes: the scope that was begun

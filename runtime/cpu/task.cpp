@@ -69,6 +69,8 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   }
   if (communicator && config_.timeline)
     communicationRow_ = std::make_unique<TimelineRow>("communication", config_.numReplicas);
+  if (communicator)
+    communicationDelays_ = Delays::fromEnvironment(static_cast<uint64_t>(config_.numReplicas + config_.firstReplica));
 
   // The communication thread first: threads inherit the cores of who starts them.
   if (communicator)
@@ -177,7 +179,9 @@ bool CpuTask::barrier(Replica &replica) {
   if (config_.localReplicas == 1)
     return true;
   replica.waitsFor.store("a barrier", std::memory_order_relaxed);
+  replica.delay();
   const bool there = barrier_.wait({stop_, spins_, this, "a barrier"});
+  replica.delay();
   replica.waitsFor.store(nullptr, std::memory_order_relaxed);
   return there;
 }
@@ -194,6 +198,7 @@ bool CpuTask::waitBucket(Replica &replica, int32_t index) {
                                    : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas),
                                                          {stop_, spins_, this, name});
   replica.waitsFor.store(nullptr, std::memory_order_relaxed);
+  replica.delay();
   return there;
 }
 

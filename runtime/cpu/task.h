@@ -91,6 +91,11 @@ private:
   bool needsLayout() const;
   void post(Job job);
   void drain();
+  // Of the communication thread, in a test.
+  void delay() {
+    if (communicationDelays_)
+      communicationDelays_->pause();
+  }
   void waiting(const char *operation, double seconds) override;
   Bucket &bucket(const drt_entry &entry, int32_t index) { return buckets_[&entry - program_.entries][index]; }
 
@@ -125,6 +130,7 @@ private:
   std::atomic<int64_t> warnedNs_{0};
 
   std::unique_ptr<TimelineRow> communicationRow_;
+  std::unique_ptr<Delays> communicationDelays_;
   std::vector<std::thread> threads_;
   std::vector<int> mainCores_; // that the constructing thread ran on
 };

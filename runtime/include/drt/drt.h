@@ -24,10 +24,14 @@
 //   2. A replica writes only to its own arena, except through
 //      drt_all_reduce_* and inside range kernels (drt_update).
 //   3. drt_all_reduce_start says: this replica has written its part of the
-//      bucket AND has read for the last time in this step every variable that
-//      is updated from that bucket. It does not block.
-//   4. drt_all_reduce_wait blocks until every replica of every task started.
-//      After it, drt_update may write this replica's range of the variables.
+//      bucket, and neither reads nor writes it from here on: the bucket is
+//      reduced in place. It does not block.
+//   4. drt_all_reduce_wait blocks until every replica of every task started:
+//      what they did before their start is done. It and drt_barrier are where
+//      replicas meet. What several replicas of a task access, and one writes,
+//      has a meeting between, unless all of them take parts of it that are cut
+//      alike (drt_update's ranges, drt_sparse_update's rows). The generated code
+//      sees to it, not the runtime (drt-insert-barriers, drt-verify-order).
 //   5. The runtime joins all replicas of the task at the end of each entry.
 //   6. Where a variable's slots lie in shares, drt_update_share writes this
 //      replica's share of the variable. The others' shares are there after the
@@ -429,7 +433,8 @@ void drt_all_reduce_wait(drt_replica *, int32_t bucket);
 
 // For consumers that are not updates: the whole reduced (or gathered) bucket, shared in the task,
 // read-only, valid until the end of the entry. Call after drt_all_reduce_wait; every
-// replica of the task calls it (it reduces a range each and joins).
+// replica of the task calls it (it reduces a range each and joins). The result takes the place
+// of a contribution: where updates of the bucket came before, a barrier lies between.
 const void *drt_all_reduce_result(drt_replica *, int32_t bucket);
 
 // An update that reads a reduced gradient and writes variables, element by element:
