@@ -1,5 +1,5 @@
 """Random training graphs through random strategies: the losses and the last variables do not depend on the strategy, the number of
-replicas, or where they run, to the rounding of float32.
+replicas, or where they run, to the rounding of float32; and one executable gives the same bits whatever its threads' pace.
 
   random_graphs.py [--seed S] [--count N]
 """
@@ -32,6 +32,10 @@ class Trained:
 
     def __init__(self, losses, variables):
         self.losses, self.variables = np.array(losses), variables
+
+    def has_bits_of(self, other):
+        return np.array_equal(self.losses, other.losses, equal_nan=True) and self.variables.keys() == other.variables.keys() and all(
+            value.tobytes() == other.variables[name].tobytes() for name, value in self.variables.items())
 
     def differences(self, other):
         found = []
@@ -74,12 +78,23 @@ class Case:
         parts = ACCUMULATED if "accumulate_steps" in strategy else 1
         with Folder() as folder:
             self.compile(folder / "train", strategy, replicas, *flags, parts=parts)
-            must([folder / "train", "--data", self.folder / "feeds.npz", "--steps", STEPS * parts, "--log-json", folder / "log.jsonl",
-                  "--export-npz", folder / "final.npz"])
-            losses = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line])
-            losses = losses.reshape([-1, parts]).mean(axis=1)
+            trained = self.run(folder / "train", STEPS * parts)
+            if replicas > 1:
+                seed = self.rng.randrange(1 << 30)
+                delayed = self.run(folder / "train", STEPS * parts, DRT_DELAYS=str(seed))
+                if not trained.has_bits_of(delayed):
+                    raise AssertionError(f"{strategy} x{replicas} {' '.join(flags)}: with DRT_DELAYS={seed} other numbers: "
+                                         f"{'; '.join(trained.differences(delayed)) or 'in the last bits'}")
+            losses = trained.losses.reshape([-1, parts]).mean(axis=1)
             if self.graph.loss_is_sum:  # the log has the mean of the replicas'
                 losses = losses * replicas * parts
+            return Trained(losses, trained.variables)
+
+    def run(self, program, steps, **environment):
+        with Folder() as folder:
+            must([program, "--data", self.folder / "feeds.npz", "--steps", steps, "--log-json", folder / "log.jsonl",
+                  "--export-npz", folder / "final.npz"], env={**os.environ, **environment})
+            losses = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line])
             with np.load(folder / "final.npz") as final:
                 return Trained(losses, {name: final[name] for name in final.files})
 
