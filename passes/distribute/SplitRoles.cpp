@@ -185,7 +185,8 @@ private:
 
   /// With the operands that are made already, which is nearly all.
   Operation *copy(Operation *op, unsigned number) const {
-    assert(op->getNumRegions() == 0 && "nodes have no regions");
+    if (op->getNumRegions() != 0)
+      llvm::report_fatal_error("a node with regions cannot be copied to another role");
     SmallVector<Value> operands(op->getOperands());
     for (auto [operand, from] : llvm::zip(operands, nodes.getOperands(number)))
       if (made[from])

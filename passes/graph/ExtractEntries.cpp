@@ -61,8 +61,11 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       if (!graph.getBody().front().getOps<dist::AccumulateOp>().empty())
         entries.push_back({"accumulate", trainTarget, outputs});
     }
-    if (!outputs.empty())
-      entries.push_back({"eval", "", outputs});
+    FailureOr<SmallVector<std::string>> evaluated = dropBehindUpdates(outputs);
+    if (failed(evaluated))
+      return signalPassFailure();
+    if (!evaluated->empty())
+      entries.push_back({"eval", "", *evaluated});
     if (entries.empty()) {
       emitError(graph.getLoc(),
                 "has no endpoint: name the operation that trains (--train-op) or a tensor to fetch (--loss, --fetch)")
@@ -75,6 +78,31 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     if (failedAny)
       return signalPassFailure();
     removeUnused();
+  }
+
+  /// Of the fetches those that evaluation can give: it changes no variable, so nothing that stands behind an update, by
+  /// data or by order. Others are left to the step, with a warning.
+  FailureOr<SmallVector<std::string>> dropBehindUpdates(ArrayRef<std::string> outputs) {
+    SmallVector<std::string> kept;
+    for (const std::string &output : outputs) {
+      Value tensor = endpoints->findTensor(output);
+      if (!tensor)
+        return failure();
+      FailureOr<DenseSet<Operation *>> needed = endpoints->collect({tensor.getDefiningOp()});
+      if (failed(needed))
+        return failure();
+      Operation *update = nullptr; // the first one
+      for (Operation *op : *needed)
+        if (llvm::isa<dfg::UpdateInterface>(op) && (!update || op->isBeforeInBlock(update)))
+          update = op;
+      if (!update) {
+        kept.push_back(output);
+        continue;
+      }
+      emitWarning(tensor.getLoc()) << "'" << output << "' stands behind the update '" << dfg::getNodeName(update)
+                                   << "' of a variable; --eval, which changes no variable, does not give it";
+    }
+    return kept;
   }
 
   std::string getEndpoint(const std::string &option, StringRef attribute) {
