@@ -102,6 +102,8 @@ LogicalResult PlanBuilder::build() {
     waitFor(bucket);
   while (!gathers.empty())
     waitForGather(gathers.begin()->first(), entry.getLoc());
+  if (missing)
+    return failure();
   // Fetches take effect at the end. Taken down first: a walk would meet again what it moves there.
   for (drt::FetchOp fetch : llvm::to_vector(plan.getBody().front().getOps<drt::FetchOp>()))
     fetch->moveBefore(&plan.getBody().front(), plan.getBody().front().end());
@@ -186,7 +188,15 @@ Value PlanBuilder::get(Value graphValue) {
     return value;
   if (Operation *reduce = graphValue.getDefiningOp(); reduce && isAllReduce(reduce))
     return resultsOf(buckets[reduce])[llvm::cast<OpResult>(graphValue).getResultNumber()];
-  llvm::report_fatal_error("operands are lowered before their users");
+  // Goes on with some value, so that the node says what is wrong and not what follows from it.
+  Operation *producer = graphValue.getDefiningOp();
+  missing = true;
+  producer->emitError() << "node '" << dfg::getNodeName(producer) << "' gives no value in entry '" << entry.getSymName()
+                        << "', and another one needs it";
+  Value none = tensor::EmptyOp::create(builder, producer->getLoc(), llvm::cast<ShapedType>(graphValue.getType()).getShape(),
+                                       llvm::cast<ShapedType>(graphValue.getType()).getElementType());
+  set(graphValue, none);
+  return none;
 }
 
 // ---- Buckets ---------------------------------------------------------------------------------------

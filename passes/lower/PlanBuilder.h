@@ -100,6 +100,7 @@ private:
   llvm::SmallVector<mlir::Operation *> waitingGathers;
   llvm::StringMap<int32_t> gathers;
   int32_t accumulators = 0;
+  bool missing = false; // a value that a node needed; the diagnostic is out
 };
 
 } // namespace distc::lower

@@ -39,3 +39,15 @@ dfg.func @images() -> tensor<1x1x2x2xf32> attributes {dfg.fetches = ["y:0"]} {
 
 // expected-error@+1 {{variable 'w' has no static shape}}
 dfg.variable @w : tensor<?xf32>
+
+// -----
+
+// Of a batch that is only accumulated nothing follows.
+dfg.variable @w : tensor<4xf32>
+dfg.func @accumulate() -> () attributes {dfg.entry = "accumulate", dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
+  // expected-error @+1 {{gives no value in entry 'accumulate', and another one needs it}}
+  %a = dist.accumulate mean of 4 (%g) variables ["w"] : tensor<4xf32> -> tensor<4xf32>
+  %n = dfg.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+  dfg.return
+}
