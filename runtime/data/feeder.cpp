@@ -101,6 +101,7 @@ void Feeder::addFeed(const Dataset &data, const drt_entry &entry, int32_t index)
   if (batched_.empty()) {
     counted_ = feed.name;
     examples_ = array.rows();
+    filler_ = examples_ - 1;
     batch_ = batch;
   }
   if (array.rows() != examples_)
@@ -148,7 +149,7 @@ const char *Feeder::rows(Batched &batched, int64_t position) {
   }
   for (int64_t done = 0; done < count;) {
     const int64_t next = first + done;
-    const int64_t from = config_.wrap ? next % examples_ : std::min(next, examples_ - 1);
+    const int64_t from = config_.wrap ? next % examples_ : next < examples_ ? next : filler_;
     const int64_t run = next >= examples_ && !config_.wrap ? 1 : std::min(count - done, examples_ - from);
     std::memcpy(out + done * batched.rowBytes, data + from * batched.rowBytes, run * batched.rowBytes);
     done += run;

@@ -22,7 +22,7 @@ namespace drt {
 struct FeederConfig {
   int32_t firstReplica = 0, localReplicas = 1, numReplicas = 1;
   std::optional<uint64_t> shuffleSeed;
-  /// Past the last example: start over, or (to evaluate) repeat the last one.
+  /// Past the last example: start over, or (to evaluate) repeat one, see setFiller.
   bool wrap = true;
   /// Whether runs of other entries lie between, which number their feeds each for itself: then what does not change is
   /// handed over in every step, not once.
@@ -50,6 +50,9 @@ public:
   /// Hands over the feeds of step k. They are readable until the next call.
   void feed(int64_t step, const SetFeed &set);
 
+  /// Which example fills a batch up past the end, where the data do not start over; at first the last one.
+  void setFiller(int64_t example) { filler_ = example; }
+
 private:
   struct Batched {
     int32_t feed;
@@ -66,7 +69,7 @@ private:
   std::vector<std::pair<int32_t, NpyArray>> whole_;
   bool wholeGiven_ = false;
   std::string counted_; // the feed that said how many examples there are
-  int64_t examples_ = 0, batch_ = 0;
+  int64_t examples_ = 0, batch_ = 0, filler_ = 0;
   std::optional<ShuffledOrder> order_;
   std::vector<int64_t> chosen_; // the task's examples of this step, where shuffled
 };

@@ -12,6 +12,7 @@
 #include "launch/variables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -24,7 +25,13 @@ struct Fetched {
   const drt_fetch *fetch;
   std::vector<int64_t> shape;
   std::vector<char> bytes;   // of what is joined or comes first
-  std::vector<double> total; // of what is averaged
+  std::vector<double> total; // of what is averaged: its sum over the examples; over the batches where there are none
+};
+
+// A fetch of one batch.
+struct Value {
+  std::vector<char> bytes;   // of what is joined or comes first
+  std::vector<double> means; // of what is averaged
 };
 
 std::string compiledIn(const drt_entry &entry) {
@@ -62,40 +69,103 @@ std::vector<Fetched> select(const drt_entry &entry, const Options &options) {
   return fetched;
 }
 
-void collect(TaskRuntime &task, Fetched &f, bool firstBatch, bool fullBatch) {
-  const drt_type &type = f.fetch->type;
+Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch) {
+  const drt_type &type = fetch.type;
   const int64_t count = elementCount(type), bytes = count * dtypeSize(type.dtype);
-  const auto valueOf = [&](int32_t replica) { return static_cast<const char *>(task.fetched(replica, *f.fetch)); };
-  if (f.fetch->join == DRT_JOIN_MEAN) {
-    f.total.resize(count);
-    for (int32_t r = 0; fullBatch && r < task.localReplicas(); ++r)
+  const auto part = [&](int32_t replica) { return static_cast<const char *>(task.fetched(replica, fetch)); };
+  Value value;
+  if (fetch.join == DRT_JOIN_MEAN) {
+    value.means.resize(count);
+    for (int32_t r = 0; r < replicas; ++r)
       for (int64_t i = 0; i < count; ++i)
-        f.total[i] += valueAt(type.dtype, valueOf(r), i) / task.localReplicas();
-  } else if (f.fetch->join == DRT_JOIN_CONCAT) {
-    for (int32_t r = 0; r < task.localReplicas(); ++r)
-      f.bytes.insert(f.bytes.end(), valueOf(r), valueOf(r) + bytes);
-  } else if (firstBatch) {
-    f.bytes.assign(valueOf(0), valueOf(0) + bytes);
+        value.means[i] += valueAt(type.dtype, part(r), i) / replicas;
+  } else {
+    for (int32_t r = 0; r < (fetch.join == DRT_JOIN_CONCAT ? replicas : 1); ++r)
+      value.bytes.insert(value.bytes.end(), part(r), part(r) + bytes);
   }
+  return value;
 }
 
-// Rows that only filled the last batch go; sums become means, as float64.
-void conclude(Fetched &f, const Feeder &feeder, int64_t batches, int64_t fullBatches, int32_t replicas) {
-  if (f.fetch->join == DRT_JOIN_MEAN) {
-    if (fullBatches == 0)
-      throw Error(std::string(f.fetch->name) + " is a mean over a batch, and there are only " +
-                  std::to_string(feeder.examples()) + " examples for a batch of " + std::to_string(feeder.batch()) +
-                  "; give more data, or compile with a smaller --batch");
-    for (double &value : f.total)
-      value /= static_cast<double>(fullBatches);
-  } else if (f.fetch->join == DRT_JOIN_CONCAT && !f.shape.empty()) {
-    const int64_t rowBytes =
-        static_cast<int64_t>(f.bytes.size()) / std::max<int64_t>(1, batches * replicas * f.shape[0]);
-    const int64_t perBatch = f.shape[0] * replicas;
-    f.shape[0] = batches * perBatch;
-    if (feeder.batch() > 0 && perBatch % feeder.batch() == 0)
-      f.shape[0] = feeder.examples() * (perBatch / feeder.batch());
-    f.bytes.resize(f.shape[0] * rowBytes);
+void addBatch(Fetched &f, const Value &value, int64_t examples, bool first) {
+  f.total.resize(value.means.size());
+  for (size_t i = 0; i < value.means.size(); ++i)
+    f.total[i] += value.means[i] * static_cast<double>(examples);
+  if (f.fetch->join == DRT_JOIN_CONCAT || first)
+    f.bytes.insert(f.bytes.end(), value.bytes.begin(), value.bytes.end());
+}
+
+// Whether two values are equal, to rounding.
+bool agree(double a, double b, double scale, int32_t dtype) {
+  const double tolerance = dtype == DRT_F64                          ? 1e-9
+                           : dtype == DRT_F16 || dtype == DRT_BF16 ? 3e-2
+                                                                   : 1e-4;
+  return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * scale;
+}
+
+bool agree(const std::vector<char> &a, const std::vector<char> &b, int32_t dtype) {
+  const int64_t count = static_cast<int64_t>(a.size()) / dtypeSize(dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = valueAt(dtype, a.data(), i), y = valueAt(dtype, b.data(), i);
+    if (isFloat(dtype) ? !agree(x, y, std::max({std::abs(x), std::abs(y), 1e-3}), dtype) : x != y)
+      return false;
+  }
+  return true;
+}
+
+// The last examples, fewer than a batch, in a batch that an example fills up; and a batch of nothing but that one.
+struct FilledUp {
+  Value with, filler;
+};
+
+// Adds a batch that only `count` examples have a part in. The program is compiled for whole batches, so others fill it
+// up, and what they bring is taken away again: rows are cut, and of a mean the filler's part is known, since a batch of
+// it alone gives it. Neither is right where a row's result depends on other rows (batch statistics, the square root of
+// a mean): then another filler gives another result, and there is none.
+void addPartialBatch(Fetched &f, const FilledUp &one, const FilledUp &other, int64_t count, const Feeder &feeder,
+                     bool first) {
+  const drt_fetch &fetch = *f.fetch;
+  const double batch = static_cast<double>(feeder.batch()), fillers = static_cast<double>(feeder.batch() - count);
+  bool right = true;
+  if (fetch.join == DRT_JOIN_MEAN) {
+    f.total.resize(one.with.means.size());
+    for (size_t i = 0; i < f.total.size(); ++i) {
+      const auto sum = [&](const FilledUp &by) { return batch * by.with.means[i] - fillers * by.filler.means[i]; };
+      const double scale = batch * (std::abs(one.with.means[i]) + std::abs(one.filler.means[i]) +
+                                    std::abs(other.with.means[i]) + std::abs(other.filler.means[i]));
+      right &= agree(sum(one), sum(other), scale, fetch.type.dtype);
+      f.total[i] += sum(one);
+    }
+  } else if (fetch.join == DRT_JOIN_CONCAT) {
+    const int64_t bytes = static_cast<int64_t>(one.with.bytes.size()) * count;
+    right = bytes % feeder.batch() == 0;
+    const auto rows = [&](const Value &value) {
+      return std::vector<char>(value.bytes.begin(), value.bytes.begin() + bytes / feeder.batch());
+    };
+    right = right && agree(rows(one.with), rows(other.with), fetch.type.dtype);
+    if (right)
+      f.bytes.insert(f.bytes.end(), one.with.bytes.begin(), one.with.bytes.begin() + bytes / feeder.batch());
+  } else if (first) {
+    right = one.with.bytes == other.with.bytes && one.with.bytes == one.filler.bytes;
+    f.bytes = one.with.bytes;
+  }
+  if (!right)
+    throw Error(std::string(fetch.name) + " of the last " + std::to_string(count) + " of " +
+                std::to_string(feeder.examples()) + " examples cannot be told from a whole batch of " +
+                std::to_string(feeder.batch()) + ": what it gives for an example depends on the others; give a multiple" +
+                " of the batch, or compile with a --batch that divides " + std::to_string(feeder.examples()));
+}
+
+// Sums become means, as float64.
+void conclude(Fetched &f, const Feeder &feeder) {
+  const bool batched = feeder.batch() > 0;
+  for (double &value : f.total)
+    value /= batched ? static_cast<double>(feeder.examples()) : 1;
+  if (f.fetch->join == DRT_JOIN_CONCAT && !f.shape.empty()) {
+    int64_t row = dtypeSize(f.fetch->type.dtype);
+    for (size_t axis = 1; axis < f.shape.size(); ++axis)
+      row *= f.shape[axis];
+    if (row > 0)
+      f.shape[0] = static_cast<int64_t>(f.bytes.size()) / row;
   }
 }
 
@@ -162,18 +232,36 @@ int evaluate(const drt_program &program, const Options &options) {
 
   task.broadcastVariables();
 
+  const auto run = [&](int64_t batch) {
+    feeder.feed(batch, [&task](int32_t feed, const void *share0, int64_t shareBytes) {
+      task.setFeed(feed, share0, shareBytes);
+    });
+    task.run(entry, batch);
+    std::vector<Value> values;
+    for (const Fetched &f : fetched)
+      values.push_back(valueOf(task, task.localReplicas(), *f.fetch));
+    return values;
+  };
   const bool batched = feeder.batch() > 0;
-  const int64_t batches = batched ? (feeder.examples() + feeder.batch() - 1) / feeder.batch() : 1;
   const int64_t fullBatches = batched ? feeder.examples() / feeder.batch() : 1;
-  for (int64_t k = 0; k < batches; ++k) {
-    feeder.feed(
-        k, [&task](int32_t feed, const void *share0, int64_t shareBytes) { task.setFeed(feed, share0, shareBytes); });
-    task.run(entry, k);
-    for (Fetched &f : fetched)
-      collect(task, f, k == 0, k < fullBatches);
+  for (int64_t k = 0; k < fullBatches; ++k) {
+    const std::vector<Value> values = run(k);
+    for (size_t i = 0; i < fetched.size(); ++i)
+      addBatch(fetched[i], values[i], batched ? feeder.batch() : 1, k == 0);
+  }
+  if (const int64_t left = batched ? feeder.examples() % feeder.batch() : 0) {
+    // Fillers that differ where any two of the examples do: the last one, and the first of the data or of the batch.
+    std::vector<std::vector<Value>> runs;
+    for (const int64_t filler : {feeder.examples() - 1, fullBatches > 0 ? int64_t{0} : feeder.examples() - left}) {
+      feeder.setFiller(filler);
+      runs.push_back(run(fullBatches));
+      runs.push_back(run(fullBatches + 1));
+    }
+    for (size_t i = 0; i < fetched.size(); ++i)
+      addPartialBatch(fetched[i], {runs[0][i], runs[1][i]}, {runs[2][i], runs[3][i]}, left, feeder, fullBatches == 0);
   }
   for (Fetched &f : fetched)
-    conclude(f, feeder, batches, fullBatches, program.num_replicas);
+    conclude(f, feeder);
   if (!options.exportNpz.empty())
     writeNpz(options.exportNpz, fetched);
   for (const Fetched &f : fetched)
