@@ -30,10 +30,15 @@ std::string jsonString(std::string_view text) {
   return out + '"';
 }
 
-GrowingFile::GrowingFile(const std::string &path) : path_(path) {
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0)
-    throw Error("cannot write " + path_ + ": " + std::strerror(errno));
+GrowingFile::GrowingFile(const std::string &path, int64_t keep) : path_(path), written_(keep) {
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | (keep > 0 ? 0 : O_TRUNC) | O_CLOEXEC, 0666);
+  // Where nothing is kept there may be nothing to cut: a pipe or a terminal.
+  if (fd_ < 0 || (keep > 0 && (ftruncate(fd_, keep) != 0 || lseek(fd_, keep, SEEK_SET) != keep))) {
+    const std::string reason = std::strerror(errno);
+    if (fd_ >= 0)
+      close(fd_);
+    throw Error("cannot write " + path_ + ": " + reason);
+  }
   buffer_.reserve(bufferBytes);
 }
 
@@ -63,6 +68,13 @@ void GrowingFile::flush() {
   }
   written_ += static_cast<int64_t>(buffer_.size());
   buffer_.clear();
+}
+
+void GrowingFile::sync() {
+  flush();
+  // EINVAL, EROFS: what is written to cannot be synced (a pipe, a terminal).
+  if (fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+    throw Error("cannot write " + path_ + ": " + std::strerror(errno));
 }
 
 } // namespace drt

@@ -21,7 +21,8 @@ std::string jsonString(std::string_view text);
 /// ("No space left on device"); a torn record is then cut off. One thread.
 class GrowingFile {
 public:
-  explicit GrowingFile(const std::string &path);
+  /// Goes on behind the first `keep` bytes of a file that is there; what follows them is cut off.
+  explicit GrowingFile(const std::string &path, int64_t keep = 0);
   ~GrowingFile(); // writes what is buffered, as far as it can
   GrowingFile(const GrowingFile &) = delete;
   GrowingFile &operator=(const GrowingFile &) = delete;
@@ -34,6 +35,10 @@ public:
 
   /// Hands what is buffered to the system.
   void flush();
+  /// flush(), and everything is on the disk.
+  void sync();
+  /// Bytes handed to the system, and those that were kept.
+  int64_t written() const { return written_; }
 
 private:
   static constexpr size_t bufferBytes = 1 << 16;

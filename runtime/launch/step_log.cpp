@@ -26,13 +26,12 @@ public:
     end_ = std::to_chars(end_, text_ + sizeof text_, value).ptr;
     return *this;
   }
-  // As many digits as give back the number as it was: a loss may be a float64. JSON has no word for what is not a
-  // number; Python's, which most readers of logs use, is NaN.
+  // As many digits as give back the number as it was: a loss may be a float64. JSON has no word for what is no finite
+  // number.
   Line &operator<<(double value) {
-    if (std::isfinite(value))
-      end_ = std::to_chars(end_, text_ + sizeof text_, value).ptr;
-    else
-      *this << (std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+    if (!std::isfinite(value))
+      return *this << "null";
+    end_ = std::to_chars(end_, text_ + sizeof text_, value).ptr;
     return *this;
   }
   std::string_view text() const { return {text_, static_cast<size_t>(end_ - text_)}; }
@@ -42,28 +41,33 @@ private:
   char *end_ = text_;
 };
 
-std::string linesBefore(const std::string &path, int64_t firstStep) {
-  std::string kept, line;
-  std::ifstream in(path);
-  while (firstStep > 0 && std::getline(in, line)) {
+// How many bytes of a log stay: its first line, which says what runs, and whole lines of steps before `firstStep`.
+int64_t bytesBefore(const std::string &path, int64_t firstStep) {
+  int64_t kept = 0;
+  std::ifstream in(path, std::ios::binary);
+  for (std::string line; std::getline(in, line) && !in.eof() && line.ends_with('}');) {
     long long step = 0;
-    if (std::sscanf(line.c_str(), "{\"step\":%lld", &step) == 1 && step < firstStep && line.back() == '}')
-      kept += line + "\n";
+    const bool right = kept == 0 ? line.starts_with("{\"strategy\":")
+                                 : std::sscanf(line.c_str(), "{\"step\":%lld,", &step) == 1 && step < firstStep;
+    if (!right)
+      break;
+    kept += static_cast<int64_t>(line.size()) + 1;
   }
   return kept;
 }
 
 } // namespace
 
-StepLog::StepLog(const std::string &path, const drt_program &program, int64_t firstStep)
-    : kept_(linesBefore(path, firstStep)), file_(path),
+StepLog::StepLog(const std::string &path, const drt_program &program, std::optional<int64_t> restartedAt)
+    : file_(path, restartedAt ? bytesBefore(path, *restartedAt) : 0),
       examples_(static_cast<double>(program.global_batch ? program.global_batch : program.num_replicas)) {
+  if (file_.written() > 0)
+    return;
   file_.write("{\"strategy\":" + jsonString(program.strategy) + ",\"tasks\":" + std::to_string(program.num_tasks) +
               ",\"replicas\":" + std::to_string(program.num_replicas) +
               ",\"batch\":" + std::to_string(program.global_batch) + ",\"graph\":" + jsonString(program.graph) +
               ",\"target\":" + jsonString(program.target) + ",\"versions\":{\"distc\":" +
               jsonString(program.distc_version) + ",\"abi\":" + std::to_string(program.abi_version) + "}}\n");
-  file_.write(kept_);
   file_.flush();
 }
 
@@ -72,6 +76,8 @@ void StepLog::write(const StepRecord &record) {
   line << "{\"step\":" << record.step;
   if (record.hasLoss)
     line << ",\"loss\":" << record.loss;
+  if (record.hasLoss && !std::isfinite(record.loss))
+    line << ",\"loss_is\":" << (std::isnan(record.loss) ? "\"nan\"" : record.loss > 0 ? "\"inf\"" : "\"-inf\"");
   const double ns = static_cast<double>(record.nanoseconds);
   line << ",\"step_ms\":" << ns * 1e-6 << ",\"examples_per_s\":" << examples_ / (ns * 1e-9) << "}\n";
   file_.write(line.text());
@@ -91,7 +97,7 @@ void StepLog::done(int64_t steps, double seconds, const std::string &checkpoint,
   if (!checkpoint.empty())
     file_.write(",\"checkpoint\":" + jsonString(checkpoint));
   file_.write("}\n");
-  file_.flush();
+  file_.sync();
 }
 
 } // namespace drt

@@ -17,28 +17,27 @@ namespace drt {
 
 /// One step, done.
 struct StepRecord {
-  int64_t step = 0; // steps of this run before it
+  int64_t step = 0; // steps before it
   bool hasLoss = false;
   double loss = 0; // mean over all replicas of all tasks
   int64_t nanoseconds = 0;
   int64_t endNs = 0; // on the monotonic clock
 };
 
-/// --log-json: the plan, a line a step, how it ended. On the disk a second later
-/// at the latest, or when flush() is called. Throws drt::Error.
+/// --log-json: the plan, a line a step, how it ended. Handed to the system a second
+/// later at the latest; on the disk when sync() returns. Throws drt::Error.
 class StepLog {
 public:
-  /// firstStep > 0: a restart continues the file; lines of that step and later
-  /// ones, which will be done again, are taken out.
-  StepLog(const std::string &path, const drt_program &program, int64_t firstStep);
+  /// restartedAt: a restart continues the file. It is cut where that step begins, which
+  /// will be done again, and so will those behind it; lines before it are never rewritten.
+  StepLog(const std::string &path, const drt_program &program, std::optional<int64_t> restartedAt);
 
   void write(const StepRecord &record);
   /// signal: what ended the run early, 0 for none.
   void done(int64_t steps, double seconds, const std::string &checkpoint, int signal);
-  void flush() { file_.flush(); }
+  void sync() { file_.sync(); }
 
 private:
-  std::string kept_; // from before a restart; read before the file is opened
   GrowingFile file_;
   double examples_; // of a step
   int64_t flushNs_ = 0;

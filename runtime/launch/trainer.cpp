@@ -17,8 +17,8 @@
 namespace drt {
 namespace {
 
-// Steps that a checkpoint's variables had seen: its global step, else its name's.
-int64_t stepOf(const drt_program &program, const std::string &prefix) {
+// Updates that a checkpoint's variables had seen: its global step, else its name's.
+int64_t updatesOf(const drt_program &program, const std::string &prefix) {
   if (prefix.empty())
     return 0;
   if (program.global_step < 0)
@@ -26,7 +26,11 @@ int64_t stepOf(const drt_program &program, const std::string &prefix) {
   const drt_variable &variable = program.variables[program.global_step];
   char value[8] = {};
   CheckpointReader(prefix).read(variable.name, variable.type.dtype, {}, value);
-  return static_cast<int64_t>(valueAt(variable.type.dtype, value, 0));
+  const int64_t updates = static_cast<int64_t>(valueAt(variable.type.dtype, value, 0));
+  if (updates < 0 || updates > INT64_MAX / 4 / program.accumulate_steps)
+    throw Error("checkpoint " + prefix + ": the global step '" + variable.name + "' is " + std::to_string(updates) +
+                ", which cannot be counted on from; take another checkpoint");
+  return updates;
 }
 
 } // namespace
@@ -50,8 +54,14 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   const Feeder &feeder = *step_.feeder;
   if (options.epochs && feeder.batch() == 0)
     throw Error("the graph reads no examples, so there are no epochs; say --steps N", 2);
-  end_ = options.epochs ? (*options.epochs * feeder.examples() + feeder.batch() - 1) / feeder.batch()
-                        : options.steps.value_or(0);
+  wanted_ = options.steps.value_or(0);
+  if (options.epochs && (__builtin_mul_overflow(*options.epochs, feeder.examples(), &wanted_) ||
+                         __builtin_add_overflow(wanted_, feeder.batch() - 1, &wanted_)))
+    throw Error("--epochs " + std::to_string(*options.epochs) + " of " + std::to_string(feeder.examples()) +
+                    " examples are more steps than can be counted; say fewer",
+                2);
+  if (options.epochs)
+    wanted_ /= feeder.batch();
 }
 
 Trainer::Entry Trainer::entryOf(const char *name) {
@@ -70,16 +80,34 @@ int Trainer::run() {
   catchSignals();
   report_training_started();
   startNs_ = nowNs();
-  done_ = begin_;
   steps();
   finish();
   return signal_;
 }
 
+// Steps are counted on from those that the restored variables have seen, as the names of checkpoints are. Task 0 says
+// so: it alone needs to have the checkpoint.
+void Trainer::count() {
+  int64_t counts[2] = {}; // steps before the run, and before this start of it
+  if (first_) {
+    counts[0] = counts[1] = updatesOf(program_, options_.restore) * program_.accumulate_steps;
+    if (!options_.resume.empty())
+      counts[1] = std::max(counts[0], checkpointStep(options_.resume) * program_.accumulate_steps);
+  }
+  if (Communicator *communicator = task_->communicator()) {
+    communicator->describe(0, "the first step");
+    communicator->broadcast(counts, sizeof counts, 0);
+  }
+  begin_ = done_ = counts[1];
+  if (__builtin_add_overflow(counts[0], wanted_, &end_) ||
+      end_ > INT64_MAX / std::max<int64_t>(step_.feeder->batch(), 1) - 1)
+    throw Error("the run would end in step " + std::to_string(counts[0]) + " + " + std::to_string(wanted_) +
+                    ", which is more than can be counted; say fewer --steps or --epochs",
+                2);
+}
+
 void Trainer::initialize() {
-  base_ = stepOf(program_, options_.restore);
-  if (!options_.resume.empty())
-    begin_ = std::max<int64_t>(0, checkpointStep(options_.resume) - base_) * program_.accumulate_steps;
+  count();
   // Where variables are held in shares each task has its own to fill.
   if (first_ || hasShares(program_)) {
     // What a checkpoint does not hold keeps its initial value.
@@ -98,7 +126,8 @@ void Trainer::openFiles() {
   if (!options_.checkpointDir.empty())
     checkpoints_ = std::make_unique<CheckpointManager>(options_.checkpointDir, options_.keep);
   if (!options_.logJson.empty())
-    log_ = std::make_unique<StepLog>(options_.logJson, program_, begin_);
+    log_ = std::make_unique<StepLog>(options_.logJson, program_,
+                                     options_.resume.empty() ? std::nullopt : std::optional(begin_));
   if (!options_.summaryDir.empty())
     events_ = std::make_unique<EventFile>(options_.summaryDir);
   if (!options_.quiet && end_ > begin_)
@@ -179,8 +208,7 @@ void Trainer::report(StepRecord record) {
   if (log_)
     log_->write(record);
   if (events_ && record.hasLoss)
-    events_->scalar(step_.loss->name, base_ * program_.accumulate_steps + record.step + 1,
-                    static_cast<float>(record.loss));
+    events_->scalar(step_.loss->name, record.step + 1, static_cast<float>(record.loss));
   if (progress_)
     progress_->update(record);
 }
@@ -191,15 +219,18 @@ void Trainer::save() {
   savedAt_ = updates();
   while (!running_.empty()) // what the log says of them goes with the checkpoint
     finishStep();
+  finishSum();
   if (!checkpoints_ && !hasShares(program_))
     return;
   const WholeVariables variables(*task_);
   if (!checkpoints_)
     return;
-  checkpoint_ =
-      checkpoints_->save(base_ + updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); });
+  // Before the checkpoint is there: a restart from it does not run these steps again.
   if (log_)
-    log_->flush(); // a restart from here continues it
+    log_->sync();
+  if (events_)
+    events_->flush();
+  checkpoint_ = checkpoints_->save(updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); });
 }
 
 void Trainer::finish() {

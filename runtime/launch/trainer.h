@@ -34,6 +34,7 @@ public:
   TaskRuntime &task() { return *task_; }
 
 private:
+  void count();
   void initialize();
   void openFiles();
   void steps();
@@ -61,9 +62,9 @@ private:
   FeederConfig feeding_;
   Entry step_, accumulate_;
 
-  int64_t base_ = 0; // updates that the variables had seen before this run
-  // Batches, a step each.
-  int64_t begin_ = 0, end_ = 0, done_ = 0;
+  // Batches, a step each, counted from the first one that the variables have ever seen: where this start begins, where
+  // the run ends, what is done. How many steps the command line wants.
+  int64_t begin_ = 0, end_ = 0, done_ = 0, wanted_ = 0;
   int64_t savedAt_ = -1; // updates
   std::string checkpoint_;
   int signal_ = 0;

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <unistd.h>
 
 using namespace drt;
@@ -28,6 +29,9 @@ public:
     fs::create_directories(folder);
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = static_cast<float>(static_cast<int>(i * 7919 % 1009) - 500) * 0.01f;
+    writeData();
+  }
+  void writeData() const {
     NpzWriter writer(path("data.npz"));
     writer.add("x", DRT_F32, {rows, fake::columns}, x.data());
     writer.add("rate", DRT_F32, {}, &rate);
@@ -112,11 +116,38 @@ TEST_CASE("a restart continues the log") {
   const Run run;
   REQUIRE(run(1, {"--steps", "4", "--checkpoint-dir", run.path("ckpt"), "--save-every", "2", "--log-json",
                   run.path("log")}) == 0);
+  // What is torn, and what another start wrote behind it, goes.
+  std::ofstream(run.path("log"), std::ios::app) << R"({"step":4,"lo)";
   REQUIRE(run(1, {"--steps", "4", "--resume", run.path("ckpt/ckpt-2"), "--log-json", run.path("log")}) == 0);
   const std::vector<nlohmann::json> log = run.log("log");
   REQUIRE(log.size() == 6);
+  CHECK(log[0]["strategy"] == "AllReduce");
   for (int k = 0; k < 4; ++k)
     CHECK(log[k + 1]["step"] == k);
+  CHECK(log[5]["done"] == true);
+}
+
+TEST_CASE("steps are counted on from the checkpoint: in the log, the data and the checkpoints' names") {
+  const Run run;
+  REQUIRE(run(2, {"--steps", "3", "--checkpoint-dir", run.path("ckpt")}) == 0);
+  REQUIRE(run(2, {"--steps", "4", "--restore", run.path("ckpt/ckpt-3"), "--checkpoint-dir", run.path("ckpt"),
+                  "--log-json", run.path("log"), "--export-npz", run.path("seven.npz")}) == 0);
+  CHECK(run.distance("seven.npz", 7) < 1e-6);
+  CHECK(fs::exists(run.path("ckpt/ckpt-7.index")));
+  const std::vector<nlohmann::json> log = run.log("log");
+  REQUIRE(log.size() == 6);
+  for (int k = 0; k < 4; ++k)
+    CHECK(log[k + 1]["step"] == 3 + k);
+}
+
+TEST_CASE("a loss that is no number is JSON that says so") {
+  Run run;
+  run.x[0] = std::numeric_limits<float>::quiet_NaN();
+  run.writeData();
+  REQUIRE(run(1, {"--steps", "1", "--log-json", run.path("log")}) == 0);
+  const std::vector<nlohmann::json> log = run.log("log");
+  CHECK(log[1]["loss"].is_null());
+  CHECK(log[1]["loss_is"] == "nan");
 }
 
 TEST_CASE("epochs go through all examples") {
@@ -138,7 +169,7 @@ TEST_CASE("evaluation joins what the replicas fetch") {
     for (int64_t j = 0; j < fake::columns; ++j)
       sum += run.x[i * fake::columns + j];
     CHECK(static_cast<const float *>(means.data)[i] == Approx(sum / fake::columns).margin(1e-6));
-    all += i < 8 ? sum / fake::columns / 8 : 0; // two full batches of four
+    all += sum / fake::columns / Run::rows; // two full batches of four, and two rows more
   }
   CHECK(static_cast<const double *>(reader.read("mean:0").data)[0] == Approx(all).margin(1e-6));
 }
