@@ -96,9 +96,7 @@ void addBatch(Fetched &f, const Value &value, int64_t examples, bool first) {
 
 // Whether two values are equal, to rounding.
 bool agree(double a, double b, double scale, int32_t dtype) {
-  const double tolerance = dtype == DRT_F64                          ? 1e-9
-                           : dtype == DRT_F16 || dtype == DRT_BF16 ? 3e-2
-                                                                   : 1e-4;
+  const double tolerance = dtype == DRT_F64 ? 1e-9 : dtype == DRT_F16 || dtype == DRT_BF16 ? 3e-2 : 1e-4;
   return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * scale;
 }
 
@@ -151,7 +149,8 @@ void addPartialBatch(Fetched &f, const FilledUp &one, const FilledUp &other, int
   if (!right)
     throw Error(std::string(fetch.name) + " of the last " + std::to_string(count) + " of " +
                 std::to_string(feeder.examples()) + " examples cannot be told from a whole batch of " +
-                std::to_string(feeder.batch()) + ": what it gives for an example depends on the others; give a multiple" +
+                std::to_string(feeder.batch()) +
+                ": what it gives for an example depends on the others; give a multiple" +
                 " of the batch, or compile with a --batch that divides " + std::to_string(feeder.examples()));
 }
 
