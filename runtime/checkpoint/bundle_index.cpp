@@ -147,7 +147,10 @@ void removeDataFiles(const std::string &prefix, const std::string &except) {
   std::error_code ignored;
   for (const auto &file : fs::directory_iterator(folderOf(prefix), ignored)) {
     std::string name = file.path().filename().string();
-    bool isData = name.starts_with(start) && name.size() == start.size() + strlen("00000-of-00001");
+    std::string shard = name.starts_with(start) ? name.substr(start.size()) : "";
+    for (char &c : shard)
+      c = c >= '0' && c <= '9' ? '0' : c;
+    bool isData = shard == "00000-of-00000";
     if (isData && name != fs::path(except).filename().string())
       fs::remove(file.path(), ignored);
   }

@@ -107,8 +107,8 @@ public:
   // keep: how many checkpoints stay; 0 keeps all. Touches nothing until save().
   explicit CheckpointManager(const std::string &directory, int keep = 5);
 
-  // Writes D/ckpt-STEP by calling `write`, then the state file, then deletes what
-  // is older than `keep`. Where it throws (a full disk), the older checkpoints and
+  // Writes D/ckpt-STEP by calling `write`, then the state file, then deletes those
+  // D/ckpt-N that are older than `keep`; whatever else the state file names stays. Where it throws (a full disk), the older checkpoints and
   // the state file are as they were. Returns the prefix.
   std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write);
 

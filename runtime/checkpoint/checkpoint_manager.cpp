@@ -97,15 +97,42 @@ void removeCheckpoint(const std::string &prefix) {
   removeDataFiles(prefix);
 }
 
-// Of a run that was killed while it saved.
+// Takes what stands before it off a text.
+bool takePrefix(std::string_view &text, std::string_view prefix) {
+  if (!text.starts_with(prefix))
+    return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+bool takeDigits(std::string_view &text) {
+  size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(digits);
+  return digits > 0;
+}
+
+constexpr std::string_view kName = "ckpt-";
+
+// Whether a state file's path is that of a checkpoint which a run in this folder wrote: ckpt-STEP, nothing else. Only
+// such are counted and removed: a state file may name whatever it likes, and in a folder that was copied absolute
+// paths still lead to the old one.
+bool isOwn(std::string_view path) {
+  int64_t step = path.starts_with(kName) ? checkpointStep(path) : -1;
+  return step >= 0 && path.substr(kName.size()) == std::to_string(step);
+}
+
+// ckpt-STEP.tempstatePID... or checkpoint.tempstatePID, of a run that was killed while it saved.
+bool isTemporary(std::string_view name) {
+  bool checkpoint = takePrefix(name, kName) && takeDigits(name);
+  return (checkpoint || takePrefix(name, "checkpoint")) && takePrefix(name, ".tempstate") && takeDigits(name) &&
+         (name.empty() || (checkpoint && name.starts_with('.')));
+}
+
 void removeTemporaries(const std::string &directory) {
   std::error_code ignored;
-  for (const auto &file : fs::directory_iterator(directory, ignored)) {
-    std::string name = file.path().filename().string();
-    bool ours = name.starts_with("ckpt-") || name.starts_with("checkpoint.");
-    if (ours && name.find(".tempstate") != std::string::npos)
+  for (const auto &file : fs::directory_iterator(directory, ignored))
+    if (isTemporary(file.path().filename().string()))
       fs::remove(file.path(), ignored);
-  }
 }
 
 } // namespace
@@ -128,7 +155,7 @@ CheckpointManager::CheckpointManager(const std::string &directory, int keep) : d
 
 std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write) {
   removeTemporaries(directory);
-  std::string name = "ckpt-" + std::to_string(step), prefix = directory + "/" + name;
+  std::string name = std::string(kName) + std::to_string(step), prefix = directory + "/" + name;
   {
     CheckpointWriter writer(prefix);
     write(writer);
@@ -138,16 +165,20 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
   std::erase_if(state.all, [&](const std::string &path) { return prefixOf(directory, path) == prefix; });
   state.all.push_back(name);
   state.newest = name;
+  auto surplus = keep > 0 ? std::count_if(state.all.begin(), state.all.end(), isOwn) - keep : 0;
   std::vector<std::string> old;
-  if (keep > 0 && state.all.size() > size_t(keep)) {
-    auto last = state.all.end() - keep;
-    old.assign(state.all.begin(), last);
-    state.all.erase(state.all.begin(), last);
-  }
+  std::erase_if(state.all, [&](const std::string &path) {
+    bool goes = surplus > 0 && isOwn(path);
+    if (goes) {
+      --surplus;
+      old.push_back(path);
+    }
+    return goes;
+  });
   // The state first: it never names what is gone.
   writeState(directory, state);
   for (const std::string &path : old)
-    removeCheckpoint(prefixOf(directory, path));
+    removeCheckpoint(directory + "/" + path);
   return prefix;
 }
 

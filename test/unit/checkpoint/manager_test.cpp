@@ -49,6 +49,30 @@ TEST_CASE("a run keeps its newest checkpoints, and the state file names them") {
   CHECK(indexes(folder) == std::set<std::string>{"ckpt-10.index", "ckpt-20.index"});
 }
 
+TEST_CASE("only the folder's own ckpt-N are ever removed, whatever the state file names") {
+  Folder folder, old;
+  CheckpointManager before(old.path, 0);
+  before.save(3, writeStep);
+  before.save(4, writeStep);
+  const auto oldNames = old.names();
+  for (const char *name : {"model-1.index", "model-1.data-00000-of-00001", "ckpt-05.index", "ckpt-x.index", "notes"})
+    writeFile(folder / name, "not this run's");
+  const std::string up = "../" + std::filesystem::path(old.path).filename().string() + "/ckpt-4";
+  std::string state = "model_checkpoint_path: \"" + (old / "ckpt-4") + "\"\n";
+  for (const std::string &path : {old / "ckpt-3", old / "ckpt-4", up, std::string("model-1"), std::string("ckpt-05"),
+                                  std::string("ckpt-x"), std::string(""), std::string("."), folder / "notes"})
+    state += "all_model_checkpoint_paths: \"" + path + "\"\n";
+  writeFile(folder / "checkpoint", state);
+
+  for (int64_t step : {10, 11, 12})
+    CheckpointManager(folder.path, 1).save(step, writeStep);
+  CHECK(old.names() == oldNames);
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-05.index", "ckpt-12.index", "ckpt-x.index", "model-1.index"});
+  CHECK(folder.names().count("model-1.data-00000-of-00001") == 1);
+  CHECK(folder.names().count("notes") == 1);
+  CHECK(CheckpointManager(folder.path).latest() == folder / "ckpt-12");
+}
+
 TEST_CASE("keep 0 keeps all") {
   Folder folder;
   CheckpointManager manager(folder.path, 0);
@@ -101,10 +125,12 @@ TEST_CASE("a save that fails changes nothing") {
 TEST_CASE("what a killed run left half-written goes with the next save") {
   Folder folder;
   writeFile(folder / "ckpt-4.tempstate99.data", "half");
+  writeFile(folder / "checkpoint.tempstate99", "half");
   writeFile(folder / "mine.txt", "not ours");
+  writeFile(folder / "ckpt-notes.tempstate.txt", "not ours");
   CheckpointManager(folder.path).save(5, writeStep);
-  CHECK(folder.names() ==
-        std::set<std::string>{"checkpoint", "ckpt-5.data-00000-of-00001", "ckpt-5.index", "mine.txt"});
+  CHECK(folder.names() == std::set<std::string>{"checkpoint", "ckpt-5.data-00000-of-00001", "ckpt-5.index",
+                                                "ckpt-notes.tempstate.txt", "mine.txt"});
 }
 
 TEST_CASE("a prefix tells its step") {
