@@ -78,45 +78,61 @@ void RendezvousServer::wait_for_events() {
 
 void RendezvousServer::accept_one() {
   Socket socket(accept4(listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket)
+  if (!socket) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      close_oldest_stranger();
     return;
+  }
   int on = 1;
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   connections.push_back(std::make_unique<Connection>());
   connections.back()->socket = std::move(socket);
+  if (std::count_if(connections.begin(), connections.end(), [](const auto &c) { return c->rank < 0 && !c->closed; }) >
+      static_cast<std::ptrdiff_t>(most_strangers))
+    close_oldest_stranger();
 }
 
+void RendezvousServer::close_oldest_stranger() {
+  auto oldest =
+      std::find_if(connections.begin(), connections.end(), [](const auto &c) { return c->rank < 0 && !c->closed; });
+  if (oldest != connections.end())
+    (*oldest)->closed = true;
+}
+
+/// One buffer at a time: one that goes on sending does not keep the others waiting.
 void RendezvousServer::receive(Connection &from) {
+  if (from.closed)
+    return;
   char buffer[16384];
-  while (!from.closed) {
-    ssize_t n = recv(from.socket.fd(), buffer, sizeof buffer, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-      return;
-    if (n <= 0) {
-      lose(from, n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno));
-      return;
+  ssize_t n = recv(from.socket.fd(), buffer, sizeof buffer, 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (n <= 0)
+    return lose(from, n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno));
+  if (from.refused)
+    return;
+  from.last_heard = Clock::now();
+  try {
+    from.reader.append(buffer, static_cast<size_t>(n));
+    while (auto message = from.reader.next()) {
+      handle(from, *message);
+      if (from.refused)
+        return;
     }
-    from.last_heard = Clock::now();
-    try {
-      from.reader.append(buffer, static_cast<size_t>(n));
-      while (auto message = from.reader.next())
-        handle(from, *message);
-    } catch (const Error &e) {
-      lose(from, e.what());
-    }
+  } catch (const Error &e) {
+    lose(from, e.what());
   }
 }
 
 void RendezvousServer::handle(Connection &from, const Message &message) {
   const std::vector<std::string> &f = message.fields;
-  if (message.kind == MessageKind::Hello && f.size() == 4)
-    return greet(from, message);
-  if (from.rank < 0)
+  if (from.rank < 0) {
+    if (message.kind == MessageKind::Hello)
+      return greet(from, message);
     throw Error("something that is no task of this plan speaks at the rendezvous");
+  }
   switch (message.kind) {
   case MessageKind::Set:
-    if (f.size() != 2)
-      break;
     values[f[0]] = f[1];
     for (int rank : awaited[f[0]])
       for (auto &c : connections)
@@ -125,8 +141,6 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     awaited.erase(f[0]);
     return;
   case MessageKind::Get:
-    if (f.size() != 1)
-      break;
     if (auto found = values.find(f[0]); found != values.end())
       say(from, {MessageKind::Value, {f[0], found->second}});
     else
@@ -142,8 +156,6 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     from.seconds_inside = std::strtod(f[4].c_str(), nullptr);
     return;
   case MessageKind::Failed:
-    if (f.size() != 1)
-      break;
     from.goodbye = true;
     return end_all({MessageKind::Lost, {describe(from.rank) + " failed", ": " + f[0]}});
   case MessageKind::Goodbye:
@@ -161,7 +173,7 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
 
 void RendezvousServer::greet(Connection &from, const Message &hello) {
   const std::vector<std::string> &f = hello.fields;
-  int rank = static_cast<int>(number(f[0]));
+  const int64_t rank = number(f[0]);
   std::string why;
   bool again = false;
   auto same = [&](const auto &c) { return c->rank == rank && !c->closed; };
@@ -174,17 +186,19 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
   } else if (f[2] != options.fingerprint) {
     why = "this is not the program, or not the flags, that " + describe(0) + " runs at " + options.address +
           ". Start the same executable with the same flags everywhere";
-  } else if (rank < 0 || rank >= static_cast<int>(options.tasks.size())) {
+  } else if (rank < 0 || rank >= static_cast<int64_t>(options.tasks.size())) {
     why = "the plan has no task " + f[0];
   } else if (std::any_of(connections.begin(), connections.end(), same)) {
-    why = describe(rank) + " is there already at " + options.address +
+    why = describe(static_cast<int>(rank)) + " is there already at " + options.address +
           ". Was it started twice, or does an old run use the port? Name another with --rendezvous";
   }
   if (!why.empty()) {
     say(from, {MessageKind::Refused, {again ? "1" : "0", why}});
+    from.refused = true;
     return;
   }
-  from.rank = rank;
+  from.rank = static_cast<int>(rank);
+  from.reader.allow(MessageReader::most);
   if (rank != 0 && address_of_first.empty())
     address_of_first = f[3];
 }
@@ -220,9 +234,14 @@ void RendezvousServer::check_arrivals() {
 }
 
 void RendezvousServer::check_silence() {
-  for (auto &c : connections)
-    if (!c->closed && !c->goodbye && Clock::now() - c->last_heard > heartbeat.patience)
+  for (auto &c : connections) {
+    // A stranger's trickle is no Hello.
+    const auto heard = c->rank < 0 ? c->accepted : c->last_heard;
+    if (c->refused && Clock::now() - c->last_heard > std::chrono::seconds(1)) // time to read why
+      c->closed = true;
+    if (!c->closed && !c->goodbye && Clock::now() - heard > heartbeat.patience)
       lose(*c, "no sign of life for " + format_seconds(seconds(heartbeat.patience)) + " s");
+  }
 }
 
 std::string RendezvousServer::place(const Connection &task) {
@@ -298,6 +317,8 @@ void RendezvousServer::say(Connection &to, const Message &message) {
     return;
   to.unsent += message.encode();
   flush(to);
+  if (to.unsent.size() > most_unsent)
+    lose(to, "it does not read what it is sent");
 }
 
 void RendezvousServer::flush(Connection &to) {

@@ -7,7 +7,9 @@
 // A server in task 0. Every task, task 0 too, keeps one connection to it (watch.h)
 // for as long as it lives. It keeps a small key-value store, tells all when all
 // have come, and tells the others when one has failed, is lost, or is late.
-// It has a thread of its own; it trusts whoever can reach its port, as gloo does.
+// It has a thread of its own; it trusts who can reach its port and says a Hello of
+// this plan, as gloo does. Others are strangers: they are closed when they say
+// something else, when their Hello does not come in time, or when there are many.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_LAUNCH_RENDEZVOUS_H
@@ -52,14 +54,19 @@ public:
   RendezvousServer &operator=(const RendezvousServer &) = delete;
 
 private:
+  // What strangers can take: memory and descriptors.
+  static constexpr uint32_t largest_hello = 1 << 16;
+  static constexpr size_t most_strangers = 64, most_unsent = 8 << 20;
+
   struct Connection {
     Socket socket;
-    MessageReader reader;
+    MessageReader reader{largest_hello};
     std::string unsent;
     int rank = -1; // until Hello
     bool goodbye = false;
     bool closed = false;
-    Clock::time_point last_heard = Clock::now();
+    bool refused = false; // nothing that it says counts any more
+    Clock::time_point accepted = Clock::now(), last_heard = accepted;
     // From its last heartbeat.
     int64_t step = -1, begun = 0;
     bool inside = false;
@@ -75,6 +82,7 @@ private:
   void greet(Connection &from, const Message &hello);
   void check_arrivals();
   void check_silence();
+  void close_oldest_stranger();
   void check_stall();
   void lose(Connection &lost, const std::string &how);
   void end_all(const Message &message);

@@ -192,8 +192,7 @@ std::string peer_address(const Socket &socket) {
 // A message is: bytes that follow (4), kind (1), then each field with its length (4).
 // Little-endian, as every machine that we generate code for is.
 namespace {
-// Far above any address or reason; a stranger's bytes must not make us allocate.
-constexpr uint32_t largest_message = 1 << 20;
+[[noreturn]] void refuse_stranger() { throw Error("something that is no task of this plan speaks at the rendezvous"); }
 
 void append_number(std::string &out, uint32_t value) { out.append(reinterpret_cast<const char *>(&value), 4); }
 uint32_t read_number(const char *data) {
@@ -218,21 +217,52 @@ std::optional<Message> MessageReader::next() {
   if (buffer_.size() < 4)
     return std::nullopt;
   uint32_t size = read_number(buffer_.data());
-  if (size == 0 || size > largest_message)
-    throw Error("something that is no task of this plan speaks at the rendezvous");
+  if (size == 0 || size > largest_)
+    refuse_stranger();
   if (buffer_.size() - 4 < size)
     return std::nullopt;
   Message message;
   message.kind = static_cast<MessageKind>(buffer_[4]);
   for (size_t at = 5; at < 4 + size;) {
     if (4 + size - at < 4 || read_number(&buffer_[at]) > 4 + size - at - 4)
-      throw Error("something that is no task of this plan speaks at the rendezvous");
+      refuse_stranger();
     uint32_t length = read_number(&buffer_[at]);
     message.fields.push_back(buffer_.substr(at + 4, length));
     at += 4 + length;
   }
   buffer_.erase(0, 4 + size);
+  check(message);
   return message;
+}
+
+void check(const Message &message) {
+  const size_t fields = message.fields.size();
+  bool right = false;
+  switch (message.kind) {
+  case MessageKind::Hello:
+    right = fields == 4;
+    break;
+  case MessageKind::Refused:
+  case MessageKind::Set:
+  case MessageKind::Value:
+  case MessageKind::Lost:
+    right = fields == 2;
+    break;
+  case MessageKind::Ready:
+  case MessageKind::Get:
+  case MessageKind::Failed:
+    right = fields == 1;
+    break;
+  case MessageKind::Heartbeat: // a task's says where it is
+    right = fields == 5 || fields == 0;
+    break;
+  case MessageKind::Goodbye:
+  case MessageKind::AllGone:
+    right = fields == 0;
+    break;
+  }
+  if (!right)
+    refuse_stranger();
 }
 
 } // namespace drt

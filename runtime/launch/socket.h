@@ -86,14 +86,23 @@ struct Message {
   std::string encode() const;
 };
 
+/// Throws Error where the kind is none of the above, or has another number of fields than it must have.
+void check(const Message &message);
+
 /// Cuts what a stream delivers into messages.
 class MessageReader {
 public:
+  /// Bytes of a message: far above any address or reason.
+  static constexpr uint32_t most = 1 << 20;
+  explicit MessageReader(uint32_t largest = most) : largest_(largest) {}
+
   void append(const char *data, size_t size) { buffer_.append(data, size); }
-  /// Takes the next whole message. Throws Error where the bytes are no message.
+  void allow(uint32_t largest) { largest_ = largest; }
+  /// Takes the next whole message. Throws Error where the bytes are no message, or check does.
   std::optional<Message> next();
 
 private:
+  uint32_t largest_;
   std::string buffer_;
 };
 

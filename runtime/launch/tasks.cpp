@@ -151,6 +151,12 @@ Place find_place(const std::vector<Task> &tasks, const std::string &task_flag, c
   if (!task_flag.empty()) {
     place.source = "--task";
     place.rank = rank_of(task_flag, tasks, "--task");
+    if (tasks.size() > 1 && rendezvous_flag.empty())
+      throw Error("--task " + task_flag + " is one of " + std::to_string(tasks.size()) + " tasks (" +
+                      list_names(tasks) + "): say where they meet, the same for each, with --rendezvous HOST:PORT, " +
+                      "for example --rendezvous " + default_rendezvous(tasks) + "; " + tasks[0].name() +
+                      " listens there",
+                  2);
   } else if (auto info = find_launcher(environment, tasks)) {
     place = place_from(*info, tasks);
   } else if (tasks.size() > 1) {

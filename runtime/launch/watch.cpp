@@ -43,6 +43,19 @@ std::string Watch::in_step() const {
   return step < 0 ? " before the first step" : " in step " + std::to_string(step);
 }
 
+void Watch::refuse_rendezvous() const {
+  throw Error("what answers at " + options.rendezvous + " is not the rendezvous of " + first_task() +
+              ": does something else use that port? Name another with --rendezvous, the same for every task");
+}
+
+std::optional<Message> Watch::next_answer() {
+  try {
+    return reader.next();
+  } catch (const Error &) {
+    refuse_rendezvous();
+  }
+}
+
 /// Connects, says hello and waits for the others, again where an old run is about
 /// to make room.
 Socket Watch::meet() {
@@ -60,7 +73,7 @@ Socket Watch::meet() {
     if (::send(connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
       continue;
     reader = MessageReader();
-    auto last_heartbeat = Clock::now();
+    auto last_heartbeat = Clock::now(), last_heard = last_heartbeat;
     bool again = false;
     while (!again && Clock::now() < deadline) {
       if (Clock::now() - last_heartbeat > heartbeat.interval) {
@@ -68,6 +81,11 @@ Socket Watch::meet() {
         std::string beat = Message{MessageKind::Heartbeat, {"-1", "0", "0", "", "0"}}.encode();
         ::send(connection.fd(), beat.data(), beat.size(), MSG_NOSIGNAL);
       }
+      // The server shows that it lives while it waits for others, so one that says nothing is none, or hangs.
+      if (Clock::now() - last_heard > seconds(options.failure_timeout))
+        throw Error(first_task() + " does not answer at the rendezvous " + options.rendezvous +
+                    ": no sign of life for " + format_seconds(options.failure_timeout) +
+                    " s. Does it hang, or does something else use that port? Name another with --rendezvous");
       pollfd event{connection.fd(), POLLIN, 0};
       if (poll(&event, 1, 50) <= 0)
         continue;
@@ -78,8 +96,9 @@ Socket Watch::meet() {
         again = true;
         break;
       }
+      last_heard = Clock::now();
       reader.append(buffer, static_cast<size_t>(n));
-      while (auto message = reader.next()) {
+      while (auto message = next_answer()) {
         if (message->kind == MessageKind::Ready) {
           // Task 0 reached itself by whatever way; the others know its real address.
           if (options.rank == 0 && !message->fields.at(0).empty())
@@ -88,6 +107,8 @@ Socket Watch::meet() {
         }
         if (message->kind == MessageKind::Lost)
           throw Error(message->fields.at(0) + message->fields.at(1));
+        if (message->kind != MessageKind::Refused && message->kind != MessageKind::Heartbeat)
+          refuse_rendezvous();
         if (message->kind == MessageKind::Refused) {
           if (message->fields.at(0) != "1")
             throw Error(message->fields.at(1));
@@ -133,7 +154,7 @@ void Watch::run() {
       last_heard = Clock::now();
       try {
         reader.append(buffer, static_cast<size_t>(n));
-        while (auto message = reader.next())
+        while (auto message = next_answer())
           handle(*message);
       } catch (const std::exception &e) {
         return failed(e.what());

@@ -48,6 +48,8 @@ public:
 
 private:
   Socket meet();
+  std::optional<Message> next_answer();
+  [[noreturn]] void refuse_rendezvous() const;
   void run();
   void handle(const Message &message);
   void failed(const std::string &message);

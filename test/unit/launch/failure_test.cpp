@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <mutex>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -241,4 +242,79 @@ TEST_CASE("a stall warning says who arrived and who is late") {
   close(ends[0]);
   CHECK(errors == std::vector<std::string>(3));
   CHECK(warned);
+}
+
+namespace {
+
+Socket connected(const std::string &rendezvous) {
+  std::string error;
+  return connect_to(parse_host_port(rendezvous), Clock::now() + std::chrono::seconds(5), error);
+}
+
+void put(const Socket &socket, const std::string &bytes) {
+  [[maybe_unused]] ssize_t n = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+} // namespace
+
+TEST_CASE("strangers at the rendezvous end no run") {
+  auto cluster = local_cluster(2);
+  for (GroupOptions &options : cluster)
+    options.failure_timeout = 3;
+  const std::string refusedHello = Message{MessageKind::Hello, {"1", "2", "wrong", ""}}.encode();
+  const std::vector<std::string> said = {"GET / HTTP/1.0\r\n\r\n",
+                                         std::string(4, '\xff'),
+                                         std::string(4, '\0'),
+                                         Message{MessageKind::Lost, {"worker:1 was lost", ": forged"}}.encode(),
+                                         Message{MessageKind::Hello, {"4294967297", "2", "", ""}}.encode(),
+                                         Message{MessageKind::Hello, {"-1", "2", "", ""}}.encode(),
+                                         refusedHello};
+  std::vector<Socket> strangers;
+  auto errors = run_tasks(cluster, [&](Group &group, int rank) {
+    float x = 1;
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    if (rank == 1) {
+      for (const std::string &bytes : said) {
+        strangers.push_back(connected(cluster[0].rendezvous));
+        put(strangers.back(), bytes);
+      }
+      // One that goes on when it was refused and never reads, and many that say a little and then nothing.
+      Socket flood = connected(cluster[0].rendezvous);
+      for (int i = 0; i < 150; ++i)
+        strangers.push_back(connected(cluster[0].rendezvous)), put(strangers.back(), std::string("\0\1", 2));
+      for (auto until = Clock::now() + seconds(4); Clock::now() < until;
+           std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+        for (int i = 0; i < 100; ++i)
+          put(flood, refusedHello);
+    }
+    group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    group.leave();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("a rendezvous that is none is an error that says so") {
+  const std::vector<std::string> answers = {Message{MessageKind::Refused, {}}.encode(),
+                                            Message{MessageKind::Refused, {"1"}}.encode(),
+                                            Message{MessageKind::Lost, {}}.encode(),
+                                            Message{MessageKind::Ready, {}}.encode(),
+                                            Message{MessageKind::Get, {"key"}}.encode(),
+                                            "HTTP/1.0 400 Bad Request\r\n\r\n",
+                                            ""}; // says nothing
+  for (const std::string &answer : answers) {
+    Socket listening = listen_at({"127.0.0.1", 0});
+    GroupOptions options = local_cluster(2)[1];
+    options.rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
+    options.failure_timeout = 1;
+    options.arrival_timeout = 5;
+    std::thread rogue([&] {
+      Socket connection(accept(listening.fd(), nullptr, nullptr));
+      put(connection, answer);
+      char byte;
+      while (recv(connection.fd(), &byte, 1, 0) > 0) {
+      }
+    });
+    CHECK_THROWS_WITH(Group::join(options), Catch::Contains(options.rendezvous) && Catch::Contains("that port"));
+    rogue.join();
+  }
 }

@@ -36,10 +36,12 @@ Place place(const std::vector<Task> &tasks, std::map<std::string, std::string> v
 } // namespace
 
 TEST_CASE("--task names the place, and wins over the environment") {
-  Place p = place(two, {{"RANK", "0"}, {"WORLD_SIZE", "7"}}, "worker:1");
+  Place p = place(two, {{"RANK", "0"}, {"WORLD_SIZE", "7"}}, "worker:1", "10.9.8.1:29500");
   CHECK(p.kind == PlaceKind::Member);
   CHECK(p.rank == 1);
   CHECK(p.rendezvous == "10.9.8.1:29500");
+  CHECK_THROWS_WITH(place(two, {}, "worker:1"), Contains("--rendezvous HOST:PORT") && Contains("10.9.8.1:29500"));
+  CHECK(place({{"worker", 0, "10.9.8.1", 0, 2}}, {}, "worker:0").kind == PlaceKind::Sole);
   CHECK(place(two, {}, "worker:0", "10.9.8.7:99").rendezvous == "10.9.8.7:99");
   CHECK_THROWS_WITH(place(two, {}, "worker:2"), Contains("no task 'worker:2'; it has worker:0, worker:1"));
 }
@@ -133,7 +135,7 @@ TEST_CASE("addresses of a rendezvous") {
 }
 
 TEST_CASE("messages survive any cutting of the stream") {
-  Message message{MessageKind::Set, {"key", std::string(3000, 'x'), ""}};
+  Message message{MessageKind::Set, {std::string(3000, 'x'), ""}};
   std::string bytes = message.encode() + Message{MessageKind::Goodbye, {}}.encode();
   MessageReader reader;
   std::vector<Message> got;
@@ -147,4 +149,15 @@ TEST_CASE("messages survive any cutting of the stream") {
   CHECK(got[1].kind == MessageKind::Goodbye);
   reader.append("GET / HTTP/1.1\r\n", 16);
   CHECK_THROWS_WITH(reader.next(), Contains("no task of this plan"));
+}
+
+TEST_CASE("a message with other fields than its kind has is none") {
+  for (const Message &message : {Message{MessageKind::Refused, {}}, Message{MessageKind::Refused, {"1"}},
+                                 Message{MessageKind::Ready, {}}, Message{MessageKind::Lost, {"x"}},
+                                 Message{MessageKind::Hello, {"1"}}, Message{static_cast<MessageKind>(99), {}}}) {
+    const std::string bytes = message.encode();
+    MessageReader reader;
+    reader.append(bytes.data(), bytes.size());
+    CHECK_THROWS_WITH(reader.next(), Contains("no task of this plan"));
+  }
 }
