@@ -4,9 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "launch/signals.h"
+#include "checkpoint/output_file.h"
+#include "core/timeline.h"
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <semaphore.h>
 #include <unistd.h>
 
 namespace drt {
@@ -15,14 +21,33 @@ namespace {
 std::atomic<int> caught{0};
 static_assert(std::atomic<int>::is_always_lock_free, "read and written by a signal handler");
 
+// What the watching thread sleeps on: posting it is allowed in a signal handler.
+struct Wake {
+  sem_t semaphore;
+  Wake() { sem_init(&semaphore, 0, 0); }
+};
+Wake &wake() {
+  static Wake made;
+  return made;
+}
+sem_t *wakeWatch = nullptr; // set before a handler is
+
 void note(int number) {
   if (caught.exchange(number, std::memory_order_relaxed) != 0)
     _exit(128 + number);
+  const int before = errno;
+  sem_post(wakeWatch);
+  errno = before;
 }
+
+// A step may take long, and the one that was under way may have just begun.
+constexpr int64_t graceNs = 4'000'000'000;
+constexpr int graceSteps = 2;
 
 } // namespace
 
 void catchSignals() {
+  wakeWatch = &wake().semaphore;
   struct sigaction action = {};
   action.sa_handler = note;
   sigaction(SIGINT, &action, nullptr);
@@ -33,5 +58,42 @@ void catchSignals() {
 }
 
 int caughtSignal() { return caught.load(std::memory_order_relaxed); }
+
+StopDeadline::StopDeadline() : thread_([this] { watch(); }) {}
+
+StopDeadline::~StopDeadline() {
+  quit_.store(true);
+  sem_post(&wake().semaphore);
+  thread_.join();
+}
+
+void StopDeadline::resume() {
+  progressNs_.store(nowNs(), std::memory_order_relaxed);
+  stepping_.store(true, std::memory_order_release);
+}
+
+void StopDeadline::stepDone(int64_t nanoseconds) {
+  progressNs_.store(nowNs(), std::memory_order_relaxed);
+  if (nanoseconds > longestNs_.load(std::memory_order_relaxed))
+    longestNs_.store(nanoseconds, std::memory_order_relaxed);
+}
+
+void StopDeadline::watch() {
+  while (!quit_.load() && caughtSignal() == 0)
+    sem_wait(&wake().semaphore);
+  const int64_t caughtNs = nowNs();
+  for (; !quit_.load(); std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
+    const int64_t grace = graceNs + graceSteps * longestNs_.load(std::memory_order_relaxed);
+    const int64_t since = std::max(caughtNs, progressNs_.load(std::memory_order_relaxed));
+    if (!stepping_.load(std::memory_order_acquire) || nowNs() - since < grace)
+      continue;
+    removeUnfinishedFiles();
+    std::fprintf(stderr,
+                 "error: ended by signal %d without a last checkpoint: the step that was under way has not ended "
+                 "within %.0f s\n",
+                 caughtSignal(), static_cast<double>(grace) * 1e-9);
+    _exit(128 + caughtSignal());
+  }
+}
 
 } // namespace drt

@@ -213,7 +213,7 @@ Outcome run_children(const std::vector<Child> &children, double failure_timeout)
     running.push_back(start(child, signals, started.write_end.fd()));
   started.write_end.close();
 
-  Clock::time_point failed_at{};
+  Clock::time_point failed_at{}, hurry_at{};
   int sent = 0; // the last signal that was sent because of a failure
   for (;;) {
     collect(running, sent == 0);
@@ -228,15 +228,24 @@ Outcome run_children(const std::vector<Child> &children, double failure_timeout)
       if (due != sent)
         signal_all(running, sent = due);
     }
+    // After a signal the tasks end together; one alone has lost the others, or been lost.
+    const bool some_ended = std::any_of(running.begin(), running.end(), [](const Running &r) { return r.ended; });
+    if (outcome.signal && some_ended && hurry_at == Clock::time_point{})
+      hurry_at = Clock::now() + std::max(seconds(failure_timeout * 0.6), Clock::duration(std::chrono::seconds(2)));
+    if (hurry_at != Clock::time_point{} && Clock::now() > hurry_at)
+      signal_all(running, SIGKILL);
     std::vector<pollfd> events{{signals.fd(), POLLIN, 0}, {started.read_end.fd(), POLLIN, 0}};
     for (const Running &r : running)
       events.push_back({r.errors.fd(), POLLIN, 0}); // poll ignores -1
-    poll(events.data(), events.size(), failing ? 50 : -1);
+    poll(events.data(), events.size(), failing || hurry_at != Clock::time_point{} ? 50 : -1);
     while (int number = signals.next()) {
       if (number == SIGCHLD)
         continue;
+      if (outcome.signal) // the second one: whoever can end at once does
+        hurry_at = Clock::now() + std::chrono::seconds(1);
       outcome.signal = number;
       signal_all(running, number);
+      signal_all(running, SIGCONT); // one that is stopped could not end
     }
     char byte;
     ssize_t n = started.read_end ? read(started.read_end.fd(), &byte, 1) : -1;

@@ -28,7 +28,8 @@ struct Outcome {
   int signal = 0;       // INT or TERM that this process was sent, 0 for none
 };
 
-/// Runs them to their end. INT and TERM are passed on. When one fails, the others
+/// Runs them to their end. INT and TERM are passed on, and after a second one, or when a
+/// child has ended after the first, the others are killed a little later. When one fails, the others
 /// get a while to end by themselves (they hear of it from the rendezvous), then TERM,
 /// then KILL, all within `failure_timeout` seconds. The children end with this
 /// process, whatever ends it. Call it while the process has one thread. Throws Error.
