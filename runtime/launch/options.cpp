@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/options.h"
 #include "core/error.h"
-
-#include <CLI/CLI.hpp>
+#include "core/number_flags.h"
 
 namespace drt {
 namespace {
@@ -16,17 +15,8 @@ template <class T> CLI::Option *last(CLI::App &app, const char *name, T &value, 
   return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-// CLI11's own messages print the whole range of a double.
-CLI::Validator atLeast(int64_t least) {
-  return CLI::Validator(
-      [least](std::string &text) {
-        int64_t value = 0;
-        const bool number = CLI::detail::lexical_cast(text, value);
-        return number && value >= least ? std::string()
-                                        : text + " is not a whole number from " + std::to_string(least) + " on";
-      },
-      "");
-}
+constexpr double leastTimeout = 0.1; // a heartbeat is an eighth of it
+constexpr double byHandArrival = 60; // time to start the tasks of other machines
 
 struct Refused {
   std::string tlsCert, tlsKey, tlsCa;
@@ -39,34 +29,44 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
   };
   group("Training",
         {last(app, "--data", o.data, "an .npz file, or a folder of .npy files: one array a feed, first axis = example"),
-         last(app, "--steps", o.steps, "steps to train")->check(atLeast(0)),
-         last(app, "--epochs", o.epochs, "times to go through the data, instead of --steps")->check(atLeast(1)),
-         last(app, "--batch", o.batch, "global batch; must equal the compiled one"),
+         last(app, "--steps", o.steps, "steps to train")->check(wholeNumber(0, mostCount)),
+         last(app, "--epochs", o.epochs, "times to go through the data, instead of --steps")
+             ->check(wholeNumber(1, mostCount)),
+         last(app, "--batch", o.batch, "global batch; must equal the compiled one")->check(wholeNumber(1, INT32_MAX)),
          app.add_flag("--shuffle", o.shuffle, "another order of the examples in each epoch"),
-         last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")});
+         last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")
+             ->check(wholeNumber(0, INT64_MAX))});
   group(
       "Checkpoints",
       {last(app, "--restore", o.restore, "checkpoint to start from (PREFIX of PREFIX.index), instead of initializing"),
        last(app, "--checkpoint-dir", o.checkpointDir, "folder for checkpoints; one is written at the end"),
-       last(app, "--save-every", o.saveEvery, "steps between checkpoints")->check(atLeast(1)),
-       last(app, "--keep", o.keep, "checkpoints that are kept, 0: all")->check(atLeast(0))->capture_default_str(),
+       last(app, "--save-every", o.saveEvery, "steps between checkpoints")->check(wholeNumber(1, mostCount)),
+       last(app, "--keep", o.keep, "checkpoints that are kept, 0: all")
+           ->check(wholeNumber(0, INT32_MAX))
+           ->capture_default_str(),
        last(app, "--export-npz", o.exportNpz, "file for the variables at the end; with --eval, for the fetches"),
        last(app, "--max-restarts", o.maxRestarts, "times to start again from the last checkpoint after a task was lost")
-           ->check(atLeast(0))
+           ->check(wholeNumber(0, INT32_MAX))
            ->capture_default_str()});
   group("What is reported", {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
                              last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
                              last(app, "--summary-dir", o.summaryDir, "folder for TensorBoard's event file: the loss"),
                              app.add_flag("--quiet", o.quiet, "no progress")});
+  CLI::Option *failureTimeout =
+      last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up");
   group("Tasks",
         {last(app, "--task", o.task, "which task of the plan this process is, for example worker:1"),
          last(app, "--rendezvous", o.rendezvous, "HOST:PORT where the tasks meet; task 0 listens there"),
          last(app, "--stall-warning", o.stallWarning, "seconds of waiting before the log says who is late; 0: never")
+             ->check(realNumber(0, mostSeconds))
              ->capture_default_str(),
-         last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up")
-             ->check(CLI::PositiveNumber)
-             ->capture_default_str(),
-         app.add_flag_callback("--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
+         failureTimeout->check(realNumber(leastTimeout, mostSeconds))->capture_default_str(),
+         last(app, "--arrival-timeout", o.arrivalTimeout,
+              "seconds within which every task must have come; default: --failure-timeout where it is given or where "
+              "this program starts all tasks, else 60")
+             ->check(realNumber(leastTimeout, mostSeconds)),
+         app.add_flag_callback(
+             "--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan", o.plan, "print the plan: tasks, variables, buckets, memory, schedule"),
          app.add_flag("--eval", o.eval, "run forward only, over all of --data"),
@@ -111,6 +111,10 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   declare(app, options, refused);
   try {
     app.parse(argc, argv);
+    // A restart waits for tasks of other machines, which hear of the failure one after the other.
+    if (!options.arrivalTimeout)
+      options.arrivalTimeout =
+          app.count("--failure-timeout") > 0 && options.maxRestarts == 0 ? options.failureTimeout : byHandArrival;
   } catch (const CLI::CallForHelp &) {
     std::fputs(app.help().c_str(), stdout);
     return std::nullopt;

@@ -35,6 +35,7 @@ struct Options {
 
   std::string task, rendezvous;
   double stallWarning = 60, failureTimeout = 10;
+  std::optional<double> arrivalTimeout; // set when parsed
   bool pin = true, shareDevices = false;
 
   bool plan = false, eval = false;

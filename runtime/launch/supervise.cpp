@@ -37,6 +37,11 @@ std::vector<std::string> with_flag(const std::vector<std::string> &command, cons
   return result;
 }
 
+bool has_flag(const std::vector<std::string> &command, const std::string &flag) {
+  return std::any_of(command.begin(), command.end(),
+                     [&](const std::string &word) { return word == flag || word.starts_with(flag + "="); });
+}
+
 int descriptor_from(const char *variable) {
   const char *text = std::getenv(variable);
   if (!text || !*text)
@@ -65,6 +70,9 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
     Child child;
     child.name = task.name();
     child.command = with_flag(with_flag(command, "--task", task.name()), "--rendezvous", rendezvous);
+    // All are started now, so that one which does not come is as silent as one that falls silent.
+    if (!has_flag(command, "--arrival-timeout"))
+      child.command = with_flag(child.command, "--arrival-timeout", std::to_string(options.failure_timeout));
     child.environment = {{launched_variable, "1"}};
     if (children.empty()) {
       child.environment.emplace_back(listen_variable, std::to_string(listening.fd()));

@@ -65,6 +65,7 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   if (hasShares(program))
     group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
                          (options.exportNpz.empty() ? "" : "exported");
+  group.arrival_timeout = *options.arrivalTimeout;
   group.failure_timeout = options.failureTimeout;
   group.stall_warning = options.stallWarning;
   group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };
