@@ -5,9 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "checkpoint/bundle_index.h"
 
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/crc32c.h"
 #include "checkpoint/output_file.h"
 #include "core/error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -131,6 +134,12 @@ std::string encodeBundleIndex(const BundleIndex &index) {
   if (!status.ok())
     throw Error("cannot make a checkpoint's index: " + status.ToString(), 70);
   return std::move(file.bytes);
+}
+
+uint32_t checkpointDigest(const std::string &prefix) {
+  std::ifstream file(indexPath(prefix), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return bytes.empty() ? 0 : std::max(crc32c(0, bytes.data(), bytes.size()), 1u);
 }
 
 std::string indexPath(const std::string &prefix) { return prefix + ".index"; }

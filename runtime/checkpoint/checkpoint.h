@@ -120,6 +120,10 @@ private:
   int keep;
 };
 
+// Tells a checkpoint from others: a checksum of its index, which has those of all
+// tensors. 0 where there is none.
+uint32_t checkpointDigest(const std::string &prefix);
+
 // The step of a prefix that ends in -STEP; -1 otherwise.
 int64_t checkpointStep(std::string_view prefix);
 

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "data/feeder.h"
+#include "checkpoint/crc32c.h"
+#include "checkpoint/near_names.h"
 #include "core/dtype.h"
 #include "core/error.h"
 
@@ -52,7 +54,49 @@ void align(NpyArray &array, int64_t limit) {
   array.aligned = true;
 }
 
+// The array that a feed reads; ":0" may be left out.
+std::string arrayOf(const drt_feed &feed, const Dataset &data) {
+  const std::string name = feed.name;
+  return !data.has(name) && data.has(name + ":0") ? name + ":0" : name;
+}
+
+uint32_t addTo(uint32_t digest, const NpyArray &array) {
+  constexpr int64_t most = 1 << 16;
+  digest = crc32c(digest, &array.dtype, sizeof array.dtype);
+  digest = crc32c(digest, array.shape.data(), array.shape.size() * sizeof(int64_t));
+  const auto *bytes = static_cast<const char *>(array.data);
+  const int64_t part = std::min(array.bytes, most);
+  digest = crc32c(digest, bytes, static_cast<size_t>(part));
+  return crc32c(digest, bytes + array.bytes - part, static_cast<size_t>(part));
+}
+
 } // namespace
+
+void checkAllRead(const Dataset &data, const drt_program &program) {
+  std::vector<std::string> feeds, read;
+  for (int32_t e = 0; e < program.num_entries; ++e)
+    for (int32_t i = 0; i < program.entries[e].num_feeds; ++i) {
+      const drt_feed &feed = program.entries[e].feeds[i];
+      if (std::find(feeds.begin(), feeds.end(), feed.name) == feeds.end())
+        feeds.push_back(feed.name);
+      read.push_back(arrayOf(feed, data));
+    }
+  for (const std::string &name : data.names())
+    if (std::find(read.begin(), read.end(), name) == read.end())
+      throw Error(data.path() + " has an array '" + name +
+                  "', which the program does not read: it has no feed of that name" + nearNamesHint(name, feeds) +
+                  "; rename it or take it out (a placeholder with a default is not fed: the program computes with its "
+                  "default)");
+}
+
+uint32_t Feeder::digest() const {
+  uint32_t digest = 0;
+  for (const auto &[feed, array] : whole_)
+    digest = addTo(digest, array);
+  for (const Batched &batched : batched_)
+    digest = addTo(digest, batched.array);
+  return digest;
+}
 
 Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config) : config_(config) {
   if (!data && entry.num_feeds > 0) {
@@ -75,9 +119,7 @@ Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config)
 void Feeder::addFeed(const Dataset &data, const drt_entry &entry, int32_t index) {
   const drt_feed &feed = entry.feeds[index];
   path_ = data.path();
-  std::string name = feed.name;
-  if (!data.has(name) && data.has(name + ":0"))
-    name += ":0";
+  const std::string name = arrayOf(feed, data);
   if (!data.has(name))
     throw Error(path_ + " has no array for the feed " + quoted(feed.name) + " (" + dtypeName(feed.type.dtype) + " " +
                 wantedShape(feed) + "); it has " + listed(data.names()));

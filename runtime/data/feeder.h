@@ -29,6 +29,9 @@ struct FeederConfig {
   bool alternates = false;
 };
 
+/// Throws drt::Error for an array that no entry of the program reads: a misspelt name would train on something else.
+void checkAllRead(const Dataset &data, const drt_program &program);
+
 /// Gives the replicas of one task their rows of one batch after the other: step k
 /// is rows [k*B, (k+1)*B), replica r of N the r-th part of them. Rows that lie
 /// together in a mapped array are not copied.
@@ -42,6 +45,9 @@ public:
   /// drt::Error that names the feed and what the data hold. `data`: null where
   /// there are none, which is right for an entry without feeds only.
   Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config);
+
+  /// Tells other data from these: a checksum of the arrays' types and shapes, and of their first and last elements.
+  uint32_t digest() const;
 
   /// Examples in the data, rows of a batch; 0 where no feed is batched.
   int64_t examples() const { return examples_; }

@@ -15,6 +15,7 @@
 
 #include <cctype>
 #include <cstring>
+#include <utility>
 
 namespace drt {
 namespace {
@@ -95,6 +96,11 @@ public:
     return values;
   }
 
+  // The padding: spaces, and one newline at the very end.
+  bool atPadding() const {
+    return !rest.empty() && rest.find_first_not_of(' ') == rest.size() - 1 && rest.back() == '\n';
+  }
+
   [[noreturn]] void fail() const { throw Error(what + " is damaged: its .npy header cannot be parsed"); }
 
 private:
@@ -121,7 +127,11 @@ uint32_t littleEndian(std::string_view bytes) {
 }
 
 void parseDict(Literal literal, NpyHeader &header, const std::string &what) {
-  bool hasType = false, hasShape = false;
+  bool hasType = false, hasOrder = false, hasShape = false;
+  const auto first = [&](bool &has) {
+    if (std::exchange(has, true))
+      literal.fail();
+  };
   literal.expect('{');
   while (!literal.take('}')) {
     std::string_view key = literal.quoted();
@@ -130,12 +140,13 @@ void parseDict(Literal literal, NpyHeader &header, const std::string &what) {
       if (literal.take('['))
         throw Error(what + " is a structured array; save its fields as arrays of their own");
       header.dtype = dtypeOf(literal.quoted(), what);
-      hasType = true;
+      first(hasType);
     } else if (key == "fortran_order") {
       header.fortranOrder = literal.boolean();
+      first(hasOrder);
     } else if (key == "shape") {
       header.shape = literal.tuple();
-      hasShape = true;
+      first(hasShape);
     } else {
       literal.fail();
     }
@@ -144,8 +155,12 @@ void parseDict(Literal literal, NpyHeader &header, const std::string &what) {
       break;
     }
   }
-  if (!hasType || !hasShape)
+  if (!hasType || !hasOrder || !hasShape)
     literal.fail();
+  if (!literal.atPadding())
+    throw Error(what +
+                " is damaged: its .npy header does not end with spaces and a newline where it says that it ends, "
+                "so the data may be shifted; save it again");
 }
 
 } // namespace
@@ -170,6 +185,10 @@ NpyHeader parseNpyHeader(std::string_view contents, const std::string &what) {
   if (contents.size() - header.bytes < uint64_t(header.dataBytes))
     throw Error(what + " is truncated: " + typeName(header.dtype) + shapeText(header.shape) + " needs " +
                 std::to_string(header.dataBytes) + " bytes, it has " + std::to_string(contents.size() - header.bytes));
+  if (contents.size() - header.bytes > uint64_t(header.dataBytes))
+    throw Error(what + " is damaged: " + typeName(header.dtype) + shapeText(header.shape) + " is " +
+                std::to_string(header.dataBytes) + " bytes, but " + std::to_string(contents.size() - header.bytes) +
+                " follow its header; save it again");
   return header;
 }
 

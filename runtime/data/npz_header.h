@@ -22,7 +22,8 @@ struct NpyHeader {
   int64_t dataBytes = 0;
 };
 
-// Parses the head of an .npy file and checks that `contents` holds its data, too.
+// Parses the head of an .npy file and checks that `contents` holds its data, too, and
+// nothing else: no byte can be put in or left out without a word.
 // `what` names the file and the member in errors.
 NpyHeader parseNpyHeader(std::string_view contents, const std::string &what);
 

@@ -141,6 +141,8 @@ std::string_view NpzReader::Impl::directory(uint64_t &count) const {
   size_t end = file.bytes.rfind(std::string_view("PK\5\6", 4));
   if (end == std::string_view::npos || file.bytes.size() - end < kEnd)
     damaged(file.bytes.starts_with("PK") ? "its directory is missing" : "it is not a zip file");
+  if (file.bytes.size() - end - kEnd != field<uint16_t>(file.bytes, end + 20))
+    damaged("something follows its directory");
   count = field<uint16_t>(file.bytes, end + 10);
   uint64_t bytes = field<uint32_t>(file.bytes, end + 12), offset = field<uint32_t>(file.bytes, end + 16);
   if (end >= kLocator && file.bytes.substr(end - kLocator, 4) == std::string_view("PK\6\7", 4)) {
@@ -189,6 +191,8 @@ void NpzReader::Impl::readDirectory() {
     if (!member.name.ends_with(".npy"))
       continue;
     member.name.resize(member.name.size() - 4);
+    if (std::find(names.begin(), names.end(), member.name) != names.end())
+      damaged("it has two arrays of the name '" + member.name + "'");
     names.push_back(member.name);
     members.push_back(std::move(member));
   }

@@ -221,6 +221,8 @@ int evaluate(const drt_program &program, const Options &options) {
   feeding.localReplicas = feeding.numReplicas = program.num_replicas;
   feeding.wrap = false;
   Feeder feeder(data ? &*data : nullptr, entry, feeding);
+  if (data)
+    checkAllRead(*data, program);
 
   if (const drt_entry *init = task.findEntry("init"))
     task.run(*init, 0);

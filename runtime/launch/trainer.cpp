@@ -6,7 +6,6 @@
 #include "launch/trainer.h"
 #include "core/dtype.h"
 #include "launch/program.h"
-#include "launch/signals.h"
 #include "launch/supervise.h"
 #include "launch/values.h"
 #include "launch/variables.h"
@@ -33,6 +32,11 @@ int64_t updatesOf(const drt_program &program, const std::string &prefix) {
   return updates;
 }
 
+std::string taskName(const drt_program &program, size_t rank) {
+  const drt_task &task = program.tasks[rank];
+  return std::string(task.job) + ":" + std::to_string(task.index) + " (" + task.host + ")";
+}
+
 } // namespace
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config)
@@ -51,6 +55,9 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   step_ = entryOf("step");
   if (program.accumulate_steps > 1)
     accumulate_ = entryOf("accumulate");
+  // Behind the feeds' own checks, which say more where a feed is missing.
+  if (data_)
+    checkAllRead(*data_, program);
   const Feeder &feeder = *step_.feeder;
   if (options.epochs && feeder.batch() == 0)
     throw Error("the graph reads no examples, so there are no epochs; say --steps N", 2);
@@ -78,10 +85,12 @@ int Trainer::run() {
   initialize();
   openFiles();
   catchSignals();
+  stopDeadline_.emplace();
   report_training_started();
   startNs_ = nowNs();
   steps();
   finish();
+  stopDeadline_.reset();
   return signal_;
 }
 
@@ -106,7 +115,36 @@ void Trainer::count() {
                 2);
 }
 
+// Tasks that were given other data or another checkpoint would train, to nobody's numbers. A checkpoint that a task
+// does not have is none: task 0 sends what is in it.
+void Trainer::compareInputs() {
+  Communicator *communicator = task_->communicator();
+  if (!communicator)
+    return;
+  struct Inputs {
+    uint32_t data = 0, restores = 0, checkpoint = 0;
+  } own;
+  own.data = step_.feeder->digest();
+  own.restores = !options_.restore.empty();
+  own.checkpoint = own.restores ? checkpointDigest(options_.restore) : 0;
+  std::vector<Inputs> all(static_cast<size_t>(communicator->size()));
+  communicator->describe(0, "what the tasks were given");
+  communicator->all_gather(&own, sizeof own, all.data());
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const char *other = nullptr;
+    if (all[rank].data != all[0].data)
+      other = "other --data than";
+    else if (all[rank].restores != all[0].restores ||
+             (all[rank].checkpoint != 0 && all[0].checkpoint != 0 && all[rank].checkpoint != all[0].checkpoint))
+      other = "another --restore than";
+    if (other)
+      throw Error(taskName(program_, rank) + " was given " + other + " " + taskName(program_, 0) +
+                  "; give the same data and the same checkpoint to every task");
+  }
+}
+
 void Trainer::initialize() {
+  compareInputs();
   count();
   // Where variables are held in shares each task has its own to fill.
   if (first_ || hasShares(program_)) {
@@ -147,6 +185,7 @@ void Trainer::steps() {
   };
   const size_t ahead = task_->runsAhead() ? 1 : 0;
   finishedNs_ = nowNs();
+  stopDeadline_->resume();
   // All tasks see the same sums, so they stop after the same step.
   for (int64_t k = begin_; k < end_ && signal_ == 0; ++k) {
     const bool updates = (k + 1) % program_.accumulate_steps == 0;
@@ -162,6 +201,7 @@ void Trainer::steps() {
         done_ / options_.saveEvery > (done_ - program_.accumulate_steps) / options_.saveEvery) {
       save();
       finishedNs_ = nowNs();
+      stopDeadline_->resume();
     }
   }
   while (!running_.empty())
@@ -179,6 +219,7 @@ void Trainer::finishStep() {
   const int64_t now = nowNs();
   const StepRecord record = {done.step, done.loss != nullptr, localLoss(done.loss), now - finishedNs_, now};
   finishedNs_ = now;
+  stopDeadline_->stepDone(record.nanoseconds);
   finishSum();
   const int caught = caughtSignal();
   sums_[0] = record.loss;
@@ -220,6 +261,7 @@ void Trainer::save() {
   while (!running_.empty()) // what the log says of them goes with the checkpoint
     finishStep();
   finishSum();
+  stopDeadline_->pause();
   if (!checkpoints_ && !hasShares(program_))
     return;
   const WholeVariables variables(*task_);
@@ -235,6 +277,7 @@ void Trainer::save() {
 
 void Trainer::finish() {
   save();
+  stopDeadline_->pause();
   if (!options_.exportNpz.empty() && (first_ || hasShares(program_))) {
     const WholeVariables variables(*task_);
     if (first_)

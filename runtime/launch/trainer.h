@@ -12,6 +12,7 @@
 #include "launch/event_file.h"
 #include "launch/options.h"
 #include "launch/progress.h"
+#include "launch/signals.h"
 #include "launch/step_log.h"
 
 #include <memory>
@@ -34,6 +35,7 @@ public:
   TaskRuntime &task() { return *task_; }
 
 private:
+  void compareInputs();
   void count();
   void initialize();
   void openFiles();
@@ -83,6 +85,7 @@ private:
   int64_t finishedNs_ = 0; // when the last step was
   StepRecord last_;
 
+  std::optional<StopDeadline> stopDeadline_; // while it runs
   std::unique_ptr<CheckpointManager> checkpoints_;
   std::unique_ptr<StepLog> log_;
   std::unique_ptr<EventFile> events_;

@@ -6,8 +6,11 @@
 #include "checkpoint/checkpoint.h"
 #include "drt/drt.h"
 #include "test/unit/checkpoint/support.h"
+#include "test/unit/support/mutants.h"
 
 #include <catch2/catch.hpp>
+
+#include <map>
 #include <unistd.h>
 
 using namespace drt;
@@ -114,6 +117,31 @@ TEST_CASE("a truncated or changed index never goes unnoticed") {
     writeFile(c.index, changed);
     CAPTURE(at);
     REQUIRE_NOTHROW(errorOf(readEverything)); // drt::Error or as it was
+  }
+}
+
+TEST_CASE("damaged checkpoints are refused, or read as they were") {
+  Written c;
+  const bool damagesIndex = GENERATE(true, false);
+  const std::string path = damagesIndex ? c.index : c.data, whole = readFile(path);
+  const auto contents = [&] {
+    std::map<std::string, std::string> tensors;
+    const CheckpointReader reader(c.prefix);
+    for (const CheckpointTensor &tensor : reader.tensors()) {
+      std::string bytes(size_t(std::min<int64_t>(tensor.bytes, 1 << 20)), '\0');
+      if (tensor.bytes <= 1 << 20)
+        reader.read(tensor.name, tensor.dtype, tensor.shape, bytes.data());
+      tensors[tensor.name] = bytes;
+    }
+    return tensors;
+  };
+  const auto before = contents();
+  for (int seed = 0; seed < mutantCount(); ++seed) {
+    writeFile(path, mutant(whole, uint32_t(seed)));
+    CAPTURE(seed, damagesIndex);
+    std::map<std::string, std::string> after;
+    if (errorOf([&] { after = contents(); }).empty())
+      REQUIRE(after == before);
   }
 }
 

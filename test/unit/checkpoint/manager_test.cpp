@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "drt/drt.h"
 #include "test/unit/checkpoint/support.h"
+#include "test/unit/support/mutants.h"
 
 #include <catch2/catch.hpp>
 
@@ -131,6 +132,21 @@ TEST_CASE("what a killed run left half-written goes with the next save") {
   CheckpointManager(folder.path).save(5, writeStep);
   CHECK(folder.names() == std::set<std::string>{"checkpoint", "ckpt-5.data-00000-of-00001", "ckpt-5.index",
                                                 "ckpt-notes.tempstate.txt", "mine.txt"});
+}
+
+TEST_CASE("a damaged state file removes nothing but ckpt-N") {
+  Folder folder;
+  for (int64_t step : {1, 2, 3})
+    CheckpointManager(folder.path).save(step, writeStep);
+  const std::string whole = readFile(folder / "checkpoint") + "all_model_checkpoint_paths: \"/etc/ckpt-9\"\n";
+  writeFile(folder / "mine", "not ours");
+  for (int seed = 0; seed < std::min(mutantCount(), 300); ++seed) {
+    writeFile(folder / "checkpoint", mutant(whole, uint32_t(seed)));
+    CAPTURE(seed);
+    CheckpointManager(folder.path, 2).save(100 + seed, writeStep);
+    REQUIRE(CheckpointManager(folder.path).latest() == folder / ("ckpt-" + std::to_string(100 + seed)));
+  }
+  CHECK(readFile(folder / "mine") == "not ours");
 }
 
 TEST_CASE("a prefix tells its step") {

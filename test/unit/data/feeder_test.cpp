@@ -158,6 +158,41 @@ TEST_CASE("data that do not fit are refused") {
   }
 }
 
+TEST_CASE("an array that nothing reads is told, with the nearest feed") {
+  Data data(10);
+  drt_program program{};
+  program.num_entries = 1;
+  program.entries = &entry;
+  CHECK_NOTHROW(checkAllRead(data.open(), program));
+  data.name = "x:0";
+  CHECK_NOTHROW(checkAllRead(data.open(), program));
+  data.name = "rates";
+  CHECK_THROWS_WITH(checkAllRead(data.open(), program), Contains("'rates'") && Contains("near names: 'rate', 'x'"));
+}
+
+TEST_CASE("other data have another digest") {
+  const auto digest = [](Data &data) {
+    const Dataset set = data.open();
+    return Feeder(&set, entry, configOf(0, 2, 2)).digest();
+  };
+  Data one(10), other(10), longer(11);
+  CHECK(digest(one) == digest(other));
+  CHECK(digest(one) != digest(longer));
+  other.x[29] += 1;
+  CHECK(digest(one) != digest(other));
+}
+
+TEST_CASE("what fills a batch up can be chosen") {
+  Data data(5);
+  const Dataset set = data.open();
+  FeederConfig config = configOf(0, 2, 2);
+  config.wrap = false;
+  Feeder feeder(&set, entry, config);
+  feeder.setFiller(1);
+  CHECK(firstElements(feeder, 1, 2) == std::vector<int>{4, 1, 1, 1});
+  CHECK(firstElements(feeder, 2, 2) == std::vector<int>{1, 1, 1, 1});
+}
+
 TEST_CASE("a graph that is fed needs data") {
   CHECK_THROWS_WITH(Feeder(nullptr, entry, configOf(0, 2, 2)),
                     Contains("'x' float32 (examples, 3)") && Contains("--data"));

@@ -7,9 +7,11 @@
 #include "drt/drt.h"
 #include "test/unit/checkpoint/support.h"
 #include "test/unit/data/numpy_files.h"
+#include "test/unit/support/mutants.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <map>
 #include <numeric>
 
 using namespace drt;
@@ -136,6 +138,29 @@ TEST_CASE("types that a program cannot take are told with the way out") {
   CHECK_THAT(npyError(folder, ""), Contains("it is empty"));
 }
 
+TEST_CASE("a .npy whose data are shifted is told") {
+  Folder folder;
+  const std::string bytes = bytesOf(kFortran);
+  const size_t padding = bytes.find("}") + 1, newline = bytes.find("\n");
+  for (const std::string &put : {std::string(3, '\0'), std::string(16, ' '), std::string("x")}) {
+    std::string changed = bytes;
+    changed.insert(padding + 5, put);
+    CHECK_THAT(npyError(folder, changed), Contains(folder / "a.npy is damaged"));
+  }
+  for (size_t at = padding; at <= newline; ++at) {
+    std::string changed = bytes;
+    changed[at] ^= 1;
+    CHECK_THAT(npyError(folder, changed), Contains(folder / "a.npy is damaged"));
+  }
+  CHECK_THAT(npyError(folder, bytes + "x"), Contains("but 97 follow its header"));
+  std::string shorter = bytes;
+  shorter[8] = char(shorter[8] - 1);
+  CHECK_THAT(npyError(folder, shorter), Contains("is damaged"));
+  std::string twice = bytes;
+  twice.replace(twice.find("'descr'"), 16, "'shape': (1,),  ");
+  CHECK_THAT(npyError(folder, twice), Contains("is damaged"));
+}
+
 TEST_CASE("a truncated .npy is told at every length") {
   Folder folder;
   std::string bytes = bytesOf(kVersion2);
@@ -166,6 +191,46 @@ TEST_CASE("a truncated or changed .npz never goes unnoticed") {
       CAPTURE(at);
       REQUIRE_NOTHROW(errorOf(readEverything)); // drt::Error, or a change of what does not matter
     }
+}
+
+TEST_CASE("damaged .npz files are refused, or read as they were") {
+  Folder folder;
+  const std::string path = folder / "a.npz", whole = GENERATE(bytesOf(kStored), bytesOf(kDeflated));
+  const auto contents = [&] {
+    std::map<std::string, std::string> arrays;
+    const NpzReader reader(path);
+    for (const std::string &name : reader.names()) {
+      const NpyArray array = reader.read(name);
+      arrays[name] = std::string(static_cast<const char *>(array.data), size_t(array.bytes));
+    }
+    return arrays;
+  };
+  writeFile(path, whole);
+  const auto before = contents();
+  for (int seed = 0; seed < mutantCount(); ++seed) {
+    writeFile(path, mutant(whole, uint32_t(seed)));
+    CAPTURE(seed);
+    std::map<std::string, std::string> after;
+    if (errorOf([&] { after = contents(); }).empty())
+      for (const auto &[name, bytes] : after) // a name is not under the checksum, and the feed that misses it says so
+        REQUIRE((before.count(name) == 0 || before.at(name) == bytes));
+  }
+}
+
+TEST_CASE("damaged .npy files are refused, or are as large as they say") {
+  Folder folder;
+  const std::string path = folder / "a.npy", whole = GENERATE(bytesOf(kFortran), bytesOf(kVersion2));
+  for (int seed = 0; seed < mutantCount(); ++seed) {
+    const std::string bytes = mutant(whole, uint32_t(seed));
+    writeFile(path, bytes);
+    CAPTURE(seed);
+    NpyArray array;
+    if (!errorOf([&] { array = readNpy(path); }).empty())
+      continue;
+    REQUIRE(array.bytes <= int64_t(bytes.size()));
+    const std::string read(static_cast<const char *>(array.data), size_t(array.bytes));
+    REQUIRE(read.size() == size_t(array.rows() * array.rowBytes()));
+  }
 }
 
 TEST_CASE("a changed byte of the data names the file and the member") {
