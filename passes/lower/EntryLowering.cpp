@@ -91,6 +91,11 @@ Value EntryLowering::reduce(Location loc, Value input, ArrayRef<int64_t> axes, T
                             llvm::function_ref<Value(dfg::ScalarBuilder &)> initial,
                             llvm::function_ref<Value(dfg::ScalarBuilder &, Value, Value)> combine) {
   auto inputType = llvm::cast<RankedTensorType>(input.getType());
+  // Over no axes it is element-wise: as a sum that starts from a filled result, it would keep that result as an operand
+  // of whatever it is fused into.
+  if (axes.empty())
+    return elementwise(loc, inputType.clone(elementType), input,
+                       [&](dfg::ScalarBuilder &s, ValueRange elements) { return combine(s, initial(s), elements[0]); });
   int64_t rank = inputType.getRank();
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
   for (int64_t axis : axes)

@@ -32,6 +32,27 @@ bool isCheap(linalg::GenericOp generic) {
   });
 }
 
+/// Whether nothing remains of the producer's result once it is fused into the user: the producer does not start from what
+/// its result holds, and the fused operation's other operands have all its loops. A result that remains would be
+/// written, and read, at each iteration of the user's reductions, for nobody.
+bool disappears(linalg::GenericOp producer, OpOperand *use) {
+  OpOperand *result = producer.getDpsInitOperand(llvm::cast<OpResult>(use->get()).getResultNumber());
+  auto user = llvm::dyn_cast<linalg::GenericOp>(use->getOwner());
+  if (!user || producer.payloadUsesValueFromOperand(result))
+    return false;
+  AffineMap written = inversePermutation(producer.getMatchingIndexingMap(result));
+  if (!written)
+    return false;
+  AffineMap toProducer = written.compose(user.getMatchingIndexingMap(use));
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : user->getOpOperands())
+    if (&operand != use)
+      maps.push_back(user.getMatchingIndexingMap(&operand));
+  for (OpOperand *operand : producer.getDpsInputOperands())
+    maps.push_back(producer.getMatchingIndexingMap(operand).compose(toProducer));
+  return static_cast<bool>(inversePermutation(concatAffineMaps(maps, producer.getContext())));
+}
+
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   void runOnOperation() override {
     if (!getOperation()->hasAttr(drt::kEntryAttr))
@@ -39,7 +60,7 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
     RewritePatternSet patterns(&getContext());
     linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *use) {
       auto producer = use->get().getDefiningOp<linalg::GenericOp>();
-      if (!producer)
+      if (!producer || !disappears(producer, use))
         return false;
       return use->get().hasOneUse() || isCheap(producer);
     });

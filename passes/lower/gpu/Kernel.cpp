@@ -24,6 +24,37 @@ LogicalResult checkBody(linalg::LinalgOp op) {
   return failure(result.wasInterrupted());
 }
 
+/// A result has an element for each iteration, or, where it is reduced, for each iteration of the parallel loops. What is
+/// written more often needs an order of threads, and its fill be in memory: schedules have neither.
+LogicalResult checkResults(linalg::LinalgOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  for (OpOperand &result : op.getDpsInitsMutable()) {
+    auto type = dyn_cast<MemRefType>(result.get().getType());
+    if (!type || type.getNumElements() == 0)
+      continue;
+    FailureOr<SmallVector<int64_t>> address =
+        getLinearAddress(op.getMatchingIndexingMap(&result), getStrides(type.getShape()));
+    const bool reduced = isReduced(op, result);
+    SmallVector<std::pair<int64_t, int64_t>> steps; // with sizes
+    if (succeeded(address))
+      for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
+        if ((iterator == utils::IteratorType::parallel || !reduced) && sizes[dim] != 1)
+          steps.emplace_back((*address)[dim], sizes[dim]);
+    llvm::sort(steps);
+    int64_t reach = 0; // of the inner loops
+    bool distinct = succeeded(address);
+    for (auto [step, size] : steps) {
+      distinct &= step > reach;
+      reach += step * (size - 1);
+    }
+    if (!distinct)
+      return op.emitError() << "result " << result.getOperandNumber() - op.getNumDpsInputs()
+                            << " may have elements that several iterations write, none of them a reduction over all of "
+                               "the operation's reduced loops: no schedule on GPUs has an order for that";
+  }
+  return success();
+}
+
 bool isWrittenBehind(linalg::FillOp fill) {
   Value buffer = fill.getOutputs()[0];
   return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
@@ -45,7 +76,7 @@ FailureOr<Kernel> Kernel::get(func::FuncOp function) {
         continue;
       return op.emitOpError() << "has no schedule on GPUs in a kernel";
     }
-    if (failed(checkBody(linalgOp)))
+    if (failed(checkBody(linalgOp)) || failed(checkResults(linalgOp)))
       return failure();
     auto fill = dyn_cast<linalg::FillOp>(op);
     if (fill && isWrittenBehind(fill)) {
@@ -76,6 +107,15 @@ int64_t getVectorSize(linalg::LinalgOp op) {
     if (auto type = dyn_cast<MemRefType>(operand.getType()))
       widest = std::max(widest, type.getElementTypeBitWidth());
   return std::max(128 / widest, 1u);
+}
+
+bool isReduced(linalg::LinalgOp op, OpOperand &result) {
+  AffineMap map = op.getMatchingIndexingMap(&result);
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  return llvm::none_of(llvm::enumerate(op.getIteratorTypesArray()), [&](auto loop) {
+    return loop.value() == utils::IteratorType::reduction && sizes[loop.index()] != 1 &&
+           map.isFunctionOfDim(loop.index());
+  });
 }
 
 bool readsByIndex(linalg::LinalgOp op) {

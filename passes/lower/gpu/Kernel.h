@@ -36,6 +36,10 @@ public:
 /// As many elements as 128 bits hold of the widest operand, 8 at most.
 int64_t getVectorSize(mlir::linalg::LinalgOp op);
 
+/// Whether the result has one element for all iterations of the reduction loops. One that has an element for each is
+/// nothing that a thread can carry from iteration to iteration, or threads can join.
+bool isReduced(mlir::linalg::LinalgOp op, mlir::OpOperand &result);
+
 /// Whether some value of the operation's body is read from memory at a computed place.
 bool readsByIndex(mlir::linalg::LinalgOp op);
 

@@ -23,6 +23,8 @@ public:
       (isParallel ? parallel : reduction).push_back(dim);
       (isParallel ? parallelSizes : reductionSizes).push_back(sizes[dim]);
     }
+    for (OpOperand &result : op.getDpsInitsMutable())
+      carried.push_back(!reduction.empty() && isReduced(op, result));
   }
 
   void write() {
@@ -32,12 +34,7 @@ public:
     Value element = w.add(w.mul(w.getBlock(), threads), w.getThread());
     w.when(size % threads ? w.less(element, size) : Value(), [&] {
       setPositions(parallel, w.delinearize(element, parallelSizes));
-      KernelWriter::Values results = llvm::map_to_vector(llvm::seq<unsigned>(0, op.getNumDpsInits()), loadInitial());
-      results = reduction.empty() ? step(results) : reduce(results);
-      for (auto [result, value] : llvm::enumerate(results)) {
-        OpOperand *init = op.getDpsInitOperand(result);
-        memref::StoreOp::create(w.b, value, w.lookup(init->get()), getIndices(init));
-      }
+      reduction.empty() ? store(step({}), /*ofCarried=*/false) : reduce();
     });
   }
 
@@ -47,22 +44,57 @@ private:
       positions[dim] = position;
   }
 
-  KernelWriter::Values reduce(ValueRange initial) {
+  /// The results that are reduced are carried from iteration to iteration. The others have an element for each
+  /// iteration, and are read and written there.
+  void reduce() {
+    KernelWriter::Values initial;
+    for (unsigned result = 0; result < carried.size(); ++result)
+      if (carried[result])
+        initial.push_back(loadInitial(result));
     int64_t size = computeProduct(reductionSizes);
-    KernelWriter::Values results = w.loop(w.number(0), w.number(size), 1, initial, [&](Value at, ValueRange carried) {
+    KernelWriter::Values reduced = w.loop(w.number(0), w.number(size), 1, initial, [&](Value at, ValueRange soFar) {
       setPositions(reduction, w.delinearize(at, reductionSizes));
-      return step(carried);
+      KernelWriter::Values results = step(soFar);
+      store(results, /*ofCarried=*/false);
+      return select(results);
     });
     setPositions(reduction, KernelWriter::Values(reduction.size()));
-    return results;
+    KernelWriter::Values results(carried.size());
+    for (unsigned result = 0, next = 0; result < carried.size(); ++result)
+      if (carried[result])
+        results[result] = reduced[next++];
+    store(results, /*ofCarried=*/true);
   }
 
-  KernelWriter::Values step(ValueRange accumulators) {
+  KernelWriter::Values select(ValueRange results) {
+    KernelWriter::Values selected;
+    for (auto [result, value] : llvm::enumerate(results))
+      if (carried[result])
+        selected.push_back(value);
+    return selected;
+  }
+
+  /// The body's results, from those that are carried.
+  KernelWriter::Values step(ValueRange soFar) {
     KernelWriter::Values elements;
     for (OpOperand *input : op.getDpsInputOperands())
       elements.push_back(load(input));
-    llvm::append_range(elements, accumulators);
+    for (unsigned result = 0; result < carried.size(); ++result)
+      if (carried[result]) {
+        elements.push_back(soFar.front());
+        soFar = soFar.drop_front();
+      } else {
+        elements.push_back(loadInitial(result));
+      }
     return w.writeBody(op, elements, [&](unsigned dim) { return positions[dim]; });
+  }
+
+  void store(ValueRange results, bool ofCarried) {
+    for (auto [result, value] : llvm::enumerate(results))
+      if (carried[result] == ofCarried) {
+        OpOperand *init = op.getDpsInitOperand(result);
+        memref::StoreOp::create(w.b, value, w.lookup(init->get()), getIndices(init));
+      }
   }
 
   Value load(OpOperand *operand) {
@@ -71,18 +103,16 @@ private:
     return memref::LoadOp::create(w.b, w.lookup(operand->get()), getIndices(operand));
   }
 
-  /// What results start from; nothing is read where the body does not ask for it.
-  std::function<Value(unsigned)> loadInitial() {
-    return [this](unsigned result) -> Value {
-      OpOperand *init = op.getDpsInitOperand(result);
-      if (Value fill = w.kernel.initial.lookup(init->get()))
-        return w.lookup(fill);
-      return load(init);
-    };
+  /// What a result starts from, at this iteration; nothing is read where the body does not ask for it.
+  Value loadInitial(unsigned result) {
+    OpOperand *init = op.getDpsInitOperand(result);
+    if (Value fill = w.kernel.initial.lookup(init->get()))
+      return w.lookup(fill);
+    return op.payloadUsesValueFromOperand(init) || carried[result] ? load(init) : Value();
   }
 
   KernelWriter::Values getIndices(OpOperand *operand) {
-    // A reduction's loops are not in a result's map.
+    // A reduction's loops are not in a reduced result's map.
     KernelWriter::Values loops =
         llvm::map_to_vector(positions, [&](Value position) { return position ? position : w.number(0); });
     return w.getIndices(op, *operand, loops);
@@ -92,6 +122,7 @@ private:
   linalg::LinalgOp op;
   SmallVector<unsigned> parallel, reduction;
   SmallVector<int64_t> parallelSizes, reductionSizes;
+  SmallVector<bool> carried;      // by result
   KernelWriter::Values positions; // by loop
 };
 

@@ -15,6 +15,9 @@ namespace distc::schedule {
 std::optional<Reduction> Reduction::match(linalg::LinalgOp op) {
   Reduction reduction;
   Block &body = op->getRegion(0).front();
+  for (OpOperand &result : op.getDpsInitsMutable())
+    if (!isReduced(op, result))
+      return std::nullopt;
   for (auto [accumulator, yielded] : llvm::zip(op.getRegionOutputArgs(), body.getTerminator()->getOperands())) {
     Operation *join = yielded.getDefiningOp();
     if (!join || join->getBlock() != &body || join->getNumOperands() != 2 || !arith::getNeutralElement(join) ||

@@ -16,7 +16,8 @@ class Reduction {
 public:
   using Values = KernelWriter::Values;
 
-  /// None where the body does not end in an associative operation of the result so far and a new element.
+  /// None where some result is not the reduction's own, one element for all its iterations, or the body does not end in
+  /// an associative operation of the result so far and a new element.
   static std::optional<Reduction> match(mlir::linalg::LinalgOp op);
 
   Values getIdentities(KernelWriter &w) const;

@@ -76,3 +76,46 @@ func.func private @nonlinear(%x: memref<5xf32>, %y: memref<10xf32>) attributes {
   }
   return
 }
+
+// A sum down the columns and, beside it, an element for each row: the sum alone is carried from row to row, the element
+// is read and written at each.
+// CHECK-LABEL: gpu.func @sum_and_elements(
+// CHECK-SAME: %[[X:[^:]*]]: memref<300x5xf32> {{[^,]*}}, llvm.readonly}, %[[Y:[^:]*]]: memref<300x5xf32> {{.*}}, %[[Z:[^:]*]]: memref<5xf32>
+// CHECK-SAME: drt.schedule = "plain"
+// CHECK: %[[SUM:.*]] = scf.for %[[I:.*]] = {{.*}} iter_args(%[[ACC:.*]] = %cst{{.*}}) -> (f32)
+// CHECK: %[[E:.*]] = memref.load %[[X]]
+// CHECK: %[[TWICE:.*]] = arith.addf %[[E]], %[[E]]
+// CHECK: %[[NEXT:.*]] = arith.addf %[[ACC]], %[[TWICE]]
+// CHECK: memref.store %[[TWICE]], %[[Y]]
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: memref.store %[[SUM]], %[[Z]]
+func.func private @sum_and_elements(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z: memref<5xf32>) attributes {drt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%z : memref<5xf32>)
+  linalg.generic {indexing_maps = [#ij, #ij, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<300x5xf32>) outs(%y, %z : memref<300x5xf32>, memref<5xf32>) {
+  ^bb0(%a: f32, %o: f32, %p: f32):
+    %t = arith.addf %a, %a : f32
+    %s = arith.addf %p, %t : f32
+    linalg.yield %t, %s : f32, f32
+  }
+  return
+}
+
+// Two sums are no two sums where the first has an element for each row.
+// CHECK-LABEL: gpu.func @not_reduced(
+// CHECK-SAME: drt.schedule = "plain"
+// CHECK: scf.for {{.*}} iter_args(%{{[^,]*}}) -> (f32)
+func.func private @not_reduced(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z: memref<5xf32>) attributes {drt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<300x5xf32>)
+  linalg.fill ins(%zero : f32) outs(%z : memref<5xf32>)
+  linalg.generic {indexing_maps = [#ij, #ij, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<300x5xf32>) outs(%y, %z : memref<300x5xf32>, memref<5xf32>) {
+  ^bb0(%a: f32, %o: f32, %p: f32):
+    %t = arith.addf %o, %a : f32
+    %s = arith.addf %p, %a : f32
+    linalg.yield %t, %s : f32, f32
+  }
+  return
+}

@@ -25,22 +25,26 @@ public:
 
   std::string print() {
     std::ostringstream out;
-    out << "func.func private @" << name << "(" << list(inputs, "x", true) << ", %y: " << type(result)
-        << ") attributes {drt.kernel} {\n";
-    const bool fills = work == Work::Reduction && chance(0.85);
-    if (fills)
-      out << "  %first = arith.constant " << (isFloat() ? "1.0" : "2") << " : " << element
-          << "\n  linalg.fill ins(%first : " << element << ") outs(%y : " << type(result) << ")\n";
+    out << "func.func private @" << name << "(" << list(inputs, "x", true) << ", " << list(results, "y", true)
+        << ") attributes {drt.kernel} {\n  %first = arith.constant " << (isFloat() ? "1.0" : "2") << " : " << element
+        << "\n";
+    for (size_t i = 0; i < results.size(); ++i)
+      if (work == Work::Reduction && chance(0.85))
+        out << "  linalg.fill ins(%first : " << element << ") outs(%y" << i << " : " << type(results[i]) << ")\n";
     out << "  linalg.generic {indexing_maps = [";
     for (const Operand &input : inputs)
       out << map(input) << ", ";
-    out << map(result) << "], iterator_types = [";
+    for (size_t i = 0; i < results.size(); ++i)
+      out << (i ? ", " : "") << map(results[i]);
+    out << "], iterator_types = [";
     for (size_t loop = 0; loop < sizes.size(); ++loop)
       out << (loop ? ", " : "") << (isReduced[loop] ? "\"reduction\"" : "\"parallel\"");
-    out << "]} ins(" << list(inputs, "x", false) << ") outs(%y : " << type(result) << ") {\n  ^bb0(";
+    out << "]} ins(" << list(inputs, "x", false) << ") outs(" << list(results, "y", false) << ") {\n  ^bb0(";
     for (size_t i = 0; i < inputs.size(); ++i)
       out << "%a" << i << ": " << element << ", ";
-    out << "%o: " << element << "):\n";
+    for (size_t i = 0; i < results.size(); ++i)
+      out << (i ? ", " : "") << "%o" << i << ": " << element;
+    out << "):\n";
     printBody(out);
     out << "  }\n  return\n}\n";
     return out.str();
@@ -87,18 +91,25 @@ private:
       if (chance(0.2))
         axes.insert(axes.begin() + choose<size_t>({0, axes.size()}), -1);
     }
-    result.axes.clear();
-    for (int loop : all)
-      if (!isReduced[loop])
-        result.axes.push_back(loop);
-    if (chance(0.15))
-      std::shuffle(result.axes.begin(), result.axes.end(), random);
+    // Beside what is reduced, an element for each iteration: a producer whose result is kept when it is fused.
+    results.assign(work == Work::Reduction && chance(0.3) ? 2 : 1, {});
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::vector<int> &axes = results[i].axes;
+      for (int loop : all)
+        if (!isReduced[loop] || i > 0)
+          axes.push_back(loop);
+      if (chance(0.15))
+        std::shuffle(axes.begin(), axes.end(), random);
+    }
+    if (chance(0.5))
+      std::reverse(results.begin(), results.end());
   }
 
   bool everyLoopIsUsed() const {
-    std::set<int> used(result.axes.begin(), result.axes.end());
-    for (const Operand &input : inputs)
-      used.insert(input.axes.begin(), input.axes.end());
+    std::set<int> used;
+    for (const std::vector<Operand> *operands : {&inputs, &results})
+      for (const Operand &operand : *operands)
+        used.insert(operand.axes.begin(), operand.axes.end());
     used.erase(-1);
     return used.size() == sizes.size();
   }
@@ -144,21 +155,35 @@ private:
           << ", %q : " << element << "\n";
       value = "%w";
     }
-    if (work == Work::Reduction) {
-      // A sum of float16 would be rounded.
-      std::string join =
-          choose<std::string>(element == "f16" ? std::vector<std::string>{"maximumf", "minimumf"}
-                              : isFloat()      ? std::vector<std::string>{"addf", "addf", "maximumf", "minimumf"}
-                                               : std::vector<std::string>{"addi", "maxsi", "minsi", "xori"});
-      std::string former = "%o";
-      if (chance(0.05)) { // no partial results can be joined
-        out << "    %t = arith.sub" << suffix << " %o, %o : " << element << "\n";
-        former = "%t";
-      }
-      out << "    %z = arith." << join << " " << former << ", " << value << " : " << element << "\n";
-      value = "%z";
+    std::string yielded, types;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::string joined = work == Work::Reduction ? printJoin(out, i, value) : value;
+      yielded += (i ? ", " : "") + joined;
+      types += (i ? ", " : "") + element;
+      if (results[i].axes.size() == sizes.size() && chance(0.5))
+        value = joined;
     }
-    out << "    linalg.yield " << value << " : " << element << "\n";
+    out << "    linalg.yield " << yielded << " : " << types << "\n";
+  }
+
+  /// The result with a new element.
+  std::string printJoin(std::ostringstream &out, size_t result, const std::string &value) {
+    const std::string suffix = isFloat() ? "f" : "i", number = std::to_string(result);
+    if (results.size() > 1 && chance(0.3)) // an element that does not ask for what was there
+      return value;
+    // A sum of float16 would be rounded.
+    std::string join =
+        choose<std::string>(element == "f16" ? std::vector<std::string>{"maximumf", "minimumf"}
+                            : isFloat()      ? std::vector<std::string>{"addf", "addf", "maximumf", "minimumf"}
+                                             : std::vector<std::string>{"addi", "maxsi", "minsi", "xori"});
+    std::string former = "%o" + number;
+    if (chance(0.05)) { // no partial results can be joined
+      out << "    %t" << number << " = arith.sub" << suffix << " %o" << number << ", %o" << number << " : " << element
+          << "\n";
+      former = "%t" + number;
+    }
+    out << "    %z" << number << " = arith." << join << " " << former << ", " << value << " : " << element << "\n";
+    return "%z" + number;
   }
 
   std::mt19937 &random;
@@ -167,8 +192,7 @@ private:
   std::string element;
   std::vector<int64_t> sizes;
   std::vector<bool> isReduced;
-  std::vector<Operand> inputs;
-  Operand result;
+  std::vector<Operand> inputs, results;
 };
 
 } // namespace distc::test
