@@ -9,10 +9,13 @@
 #include "passes/lower/LinkExecutable.h"
 #include "runtime/cuda/emulator/emulated.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
 
@@ -74,6 +77,8 @@ public:
         if (auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction))
           intrinsics.push_back(intrinsic);
     }
+    for (Function *kernel : kernels)
+      checkAccesses(*kernel);
     for (IntrinsicInst *intrinsic : intrinsics)
       if (Error error = callEmulator(intrinsic))
         return error;
@@ -93,6 +98,54 @@ private:
 
   FunctionCallee declare(StringRef name, Type *result, ArrayRef<Type *> arguments) {
     return module.getOrInsertFunction(name, FunctionType::get(result, arguments, /*isVarArg=*/false));
+  }
+
+  // Of what an address is computed from; null where it is no argument of the kernel.
+  static Argument *getArgument(Value *address) {
+    while (address) {
+      if (auto *element = dyn_cast<GEPOperator>(address))
+        address = element->getPointerOperand();
+      else if (auto *cast = dyn_cast<AddrSpaceCastOperator>(address))
+        address = cast->getPointerOperand();
+      else if (auto *extract = dyn_cast<ExtractValueInst>(address))
+        address = FindInsertedValue(extract->getAggregateOperand(), extract->getIndices());
+      else
+        return dyn_cast<Argument>(address);
+    }
+    return nullptr;
+  }
+
+  // Tensors lie side by side in a replica's arena, where nothing else notices an access that goes beyond its own.
+  void checkAccesses(Function &kernel) {
+    SmallVector<Instruction *> accesses;
+    for (Instruction &instruction : instructions(kernel))
+      if (isa<LoadInst, StoreInst>(instruction))
+        accesses.push_back(&instruction);
+    const DataLayout &layout = module.getDataLayout();
+    for (Instruction *access : accesses) {
+      Value *address = getLoadStorePointerOperand(access);
+      Argument *argument = getArgument(address);
+      uint64_t bytes = argument ? argument->getDereferenceableBytes() : 0;
+      if (bytes == 0)
+        continue;
+      uint64_t size = layout.getTypeStoreSize(getLoadStoreType(access));
+      IRBuilder<> builder(access);
+      Type *i64 = builder.getInt64Ty();
+      Value *offset = builder.CreateSub(builder.CreatePtrToInt(address, i64), builder.CreatePtrToInt(argument, i64));
+      Value *beyond = size > bytes ? builder.getTrue() : builder.CreateICmpUGT(offset, builder.getInt64(bytes - size));
+      BasicBlock *before = access->getParent();
+      Instruction *end = SplitBlockAndInsertIfThen(beyond, access, /*Unreachable=*/false);
+      builder.SetInsertPoint(end);
+      Value *elsewhere = builder.CreateCall(
+          declare("drt_emulated_beyond", builder.getPtrTy(), {i32, i64, i64, i64}),
+          {builder.getInt32(argument->getArgNo()), offset, builder.getInt64(size), builder.getInt64(bytes)});
+      elsewhere = builder.CreateAddrSpaceCast(elsewhere, address->getType());
+      builder.SetInsertPoint(access);
+      PHINode *checked = builder.CreatePHI(address->getType(), 2);
+      checked->addIncoming(address, before);
+      checked->addIncoming(elsewhere, end->getParent());
+      access->replaceUsesOfWith(address, checked);
+    }
   }
 
   Error callEmulator(IntrinsicInst *call) {
@@ -165,7 +218,7 @@ private:
   }
 
   // `void NAME(void **params)` and `const int32_t NAME_parameters`, how many there are: it calls the kernel with what
-  // the parameters point to. Other threads write the buffers between a kernel's barriers, so that they are not its own.
+  // the parameters point to. `noalias` stays: what an optimization may do with it on a GPU, it may do here.
   void exportKernel(Function &kernel) {
     std::string name = kernel.getName().str();
     kernel.setName(name + ".thread");
@@ -177,7 +230,6 @@ private:
     builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", exported));
     SmallVector<Value *> arguments;
     for (Argument &argument : kernel.args()) {
-      argument.removeAttr(Attribute::NoAlias);
       Value *place = builder.CreateConstInBoundsGEP1_64(builder.getPtrTy(), exported->getArg(0), argument.getArgNo());
       arguments.push_back(builder.CreateLoad(argument.getType(), builder.CreateLoad(builder.getPtrTy(), place)));
     }

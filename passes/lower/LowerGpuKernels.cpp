@@ -50,12 +50,16 @@ struct PrepareGpuKernels : impl::PrepareGpuKernelsBase<PrepareGpuKernels> {
       return failure();
     kernel.setKnownGridSizeAttr(*grid);
     kernel.setKnownBlockSizeAttr(*block);
-    // Results never share memory with operands, nor operands that are written with others.
-    for (BlockArgument argument : kernel.getArguments().take_front(kernel.getNumArguments())) {
-      auto type = dyn_cast<MemRefType>(argument.getType());
+    for (auto [number, argument] : llvm::enumerate(kernel.getFunctionType().getInputs())) {
+      auto type = dyn_cast<MemRefType>(argument);
       if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
-        return kernel.emitOpError("needs arguments that are whole buffers of static shape, not ") << argument.getType();
-      kernel.setArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName(), UnitAttr::get(&getContext()));
+        return kernel.emitOpError("needs arguments that are whole buffers of static shape, not ") << argument;
+      Type element = type.getElementType();
+      int64_t bytes =
+          type.getNumElements() * (element.isIndex() ? 8 : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+      if (bytes > 0)
+        kernel.setArgAttr(number, LLVM::LLVMDialect::getDereferenceableAttrName(),
+                          Builder(&getContext()).getI64IntegerAttr(bytes));
     }
     return shareAllocations(kernel);
   }

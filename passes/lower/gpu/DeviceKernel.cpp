@@ -7,6 +7,7 @@
 
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
@@ -24,6 +25,8 @@ gpu::GPUFuncOp createKernel(ImplicitLocOpBuilder &builder, ModuleOp module, Stri
   builder.setInsertionPointToEnd(getKernelModule(module).getBody());
   auto kernel = gpu::GPUFuncOp::create(builder, name, builder.getFunctionType(arguments, {}));
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  for (unsigned argument = 0; argument < arguments.size(); ++argument)
+    kernel.setArgAttr(argument, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
   kernel->setAttr(drt::kGridAttr, builder.getDenseI64ArrayAttr({blocks, 1, 1}));
   kernel->setAttr(drt::kBlockAttr, builder.getDenseI64ArrayAttr({threads, 1, 1}));
   builder.setInsertionPointToStart(&kernel.getBody().front());

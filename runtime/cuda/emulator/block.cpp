@@ -164,6 +164,17 @@ void BlockRunner::run(int64_t block, uint64_t seed) {
                         " at a shuffle, " + std::to_string(std::count_if(threads_.begin(), threads_.end(), done)) +
                         " have ended");
     }
+  if (!beyond_.empty())
+    throw Failure(CUDA_ERROR_ILLEGAL_ADDRESS, beyond_);
+}
+
+void *BlockRunner::beyond(int argument, int64_t offset, int64_t size, int64_t bytes) {
+  if (beyond_.empty())
+    beyond_ = "argument " + std::to_string(argument) + ", which has " + std::to_string(bytes) +
+              " bytes, is accessed beyond them: " + std::to_string(size) + " bytes at " + std::to_string(offset);
+  alignas(64) thread_local char elsewhere[64];
+  std::fill(std::begin(elsewhere), std::end(elsewhere), '\xff');
+  return elsewhere;
 }
 
 // As the manual of PTX says it.
@@ -204,6 +215,9 @@ uint32_t BlockRunner::readRegister(int which) const {
 extern "C" {
 uint32_t drt_emulated_register(int32_t which) { return BlockRunner::current().readRegister(which); }
 void drt_emulated_barrier(void) { BlockRunner::current().barrier(); }
+void *drt_emulated_beyond(int32_t argument, int64_t offset, int64_t size, int64_t bytes) {
+  return BlockRunner::current().beyond(argument, offset, size, bytes);
+}
 uint32_t drt_emulated_shuffle(int32_t mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp) {
   return BlockRunner::current().shuffle(mode, mask, value, lane, clamp);
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace drt::cuda::emulated {
@@ -32,7 +33,8 @@ public:
   BlockRunner(KernelFunction kernel, const LaunchShape &shape, void **parameters)
       : kernel_(kernel), shape_(shape), parameters_(parameters) {}
 
-  /// `seed` makes the order of the threads. Throws CUDA_ERROR_LAUNCH_FAILED where threads wait for what never comes.
+  /// `seed` makes the order of the threads. Throws CUDA_ERROR_LAUNCH_FAILED where threads wait for what never comes,
+  /// CUDA_ERROR_ILLEGAL_ADDRESS where one goes beyond a tensor.
   void run(int64_t block, uint64_t seed);
 
   // For emulated.h, from within a thread.
@@ -40,6 +42,7 @@ public:
   uint32_t readRegister(int which) const;
   void barrier() { waitAs(State::Barrier); }
   uint32_t shuffle(int mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp);
+  void *beyond(int argument, int64_t offset, int64_t size, int64_t bytes);
 
 private:
   enum class State : uint8_t { Waiting, Running, Barrier, Shuffle, Done };
@@ -68,6 +71,7 @@ private:
   size_t started_ = 0;
   int running_ = 0;
   Fiber *starting_ = nullptr; // where threads that have not begun run
+  std::string beyond_;        // the first access beyond a tensor
 };
 
 /// A permutation of [0, count) that `seed` makes.

@@ -43,6 +43,10 @@ void drt_emulated_barrier(void);
 enum { DRT_EMULATED_UP = 0, DRT_EMULATED_DOWN = 1, DRT_EMULATED_INDEX = 2, DRT_EMULATED_BUTTERFLY = 3 };
 uint32_t drt_emulated_shuffle(int32_t mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp);
 
+// A thread accesses `size` bytes at `offset` of argument `argument`, which has `bytes`: the kernel fails when the block
+// has ended. Gives memory for the access that no other one sees.
+void *drt_emulated_beyond(int32_t argument, int64_t offset, int64_t size, int64_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -39,6 +39,21 @@ dfg.func @reduction() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
 
 // -----
 
+// A sum over no axes, as gradients have it of what was not broadcast, is element-wise: it starts from nothing that its result holds.
+// CHECK-LABEL: @entry_no_axes
+dfg.func @no_axes() -> tensor<4x8xf32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<4x8xf32> loc("x")
+  %axes = dfg.const dense<> : tensor<0xi32> : tensor<0xi32>
+  // CHECK-NOT: linalg.fill
+  // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %{{.*}}: f32):
+  // CHECK: arith.addf %{{.*}}, %[[X]]
+  %y = dfg.sum %x, %axes : (tensor<4x8xf32>, tensor<0xi32>) -> tensor<4x8xf32>
+  dfg.return %y : tensor<4x8xf32>
+}
+
+// -----
+
 // A reverse reads where its elements come from.
 // CHECK-LABEL: @entry_layout
 dfg.func @layout() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {

@@ -1,13 +1,14 @@
 // RUN: distc-opt %s --lower-gpu-kernels --split-input-file | FileCheck %s
 
-// One bare pointer a buffer, distinct; the block's size bounds thread ids; 128 bits at once.
+// One bare pointer a buffer, with its bytes; the block's size bounds thread ids; 128 bits at once. What is distinct is said by who made
+// the kernel: threads may exchange elements of a buffer across a barrier.
 // CHECK-LABEL: gpu.module @kernels
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // CHECK: llvm.func @exp_of_quotient(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.noalias})
+    // CHECK: llvm.func @exp_of_quotient(%{{.*}}: !llvm.ptr {llvm.dereferenceable = 4096 : i64, llvm.noalias, llvm.readonly}, %{{.*}}: !llvm.ptr {llvm.dereferenceable = 4096 : i64})
     // CHECK-SAME: drt.block = array<i64: 128, 1, 1>, drt.grid = array<i64: 2, 1, 1>
     // CHECK-SAME: nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>
-    gpu.func @exp_of_quotient(%x: memref<1024xf32>, %y: memref<1024xf32>) kernel attributes {drt.grid = array<i64: 2, 1, 1>, drt.block = array<i64: 128, 1, 1>} {
+    gpu.func @exp_of_quotient(%x: memref<1024xf32> {llvm.noalias, llvm.readonly}, %y: memref<1024xf32>) kernel attributes {drt.grid = array<i64: 2, 1, 1>, drt.block = array<i64: 128, 1, 1>} {
       // CHECK: nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2>
       %b = gpu.block_id x
       // CHECK: nvvm.read.ptx.sreg.tid.x range <i32, 0, 128>

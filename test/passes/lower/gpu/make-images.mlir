@@ -15,7 +15,7 @@
 // NEWEST-NOT: compute_80
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @exp_of_root(%x: memref<1024xf32>, %y: memref<1024xf32>) kernel attributes {drt.grid = array<i64: 2, 1, 1>, drt.block = array<i64: 128, 1, 1>} {
+    gpu.func @exp_of_root(%x: memref<1024xf32> {llvm.noalias, llvm.readonly}, %y: memref<1024xf32> {llvm.noalias}) kernel attributes {drt.grid = array<i64: 2, 1, 1>, drt.block = array<i64: 128, 1, 1>} {
       %b = gpu.block_id x
       %t = gpu.thread_id x
       %c128 = arith.constant 128 : index

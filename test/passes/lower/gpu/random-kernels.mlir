@@ -45,13 +45,13 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 
 // A thread a group of four, the last one not whole.
 // CHECK: gpu.module @kernels
-// CHECK: gpu.func @random_0(%[[STATE:.*]]: memref<7xi32>, %[[OUT:.*]]: memref<250xf32>) kernel attributes {drt.block = array<i64: 256, 1, 1>, drt.grid = array<i64: 1, 1, 1>}
+// CHECK: gpu.func @random_0(%[[STATE:.*]]: memref<7xi32> {llvm.noalias}, %[[OUT:.*]]: memref<250xf32> {llvm.noalias}) kernel attributes {drt.block = array<i64: 256, 1, 1>, drt.grid = array<i64: 1, 1, 1>}
 // CHECK: arith.constant 63 : i64
 // CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<250xf32>, vector<4xf32>
 // CHECK: memref.store {{.*}} : memref<250xf32>
 
 // Constant bounds are numbers.
-// CHECK: gpu.func @random_1(%{{.*}}: memref<7xi32>, %{{.*}}: memref<9xi32>)
+// CHECK: gpu.func @random_1(%{{.*}}: memref<7xi32> {{.*}}, %{{.*}}: memref<9xi32> {{.*}})
 // CHECK: arith.constant 3 : i32
 // CHECK: arith.constant 17 : i32
 // CHECK: arith.remui
@@ -67,8 +67,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 // CHECK: scf.while
 // CHECK: math.log
 // CHECK-NOT: vector.store
-// CHECK: gpu.func @random_3(%{{.*}}: memref<2xi64>, %{{.*}}: memref<7xi32>, %{{.*}}: memref<5xf64>)
-// CHECK: gpu.func @random_4(%{{.*}}: memref<2xi64>, %{{.*}}: memref<1xi64>, %{{.*}}: memref<1xi64>, %{{.*}}: memref<5xi64>)
+// CHECK: gpu.func @random_3(%{{.*}}: memref<2xi64> {{.*}}, %{{.*}}: memref<7xi32> {{.*}}, %{{.*}}: memref<5xf64> {{.*}})
+// CHECK: gpu.func @random_4(%{{.*}}: memref<2xi64> {{.*}}, %{{.*}}: memref<1xi64> {{.*}}, %{{.*}}: memref<1xi64> {{.*}}, %{{.*}}: memref<5xi64> {{.*}})
 // Both replicas' elements are drawn from one stream: 12 * 256.
 // CHECK: gpu.func @random_advance_1(
 // CHECK: arith.constant 3072 : i64

@@ -1,5 +1,6 @@
 #include "test/unit/passes/lower/gpu/both_ways.h"
 #include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/lower/EmitObject.h"
@@ -58,7 +59,8 @@ void callWith(void *function, const std::vector<void *> &arguments) {
 
 BothWays::BothWays(mlir::ModuleOp module) {
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
-  compileForHost(*copy);
+  if (!module.getOps<mlir::func::FuncOp>().empty())
+    compileForHost(*copy);
   copy = module.clone();
   compileForDevice(*copy);
 }
@@ -129,14 +131,36 @@ std::vector<std::vector<char>> BothWays::runOnHost(const std::string &name,
   return arguments;
 }
 
+void BothWays::launch(const std::string &name, std::vector<CUdeviceptr> places) const {
+  const KernelShape &shape = kernels_.at(name);
+  std::vector<void *> parameters;
+  for (CUdeviceptr &place : places)
+    parameters.push_back(&place);
+  CUfunction function;
+  ok(driver().cuModuleGetFunction(&function, image_, name.c_str()));
+  ok(driver().cuLaunchKernel(function, shape.blocks, 1, 1, shape.threads, 1, 1, 0, device_.stream, parameters.data(),
+                             nullptr));
+}
+
+std::string BothWays::failOnDevice(const std::string &name, const std::vector<std::vector<char>> &arguments) const {
+  std::vector<std::unique_ptr<::drt::cuda::test::Array<char>>> arrays;
+  std::vector<CUdeviceptr> places;
+  for (const std::vector<char> &argument : arguments) {
+    arrays.push_back(std::make_unique<::drt::cuda::test::Array<char>>(device_, argument));
+    places.push_back(arrays.back()->address);
+  }
+  launch(name, places);
+  const CUresult status = driver().cuStreamSynchronize(device_.stream);
+  emulated::forgiveFailures();
+  return status == CUDA_SUCCESS ? "" : emulated::messageOf(status);
+}
+
 std::vector<std::vector<char>> BothWays::runOnDevice(const std::string &name,
                                                      const std::vector<std::vector<char>> &arguments) const {
-  const KernelShape &shape = kernels_.at(name);
   constexpr char kUntouched = 0x5a;
   const std::vector<char> guard(Buffer::kGuard, kUntouched);
   std::vector<std::unique_ptr<::drt::cuda::test::Array<char>>> arrays;
   std::vector<CUdeviceptr> places;
-  std::vector<void *> parameters;
   for (const std::vector<char> &argument : arguments) {
     std::vector<char> guarded = guard;
     guarded.insert(guarded.end(), argument.begin(), argument.end());
@@ -144,12 +168,7 @@ std::vector<std::vector<char>> BothWays::runOnDevice(const std::string &name,
     arrays.push_back(std::make_unique<::drt::cuda::test::Array<char>>(device_, guarded));
     places.push_back(arrays.back()->address + Buffer::kGuard);
   }
-  for (CUdeviceptr &place : places)
-    parameters.push_back(&place);
-  CUfunction function;
-  ok(driver().cuModuleGetFunction(&function, image_, name.c_str()));
-  ok(driver().cuLaunchKernel(function, shape.blocks, 1, 1, shape.threads, 1, 1, 0, device_.stream, parameters.data(),
-                             nullptr));
+  launch(name, places);
   device_.synchronize();
   std::vector<std::vector<char>> results;
   for (const auto &array : arrays) {

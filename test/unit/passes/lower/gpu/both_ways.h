@@ -27,7 +27,7 @@ struct KernelShape {
 
 class BothWays {
 public:
-  /// `module` holds kernels (drt.kernel) and the globals that they read.
+  /// `module` holds kernels (drt.kernel) and the globals that they read, or gpu.funcs, which have no form for the CPU.
   explicit BothWays(mlir::ModuleOp module);
   ~BothWays();
   BothWays(const BothWays &) = delete;
@@ -39,8 +39,11 @@ public:
   /// The same on the emulated device; fails where the kernel wrote beside its buffers.
   std::vector<std::vector<char>> runOnDevice(const std::string &name,
                                              const std::vector<std::vector<char>> &arguments) const;
+  /// What the emulated device says of a kernel that fails; empty where it does not.
+  std::string failOnDevice(const std::string &name, const std::vector<std::vector<char>> &arguments) const;
 
 private:
+  void launch(const std::string &name, std::vector<CUdeviceptr> places) const;
   void compileForHost(mlir::ModuleOp module);
   void compileForDevice(mlir::ModuleOp module);
   void readShapes(mlir::ModuleOp scheduled);

@@ -180,3 +180,87 @@ TEST_CASE("operations over the same rows, a warp or a block a row") {
       text += replaceAll(replaceAll(kRowOperations, "ROWS", rows), "COLUMNS", columns);
   CHECK(compare(text, 4) == std::set<std::string>{"fused-rows"});
 }
+
+namespace {
+
+/// The upper half of the block reads what the lower half writes, before and behind a barrier.
+constexpr const char *kExchange = R"(
+gpu.module @kernels {
+  gpu.func @exchange(%x: memref<64xf32> {llvm.noalias, llvm.readonly}, %y: memref<64xf32>, %z: memref<64xf32> {llvm.noalias}) kernel
+      attributes {drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 64, 1, 1>, drt.schedule = "by hand"} {
+    %t = gpu.thread_id x
+    %half = arith.constant 32 : index
+    %zero = arith.constant 0.0 : f32
+    %upper = arith.cmpi uge, %t, %half : index
+    %other = arith.subi %t, %half : index
+    %before = scf.if %upper -> f32 {
+      %v = memref.load %y[%other] : memref<64xf32>
+      scf.yield %v : f32
+    } else {
+      %v = memref.load %x[%t] : memref<64xf32>
+      scf.yield %v : f32
+    }
+    gpu.barrier
+    scf.if %upper {
+    } else {
+      memref.store %before, %y[%t] : memref<64xf32>
+    }
+    gpu.barrier
+    %behind = scf.if %upper -> f32 {
+      %v = memref.load %y[%other] : memref<64xf32>
+      %d = arith.subf %v, %before : f32
+      scf.yield %d : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    memref.store %behind, %z[%t] : memref<64xf32>
+    gpu.return
+  }
+}
+)";
+
+} // namespace
+
+TEST_CASE("a thread sees what another one wrote before the barrier") {
+  mlir::MLIRContext context(allDialects());
+  BothWays kernels(*parse(context, kExchange));
+  std::vector<float> x(64), y(64, 100.0f), z(64);
+  std::iota(x.begin(), x.end(), 1.0f);
+  auto bytes = [](const std::vector<float> &values) {
+    auto *first = reinterpret_cast<const char *>(values.data());
+    return std::vector<char>(first, first + values.size() * sizeof(float));
+  };
+  const std::vector<char> written = kernels.runOnDevice("exchange", {bytes(x), bytes(y), bytes(z)})[2];
+  std::memcpy(z.data(), written.data(), written.size());
+  for (size_t t = 0; t < z.size(); ++t)
+    CHECK(z[t] == (t < 32 ? 0.0f : x[t - 32] - 100.0f));
+}
+
+TEST_CASE("an access beyond a tensor fails, wherever that lies") {
+  mlir::MLIRContext context(allDialects());
+  // The last thread writes behind the end; a vector reads across it.
+  BothWays kernels(*parse(context, R"(
+gpu.module @kernels {
+  gpu.func @write(%x: memref<64xf32>, %y: memref<31xf32>) kernel
+      attributes {drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 32, 1, 1>, drt.schedule = "by hand"} {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<64xf32>
+    memref.store %v, %y[%t] : memref<31xf32>
+    gpu.return
+  }
+  gpu.func @read(%x: memref<64xf32>, %y: memref<64xf32>) kernel
+      attributes {drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 1, 1, 1>, drt.schedule = "by hand"} {
+    %at = arith.constant 62 : index
+    %zero = arith.constant 0 : index
+    %v = vector.load %x[%at] {alignment = 4 : i64} : memref<64xf32>, vector<4xf32>
+    vector.store %v, %y[%zero] : memref<64xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+)"));
+  const std::vector<char> large(64 * sizeof(float)), small(31 * sizeof(float));
+  CHECK(kernels.failOnDevice("write", {large, small}) ==
+        "write: argument 1, which has 124 bytes, is accessed beyond them: 4 bytes at 124");
+  CHECK(kernels.failOnDevice("read", {large, large}) ==
+        "read: argument 0, which has 256 bytes, is accessed beyond them: 16 bytes at 248");
+}
