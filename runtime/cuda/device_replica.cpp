@@ -65,7 +65,7 @@ void DeviceReplica::allocate() {
   arena_ = DeviceMemory(plan.arena, "the arena");
   variables_ = DeviceMemory(plan.variables, "the variables");
   states_ = DeviceMemory(plan.randomStates, "the states of random operations");
-  // As on a processor, nothing is read that was not there before.
+  // The rehearsal computes on the arena before anything is there.
   arena_.clear(stream);
   variables_.clear(stream);
   feedBuffers_ = FeedBuffers(program_, timeline_ ? &timeline_->copies : nullptr);
@@ -179,6 +179,8 @@ void DeviceReplica::capture(const drt_entry &entered, int set, Captured &into) {
 }
 
 void DeviceReplica::enqueueEntry(const drt_entry &entered, int set) {
+  if (isEmulated())
+    arena_.fill(0xff, stream); // NaN; -1
   runHostCode(entered, set);
   const std::vector<int64_t> offsets = fetchOffsets(entered);
   for (int32_t i = 0; i < entered.num_fetches; ++i)

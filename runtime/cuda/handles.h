@@ -94,9 +94,10 @@ public:
   char *data() const { return reinterpret_cast<char *>(address_.get()); }
   CUdeviceptr address() const { return address_.get(); }
   int64_t bytes() const { return bytes_; }
-  void clear(CUstream stream) const {
-    check(driver().cuMemsetD8Async(address(), 0, static_cast<size_t>(bytes_), stream), "cuMemsetD8Async");
+  void fill(unsigned char byte, CUstream stream) const {
+    check(driver().cuMemsetD8Async(address(), byte, static_cast<size_t>(bytes_), stream), "cuMemsetD8Async");
   }
+  void clear(CUstream stream) const { fill(0, stream); }
 
 private:
   Owned<CUdeviceptr, freeDevice> address_;

@@ -78,4 +78,6 @@ const NcclTable &nccl() {
   return table;
 }
 
+bool isEmulated() { return false; }
+
 } // namespace drt::cuda

@@ -40,6 +40,10 @@ const CublasLtTable &cublasLt();
 const CudnnTable &cudnn();
 const NcclTable &nccl();
 
+/// Whether these are the emulator's. It shows what is read but was never written, which on a GPU may be anything: every
+/// run begins on an arena full of NaN.
+bool isEmulated();
+
 } // namespace drt::cuda
 
 #endif // DRT_CUDA_API_TABLES_H
