@@ -16,7 +16,7 @@ def tensor(element, *shape):
 
 
 def shape_of(array):
-    return (len(array), *shape_of(array[0])) if isinstance(array, list) else ()
+    return (len(array), *(shape_of(array[0]) if array else ())) if isinstance(array, list) else ()
 
 
 def full(shape, value):
@@ -73,7 +73,8 @@ class Graph:
         name = name or f"n{self.counter}"
         self.counter += 1
         constant = Value("%" + re.sub(r"\W", "_", name), tensor(*result), shape)
-        self.body.append(f"  {constant.name} = dfg.const dense<{value}> : {constant.type} : {constant.type} loc(\"{name}\")")
+        elements = "" if 0 in shape else value
+        self.body.append(f"  {constant.name} = dfg.const dense<{elements}> : {constant.type} : {constant.type} loc(\"{name}\")")
         return constant
 
     def placeholder(self, name, make, element, *shape):
