@@ -196,16 +196,18 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Acc
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
                        I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share);
 }
-def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "One launch that updates several variables by one rule, on a device";
   let description = [{
     The kernel is a `gpu.func`, whose arguments are the base of the arena, the base of the replica's block of variables, and `arguments`: tensors with one
     element that serve all members, or what an only member reads that is neither in the arena nor a variable. A table beside the kernel says where
-    variables, slots and gradients of each member lie, from those bases. `variables` has an array for each member: those that it writes. With `bucket`,
+    variables, slots and gradients of each member lie, from those bases. `variables` has an array for each member: those that it writes. `reads` are the
+    other tensors that the table names, equally many for each member, in the order of members. With `bucket`,
     `members` are those of the bucket that the gradients are; `scale` is what the kernel multiplies them by: 1/N for the mean of a bucket that is summed.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
-                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<AnyRankedTensor>:$arguments);
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<AnyRankedTensor>:$arguments, Variadic<AnyRankedTensor>:$reads);
+  let assemblyFormat = "$arguments (`reads` `(` $reads^ `:` type($reads) `)`)? attr-dict `:` functional-type($arguments, results)";
 }
 def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";

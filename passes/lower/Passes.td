@@ -360,8 +360,26 @@ def GroupUpdates : Pass<"drt-group-updates", "::mlir::ModuleOp"> {
     ```
     with `gpu.func @update_group_0(%arena: memref<..xi8>, %variables: memref<..xi8>, %rate: memref<1xf32>)` in `gpu.module @kernels`.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
+}
+
+def VerifyStreamOrder : Pass<"drt-verify-stream-order", "::mlir::func::FuncOp"> {
+  let summary = "Proves that a device's streams give what the plan's order says, or refuses the plan";
+  let description = [{
+    What drt-verify-order is for the plan of a CPU's threads. A replica's work runs on its compute stream in the plan's order, but for buckets: behind
+    `drt.all_reduce_start` the communication stream reduces the bucket in its place, beside what follows, until a `drt.all_reduce_wait` for it or for a
+    bucket that was started later. Fetches are copied at the end. So the pass follows what lies at each place of the arena, and refuses
+
+    - work that reads or writes a place where a bucket is being reduced;
+    - work that reads a gradient which was reduced in its place since, or anything whose place was written since, or never;
+    - fetches of such values;
+    - work that reads a variable, without a copy, behind its update, for the value from before;
+    - one launch whose results lie over its operands, or that updates a variable which another of its members reads or updates.
+
+    It changes nothing, runs last, and takes time in proportion to the plan (a search in ordered places an access). Functions without `drt.entry` are
+    left alone.
+  }];
 }
 
 def AccumulateInVariables : Pass<"drt-accumulate-in-variables", "::mlir::ModuleOp"> {
@@ -407,7 +425,7 @@ def RandomKernels : Pass<"drt-random-kernels", "::mlir::ModuleOp"> {
     ```
     with `gpu.func @random_0` and `gpu.func @random_advance_0` in `gpu.module @kernels`.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
 }
 

@@ -52,6 +52,8 @@ static void addDevicePasses(OpPassManager &manager) {
   manager.addPass(createPlanMemory({/*device=*/true}));
   // The tables of its kernels say where tensors and variables lie.
   manager.addPass(createGroupUpdates());
+  // What moved, and where everything lies now, is what will run.
+  manager.addNestedPass<func::FuncOp>(createVerifyStreamOrder());
 }
 
 void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOptions &options) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -206,7 +207,7 @@ private:
     auto bucket = drt::UpdateOp(group.members.front().op).getBucketAttr();
     drt::UpdateGroupOp::create(b, loc, FlatSymbolRefAttr::get(&getContext(), name), b.getArrayAttr(variables), bucket,
                                bucket ? b.getDenseI64ArrayAttr(members) : DenseI64ArrayAttr(),
-                               b.getF64FloatAttr(group.scale), group.getArguments());
+                               b.getF64FloatAttr(group.scale), group.getArguments(), group.getReads());
     for (const UpdateMember &member : group.members)
       drt::UpdateOp(member.op).erase();
   }

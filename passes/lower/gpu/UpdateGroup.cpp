@@ -225,6 +225,15 @@ SmallVector<Value> UpdateGroup::getArguments() const {
   return tensors;
 }
 
+SmallVector<Value> UpdateGroup::getReads() const {
+  SmallVector<Value> tensors;
+  for (const UpdateMember &member : members)
+    for (const UpdateOperand &operand : member.operands)
+      if (hasOffset(operand) && operand.tensor)
+        tensors.push_back(operand.tensor);
+  return tensors;
+}
+
 int64_t getTableBytes(const UpdateGroup &group) {
   int64_t columns = FirstOffset + llvm::count_if(group.members.front().operands, hasOffset);
   return static_cast<int64_t>(group.members.size() * sizeof(int64_t)) * columns;

@@ -22,7 +22,8 @@ struct UpdateOperand {
   };
   Kind kind;
   int64_t offset = 0;   // Arena, Variables: in bytes
-  mlir::Value tensor{}; // Pointer, Scalar
+  /// What lies there; none for what the update names itself, its variables and its member of a bucket.
+  mlir::Value tensor{};
 };
 
 struct UpdateMember {
@@ -39,6 +40,8 @@ struct UpdateGroup {
 
   /// Tensors with addresses of their own: the kernel's arguments behind the two bases.
   llvm::SmallVector<mlir::Value> getArguments() const;
+  /// Tensors of all members that the table names, from the bases.
+  llvm::SmallVector<mlir::Value> getReads() const;
 };
 
 /// Sizes of what the kernel's first two arguments point to, in bytes.

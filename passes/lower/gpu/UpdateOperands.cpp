@@ -81,6 +81,13 @@ FailureOr<UpdateOperand> UpdateOperands::getVariable(drt::UpdateOp op, StringRef
 }
 
 FailureOr<UpdateOperand> UpdateOperands::getStream(drt::UpdateOp op, Value tensor) {
+  FailureOr<UpdateOperand> operand = findStream(op, tensor);
+  if (succeeded(operand))
+    operand->tensor = tensor;
+  return operand;
+}
+
+FailureOr<UpdateOperand> UpdateOperands::findStream(drt::UpdateOp op, Value tensor) {
   auto result = dyn_cast<OpResult>(getStorage(tensor));
   Operation *producer = result.getOwner();
   if (auto read = dyn_cast<drt::ReadOp>(producer))

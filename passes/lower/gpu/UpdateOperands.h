@@ -31,7 +31,9 @@ public:
   void takeMeans();
 
 private:
+  /// An argument with an element for each of the variable's.
   llvm::FailureOr<UpdateOperand> getStream(drt::UpdateOp op, mlir::Value tensor);
+  llvm::FailureOr<UpdateOperand> findStream(drt::UpdateOp op, mlir::Value tensor);
   llvm::FailureOr<UpdateOperand> getVariable(drt::UpdateOp op, llvm::StringRef name);
   llvm::FailureOr<UpdateOperand> getGradient(drt::UpdateOp op, int32_t bucket, uint64_t member);
   /// Equal for tensors with the same contents.

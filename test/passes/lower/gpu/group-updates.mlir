@@ -61,7 +61,7 @@ func.func private @sgd_b(%begin: i64, %end: i64, %g: memref<1xf32>, %b: memref<1
 // 2050 elements are three blocks of 256 threads with four elements each; rows: first block, count, gradient, variable.
 // CHECK: gpu.module @kernels
 // CHECK: memref.global "private" constant @update_group_0_table : memref<2x4xi64, 4> = dense<{{\[}}[0, 2050, 64, 0], [3, 1, 8320, 7936]]>
-// CHECK: gpu.func @update_group_0(%[[ARENA:.*]]: memref<4096xi8>, %[[VARIABLES:.*]]: memref<8192xi8>, %[[RATE:.*]]: memref<1xf32>) kernel
+// CHECK: gpu.func @update_group_0(%[[ARENA:.*]]: memref<4096xi8> {llvm.noalias}, %[[VARIABLES:.*]]: memref<8192xi8> {llvm.noalias}, %[[RATE:.*]]: memref<1xf32> {llvm.noalias}) kernel
 // CHECK-SAME: drt.block = array<i64: 256, 1, 1>, drt.grid = array<i64: 4, 1, 1>
 // CHECK: %[[G:.*]] = memref.view %[[ARENA]]
 // CHECK: %[[V:.*]] = memref.view %[[VARIABLES]]
@@ -100,8 +100,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK: %[[OLD:.*]] = drt.read @old
   %old = drt.read @old : tensor<8xi64>
   // The two read elements from different bases: two groups. What is fed has an address of its own.
-  // CHECK: drt.update_group {kernel = @update_group_0, variables = {{\[}}[@a]]}
-  // CHECK: drt.update_group {kernel = @update_group_1, variables = {{\[}}[@old]]}
+  // CHECK: drt.update_group reads(%{{.*}} : tensor<8xi64>) {kernel = @update_group_0, variables = {{\[}}[@a]]}
+  // CHECK: drt.update_group reads(%{{.*}} : tensor<8xi64>) {kernel = @update_group_1, variables = {{\[}}[@old]]}
   // CHECK: drt.update_group %{{.*}} {kernel = @update_group_2, variables = {{\[}}[@fed]]} : (tensor<8xi64>)
   drt.update %mean {kernel = @add, variables = [@a], count = 8 : i64} : (tensor<8xi64>) -> ()
   %a = drt.read @a : tensor<8xi64>

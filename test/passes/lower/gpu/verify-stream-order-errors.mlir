@@ -1,0 +1,235 @@
+// RUN: distc-opt %s --drt-verify-stream-order --split-input-file --verify-diagnostics
+
+// A gradient is read raw while it is reduced.
+func.func @read_during_reduction() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  // expected-error @below {{'launch' reads bytes [0, 64) of the arena while the communication stream reduces bucket 0 there: drt.all_reduce_wait has to stand between}}
+  %norm = drt.launch @kernel_1(%g) {at = array<i64: 64>} : (tensor<16xf32>) -> tensor<f32>
+  drt.all_reduce_wait 0
+  return
+}
+
+// -----
+
+// ... or behind it, where the reduced one lies.
+func.func @read_behind_reduction() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{is written here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  drt.all_reduce_wait 0
+  // expected-error @below {{'launch' reads bytes [0, 64) of the arena for what 'launch' writes, behind their reduction in place; what it reads has to be copied in front of that}}
+  %norm = drt.launch @kernel_1(%g) {at = array<i64: 64>} : (tensor<16xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @result_without_wait() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  %mean = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<16xf32>
+  // expected-error @below {{'launch' reads bytes [0, 64) of the arena while the communication stream reduces bucket 0 there}}
+  %norm = drt.launch @kernel_1(%mean) {at = array<i64: 64>} : (tensor<16xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @update_without_wait() attributes {drt.entry = "step"} {
+  %g:2 = drt.launch @kernel_0() {at = array<i64: 0, 64>} : () -> (tensor<16xf32>, tensor<16xf32>)
+  drt.all_reduce_start %g#0 {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g#1 {bucket = 1 : i32, mean = true, names = ["b"], at = array<i64: 64>} : (tensor<16xf32>) -> ()
+  // The wait for the first does not wait for the second.
+  drt.all_reduce_wait 0
+  // expected-error @below {{'update_group' reads bytes [64, 128) of the arena while the communication stream reduces bucket 1 there}}
+  drt.update_group {bucket = 1 : i32, members = array<i64: 0>, kernel = @update_group_0, variables = [[@b]]} : () -> ()
+  return
+}
+
+// -----
+
+// The memory's planner gave the place away while the communication stream reduces there.
+func.func @place_taken_during_reduction() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  // expected-error @below {{'launch' writes bytes [32, 96) of the arena while the communication stream reduces bucket 0 there}}
+  %other = drt.launch @kernel_0() {at = array<i64: 32>} : () -> tensor<16xf32>
+  drt.all_reduce_wait 0
+  return
+}
+
+// -----
+
+func.func @buckets_overlap() attributes {drt.entry = "step"} {
+  %g:2 = drt.launch @kernel_0() {at = array<i64: 0, 64>} : () -> (tensor<16xf32>, tensor<16xf32>)
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g#0, %g#1 {bucket = 0 : i32, mean = true, names = ["a", "b"], at = array<i64: 0>} : (tensor<16xf32>, tensor<16xf32>) -> ()
+  // expected-error @below {{'start bucket 1' reads bytes [64, 128) of the arena while the communication stream reduces bucket 0 there}}
+  drt.all_reduce_start %g#1 {bucket = 1 : i32, mean = true, names = ["b"], at = array<i64: 64>} : (tensor<16xf32>) -> ()
+  return
+}
+
+// -----
+
+// A launch's result lies over its operand.
+func.func @result_over_operand() attributes {drt.entry = "step"} {
+  %x = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-error @below {{'launch' reads bytes [0, 64) of the arena for what 'launch' writes, and writes a result there itself}}
+  // expected-note @below {{is written here}}
+  %y = drt.launch @kernel_1(%x) {at = array<i64: 0>} : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// Part of it.
+func.func @overwritten() attributes {drt.entry = "step"} {
+  %x = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{is written here}}
+  %y = drt.launch @kernel_0() {at = array<i64: 60>} : () -> tensor<16xf32>
+  // expected-error @below {{'launch' reads bytes [0, 64) of the arena for what 'launch' writes, but 'launch' has written there since}}
+  %z = drt.launch @kernel_1(%x) {at = array<i64: 256>} : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// What is fetched is copied at the end.
+func.func @fetch_overwritten() attributes {drt.entry = "step"} {
+  %loss = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<f32>
+  // expected-error @below {{'fetch' reads bytes [0, 4) of the arena for what 'launch' writes, but 'launch' has written there since}}
+  drt.fetch %loss {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
+  // expected-note @below {{is written here}}
+  %y = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// The wait at a run's end stands behind the fetches' copies.
+func.func @fetch_during_reduction() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  %mean = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<16xf32>
+  // expected-error @below {{'fetch' reads bytes [0, 64) of the arena while the communication stream reduces bucket 0 there}}
+  drt.fetch %mean {join = 2 : i32, name = "g:0"} : (tensor<16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @old_value() attributes {drt.entry = "step"} {
+  %w = drt.read @w : tensor<16xf32>
+  drt.update_group {kernel = @update_group_0, variables = [[@w]]} : () -> ()
+  // expected-error @below {{'launch' reads variable 'w' behind its update, for the value from before: that has to be copied in front of the update}}
+  %norm = drt.launch @kernel_1(%w) {at = array<i64: 0>} : (tensor<16xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+// a, b = b, a
+func.func @swapped() attributes {drt.entry = "step"} {
+  %a = drt.read @a : tensor<16xf32>
+  %b = drt.read @b : tensor<16xf32>
+  drt.update_group reads(%b : tensor<16xf32>) {kernel = @update_group_0, variables = [[@a]]} : () -> ()
+  // expected-error @below {{'update_group' reads variable 'a' behind its update, for the value from before}}
+  drt.update_group reads(%a : tensor<16xf32>) {kernel = @update_group_1, variables = [[@b]]} : () -> ()
+  return
+}
+
+// -----
+
+func.func @swapped_in_one_launch() attributes {drt.entry = "step"} {
+  %a = drt.read @a : tensor<16xf32>
+  %b = drt.read @b : tensor<16xf32>
+  // expected-error @below {{'update_group' reads variable 'b', which another member of the same launch updates}}
+  drt.update_group reads(%b, %a : tensor<16xf32>, tensor<16xf32>) {kernel = @update_group_0, variables = [[@a], [@b]]} : () -> ()
+  return
+}
+
+// -----
+
+func.func @rate_of_others() attributes {drt.entry = "step"} {
+  %rate = drt.read @rate : tensor<f32>
+  // expected-error @below {{'update_group' reads variable 'rate', which another member of the same launch updates}}
+  drt.update_group %rate {kernel = @update_group_0, variables = [[@rate], [@b]]} : (tensor<f32>) -> ()
+  return
+}
+
+// -----
+
+func.func @updated_twice() attributes {drt.entry = "step"} {
+  // expected-error @below {{'update_group' updates variable 'a' twice in one launch, which has no order}}
+  drt.update_group {kernel = @update_group_0, variables = [[@a], [@a]]} : () -> ()
+  return
+}
+
+// -----
+
+func.func @results_overlap() attributes {drt.entry = "step"} {
+  // expected-error @below {{'launch' reads bytes [0, 64) of the arena for what 'launch' writes, and writes a result there itself}}
+  // expected-note @below {{is written here}}
+  %x:2 = drt.launch @kernel_0() {at = array<i64: 0, 32>} : () -> (tensor<16xf32>, tensor<16xf32>)
+  return
+}
+
+// -----
+
+func.func @never_started() attributes {drt.entry = "step"} {
+  // expected-error @below {{names bucket 3, which was not started before}}
+  drt.all_reduce_wait 3
+  return
+}
+
+// -----
+
+func.func @started_twice() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  drt.all_reduce_wait 0
+  // expected-error @below {{starts bucket 0 a second time}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @elsewhere() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<16xf32>
+  // expected-error @below {{reduces member 0 at [0, 64) of the arena, but its gradient lies at [64, 128)}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @state_behind_advance() attributes {drt.entry = "step"} {
+  %state = drt.random_state {seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<7xi32>
+  drt.random_advance @random_advance_0(%state) : tensor<7xi32>
+  // expected-error @below {{'launch' draws from a state behind drt.random_advance}}
+  %x = drt.launch @random_0(%state) {at = array<i64: 0>} : (tensor<7xi32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @unplanned() attributes {drt.entry = "step"} {
+  // expected-error @below {{has no place in the arena; run drt-plan-memory}}
+  %x = drt.launch @kernel_0() : () -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @unknown() attributes {drt.entry = "step"} {
+  // expected-error @below {{has no known place in the order of a device's streams}}
+  drt.barrier
+  return
+}
