@@ -116,6 +116,7 @@ private:
         .Case([&](drt::AllReduceWaitOp wait) { return visitWait(wait); })
         .Case([&](drt::AllReduceResultOp result) { return LogicalResult(getStart(result, result.getBucket())); })
         .Case([&](drt::UpdateGroupOp group) { return visitUpdates(group); })
+        .Case([&](drt::AccumulateOp accumulate) { return readAll(accumulate, accumulate.getGradients()); })
         .Case([&](drt::RandomAdvanceOp advance) { return visitAdvance(advance); })
         .Case([&](func::ReturnOp) { return visitEnd(); })
         .Default([&](Operation *) { return isPlaced(op) ? visitWork(op) : refuseUnknown(op); });
