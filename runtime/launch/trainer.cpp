@@ -26,7 +26,10 @@ int64_t updatesOf(const drt_program &program, const std::string &prefix) {
   char value[8] = {};
   CheckpointReader(prefix).read(variable.name, variable.type.dtype, {}, value);
   const int64_t updates = static_cast<int64_t>(valueAt(variable.type.dtype, value, 0));
-  if (updates < 0 || updates > INT64_MAX / 4 / program.accumulate_steps)
+  // A variable of that name may count something else; a count of updates begins at 0.
+  if (updates < 0)
+    return 0;
+  if (updates > INT64_MAX / 4 / program.accumulate_steps)
     throw Error("checkpoint " + prefix + ": the global step '" + variable.name + "' is " + std::to_string(updates) +
                 ", which cannot be counted on from; take another checkpoint");
   return updates;

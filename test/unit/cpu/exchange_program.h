@@ -93,6 +93,7 @@ private:
     void *arguments[] = {replica->variables[0]};
     // The matrix block by block, the others from the whole result.
     drt_update(replica, 0, 0, 1200, store, arguments);
+    drt_barrier(replica); // the result takes the place of a contribution
     const float *result = static_cast<const float *>(drt_all_reduce_result(replica, 0));
     if (replica->local_index == 0)
       std::memcpy(static_cast<float *>(replica->variables[0]) + 1200, result + 1200, (count - 1200) * sizeof(float));

@@ -28,6 +28,10 @@ static uint32_t registers[13];
 
 extern "C" uint32_t drt_emulated_register(int32_t which) { return registers[which]; }
 extern "C" void drt_emulated_barrier(void) {}
+extern "C" void *drt_emulated_beyond(int32_t argument, int64_t offset, int64_t size, int64_t bytes) {
+  FAIL("argument " << argument << ": " << size << " bytes at " << offset << " of " << bytes);
+  return nullptr;
+}
 // What lane `lane` gives is known to the test: every lane has its own number as value.
 extern "C" uint32_t drt_emulated_shuffle(int32_t mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp) {
   REQUIRE(mode == DRT_EMULATED_BUTTERFLY);
