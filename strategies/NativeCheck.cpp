@@ -24,4 +24,16 @@ llvm::Error checkNative(const Strategy &strategy) {
   return llvm::Error::success();
 }
 
+std::string remarkOnProcessors(const Strategy &strategy) {
+  auto namesNccl = [](const Strategy::Node &node) {
+    return node.has_allreducesynchronizer() && node.allreducesynchronizer().spec() == autodist::proto::AllReduceSynchronizer::NCCL;
+  };
+  for (const Strategy::Node &node : strategy.node_config())
+    if (namesNccl(node) || llvm::any_of(node.part_config(), namesNccl))
+      return "the strategy's entry of variable '" + node.var_name() +
+             "' names NCCL, which only GPUs have: on processors the runtime's own all-reduce takes its place. Say spec: AUTO, or compile "
+             "with --target=cuda";
+  return "";
+}
+
 } // namespace distc::strategies

@@ -42,6 +42,9 @@ llvm::Error checkSteps(const Strategy &strategy, int replicas, const StrategyLin
 /// more.
 llvm::Error checkNative(const Strategy &strategy);
 
+/// What a program for processors does otherwise than the strategy says, for a warning; "" where nothing is.
+std::string remarkOnProcessors(const Strategy &strategy);
+
 /// How many replicas the strategy has, or the resources where it does not say.
 int countReplicas(const Strategy &strategy, const Resources &resources);
 

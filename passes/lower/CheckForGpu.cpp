@@ -24,6 +24,7 @@ StringRef getMissing(Operation *op) {
       .Case<drt::SparseUpdateOp>([](auto) { return "an update of some rows of a variable"; })
       .Case<drt::UniqueOp>([](auto) { return "what finds distinct values"; })
       .Case<drt::ScatterOp>([](auto) { return "a scatter"; })
+      .Case<drt::CheckIndicesOp>([](auto) { return "a check of indices"; })
       .Case<drt::CheckNumericsOp>([](auto) { return "a check for numbers that are not finite"; })
       .Case<drt::AccumulateOp, drt::AccumulatedOp>(
           [](auto op) { return op.getSlices() ? "a sparse gradient of several batches" : ""; })

@@ -21,6 +21,8 @@ namespace distc {
 namespace {
 
 struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
+  using ConvertDfgToDrtBase::ConvertDfgToDrtBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     lower::LoweringTable table;
@@ -55,6 +57,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
       // A library function: every call of it has been inlined.
       if (function->hasAttr("dfg.fetches")) {
         lower::PlanBuilder plan(module, function, table);
+        plan.asserts = asserts;
         if (failed(plan.build()))
           return signalPassFailure();
       }

@@ -48,6 +48,12 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                                     address(scatter.getUpdates()), address(scatter.getResult())});
         return success();
       })
+      .Case([&](drt::CheckIndicesOp check) {
+        auto name = cast<FlatSymbolRefAttr>(program.tables.string(check.getName()));
+        callRuntime("drt_check_indices", {symbolAddress(describeIndices(program.tables, check)), address(check.getIndices()),
+                                          symbolAddress(name)});
+        return success();
+      })
       .Case([&](drt::CheckNumericsOp check) {
         auto type = cast<RankedTensorType>(check.getInput().getType());
         auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));

@@ -159,6 +159,12 @@ FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op) {
   return describeFields(tables, fields);
 }
 
+FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op) {
+  SmallVector<Attribute> fields = {tables.i32(op.getPadded()), tables.i32(0), tables.i64(op.getPerRow())};
+  appendRows(tables, fields, op.getIndices(), op.getSizes().size(), op.getSizes());
+  return describeFields(tables, fields);
+}
+
 FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, ArrayRef<int64_t> shape) {
   SmallVector<Attribute> fields = {tables.i32(getDtype(typeOf(op.getValues()).getElementType())), tables.i32(0)};
   appendRows(tables, fields, op.getIndices(), op.getDepth(), shape);

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/EntryLowering.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 using namespace mlir;
@@ -27,6 +29,61 @@ FailureOr<SmallVector<int64_t>> EntryLowering::getConstants(Operation *node, uns
     return failure();
   }
   return llvm::map_to_vector(elements.getValues<APInt>(), [](const APInt &element) { return element.getSExtValue(); });
+}
+
+namespace {
+
+/// Where a tensor of indices comes from, for messages: the feed whose elements it has, in their order, and how many of
+/// them belong to a row; else the node that makes it.
+std::pair<std::string, int64_t> getOrigin(Value indices) {
+  Value origin = indices;
+  while (Operation *node = origin.getDefiningOp()) {
+    if (!llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp,
+                   dfg::CastOp>(node))
+      break;
+    origin = node->getOperand(0);
+  }
+  if (auto feed = origin.getDefiningOp<dfg::PlaceholderOp>()) {
+    auto share = feed->getAttrOfType<StringAttr>("dist.share");
+    auto type = llvm::cast<RankedTensorType>(origin.getType());
+    bool batched = share && share.getValue() == "sharded" && type.hasStaticShape() && type.getRank() > 0 && type.getDimSize(0) > 0;
+    return {("the feed '" + dfg::getNodeName(feed) + "'").str(), batched ? type.getNumElements() / type.getDimSize(0) : 0};
+  }
+  Operation *maker = indices.getDefiningOp();
+  return {maker ? ("'" + dfg::getNodeName(maker) + "'").str() : "its operand", 0};
+}
+
+} // namespace
+
+void EntryLowering::notePadding(Operation *node) {
+  bool makes = llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op, dist::OwnRowsOp>(node);
+  if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
+    padded.insert_range(node->getResults());
+}
+
+LogicalResult EntryLowering::checkIndices(Operation *node, unsigned operand, ArrayRef<int64_t> sizes) {
+  constexpr size_t maxDepth = 8; // DRT_MAX_INDEX_DEPTH
+  if (!asserts || sizes.size() > maxDepth)
+    return success();
+  Value given = node->getOperand(operand), indices = get(given);
+  if (typeOf(indices).getNumElements() == 0 || sizes.empty())
+    return success();
+  if (sizes.size() == 1 && !checked.insert({indices, sizes.front()}).second)
+    return success();
+  auto constant = indices.getDefiningOp<arith::ConstantOp>();
+  if (auto elements = constant ? llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr()) {
+    for (auto [i, element] : llvm::enumerate(elements.getValues<APInt>())) {
+      int64_t size = sizes[i % sizes.size()], index = element.getSExtValue();
+      if (index < 0 || index >= size)
+        return node->emitError() << "node '" << dfg::getNodeName(node) << "' has the index " << index << ", which is outside of [0, " << size << ")";
+    }
+    return success();
+  }
+  auto [name, perRow] = getOrigin(given);
+  if (perRow % static_cast<int64_t>(sizes.size()) != 0)
+    perRow = 0;
+  drt::CheckIndicesOp::create(builder, node->getLoc(), name, sizes, perRow / static_cast<int64_t>(sizes.size()), padded.contains(given), indices);
+  return success();
 }
 
 Value EntryLowering::mapped(Location loc, RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps, ScalarFn fn) {

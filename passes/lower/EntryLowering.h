@@ -17,6 +17,7 @@
 #include "dialects/dfg/Dfg.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/DenseSet.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace distc::lower {
@@ -42,6 +43,10 @@ public:
   /// The elements of a constant integer operand of the node; fails with a diagnostic that names the node where it is not constant.
   llvm::FailureOr<llvm::SmallVector<int64_t>> getConstants(mlir::Operation *node, unsigned operand);
 
+  /// Makes the program end where an index in operand `operand` of the node is outside of the axes that it names, an index
+  /// of as many numbers as `sizes`: TensorFlow's kernels do. Fails with a diagnostic where constants are.
+  llvm::LogicalResult checkIndices(mlir::Operation *node, unsigned operand, llvm::ArrayRef<int64_t> sizes);
+
   /// A kernel over `shape`, each input broadcast to it (equal trailing sizes, or 1).
   Value elementwise(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, ScalarFn fn);
   /// The same with a map for each input.
@@ -62,6 +67,18 @@ public:
 
 protected:
   llvm::DenseMap<Value, Value> values;
+
+  /// Keeps `padded`: to be called for each node, in their order.
+  void notePadding(mlir::Operation *node);
+
+  /// Values that hold padding, or are computed from some: their indices of -1 name no row.
+  llvm::DenseSet<Value> padded;
+  /// Indices into an axis of a size that have been checked.
+  llvm::DenseSet<std::pair<Value, int64_t>> checked;
+
+public:
+  /// Whether indices are checked when the program runs.
+  bool asserts = false;
 };
 
 /// Lowers one node: sets its results.

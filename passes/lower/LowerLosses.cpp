@@ -85,10 +85,12 @@ LogicalResult lowerSparseCrossEntropy(EntryLowering &lowering, Operation *op) {
     return failure();
   Location loc = op->getLoc();
   Value labels = lowering.get(op->getOperand(1));
-  ShiftedRows rows = shiftRows(lowering, loc, lowering.get(op->getOperand(0)));
   int64_t classes = type->getDimSize(1);
+  if (failed(lowering.checkIndices(op, 1, classes)))
+    return failure();
+  ShiftedRows rows = shiftRows(lowering, loc, lowering.get(op->getOperand(0)));
   Type element = type->getElementType();
-  // A label that is no class makes NaN, as TensorFlow's kernel does, and reads no foreign memory.
+  // Where it is not checked, a label that is no class makes NaN, as on TensorFlow's GPUs, and reads no foreign memory.
   lowering.set(op->getResult(0), lowering.gather(loc, *lossType, [&](ScalarBuilder &s, ValueRange at) {
     Value label = arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), EntryLowering::load(s, labels, at));
     Value count = arith::ConstantIndexOp::create(s.builder, s.loc, classes);

@@ -56,6 +56,8 @@ LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
     batchDims = batchDims < 0 ? batchDims + indicesType.getRank() : batchDims;
   }
   int64_t extent = llvm::cast<RankedTensorType>(params.getType()).getDimSize(axis);
+  if (failed(lowering.checkIndices(op, 1, extent)))
+    return failure();
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
     // Result axes: params' before `axis`, the indices' (behind the shared ones), params' behind `axis`.
     int64_t taken = indicesType.getRank() - batchDims;
@@ -77,6 +79,8 @@ LogicalResult lowerGatherNd(EntryLowering &lowering, Operation *op) {
     return failure();
   Value params = lowering.get(op->getOperand(0)), indices = lowering.get(op->getOperand(1));
   int64_t depth = typeOf(indices).getShape().back(), outer = typeOf(indices).getRank() - 1;
+  if (failed(lowering.checkIndices(op, 1, typeOf(params).getShape().take_front(depth))))
+    return failure();
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
     SmallVector<Value> where(at.take_front(outer)), from;
     Value inside = arith::ConstantOp::create(s.builder, s.loc, s.builder.getBoolAttr(true));
@@ -131,6 +135,8 @@ template <Kind kind> LogicalResult lowerScatter(EntryLowering &lowering, Operati
   Value indices = lowering.get(op->getOperand(fromZero ? 0 : 1)),
         updates = lowering.get(op->getOperand(fromZero ? 1 : 2));
   int64_t depth = typeOf(indices).getShape().back();
+  if (failed(lowering.checkIndices(op, fromZero ? 0 : 1, type->getShape().take_front(depth))))
+    return failure();
   lowering.set(op->getResult(0), drt::ScatterOp::create(lowering.builder, op->getLoc(), *type, kind, depth, indices,
                                                         updates, initial, DenseI64ArrayAttr()));
   return success();

@@ -23,6 +23,9 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
   Option<std::string> graph{*this, "graph", llvm::cl::desc("File of the graph, for messages"), llvm::cl::init("")};
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("Name of the strategy, for the log"),
                                llvm::cl::init("")};
+  Option<bool> asserts{*this, "asserts",
+                       llvm::cl::desc("Check indices and labels when the program runs (processors only)"),
+                       llvm::cl::init(true)};
 };
 
 /// The stage of lowering: a distributed graph becomes the plan of its task (dialect drt), with kernels on buffers and

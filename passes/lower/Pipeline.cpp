@@ -74,7 +74,8 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   // Within one task there is nothing to scatter or to gather, where its replicas share memory.
   if (!target.isDevice())
     manager.addPass(createMergeShares());
-  manager.addPass(createConvertDfgToDrt());
+  // On GPUs an index that is outside gives what TensorFlow's kernels give there: zeros, and NaN for a label.
+  manager.addPass(createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice()}));
   if (target.isDevice())
     addDevicePasses(manager);
   else

@@ -112,6 +112,7 @@ LogicalResult PlanBuilder::build() {
 }
 
 LogicalResult PlanBuilder::lowerNode(Operation *node) {
+  notePadding(node);
   // A node that uses what a waiting update gives needs it done. (Handles are no values.)
   for (Value operand : node->getOperands())
     if (auto update = operand.getDefiningOp<dfg::UpdateInterface>())

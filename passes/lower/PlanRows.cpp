@@ -52,6 +52,8 @@ FailureOr<std::pair<Value, Value>> PlanBuilder::getSlices(dfg::UpdateInterface n
   if (depth > whole.size())
     return op->emitError() << "node '" << dfg::getNodeName(op) << "' updates slices of variable '" << name << "' by indices of " << depth
                            << " numbers, but it has " << whole.size() << " axes";
+  if (failed(checkIndices(op, node.getIndicesOperand(), whole.take_front(depth))))
+    return failure();
   shape.append(whole.begin() + depth, whole.end());
   // One value for all, or one a slice.
   if (valueType.getShape() != ArrayRef(shape)) {

@@ -70,7 +70,7 @@ StringRef getScopeCategory(Operation *op) {
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([](auto) { return "conv"; })
       .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp, drt::RandomAdvanceOp>([](auto) { return "random"; })
-      .Case<drt::UniqueOp, drt::ScatterOp, drt::CheckNumericsOp>([](auto) { return "rows"; })
+      .Case<drt::UniqueOp, drt::ScatterOp, drt::CheckIndicesOp, drt::CheckNumericsOp>([](auto) { return "rows"; })
       .Case<drt::UpdateOp, drt::UpdateGroupOp, drt::SparseUpdateOp, drt::MatmulUpdateOp>([](auto) { return "update"; })
       .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "accumulate"; })
       .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp, drt::GatherStartOp>(

@@ -43,6 +43,41 @@ const char *describe(char (&text)[160], int64_t index, int64_t size) {
   __builtin_unreachable();
 }
 
+// Whether index i is inside of every axis; where it is not, `axis` is the first.
+bool isInside(const drt_indices_desc &d, const void *indices, int64_t i, int32_t &axis) {
+  for (axis = 0; axis < d.rows.depth; ++axis) {
+    const int64_t index = indexAt(indices, d.rows.index_dtype, i * d.rows.depth + axis);
+    if (index == -1 && d.padded)
+      return true;
+    if (index < 0 || index >= d.rows.sizes[axis])
+      return false;
+  }
+  return true;
+}
+
+const char *describe(char (&text)[512], const drt_replica *replica, const drt_indices_desc &d, const void *indices,
+                     int64_t i, int32_t axis, const char *name) {
+  char row[128] = "";
+  if (d.per_row > 0)
+    std::snprintf(row, sizeof row, " in row %lld of the batch of step %lld",
+                  static_cast<long long>((replica->global_index * d.rows.count + i) / d.per_row),
+                  static_cast<long long>(replica->step));
+  std::snprintf(text, sizeof text,
+                "%.200s has %lld%s, which is outside of [0, %lld); correct the data (--no-asserts when compiling "
+                "leaves this check out)",
+                name, static_cast<long long>(indexAt(indices, d.rows.index_dtype, i * d.rows.depth + axis)), row,
+                static_cast<long long>(d.rows.sizes[axis]));
+  return text;
+}
+
+// Apart, so that the loop is short, and the text is gone when the replica escapes.
+[[noreturn]] void failOutside(drt_replica *replica, const drt_indices_desc &d, const void *indices, int64_t i,
+                              int32_t axis, const char *name) {
+  char text[512];
+  drt_fail(replica, describe(text, replica, d, indices, i, axis, name));
+  __builtin_unreachable();
+}
+
 // The number of the slice that index i names; -1: padding, which names none.
 int64_t sliceOf(drt_replica *replica, const drt_rows_desc &d, const void *indices, int64_t i) {
   int64_t slice = 0;
@@ -208,6 +243,13 @@ void drt_sparse_update(drt_replica *r, const drt_sparse_update_desc *d, const vo
       continue;
     kernel(slice * d->rows.row, (slice + 1) * d->rows.row, static_cast<const char *>(values) + i * rowBytes, arguments);
   }
+}
+
+void drt_check_indices(drt_replica *r, const drt_indices_desc *d, const void *indices, const char *name) {
+  int32_t axis = 0;
+  for (int64_t i = 0; i < d->rows.count; ++i)
+    if (!isInside(*d, indices, i, axis)) [[unlikely]]
+      failOutside(r, *d, indices, i, axis, name);
 }
 
 void drt_check_numerics(drt_replica *r, int32_t dtype, int64_t count, const void *x, const char *message) {

@@ -12,7 +12,7 @@ import numpy as np
 from support import DISTC, Checks, Folder, Model, must, need_tools, run
 
 WRONG_INPUT, WRONG_COMMAND = 1, 2
-LINREG, MLP = Model("linreg-sgd"), Model("mlp-momentum")
+LINREG, MLP, EMBEDDING = Model("linreg-sgd"), Model("mlp-momentum"), Model("embedding-sgd")
 
 
 def listing(folder):
@@ -152,6 +152,10 @@ class CommandLines:
             "no strategy": (["compile", graph, "--replicas", 2, "--batch", 12, "-o", out], ["--strategy"]),
             "no replicas": (["compile", graph, "--strategy", "AllReduce", "--batch", 12, "-o", out], ["--replicas"]),
             "replicas no number": (["compile", graph, "--strategy", "AllReduce", "--replicas", "two", "--batch", 12, "-o", out], ["--replicas"]),
+            "too many replicas": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2000000000, "--batch", 12, "-o", out],
+                                  ["--replicas", "from 1 to"]),
+            "a batch too large to count": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", "99999999999999999999",
+                                            "-o", out], ["--batch", "from 1 to"]),
             "no replica": (["compile", graph, "--strategy", "AllReduce", "--replicas", 0, "--batch", 12, "-o", out], ["--replicas"]),
             "unknown target": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--target", "tpu"], ["tpu"]),
             "unknown chip": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--target", "cuda:sm_9"],
@@ -168,6 +172,11 @@ class CommandLines:
         lines = {
             "unknown flag": (["--data", LINREG.feeds, "--stpes", 3], ["--stpes"]),
             "steps no number": (["--data", LINREG.feeds, "--steps", "three"], ["--steps"]),
+            "too many steps to count": (["--data", LINREG.feeds, "--steps", "99999999999999999999"], ["--steps", "from 0 to"]),
+            "too many epochs to count": (["--data", LINREG.feeds, "--epochs", 2 ** 63 - 1], ["--epochs", "from 1 to"]),
+            "seed below zero": (["--data", LINREG.feeds, "--steps", 3, "--seed", -1], ["--seed"]),
+            "timeout without end": (["--data", LINREG.feeds, "--steps", 3, "--failure-timeout", "1e300"], ["--failure-timeout", "from 0.1 to"]),
+            "timeout that is no number": (["--data", LINREG.feeds, "--steps", 3, "--failure-timeout", "nan"], ["--failure-timeout"]),
             "no data": (["--steps", 3], ["--data"]),
             "another batch": (["--data", LINREG.feeds, "--steps", 3, "--batch", 24], ["24", "12"]),
             "fetch without eval": (["--fetch", "loss:0", "--data", LINREG.feeds, "--steps", 3], ["--eval"]),
@@ -190,6 +199,8 @@ class Running:
     def __init__(self, folder):
         self.linreg = LINREG.compile(folder / "linreg", 2)
         self.mlp = MLP.compile(folder / "mlp", 2)
+        self.embedding = EMBEDDING.compile(folder / "embedding", 2)
+        self.unchecked = EMBEDDING.compile(folder / "unchecked", 2, "AllReduce", "--no-asserts")
 
     def _run_mlp(self, folder, *flags, data=None):
         return [self.mlp, "--data", data or MLP.feeds, "--steps", 3, *flags]
@@ -207,6 +218,35 @@ class Running:
     def _refused_data(self, folder, words, **changes):
         data = self._data_with(folder, **changes)
         return refused(self._run_mlp(folder, "--checkpoint-dir", folder / "ckpt", data=data), words, folder=folder)
+
+    def _refused_rows(self, folder, words, name, row, value):
+        arrays = dict(np.load(EMBEDDING.feeds))
+        arrays[name][row] = value
+        np.savez(folder / "changed.npz", **arrays)
+        return refused([self.embedding, "--data", folder / "changed.npz", "--steps", 3], words, folder=folder)
+
+    def index_below_zero(self, folder):
+        return self._refused_rows(folder, ["the feed 'ids'", "-1 in row 7 of the batch of step 2", "[0, 9)"], "ids", (31, 1), -1)
+
+    def index_past_the_end(self, folder):
+        return self._refused_rows(folder, ["the feed 'ids'", "9 in row 0 of the batch of step 1", "[0, 9)"], "ids", (12, 0), 9)
+
+    def label_out_of_range(self, folder):
+        found = self._refused_rows(folder, ["the feed 'y'", "3 in row 11 of the batch of step 0", "[0, 3)"], "y", 11, 3)
+        unchecked = run([self.unchecked, "--data", folder / "changed.npz", "--steps", 3])
+        return found + ([f"with --no-asserts: {unchecked.out}"] if unchecked.returncode != 0 else [])
+
+    def array_that_nothing_reads(self, folder):
+        return self._refused_data(folder, ["'yy'", "near names: 'y'"], yy=np.zeros(36, np.int32))
+
+    def data_folder_with_a_shifted_array(self, folder):
+        (folder / "data").mkdir()
+        for name, array in np.load(MLP.feeds).items():
+            np.save(folder / "data" / f"{name}.npy", array)
+        whole = (folder / "data" / "x.npy").read_bytes()
+        at = whole.index(b"}") + 10
+        (folder / "data" / "x.npy").write_bytes(whole[:at] + bytes(3) + whole[at:])
+        return refused(self._run_mlp(folder, data=folder / "data"), ["x.npy", "header"], folder=folder)
 
     def missing_feed(self, folder):
         return self._refused_data(folder, ["'y'", "changed.npz"], y=None)

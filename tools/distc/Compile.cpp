@@ -91,12 +91,14 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 }
 
 /// Other stages understand strategies that native code is not made of yet.
-int checkNative(Session &session, ModuleOp module, const CompileOptions &options) {
+int checkNative(Session &session, ModuleOp module, const CompileOptions &options, bool device) {
   if (options.servers > 0)
     return session.fail("--ps " + llvm::Twine(options.servers) + " is not supported yet by executables; leave it out");
   FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
   if (failed(applied))
     return session.status();
+  if (std::string remark = device ? "" : strategies::remarkOnProcessors(*applied->strategy); !remark.empty())
+    module.emitWarning() << remark;
   llvm::Error error = strategies::checkNative(*applied->strategy);
   return error ? session.fail(llvm::toString(std::move(error))) : kDone;
 }
@@ -148,7 +150,7 @@ int compile(Session &session, const CompileOptions &options) {
     return session.status();
   if (options.emit == "graphdef")
     return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
-  if (int status = checkNative(session, *module, options))
+  if (int status = checkNative(session, *module, options, target->isDevice()))
     return status;
   if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
     return session.status();

@@ -23,6 +23,8 @@ struct CompileOptions {
   int64_t batch = 0;
   int replicas = 0, servers = 0;
   bool oneProcessPerReplica = false;
+  /// Check indices and labels when the program runs.
+  bool asserts = true;
   /// Say at the end how long each pass took.
   bool timing = false;
   /// Say what the tools that distc calls have to say.

@@ -38,6 +38,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   lower.feeds = options.feeds;
   lower.graph = options.graph;
   lower.strategy = options.strategy;
+  lower.asserts = options.asserts;
   buildLowerToRuntimePipeline(manager, lower);
 }
 

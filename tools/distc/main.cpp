@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/core/number_flags.h"
 #include "tools/distc/Options.h"
 #include "tools/distc/checkpoint_command.h"
-#include <CLI/CLI.hpp>
 #include <cstring>
 #include <iostream>
 
@@ -14,12 +14,15 @@ namespace {
 
 using distc::CompileOptions;
 
+// Of one machine: each is a thread or a process.
+constexpr int64_t kMostReplicas = 4096;
+
 void addResources(CLI::App &app, CompileOptions &options, bool required = true) {
   auto *resources = app.add_option("--resources", options.resources, "Hosts and devices (AutoDist's YAML)");
   auto *replicas =
-      app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(CLI::PositiveNumber);
+      app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(drt::wholeNumber(1, kMostReplicas));
   app.add_option("--ps", options.servers, "Parameter servers on this machine")
-      ->check(CLI::NonNegativeNumber)
+      ->check(drt::wholeNumber(0, kMostReplicas))
       ->needs(replicas);
   resources->excludes(replicas);
   app.callback([resources, replicas, required] {
@@ -38,12 +41,13 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder")->required();
   app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->required();
   addResources(app, options);
-  app.add_option("--batch", options.batch, "The global batch")->check(CLI::PositiveNumber);
+  app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
   app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
   app.add_option("--target", options.target, "cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,...: NVIDIA's GPUs, cuda:emulated: GPUs in software")->capture_default_str();
+  app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");
   app.add_flag("--timing", options.timing, "Say how long each pass took");
   app.add_flag("--verbose", options.verbose, "Say what ptxas says: the registers that kernels use, and what they spill");
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");

@@ -377,6 +377,15 @@ typedef struct drt_scatter_desc {
 } drt_scatter_desc;
 void drt_scatter(drt_replica *, const drt_scatter_desc *, const void *initial, const void *indices, const void *updates, void *out);
 
+// Ends the task where an index is not from 0 to below its axis' size. `name` says where indices come from, for the message.
+typedef struct drt_indices_desc {
+  int32_t padded;   // 1: an index of -1 is padding, and passes
+  int32_t reserved;
+  int64_t per_row;  // indices (of `depth` numbers each) that belong to one row of the replica's share of the batch; 0: none do
+  drt_rows_desc rows;
+} drt_indices_desc;
+void drt_check_indices(drt_replica *, const drt_indices_desc *, const void *indices, const char *name);
+
 // Ends the task with `message` where an element is infinite or NaN.
 void drt_check_numerics(drt_replica *, int32_t dtype, int64_t count, const void *x, const char *message);
 

@@ -5,11 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "test/unit/support/fake_program.h"
 
+#include <chrono>
 #include <memory>
+#include <thread>
 
 namespace fake {
 
-int32_t failing_replica = -1;
+int32_t failing_replica = -1, hanging_replica = -1;
 
 namespace {
 
@@ -56,6 +58,8 @@ void step(drt_replica *replica) {
   drt_scope_begin(replica, 0);
   if (replica->global_index == failing_replica && replica->step == 3)
     drt_fail(replica, "the test wants it so");
+  while (replica->global_index == hanging_replica && replica->step == 3)
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   const float *x = static_cast<const float *>(replica->feeds[0]);
   const float *w = static_cast<const float *>(replica->variables[0]);
   float *gradient = reinterpret_cast<float *>(replica->arena + bucketOffset);

@@ -31,6 +31,8 @@ std::vector<float> expected(const std::vector<float> &x, int64_t batch, int64_t 
 
 /// Steps in which the replica of this global number fails, or -1; for tests of failures.
 extern int32_t failing_replica;
+/// The same of the replica that computes for ever.
+extern int32_t hanging_replica;
 
 } // namespace fake
 

@@ -20,5 +20,7 @@ int main(int argc, char **argv) {
     std::sscanf(plan, "%d %d %d", &replicas, &tasks, &batch);
   if (const char *failing = std::getenv("FAKE_FAILING_REPLICA"))
     fake::failing_replica = std::atoi(failing);
+  if (const char *hanging = std::getenv("FAKE_HANGING_REPLICA"))
+    fake::hanging_replica = std::atoi(hanging);
   return drt::runProgram(fake::program(replicas, tasks, batch), argc, argv);
 }

@@ -1,0 +1,180 @@
+"""How runs end before their time, and what is left then: signals to runs that hang, tasks that are killed again and again, tasks
+that were given other inputs. The program is fake-train, which needs no compiler (test/unit/support)."""
+import os
+import pathlib
+import signal
+import socket
+import time
+
+import numpy as np
+
+from hosts import Process
+from support import BIN, Checks, Folder, need_tools, read_log, run
+
+TRAIN = BIN / "fake-train"
+COLUMNS, ROWS = 5000, 10
+
+
+def data(folder, name="data.npz", add=0):
+    x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS) % 7 + add
+    np.savez(folder / name, x=x, rate=np.float32(0.25))
+    return folder / name
+
+
+def command(plan, folder, *flags, **settings):
+    settings["FAKE_PLAN"] = plan
+    return ["env", *(f"{name}={value}" for name, value in settings.items()), TRAIN, "--data", data(folder), "--quiet", *flags]
+
+
+def children(pid):
+    return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for(what, found, timeout=60):
+    deadline = time.monotonic() + timeout
+    while not (value := found()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no {what} after {timeout} s")
+        time.sleep(0.01)
+    return value
+
+
+def saved(folder):
+    """Steps of the checkpoints in a folder."""
+    return {int(p.stem.split("-")[1]) for p in folder.glob("ckpt-*.index")}
+
+
+def ends(process, *texts):
+    """What is not as promised of a run that was sent TERM."""
+    status = process.wait(30)
+    found = [] if status == 128 + signal.SIGTERM else [f"exit status {status}, not 143"]
+    found += [f"'{text}' is not in:\n{process.out}" for text in texts if text not in process.out]
+    return found
+
+
+def hung_replica():
+    """One replica computes for ever and the other waits for it; the variables are in the middle of a step."""
+    with Folder() as folder:
+        process = Process(command("2 1 4", folder, "--steps", 100, "--checkpoint-dir", folder / "ckpt", "--save-every", 1,
+                                  FAKE_HANGING_REPLICA=1))
+        try:
+            wait_for("checkpoint of step 3", lambda: 3 in saved(folder / "ckpt"))
+            os.kill(process.popen.pid, signal.SIGTERM)
+            found = ends(process, "without a last checkpoint")
+            return found + ([] if saved(folder / "ckpt") == {1, 2, 3} else [f"checkpoints {saved(folder / 'ckpt')}"])
+        finally:
+            process.kill()
+
+
+def hung_task():
+    """A replica of another task hangs, so that every task waits."""
+    with Folder() as folder:
+        process = Process(command("2 2 4", folder, "--steps", 100, "--checkpoint-dir", folder / "ckpt", "--save-every", 3,
+                                  FAKE_HANGING_REPLICA=1))
+        try:
+            wait_for("checkpoint of step 3", lambda: 3 in saved(folder / "ckpt"))
+            os.kill(process.popen.pid, signal.SIGTERM)
+            return ends(process, "without a last checkpoint")
+        finally:
+            process.kill()
+
+
+def stopped_task():
+    """A task that is stopped handles no signal, unless it is woken."""
+    with Folder() as folder:
+        process = Process(command("2 2 4", folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt", "--save-every", 50))
+        try:
+            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            os.kill(children(process.popen.pid)[1], signal.SIGSTOP)
+            os.kill(process.popen.pid, signal.SIGTERM)
+            return ends(process)
+        finally:
+            process.kill()
+
+
+def signal_saves():
+    with Folder() as folder:
+        process = Process(command("2 1 4", folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt",
+                                  "--log-json", folder / "log"))
+        try:
+            wait_for("step", lambda: (folder / "log").exists() and '"step":' in (folder / "log").read_text())
+            os.kill(process.popen.pid, signal.SIGTERM)
+            found = ends(process)
+            steps = [line["step"] for line in read_log(folder / "log") if "step" in line]
+            if saved(folder / "ckpt") != {len(steps)} or steps != list(range(len(steps))):
+                found.append(f"checkpoints {saved(folder / 'ckpt')} of {len(steps)} steps in the log")
+            return found
+        finally:
+            process.kill()
+
+
+def log_over_restarts(plan):
+    """Killed just behind a save, again and again: every step is in the log once."""
+    steps, kills = 120, 5
+    with Folder() as folder:
+        process = Process(command(plan, folder, "--steps", steps, "--checkpoint-dir", folder / "ckpt", "--save-every", 7,
+                                  "--log-json", folder / "log", "--max-restarts", kills, "--failure-timeout", 5))
+        try:
+            for kill in range(kills):
+                newest = max(saved(folder / "ckpt"), default=0) if kill else 0
+                wait_for("checkpoint", lambda: max(saved(folder / "ckpt") if (folder / "ckpt").exists() else [0], default=0) > newest
+                         or process.popen.poll() is not None)
+                tasks = children(process.popen.pid) if process.popen.poll() is None else []
+                if not tasks:
+                    break  # it was faster
+                os.kill(tasks[0], signal.SIGKILL)
+            status = process.wait(90)
+            log = read_log(folder / "log")
+        finally:
+            process.kill()
+    got = [line["step"] for line in log if "step" in line]
+    found = [] if status == 0 else [f"exit status {status}:\n{process.out}"]
+    if got != list(range(steps)) or "strategy" not in log[0] or log[-1].get("done") is not True:
+        found.append(f"{len(got)} lines, {len(set(got))} steps of {steps}; missing {sorted(set(range(steps)) - set(got))}")
+    return found
+
+
+def other_inputs(flags, *texts):
+    """Two tasks that are started by hand, with flags(folder, rank) of their own."""
+    with Folder() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        run(command("2 1 4", folder, "--steps", 1, "--checkpoint-dir", folder / "one"))
+        run(command("2 1 4", folder, "--steps", 2, "--checkpoint-dir", folder / "two"))
+        data(folder, "other.npz", add=1)
+        processes = [Process(command("2 2 4", folder, "--steps", 3, "--task", f"worker:{rank}", "--rendezvous",
+                                     f"127.0.0.1:{port}", *flags(folder, rank))) for rank in range(2)]
+        try:
+            statuses = [process.wait(60) for process in processes]
+            out = processes[0].out + processes[1].out
+        finally:
+            for process in processes:
+                process.kill()
+        expected = [1, 1] if texts else [0, 0]
+        found = [] if statuses == expected else [f"exit statuses {statuses}, not {expected}:\n{out}"]
+        return found + [f"'{text}' is not in:\n{out}" for text in texts if text not in out]
+
+
+def main():
+    need_tools(TRAIN)
+    checks = Checks()
+    checks.check("a signal ends a run whose replica hangs", hung_replica)
+    checks.check("a signal ends tasks that wait for one that hangs", hung_task)
+    checks.check("a signal ends a task that is stopped", stopped_task)
+    checks.check("a signal leaves a checkpoint and a log that agree", signal_saves)
+    checks.check("a log over restarts", log_over_restarts, "2 1 4")
+    checks.check("a log over restarts of two tasks", log_over_restarts, "2 2 4")
+    checks.check("the same inputs", other_inputs, lambda folder, rank: [])
+    checks.check("other data in a task", other_inputs, lambda folder, rank: ["--data", folder / "other.npz"] if rank else [],
+                 "worker:1 (localhost) was given other --data than worker:0")
+    checks.check("another checkpoint in a task", other_inputs,
+                 lambda folder, rank: ["--restore", folder / ("two/ckpt-2" if rank else "one/ckpt-1")],
+                 "worker:1 (localhost) was given another --restore than worker:0")
+    checks.check("a checkpoint that only task 0 has", other_inputs,
+                 lambda folder, rank: ["--restore", folder / ("nowhere/ckpt-1" if rank else "one/ckpt-1")])
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

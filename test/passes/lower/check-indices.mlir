@@ -1,0 +1,38 @@
+// RUN: distc-opt %s --dfg-infer-shapes --dfg-fold --convert-dfg-to-drt=asserts=true --split-input-file | FileCheck %s
+// RUN: distc-opt %s --dfg-infer-shapes --dfg-fold --convert-dfg-to-drt --split-input-file | FileCheck %s --check-prefix=NONE
+// NONE-NOT: drt.check_indices
+
+// Once for all gathers of the same rows; the feed that indices come from is named, and how many belong to a row of it.
+// CHECK-LABEL: func.func @entry_step
+// CHECK: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
+// CHECK: "drt.check_indices"(%{{.*}}) <{name = "the feed 'ids'", per_row = 2 : i64, sizes = array<i64: 10>}>
+// CHECK-NOT: drt.check_indices
+dfg.variable @w : tensor<10x2xf32> {trainable}
+dfg.func @step() attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
+  %ids = dfg.placeholder {dist.share = "sharded"} : () -> tensor<4x2xi32> loc("ids")
+  %rows = dfg.resource_gather %w, %ids : (!dfg.ref<tensor<10x2xf32>>, tensor<4x2xi32>) -> tensor<4x2x2xf32> loc("rows")
+  %again = dfg.resource_gather %w, %ids : (!dfg.ref<tensor<10x2xf32>>, tensor<4x2xi32>) -> tensor<4x2x2xf32> loc("again")
+  %a = dfg.add_v2 %rows, %again : (tensor<4x2x2xf32>, tensor<4x2x2xf32>) -> tensor<4x2x2xf32> loc("a")
+  dfg.return %a : tensor<4x2x2xf32>
+}
+
+// -----
+
+// Labels; and padding behind distinct values, whose index is -1.
+// CHECK-LABEL: func.func @entry_step
+// CHECK: "drt.check_indices"(%{{.*}}) <{name = "the feed 'labels'", per_row = 0 : i64, sizes = array<i64: 3>}>
+// CHECK: "drt.check_indices"(%{{.*}}) <{name = "'unique'", padded, per_row = 0 : i64, sizes = array<i64: 10>}>
+dfg.variable @w : tensor<10x2xf32> {trainable}
+dfg.func @step() attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "step"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
+  %labels = dfg.placeholder : () -> tensor<4xi32> loc("labels")
+  %logits = dfg.placeholder : () -> tensor<4x3xf32> loc("logits")
+  %loss, %backprop = dfg.sparse_softmax_cross_entropy_with_logits %logits, %labels
+    : (tensor<4x3xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4x3xf32>) loc("loss")
+  %y, %idx = dfg.unique %labels : (tensor<4xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("unique")
+  %unique_rows = dfg.resource_gather %w, %y : (!dfg.ref<tensor<10x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32> loc("unique_rows")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %rows = dfg.gather_v2 %unique_rows, %idx, %axis : (tensor<?x2xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x2xf32> loc("rows")
+  dfg.return %loss, %rows : tensor<4xf32>, tensor<?x2xf32>
+}
