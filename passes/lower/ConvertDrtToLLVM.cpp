@@ -8,6 +8,7 @@
 #include "passes/lower/EntryConverter.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/PlanText.h"
+#include "passes/lower/SplitEntry.h"
 
 using namespace mlir;
 
@@ -16,6 +17,9 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
+
+// Of one function: some hundred calls, each with its scope and its addresses.
+constexpr unsigned kMaxEntryOperations = 4000;
 
 // Kernels are seen by this object alone. They stay functions of their own: entries of thousands of calls would otherwise be optimized as
 // one function, which takes long and gains nothing.
@@ -39,6 +43,7 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
       EntryConverter converter(program, entry);
       if (failed(converter.convert()))
         return signalPassFailure();
+      splitEntry(module.lookupSymbol<LLVM::LLVMFuncOp>(converter.tables.function), kMaxEntryOperations);
       entries.push_back(std::move(converter.tables));
     }
     if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))

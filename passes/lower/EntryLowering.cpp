@@ -7,6 +7,7 @@
 #include "passes/lower/EntryLowering.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
+#include "passes/lower/FusionPlan.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 using namespace mlir;
@@ -165,6 +166,11 @@ Value EntryLowering::reduce(Location loc, Value input, ArrayRef<int64_t> axes, T
       kept.push_back(builder.getAffineDimExpr(axis));
     }
   auto type = RankedTensorType::get(shape, elementType);
+  // Along no axis (gradients of broadcasts that were none) it is a function of each element, and fuses as one.
+  if (axes.empty())
+    return elementwise(loc, type, input, [&](dfg::ScalarBuilder &s, ValueRange elements) {
+      return combine(s, initial(s), elements[0]);
+    });
   Value empty = tensor::EmptyOp::create(builder, loc, shape, elementType);
   dfg::ScalarBuilder outside(builder, loc);
   Value init = linalg::FillOp::create(builder, loc, ValueRange{initial(outside)}, ValueRange{empty}).getResult(0);
@@ -241,9 +247,14 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
       inputs[0] = lowering.reshape(op->getLoc(), inputs[0], shape);
     }
   }
-  lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, inputs, [&](dfg::ScalarBuilder &s, ValueRange elements) {
-    return node.emitScalar(s, elements);
-  }));
+  auto emit = [&](dfg::ScalarBuilder &s, ValueRange elements) { return node.emitScalar(s, elements); };
+  // A sum of very many tensors goes on from what the first of them gave, in the same order.
+  if (llvm::isa<dfg::AddNOp>(op))
+    while (inputs.size() > kMaxKernelInputs) {
+      inputs[kMaxKernelInputs - 1] = lowering.elementwise(op->getLoc(), *type, ArrayRef(inputs).take_front(kMaxKernelInputs), emit);
+      inputs.erase(inputs.begin(), inputs.begin() + kMaxKernelInputs - 1);
+    }
+  lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, inputs, emit));
   return success();
 }
 

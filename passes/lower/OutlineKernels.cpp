@@ -13,8 +13,10 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/lower/Equivalence.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/RowForm.h"
+#include <unordered_map>
 
 using namespace mlir;
 
@@ -25,31 +27,29 @@ namespace distc {
 
 namespace {
 
-/// Kernels by what they do: the text of the function without its name and its places.
+/// Kernels by what they do: their functions without names and places.
 class KernelTable {
 public:
   explicit KernelTable(ModuleOp module) : module(module) {}
 
   /// `kernel` or an equal one that was there before; then `kernel` is erased.
   func::FuncOp unique(func::FuncOp kernel) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    kernel.getFunctionType().print(os);
-    OpPrintingFlags flags;
-    flags.useLocalScope();
-    for (Operation &op : kernel.getBody().front())
-      op.print(os, flags);
-    auto [it, inserted] = kernels.try_emplace(text, kernel);
-    if (!inserted)
-      kernel.erase();
-    return it->second;
+    const auto hash = static_cast<size_t>(hashRegion(kernel.getBody()));
+    for (func::FuncOp other : kernels[hash])
+      if (other.getFunctionType() == kernel.getFunctionType() &&
+          OperationEquivalence::isRegionEquivalentTo(&other.getBody(), &kernel.getBody(), OperationEquivalence::IgnoreLocations)) {
+        kernel.erase();
+        return other;
+      }
+    kernels[hash].push_back(kernel);
+    return kernel;
   }
 
   std::string nextName() { return ("kernel_" + Twine(count++)).str(); }
 
 private:
   ModuleOp module;
-  llvm::StringMap<func::FuncOp> kernels;
+  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> kernels;
   unsigned count = 0;
 };
 
@@ -221,9 +221,7 @@ private:
   /// A constant tensor's elements, in the executable's read-only data.
   Value toGlobal(OpBuilder &builder, arith::ConstantOp constant) {
     MemRefType type = bufferType(constant.getType());
-    std::string key;
-    llvm::raw_string_ostream(key) << constant.getValue();
-    auto [it, inserted] = globals.try_emplace(key, "");
+    auto [it, inserted] = globals.try_emplace(constant.getValue(), "");
     if (inserted) {
       it->second = ("constant_" + Twine(globals.size() - 1)).str();
       OpBuilder::InsertionGuard guard(builder);
@@ -238,7 +236,7 @@ private:
 
   KernelTable &table;
   ModuleOp module;
-  llvm::StringMap<std::string> globals;
+  llvm::DenseMap<Attribute, std::string> globals;
 };
 
 /// The operations of a block by kernel: one each, or those of the same rows (`drt-fuse-rows`).

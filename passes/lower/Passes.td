@@ -78,9 +78,18 @@ def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
 def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
   let summary = "Chains of element-wise linalg operations become one";
   let description = [{
-    A producer is fused into its only user, and into each user where it costs less than reading its result again.
+    A producer is fused into the only operation that reads it, and into each that does where it costs less than reading its result again; not
+    across what changes the memory that it reads (an update of a variable, a reduction in place), and not into a kernel that is large already
+    (`FusionPlan.cpp`). Time is linear in the operations: a plan of all fusions is made first, then each kernel is built once.
   }];
-  let dependentDialects = ["::mlir::affine::AffineDialect"];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect"];
+}
+
+def EliminateCommonSubexpressions : Pass<"drt-eliminate-common-subexpressions", "::mlir::func::FuncOp"> {
+  let summary = "What an entry computes twice it computes once";
+  let description = [{
+    As `cse`, in entries. That one's hash leaves out what a kernel computes, so that it compares each two of the kernels that read the same value.
+  }];
 }
 
 def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {

@@ -7,7 +7,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/Target.h"
@@ -24,7 +23,7 @@ static void addCPUPasses(OpPassManager &manager) {
   functions.addPass(createJoinContractions());
   functions.addPass(createFuseEpilogues());
   functions.addPass(createFuseElementwise());
-  functions.addPass(createCSEPass());
+  functions.addPass(createEliminateCommonSubexpressions());
   manager.addPass(createOutlineKernels());
   // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
   manager.addPass(createInsertCopies());
@@ -43,7 +42,7 @@ static void addDevicePasses(OpPassManager &manager) {
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));
   entries.addPass(createFuseElementwise());
-  entries.addPass(createCSEPass());
+  entries.addPass(createEliminateCommonSubexpressions());
   // What element-wise fusion left of softmax and the like.
   entries.addPass(createFuseRows());
   manager.addPass(createOutlineKernels());

@@ -88,3 +88,75 @@ func.func @only_extent() attributes {drt.entry = "step"} {
   drt.fetch %1 {name = "s", join = 0 : i32} : (tensor<f32>) -> ()
   return
 }
+
+#row = affine_map<(i, j) -> (i, j)>
+#swapped = affine_map<(i, j) -> (j, i)>
+
+// What is read twice, by operations that become one, has one user; an index is that of the loop it becomes.
+// CHECK-LABEL: @diamond
+func.func @diamond() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<4x5xf32>
+  %empty = tensor.empty() : tensor<4x5xf32>
+  %other = tensor.empty() : tensor<5x4xf32>
+  // CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4x5xf32>) outs(%{{.*}} : tensor<5x4xf32>)
+  // CHECK: linalg.index 1
+  // CHECK: arith.addf
+  // CHECK: arith.negf
+  // CHECK: arith.mulf
+  // CHECK: linalg.yield
+  %0 = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x5xf32>) outs(%empty : tensor<4x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %v = arith.addf %a, %f : f32
+    linalg.yield %v : f32
+  } -> tensor<4x5xf32>
+  %1 = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<4x5xf32>) outs(%empty : tensor<4x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.negf %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x5xf32>
+  %2 = linalg.generic {indexing_maps = [#swapped, #swapped, #row], iterator_types = ["parallel", "parallel"]} ins(%0, %1 : tensor<4x5xf32>, tensor<4x5xf32>) outs(%other : tensor<5x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<5x4xf32>
+  // CHECK-NOT: linalg.generic
+  drt.fetch %2 {name = "p", join = 0 : i32} : (tensor<5x4xf32>) -> ()
+  return
+}
+
+// What reads a variable's memory stays before its update, what reads a gradient before its reduction in place.
+drt.variable @w : tensor<32xf32>
+func.func private @rule(i64, i64, memref<32xf32>) attributes {drt.range_kernel}
+// CHECK-LABEL: @memory
+func.func @memory() attributes {drt.entry = "step"} {
+  %empty = tensor.empty() : tensor<32xf32>
+  %g = drt.copy %empty : (tensor<32xf32>) -> tensor<32xf32>
+  %w = drt.read @w : tensor<32xf32>
+  // CHECK: math.exp
+  // CHECK: math.sqrt
+  // CHECK: drt.update
+  // CHECK: drt.all_reduce_start
+  // CHECK: arith.subf
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%w : tensor<32xf32>) outs(%empty : tensor<32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  %1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%g : tensor<32xf32>) outs(%empty : tensor<32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = math.sqrt %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  drt.update {kernel = @rule, variables = [@w], count = 32 : i64} : () -> ()
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<32xf32>) -> ()
+  %2 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]} ins(%0, %1 : tensor<32xf32>, tensor<32xf32>) outs(%empty : tensor<32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  drt.fetch %2 {name = "d", join = 0 : i32} : (tensor<32xf32>) -> ()
+  return
+}
