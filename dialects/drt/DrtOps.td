@@ -152,7 +152,7 @@ def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [MemoryEffects<[MemRead, 
   let summary = "Ends the program with `message` where an element is infinite or NaN";
   let arguments = (ins StrAttr:$message, AnyRankedTensor:$input);
 }
-def DRT_CheckIndicesOp : DRT_Op<"check_indices", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "drt_check_indices: ends the program where an index is outside of its axis";
   let description = [{
     An index has as many numbers as `sizes`, each from 0 to below its size. `name` says for the message where indices come from; `per_row` of them
