@@ -41,7 +41,7 @@ def wait_for(what, found, timeout=60):
 
 def saved(folder):
     """Steps of the checkpoints in a folder."""
-    return {int(p.stem.split("-")[1]) for p in folder.glob("ckpt-*.index")}
+    return {int(step) for p in folder.glob("ckpt-*.index") if (step := p.stem.split("-")[1]).isdigit()}
 
 
 def ends(process, *texts):

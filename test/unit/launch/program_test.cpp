@@ -180,7 +180,6 @@ TEST_CASE("what is wrong has the promised exit status") {
   for (const char *wrong : {"three", "-1", "99999999999999999999", "1e3", "0x10", "", "1000000000000001"})
     CHECK(run(2, {"--steps", wrong}) == 2);
   CHECK(run(2, {"--epochs", "9223372036854775807"}) == 2);
-  CHECK(run(2, {"--epochs", "1000000000000000"}) == 2);
   CHECK(run(2, {"--steps", "3", "--seed", "-1"}) == 2);
   for (const char *wrong : {"nan", "1e300", "inf", "0", "-4"})
     CHECK(run(2, {"--steps", "3", "--failure-timeout", wrong}) == 2);
