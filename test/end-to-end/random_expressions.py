@@ -22,6 +22,7 @@ STEPS = 2
 BATCHES = (1, 2, 4, 7, 8, 33)
 EXPRESSIONS = 20  # of a graph
 TOLERANCE = 1e-3  # of the largest element of a variable
+TIMEOUT = 500  # seconds, of a command; a few on an idle machine
 TYPES = {"f32": np.float32, "i32": np.int32}
 
 
@@ -44,9 +45,9 @@ class Case:
         """The variables behind the last step."""
         executable, final = self.folder / name, self.folder / f"{name}.npz"
         must([DISTC, "compile", self.folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", self.batch,
-              "-o", executable, *flags])
+              "-o", executable, *flags], timeout=TIMEOUT)
         must([executable, "--data", self.folder / "feeds.npz", "--steps", STEPS, "--export-npz", final],
-             env=dict(os.environ, DRT_EMULATED_SEED=str(seed)))
+             env=dict(os.environ, DRT_EMULATED_SEED=str(seed)), timeout=TIMEOUT)
         with np.load(final) as variables:
             return {name: variables[name] for name in variables.files}
 

@@ -29,7 +29,7 @@ static uint32_t registers[13];
 extern "C" uint32_t drt_emulated_register(int32_t which) { return registers[which]; }
 extern "C" void drt_emulated_barrier(void) {}
 extern "C" void *drt_emulated_beyond(int32_t argument, int64_t offset, int64_t size, int64_t bytes) {
-  FAIL("argument " << argument << ": " << size << " bytes at " << offset << " of " << bytes);
+  FAIL("argument " << argument << " of " << bytes << " bytes: " << size << " bytes at " << offset);
   return nullptr;
 }
 // What lane `lane` gives is known to the test: every lane has its own number as value.
