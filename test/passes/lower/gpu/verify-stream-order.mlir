@@ -19,6 +19,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   %new = drt.read @w : tensor<16xf32>
   %copy = drt.copy %new {at = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
   drt.fetch %copy {join = 2 : i32, name = "w:0"} : (tensor<16xf32>) -> ()
+  // Says how many batches an update has; what is kept of them are variables.
+  drt.accumulate {first = 0 : i32, steps = 4 : i64} : () -> ()
   drt.fetch %loss {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
   return
 }
