@@ -3,11 +3,12 @@ strategy and the tasks, and the model's own graph goes on from the checkpoint.
 
   graphdef_tensorflow.py [MODEL…]
 """
+import multiprocessing
 import sys
 
 import numpy as np
 
-from support import Checks, Folder, Model, need_tensorflow, need_tools
+from support import DISTC, Checks, Folder, Model, must, need_tensorflow, need_tools
 from tensorflow_runs import (ONE_TASK, ONE_TASK_TWO_SERVERS, TWO_WORKERS, TWO_WORKERS_TWO_SERVERS, Originals, export,
                              hosts, load_runner)
 
@@ -99,6 +100,47 @@ def saved_alike(originals, model, checkpoint, expect):
     return found + originals.differences(model, checkpoint, model.case["steps"], draws=model.name in DRAWING)
 
 
+def constants_train_alike(runner, strategy, tasks, steps=30):
+    """A graph without a feed: its gradients are the same in all replicas, and nobody pushes them; yet no worker reads a later step's
+    values. One process of its own builds it, as sessions start threads."""
+    with Folder() as folder:
+        process = multiprocessing.get_context("spawn").Process(target=write_constants, args=(folder / "graph.meta", folder / "losses.npy", steps))
+        process.start()
+        process.join()
+        if process.exitcode:
+            return ["the graph could not be made"]
+        np.savez(folder / "feeds.npz", unused=np.zeros(1, np.float32))
+        must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *tasks, "--emit=graphdef", "-o", folder / "graphs"])
+        try:
+            losses = runner.train(folder / "graphs", folder / "feeds.npz", steps, timeout=60)
+        except runner.TaskError as error:
+            return [error]
+        want = np.load(folder / "losses.npy")
+        off = np.max(np.abs(np.ravel(losses) - want) / want)
+        return [] if off < 1e-5 else [f"loss off by {off:.1e}: got {losses}, want {want}"]
+
+
+def write_constants(graph_path, losses_path, steps):
+    """A regression whose examples are constants, and what TensorFlow makes of it on one device."""
+    tf1, tf = need_tensorflow()
+    tf1.disable_eager_execution()
+    draw = np.random.RandomState(0)
+    with tf.Graph().as_default() as graph:
+        x, y = (tf.constant(draw.randn(12, size).astype(np.float32)) for size in (5, 3))
+        kernel = tf1.get_variable("kernel", [5, 3], initializer=tf1.constant_initializer(0.1), use_resource=True)
+        bias = tf1.get_variable("bias", [3], initializer=tf1.zeros_initializer(), use_resource=True)
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, kernel) + bias - y), name="loss")
+        train = tf1.train.MomentumOptimizer(0.05, 0.9).minimize(loss, name="train")
+        init = tf1.global_variables_initializer()
+        meta = tf1.train.export_meta_graph(graph=graph, saver_def=tf1.train.Saver().saver_def)
+        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
+            meta.collection_def[key].node_list.value[:] = [node.name]
+        graph_path.write_bytes(meta.SerializeToString())
+        with tf1.Session() as session:
+            session.run(init)
+            np.save(losses_path, [session.run([loss, train])[0] for _ in range(steps)])
+
+
 def main():
     need_tensorflow()
     need_tools()
@@ -108,6 +150,10 @@ def main():
         for name, strategy, (tasks, flags) in cases:
             if len(sys.argv) < 2 or name in sys.argv[1:]:
                 checks.check(f"{name}, {strategy}, {tasks}", trains_alike, runner, originals, Model(name), strategy, flags, parts)
+    if len(sys.argv) < 2 or "constants" in sys.argv[1:]:
+        for strategy in ("PSLoadBalancing", "PartitionedPS", "PSLoadBalancing:local_proxy_variable=true"):
+            name, flags = TWO_WORKERS_TWO_SERVERS
+            checks.check(f"constants, {strategy}, {name}", constants_train_alike, runner, strategy, flags)
     with Folder() as folder:
         flags = hosts(folder / "resources.yml", 3)
         for strategy in ("PSLoadBalancing:total_replicas=2", "AllReduce:total_replicas=2"):

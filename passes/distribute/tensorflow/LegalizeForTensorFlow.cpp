@@ -27,6 +27,7 @@ public:
     for (auto take : worker.block.getOps<dist::TakeOp>())
       if (take.getAggregatorAttr())
         worker.servers.aggregated.insert(take.getAccumulator());
+    findReads(worker);
     pruneChiefsWork(worker);
     findProxies(worker);
     guardUpdates();

@@ -203,6 +203,8 @@ public:
       ready->setAttr(dfg::kControlAttr, before);
     if (worker.servers.guard)
       StockNodes::addControl(ready, worker.servers.guard);
+    if (worker.servers.waitsForReads && !worker.servers.isLoose)
+      StockNodes::addControl(ready, signalReads(place, tasks));
     Operation *enqueued = nullptr;
     if (worker.isChief()) {
       StockNodes::addControl(ready, worker.servers.updates);
@@ -229,6 +231,29 @@ public:
   }
 
 private:
+  /// An element in a queue says that this worker has read; the chief takes one of each before it updates. (A worker comes to
+  /// its next step by a token, which follows from the updates: no element is of another step.)
+  Operation *signalReads(dist::PlaceAttr place, int64_t tasks) {
+    auto flag = RankedTensorType::get({}, builder.getI1Type());
+    Value queue = getQueue("reads", "synchronization/reads", place, flag);
+    NamedAttribute sent = nodes.types("Tcomponents", builder.getI1Type());
+    Value yes = nodes.constant("read", DenseElementsAttr::get(flag, true));
+    Operation *signal = onServer(place, nodes.make("QueueEnqueueV2", "reads/enqueue", {queue, yes}, {}, sent));
+    for (llvm::StringRef name : worker.servers.reads) {
+      if (auto alias = worker.aliases.find(name); alias != worker.aliases.end())
+        StockNodes::addControl(signal, alias->second);
+      else if (Operation *read = nodes.find(name))
+        StockNodes::addControl(signal, read);
+    }
+    if (worker.servers.guard)
+      StockNodes::addControl(signal, worker.servers.guard);
+    if (worker.isChief())
+      worker.servers.takes.push_back(onServer(
+          place, nodes.make("QueueDequeueManyV2", "reads/dequeue", {queue, nodes.constant("reads/count", static_cast<int32_t>(tasks))},
+                            RankedTensorType::get({tasks}, builder.getI1Type()), nodes.types("component_types", builder.getI1Type()))));
+    return signal;
+  }
+
   Value repeat(llvm::StringRef name, Value scalar, int64_t count) {
     Value shape = nodes.constant((name + "/count").str(), ArrayRef<int32_t>{static_cast<int32_t>(count)});
     return nodes.get("Fill", name, {shape, scalar}, RankedTensorType::get({count}, builder.getI64Type()),

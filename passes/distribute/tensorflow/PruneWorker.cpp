@@ -127,14 +127,19 @@ void orderUpdates(WorkerGraph &worker) {
   ArrayRef<Operation *> takes = worker.servers.takes;
   if (takes.empty())
     return;
-  // Takes are in the order of the block. A gradient that depends on an update of the same step cannot come before it.
-  for (Operation *update : worker.servers.updates)
-    if (update->isBeforeInBlock(takes.back()))
-      return;
   worker.nodes.setPlaceAtEnd("synchronization");
-  Operation *taken = worker.nodes.group("taken", takes);
+  // A gradient that follows from an update of the same step cannot come before it.
+  SmallVector<Operation *> early, late;
+  for (Operation *take : takes)
+    (worker.servers.lateTakes.contains(dfg::getNodeName(take)) ? late : early).push_back(take);
+  Operation *taken = worker.nodes.group("taken", early);
+  Operation *all = taken;
+  if (!late.empty()) {
+    all = worker.nodes.group("taken_late", late);
+    StockNodes::addControl(all, taken);
+  }
   for (Operation *update : worker.servers.updates)
-    StockNodes::addControl(update, taken);
+    StockNodes::addControl(update, worker.servers.earlyUpdates.contains(update) ? taken : all);
 }
 
 } // namespace distc

@@ -103,6 +103,13 @@ struct WorkerGraph {
     llvm::SmallVector<mlir::Operation *> takes;
     /// The chief's updates, in a step, of variables that one task holds, but for the train op itself.
     llvm::SmallVector<mlir::Operation *> updates;
+    /// Takes of gradients that follow from updates of the same step, by name, and the updates that lead to them.
+    llvm::StringSet<> lateTakes;
+    llvm::DenseSet<mlir::Operation *> earlyUpdates;
+    /// Nodes, by name, of this worker that have read what no gradient that it pushes follows from; and whether there are any,
+    /// in any worker.
+    llvm::SmallVector<std::string> reads;
+    bool waitsForReads = false;
     /// An update is not of one gradient of each replica: the chief may take gradients after another's last step.
     bool isLoose = false;
     /// The number of the step that the worker is at.
@@ -155,6 +162,8 @@ llvm::LogicalResult legalizePullRows(WorkerGraph &worker, const Issue &issue);
 /// Which pulls read a copy of the worker's, while the graph is as it was; and what makes copies what servers hold.
 void findProxies(WorkerGraph &worker);
 void finishProxies(WorkerGraph &worker);
+/// What the chief's updates must wait for, while the graph is that of all workers.
+void findReads(WorkerGraph &worker);
 /// Takes out of other workers' graphs what the chief does for all, and finds the chief's updates.
 void pruneChiefsWork(WorkerGraph &worker);
 /// The chief updates what servers hold when it has all gradients: until then workers may read.

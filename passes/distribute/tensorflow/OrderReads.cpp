@@ -1,0 +1,187 @@
+//===- OrderReads.cpp - Workers read before the chief updates ----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What servers hold has the values of a step until every worker has read them. The
+// chief updates when it has all gradients, so a read is waited for where a gradient
+// that its worker pushes follows from it. Nothing waits for other reads: those of a
+// graph whose gradients are the same in all replicas, so that nobody pushes them, or
+// of a loss that no gradient needs. For them each worker puts an element into a queue
+// when it has read, and the chief takes an element a worker before it updates.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/tensorflow/WorkerGraph.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// The graph's edges by data, by control, and from what is pushed to what is taken.
+class Edges {
+public:
+  explicit Edges(Block &block) {
+    for (Operation &op : block) {
+      byName[dfg::getNodeName(&op)] = &op;
+      if (auto push = llvm::dyn_cast<dist::PushOp>(op))
+        pushes[push.getAccumulator()].push_back(push);
+    }
+    for (Operation &op : block)
+      for (Operation *before : getBefore(&op))
+        after[before].push_back(&op);
+  }
+
+  Operation *find(llvm::StringRef tensor) const { return byName.lookup(tensor.split(':').first); }
+
+  SmallVector<Operation *> getBefore(Operation *op) const {
+    SmallVector<Operation *> before;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        before.push_back(def);
+    for (llvm::StringRef name : dfg::getControlInputs(op))
+      if (Operation *node = byName.lookup(name))
+        before.push_back(node);
+    if (auto take = llvm::dyn_cast<dist::TakeOp>(op))
+      llvm::append_range(before, pushes.lookup(take.getAccumulator()));
+    return before;
+  }
+
+  using Set = llvm::DenseSet<Operation *>;
+  /// With the roots themselves.
+  Set collectBefore(ArrayRef<Operation *> roots) const {
+    return collect(roots, [&](Operation *op) { return getBefore(op); });
+  }
+  Set collectAfter(ArrayRef<Operation *> roots) const {
+    return collect(roots, [&](Operation *op) { return after.lookup(op); });
+  }
+
+private:
+  template <typename Next> static Set collect(ArrayRef<Operation *> roots, Next next) {
+    Set found(roots.begin(), roots.end());
+    SmallVector<Operation *> pending(roots);
+    while (!pending.empty())
+      for (Operation *op : next(pending.pop_back_val()))
+        if (found.insert(op).second)
+          pending.push_back(op);
+    return found;
+  }
+
+  llvm::StringMap<Operation *> byName;
+  llvm::StringMap<SmallVector<Operation *>> pushes; // by accumulator
+  llvm::DenseMap<Operation *, SmallVector<Operation *>> after;
+};
+
+class ReadOrder {
+public:
+  explicit ReadOrder(WorkerGraph &worker) : worker(worker), edges(worker.block) {}
+
+  void run() {
+    auto train = worker.graph->getAttrOfType<StringAttr>("train_op");
+    Operation *end = train ? edges.find(train.getValue()) : nullptr;
+    if (!end || !worker.hasPlaces())
+      return;
+    const Edges::Set step = edges.collectBefore(end);
+    SmallVector<Operation *> updates;
+    for (Operation *op : step)
+      if (llvm::isa<dfg::UpdateInterface>(op) && op->hasAttr(dist::kPlaceAttr))
+        updates.push_back(op);
+    const Edges::Set late = edges.collectAfter(updates);
+    SmallVector<Operation *> pushes, lateTakes;
+    for (Operation *op : step) {
+      if (auto push = llvm::dyn_cast<dist::PushOp>(op); push && isOfAllReplicas(push) && !late.contains(op))
+        pushes.push_back(op);
+      if (llvm::isa<dist::TakeOp>(op) && late.contains(op))
+        lateTakes.push_back(op);
+    }
+    for (Operation *take : lateTakes)
+      worker.servers.lateTakes.insert(dfg::getNodeName(take));
+    for (Operation *op : edges.collectBefore(lateTakes))
+      if (llvm::isa<dfg::UpdateInterface>(op))
+        worker.servers.earlyUpdates.insert(op);
+
+    const Edges::Set waitedFor = edges.collectBefore(pushes);
+    for (Operation *read : findReads(step)) {
+      if (waitedFor.contains(read) || late.contains(read))
+        continue;
+      // A reference is read where it is used; a resource's value is its reader's own.
+      if (!isOfReference(read)) {
+        worker.servers.reads.push_back(dfg::getNodeName(read).str());
+        continue;
+      }
+      for (Operation *user : read->getUsers())
+        if (!late.contains(user) && (step.contains(user) || fetched.contains(user)))
+          worker.servers.reads.push_back(dfg::getNodeName(user).str());
+    }
+    // A copy is renewed at the end of a step: that all workers have done so, any element or gradient of the next one says.
+    const bool hasCopies = llvm::any_of(step, [&](Operation *op) { return isOfProxy(op, step); });
+    worker.servers.waitsForReads = !worker.servers.reads.empty() || (hasCopies && pushes.empty());
+  }
+
+private:
+  bool isOfAllReplicas(dist::PushOp push) const {
+    return !push.getAsync() && !push->hasAttr(dist::kPlaceAttr) &&
+           static_cast<int64_t>(push.getRequired()) >= worker.replicas;
+  }
+
+  static Value getHandle(Operation *op) {
+    if (auto pull = llvm::dyn_cast<dist::PullOp>(op))
+      return pull.getHandle();
+    if (auto rows = llvm::dyn_cast<dist::PullRowsOp>(op))
+      return rows.getHandle();
+    return {};
+  }
+
+  /// A step reads the worker's copy.
+  static bool isOfProxy(Operation *read, const Edges::Set &step) {
+    auto pull = llvm::dyn_cast<dist::PullOp>(read);
+    return pull && pull.getProxy() && step.contains(pull);
+  }
+
+  bool isOfReference(Operation *read) const {
+    dfg::VarHandleOp variable = dfg::getVariableHandle(getHandle(read));
+    return variable && worker.references.contains(variable.getVariable());
+  }
+
+  /// Reads of a step, and those of the loss and the fetches that go with it: what needs another feed than the step is
+  /// asked for on its own.
+  SmallVector<Operation *> findReads(const Edges::Set &step) {
+    SmallVector<Operation *> roots;
+    auto add = [&](Attribute name) {
+      if (auto text = llvm::dyn_cast_if_present<StringAttr>(name))
+        if (Operation *op = edges.find(text.getValue()))
+          roots.push_back(op);
+    };
+    add(worker.graph->getAttr("loss"));
+    if (auto names = worker.graph->getAttrOfType<ArrayAttr>("fetches"))
+      llvm::for_each(names, add);
+    fetched = edges.collectBefore(roots);
+    SmallVector<Operation *> otherFeeds;
+    for (auto placeholder : worker.block.getOps<dfg::PlaceholderOp>())
+      if (!step.contains(placeholder))
+        otherFeeds.push_back(placeholder);
+    const Edges::Set needsOther = edges.collectAfter(otherFeeds);
+    llvm::DenseSet<Operation *> kept;
+    for (Operation *op : fetched)
+      if (!needsOther.contains(op))
+        kept.insert(op);
+    fetched = std::move(kept);
+    SmallVector<Operation *> reads;
+    for (Operation &op : worker.block)
+      if (getHandle(&op) && !isOfProxy(&op, step) && (step.contains(&op) || fetched.contains(&op)))
+        reads.push_back(&op);
+    return reads;
+  }
+
+  WorkerGraph &worker;
+  Edges edges;
+  Edges::Set fetched;
+};
+
+} // namespace
+
+void findReads(WorkerGraph &worker) { ReadOrder(worker).run(); }
+
+} // namespace distc
