@@ -1,9 +1,9 @@
 """Training graphs of any size: GraphDefs written without a framework.
 
-  synthetic.py chain|tree NODES FILE
+  synthetic.py chain|tree|activations|residuals|branches NODES FILE
 
-A chain multiplies the feed by one variable after another, a tree adds up the products of the feed with each variable. Both have gradients
-and plain gradient descent on every variable, and the operation `train`, the loss `loss` and the initializer `init`.
+A chain multiplies the feed by one variable after another, a tree adds up the products of the feed with each variable; the others have one
+variable and many element-wise nodes. All have gradients and plain gradient descent on every variable, and the operation `train`, the loss `loss` and the initializer `init`.
 """
 import struct
 import sys
@@ -128,7 +128,62 @@ def tree(path, nodes):
     return w.count
 
 
+def activations(path, nodes):
+    """One variable behind a chain of tanh: a link and its gradient are 2 nodes."""
+    w, links = Writer(path), max(1, nodes // 2)
+    w.begin()
+    values = [w.binary("w/out", "Mul", "x", w.variable("w"))]
+    for i in range(links):
+        values.append(w.node(f"link{i}", "Tanh", (values[-1],), T=of_type(FLOAT)))
+    w.loss(values[-1])
+    gradient = w.node("gradients/ones", "OnesLike", (values[-1],), T=of_type(FLOAT))
+    for i in reversed(range(links)):
+        gradient = w.binary(f"link{i}/back", "TanhGrad", values[i + 1], gradient)
+    w.update("w", w.binary("w/product", "Mul", "x", gradient))
+    w.end(["w"])
+    return w.count
+
+
+def residuals(path, nodes):
+    """y = tanh(y) + h, with one h in all links: a link and its gradient are 4 nodes."""
+    w, links = Writer(path), max(1, nodes // 4)
+    w.begin()
+    skipped = value = w.binary("w/out", "Mul", "x", w.variable("w"))
+    activated = []
+    for i in range(links):
+        activated.append(w.node(f"link{i}/tanh", "Tanh", (value,), T=of_type(FLOAT)))
+        value = w.binary(f"link{i}/sum", "AddV2", activated[-1], skipped)
+    w.loss(value)
+    gradient = total = w.node("gradients/ones", "OnesLike", (value,), T=of_type(FLOAT))
+    for i in reversed(range(links)):
+        gradient = w.binary(f"link{i}/back", "TanhGrad", activated[i], gradient)
+        total = w.binary(f"link{i}/total", "AddV2", total, gradient)
+    w.update("w", w.binary("w/product", "Mul", "x", total))
+    w.end(["w"])
+    return w.count
+
+
+def branches(path, nodes):
+    """The sum of branches tanh(c h), each of another c: a branch and its gradient are 5 nodes."""
+    w, count = Writer(path), max(2, nodes // 5)
+    w.begin()
+    start = w.binary("w/out", "Mul", "x", w.variable("w"))
+    outs = []
+    for i in range(count):
+        factor = w.node(f"branch{i}/factor", "Const", dtype=of_type(FLOAT), value=of_tensor(FLOAT, [], struct.pack("<f", 1 + i / count)))
+        outs.append(w.node(f"branch{i}/tanh", "Tanh", (w.binary(f"branch{i}/scaled", "Mul", start, factor),), T=of_type(FLOAT)))
+    total = w.node("sum", "AddN", outs, T=of_type(FLOAT), N=field(3, count))
+    w.loss(total)
+    ones = w.node("gradients/ones", "OnesLike", (total,), T=of_type(FLOAT))
+    backs = [w.binary(f"branch{i}/back", "Mul", w.binary(f"branch{i}/gradient", "TanhGrad", outs[i], ones), f"branch{i}/factor") for i in range(count)]
+    w.update("w", w.binary("w/product", "Mul", "x", w.node("gradients/sum", "AddN", backs, T=of_type(FLOAT), N=field(3, count))))
+    w.end(["w"])
+    return w.count
+
+
+KINDS = {kind.__name__: kind for kind in (chain, tree, activations, residuals, branches)}
+
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in ("chain", "tree"):
+    if len(sys.argv) != 4 or sys.argv[1] not in KINDS:
         sys.exit(__doc__)
-    print({"chain": chain, "tree": tree}[sys.argv[1]](sys.argv[3], int(sys.argv[2])), "nodes")
+    print(KINDS[sys.argv[1]](sys.argv[3], int(sys.argv[2])), "nodes")

@@ -118,7 +118,6 @@ private:
         .Case([&](drt::UpdateGroupOp group) { return visitUpdates(group); })
         .Case([&](drt::AccumulateOp accumulate) { return readAll(accumulate, accumulate.getGradients()); })
         .Case([&](drt::RandomAdvanceOp advance) { return visitAdvance(advance); })
-        .Case([&](drt::AccumulateOp keep) { return readAll(keep, keep.getGradients()); })
         .Case([&](func::ReturnOp) { return visitEnd(); })
         .Default([&](Operation *) { return isPlaced(op) ? visitWork(op) : refuseUnknown(op); });
   }
