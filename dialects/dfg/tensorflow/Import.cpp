@@ -26,11 +26,13 @@ static StringRef getNodeOf(StringRef name) {
 }
 
 ImportContext::ImportContext(const GraphFile &file, ModuleOp module)
-    : file(file), context(module.getContext()), table(context), variables(OpBuilder::atBlockEnd(module.getBody())) {
+    : file(file), context(module.getContext()), table(context),
+      isNewer(file.meta->graph_def().versions().producer() > signatures.getProducer()),
+      variables(OpBuilder::atBlockEnd(module.getBody())) {
   for (const OpDef &def : file.meta->meta_info_def().stripped_op_list().op())
-    opDefs[def.name()] = &def;
+    customOps[def.name()] = &def;
   for (const FunctionDef &function : file.meta->graph_def().library().function())
-    opDefs[function.signature().name()] = &function.signature();
+    functions[function.signature().name()] = &function.signature();
   const auto &collections = file.meta->collection_def();
   auto it = collections.find("trainable_variables");
   knowsTrainable = it != collections.end();
@@ -40,6 +42,14 @@ ImportContext::ImportContext(const GraphFile &file, ModuleOp module)
       if (variable.ParseFromString(bytes))
         trainable.insert(getNodeOf(variable.variable_name()));
     }
+}
+
+const OpDef *ImportContext::getOpDef(StringRef op) const {
+  if (const OpDef *function = functions.lookup(op))
+    return function;
+  if (const OpDef *def = signatures.find(op))
+    return def;
+  return customOps.lookup(op);
 }
 
 InFlightDiagnostic ImportContext::fail(const NodeDef *node) const {
@@ -91,7 +101,7 @@ public:
     for (const FunctionDef &function : file.meta->graph_def().library().function())
       if (failed(importFunction(function)))
         return failure();
-    BlockImporter block(shared, &graph.getBody().front(), file.meta->graph_def().node(), {}, /*isFunction=*/false);
+    BlockImporter block(shared, &graph.getBody().front(), file.meta->graph_def().node());
     if (failed(block.run()))
       return failure();
     if (!shared.knowsTrainable)
@@ -191,11 +201,9 @@ LogicalResult Importer::importFunction(const FunctionDef &function) {
     return UnrankedTensorType::get(element ? element : dfg::UnknownType::get(context));
   };
   SmallVector<Type> argumentTypes;
-  SmallVector<StringRef> argumentNames, results;
-  for (const OpDef::ArgDef &arg : signature.input_arg()) {
+  SmallVector<StringRef> results;
+  for (const OpDef::ArgDef &arg : signature.input_arg())
     argumentTypes.push_back(getType(arg));
-    argumentNames.push_back(arg.name());
-  }
   for (const OpDef::ArgDef &arg : signature.output_arg()) {
     auto it = function.ret().find(arg.name());
     if (it == function.ret().end())
@@ -206,12 +214,16 @@ LogicalResult Importer::importFunction(const FunctionDef &function) {
   OperationState state(builder.getUnknownLoc(), dfg::FuncOp::getOperationName());
   Block *block = &state.addRegion()->emplaceBlock();
   block->addArguments(argumentTypes, SmallVector<Location>(argumentTypes.size(), builder.getUnknownLoc()));
-  BlockImporter importer(shared, block, function.node_def(), argumentNames, /*isFunction=*/true);
+  BlockImporter importer(shared, block, function.node_def(), signature.input_arg());
   if (failed(importer.run(results)))
     return failure();
   SmallVector<Value> values;
   SmallVector<Type> resultTypes;
-  for (StringRef result : results) {
+  for (auto [arg, result] : llvm::zip(signature.output_arg(), results)) {
+    if (DataType type = importer.lookupType(result); arg.type_attr().empty() && !isCompatible(type, arg.type()))
+      return shared.fail(nullptr) << "function '" << signature.name() << "' gives '" << result << "' of type "
+                                  << getDataTypeName(type) << " as its output '" << arg.name() << "', which must be "
+                                  << getDataTypeName(arg.type());
     values.push_back(importer.lookup(result));
     if (!values.back())
       return failure();

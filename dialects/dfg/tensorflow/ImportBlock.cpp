@@ -6,30 +6,35 @@
 
 #include "dialects/dfg/tensorflow/ImportBlock.h"
 #include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/NodeSignature.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "llvm/ADT/SmallBitVector.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
 namespace distc::tf {
 
-BlockImporter::BlockImporter(ImportContext &shared, Block *block, const NodeList &nodes, ArrayRef<StringRef> arguments,
-                             bool isFunction)
-    : shared(shared), context(shared.context), block(block), builder(context), nodes(nodes), isFunction(isFunction),
-      nodesByName(nodes.size() + arguments.size()) {
-  // A function's block is in no operation yet.
+BlockImporter::BlockImporter(ImportContext &shared, Block *block, const NodeList &nodes)
+    : shared(shared), context(shared.context), block(block), builder(context), nodes(nodes), isFunction(false),
+      nodesByName(nodes.size()) {
   builder.setInsertionPointToEnd(block);
-  for (auto [index, name] : llvm::enumerate(arguments))
-    nodesByName[name] = -1 - static_cast<int>(index);
+}
+
+BlockImporter::BlockImporter(ImportContext &shared, Block *block, const NodeList &nodes, const ArgList &arguments)
+    : BlockImporter(shared, block, nodes) {
+  isFunction = true;
+  for (const OpDef::ArgDef &argument : arguments) {
+    nodesByName[argument.name()] = -1 - static_cast<int>(argumentTypes.size());
+    argumentTypes.push_back(argument.type_attr().empty() ? argument.type() : DT_INVALID);
+  }
 }
 
 LogicalResult BlockImporter::run(ArrayRef<StringRef> results) {
-  if (failed(readEdges()))
+  if (failed(readSignatures()) || failed(readEdges()) || failed(checkInputs()))
     return failure();
   for (StringRef result : results) {
     std::optional<Output> from = parseInput(result, nullptr);
-    if (!from)
+    if (!from || failed(checkOutput(*from, nullptr)))
       return failure();
     if (from->node >= 0)
       numOutputsUsed[from->node] = std::max(numOutputsUsed[from->node], from->output + 1);
@@ -41,7 +46,7 @@ LogicalResult BlockImporter::run(ArrayRef<StringRef> results) {
     for (int edge = inputBegin[node]; edge < inputBegin[node + 1]; ++edge)
       edges.predecessors.push_back(isBackEdge[edge] ? -1 : inputs[edge].node);
     edges.predecessors.append(controls.begin() + controlBegin[node], controls.begin() + controlBegin[node + 1]);
-    const KnownNode *known = shared.table.find(nodes[node].op()).node;
+    const KnownNode *known = shared.findNode(nodes[node].op()).node;
     writes[node] = !known || known->isUpdate || known->name.getStringRef() == dfg::CallOp::getOperationName();
   }
   edges.begin.push_back(edges.predecessors.size());
@@ -70,6 +75,69 @@ LogicalResult BlockImporter::run(ArrayRef<StringRef> results) {
   return success();
 }
 
+// ---- Signatures ------------------------------------------------------------------------
+
+LogicalResult BlockImporter::readSignatures() {
+  std::string problem;
+  for (const NodeDef &node : nodes) {
+    outputBegin.push_back(outputTypes.size());
+    const OpDef *def = shared.getOpDef(node.op());
+    bool isComplete = def != nullptr;
+    if (def && (!checkAttributes(node, *def, shared.isNewer, problem) ||
+                !getArgTypes(def->output_arg(), node, *def, outputTypes, isComplete, problem)))
+      return shared.fail(&node) << problem;
+    areOutputsKnown.push_back(isComplete);
+  }
+  outputBegin.push_back(outputTypes.size());
+  return success();
+}
+
+DataType BlockImporter::getType(Output from) const {
+  if (from.node < 0)
+    return argumentTypes[-1 - from.node];
+  int number = outputBegin[from.node] + from.output;
+  return number < outputBegin[from.node + 1] ? outputTypes[number] : DT_INVALID;
+}
+
+LogicalResult BlockImporter::checkInputs() {
+  SmallVector<DataType> wanted;
+  std::string problem;
+  for (int index = 0; index < nodes.size(); ++index) {
+    const NodeDef &node = nodes[index];
+    for (int edge = inputBegin[index]; edge < inputBegin[index + 1]; ++edge)
+      if (failed(checkOutput(inputs[edge], &node)))
+        return failure();
+    const OpDef *def = shared.getOpDef(node.op());
+    bool isComplete = false;
+    wanted.clear();
+    if (!def)
+      continue;
+    if (!getArgTypes(def->input_arg(), node, *def, wanted, isComplete, problem))
+      return shared.fail(&node) << problem;
+    int given = inputBegin[index + 1] - inputBegin[index];
+    if (isComplete && given != static_cast<int>(wanted.size()))
+      return shared.fail(&node) << "has " << given << " inputs, where its operation and attributes say " << wanted.size();
+    for (int number = 0; number < std::min<int>(given, wanted.size()); ++number) {
+      DataType type = getType(inputs[inputBegin[index] + number]);
+      if (!isCompatible(type, wanted[number]))
+        return shared.fail(&node) << "takes '" << node.input(number) << "' of type " << getDataTypeName(type)
+                                  << (isReference(type) ? " (reference)" : "") << " as input " << number << ", which must be "
+                                  << getDataTypeName(wanted[number]) << (isReference(wanted[number]) ? " (reference)" : "");
+    }
+  }
+  return success();
+}
+
+LogicalResult BlockImporter::checkOutput(Output from, const NodeDef *user) const {
+  if (from.node < 0 || !areOutputsKnown[from.node])
+    return success();
+  int count = outputBegin[from.node + 1] - outputBegin[from.node];
+  if (from.output < count)
+    return success();
+  return shared.fail(user) << "takes output " << from.output << " of '" << nodes[from.node].name() << "' (op '"
+                           << nodes[from.node].op() << "'), which has " << count;
+}
+
 // ---- Edges -----------------------------------------------------------------------------
 
 LogicalResult BlockImporter::readEdges() {
@@ -80,8 +148,10 @@ LogicalResult BlockImporter::readEdges() {
   for (int node = 0; node < nodes.size(); ++node) {
     inputBegin.push_back(inputs.size());
     controlBegin.push_back(controls.size());
+    bool sawControl = false;
     for (llvm::StringRef input : nodes[node].input()) {
       if (input.consume_front("^")) {
+        sawControl = true;
         auto it = nodesByName.find(input);
         if (it == nodesByName.end())
           return shared.fail(&nodes[node]) << "must run after '" << input << "', but there is no such node";
@@ -89,6 +159,8 @@ LogicalResult BlockImporter::readEdges() {
           controls.push_back(it->second);
         continue;
       }
+      if (sawControl)
+        return shared.fail(&nodes[node]) << "takes '" << input << "' behind a control edge; control edges come last";
       std::optional<Output> from = parseInput(input, &nodes[node]);
       if (!from)
         return failure();
@@ -106,30 +178,6 @@ LogicalResult BlockImporter::readEdges() {
         isBackEdge[edge] =
             inputs[edge].node >= 0 && llvm::StringRef(nodes[inputs[edge].node].op()).ends_with("NextIteration");
   return success();
-}
-
-/// Operations with several outputs of different names, for files that bring no OpDefs.
-static ArrayRef<llvm::StringLiteral> getOutputNames(StringRef op) {
-  static constexpr llvm::StringLiteral
-      gradientArgs[] = {"r0", "r1"},
-      loss[] = {"loss", "backprop"}, key[] = {"key", "counter"}, unique[] = {"y", "idx"},
-      unique2[] = {"y", "idx", "count"}, top[] = {"values", "indices"}, flow[] = {"output_false", "output_true"},
-      merge[] = {"output", "value_index"}, pop[] = {"output_handle", "tensor"},
-      norm[] = {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"},
-      normGrad[] = {"x_backprop", "scale_backprop", "offset_backprop", "reserve_space_4", "reserve_space_5"};
-  return llvm::StringSwitch<ArrayRef<llvm::StringLiteral>>(op)
-      .Case("BroadcastGradientArgs", gradientArgs)
-      .Cases({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"}, loss)
-      .Case("StatelessRandomGetKeyCounter", key)
-      .Case("Unique", unique)
-      .Case("UniqueWithCounts", unique2)
-      .Case("TopKV2", top)
-      .Case("Switch", flow)
-      .Case("Merge", merge)
-      .Case("TensorListPopBack", pop)
-      .Case("FusedBatchNormV3", norm)
-      .Case("FusedBatchNormGradV3", normGrad)
-      .Default({});
 }
 
 std::optional<BlockImporter::Output> BlockImporter::parseInput(llvm::StringRef input, const NodeDef *user) {
@@ -150,7 +198,7 @@ std::optional<BlockImporter::Output> BlockImporter::parseInput(llvm::StringRef i
     return Output{it->second, index};
   }
   auto [outputName, position] = output.split(':');
-  if (!position.empty() && position.getAsInteger(10, index)) {
+  if (!position.empty() && (position.getAsInteger(10, index) || index < 0)) {
     shared.fail(user) << "takes '" << input << "', which is no output of a node";
     return std::nullopt;
   }
@@ -160,41 +208,16 @@ std::optional<BlockImporter::Output> BlockImporter::parseInput(llvm::StringRef i
     return Output{it->second, seen->first};
   // Of an operation that nothing is known of, outputs are numbered as they are met.
   const NodeDef &node = nodes[it->second];
-  bool isKnown = shared.getOpDef(node.op()) || shared.table.find(node.op()).node || !getOutputNames(node.op()).empty();
-  int flat = isKnown ? getFlatOutput(node, outputName, index) : static_cast<int>(names.size());
+  const OpDef *def = shared.getOpDef(node.op());
+  int first = def ? getOutputNumber(outputName, node, *def) : 0;
+  if (first < 0) {
+    shared.fail(user) << "takes '" << input << "', but '" << name << "' (op '" << node.op() << "') has no output '"
+                      << outputName << "'";
+    return std::nullopt;
+  }
+  int flat = def ? first + index : static_cast<int>(names.size());
   names.emplace_back(flat, output);
   return Output{it->second, flat};
-}
-
-static int getArgSize(const OpDef::ArgDef &arg, const NodeDef &node) {
-  auto find = [&](const std::string &name) -> const AttrValue * {
-    auto it = node.attr().find(name);
-    return it == node.attr().end() ? nullptr : &it->second;
-  };
-  if (!arg.number_attr().empty()) {
-    const AttrValue *number = find(arg.number_attr());
-    return number ? number->i() : 0;
-  }
-  if (!arg.type_list_attr().empty()) {
-    const AttrValue *types = find(arg.type_list_attr());
-    return types ? types->list().type_size() : 0;
-  }
-  return 1;
-}
-
-int BlockImporter::getFlatOutput(const NodeDef &node, llvm::StringRef name, int index) const {
-  if (const OpDef *def = shared.getOpDef(node.op())) {
-    int flat = 0;
-    for (const OpDef::ArgDef &arg : def->output_arg()) {
-      if (arg.name() == name)
-        return flat + index;
-      flat += getArgSize(arg, node);
-    }
-  }
-  for (auto [flat, known] : llvm::enumerate(getOutputNames(node.op())))
-    if (known == name)
-      return flat + index;
-  return index;
 }
 
 Value BlockImporter::getValue(Output from, const NodeDef *user) {
@@ -209,6 +232,11 @@ Value BlockImporter::getValue(Output from, const NodeDef *user) {
     return {};
   }
   return source.op->getResult(from.output);
+}
+
+DataType BlockImporter::lookupType(llvm::StringRef input) {
+  std::optional<Output> from = parseInput(input, nullptr);
+  return from ? getType(*from) : DT_INVALID;
 }
 
 Value BlockImporter::lookup(llvm::StringRef input) {
@@ -239,6 +267,31 @@ LogicalResult BlockImporter::getOperands(int index, SmallVectorImpl<Value> &oper
 
 // ---- Nodes -----------------------------------------------------------------------------
 
+static const AttrValue *findAttr(const NodeDef &node, StringRef name) {
+  auto it = node.attr().find(name.str());
+  return it == node.attr().end() ? nullptr : &it->second;
+}
+
+/// A resource has no type in the graph; what it holds TensorFlow compares with what the node says when it runs.
+LogicalResult BlockImporter::checkVariableTypes(const NodeDef &node, Operation *op) const {
+  const AttrValue *attr = findAttr(node, "dtype");
+  StringRef name = attr ? "dtype" : "T";
+  if (!attr)
+    attr = findAttr(node, name);
+  if (!attr || llvm::isa<dfg::VarHandleOp, dfg::IdentityOp, dfg::CallOp>(op))
+    return success();
+  for (Value operand : op->getOperands()) {
+    if (!llvm::isa<dfg::RefType>(operand.getType()))
+      continue;
+    DataType held = getDataTypeOf(llvm::cast<dfg::RefType>(operand.getType()).getValueType());
+    dfg::VarHandleOp handle = dfg::getVariableHandle(operand);
+    if (handle && held != DT_INVALID && attr->type() != held)
+      return shared.fail(&node) << "has '" << name << "' " << getDataTypeName(attr->type()) << ", but variable '"
+                                << handle.getVariable() << "' holds " << getDataTypeName(held);
+  }
+  return success();
+}
+
 /// Whether a modelled attribute is left to a function's instantiation, which operations have no form for.
 static bool hasPlaceholders(const NodeDef &node) {
   return llvm::any_of(node.attr(),
@@ -250,7 +303,7 @@ LogicalResult BlockImporter::createNode(int index) {
   SmallVector<Value> operands;
   if (failed(getOperands(index, operands)))
     return failure();
-  auto [known, nameIndex] = shared.table.find(node.op());
+  auto [known, nameIndex] = shared.findNode(node.op());
   auto loc = NameLoc::get(builder.getStringAttr(node.name()));
   dfg::VariableOp variable;
   if (known && known->name.getStringRef() == dfg::VarHandleOp::getOperationName())
@@ -258,7 +311,7 @@ LogicalResult BlockImporter::createNode(int index) {
   bool isVariable = known && known->name.getStringRef() == dfg::VarHandleOp::getOperationName();
 
   SmallVector<Type> types;
-  if (known && (hasPlaceholders(node) || (isVariable && !variable)))
+  if (known && (hasPlaceholders(node) || !areOutputsKnown[index] || (isVariable && !variable)))
     known = nullptr;
   if (!known) {
     Operation *op = createOpaque(index, operands, {});
@@ -271,13 +324,17 @@ LogicalResult BlockImporter::createNode(int index) {
   if (variable) {
     types.push_back(dfg::RefType::get(context, variable.getType()));
     state.addAttribute("variable", FlatSymbolRefAttr::get(variable.getSymNameAttr()));
-  } else if (failed(getResultTypes(index, *known, nameIndex, operands, types))) {
-    return failure();
+  } else {
+    getResultTypes(index, *known, operands, types);
   }
   if (failed(addAttributes(node, known, nameIndex, state, rest)))
     return failure();
   // A constant of a kind that MLIR has no elements for.
   if (known->name.getStringRef() == dfg::ConstOp::getOperationName()) {
+    DataType type = findAttr(node, "value")->tensor().dtype();
+    if (type != outputTypes[outputBegin[index]])
+      return shared.fail(&node) << "is " << getDataTypeName(type) << ", and its attribute 'dtype' says "
+                                << getDataTypeName(outputTypes[outputBegin[index]]);
     auto value = llvm::dyn_cast_or_null<ElementsAttr>(state.attributes.get("value"));
     if (!value)
       return success(createOpaque(index, operands, types) != nullptr);
@@ -297,6 +354,8 @@ LogicalResult BlockImporter::createNode(int index) {
     created[index].op = nullptr;
     return success(createOpaque(index, operands, types) != nullptr);
   }
+  if (failed(checkVariableTypes(node, op)))
+    return failure();
   if (known->isUpdate && nameIndex == 0)
     created[index].handle = op->getOperand(0);
   keepTypeAttributes(node, *known, nameIndex, op);
@@ -431,23 +490,9 @@ void BlockImporter::keepTypeAttributes(const NodeDef &node, const KnownNode &kno
 
 // ---- Types -----------------------------------------------------------------------------
 
-static const AttrValue *findAttr(const NodeDef &node, StringRef name) {
-  auto it = node.attr().find(name.str());
-  return it == node.attr().end() ? nullptr : &it->second;
-}
-
 static const TensorShapeProto *getOutputShape(const NodeDef &node, int output) {
   const AttrValue *shapes = findAttr(node, "_output_shapes");
   return shapes && output < shapes->list().shape_size() ? &shapes->list().shape(output) : nullptr;
-}
-
-/// A type attribute that the file leaves out has its default.
-static DataType getDefaultType(StringRef name) {
-  return llvm::StringSwitch<DataType>(name)
-      .Cases({"out_type", "out_idx"}, DT_INT32)
-      .Case("output_type", DT_INT64)
-      .Case("dtype", DT_FLOAT)
-      .Default(DT_INVALID);
 }
 
 bool BlockImporter::isResourceHandle(Value value) const {
@@ -457,110 +502,40 @@ bool BlockImporter::isResourceHandle(Value value) const {
   return handle && !shared.isReference(handle.getVariable());
 }
 
-LogicalResult BlockImporter::getResultTypes(int index, const KnownNode &known, unsigned nameIndex,
-                                            ArrayRef<Value> operands, SmallVectorImpl<Type> &types) {
+void BlockImporter::getResultTypes(int index, const KnownNode &known, ArrayRef<Value> operands,
+                                   SmallVectorImpl<Type> &types) {
   const NodeDef &node = nodes[index];
-  int count = known.numResults;
-  const TypeEntry *list = nullptr;
-  if (known.isUpdate) {
-    count = nameIndex == 0 ? 1 : 0;
-  } else if (count < 0) {
-    count = numOutputsUsed[index];
-    for (const TypeEntry &entry : known.types) {
-      const AttrValue *value = findAttr(node, entry.names[std::min(nameIndex, 1u)]);
-      if (!value)
-        continue;
-      if (entry.source == TypeEntry::ResultTypes)
-        count = value->list().type_size(), list = &entry;
-      else if (entry.source == TypeEntry::ResultCount || entry.source == TypeEntry::OperandCount)
-        count = value->i();
-    }
-  }
-  if (count < 0 || count > (1 << 20))
-    return shared.fail(&node) << "says that it has " << count << " outputs";
-
-  auto attrType = [&](const TypeEntry &entry) -> Type {
-    StringRef name = entry.names[std::min(nameIndex, 1u)];
-    const AttrValue *value = findAttr(node, name);
-    return getElementType(value ? value->type() : getDefaultType(name), context);
-  };
-  auto elementType = [&](int result) -> Type {
-    Type found;
-    if (list)
-      return getElementType(static_cast<DataType>(findAttr(node, list->names[0])->list().type(result)), context);
-    for (const TypeEntry &entry : known.types) {
-      if (entry.source == TypeEntry::FixedType && (entry.index == result || entry.index == TypeEntry::kAllResults))
-        return getElementType(entry.fixed, context);
-      // Where the number of results varies they are all alike; else an entry holds for those after it too.
-      if (entry.source == TypeEntry::ResultType && entry.index <= result)
-        found = attrType(entry);
-    }
-    if (found)
-      return found;
-    for (const TypeEntry &entry : known.types)
-      if (entry.source == TypeEntry::OperandType) {
-        if (Type type = attrType(entry))
-          return type;
-        int operand = entry.index < 0 ? static_cast<int>(operands.size()) + entry.index : entry.index;
-        if (operand >= 0 && operand < static_cast<int>(operands.size()))
-          return getElementType(getDataTypeOf(operands[operand].getType()), context);
-        return {};
-      }
-    return {};
-  };
-  for (int result = 0; result < count; ++result) {
-    const TensorShapeProto *shape = getOutputShape(node, result);
-    if (!shape && known.name.getStringRef() == dfg::PlaceholderOp::getOperationName())
-      if (const AttrValue *declared = findAttr(node, "shape"))
-        shape = &declared->shape();
-    bool ofVariable = known.isUpdate || known.name.getStringRef() == dfg::ReadVariableOp::getOperationName();
-    if (ofVariable && !operands.empty())
-      if (auto handle = llvm::dyn_cast<dfg::RefType>(operands[0].getType())) {
-        types.push_back(handle.getValueType());
-        continue;
-      }
-    // The identity of a handle is that handle.
-    if (known.name.getStringRef() == dfg::IdentityOp::getOperationName() && isResourceHandle(operands[0])) {
+  bool ofVariable = known.isUpdate || known.name.getStringRef() == dfg::ReadVariableOp::getOperationName();
+  // The identity of a handle is that handle.
+  bool isHandle = known.name.getStringRef() == dfg::IdentityOp::getOperationName() && isResourceHandle(operands[0]);
+  for (int result = 0, count = outputBegin[index + 1] - outputBegin[index]; result < count; ++result) {
+    auto handle = operands.empty() ? dfg::RefType() : llvm::dyn_cast<dfg::RefType>(operands[0].getType());
+    if (isHandle) {
       types.push_back(operands[0].getType());
-      continue;
+    } else if (ofVariable && handle) {
+      types.push_back(handle.getValueType());
+    } else {
+      const TensorShapeProto *shape = getOutputShape(node, result);
+      if (!shape && known.name.getStringRef() == dfg::PlaceholderOp::getOperationName())
+        if (const AttrValue *declared = findAttr(node, "shape"))
+          shape = &declared->shape();
+      types.push_back(getTensorType(shape, getElementTypeOrUnknown(outputTypes[outputBegin[index] + result])));
     }
-    Type element = elementType(result);
-    types.push_back(getTensorType(shape, element ? element : dfg::UnknownType::get(context)));
   }
-  return success();
 }
 
-LogicalResult BlockImporter::getOpaqueTypes(int index, SmallVectorImpl<Type> &types) {
-  const NodeDef &node = nodes[index];
-  auto add = [&](DataType type) {
-    Type element = getElementType(type, context);
-    types.push_back(
-        getTensorType(getOutputShape(node, types.size()), element ? element : dfg::UnknownType::get(context)));
-  };
-  const OpDef *def = shared.getOpDef(node.op());
-  if (!def) {
-    for (int output = 0; output < numOutputsUsed[index]; ++output)
-      add(DT_INVALID);
-    return success();
-  }
-  for (const OpDef::ArgDef &arg : def->output_arg()) {
-    if (!arg.type_list_attr().empty()) {
-      if (const AttrValue *list = findAttr(node, arg.type_list_attr()))
-        for (int type : list->list().type())
-          add(static_cast<DataType>(type));
-      continue;
-    }
-    DataType type = arg.type();
-    if (!arg.type_attr().empty())
-      if (const AttrValue *value = findAttr(node, arg.type_attr()))
-        type = value->type();
-    int count = getArgSize(arg, node);
-    if (count < 0 || count > (1 << 20))
-      return shared.fail(&node) << "says that it has " << count << " outputs";
-    for (int i = 0; i < count; ++i)
-      add(type);
-  }
-  return success();
+Type BlockImporter::getElementTypeOrUnknown(DataType type) const {
+  Type element = getElementType(type, context);
+  return element ? element : dfg::UnknownType::get(context);
+}
+
+/// As many as its operation's definition says; without one, as many as are used, of unknown types.
+void BlockImporter::getOpaqueTypes(int index, SmallVectorImpl<Type> &types) {
+  auto known = ArrayRef(outputTypes).slice(outputBegin[index], outputBegin[index + 1] - outputBegin[index]);
+  int count = areOutputsKnown[index] ? known.size() : std::max<int>(known.size(), numOutputsUsed[index]);
+  for (int output = 0; output < count; ++output)
+    types.push_back(getTensorType(getOutputShape(nodes[index], output),
+                                  getElementTypeOrUnknown(output < static_cast<int>(known.size()) ? known[output] : DT_INVALID)));
 }
 
 // ---- References --------------------------------------------------------------------------
@@ -568,22 +543,20 @@ LogicalResult BlockImporter::getOpaqueTypes(int index, SmallVectorImpl<Type> &ty
 /// Whether input `operand` of an operation without semantics is a reference; where nothing is known of it, it is.
 bool BlockImporter::isHandleInput(const NodeDef &node, int operand) const {
   const OpDef *def = shared.getOpDef(node.op());
-  if (!def)
+  SmallVector<DataType> types;
+  bool isComplete;
+  std::string problem;
+  if (!def || !getArgTypes(def->input_arg(), node, *def, types, isComplete, problem) ||
+      operand >= static_cast<int>(types.size()))
     return true;
-  int begin = 0;
-  for (const OpDef::ArgDef &arg : def->input_arg()) {
-    begin += getArgSize(arg, node);
-    if (operand < begin)
-      return arg.is_ref();
-  }
-  return true;
+  return isReference(types[operand]);
 }
 
 Operation *BlockImporter::createOpaque(int index, ArrayRef<Value> operands, ArrayRef<Type> known) {
   const NodeDef &node = nodes[index];
   SmallVector<Type> types(known);
-  if (known.empty() && failed(getOpaqueTypes(index, types)))
-    return nullptr;
+  if (known.empty())
+    getOpaqueTypes(index, types);
   OperationState state(NameLoc::get(builder.getStringAttr(node.name())), dfg::OpaqueOp::getOperationName());
   state.addOperands(operands);
   state.addTypes(types);

@@ -8,7 +8,9 @@
 
 #include "dialects/dfg/tensorflow/GraphFile.h"
 #include "dialects/dfg/tensorflow/NodeOrder.h"
+#include "dialects/dfg/tensorflow/NodeSignature.h"
 #include "dialects/dfg/tensorflow/NodeTable.h"
+#include "dialects/dfg/tensorflow/OpSignatures.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -23,13 +25,18 @@ struct ImportContext {
   /// The variable that `node` (VarHandleOp, VariableV2) makes a handle of; null where MLIR has no form for its type.
   dfg::VariableOp getVariable(const NodeDef &node, bool isReference);
   bool isReference(llvm::StringRef variable) const { return references.contains(variable); }
-  /// From the MetaGraphDef or the library, else null.
-  const OpDef *getOpDef(llvm::StringRef op) const { return opDefs.lookup(op); }
+  /// From the file's library of functions, TensorFlow's own, else from the MetaGraphDef (custom operations); or null.
+  const OpDef *getOpDef(llvm::StringRef op) const;
+  /// The operation of dfg that a NodeDef's is; none where a function of the library has its name.
+  NodeTable::Match findNode(llvm::StringRef op) const { return functions.contains(op) ? NodeTable::Match() : table.find(op); }
 
   const GraphFile &file;
   mlir::MLIRContext *context;
   NodeTable table;
-  llvm::StringMap<const OpDef *> opDefs;
+  OpSignatures signatures;
+  /// Whether the graph is of a newer TensorFlow than `signatures`.
+  bool isNewer;
+  llvm::StringMap<const OpDef *> functions, customOps;
   llvm::StringSet<> trainable;
   bool knowsTrainable = false;
   /// Where variables are put.
@@ -44,14 +51,16 @@ using NodeList = google::protobuf::RepeatedPtrField<NodeDef>;
 
 class BlockImporter {
 public:
-  /// `arguments`: names of the block's arguments in a function, whose nodes name inputs "node:output:index".
-  BlockImporter(ImportContext &shared, mlir::Block *block, const NodeList &nodes,
-                llvm::ArrayRef<llvm::StringRef> arguments, bool isFunction);
+  BlockImporter(ImportContext &shared, mlir::Block *block, const NodeList &nodes);
+  /// Of a function, whose nodes name inputs "node:output:index".
+  BlockImporter(ImportContext &shared, mlir::Block *block, const NodeList &nodes, const ArgList &arguments);
 
   /// `results`: inputs that something outside of the nodes takes.
   mlir::LogicalResult run(llvm::ArrayRef<llvm::StringRef> results = {});
   /// The value that a NodeDef's input names, after run(). Null after a diagnostic.
   mlir::Value lookup(llvm::StringRef input);
+  /// Its type; DT_INVALID where it is not known.
+  DataType lookupType(llvm::StringRef input);
 
 private:
   /// An output of a node, or (-1 - k, 0): argument k.
@@ -64,19 +73,26 @@ private:
     mlir::Value handle;
   };
 
+  /// Checks nodes by their operations' definitions, as far as there are any, and finds the types of outputs.
+  mlir::LogicalResult readSignatures();
   mlir::LogicalResult readEdges();
+  /// The same of inputs, by the outputs that they take.
+  mlir::LogicalResult checkInputs();
+  mlir::LogicalResult checkOutput(Output from, const NodeDef *user) const;
+  DataType getType(Output from) const;
   std::optional<Output> parseInput(llvm::StringRef input, const NodeDef *user);
-  int getFlatOutput(const NodeDef &node, llvm::StringRef name, int index) const;
   mlir::LogicalResult createNode(int index);
+  mlir::LogicalResult checkVariableTypes(const NodeDef &node, mlir::Operation *op) const;
   mlir::LogicalResult getOperands(int index, llvm::SmallVectorImpl<mlir::Value> &operands);
   mlir::Value getValue(Output from, const NodeDef *user);
   mlir::LogicalResult addAttributes(const NodeDef &node, const KnownNode *known, unsigned nameIndex,
                                     mlir::OperationState &state, llvm::SmallVectorImpl<mlir::NamedAttribute> &rest);
   void addEdges(int index, mlir::OperationState &state, llvm::SmallVectorImpl<mlir::NamedAttribute> &rest);
   void addControl(mlir::Operation *op, llvm::StringRef name);
-  mlir::LogicalResult getResultTypes(int index, const KnownNode &known, unsigned nameIndex,
-                                     llvm::ArrayRef<mlir::Value> operands, llvm::SmallVectorImpl<mlir::Type> &types);
-  mlir::LogicalResult getOpaqueTypes(int index, llvm::SmallVectorImpl<mlir::Type> &types);
+  void getResultTypes(int index, const KnownNode &known, llvm::ArrayRef<mlir::Value> operands,
+                      llvm::SmallVectorImpl<mlir::Type> &types);
+  void getOpaqueTypes(int index, llvm::SmallVectorImpl<mlir::Type> &types);
+  mlir::Type getElementTypeOrUnknown(DataType type) const;
   /// Gives operands that are references but wanted as values their values. False: `op` must be opaque.
   bool resolveReferences(mlir::Operation *op, int index);
   mlir::Value getReferenceValue(mlir::Operation *user, mlir::Value handle, Output from);
@@ -98,6 +114,10 @@ private:
   llvm::SmallVector<Output> inputs;
   llvm::SmallVector<int> numOutputsUsed;
   llvm::BitVector isBackEdge;
+  /// Of node i: outputTypes[outputBegin[i]] ...; all of them where areOutputsKnown[i].
+  llvm::SmallVector<int> outputBegin;
+  llvm::SmallVector<DataType> outputTypes, argumentTypes;
+  llvm::BitVector areOutputsKnown;
   llvm::SmallVector<Created> created;
   /// In functions: how the outputs of a node are called, as far as they are used.
   llvm::DenseMap<int, llvm::SmallVector<std::pair<int, llvm::StringRef>>> outputNames;

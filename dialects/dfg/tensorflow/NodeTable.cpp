@@ -46,24 +46,6 @@ static TypeEntry parseEntry(StringRef text) {
   return entry;
 }
 
-static int getNumResults(RegisteredOperationName name) {
-  if (name.hasTrait<OpTrait::OneResult>())
-    return 1;
-  if (name.hasTrait<OpTrait::ZeroResults>())
-    return 0;
-  if (name.hasTrait<OpTrait::NResults<2>::Impl>())
-    return 2;
-  if (name.hasTrait<OpTrait::NResults<3>::Impl>())
-    return 3;
-  if (name.hasTrait<OpTrait::NResults<4>::Impl>())
-    return 4;
-  if (name.hasTrait<OpTrait::NResults<5>::Impl>())
-    return 5;
-  if (name.hasTrait<OpTrait::NResults<6>::Impl>())
-    return 6;
-  return -1;
-}
-
 StringAttr KnownNode::getAttributeName(StringRef attribute) const {
   for (StringAttr declared : name.getAttributeNames())
     if (declared.getValue() == attribute)
@@ -79,7 +61,6 @@ NodeTable::NodeTable(MLIRContext *context) {
     auto node = std::make_unique<KnownNode>(KnownNode{name,
                                                       interface->getTensorFlowNames(),
                                                       {},
-                                                      getNumResults(name),
                                                       name.hasTrait<OpTrait::AlwaysSpeculatableImplTrait>(),
                                                       name.hasInterface<dfg::UpdateInterface>()});
     SmallVector<StringRef> entries;

@@ -39,8 +39,6 @@ struct KnownNode {
   mlir::RegisteredOperationName name;
   llvm::ArrayRef<llvm::StringLiteral> tensorFlowNames;
   llvm::SmallVector<TypeEntry, 4> types;
-  /// -1: as many as the NodeDef's attributes say.
-  int numResults;
   bool isPure, isUpdate;
 
   /// The ODS attribute of this name, null where the operation declares none.

@@ -6,17 +6,16 @@
 
 #include "dialects/dfg/tensorflow/Types.h"
 #include "dialects/dfg/Dfg.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 
 namespace distc::tf {
 
 Type getElementType(DataType type, MLIRContext *context) {
-  constexpr int kFirstReference = 100;
   auto integer = [&](unsigned width) { return IntegerType::get(context, width); };
   auto natural = [&](unsigned width) { return IntegerType::get(context, width, IntegerType::Unsigned); };
-  switch (type > kFirstReference ? type - kFirstReference : type) {
+  switch (getValueType(type)) {
   case DT_FLOAT:
     return Float32Type::get(context);
   case DT_DOUBLE:
@@ -117,19 +116,50 @@ DataType getDataTypeOf(Type type) {
   return getDataType(type);
 }
 
+static constexpr std::pair<llvm::StringLiteral, DataType> kNames[] = {
+    {"float32", DT_FLOAT},
+    {"float64", DT_DOUBLE},
+    {"int32", DT_INT32},
+    {"uint8", DT_UINT8},
+    {"int16", DT_INT16},
+    {"int8", DT_INT8},
+    {"string", DT_STRING},
+    {"complex64", DT_COMPLEX64},
+    {"int64", DT_INT64},
+    {"bool", DT_BOOL},
+    {"qint8", DT_QINT8},
+    {"quint8", DT_QUINT8},
+    {"qint32", DT_QINT32},
+    {"bfloat16", DT_BFLOAT16},
+    {"qint16", DT_QINT16},
+    {"quint16", DT_QUINT16},
+    {"uint16", DT_UINT16},
+    {"complex128", DT_COMPLEX128},
+    {"float16", DT_HALF},
+    {"resource", DT_RESOURCE},
+    {"variant", DT_VARIANT},
+    {"uint32", DT_UINT32},
+    {"uint64", DT_UINT64},
+    {"float8_e5m2", DT_FLOAT8_E5M2},
+    {"float8_e4m3fn", DT_FLOAT8_E4M3FN},
+    {"float8_e4m3fnuz", DT_FLOAT8_E4M3FNUZ},
+    {"float8_e4m3b11fnuz", DT_FLOAT8_E4M3B11FNUZ},
+    {"float8_e5m2fnuz", DT_FLOAT8_E5M2FNUZ},
+    {"int4", DT_INT4},
+    {"uint4", DT_UINT4},
+    {"int2", DT_INT2},
+    {"uint2", DT_UINT2},
+    {"float4_e2m1fn", DT_FLOAT4_E2M1FN},
+};
+
 DataType getDataTypeByName(llvm::StringRef name) {
-  return llvm::StringSwitch<DataType>(name)
-      .Case("bool", DT_BOOL)
-      .Case("int32", DT_INT32)
-      .Case("int64", DT_INT64)
-      .Case("uint8", DT_UINT8)
-      .Case("uint64", DT_UINT64)
-      .Case("float", DT_FLOAT)
-      .Case("double", DT_DOUBLE)
-      .Case("string", DT_STRING)
-      .Case("variant", DT_VARIANT)
-      .Case("resource", DT_RESOURCE)
-      .Default(DT_INVALID);
+  const auto *it = llvm::find_if(kNames, [&](const auto &entry) { return entry.first == name; });
+  return it == std::end(kNames) ? DT_INVALID : it->second;
+}
+
+llvm::StringRef getDataTypeName(DataType type) {
+  const auto *it = llvm::find_if(kNames, [&](const auto &entry) { return entry.second == getValueType(type); });
+  return it == std::end(kNames) ? llvm::StringRef("no type") : llvm::StringRef(it->first);
 }
 
 TensorType getTensorType(const TensorShapeProto *shape, Type elementType) {
