@@ -8,6 +8,7 @@
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -26,6 +27,12 @@ template <typename T, typename Values> static std::vector<char> getBytes(const V
     std::memcpy(bytes.data() + i * sizeof(T), &last, sizeof(T));
   }
   return bytes;
+}
+
+/// How many typed values `tensor` has, whatever their type.
+static int64_t getNumTypedValues(const TensorProto &tensor) {
+  return std::max({tensor.float_val_size(), tensor.double_val_size(), tensor.half_val_size(), tensor.int_val_size(), tensor.int64_val_size(),
+                   tensor.uint32_val_size(), tensor.uint64_val_size(), tensor.bool_val_size()});
 }
 
 static std::vector<char> getTypedValues(const TensorProto &tensor, int64_t count) {
@@ -66,6 +73,18 @@ static ElementsAttr importStrings(const TensorProto &tensor, RankedTensorType ty
   return DenseStringElementsAttr::get(type, strings);
 }
 
+/// What a file leaves out of a constant, as equal elements at its end, is made here, up to so many bytes.
+constexpr int64_t kMaxRepeatedBytes = int64_t(1) << 28;
+
+/// Fails, and `problem` says why, where `present` elements of `count` are too few.
+static bool checkRepeated(int64_t present, int64_t count, int64_t width, std::string &problem) {
+  // One element stays one.
+  if (present <= 1 || present >= count || count <= kMaxRepeatedBytes / width)
+    return true;
+  problem = ("a constant of " + Twine(count) + " elements has " + Twine(present) + " in the file, and the rest is too large to repeat").str();
+  return false;
+}
+
 /// bool's elements are bytes on the wire; how MLIR stores them is its own business.
 static ElementsAttr importBools(RankedTensorType type, ArrayRef<char> bytes) {
   SmallVector<bool> values(bytes.begin(), bytes.end());
@@ -83,7 +102,7 @@ ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::
   }
   int64_t count = type.getNumElements();
   if (tensor.dtype() == DT_STRING)
-    return importStrings(tensor, type, count);
+    return checkRepeated(tensor.string_val_size(), count, sizeof(StringRef), problem) ? importStrings(tensor, type, count) : ElementsAttr();
   // What has no byte form of its own here stays as it came.
   bool isComplex = llvm::isa<ComplexType>(elementType);
   if (!isComplex && (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() == 4 ||
@@ -94,9 +113,10 @@ ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::
 
   if (!tensor.tensor_content().empty() || count == 0) {
     ArrayRef<char> content(tensor.tensor_content().data(), tensor.tensor_content().size());
-    if (static_cast<int64_t>(content.size()) != count * width) {
-      problem =
-          ("a constant has " + Twine(content.size()) + " bytes where its shape needs " + Twine(count * width)).str();
+    // No file has as many bytes as 63 bits count.
+    int64_t needed;
+    if (llvm::MulOverflow(count, width, needed) || static_cast<int64_t>(content.size()) != needed) {
+      problem = ("a constant has " + Twine(content.size()) + " bytes where its shape needs " + Twine(count) + " times " + Twine(width)).str();
       return {};
     }
     if (tensor.dtype() == DT_BOOL)
@@ -104,6 +124,8 @@ ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::
     return DenseElementsAttr::getFromRawBuffer(type, content);
   }
   if (isComplex)
+    return {};
+  if (!checkRepeated(getNumTypedValues(tensor), count, width, problem))
     return {};
   std::vector<char> bytes = getTypedValues(tensor, count);
   if (bytes.empty())
