@@ -226,7 +226,7 @@ def DFG_ReverseV2Op : DFG_Pure<"reverse_v2", "\"ReverseV2\""> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";
-  let shape = "same";
+  let shape = "reverse";
 }
 }
 def DFG_PadV2Op : DFG_Pure<"pad_v2", "\"PadV2\""> {
@@ -276,7 +276,7 @@ class DFG_Scan<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorfl
                        DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";
-  let shape = "same";
+  let shape = "scan";
 }
 def DFG_CumsumOp : DFG_Scan<"cumsum", "\"Cumsum\""> { let linearity = "Joint"; }
 def DFG_CumprodOp : DFG_Scan<"cumprod", "\"Cumprod\"">;

@@ -168,7 +168,8 @@ def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bit
 def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let types = "=bool:r0"; }
 }
 
-// ---- Gradients of the above, as TensorFlow's own kernels --------------------------------------
+// ---- Gradients of the above, as TensorFlow's own kernels: without broadcasting ------------------
+let shape = "alike" in {
 def DFG_ReluGradOp : DFG_Binary<"relu_grad", "\"ReluGrad\"",
   "return s.select(s.greater(y, s.constant(y.getType(), 0.0)), x, s.constant(x.getType(), 0.0));"> { let linearity = "First"; }
 def DFG_Relu6GradOp : DFG_Binary<"relu6_grad", "\"Relu6Grad\"", [{
@@ -203,6 +204,7 @@ def DFG_RsqrtGradOp : DFG_Binary<"rsqrt_grad", "\"RsqrtGrad\"",
 def DFG_ReciprocalGradOp : DFG_Binary<"reciprocal_grad", "\"ReciprocalGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
 def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
 }
+}
 
 // ---- Three operands and more ----------------------------------------------------------------------
 def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);"> {
@@ -224,6 +226,7 @@ def DFG_AddNOp : DFG_Elementwise<"add_n", "\"AddN\"", [{
 }]> {
   let arguments = (ins Variadic<DFG_Tensor>:$inputs);
   let types = "T:0 N:#0";
+  let shape = "alike";
   let linearity = "Joint";
 }
 #endif // DFG_ELEMENTWISE_OPS

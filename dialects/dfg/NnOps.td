@@ -36,15 +36,15 @@ class DFG_Convolution<string mnemonic, string tensorflow, dag operands> : DFG_Pu
 }
 def DFG_Conv2DOp : DFG_Convolution<"conv_2d", "\"Conv2D\"", (ins DFG_Tensor:$input, DFG_Tensor:$filter)> { let shape = "conv2d"; }
 def DFG_Conv2DBackpropInputOp : DFG_Convolution<"conv_2d_backprop_input", "\"Conv2DBackpropInput\"",
-    (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let shape = "fromSizes"; }
+    (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let shape = "conv2dGradInput"; }
 def DFG_Conv2DBackpropFilterOp : DFG_Convolution<"conv_2d_backprop_filter", "\"Conv2DBackpropFilter\"",
-    (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let shape = "fromFilterSizes"; }
+    (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let shape = "conv2dGradFilter"; }
 def DFG_DepthwiseConv2dNativeOp : DFG_Convolution<"depthwise_conv_2d_native", "\"DepthwiseConv2dNative\"",
     (ins DFG_Tensor:$input, DFG_Tensor:$filter)> { let shape = "depthwiseConv2d"; }
 def DFG_DepthwiseConv2dNativeBackpropInputOp : DFG_Convolution<"depthwise_conv_2d_native_backprop_input",
-    "\"DepthwiseConv2dNativeBackpropInput\"", (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let shape = "fromSizes"; }
+    "\"DepthwiseConv2dNativeBackpropInput\"", (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let shape = "depthwiseConv2dGradInput"; }
 def DFG_DepthwiseConv2dNativeBackpropFilterOp : DFG_Convolution<"depthwise_conv_2d_native_backprop_filter",
-    "\"DepthwiseConv2dNativeBackpropFilter\"", (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let shape = "fromFilterSizes"; }
+    "\"DepthwiseConv2dNativeBackpropFilter\"", (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let shape = "depthwiseConv2dGradFilter"; }
 }
 
 // ---- Pooling --------------------------------------------------------------------------------------
@@ -58,11 +58,11 @@ def DFG_MaxPoolOp : DFG_Pooling<"max_pool", "\"MaxPool\"", (ins DFG_Tensor:$inpu
 def DFG_AvgPoolOp : DFG_Pooling<"avg_pool", "\"AvgPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; let linearity = "Joint"; }
 def DFG_MaxPoolGradOp : DFG_Pooling<"max_pool_grad", "\"MaxPoolGrad\"",
     (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad)> {
-  let shape = "same";
+  let shape = "maxPoolGrad";
   let linearity = "Last";
 }
 def DFG_AvgPoolGradOp : DFG_Pooling<"avg_pool_grad", "\"AvgPoolGrad\"", (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad), "T:1"> {
-  let shape = "fromSizes";
+  let shape = "avgPoolGrad";
   let linearity = "Joint";
 }
 
@@ -72,13 +72,13 @@ def DFG_BiasAddOp : DFG_Pure<"bias_add", "\"BiasAdd\""> {
   let arguments = (ins DFG_Tensor:$value, DFG_Tensor:$bias, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
-  let shape = "same";
+  let shape = "biasAdd";
 }
 def DFG_BiasAddV1Op : DFG_Pure<"bias_add_v1", "\"BiasAddV1\""> {
   let arguments = (ins DFG_Tensor:$value, DFG_Tensor:$bias);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
-  let shape = "same";
+  let shape = "biasAdd";
 }
 def DFG_BiasAddGradOp : DFG_Pure<"bias_add_grad", "\"BiasAddGrad\""> {
   let arguments = (ins DFG_Tensor:$out_backprop, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format);
@@ -124,13 +124,13 @@ def DFG_SoftmaxOp : DFG_Pure<"softmax", "\"Softmax\""> {
   let arguments = (ins DFG_Tensor:$logits);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
-  let shape = "same";
+  let shape = "rows";
 }
 def DFG_LogSoftmaxOp : DFG_Pure<"log_softmax", "\"LogSoftmax\""> {
   let arguments = (ins DFG_Tensor:$logits);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
-  let shape = "same";
+  let shape = "rows";
 }
 def DFG_SoftmaxCrossEntropyWithLogitsOp : DFG_Pure<"softmax_cross_entropy_with_logits", "\"SoftmaxCrossEntropyWithLogits\""> {
   let arguments = (ins DFG_Tensor:$features, DFG_Tensor:$labels);

@@ -6,22 +6,27 @@
 
 #include "dialects/dfg/ShapeContext.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/ShapeFunctions.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace distc::dfg {
 
+// What leaves 64 bits is not known: no size is so large, and where one must be known its node is refused.
+
 Dim operator+(Dim x, Dim y) {
-  if (!x.known || !y.known)
+  int64_t scale, offset;
+  if (!x.known || !y.known || llvm::AddOverflow(x.scale, y.scale, scale) || llvm::AddOverflow(x.offset, y.offset, offset))
     return {};
-  return Dim::batch(x.scale + y.scale, x.offset + y.offset).with(x).with(y);
+  return Dim::batch(scale, offset).with(x).with(y);
 }
 
 Dim operator-(Dim x, Dim y) {
-  if (!x.known || !y.known)
+  int64_t scale, offset;
+  if (!x.known || !y.known || llvm::SubOverflow(x.scale, y.scale, scale) || llvm::SubOverflow(x.offset, y.offset, offset))
     return {};
-  return Dim::batch(x.scale - y.scale, x.offset - y.offset).with(x).with(y);
+  return Dim::batch(scale, offset).with(x).with(y);
 }
 
 Dim operator*(Dim x, Dim y) {
@@ -32,12 +37,18 @@ Dim operator*(Dim x, Dim y) {
     return {};
   if (y.scale)
     std::swap(x, y);
-  return Dim::batch(x.scale * y.offset, x.offset * y.offset).with(x).with(y);
+  int64_t scale, offset;
+  if (llvm::MulOverflow(x.scale, y.offset, scale) || llvm::MulOverflow(x.offset, y.offset, offset))
+    return {};
+  return Dim::batch(scale, offset).with(x).with(y);
 }
 
 Dim floorDiv(Dim x, Dim y) {
   if (!x.known || !y.known)
     return {};
+  // The lowest number has no negative.
+  if (y.isConstant() && y.offset == -1)
+    return Dim(0) - x;
   if (y.isConstant()) {
     if (y.offset == 0)
       return {};
@@ -48,8 +59,10 @@ Dim floorDiv(Dim x, Dim y) {
     return {};
   }
   // Proportional sizes: (q s b + q o) / (s b + o) = q.
+  if (y.scale == -1)
+    return floorDiv(Dim(0) - x, Dim(0) - y);
   int64_t quotient = x.scale / y.scale;
-  if (quotient * y.scale == x.scale && quotient * y.offset == x.offset)
+  if (Dim(quotient) * y == x)
     return Dim(quotient).with(x).with(y);
   return {};
 }
@@ -64,7 +77,9 @@ static std::optional<int> compare(Dim x, Dim y) {
   Dim difference = x - y;
   if (!difference.isKnown())
     return std::nullopt;
-  int64_t atOne = difference.at(1), slope = difference.getScale();
+  int64_t atOne, slope = difference.getScale();
+  if (llvm::AddOverflow(slope, difference.getOffset(), atOne))
+    return std::nullopt;
   if (slope == 0)
     return atOne > 0 ? 1 : atOne < 0 ? -1 : 0;
   if (slope > 0 && atOne >= 0)
@@ -129,11 +144,33 @@ void ShapeContext::setElements(Value value, Dims known) {
     elements[value] = std::move(known);
 }
 
+LogicalResult checkSizes(Operation *op, ArrayRef<Dim> sizes) {
+  if (sizes.size() > kMaxRank)
+    return op->emitOpError() << "makes a tensor of " << sizes.size() << " axes; there can be " << kMaxRank;
+  int64_t elements = 1;
+  for (Dim size : sizes) {
+    if (!size.isConstant())
+      continue;
+    if (size.getConstant() < 0)
+      return op->emitOpError() << "makes a tensor with an axis of size " << size.getConstant();
+    if (elements <= kMaxTensorElements && llvm::MulOverflow(elements, size.getConstant(), elements))
+      elements = std::numeric_limits<int64_t>::max();
+  }
+  bool isEmpty = llvm::any_of(sizes, [](Dim size) { return size.isConstant() && size.getConstant() == 0; });
+  if (elements > kMaxTensorElements && !isEmpty)
+    return op->emitOpError() << "makes a tensor of shape " << shapes::print(sizes) << ", larger than memory can hold";
+  return success();
+}
+
 LogicalResult ShapeContext::run(Block &block) {
   for (Operation &op : block) {
-    if (auto node = llvm::dyn_cast<ShapeInterface>(op))
+    if (auto node = llvm::dyn_cast<ShapeInterface>(op)) {
       if (failed(node.inferShapes(*this)))
         return failure();
+      for (Value result : op.getResults())
+        if (auto sizes = getShape(result); sizes && failed(checkSizes(&op, *sizes)))
+          return failure();
+    }
     if (bounds && failed(checkBounds(&op)))
       return failure();
   }

@@ -42,6 +42,31 @@ FailureOr<int64_t> normalizeAxis(Operation *op, int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+/// Whether two sizes, or all of two shapes, may be equal.
+bool fits(Dim x, Dim y) { return !x.isConstant() || !y.isConstant() || x == y; }
+bool fits(ArrayRef<Dim> x, ArrayRef<Dim> y) {
+  return x.size() == y.size() && llvm::all_of(llvm::zip(x, y), [](auto both) { return fits(std::get<0>(both), std::get<1>(both)); });
+}
+
+/// Fails with a diagnostic where an operand is known to be no scalar (a tensor of one element will do where `orOne`).
+static LogicalResult checkScalar(Operation *op, ShapeContext &context, unsigned operand, bool orOne = false) {
+  auto shape = context.getShape(op->getOperand(operand));
+  if (!shape || shape->empty() || (orOne && llvm::all_of(*shape, [](Dim size) { return fits(size, 1); })))
+    return success();
+  return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << ", which must be a scalar";
+}
+
+/// The sizes that a vector of them names, checked; none where they are not known.
+static FailureOr<std::optional<Dims>> getSizes(Operation *op, ShapeContext &context, unsigned operand) {
+  auto shape = context.getShape(op->getOperand(operand));
+  if (shape && shape->size() != 1)
+    return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << ", which must be a vector of sizes";
+  std::optional<Dims> sizes = context.getElements(op->getOperand(operand));
+  if (sizes && failed(checkSizes(op, *sizes)))
+    return failure();
+  return sizes;
+}
+
 static Dim product(ArrayRef<Dim> sizes) {
   Dim result = 1;
   for (Dim size : sizes)
@@ -89,6 +114,39 @@ LogicalResult same(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult scan(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  if (failed(checkScalar(op, context, 1)))
+    return failure();
+  if (auto axis = context.getConstant(op->getOperand(1)); input && axis && failed(normalizeAxis(op, *axis, input->size())))
+    return failure();
+  return same(op, context);
+}
+
+LogicalResult reverse(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  auto axes = context.getConstants(op->getOperand(1));
+  llvm::SmallSet<int64_t, 4> reversed;
+  if (input && axes)
+    for (int64_t axis : *axes) {
+      FailureOr<int64_t> along = normalizeAxis(op, axis, input->size());
+      if (failed(along))
+        return failure();
+      if (!reversed.insert(*along).second)
+        return op->emitOpError() << "names axis " << *along << " twice";
+    }
+  // The elements' order is another.
+  if (input)
+    context.setShape(op->getResult(0), *input);
+  return success();
+}
+
+LogicalResult rows(Operation *op, ShapeContext &context) {
+  if (auto input = context.getShape(op->getOperand(0)); input && input->empty())
+    return op->emitOpError("needs a tensor with an axis, not a scalar");
+  return same(op, context);
+}
+
 LogicalResult scalar(Operation *op, ShapeContext &context) {
   for (Value result : op->getResults())
     context.setShape(result, {});
@@ -106,6 +164,54 @@ LogicalResult read(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// The shape that values have which `indices` say the rows of, or the slices, of a variable of shape `sizes`.
+static std::optional<Dims> getRowsShape(UpdateInterface update, ArrayRef<Dim> sizes, const Dims &indices) {
+  size_t depth = 1;
+  Dims rows = indices;
+  if (update.hasIndexVectors()) {
+    if (indices.empty() || !indices.back().isConstant() || indices.back().getConstant() < 0)
+      return std::nullopt;
+    depth = indices.back().getConstant();
+    rows.pop_back();
+  }
+  if (depth > sizes.size())
+    return std::nullopt;
+  rows.append(sizes.begin() + depth, sizes.end());
+  return rows;
+}
+
+/// Slots are of the variable's shape, its gradient too or of its rows', all else that an optimizer takes is scalar.
+static LogicalResult checkUpdate(UpdateInterface update, ShapeContext &context, const Dims &sizes) {
+  Operation *op = update;
+  SmallVector<unsigned> written = update.getWrittenOperands();
+  int gradient = update.getGradientOperand(), indicesOperand = update.getIndicesOperand();
+  for (unsigned slot : written)
+    if (auto shape = context.getShape(op->getOperand(slot)); shape && !fits(*shape, sizes))
+      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a slot of shape " << print(*shape);
+  if (update.isOptimizerUpdate())
+    for (int operand = 0; operand < static_cast<int>(op->getNumOperands()); ++operand)
+      if (operand != gradient && operand != indicesOperand && !llvm::is_contained(written, static_cast<unsigned>(operand)) &&
+          failed(checkScalar(op, context, operand)))
+        return failure();
+  auto given = gradient >= 0 ? context.getShape(op->getOperand(gradient)) : std::nullopt;
+  auto indices = indicesOperand >= 0 ? context.getShape(op->getOperand(indicesOperand)) : std::nullopt;
+  if (!given || (indicesOperand >= 0 && !indices))
+    return success();
+  if (!indices) {
+    if (!fits(*given, sizes))
+      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape " << print(*given);
+    return success();
+  }
+  // A scatter's value may be one for all.
+  if (given->empty() && !update.isOptimizerUpdate())
+    return success();
+  std::optional<Dims> rows = getRowsShape(update, sizes, *indices);
+  if (!rows || !fits(*given, *rows))
+    return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape " << print(*given)
+                             << " at indices of shape " << print(*indices);
+  return success();
+}
+
 LogicalResult update(Operation *op, ShapeContext &context) {
   auto updateOp = llvm::cast<UpdateInterface>(op);
   Value handle = op->getOperand(updateOp.getWrittenOperands().front());
@@ -116,14 +222,8 @@ LogicalResult update(Operation *op, ShapeContext &context) {
   Dims sizes;
   for (int64_t size : type.getShape())
     sizes.push_back(ShapedType::isDynamic(size) ? Dim() : Dim(size));
-  if (updateOp.getIndicesOperand() < 0 && updateOp.getGradientOperand() >= 0) {
-    auto given = context.getShape(op->getOperand(updateOp.getGradientOperand()));
-    bool fits = !given || given->size() == sizes.size();
-    for (size_t i = 0; given && fits && i < sizes.size(); ++i)
-      fits = !(*given)[i].isConstant() || !sizes[i].isConstant() || (*given)[i] == sizes[i];
-    if (!fits)
-      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape " << print(*given);
-  }
+  if (failed(checkUpdate(updateOp, context, sizes)))
+    return failure();
   for (Value result : op->getResults())
     context.setShape(result, sizes);
   return success();
@@ -192,7 +292,7 @@ static void evaluateElements(Operation *op, ShapeContext &context, ArrayRef<Dim>
   if (!isInteger(op->getResult(0)))
     return;
   Dim count = product(sizes);
-  if (!count.isConstant() || count.getConstant() > ShapeContext::kMaxElements)
+  if (!count.isConstant() || count.getConstant() < 0 || count.getConstant() > ShapeContext::kMaxElements)
     return;
   SmallVector<Dims> operands;
   for (Value operand : op->getOperands()) {
@@ -231,10 +331,27 @@ LogicalResult broadcast(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult alike(Operation *op, ShapeContext &context) {
+  if (op->getNumOperands() == 0)
+    return op->emitOpError("takes nothing");
+  auto first = context.getShape(op->getOperand(0));
+  for (Value operand : op->getOperands().drop_front())
+    if (auto next = context.getShape(operand); first && next && !fits(*first, *next))
+      return op->emitOpError() << "takes operands of shapes " << print(*first) << " and " << print(*next) << ", which must be equal";
+  return broadcast(op, context);
+}
+
 LogicalResult predicate(Operation *op, ShapeContext &context) { return broadcast(op, context); }
 LogicalResult select(Operation *op, ShapeContext &context) { return broadcast(op, context); }
 
 LogicalResult selectRows(Operation *op, ShapeContext &context) {
+  auto condition = context.getShape(op->getOperand(0)), chosen = context.getShape(op->getOperand(1)), other = context.getShape(op->getOperand(2));
+  if (chosen && other && !fits(*chosen, *other))
+    return op->emitOpError() << "chooses between shapes " << print(*chosen) << " and " << print(*other);
+  // A scalar, one of each row, or one of each element.
+  if (condition && chosen && !condition->empty() && !fits(*condition, *chosen) &&
+      !(condition->size() == 1 && !chosen->empty() && fits((*condition)[0], (*chosen)[0])))
+    return op->emitOpError() << "chooses by a condition of shape " << print(*condition) << " between shapes " << print(*chosen);
   if (auto shape = context.getShape(op->getOperand(1))) {
     evaluateElements(op, context, *shape);
     context.setShape(op->getResult(0), *shape);
@@ -314,7 +431,7 @@ LogicalResult invertPermutation(Operation *op, ShapeContext &context) {
     return success();
   Dims inverse(permutation->size());
   for (auto [position, axis] : llvm::enumerate(*permutation)) {
-    if (axis < 0 || axis >= static_cast<int64_t>(permutation->size()))
+    if (axis < 0 || axis >= static_cast<int64_t>(permutation->size()) || inverse[axis].isKnown())
       return op->emitOpError() << axis << " is not an axis of a permutation of " << permutation->size();
     inverse[axis] = position;
   }
@@ -325,10 +442,14 @@ LogicalResult invertPermutation(Operation *op, ShapeContext &context) {
 LogicalResult concatOffset(Operation *op, ShapeContext &context) {
   auto axis = context.getConstant(op->getOperand(0));
   Dim offset = 0;
+  std::optional<size_t> rank;
   for (auto [shape, result] : llvm::zip(op->getOperands().drop_front(), op->getResults())) {
     auto sizes = context.getElements(shape);
     if (!axis || !sizes)
       return success();
+    if (rank.value_or(sizes->size()) != sizes->size())
+      return op->emitOpError() << "joins shapes of " << *rank << " and of " << sizes->size() << " axes";
+    rank = sizes->size();
     FailureOr<int64_t> along = normalizeAxis(op, *axis, sizes->size());
     if (failed(along))
       return failure();
@@ -381,6 +502,11 @@ LogicalResult dynamicStitch(Operation *op, ShapeContext &context) {
     }
     auto data = context.getElements(op->getOperand(count + i));
     known &= data && data->size() == indices->size();
+    if (auto shape = context.getShape(op->getOperand(count + i)), at = context.getShape(op->getOperand(i));
+        shape && at && (shape->size() < at->size() || !fits(ArrayRef(*shape).take_front(at->size()), *at) ||
+                        !fits(ArrayRef(*shape).drop_front(at->size()), ArrayRef(sizes).drop_front())))
+      return op->emitOpError() << "puts rows of shape " << print(*shape) << " at indices of shape " << print(*at) << " beside shape "
+                               << print(*firstData);
     for (auto [from, to] : llvm::enumerate(*indices)) {
       if (to < 0 || to >= ShapeContext::kMaxElements)
         return op->emitOpError() << "puts a row at " << to << ", outside of [0, " << ShapeContext::kMaxElements << ")";
@@ -404,9 +530,13 @@ LogicalResult range(Operation *op, ShapeContext &context) {
     context.setShape(op->getResult(0), {Dim()});
     return success();
   }
+  if (start->size() != 1 || limit->size() != 1)
+    return op->emitOpError("takes bounds that are no scalars");
   if (*delta == 0)
     return op->emitOpError("counts in steps of 0");
   Dim span = *delta > 0 ? (*limit)[0] - (*start)[0] : (*start)[0] - (*limit)[0];
+  if (*delta == std::numeric_limits<int64_t>::min())
+    return op->emitOpError("counts in steps that are too long");
   int64_t step = std::abs(*delta);
   Dim count = step == 1 ? max(span, 0) : floorDiv(max(span, 0) + Dim(step - 1), step);
   context.setShape(op->getResult(0), {count});
@@ -429,6 +559,8 @@ LogicalResult reshape(Operation *op, ShapeContext &context) {
   if (!target) {
     // Only the rank is known.
     auto length = context.getShape(op->getOperand(1));
+    if (length && length->size() == 1 && (*length)[0].isConstant() && (*length)[0].getConstant() > static_cast<int64_t>(kMaxRank))
+      return op->emitOpError() << "gives " << (*length)[0].getConstant() << " axes to a tensor, which can have " << kMaxRank;
     if (length && length->size() == 1 && (*length)[0].isConstant() && !context.getShape(op->getResult(0)))
       context.setShape(op->getResult(0), Dims((*length)[0].getConstant()));
     return success();
@@ -470,15 +602,19 @@ LogicalResult transpose(Operation *op, ShapeContext &context) {
   if (permutation->size() != input->size())
     return op->emitOpError() << "permutes " << permutation->size() << " axes of a tensor of shape " << print(*input);
   Dims sizes;
+  SmallVector<bool> taken(input->size());
   for (int64_t axis : *permutation) {
     FailureOr<int64_t> from = normalizeAxis(op, axis, input->size());
     if (failed(from))
       return failure();
+    if (taken[*from])
+      return op->emitOpError() << "names axis " << *from << " twice";
+    taken[*from] = true;
     sizes.push_back((*input)[*from]);
   }
   // The gradient of Tile interleaves sizes by a transpose.
   auto elements = context.getElements(op->getOperand(0));
-  if (elements && sizes.size() == 2 && sizes[0].isConstant() && sizes[1].isConstant()) {
+  if (elements && sizes.size() == 2 && Dim(elements->size()) == sizes[0] * sizes[1]) {
     bool swaps = permutation->front() != 0 && permutation->front() != -2;
     int64_t rows = sizes[0].getConstant(), columns = sizes[1].getConstant();
     Dims moved;
@@ -538,6 +674,8 @@ LogicalResult tile(Operation *op, ShapeContext &context) {
     return success();
   if (multiples && multiples->size() != input->size())
     return op->emitOpError() << "repeats " << multiples->size() << " axes of a tensor of shape " << print(*input);
+  if (multiples && failed(checkSizes(op, *multiples)))
+    return failure();
   for (size_t axis = 0; axis < input->size(); ++axis)
     (*input)[axis] = multiples ? (*input)[axis] * (*multiples)[axis] : Dim();
   context.setShape(op->getResult(0), *input);
@@ -545,20 +683,33 @@ LogicalResult tile(Operation *op, ShapeContext &context) {
 }
 
 LogicalResult broadcastTo(Operation *op, ShapeContext &context) {
-  if (auto sizes = context.getElements(op->getOperand(1)))
-    context.setShape(op->getResult(0), *sizes);
+  FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 1);
+  if (failed(sizes))
+    return failure();
+  if (!*sizes)
+    return success();
+  if (auto input = context.getShape(op->getOperand(0))) {
+    bool canBroadcast = input->size() <= (*sizes)->size();
+    for (size_t axis = 0; canBroadcast && axis < input->size(); ++axis)
+      canBroadcast = fits((*input)[axis], 1) || fits((*input)[axis], (**sizes)[(*sizes)->size() - input->size() + axis]);
+    if (!canBroadcast)
+      return op->emitOpError() << "cannot broadcast shape " << print(*input) << " to " << print(**sizes);
+  }
+  context.setShape(op->getResult(0), **sizes);
   return success();
 }
 
 LogicalResult fill(Operation *op, ShapeContext &context) {
-  auto sizes = context.getElements(op->getOperand(0));
-  if (!sizes)
+  FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 0);
+  if (failed(sizes) || failed(checkScalar(op, context, 1)))
+    return failure();
+  if (!*sizes)
     return success();
-  Dim count = product(*sizes);
+  Dim count = product(**sizes);
   auto value = context.getElements(op->getOperand(1));
-  if (value && count.isConstant() && count.getConstant() <= ShapeContext::kMaxElements)
+  if (value && value->size() == 1 && count.isConstant() && count.getConstant() <= ShapeContext::kMaxElements)
     context.setElements(op->getResult(0), Dims(count.getConstant(), value->front()));
-  context.setShape(op->getResult(0), std::move(*sizes));
+  context.setShape(op->getResult(0), **sizes);
   return success();
 }
 
@@ -602,7 +753,7 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
   }
   Dim outer = product(ArrayRef<Dim>(*sizes).take_front(*axis));
   context.setShape(op->getResult(0), std::move(*sizes));
-  if (!parts || !outer.isConstant())
+  if (!parts || !outer.isConstant() || outer.getConstant() <= 0)
     return success();
   // Row by row of the axes before: a piece of each part.
   Dims elements;
@@ -624,6 +775,8 @@ LogicalResult split(Operation *op, ShapeContext &context) {
   if (failed(along))
     return failure();
   int64_t parts = op->getNumResults();
+  if (parts == 0)
+    return op->emitOpError("splits into no parts");
   Dim size = (*input)[*along];
   if (size.isConstant() && size.getConstant() % parts != 0)
     return op->emitOpError() << "cannot split axis " << *along << " of shape " << print(*input) << " into " << parts << " equal parts";
@@ -643,10 +796,18 @@ LogicalResult splitV(Operation *op, ShapeContext &context) {
   if (failed(along))
     return failure();
   Dim total = (*input)[*along], given = 0;
-  if (parts)
-    for (Dim part : *parts)
-      if (!part.isConstant() || part.getConstant() != -1)
-        given = given + part;
+  if (parts && parts->size() != op->getNumResults())
+    return op->emitOpError() << "names " << parts->size() << " sizes of " << op->getNumResults() << " parts";
+  bool isOpen = false;
+  for (Dim part : parts.value_or(Dims())) {
+    bool isRest = part.isConstant() && part.getConstant() == -1;
+    if ((isRest && isOpen) || (!isRest && failed(checkSizes(op, part))))
+      return isRest ? op->emitOpError("leaves two sizes open (-1)") : failure();
+    isOpen |= isRest;
+    given = isRest ? given : given + part;
+  }
+  if (parts && (isOpen ? total.isConstant() && given.isConstant() && given.getConstant() > total.getConstant() : !fits(total, given)))
+    return op->emitOpError() << "splits axis " << *along << " of shape " << print(*input) << " into parts of sizes " << print(*parts);
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     Dims sizes = *input;
     Dim part = parts && i < parts->size() ? (*parts)[i] : Dim();
@@ -665,7 +826,7 @@ LogicalResult pack(Operation *op, ShapeContext &context) {
     auto next = context.getShape(value);
     if (!next)
       return success();
-    if (sizes && next->size() != sizes->size())
+    if (sizes && !fits(*next, *sizes))
       return op->emitOpError() << "stacks shapes " << print(*sizes) << " and " << print(*next);
     sizes = sizes ? *sizes : *next;
     auto part = context.getElements(value);
@@ -696,6 +857,8 @@ LogicalResult unpack(Operation *op, ShapeContext &context) {
   FailureOr<int64_t> axis = normalizeAxis(op, llvm::cast<UnpackOp>(op).getAxisAttr().getInt(), input->size());
   if (failed(axis))
     return failure();
+  if (!fits((*input)[*axis], op->getNumResults()))
+    return op->emitOpError() << "unstacks axis " << *axis << " of shape " << print(*input) << " as " << op->getNumResults() << " tensors";
   auto elements = context.getElements(op->getOperand(0));
   bool isVector = input->size() == 1;
   input->erase(input->begin() + *axis);
@@ -713,9 +876,18 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
   if (!input || !size)
     return success();
   Dims sizes = *size;
-  for (size_t axis = 0; axis < std::min(sizes.size(), input->size()); ++axis)
+  if (sizes.size() != input->size() || (begin && begin->size() != input->size()))
+    return op->emitOpError() << "takes a slice of " << sizes.size() << " axes from shape " << print(*input);
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    Dim first = begin ? (*begin)[axis] : Dim(), whole = (*input)[axis];
     if (sizes[axis].isConstant() && sizes[axis].getConstant() == -1)
-      sizes[axis] = begin ? (*input)[axis] - (*begin)[axis] : Dim();
+      sizes[axis] = begin ? whole - first : Dim();
+    Dim last = first + sizes[axis];
+    if ((first.isConstant() && first.getConstant() < 0) || (sizes[axis].isConstant() && sizes[axis].getConstant() < 0) ||
+        (last.isConstant() && whole.isConstant() && last.getConstant() > whole.getConstant()))
+      return op->emitOpError() << "takes a slice that begins at " << print(begin.value_or(Dims())) << " and is of shape " << print(*size)
+                               << " from shape " << print(*input);
+  }
   auto elements = context.getElements(op->getOperand(0));
   auto from = context.getConstants(op->getOperand(1));
   bool fits = elements && from && from->size() == input->size() && sizes.size() == input->size();
@@ -754,9 +926,11 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
   int64_t specified = 0;
   bool sawEllipsis = false;
   for (size_t i = 0; i < begin.size(); ++i) {
-    if (ellipsisMask >> i & 1)
+    if (ellipsisMask >> i & 1) {
+      if (sawEllipsis)
+        return std::nullopt;
       sawEllipsis = true;
-    else if (!(newAxisMask >> i & 1))
+    } else if (!(newAxisMask >> i & 1))
       ++specified;
   }
   int64_t rank = input.size();
@@ -783,7 +957,7 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     }
     int64_t axis = slice.begin.size(), stride = strides[i];
     Dim size = input[axis];
-    if (stride == 0)
+    if (stride == 0 || stride == std::numeric_limits<int64_t>::min())
       return std::nullopt;
     if (shrinkMask >> i & 1) {
       int64_t at = begin[i];
@@ -792,6 +966,8 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
           return std::nullopt;
         at += size.getConstant();
       }
+      if (at < 0 || (size.isConstant() && at >= size.getConstant()))
+        return std::nullopt;
       slice.begin.push_back(at);
       slice.stride.push_back(1);
       slice.size.push_back(1);
@@ -824,36 +1000,66 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
   return slice;
 }
 
-LogicalResult stridedSlice(Operation *op, ShapeContext &context) {
-  auto input = context.getShape(op->getOperand(0));
+/// The slice of shape `input` that operands 1, 2 and 3 say; none where they are not known. Fails with a diagnostic where
+/// it is none.
+static FailureOr<std::optional<ResolvedSlice>> getStridedSlice(Operation *op, ShapeContext &context, ArrayRef<Dim> input) {
   auto begin = context.getConstants(op->getOperand(1)), end = context.getConstants(op->getOperand(2)),
        strides = context.getConstants(op->getOperand(3));
-  if (!input || !begin || !end || !strides)
+  if (!begin || !end || !strides)
+    return std::optional<ResolvedSlice>();
+  // A mask has a bit an entry.
+  constexpr size_t kMaxEntries = 32;
+  if (begin->size() != end->size() || begin->size() != strides->size() || begin->size() > kMaxEntries)
+    return op->emitOpError() << "takes a slice by " << begin->size() << " begins, " << end->size() << " ends and " << strides->size() << " strides";
+  std::optional<ResolvedSlice> slice = resolveStridedSlice(op, input, *begin, *end, *strides);
+  if (!slice && llvm::all_of(input, [](Dim size) { return size.isConstant(); }))
+    return op->emitOpError() << "takes a slice that does not fit shape " << print(input);
+  return slice;
+}
+
+/// Of the result: sizes of axes that are taken, and 1 of new ones.
+static Dims getShape(const ResolvedSlice &slice) {
+  return llvm::map_to_vector<4>(slice.resultAxes, [&](int64_t axis) { return axis < 0 ? Dim(1) : slice.size[axis]; });
+}
+
+LogicalResult stridedSlice(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  if (!input)
     return success();
-  std::optional<ResolvedSlice> slice = resolveStridedSlice(op, *input, *begin, *end, *strides);
-  if (!slice)
+  FailureOr<std::optional<ResolvedSlice>> resolved = getStridedSlice(op, context, *input);
+  if (failed(resolved))
+    return failure();
+  if (!*resolved)
     return success();
-  Dims sizes;
-  for (int64_t axis : slice->resultAxes)
-    sizes.push_back(axis < 0 ? Dim(1) : slice->size[axis]);
+  const ResolvedSlice &slice = **resolved;
   auto elements = context.getElements(op->getOperand(0));
-  if (elements && input->size() == 1 && slice->size[0].isConstant()) {
+  if (elements && input->size() == 1 && slice.size[0].isConstant()) {
     Dims taken;
-    for (int64_t i = 0; i < slice->size[0].getConstant(); ++i) {
-      int64_t at = slice->begin[0] + i * slice->stride[0];
+    for (int64_t i = 0; i < slice.size[0].getConstant(); ++i) {
+      int64_t at = slice.begin[0] + i * slice.stride[0];
       if (at < 0 || at >= static_cast<int64_t>(elements->size()))
         return op->emitOpError() << "index " << at << " is outside of a vector of " << elements->size();
       taken.push_back((*elements)[at]);
     }
     context.setElements(op->getResult(0), std::move(taken));
   }
-  context.setShape(op->getResult(0), std::move(sizes));
+  context.setShape(op->getResult(0), getShape(slice));
   return success();
 }
 
 LogicalResult stridedSliceGrad(Operation *op, ShapeContext &context) {
-  if (auto sizes = context.getElements(op->getOperand(0)))
-    context.setShape(op->getResult(0), *sizes);
+  FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 0);
+  if (failed(sizes))
+    return failure();
+  if (!*sizes)
+    return success();
+  FailureOr<std::optional<ResolvedSlice>> slice = getStridedSlice(op, context, **sizes);
+  if (failed(slice))
+    return failure();
+  auto gradient = context.getShape(op->getOperand(4));
+  if (*slice && gradient && !fits(getShape(**slice), *gradient))
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of a slice of shape " << print(getShape(**slice));
+  context.setShape(op->getResult(0), **sizes);
   return success();
 }
 
@@ -864,6 +1070,10 @@ LogicalResult pad(Operation *op, ShapeContext &context) {
     return success();
   if (paddings && paddings->size() != 2 * input->size())
     return op->emitOpError() << "pads " << paddings->size() / 2 << " axes of a tensor of shape " << print(*input);
+  if (paddings && failed(checkSizes(op, *paddings)))
+    return failure();
+  if (op->getNumOperands() > 2 && failed(checkScalar(op, context, 2)))
+    return failure();
   for (size_t axis = 0; axis < input->size(); ++axis)
     (*input)[axis] = paddings ? (*input)[axis] + (*paddings)[2 * axis] + (*paddings)[2 * axis + 1] : Dim();
   context.setShape(op->getResult(0), *input);
@@ -896,13 +1106,16 @@ LogicalResult ensureShape(Operation *op, ShapeContext &context) {
 LogicalResult oneHot(Operation *op, ShapeContext &context) {
   auto indices = context.getShape(op->getOperand(0));
   auto depth = context.getElements(op->getOperand(1));
+  for (unsigned operand : {1, 2, 3})
+    if (failed(checkScalar(op, context, operand)))
+      return failure();
   if (!indices)
     return success();
   int64_t axis = llvm::cast<OneHotOp>(op).getAxisAttr().getInt();
   FailureOr<int64_t> at = normalizeAxis(op, axis, indices->size() + 1);
   if (failed(at))
     return failure();
-  indices->insert(indices->begin() + *at, depth ? depth->front() : Dim());
+  indices->insert(indices->begin() + *at, depth && depth->size() == 1 ? depth->front() : Dim());
   context.setShape(op->getResult(0), *indices);
   return success();
 }
@@ -981,6 +1194,9 @@ static LogicalResult multiply(Operation *op, ShapeContext &context, bool transpo
 
 LogicalResult matMul(Operation *op, ShapeContext &context) {
   auto product = llvm::cast<MatMulOp>(op);
+  for (Value operand : op->getOperands())
+    if (auto shape = context.getShape(operand); shape && shape->size() != 2)
+      return op->emitOpError() << "multiplies a tensor of shape " << print(*shape) << "; matrices are needed";
   return multiply(op, context, product.getTransposeA(), product.getTransposeB());
 }
 
@@ -991,6 +1207,9 @@ LogicalResult batchMatMul(Operation *op, ShapeContext &context) {
   };
   return multiply(op, context, flag("adj_x"), flag("adj_y"));
 }
+
+// Windows, strides and paddings; so large that no sum of them overflows.
+constexpr int64_t kMaxWindow = int64_t(1) << 30;
 
 int64_t getArrayEntry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
   auto array = op->getAttrOfType<ArrayAttr>(name);
@@ -1014,67 +1233,220 @@ ResolvedWindow resolveWindow(Dim input, int64_t window, int64_t stride, int64_t 
   return result;
 }
 
-/// The sizes that a window moves over, and the channels'.
-static LogicalResult windowShape(Operation *op, ShapeContext &context, int64_t windowH, int64_t windowW, std::optional<Dim> channels) {
-  auto input = context.getShape(op->getOperand(0));
-  if (!input)
-    return success();
-  if (input->size() != 4)
-    return op->emitOpError() << "needs an input of rank 4, not of shape " << print(*input);
-  auto format = op->getAttrOfType<StringAttr>("data_format");
-  bool channelsFirst = format && format.getValue() == "NCHW";
-  int64_t h = channelsFirst ? 2 : 1, w = h + 1, c = channelsFirst ? 1 : 3;
+/// What TensorFlow asks of a window's attributes, on images of shape `image`.
+static LogicalResult checkWindow(Operation *op, ArrayRef<Dim> image) {
+  if (image.size() != 4)
+    return op->emitOpError() << "needs images of rank 4, not of shape " << print(image);
+  for (StringRef name : {"strides", "dilations", "ksize"}) {
+    auto array = op->getAttrOfType<ArrayAttr>(name);
+    if (!array)
+      continue;
+    if (array.size() != 4)
+      return op->emitOpError() << "attribute '" << name << "' has " << array.size() << " entries, not 4";
+    for (int64_t axis = 0; axis < 4; ++axis)
+      if (int64_t entry = getArrayEntry(op, name, axis, 1); entry < 1 || entry > kMaxWindow)
+        return op->emitOpError() << "attribute '" << name << "' has the entry " << entry << ", outside of [1, " << kMaxWindow << "]";
+  }
   StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
-  Dims sizes = *input;
-  for (auto [axis, window] : {std::pair(h, windowH), std::pair(w, windowW)}) {
-    Dim size = (*input)[axis];
+  auto paddings = op->getAttrOfType<ArrayAttr>("explicit_paddings");
+  size_t wanted = padding == "EXPLICIT" ? 8 : 0;
+  if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT")
+    return op->emitOpError() << "attribute 'padding' is '" << padding << "', not SAME, VALID or EXPLICIT";
+  if ((paddings ? paddings.size() : 0) != wanted)
+    return op->emitOpError() << "attribute 'explicit_paddings' has " << (paddings ? paddings.size() : 0) << " entries, not " << wanted;
+  for (size_t entry = 0; entry < wanted; ++entry)
+    if (int64_t size = getArrayEntry(op, "explicit_paddings", entry, 0); size < 0 || size > kMaxWindow)
+      return op->emitOpError() << "attribute 'explicit_paddings' has the entry " << size << ", outside of [0, " << kMaxWindow << "]";
+  return success();
+}
+
+/// Axes of height, width and channels.
+struct ImageAxes {
+  int64_t h, w, c;
+};
+static ImageAxes getImageAxes(Operation *op) {
+  auto format = op->getAttrOfType<StringAttr>("data_format");
+  return format && format.getValue() == "NCHW" ? ImageAxes{2, 3, 1} : ImageAxes{1, 2, 3};
+}
+
+/// The shape that a window of such sizes makes of images of shape `image`; `channels`: its channels, else the images'.
+static FailureOr<Dims> getWindowShape(Operation *op, ArrayRef<Dim> image, int64_t windowH, int64_t windowW, std::optional<Dim> channels) {
+  ImageAxes axes = getImageAxes(op);
+  StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
+  Dims sizes(image);
+  for (auto [axis, window] : {std::pair(axes.h, windowH), std::pair(axes.w, windowW)}) {
+    Dim size = image[axis];
+    if (window < 1 || window > kMaxWindow)
+      return op->emitOpError() << "has a window of " << window << ", outside of [1, " << kMaxWindow << "]";
     if (padding == "EXPLICIT")
       size = size + Dim(getArrayEntry(op, "explicit_paddings", 2 * axis, 0) +
                         getArrayEntry(op, "explicit_paddings", 2 * axis + 1, 0));
     ResolvedWindow resolved = resolveWindow(size, window, getArrayEntry(op, "strides", axis, 1),
                                             getArrayEntry(op, "dilations", axis, 1), padding);
     if (resolved.size.isConstant() && resolved.size.getConstant() < 0)
-      return op->emitOpError() << "window of " << window << " does not fit into shape " << print(*input);
+      return op->emitOpError() << "window of " << window << " does not fit into shape " << print(image);
     sizes[axis] = resolved.size;
   }
   if (channels)
-    sizes[c] = *channels;
-  context.setShape(op->getResult(0), std::move(sizes));
-  return success();
+    sizes[axes.c] = *channels;
+  return sizes;
 }
 
-static LogicalResult convolution(Operation *op, ShapeContext &context, bool depthwise) {
-  auto filter = context.getShape(op->getOperand(1));
-  if (!filter)
-    return success();
+/// What a convolution of `image` by `filter` makes; none where it is not known.
+static FailureOr<std::optional<Dims>> getConvolutionShape(Operation *op, const std::optional<Dims> &image, const std::optional<Dims> &filter,
+                                                          bool depthwise) {
+  if (!image || !filter)
+    return std::optional<Dims>();
+  if (failed(checkWindow(op, *image)))
+    return failure();
   if (filter->size() != 4)
     return op->emitOpError() << "needs a filter of rank 4, not of shape " << print(*filter);
   if (!(*filter)[0].isConstant() || !(*filter)[1].isConstant())
-    return success();
-  Dim channels = depthwise ? (*filter)[2] * (*filter)[3] : (*filter)[3];
-  return windowShape(op, context, (*filter)[0].getConstant(), (*filter)[1].getConstant(), channels);
+    return std::optional<Dims>();
+  Dim in = (*image)[getImageAxes(op).c], taken = (*filter)[2], given = (*filter)[3];
+  bool fit = depthwise ? fits(in, taken)
+                       : !in.isConstant() || !taken.isConstant() ||
+                             (taken.getConstant() > 0 && in.getConstant() % taken.getConstant() == 0);
+  // In groups, each of which makes as many channels.
+  if (fit && !depthwise && in.isConstant() && taken.isConstant() && given.isConstant() && in.getConstant() > 0)
+    fit = given.getConstant() % (in.getConstant() / taken.getConstant()) == 0;
+  if (!fit)
+    return op->emitOpError() << "filters images of shape " << print(*image) << " by a filter of shape " << print(*filter);
+  FailureOr<Dims> sizes = getWindowShape(op, *image, (*filter)[0].getConstant(), (*filter)[1].getConstant(), depthwise ? taken * given : given);
+  return failed(sizes) ? FailureOr<std::optional<Dims>>(failure()) : FailureOr<std::optional<Dims>>(std::move(*sizes));
+}
+
+static LogicalResult convolution(Operation *op, ShapeContext &context, bool depthwise) {
+  auto sizes = getConvolutionShape(op, context.getShape(op->getOperand(0)), context.getShape(op->getOperand(1)), depthwise);
+  if (failed(sizes))
+    return failure();
+  if (*sizes)
+    context.setShape(op->getResult(0), **sizes);
+  return success();
 }
 
 LogicalResult conv2d(Operation *op, ShapeContext &context) { return convolution(op, context, false); }
 LogicalResult depthwiseConv2d(Operation *op, ShapeContext &context) { return convolution(op, context, true); }
 
+/// The gradient of a convolution by its operand `ofFilter`, whose shape operand `ofFilter` is; the other is itself there.
+static LogicalResult convolutionGrad(Operation *op, ShapeContext &context, unsigned ofFilter, bool depthwise) {
+  FailureOr<std::optional<Dims>> sizes = getSizes(op, context, ofFilter);
+  if (failed(sizes))
+    return failure();
+  auto other = context.getShape(op->getOperand(1 - ofFilter)), gradient = context.getShape(op->getOperand(2));
+  auto made = ofFilter ? getConvolutionShape(op, other, *sizes, depthwise) : getConvolutionShape(op, *sizes, other, depthwise);
+  if (failed(made))
+    return failure();
+  if (*made && gradient && !fits(**made, *gradient))
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of a convolution that makes shape " << print(**made);
+  if (*sizes)
+    context.setShape(op->getResult(0), **sizes);
+  return success();
+}
+
+LogicalResult conv2dGradInput(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 0, false); }
+LogicalResult conv2dGradFilter(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 1, false); }
+LogicalResult depthwiseConv2dGradInput(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 0, true); }
+LogicalResult depthwiseConv2dGradFilter(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 1, true); }
+
+/// What pooling makes of images of shape `image`.
+static FailureOr<Dims> getPoolShape(Operation *op, ArrayRef<Dim> image) {
+  if (failed(checkWindow(op, image)))
+    return failure();
+  ImageAxes axes = getImageAxes(op);
+  for (StringRef name : {"ksize", "strides"})
+    if (getArrayEntry(op, name, 0, 1) != 1 || getArrayEntry(op, name, axes.c, 1) != 1)
+      return op->emitOpError() << "attribute '" << name << "' joins images or channels, for which there is no code";
+  return getWindowShape(op, image, getArrayEntry(op, "ksize", axes.h, 1), getArrayEntry(op, "ksize", axes.w, 1), std::nullopt);
+}
+
 LogicalResult pool(Operation *op, ShapeContext &context) {
-  auto format = op->getAttrOfType<StringAttr>("data_format");
-  int64_t h = format && format.getValue() == "NCHW" ? 2 : 1;
-  return windowShape(op, context, getArrayEntry(op, "ksize", h, 1), getArrayEntry(op, "ksize", h + 1, 1), std::nullopt);
+  auto input = context.getShape(op->getOperand(0));
+  if (!input)
+    return success();
+  FailureOr<Dims> sizes = getPoolShape(op, *input);
+  if (failed(sizes))
+    return failure();
+  context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+LogicalResult maxPoolGrad(Operation *op, ShapeContext &context) {
+  auto input = context.getShape(op->getOperand(0));
+  if (!input)
+    return success();
+  FailureOr<Dims> sizes = getPoolShape(op, *input);
+  if (failed(sizes))
+    return failure();
+  for (Value operand : op->getOperands().drop_front())
+    if (auto shape = context.getShape(operand); shape && !fits(*shape, *sizes))
+      return op->emitOpError() << "takes a result of shape " << print(*shape) << " of pooling that makes shape " << print(*sizes);
+  context.setShape(op->getResult(0), *input);
+  return success();
+}
+
+LogicalResult avgPoolGrad(Operation *op, ShapeContext &context) {
+  FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 0);
+  if (failed(sizes))
+    return failure();
+  if (!*sizes)
+    return success();
+  FailureOr<Dims> made = getPoolShape(op, **sizes);
+  if (failed(made))
+    return failure();
+  // TensorFlow takes others too, but what they mean depends on its kernels: its own count windows by the gradient, oneDNN's
+  // read the gradient's memory as if it had the pooled shape.
+  auto gradient = context.getShape(op->getOperand(1));
+  if (gradient && !fits(*gradient, *made))
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of pooling that makes shape " << print(*made)
+                             << " by its attributes; they must be those of the pooling";
+  context.setShape(op->getResult(0), **sizes);
+  return success();
+}
+
+LogicalResult biasAdd(Operation *op, ShapeContext &context) {
+  auto value = context.getShape(op->getOperand(0)), bias = context.getShape(op->getOperand(1));
+  if (value && bias) {
+    auto format = op->getAttrOfType<StringAttr>("data_format");
+    bool channelsFirst = format && format.getValue() == "NCHW";
+    if (value->size() < 2 || bias->size() != 1 || !fits((*bias)[0], channelsFirst ? (*value)[1] : value->back()))
+      return op->emitOpError() << "adds a bias of shape " << print(*bias) << " to shape " << print(*value);
+  }
+  return same(op, context);
 }
 
 LogicalResult biasAddGrad(Operation *op, ShapeContext &context) {
   auto input = context.getShape(op->getOperand(0));
-  if (!input || input->size() < 2)
+  if (!input)
     return success();
+  if (input->size() < 2)
+    return op->emitOpError() << "needs a gradient of two axes or more, not of shape " << print(*input);
   bool channelsFirst = llvm::cast<BiasAddGradOp>(op).getDataFormat() == "NCHW";
   context.setShape(op->getResult(0), {channelsFirst ? (*input)[1] : input->back()});
   return success();
 }
 
+/// Fails with a diagnostic where the operands `ofChannels` are not one number a channel of `images`. The mean and the
+/// variance may be empty in training.
+static LogicalResult checkChannels(Operation *op, ShapeContext &context, unsigned images, ArrayRef<unsigned> ofChannels) {
+  auto x = context.getShape(op->getOperand(images));
+  if (!x)
+    return success();
+  if (x->size() != 4)
+    return op->emitOpError() << "needs images of rank 4, not of shape " << print(*x);
+  for (unsigned operand : ofChannels) {
+    auto shape = context.getShape(op->getOperand(operand));
+    if (!shape || (shape->size() == 1 && (fits((*shape)[0], (*x)[getImageAxes(op).c]) || (operand > 2 && (*shape)[0] == Dim(0)))))
+      continue;
+    return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << " with images of shape " << print(*x);
+  }
+  return success();
+}
+
 LogicalResult batchNorm(Operation *op, ShapeContext &context) {
   auto x = context.getShape(op->getOperand(0)), scale = context.getShape(op->getOperand(1));
+  if (failed(checkChannels(op, context, 0, {1, 2, 3, 4})))
+    return failure();
   if (x)
     context.setShape(op->getResult(0), *x);
   if (scale)
@@ -1087,7 +1459,11 @@ LogicalResult batchNorm(Operation *op, ShapeContext &context) {
 }
 
 LogicalResult batchNormGrad(Operation *op, ShapeContext &context) {
-  auto x = context.getShape(op->getOperand(1)), scale = context.getShape(op->getOperand(2));
+  auto x = context.getShape(op->getOperand(1)), scale = context.getShape(op->getOperand(2)), gradient = context.getShape(op->getOperand(0));
+  if (failed(checkChannels(op, context, 1, {2, 3, 4})))
+    return failure();
+  if (x && gradient && !fits(*x, *gradient))
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of images of shape " << print(*x);
   if (x)
     context.setShape(op->getResult(0), *x);
   if (scale)
@@ -1104,6 +1480,19 @@ LogicalResult crossEntropy(Operation *op, ShapeContext &context) {
     return success();
   if (logits->size() != 2)
     return op->emitOpError() << "needs logits of rank 2, not of shape " << print(*logits);
+  auto labels = context.getShape(op->getOperand(1));
+  if (labels && llvm::isa<SparseSoftmaxCrossEntropyWithLogitsOp>(op)) {
+    if (!fits(*labels, ArrayRef(*logits).take_front(1)))
+      return op->emitOpError() << "takes labels of shape " << print(*labels) << " for logits of shape " << print(*logits);
+  } else if (labels && !fits(*labels, *logits)) {
+    // One side may be a row for all, or a column.
+    FailureOr<Dims> both = labels->size() == 2 ? broadcastShapes(op, *logits, *labels) : FailureOr<Dims>(failure());
+    if (labels->size() != 2)
+      return op->emitOpError() << "takes labels of shape " << print(*labels) << " for logits of shape " << print(*logits);
+    if (failed(both))
+      return failure();
+    *logits = *both;
+  }
   context.setShape(op->getResult(0), {(*logits)[0]});
   context.setShape(op->getResult(1), *logits);
   return success();
@@ -1116,15 +1505,10 @@ LogicalResult keyCounter(Operation *op, ShapeContext &context) {
 }
 
 LogicalResult fromSizes(Operation *op, ShapeContext &context) {
-  if (auto sizes = context.getElements(op->getOperand(0)))
-    context.setShape(op->getResult(0), *sizes);
-  return success();
-}
-
-LogicalResult fromFilterSizes(Operation *op, ShapeContext &context) {
-  if (auto sizes = context.getElements(op->getOperand(1)))
-    context.setShape(op->getResult(0), *sizes);
-  return success();
+  FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 0);
+  if (succeeded(sizes) && *sizes)
+    context.setShape(op->getResult(0), **sizes);
+  return success(succeeded(sizes));
 }
 
 } // namespace distc::dfg::shapes

@@ -15,13 +15,26 @@
 #include "dialects/dfg/ShapeContext.h"
 #include "mlir/IR/Operation.h"
 
-namespace distc::dfg::shapes {
+namespace distc::dfg {
+
+/// As many axes as a tensor can have in TensorFlow; as many elements as any memory can hold (2^46, 256 TiB of float32).
+inline constexpr size_t kMaxRank = 254;
+inline constexpr int64_t kMaxTensorElements = int64_t(1) << 46;
+
+/// Fails with a diagnostic where no tensor can be of these sizes, as far as they are known.
+llvm::LogicalResult checkSizes(mlir::Operation *op, llvm::ArrayRef<Dim> sizes);
+
+namespace shapes {
 
 #define DISTC_SHAPE_FUNCTION(name) llvm::LogicalResult name(mlir::Operation *op, ShapeContext &context);
 // Says nothing.
 DISTC_SHAPE_FUNCTION(unknown)
 // That of operand 0; a scalar; that of the type; the assigned variable's.
 DISTC_SHAPE_FUNCTION(same)
+// That of operand 0, too: along an axis (operand 1), along axes, of at least one axis.
+DISTC_SHAPE_FUNCTION(scan)
+DISTC_SHAPE_FUNCTION(reverse)
+DISTC_SHAPE_FUNCTION(rows)
 DISTC_SHAPE_FUNCTION(scalar)
 DISTC_SHAPE_FUNCTION(read)
 DISTC_SHAPE_FUNCTION(update)
@@ -30,6 +43,8 @@ DISTC_SHAPE_FUNCTION(placeholder)
 // Element-wise, with numpy's broadcasting. Integer results are evaluated.
 DISTC_SHAPE_FUNCTION(broadcast)
 DISTC_SHAPE_FUNCTION(predicate)
+// Element-wise, without: operands have one shape.
+DISTC_SHAPE_FUNCTION(alike)
 DISTC_SHAPE_FUNCTION(cast)
 DISTC_SHAPE_FUNCTION(select)
 DISTC_SHAPE_FUNCTION(selectRows)
@@ -67,6 +82,7 @@ DISTC_SHAPE_FUNCTION(gatherNd)
 DISTC_SHAPE_FUNCTION(unique)
 DISTC_SHAPE_FUNCTION(unsortedSegment)
 DISTC_SHAPE_FUNCTION(scatterNd)
+DISTC_SHAPE_FUNCTION(tensorScatter)
 DISTC_SHAPE_FUNCTION(dynamicPartition)
 DISTC_SHAPE_FUNCTION(oneHot)
 // Reductions.
@@ -78,19 +94,28 @@ DISTC_SHAPE_FUNCTION(matMul)
 DISTC_SHAPE_FUNCTION(batchMatMul)
 DISTC_SHAPE_FUNCTION(conv2d)
 DISTC_SHAPE_FUNCTION(depthwiseConv2d)
+DISTC_SHAPE_FUNCTION(conv2dGradInput)
+DISTC_SHAPE_FUNCTION(conv2dGradFilter)
+DISTC_SHAPE_FUNCTION(depthwiseConv2dGradInput)
+DISTC_SHAPE_FUNCTION(depthwiseConv2dGradFilter)
 DISTC_SHAPE_FUNCTION(pool)
+DISTC_SHAPE_FUNCTION(maxPoolGrad)
+DISTC_SHAPE_FUNCTION(avgPoolGrad)
+DISTC_SHAPE_FUNCTION(biasAdd)
 DISTC_SHAPE_FUNCTION(biasAddGrad)
 DISTC_SHAPE_FUNCTION(batchNorm)
 DISTC_SHAPE_FUNCTION(batchNormGrad)
 DISTC_SHAPE_FUNCTION(crossEntropy)
 DISTC_SHAPE_FUNCTION(keyCounter)
-// Operand 0, or 1, is the shape.
+// Operand 0 is the shape.
 DISTC_SHAPE_FUNCTION(fromSizes)
-DISTC_SHAPE_FUNCTION(fromFilterSizes)
 #undef DISTC_SHAPE_FUNCTION
 
 /// Fails with a diagnostic where `axis` is outside [-rank, rank); else it counted from the front.
 llvm::FailureOr<int64_t> normalizeAxis(mlir::Operation *op, int64_t axis, int64_t rank);
+/// Whether two sizes, or all of two shapes, may be equal.
+bool fits(Dim x, Dim y);
+bool fits(llvm::ArrayRef<Dim> x, llvm::ArrayRef<Dim> y);
 /// "[3, 2b+0, ?]".
 std::string print(llvm::ArrayRef<Dim> sizes);
 
@@ -117,6 +142,7 @@ struct ResolvedWindow {
 };
 ResolvedWindow resolveWindow(Dim input, int64_t window, int64_t stride, int64_t dilation, llvm::StringRef padding);
 
-} // namespace distc::dfg::shapes
+} // namespace shapes
+} // namespace distc::dfg
 
 #endif // DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H

@@ -104,7 +104,7 @@ class DFG_TensorScatter<string mnemonic, string tensorflow> : DFG_Pure<mnemonic,
   let arguments = (ins DFG_Tensor:$tensor, DFG_Tensor:$indices, DFG_Tensor:$updates);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tindices:1";
-  let shape = "same";
+  let shape = "tensorScatter";
 }
 let linearity = "Joint" in {
 def DFG_TensorScatterUpdateOp : DFG_TensorScatter<"tensor_scatter_update", "\"TensorScatterUpdate\"">;

@@ -27,6 +27,9 @@ LogicalResult gather(Operation *op, ShapeContext &context) {
   if (lead < 0 || lead > *along || lead > static_cast<int64_t>(indices->size()))
     return op->emitOpError() << "shares " << lead << " axes of indices of shape " << print(*indices)
                              << " and gathers along axis " << *along;
+  if (!fits(ArrayRef(*params).take_front(lead), ArrayRef(*indices).take_front(lead)))
+    return op->emitOpError() << "takes indices of shape " << print(*indices) << " into shape " << print(*params) << ", which share " << lead
+                             << " axes";
   Dims sizes(params->begin(), params->begin() + *along);
   sizes.append(indices->begin() + lead, indices->end());
   sizes.append(params->begin() + *along + 1, params->end());
@@ -47,7 +50,7 @@ LogicalResult gather(Operation *op, ShapeContext &context) {
 
 /// How many axes an index of `indices` names; none where it is not known.
 static std::optional<size_t> getIndexDepth(const Dims &indices) {
-  if (indices.empty() || !indices.back().isConstant())
+  if (indices.empty() || !indices.back().isConstant() || indices.back().getConstant() < 0)
     return std::nullopt;
   return indices.back().getConstant();
 }
@@ -96,7 +99,7 @@ LogicalResult unsortedSegment(Operation *op, ShapeContext &context) {
   auto data = context.getShape(op->getOperand(0)), ids = context.getShape(op->getOperand(1));
   if (!data || !ids)
     return success();
-  if (ids->size() > data->size())
+  if (ids->size() > data->size() || !fits(*ids, ArrayRef(*data).take_front(ids->size())))
     return op->emitOpError() << "has segments of shape " << print(*ids) << " for data of shape " << print(*data);
   auto count = context.getElements(op->getOperand(2));
   Dims sizes = {count && count->size() == 1 ? count->front() : Dim()};
@@ -105,9 +108,39 @@ LogicalResult unsortedSegment(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// Fails with a diagnostic where `updates` are not the slices of shape `sizes` that `indices` name.
+static LogicalResult checkSlices(Operation *op, ArrayRef<Dim> sizes, const std::optional<Dims> &indices, const std::optional<Dims> &updates) {
+  auto depth = indices ? getIndexDepth(*indices) : std::nullopt;
+  if (!depth || !updates)
+    return success();
+  if (*depth <= sizes.size()) {
+    Dims slices(indices->begin(), indices->end() - 1);
+    slices.append(sizes.begin() + *depth, sizes.end());
+    if (fits(slices, *updates))
+      return success();
+  }
+  return op->emitOpError() << "puts slices of shape " << print(*updates) << " at indices of shape " << print(*indices) << " into shape "
+                           << print(sizes);
+}
+
 LogicalResult scatterNd(Operation *op, ShapeContext &context) {
-  if (auto sizes = context.getElements(op->getOperand(2)))
-    context.setShape(op->getResult(0), *sizes);
+  auto sizes = context.getElements(op->getOperand(2));
+  if (!sizes)
+    return success();
+  if (failed(checkSizes(op, *sizes)) ||
+      failed(checkSlices(op, *sizes, context.getShape(op->getOperand(0)), context.getShape(op->getOperand(1)))))
+    return failure();
+  context.setShape(op->getResult(0), *sizes);
+  return success();
+}
+
+LogicalResult tensorScatter(Operation *op, ShapeContext &context) {
+  auto sizes = context.getShape(op->getOperand(0));
+  if (!sizes)
+    return success();
+  if (failed(checkSlices(op, *sizes, context.getShape(op->getOperand(1)), context.getShape(op->getOperand(2)))))
+    return failure();
+  context.setShape(op->getResult(0), *sizes);
   return success();
 }
 

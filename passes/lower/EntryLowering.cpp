@@ -29,6 +29,13 @@ FailureOr<SmallVector<int64_t>> EntryLowering::getConstants(Operation *node, uns
                       << " must be a constant when code is generated, but depends on values that are only known when it runs";
     return failure();
   }
+  // Axes, shapes and paddings; more than that is no operand of this kind, whose elements are taken one by one.
+  constexpr int64_t kMaxConstants = 1 << 16;
+  if (elements.getNumElements() > kMaxConstants) {
+    node->emitError() << "node '" << dfg::getNodeName(node) << "': operand " << operand << " has " << elements.getNumElements()
+                      << " elements, more than code can be generated for";
+    return failure();
+  }
   return llvm::map_to_vector(elements.getValues<APInt>(), [](const APInt &element) { return element.getSExtValue(); });
 }
 
