@@ -52,6 +52,13 @@ private:
     FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, ways);
     if (failed(gradients))
       return failure();
+    if (ways.accumulateSteps > 1) {
+      if (step.isKnown() && gradients->values.empty())
+        return graph.emitError() << "accumulate_steps is " << ways.accumulateSteps
+                                 << ", but no update of the training step depends on the batch, so that there is "
+                                    "nothing to accumulate; take accumulate_steps=1";
+      freeFromUpdates(graph, *gradients, step);
+    }
     if (remarks)
       for (const auto &[value, gradient] : gradients->values)
         value.getDefiningOp()->emitRemark() << "'" << gradient.variable << "' is synchronized here: node '"

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/RawGradients.h"
+#include "mlir/IR/Builders.h"
 #include "passes/distribute/SparseGradients.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <deque>
 
@@ -13,6 +15,45 @@ using namespace mlir;
 
 namespace distc {
 namespace {
+
+/// Nodes of the step that run behind one of its updates.
+struct BehindUpdates {
+  /// By data, by control edges, or by reading what it wrote.
+  llvm::DenseSet<Operation *> all;
+  /// Those whose values depend on what was written. What only waits could as well run before.
+  llvm::DenseSet<Operation *> byState;
+};
+
+BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step) {
+  BehindUpdates behind;
+  llvm::StringSet<> names, variables;
+  for (Operation &op : graph.getBody().front()) {
+    bool update = llvm::isa<dfg::UpdateInterface>(op);
+    if (update && step.isKnown() && !step.contains(&op))
+      continue;
+    bool waits = update, byState = update, reads = false;
+    for (Value operand : op.getOperands()) {
+      waits |= behind.all.contains(operand.getDefiningOp());
+      byState |= behind.byState.contains(operand.getDefiningOp());
+      if (!dfg::isHandle(operand.getType()))
+        continue;
+      reads = true;
+      if (auto handle = dfg::getVariableHandle(operand))
+        waits |= variables.contains(handle.getVariable());
+    }
+    for (llvm::StringRef control : dfg::getControlInputs(&op))
+      waits |= names.contains(control);
+    if (!waits)
+      continue;
+    behind.all.insert(&op);
+    names.insert(dfg::getNodeName(&op));
+    if (byState || reads)
+      behind.byState.insert(&op);
+    if (update)
+      variables.insert(getUpdatedVariable(&op));
+  }
+  return behind;
+}
 
 class Walk {
 public:
@@ -45,7 +86,7 @@ public:
       if (failed(drain()))
         return failure();
     }
-    return success();
+    return moveForward();
   }
 
   RawGradients found;
@@ -225,7 +266,62 @@ private:
   LogicalResult reduce(Item item, dist::Reduction reduction) {
     llvm::StringRef variable = getUpdatedVariable(item.update);
     found.values.insert({item.value, {ways.get(variable).reduction.value_or(reduction), variable, {}}});
+    reducedFor.insert({item.value, item.update});
     return success();
+  }
+
+  /// Moves reductions towards the loss, over nodes that are linear in partial values, until
+  /// - no reduced value is made of another one: a gradient and a linear function of it are one reduction, and what is
+  ///   reduced in place has no other reader;
+  /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them.
+  LogicalResult moveForward() {
+    bool accumulates = ways.accumulateSteps > 1;
+    llvm::DenseSet<Operation *> behind;
+    if (accumulates)
+      behind = findBehindUpdates(graph, step).byState;
+    for (bool moved = true; moved;) {
+      moved = false;
+      llvm::DenseSet<Operation *> ofReduced;
+      for (Operation &op : graph.getBody().front())
+        if (isLinearInPartials(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+              return found.contains(operand) || ofReduced.contains(operand.getDefiningOp());
+            }))
+          ofReduced.insert(&op);
+      SmallVector<Value> values;
+      for (const auto &[value, gradient] : found.values)
+        if (Operation *op = value.getDefiningOp();
+            reducedFor.contains(value) && (ofReduced.contains(op) || (behind.contains(op) && isLinearInPartials(op))))
+          values.push_back(value);
+      for (Value value : values) {
+        found.values.erase(value);
+        walkThrough(value.getDefiningOp(), reducedFor.lookup(value));
+        moved = true;
+      }
+      // What was seen on the way to a value that moved is looked at again.
+      visited.clear();
+      if (failed(drain()))
+        return failure();
+    }
+    if (accumulates)
+      for (const auto &[value, gradient] : found.values)
+        for (Value part : {value, gradient.indices})
+          if (part && behind.contains(part.getDefiningOp()))
+            return part.getDefiningOp()->emitError()
+                   << "the gradient of variable '" << gradient.variable << "' is accumulated over "
+                   << ways.accumulateSteps << " batches, but node '" << dfg::getNodeName(part.getDefiningOp())
+                   << "', which it is made of, waits for an update of the same step, which runs once for all of them; "
+                      "take accumulate_steps=1, or update behind the gradients";
+    return success();
+  }
+
+  /// Whether `op` makes a partial value of partial ones and of what is the same in every replica.
+  bool isLinearInPartials(Operation *op) const {
+    return op->getNumResults() > 0 && !llvm::isa<dfg::UpdateInterface>(op) &&
+           llvm::all_of(op->getResults(), [&](Value result) { return flow.get(result).kind == Flow::Partial; }) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             Flow::Kind kind = flow.get(operand).kind;
+             return kind == Flow::Partial || kind == Flow::Replicated;
+           });
   }
 
   LogicalResult refuse(Item item, llvm::StringRef why) {
@@ -247,6 +343,8 @@ private:
   const Synchronizations &ways;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
   llvm::DenseMap<Value, RawGradient> wholeRows;
+  /// The update that each dense value was found from.
+  llvm::DenseMap<Value, Operation *> reducedFor;
   std::deque<Item> queue;
   llvm::DenseSet<Value> visited;
 };
@@ -276,6 +374,58 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
   if (failed(walk.run()))
     return failure();
   return std::move(walk.found);
+}
+
+void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step) {
+  Block &block = graph.getBody().front();
+  BehindUpdates behind = findBehindUpdates(graph, step);
+  llvm::DenseSet<Operation *> free;
+  for (Operation &op : llvm::reverse(block))
+    if (behind.all.contains(&op) && !behind.byState.contains(&op) && llvm::any_of(op.getResults(), [&](Value result) {
+          return gradients.contains(result) ||
+                 llvm::any_of(result.getUsers(), [&](Operation *user) { return free.contains(user); });
+        }))
+      free.insert(&op);
+  if (free.empty())
+    return;
+  llvm::StringMap<Operation *> waiting;
+  for (Operation *op : behind.all)
+    waiting[dfg::getNodeName(op)] = op;
+  // What follows a node that is free waits for the updates itself.
+  llvm::DenseMap<Operation *, llvm::SetVector<llvm::StringRef>> inherited;
+  Builder builder(graph.getContext());
+  for (Operation &op : block) {
+    bool isFree = free.contains(&op);
+    llvm::SetVector<llvm::StringRef> kept, updates;
+    bool changes = false;
+    auto inherit = [&](Operation *from) {
+      if (!free.contains(from))
+        return;
+      const auto &names = inherited[from];
+      updates.insert(names.begin(), names.end());
+      changes = true;
+    };
+    for (llvm::StringRef name : dfg::getControlInputs(&op)) {
+      Operation *from = waiting.lookup(name);
+      if (!isFree || !from) {
+        kept.insert(name);
+      } else {
+        changes = true;
+        if (!free.contains(from))
+          updates.insert(name);
+      }
+      inherit(from);
+    }
+    for (Value operand : op.getOperands())
+      inherit(operand.getDefiningOp());
+    if (!changes)
+      continue;
+    (isFree ? inherited[&op] : kept).insert(updates.begin(), updates.end());
+    if (kept.empty())
+      op.removeAttr(dfg::kControlAttr);
+    else
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(kept.getArrayRef()));
+  }
 }
 
 } // namespace distc

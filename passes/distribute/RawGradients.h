@@ -57,6 +57,10 @@ std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
                                                const strategies::StepNodes &step, const Synchronizations &ways);
 
+/// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what they
+/// write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.
+void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step);
+
 } // namespace distc
 
 #endif // DISTC_PASSES_DISTRIBUTE_RAWGRADIENTS_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dist/Dist.h"
+#include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
@@ -133,34 +133,21 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return tensor.getRank() == 0 && llvm::isa<FloatType>(tensor.getElementType()) ? "mean" : "first";
   }
 
-  /// Of what a step needs, what runs for a batch whose gradients are only kept: all that leads to them, fetches, and variables that
-  /// change with each batch (moving averages over it). What follows from an update, by data or by order, does not; nor does what
-  /// changes without seeing the batch, which counts updates (the global step, a schedule).
+  /// Of what a step needs, what runs for a batch whose gradients are only kept: all that leads to them, fetches, and
+  /// variables that change with each batch (moving averages over it). What follows from an update, by data or by order,
+  /// does not; nor does what changes without seeing the batch, which counts updates (the global step, a schedule).
   FailureOr<DenseSet<Operation *>> keepWhatAccumulates(const DenseSet<Operation *> &step, SmallVector<Value> &results,
                                                        SmallVector<std::string> &fetched) {
-    DenseSet<Operation *> after, seesBatch;
-    llvm::StringSet<> afterNames;
+    dist::BatchNodes nodes =
+        dist::findBatchNodes(graph.getBody().front(), [&](Operation *op) { return step.contains(op); });
     SmallVector<Operation *> roots;
-    auto any = [](Operation *op, const DenseSet<Operation *> &set) {
-      return llvm::any_of(op->getOperands(), [&](Value operand) { return set.contains(operand.getDefiningOp()); });
-    };
     for (Operation &op : graph.getBody().front()) {
-      bool isAfter = llvm::isa<dist::AccumulateOp>(op) || any(&op, after);
-      for (StringRef control : dfg::getControlInputs(&op))
-        isAfter |= afterNames.contains(control);
-      if (isAfter) {
-        after.insert(&op);
-        afterNames.insert(dfg::getNodeName(&op));
-      }
-      auto share = op.getAttrOfType<StringAttr>(dist::kShareAttr);
-      bool sees = any(&op, seesBatch) || (share && share.getValue() == dist::kSharded);
-      if (sees)
-        seesBatch.insert(&op);
-      if (step.contains(&op) && (llvm::isa<dist::AccumulateOp>(op) || (sees && !isAfter && llvm::isa<dfg::UpdateInterface>(op))))
+      bool countsBatches = llvm::isa<dfg::UpdateInterface>(op) && !nodes.runPerUpdate.contains(&op);
+      if (step.contains(&op) && (llvm::isa<dist::AccumulateOp>(op) || countsBatches))
         roots.push_back(&op);
     }
     for (size_t i = results.size(); i-- > 0;) {
-      if (after.contains(results[i].getDefiningOp())) {
+      if (nodes.runPerUpdate.contains(results[i].getDefiningOp())) {
         results.erase(results.begin() + i);
         fetched.erase(fetched.begin() + i);
       } else {

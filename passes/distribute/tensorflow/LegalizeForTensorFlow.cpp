@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/tensorflow/Export.h"
+#include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "strategies/StepNodes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -31,6 +33,7 @@ public:
     pruneChiefsWork(worker);
     findProxies(worker);
     guardUpdates();
+    countUpdates();
     for (Operation &op : worker.block)
       if (auto key = getIssueKey(&op))
         issues[*key].push_back(&op);
@@ -71,6 +74,19 @@ private:
         pushes = std::max<int64_t>(pushes, llvm::divideCeil(push.getRequired(), worker.replicas));
     if (pushes > 0 && number * pushes > 1)
       worker.servers.guard = countBatches(worker, number * pushes).guard;
+  }
+
+  /// What changes without seeing the batch does so once for all batches of an update.
+  void countUpdates() {
+    auto accumulates = worker.block.getOps<dist::AccumulateOp>();
+    if (accumulates.empty())
+      return;
+    strategies::StepNodes step(worker.graph);
+    dist::BatchNodes nodes = dist::findBatchNodes(worker.block, [&](Operation *op) { return step.contains(op); });
+    Operation *guard = countBatches(worker, (*accumulates.begin()).getSteps()).guard;
+    for (Operation &op : worker.block)
+      if (llvm::isa<dfg::UpdateInterface>(op) && step.contains(&op) && !nodes.seeBatch.contains(&op))
+        StockNodes::addControl(&op, guard);
   }
 
   /// What local replicas issue alike has the same key.

@@ -1,0 +1,27 @@
+//===- BatchNodes.h - What runs at every batch of an update --------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DIST_BATCHNODES_H
+#define DISTC_DIALECTS_DIST_BATCHNODES_H
+
+#include "dialects/dist/Dist.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace distc::dist {
+
+/// How often nodes of a step run where gradients are accumulated over several batches.
+struct BatchNodes {
+  /// What depends on the batch, by data.
+  llvm::DenseSet<mlir::Operation *> seeBatch;
+  /// What runs once for all batches of an update: accumulated gradients, updates that see nothing of the batch (the
+  /// global step, a schedule), and what follows from either, by data or by control edges.
+  llvm::DenseSet<mlir::Operation *> runPerUpdate;
+};
+
+BatchNodes findBatchNodes(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> isInStep);
+
+} // namespace distc::dist
+
+#endif // DISTC_DIALECTS_DIST_BATCHNODES_H

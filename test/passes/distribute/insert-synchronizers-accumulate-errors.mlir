@@ -1,0 +1,34 @@
+// RUN: distc-opt %s --split-input-file --dist-insert-synchronizers --verify-diagnostics
+
+// The forward pass reads what a step has written: at each batch, or once for all of them? Neither is one device's step.
+module attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %old = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("old")
+    %less = dfg.mul %old, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("less")
+    dfg.assign %w, %less : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("decay")
+    %new = dfg.read_variable %w {control = ["decay"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("new")
+    %y = dfg.mul %x, %new : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
+    // expected-error @below {{the gradient of variable 'w' is accumulated over 2 batches, but node}}
+    %g = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    dfg.assign_sub %w, %g : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train")
+  }
+}
+
+// -----
+
+module attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  // expected-error @below {{no update of the training step depends on the batch}}
+  dfg.graph attributes {train_op = "train"} {
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %old = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("old")
+    dfg.assign_sub %w, %old : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train")
+  }
+}

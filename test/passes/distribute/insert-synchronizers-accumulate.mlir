@@ -1,0 +1,52 @@
+// RUN: distc-opt %s --split-input-file --dist-insert-synchronizers --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// A gradient is accumulated before anything that runs behind an update, which does so at an update's last batch alone.
+// CHECK-LABEL: @behind_an_update
+module @behind_an_update attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @rate : tensor<f32>
+  dfg.graph attributes {train_op = "train"} {
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    // CHECK: %[[G:.*]] = dfg.mean
+    // CHECK-NEXT: %[[A:.*]] = dist.accumulate mean of 2 (%[[G]])
+    // CHECK-NEXT: dist.all_reduce mean bucket 0 group 0 (%[[A]])
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %rate = dfg.var_handle @rate : !dfg.ref<tensor<f32>> loc("rate")
+    dfg.assign_sub %rate, %half : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("slower")
+    %now = dfg.read_variable %rate {control = ["slower"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("now")
+    %scaled = dfg.mul %now, %g : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32> loc("scaled")
+    dfg.assign_sub %w, %scaled : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update", "slower"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
+// What only waits for an update, and sees nothing of it, runs at each batch; what follows it waits for the update itself.
+// CHECK-LABEL: @waits_for_an_update
+module @waits_for_an_update attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @mean : tensor<4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %mean = dfg.var_handle @mean : !dfg.ref<tensor<4xf32>> loc("mean")
+    %old = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("old")
+    %less = dfg.mul %old, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("less")
+    dfg.assign %w, %less : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("decay")
+    // CHECK: %[[G:.*]] = dfg.mean %{{[^{]*}} : {{.*}} loc("g")
+    %g = dfg.mean %x, %zero {control = ["decay"]} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    // CHECK: dist.accumulate mean of 2 (%[[G]])
+    // CHECK: dfg.group {control = ["g", "decay"]}{{.*}} loc("behind")
+    dfg.group {control = ["g"]} : () -> () loc("behind")
+    dfg.assign_sub %w, %g {control = ["behind"]} : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
