@@ -29,7 +29,8 @@ def full(shape, value):
 BATCH = None
 LEARNING_RATE = 0.05
 ACTIVATIONS = {"relu": "relu_grad", "tanh": "tanh_grad", "sigmoid": "sigmoid_grad"}
-DENSE_SLOTS = {"gradient_descent": [], "momentum": [0.0], "adagrad": [0.1], "adam": [0.0, 0.0], "by_hand": []}
+DENSE_SLOTS = {"gradient_descent": [], "momentum": [0.0], "adagrad": [0.1], "adam": [0.0, 0.0], "by_hand": [],
+               "momentum_by_hand": [0.0], "rms_by_hand": [1.0], "centralized_by_hand": [0.0]}
 
 
 class Graph:
@@ -136,6 +137,7 @@ class Graph:
         self.prepare_optimizer()
         for name, handle, gradient in gradients:
             self.update(name, handle, gradient)
+        self.keep(layers, gradients)
         for table in reversed(tables):
             e = self.update_rows(table, e)
         # By control edges, as TensorFlow's optimizers do: an exported graph has no other order.
@@ -241,12 +243,56 @@ class Graph:
         slots = self.slots(name, handle)
         if self.optimizer == "by_hand":
             self.run_update(name, "assign_sub", (handle, self.like("mul", gradient, self.lr)))
+        elif self.optimizer.endswith("_by_hand"):
+            self.update_by_hand(name, handle, slots[0], gradient)
         elif self.optimizer == "adam":
             self.run_update(name, "apply_adam", (handle, *slots, self.power, self.power, self.lr, self.momentum, self.momentum,
                                                  self.epsilon, gradient))
         else:
             last = (self.momentum,) if self.optimizer == "momentum" else ()
             self.run_update(name, f"apply_{self.optimizer}", (handle, *slots, self.lr, gradient, *last))
+
+    def after(self, *names):
+        return "{control = [" + ", ".join(f'"{name}"' for name in names) + "]}"
+
+    def update_by_hand(self, name, handle, slot, gradient):
+        """Spelled out, as Keras does: assignments of expressions, and several readers of a gradient."""
+        if self.optimizer == "centralized_by_hand":
+            mean = self.f32("mean", (gradient, self.constant(list(range(len(handle.shape))), "i32")))
+            gradient = self.like("sub", gradient, mean)
+        squares = self.optimizer == "rms_by_hand"
+        old = self.like("mul", self.read(slot), self.momentum)
+        self.run_update(f"{name}_slot0", "assign", (slot, self.like("add_v2", old, self.like("square", gradient) if squares else gradient)))
+        new = self.node("read_variable", (slot,), ("f32", *slot.shape), attributes=self.after(f"{name}_slot0/update"))
+        step = self.like("mul", gradient, self.like("rsqrt", self.like("add_v2", new, self.epsilon))) if squares else new
+        self.run_update(name, "assign_sub", (handle, self.like("mul", step, self.lr)), self.after(f"{name}_slot0/update"))
+
+    def keep(self, layers, gradients):
+        """Variables that are given what is seen on the way: values of before and behind the update, and of a gradient."""
+        for name, handle, gradient in gradients:
+            kind = self.rng.choice(["old", "new", "history", "gradient", "norm", *[None] * 7])
+            if kind is None:
+                continue
+            kept = self.variable(f"{name}_{kind}", 0.0 if kind == "norm" else full(handle.shape, 0.0))
+            behind = self.after(f"{name}/update")
+            if kind in ("old", "history"):
+                old = next(layer[3] for layer in layers if layer[1] is handle) if name.startswith("w") else None
+                if old is None:
+                    kind = "new"
+            if kind == "gradient":
+                self.run_update(f"{name}_{kind}", "assign", (kept, gradient))
+            elif kind == "norm":
+                self.run_update(f"{name}_{kind}", "assign", (kept, self.f32("l2_loss", (gradient,))))
+            elif kind == "old":
+                self.run_update(f"{name}_{kind}", "assign", (kept, old), behind)
+            elif kind == "history":
+                before = self.variable(f"{name}_before", full(handle.shape, 0.0))
+                last = self.read(kept)
+                self.run_update(f"{name}_{kind}", "assign", (kept, old), behind)
+                self.run_update(f"{name}_before", "assign", (before, last), self.after(f"{name}_{kind}/update"))
+            else:
+                new = self.node("read_variable", (handle,), ("f32", *handle.shape), attributes=behind)
+                self.run_update(f"{name}_new", "assign", (kept, new))
 
     def update_rows(self, table, e):
         """The update of the rows that were looked up; returns the gradient of what they were multiplied with."""
