@@ -57,3 +57,27 @@ module {
     dfg.group {control = ["synchronization/tokens", "update_reduced"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// What changes without seeing the batch counts updates.
+// CHECK-LABEL: dfg.variable @global_step
+// CHECK: dfg.assign_add {{.*}}control = ["accumulate/last"]{{.*}} loc("count")
+module {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>]
+  dfg.variable @global_step : tensor<i64>
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %steps = dfg.var_handle @global_step : !dfg.ref<tensor<i64>> loc("global_step")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %one = dfg.const dense<1> : tensor<i64> : tensor<i64> loc("one")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %g = dfg.mean %x, %axis : (tensor<?x4xf32>, tensor<i32>) -> tensor<4xf32> loc("g")
+    dfg.assign_add %steps, %one : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("count")
+    %a = dist.accumulate mean of 3 (%g) variables ["w"] : tensor<4xf32> -> tensor<4xf32> loc("accumulate/0")
+    dfg.apply_gradient_descent %w, %lr, %a : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update", "count"]} : () -> () loc("train")
+  }
+}
