@@ -169,13 +169,14 @@ def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(
 }
 
 // ---- Gradients of the above, as TensorFlow's own kernels: without broadcasting ------------------
+// Where the feature is outside, the gradient is multiplied by zero, so that NaN and infinities are not lost.
 let shape = "alike" in {
 def DFG_ReluGradOp : DFG_Binary<"relu_grad", "\"ReluGrad\"",
-  "return s.select(s.greater(y, s.constant(y.getType(), 0.0)), x, s.constant(x.getType(), 0.0));"> { let linearity = "First"; }
+  "return s.mul(x, s.cast(s.greater(y, s.constant(y.getType(), 0.0)), x.getType()));"> { let linearity = "First"; }
 def DFG_Relu6GradOp : DFG_Binary<"relu6_grad", "\"Relu6Grad\"", [{
   Value zero = s.constant(y.getType(), 0.0);
   Value inside = s.bitAnd(s.greater(y, zero), s.less(y, s.constant(y.getType(), 6.0)));
-  return s.select(inside, x, zero);
+  return s.mul(x, s.cast(inside, x.getType()));
 }]> { let linearity = "First"; }
 def DFG_LeakyReluGradOp : DFG_Binary<"leaky_relu_grad", "\"LeakyReluGrad\"",
   "return s.select(s.greater(y, s.constant(y.getType(), 0.0)), x, s.mul(x, s.constant(x.getType(), getAlpha().convertToDouble())));"> {
@@ -198,11 +199,12 @@ let linearity = "Last" in {
 def DFG_TanhGradOp : DFG_Binary<"tanh_grad", "\"TanhGrad\"", "return s.mul(y, s.sub(s.constant(x.getType(), 1.0), s.mul(x, x)));">;
 def DFG_SigmoidGradOp : DFG_Binary<"sigmoid_grad", "\"SigmoidGrad\"",
   "return s.mul(s.mul(y, x), s.sub(s.constant(x.getType(), 1.0), x));">;
-def DFG_SqrtGradOp : DFG_Binary<"sqrt_grad", "\"SqrtGrad\"", "return s.div(s.mul(y, s.constant(x.getType(), 0.5)), x);">;
+// What gets no gradient gives none, also where the slope is infinite.
+def DFG_SqrtGradOp : DFG_Binary<"sqrt_grad", "\"SqrtGrad\"", "return s.unlessZero(y, s.div(s.mul(y, s.constant(x.getType(), 0.5)), x));">;
 def DFG_RsqrtGradOp : DFG_Binary<"rsqrt_grad", "\"RsqrtGrad\"",
-  "return s.mul(s.mul(y, s.constant(x.getType(), -0.5)), s.mul(s.mul(x, x), x));">;
-def DFG_ReciprocalGradOp : DFG_Binary<"reciprocal_grad", "\"ReciprocalGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
-def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.neg(s.mul(y, s.mul(x, x)));">;
+  "return s.unlessZero(y, s.mul(s.mul(y, s.constant(x.getType(), -0.5)), s.mul(s.mul(x, x), x)));">;
+def DFG_ReciprocalGradOp : DFG_Binary<"reciprocal_grad", "\"ReciprocalGrad\"", "return s.unlessZero(y, s.neg(s.mul(y, s.mul(x, x))));">;
+def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.unlessZero(y, s.neg(s.mul(y, s.mul(x, x))));">;
 }
 }
 

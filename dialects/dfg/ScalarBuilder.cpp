@@ -7,6 +7,7 @@
 #include "dialects/dfg/ScalarBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -43,6 +44,18 @@ Value ScalarBuilder::highest(Type type) {
   unsigned width = type.getIntOrFloatBitWidth();
   APInt value = isUnsigned(type) || isBool(type) ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
+}
+
+static Value finiteExtreme(ScalarBuilder &s, FloatType type, bool negative) {
+  return arith::ConstantOp::create(s.builder, s.loc, s.builder.getFloatAttr(type, APFloat::getLargest(type.getFloatSemantics(), negative)));
+}
+Value ScalarBuilder::lowestFinite(Type type) {
+  auto floatType = llvm::dyn_cast<FloatType>(type);
+  return floatType ? finiteExtreme(*this, floatType, true) : lowest(type);
+}
+Value ScalarBuilder::highestFinite(Type type) {
+  auto floatType = llvm::dyn_cast<FloatType>(type);
+  return floatType ? finiteExtreme(*this, floatType, false) : highest(type);
 }
 
 Value ScalarBuilder::add(Value x, Value y) {
@@ -174,13 +187,25 @@ Value ScalarBuilder::cast(Value x, Type type) {
   if (isBool(type))
     return notEqual(x, constant(from, 0.0));
   auto fromFloat = llvm::dyn_cast<FloatType>(from), toFloat = llvm::dyn_cast<FloatType>(type);
+  // What is narrower than float32 is reached through it.
+  Type single = builder.getF32Type();
+  if (fromFloat && fromFloat.getWidth() < 32 && type != single)
+    return cast(arith::ExtFOp::create(builder, loc, single, x), type);
+  if (toFloat && toFloat.getWidth() < 32 && from != single)
+    return cast(cast(x, single), type);
   if (fromFloat && toFloat) {
     if (toFloat.getWidth() > fromFloat.getWidth())
       return arith::ExtFOp::create(builder, loc, type, x);
     return arith::TruncFOp::create(builder, loc, type, x);
   }
-  if (fromFloat)
-    return arith::FPToSIOp::create(builder, loc, type, x);
+  if (fromFloat) {
+    if (type.getIntOrFloatBitWidth() < 32)
+      return cast(cast(x, builder.getI32Type()), type);
+    // The conversion alone says nothing of what the integer cannot hold.
+    double bound = std::ldexp(1.0, static_cast<int>(type.getIntOrFloatBitWidth()) - 1);
+    Value isHeld = bitAnd(lessEqual(constant(from, -bound), x), less(x, constant(from, bound)));
+    return select(isHeld, arith::FPToSIOp::create(builder, loc, type, x), lowest(type));
+  }
   bool isUnsignedSource = isBool(from) || isUnsigned(from);
   if (toFloat) {
     if (isUnsignedSource)

@@ -29,6 +29,9 @@ public:
   /// The smallest and the largest value of `type` (infinities for floats).
   Value lowest(mlir::Type type);
   Value highest(mlir::Type type);
+  /// The same without infinities.
+  Value lowestFinite(mlir::Type type);
+  Value highestFinite(mlir::Type type);
 
   Value add(Value x, Value y);
   Value sub(Value x, Value y);
@@ -77,7 +80,8 @@ public:
   Value shiftLeft(Value x, Value y);
   Value shiftRight(Value x, Value y);
 
-  /// TensorFlow's Cast: floats truncate to integers, anything but zero is true.
+  /// TensorFlow's Cast: floats truncate to integers, anything but zero is true. NaN and what an integer cannot hold become what x86's instructions
+  /// give, which is TensorFlow's on CPUs: the lowest int64 or int32, and the low bits of that int32 for what is narrower.
   Value cast(Value x, mlir::Type type);
 
   /// One operation of the math dialect.

@@ -70,6 +70,16 @@ def DRT_CopyOp : DRT_Placed<"copy"> {
   let results = (outs AnyRankedTensor:$result);
 }
 
+def DRT_EmptyOp : DRT_Placed<"empty"> {
+  let summary = "A tensor without elements: an extent is 0, so that nothing computes it and nothing reads it";
+  let description = [{
+    No kernel and no library call is made for what has no elements. What only takes a tensor's address or size (a fetch, a bucket, a scatter of no rows)
+    takes this.
+  }];
+  let arguments = placed;
+  let results = (outs AnyRankedTensor:$result);
+}
+
 // ---- Work -------------------------------------------------------------------------------------
 def DRT_LaunchOp : DRT_Placed<"launch"> {
   let summary = "Runs a kernel: operands' addresses, then results'";

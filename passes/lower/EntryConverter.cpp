@@ -91,7 +91,7 @@ LogicalResult EntryConverter::convert(Operation &op) {
     return success();
   }
   StringRef category = getScopeCategory(&op);
-  if (category.empty())
+  if (category.empty() && !isa<drt::EmptyOp>(op))
     return op.emitOpError("has no place in an entry");
   if (isPlaced(&op)) {
     auto places = op.getAttrOfType<DenseI64ArrayAttr>("at");
@@ -100,6 +100,8 @@ LogicalResult EntryConverter::convert(Operation &op) {
     for (auto [result, place] : llvm::zip(op.getResults(), places.asArrayRef()))
       addresses[result] = arenaAddress(place);
   }
+  if (isa<drt::EmptyOp>(op))
+    return success();
 
   Value scope = number32(tables.scopes.size());
   tables.scopes.push_back(program.tables.structure(

@@ -9,10 +9,13 @@
 #include "dialects/drt/Drt.h"
 #include "passes/lower/FusionPlan.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace distc::lower {
+
+Value EntryLowering::empty(Location loc, RankedTensorType type) { return drt::EmptyOp::create(builder, loc, type, DenseI64ArrayAttr()); }
 
 TypedAttr EntryLowering::getSplat(Value tensor) {
   auto constant = tensor.getDefiningOp<arith::ConstantOp>();
@@ -22,6 +25,8 @@ TypedAttr EntryLowering::getSplat(Value tensor) {
 
 FailureOr<SmallVector<int64_t>> EntryLowering::getConstants(Operation *node, unsigned operand) {
   DenseIntElementsAttr elements;
+  if (isEmpty(typeOf(get(node->getOperand(operand)))))
+    return SmallVector<int64_t>();
   if (auto constant = get(node->getOperand(operand)).getDefiningOp<arith::ConstantOp>())
     elements = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue());
   if (!elements) {
@@ -95,6 +100,8 @@ LogicalResult EntryLowering::checkIndices(Operation *node, unsigned operand, Arr
 }
 
 Value EntryLowering::mapped(Location loc, RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps, ScalarFn fn) {
+  if (isEmpty(type))
+    return empty(loc, type);
   // Constants with equal elements become scalars of the kernel instead of inputs.
   SmallVector<Value> operands;
   SmallVector<AffineMap> operandMaps;
@@ -149,6 +156,9 @@ Value EntryLowering::gather(Location loc, RankedTensorType type, ElementFn fn) {
 Value EntryLowering::load(dfg::ScalarBuilder &s, Value tensor, ValueRange indices) {
   if (TypedAttr splat = getSplat(tensor))
     return arith::ConstantOp::create(s.builder, s.loc, splat);
+  // Never reached: what the position is compared with says so.
+  if (isEmpty(typeOf(tensor)))
+    return s.constant(typeOf(tensor).getElementType(), 0.0);
   return tensor::ExtractOp::create(s.builder, s.loc, tensor, indices);
 }
 
@@ -172,22 +182,44 @@ Value EntryLowering::reduce(Location loc, Value input, ArrayRef<int64_t> axes, T
       shape.push_back(inputType.getDimSize(axis));
       kept.push_back(builder.getAffineDimExpr(axis));
     }
-  auto type = RankedTensorType::get(shape, elementType);
-  // Along no axis (gradients of broadcasts that were none) it is a function of each element, and fuses as one.
-  if (axes.empty())
-    return elementwise(loc, type, input, [&](dfg::ScalarBuilder &s, ValueRange elements) {
-      return combine(s, initial(s), elements[0]);
-    });
-  Value empty = tensor::EmptyOp::create(builder, loc, shape, elementType);
+  auto resultType = RankedTensorType::get(shape, elementType);
+  if (isEmpty(resultType))
+    return empty(loc, resultType);
   dfg::ScalarBuilder outside(builder, loc);
-  Value init = linalg::FillOp::create(builder, loc, ValueRange{initial(outside)}, ValueRange{empty}).getResult(0);
+  Value first = initial(outside);
+  TypedAttr start;
+  if (!matchPattern(first, m_Constant(&start)))
+    llvm::report_fatal_error("a reduction starts from a constant");
+  if (isEmpty(inputType))
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(resultType, start));
+  // Without a loop that reduces, the result is computed once and must not be read as what was accumulated before.
+  if (axes.empty())
+    return elementwise(loc, resultType, input, [&](dfg::ScalarBuilder &s, ValueRange x) {
+      return combine(s, arith::ConstantOp::create(s.builder, s.loc, start), x[0]);
+    });
+  RankedTensorType type = resultType;
+  const bool isNarrow = isNarrowFloat(elementType);
+  if (isNarrow) {
+    type = resultType.clone(builder.getF32Type());
+    first = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(llvm::cast<FloatAttr>(start).getValue().convertToFloat()));
+  }
+  Value output = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  Value init = linalg::FillOp::create(builder, loc, ValueRange{first}, ValueRange{output}).getResult(0);
   SmallVector<AffineMap> maps = {builder.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, kept, builder.getContext())};
   auto generic = linalg::GenericOp::create(builder, loc, type, input, init, maps, iterators,
                                            [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
                                              dfg::ScalarBuilder s(body, bodyLoc);
-                                             linalg::YieldOp::create(body, bodyLoc, combine(s, arguments[1], arguments[0]));
+                                             Value element = isNarrow ? s.cast(arguments[0], type.getElementType()) : arguments[0];
+                                             linalg::YieldOp::create(body, bodyLoc, combine(s, arguments[1], element));
                                            });
-  return generic.getResult(0);
+  return isNarrow ? cast(loc, generic.getResult(0), elementType) : generic.getResult(0);
+}
+
+Value EntryLowering::cast(Location loc, Value tensor, Type elementType) {
+  RankedTensorType type = typeOf(tensor);
+  if (type.getElementType() == elementType)
+    return tensor;
+  return elementwise(loc, type.clone(elementType), tensor, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], elementType); });
 }
 
 Value EntryLowering::reshape(Location loc, Value tensor, ArrayRef<int64_t> shape) {
@@ -195,6 +227,8 @@ Value EntryLowering::reshape(Location loc, Value tensor, ArrayRef<int64_t> shape
   if (type.getShape() == shape)
     return tensor;
   auto target = RankedTensorType::get(shape, type.getElementType());
+  if (isEmpty(type))
+    return empty(loc, target);
   if (auto constant = tensor.getDefiningOp<arith::ConstantOp>())
     if (auto elements = llvm::dyn_cast<DenseElementsAttr>(constant.getValue()))
       return arith::ConstantOp::create(builder, loc, elements.reshape(target));
@@ -254,7 +288,11 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
       inputs[0] = lowering.reshape(op->getLoc(), inputs[0], shape);
     }
   }
-  auto emit = [&](dfg::ScalarBuilder &s, ValueRange elements) { return node.emitScalar(s, elements); };
+  auto emit = [&](dfg::ScalarBuilder &s, ValueRange elements) {
+    // Narrow floats are rounded once, when everything is computed.
+    SmallVector<Value> wide = llvm::map_to_vector(elements, [&](Value x) { return isNarrowFloat(x.getType()) ? s.cast(x, s.builder.getF32Type()) : x; });
+    return s.cast(node.emitScalar(s, wide), type->getElementType());
+  };
   // A sum of very many tensors goes on from what the first of them gave, in the same order.
   if (llvm::isa<dfg::AddNOp>(op))
     while (inputs.size() > kMaxKernelInputs) {
@@ -287,17 +325,28 @@ LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface no
   int64_t count = 1;
   for (int64_t axis : axes)
     count *= inputType.getDimSize(axis);
+  const bool isMean = llvm::isa<dfg::MeanOp>(op);
+  if (isMean && count == 0 && !isEmpty(*type) && !llvm::isa<FloatType>(type->getElementType())) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' divides by the number of its elements, which is 0: the mean of no "
+                    << type->getElementType() << " is no number";
+    return failure();
+  }
+  // As in TensorFlow's kernels: narrow floats are accumulated in float32, what is averaged of integers in int64.
+  Type element = type->getElementType(), wide = element;
+  if (isNarrowFloat(element))
+    wide = lowering.builder.getF32Type();
+  else if (isMean && element.isInteger())
+    wide = lowering.builder.getI64Type();
   Value reduced = lowering.reduce(
-      op->getLoc(), input, axes, type->getElementType(),
-      [&](dfg::ScalarBuilder &s) { return node.emitInitial(s, type->getElementType()); },
+      op->getLoc(), lowering.cast(op->getLoc(), input, wide), axes, wide, [&](dfg::ScalarBuilder &s) { return node.emitInitial(s, wide); },
       [&](dfg::ScalarBuilder &s, Value accumulator, Value element) { return node.emitCombine(s, accumulator, element); });
   // A final step, where the operation has one.
   auto reducedType = llvm::cast<RankedTensorType>(reduced.getType());
-  if (llvm::isa<dfg::MeanOp, dfg::EuclideanNormOp, dfg::L2LossOp>(op))
+  if (isMean || llvm::isa<dfg::EuclideanNormOp, dfg::L2LossOp>(op))
     reduced = lowering.elementwise(op->getLoc(), reducedType, reduced, [&](dfg::ScalarBuilder &s, ValueRange elements) {
       return node.emitFinal(s, elements[0], count);
     });
-  lowering.set(op->getResult(0), lowering.reshape(op->getLoc(), reduced, type->getShape()));
+  lowering.set(op->getResult(0), lowering.reshape(op->getLoc(), lowering.cast(op->getLoc(), reduced, element), type->getShape()));
   return success();
 }
 

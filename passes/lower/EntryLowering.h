@@ -38,6 +38,8 @@ public:
   virtual Value get(Value graphValue) = 0;
   void set(Value graphValue, Value tensor) { values[graphValue] = tensor; }
 
+  /// Stands for a tensor without elements. Neither kernels nor library calls are made for it, nor are they given it.
+  Value empty(mlir::Location loc, mlir::RankedTensorType type);
   /// The only value of a constant tensor whose elements are all equal.
   static mlir::TypedAttr getSplat(Value tensor);
   /// The elements of a constant integer operand of the node; fails with a diagnostic that names the node where it is not constant.
@@ -55,10 +57,13 @@ public:
   Value gather(mlir::Location loc, mlir::RankedTensorType type, ElementFn fn);
   /// An element of a tensor, inside of gather's `fn`.
   static Value load(dfg::ScalarBuilder &s, Value tensor, ValueRange indices);
-  /// Reduces `input` over `axes` (the result has the other axes).
+  /// Reduces `input` over `axes` (the result has the other axes). `initial` makes a constant, the result where there is nothing to reduce. Elements
+  /// that are narrower than float32 are accumulated in float32.
   Value reduce(mlir::Location loc, Value input, llvm::ArrayRef<int64_t> axes, mlir::Type elementType,
                llvm::function_ref<Value(dfg::ScalarBuilder &)> initial,
                llvm::function_ref<Value(dfg::ScalarBuilder &, Value accumulator, Value element)> combine);
+  /// The elements as TensorFlow casts them; the tensor itself where they are of that type.
+  Value cast(mlir::Location loc, Value tensor, mlir::Type elementType);
   /// The same elements in another static shape; no copy.
   Value reshape(mlir::Location loc, Value tensor, llvm::ArrayRef<int64_t> shape);
   Value constant(mlir::Location loc, mlir::RankedTensorType type, double value);
@@ -103,6 +108,11 @@ void readGatheredVariables(dfg::FuncOp entry);
 /// By interface.
 llvm::LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node);
 llvm::LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface node);
+
+/// Whether a tensor has no elements.
+inline bool isEmpty(mlir::RankedTensorType type) { return type.hasStaticShape() && type.getNumElements() == 0; }
+/// float16 and bfloat16: kernels and libraries compute in float32 what the graph keeps in them.
+inline bool isNarrowFloat(mlir::Type element) { return element.isF16() || element.isBF16(); }
 
 /// A tensor's type.
 inline mlir::RankedTensorType typeOf(mlir::Value tensor) {

@@ -33,6 +33,9 @@ struct PrepareGpuKernels : impl::PrepareGpuKernelsBase<PrepareGpuKernels> {
         return signalPassFailure();
     // As on CPUs, a product may be added without rounding in between; everything else is IEEE's.
     getOperation().walk([&](arith::ArithFastMathInterface op) {
+      // A cast to something narrower rounds, also where it is cast back.
+      if (isa<arith::ExtFOp, arith::TruncFOp>(op.getOperation()))
+        return;
       op->setAttr(op.getFastMathAttrName(),
                   arith::FastMathFlagsAttr::get(&getContext(), arith::FastMathFlags::contract));
     });
@@ -93,6 +96,7 @@ struct PrepareGpuKernels : impl::PrepareGpuKernelsBase<PrepareGpuKernels> {
 
 void buildLowerGpuKernelsPipeline(OpPassManager &pm) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createWidenNarrowFloats());
   kernels.addPass(createPrepareGpuKernels());
   kernels.addPass(memref::createExpandStridedMetadataPass());
   kernels.addPass(createLowerAffinePass());

@@ -57,6 +57,9 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
   /// A product may be added without rounding in between. Sums of a reduction may be reordered: in a vector they must be.
   void setFastMath(func::FuncOp kernel) {
     kernel.walk([&](arith::ArithFastMathInterface op) {
+      // A cast to something narrower rounds, also where it is cast back.
+      if (llvm::isa<arith::ExtFOp, arith::TruncFOp>(op.getOperation()))
+        return;
       auto flags = arith::FastMathFlags::contract;
       if (auto generic = op->getParentOfType<linalg::GenericOp>())
         if (generic.getNumReductionLoops() > 0)
@@ -70,6 +73,7 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
 
 void buildLowerKernelsPipeline(OpPassManager &pm) {
   OpPassManager &kernels = pm.nest<func::FuncOp>();
+  kernels.addPass(createWidenNarrowFloats());
   kernels.addPass(createPrepareKernels());
   kernels.addPass(createConvertLinalgToLoopsPass());
   kernels.addPass(createLoopInvariantCodeMotionPass());

@@ -34,7 +34,10 @@ LogicalResult lowerConst(EntryLowering &lowering, Operation *op) {
   auto value = llvm::dyn_cast<TypedAttr>(llvm::cast<dfg::ConstOp>(op).getValue());
   if (failed(type) || !value)
     return failure();
-  lowering.set(op->getResult(0), arith::ConstantOp::create(lowering.builder, op->getLoc(), value));
+  if (isEmpty(*type))
+    lowering.set(op->getResult(0), lowering.empty(op->getLoc(), *type));
+  else
+    lowering.set(op->getResult(0), arith::ConstantOp::create(lowering.builder, op->getLoc(), value));
   return success();
 }
 
@@ -356,9 +359,16 @@ LogicalResult lowerArgReduction(EntryLowering &lowering, Operation *op) {
   int64_t axis = given->front() < 0 ? given->front() + inputType.getRank() : given->front();
   bool largest = llvm::isa<dfg::ArgMaxOp>(op);
   Type element = inputType.getElementType();
-  Value best = lowering.reduce(
-      op->getLoc(), input, axis, element, [&](ScalarBuilder &s) { return largest ? s.lowest(element) : s.highest(element); },
-      [&](ScalarBuilder &s, Value accumulator, Value next) { return largest ? s.maximum(accumulator, next) : s.minimum(accumulator, next); });
+  if (inputType.getDimSize(axis) == 0 && !isEmpty(*type)) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' asks for a position along axis " << axis << " of " << inputType << ", which has none";
+    return failure();
+  }
+  // As TensorFlow's: what is not better than the worst finite number (NaN, an infinity of the other sign) is not looked at, and where nothing else is
+  // there the position is 0.
+  auto worst = [&](ScalarBuilder &s) { return largest ? s.lowestFinite(element) : s.highestFinite(element); };
+  Value best = lowering.reduce(op->getLoc(), input, axis, element, worst, [&](ScalarBuilder &s, Value accumulator, Value next) {
+    return s.select(largest ? s.greater(next, accumulator) : s.less(next, accumulator), next, accumulator);
+  });
   SmallVector<int64_t> kept(inputType.getShape());
   kept[axis] = 1;
   Value bestAlong = lowering.reshape(op->getLoc(), best, kept);
@@ -375,6 +385,9 @@ LogicalResult lowerArgReduction(EntryLowering &lowering, Operation *op) {
   Value first = lowering.reduce(
       op->getLoc(), positions, axis, type->getElementType(), [&](ScalarBuilder &s) { return s.highest(type->getElementType()); },
       [](ScalarBuilder &s, Value accumulator, Value next) { return s.minimum(accumulator, next); });
+  first = lowering.elementwise(op->getLoc(), typeOf(first), {best, first}, [&](ScalarBuilder &s, ValueRange x) {
+    return s.select(s.equal(x[0], worst(s)), s.constant(type->getElementType(), 0.0), x[1]);
+  });
   lowering.set(op->getResult(0), lowering.reshape(op->getLoc(), first, type->getShape()));
   return success();
 }

@@ -16,8 +16,54 @@ namespace {
 using dfg::ScalarBuilder;
 using dfg::shapes::getArrayEntry;
 
-LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
+/// The type of a library call's result: libraries compute in float32 what the graph keeps in something narrower. Fails with a diagnostic where
+/// there is none for such elements.
+FailureOr<RankedTensorType> getLibraryType(Operation *op, ArrayRef<unsigned> integerWidths = {}) {
   FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  Type element = type->getElementType();
+  if (isNarrowFloat(element))
+    return type->clone(Float32Type::get(op->getContext()));
+  if (element.isF32() || element.isF64() || llvm::is_contained(integerWidths, element.isInteger() ? element.getIntOrFloatBitWidth() : 0))
+    return *type;
+  op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect() << ") has no code for elements of type " << element
+                  << "; cast its operands to float32";
+  return failure();
+}
+
+/// An operand of a library call.
+Value getOperand(EntryLowering &lowering, Operation *op, unsigned number, RankedTensorType libraryType) {
+  return lowering.cast(op->getLoc(), lowering.get(op->getOperand(number)), libraryType.getElementType());
+}
+
+/// A library call's result becomes the node's.
+void setResult(EntryLowering &lowering, Operation *op, Value value) {
+  lowering.set(op->getResult(0), lowering.cast(op->getLoc(), value, typeOf(op->getResult(0)).getElementType()));
+}
+
+/// Without anything that is multiplied or added the result is zero.
+bool setZero(EntryLowering &lowering, Operation *op, ValueRange factors) {
+  if (llvm::none_of(factors, [](Value factor) { return isEmpty(typeOf(factor)); }))
+    return false;
+  lowering.set(op->getResult(0), lowering.constant(op->getLoc(), typeOf(op->getResult(0)), 0.0));
+  return true;
+}
+
+/// A factor whose matrices serve one of the result's each, or all of them: the library has no strides for what broadcasts along some axes only.
+Value broadcastBatch(EntryLowering &lowering, Location loc, Value factor, RankedTensorType result) {
+  RankedTensorType type = typeOf(factor);
+  ArrayRef<int64_t> batch = result.getShape().drop_back(2), own = type.getShape().drop_back(2);
+  int64_t matrices = llvm::product_of(own);
+  if (matrices == 1 || matrices == llvm::product_of(batch))
+    return factor;
+  SmallVector<int64_t> shape(batch);
+  llvm::append_range(shape, type.getShape().take_back(2));
+  return lowering.elementwise(loc, type.clone(shape), factor, [](ScalarBuilder &, ValueRange x) { return x[0]; });
+}
+
+LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getLibraryType(op, {32, 64});
   if (failed(type))
     return failure();
   auto flag = [&](StringRef name) {
@@ -25,12 +71,16 @@ LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
     return attr && attr.getValue();
   };
   bool transposeA = flag("transpose_a") || flag("adj_x"), transposeB = flag("transpose_b") || flag("adj_y");
-  Value a = lowering.get(op->getOperand(0)), b = lowering.get(op->getOperand(1));
+  Value a = getOperand(lowering, op, 0, *type), b = getOperand(lowering, op, 1, *type);
+  if (setZero(lowering, op, {a, b}))
+    return success();
+  a = broadcastBatch(lowering, op->getLoc(), a, *type);
+  b = broadcastBatch(lowering, op->getLoc(), b, *type);
   OpBuilder &builder = lowering.builder;
   UnitAttr unit = builder.getUnitAttr();
-  lowering.set(op->getResult(0), drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(),
-                                                       transposeB ? unit : UnitAttr(), builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(),
-                                                       DenseI64ArrayAttr()));
+  setResult(lowering, op,
+            drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(), transposeB ? unit : UnitAttr(),
+                                  builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(), DenseI64ArrayAttr()));
   return success();
 }
 
@@ -85,32 +135,38 @@ SmallVector<int64_t> describeConvolution(Operation *op, RankedTensorType input, 
 }
 
 template <bool depthwise> LogicalResult lowerConv(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
     return failure();
-  Value input = lowering.get(op->getOperand(0)), filter = lowering.get(op->getOperand(1));
+  Value input = getOperand(lowering, op, 0, *type), filter = getOperand(lowering, op, 1, *type);
+  if (setZero(lowering, op, {input, filter}))
+    return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), typeOf(filter), *type, depthwise);
-  lowering.set(op->getResult(0), drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
+  setResult(lowering, op, drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
   return success();
 }
 
 template <bool depthwise> LogicalResult lowerConvGradInput(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
     return failure();
-  Value filter = lowering.get(op->getOperand(1)), gradient = lowering.get(op->getOperand(2));
+  Value filter = getOperand(lowering, op, 1, *type), gradient = getOperand(lowering, op, 2, *type);
+  if (setZero(lowering, op, {filter, gradient}))
+    return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, *type, typeOf(filter), typeOf(gradient), depthwise);
-  lowering.set(op->getResult(0), drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
+  setResult(lowering, op, drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
   return success();
 }
 
 template <bool depthwise> LogicalResult lowerConvGradFilter(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
     return failure();
-  Value input = lowering.get(op->getOperand(0)), gradient = lowering.get(op->getOperand(2));
+  Value input = getOperand(lowering, op, 0, *type), gradient = getOperand(lowering, op, 2, *type);
+  if (setZero(lowering, op, {input, gradient}))
+    return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), *type, typeOf(gradient), depthwise);
-  lowering.set(op->getResult(0), drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
+  setResult(lowering, op, drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
   return success();
 }
 
@@ -138,23 +194,25 @@ SmallVector<int64_t> describePool(Operation *op, RankedTensorType input, RankedT
 constexpr int32_t kMaxPool = 0, kAvgPool = 1; // DRT_POOL_*
 
 template <int32_t kind> LogicalResult lowerPool(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
     return failure();
-  Value input = lowering.get(op->getOperand(0));
-  lowering.set(op->getResult(0), drt::PoolOp::create(lowering.builder, op->getLoc(), *type, input, kind, describePool(op, typeOf(input), *type), DenseI64ArrayAttr()));
+  Value input = getOperand(lowering, op, 0, *type);
+  setResult(lowering, op, drt::PoolOp::create(lowering.builder, op->getLoc(), *type, input, kind, describePool(op, typeOf(input), *type), DenseI64ArrayAttr()));
   return success();
 }
 
 template <int32_t kind> LogicalResult lowerPoolGrad(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
     return failure();
   SmallVector<Value> inputAndOutput;
   if (kind == kMaxPool)
-    inputAndOutput = {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1))};
-  Value gradient = lowering.get(op->getOperands().back());
-  lowering.set(op->getResult(0), drt::PoolGradOp::create(lowering.builder, op->getLoc(), *type, inputAndOutput, gradient, kind,
+    inputAndOutput = {getOperand(lowering, op, 0, *type), getOperand(lowering, op, 1, *type)};
+  Value gradient = getOperand(lowering, op, op->getNumOperands() - 1, *type);
+  if (setZero(lowering, op, gradient))
+    return success();
+  setResult(lowering, op, drt::PoolGradOp::create(lowering.builder, op->getLoc(), *type, inputAndOutput, gradient, kind,
                                                          describePool(op, *type, typeOf(gradient)), DenseI64ArrayAttr()));
   return success();
 }

@@ -15,8 +15,23 @@ namespace {
 
 enum Distribution : int32_t { Uniform = 0, Normal = 1, TruncatedNormal = 2, UniformInt = 3 }; // DRT_RANDOM_*
 
-template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lowering, Operation *op) {
+/// The type of the numbers; fails with a diagnostic where the runtime does not draw such.
+template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  Type element = type->getElementType();
+  const bool isDrawn = distribution == UniformInt ? element.isInteger(32) || element.isInteger(64) : element.isF32() || element.isF64();
+  if (!isDrawn) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' draws numbers of type " << element << ", which there is no code for; draw "
+                    << (distribution == UniformInt ? "int32 or int64" : "float32 or float64") << " and cast them";
+    return failure();
+  }
+  return type;
+}
+
+template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
   if (failed(type))
     return failure();
   SmallVector<Value> bounds;
@@ -45,7 +60,7 @@ Value getSeed(EntryLowering &lowering, Location loc, Value graphSeed) {
 
 /// Operands: shape, seed, bounds.
 template <Distribution distribution> LogicalResult lowerStateless(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
   if (failed(type))
     return failure();
   Value seed = getSeed(lowering, op->getLoc(), op->getOperand(1));
@@ -60,7 +75,7 @@ template <Distribution distribution> LogicalResult lowerStateless(EntryLowering 
 
 /// Version 2 takes key and counter from an operation of their own; for the Philox algorithm they are the seed's.
 template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowering &lowering, Operation *op) {
-  FailureOr<RankedTensorType> type = getStaticType(op);
+  FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
   if (failed(type))
     return failure();
   auto keyCounter = op->getOperand(1).getDefiningOp<dfg::StatelessRandomGetKeyCounterOp>();

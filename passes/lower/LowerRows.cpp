@@ -39,6 +39,12 @@ Value loadInside(ScalarBuilder &s, Value inside, Value tensor, ValueRange from) 
   return branch.getResult(0);
 }
 
+/// No index names a row where there are none.
+LogicalResult refuseEmpty(Operation *op, int64_t axis, RankedTensorType table) {
+  op->emitError() << "node '" << dfg::getNodeName(op) << "' takes rows along axis " << axis << " of " << table << ", which has none";
+  return failure();
+}
+
 LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
@@ -56,6 +62,8 @@ LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
     batchDims = batchDims < 0 ? batchDims + indicesType.getRank() : batchDims;
   }
   int64_t extent = llvm::cast<RankedTensorType>(params.getType()).getDimSize(axis);
+  if (extent == 0 && !isEmpty(*type))
+    return refuseEmpty(op, axis, typeOf(params));
   if (failed(lowering.checkIndices(op, 1, extent)))
     return failure();
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
@@ -79,6 +87,9 @@ LogicalResult lowerGatherNd(EntryLowering &lowering, Operation *op) {
     return failure();
   Value params = lowering.get(op->getOperand(0)), indices = lowering.get(op->getOperand(1));
   int64_t depth = typeOf(indices).getShape().back(), outer = typeOf(indices).getRank() - 1;
+  for (int64_t axis = 0; axis < depth; ++axis)
+    if (typeOf(params).getDimSize(axis) == 0 && !isEmpty(*type))
+      return refuseEmpty(op, axis, typeOf(params));
   if (failed(lowering.checkIndices(op, 1, typeOf(params).getShape().take_front(depth))))
     return failure();
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
@@ -114,14 +125,26 @@ LogicalResult lowerUnique(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
+/// The runtime scatters floats of 32 bits and more.
+void scatter(EntryLowering &lowering, Operation *op, Kind kind, int64_t depth, Value indices, Value updates, Value initial) {
+  Location loc = op->getLoc();
+  RankedTensorType type = typeOf(op->getResult(0));
+  Type element = type.getElementType(), wide = isNarrowFloat(element) ? lowering.builder.getF32Type() : element;
+  if (initial)
+    initial = lowering.cast(loc, initial, wide);
+  else if (wide != element && (kind == Min || kind == Max)) // what is in no segment is the narrow type's extreme, not float32's
+    initial = lowering.constant(loc, type.clone(wide), APFloat::getLargest(llvm::cast<FloatType>(element).getFloatSemantics(), kind == Max).convertToDouble());
+  Value result = drt::ScatterOp::create(lowering.builder, loc, type.clone(wide), kind, depth, indices, lowering.cast(loc, updates, wide), initial,
+                                        DenseI64ArrayAttr());
+  lowering.set(op->getResult(0), lowering.cast(loc, result, element));
+}
+
 /// Operands: data, segments, their number.
 template <Kind kind> LogicalResult lowerSegment(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
     return failure();
-  lowering.set(op->getResult(0), drt::ScatterOp::create(lowering.builder, op->getLoc(), *type, kind, /*depth=*/1,
-                                                        lowering.get(op->getOperand(1)),
-                                                        lowering.get(op->getOperand(0)), Value(), DenseI64ArrayAttr()));
+  scatter(lowering, op, kind, /*depth=*/1, lowering.get(op->getOperand(1)), lowering.get(op->getOperand(0)), Value());
   return success();
 }
 
@@ -135,10 +158,14 @@ template <Kind kind> LogicalResult lowerScatter(EntryLowering &lowering, Operati
   Value indices = lowering.get(op->getOperand(fromZero ? 0 : 1)),
         updates = lowering.get(op->getOperand(fromZero ? 1 : 2));
   int64_t depth = typeOf(indices).getShape().back();
+  if (depth == 0) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' has indices of no numbers (" << typeOf(indices)
+                    << "), each of which names the whole tensor; there is no code for them";
+    return failure();
+  }
   if (failed(lowering.checkIndices(op, fromZero ? 0 : 1, type->getShape().take_front(depth))))
     return failure();
-  lowering.set(op->getResult(0), drt::ScatterOp::create(lowering.builder, op->getLoc(), *type, kind, depth, indices,
-                                                        updates, initial, DenseI64ArrayAttr()));
+  scatter(lowering, op, kind, depth, indices, updates, initial);
   return success();
 }
 

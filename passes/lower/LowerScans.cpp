@@ -6,7 +6,6 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/EntryLowering.h"
-#include <cmath>
 
 using namespace mlir;
 
@@ -27,12 +26,10 @@ struct Scan {
   Join join;
 
   Value identity(ScalarBuilder &s) {
-    // TensorFlow's log of zero is the lowest number, not minus infinity.
     if (join == Join::LogSum)
-      return s.neg(s.constant(type.getElementType(), largest()));
+      return s.lowest(type.getElementType());
     return s.constant(type.getElementType(), join == Join::Product ? 1.0 : 0.0);
   }
-  double largest() { return APFloat::getLargest(llvm::cast<FloatType>(type.getElementType()).getFloatSemantics()).convertToDouble(); }
   Value combine(ScalarBuilder &s, Value x, Value y) {
     switch (join) {
     case Join::Sum:
@@ -42,10 +39,10 @@ struct Scan {
     case Join::LogSum:
       break;
     }
-    // log(exp(x) + exp(y)) without leaving the range.
-    Value most = s.maximum(x, y), least = s.minimum(x, y);
+    // log(exp(x) + exp(y)) without leaving the range, as TensorFlow's kernel: what is added to nothing stays as it is.
+    Value most = s.select(s.less(x, y), y, x), least = s.select(s.less(y, x), y, x);
     Value log = s.math<math::Log1pOp>(s.math<math::ExpOp>(s.sub(least, most)));
-    return s.select(s.equal(x, y), s.add(x, s.constant(type.getElementType(), M_LN2)), s.add(most, log));
+    return s.select(s.less(least, s.lowestFinite(type.getElementType())), most, s.add(log, most));
   }
 
   /// Every element with the one `distance` before it; `joined`: combined, else that one alone.

@@ -161,6 +161,26 @@ def ScheduleForGpu : Pass<"drt-schedule-for-gpu", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def WidenNarrowFloats : Pass<"drt-widen-narrow-floats"> {
+  let summary = "Kernels compute in float32 what is float16 or bfloat16 in memory";
+  let description = [{
+    The first step of `--lower-kernels` and `--lower-gpu-kernels`. Every operation on narrow floats takes them as float32, and its result is rounded. Casts
+    of bfloat16 become arithmetic on its bits: no library that an executable is linked with need have them.
+
+    ```mlir
+    %z = arith.addf %x, %y : f16
+    ```
+    becomes
+    ```mlir
+    %0 = arith.extf %x : f16 to f32
+    %1 = arith.extf %y : f16 to f32
+    %2 = arith.addf %0, %1 : f32
+    %z = arith.truncf %2 : f32 to f16
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
   let summary = "What a kernel may assume: distinct buffers, contraction, elementary functions as polynomials";
   let description = [{

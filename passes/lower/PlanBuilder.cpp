@@ -155,6 +155,17 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     return success();
   }
 
+  // What has no elements is computed by nothing.
+  const bool computes = isMemoryEffectFree(node) || node->hasTrait<dfg::DrawsNumbers>();
+  if (computes && node->getNumResults() && llvm::all_of(node->getResultTypes(), [](Type type) {
+        auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+        return tensor && isEmpty(tensor);
+      })) {
+    for (OpResult result : node->getResults())
+      set(result, empty(node->getLoc(), typeOf(result)));
+    return success();
+  }
+
   LogicalResult lowered = failure();
   if (NodeLowering fn = table.lookup(node->getName()))
     lowered = fn(*this, node);
@@ -294,10 +305,18 @@ void PlanBuilder::setUpdated(dfg::UpdateInterface update) {
   }
 }
 
+bool PlanBuilder::updatesNothing(dfg::UpdateInterface node) {
+  Operation *op = node;
+  auto written = llvm::cast<RankedTensorType>(variable(variableName(op->getOperand(node.getWrittenOperands().front()))).getType());
+  return isEmpty(written) || (node.getIndicesOperand() >= 0 && isEmpty(typeOf(get(op->getOperand(node.getIndicesOperand())))));
+}
+
 LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   Operation *op = node;
   bool sparse = node.getIndicesOperand() >= 0;
   int gradientOperand = node.getGradientOperand();
+  if (updatesNothing(node))
+    return success();
   SmallVector<unsigned> written = node.getWrittenOperands();
   auto [bucket, member] = gradientOperand >= 0 ? findMember(op->getOperand(gradientOperand)) : std::pair<Bucket *, unsigned>{nullptr, 0};
   // A bucket whose whole result was needed anyway is read from there.

@@ -64,6 +64,8 @@ private:
   /// Indices and values of an update of rows, a value for each index.
   llvm::FailureOr<std::pair<Value, Value>> getSlices(dfg::UpdateInterface node);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
+  /// Whether there is no element that the update could write: of the variable, or that its indices name.
+  bool updatesNothing(dfg::UpdateInterface node);
   /// How an update of shares sees what it works on: the share's type, and the elements of the whole; a null type where it is none.
   std::pair<mlir::RankedTensorType, int64_t> getShare(Value handle);
   llvm::LogicalResult checkShares(mlir::Operation *node);

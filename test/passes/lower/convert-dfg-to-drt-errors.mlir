@@ -51,3 +51,51 @@ dfg.func @accumulate() -> () attributes {dfg.entry = "accumulate", dfg.fetches =
   %n = dfg.neg %a : (tensor<4xf32>) -> tensor<4xf32>
   dfg.return
 }
+
+// -----
+
+dfg.func @no_rows() -> tensor<2xf32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<0xf32>
+  %i = dfg.placeholder : () -> tensor<2xi32>
+  // expected-error@+1 {{takes rows along axis 0 of 'tensor<0xf32>', which has none}}
+  %y = dfg.gather %x, %i : (tensor<0xf32>, tensor<2xi32>) -> tensor<2xf32>
+  dfg.return %y : tensor<2xf32>
+}
+
+// -----
+
+dfg.func @no_largest() -> tensor<2xi64> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<2x0xf32>
+  %axis = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  // expected-error@+1 {{asks for a position along axis 1 of 'tensor<2x0xf32>', which has none}}
+  %y = dfg.arg_max %x, %axis : (tensor<2x0xf32>, tensor<i32>) -> tensor<2xi64>
+  dfg.return %y : tensor<2xi64>
+}
+
+// -----
+
+dfg.func @no_mean() -> tensor<2xi32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<2x0xi32>
+  %axis = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  // expected-error@+1 {{the mean of no 'i32' is no number}}
+  %y = dfg.mean %x, %axis : (tensor<2x0xi32>, tensor<i32>) -> tensor<2xi32>
+  dfg.return %y : tensor<2xi32>
+}
+
+// -----
+
+dfg.func @narrow_integers() -> tensor<2x2xi16> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<2x2xi16>
+  // expected-error@+1 {{has no code for elements of type 'i16'; cast its operands to float32}}
+  %y = dfg.mat_mul %x, %x : (tensor<2x2xi16>, tensor<2x2xi16>) -> tensor<2x2xi16>
+  dfg.return %y : tensor<2x2xi16>
+}
+
+// -----
+
+dfg.func @narrow_random() -> tensor<2xf16> attributes {dfg.fetches = ["y:0"]} {
+  %shape = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
+  // expected-error@+1 {{draws numbers of type 'f16', which there is no code for; draw float32 or float64 and cast them}}
+  %y = dfg.random_uniform %shape : (tensor<1xi32>) -> tensor<2xf16>
+  dfg.return %y : tensor<2xf16>
+}

@@ -179,3 +179,45 @@ dfg.func @read_then_update() -> tensor<40xf32> attributes {dfg.fetches = ["old:0
   dfg.assign_sub %w, %half : (!dfg.ref<tensor<40xf32>>, tensor<40xf32>) -> ()
   dfg.return %old : tensor<40xf32>
 }
+
+// -----
+
+// A factor that broadcasts along some axes of the batch is laid out for all of them.
+// CHECK-LABEL: @entry_batches
+dfg.func @batches() -> tensor<4x3x2x2xf32> attributes {dfg.fetches = ["y:0"]} {
+  %a = dfg.placeholder : () -> tensor<4x1x2x5xf32> loc("a")
+  %b = dfg.placeholder : () -> tensor<4x3x5x2xf32> loc("b")
+  // CHECK: %[[A:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<4x1x2x5xf32>) outs(%{{.*}} : tensor<4x3x2x5xf32>)
+  // CHECK: drt.matmul %[[A]], %{{.*}} : (tensor<4x3x2x5xf32>, tensor<4x3x5x2xf32>)
+  %y = dfg.batch_mat_mul_v2 %a, %b : (tensor<4x1x2x5xf32>, tensor<4x3x5x2xf32>) -> tensor<4x3x2x2xf32>
+  dfg.return %y : tensor<4x3x2x2xf32>
+}
+
+// -----
+
+// Libraries compute in float32 what is narrower; sums of it are kept in float32.
+// CHECK-LABEL: @entry_narrow
+dfg.func @narrow() -> tensor<bf16> attributes {dfg.fetches = ["y:0"]} {
+  %a = dfg.placeholder : () -> tensor<2x5xbf16> loc("a")
+  %b = dfg.placeholder : () -> tensor<5x2xbf16> loc("b")
+  %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+  // CHECK: drt.matmul {{.*}} : (tensor<2x5xf32>, tensor<5x2xf32>) -> tensor<2x2xf32>
+  // CHECK: arith.truncf {{.*}} : f32 to bf16
+  // CHECK: linalg.fill ins(%{{.*}} : f32)
+  %product = dfg.mat_mul %a, %b : (tensor<2x5xbf16>, tensor<5x2xbf16>) -> tensor<2x2xbf16>
+  %y = dfg.sum %product, %axes : (tensor<2x2xbf16>, tensor<2xi32>) -> tensor<bf16>
+  dfg.return %y : tensor<bf16>
+}
+
+// -----
+
+// What an integer cannot hold is its lowest value.
+// CHECK-LABEL: @entry_cast
+dfg.func @cast() -> tensor<4xi32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  // CHECK: linalg.generic
+  // CHECK: %[[LOWEST:.*]] = arith.constant -2147483648 : i32
+  // CHECK: arith.select %{{.*}}, %{{.*}}, %[[LOWEST]] : i32
+  %y = dfg.cast %x : (tensor<4xf32>) -> tensor<4xi32>
+  dfg.return %y : tensor<4xi32>
+}
