@@ -24,14 +24,16 @@ struct BehindUpdates {
   llvm::DenseSet<Operation *> byState;
 };
 
-BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step) {
+/// `reduced`: nodes that see reduced gradients, which there are when updates run.
+BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step,
+                                const llvm::DenseSet<Operation *> &reduced = {}) {
   BehindUpdates behind;
   llvm::StringSet<> names, variables;
   for (Operation &op : graph.getBody().front()) {
     bool update = llvm::isa<dfg::UpdateInterface>(op);
     if (update && step.isKnown() && !step.contains(&op))
       continue;
-    bool waits = update, byState = update, reads = false;
+    bool waits = update || reduced.contains(&op), byState = update, reads = false;
     for (Value operand : op.getOperands()) {
       waits |= behind.all.contains(operand.getDefiningOp());
       byState |= behind.byState.contains(operand.getDefiningOp());
@@ -378,7 +380,7 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
 
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step) {
   Block &block = graph.getBody().front();
-  BehindUpdates behind = findBehindUpdates(graph, step);
+  BehindUpdates behind = findBehindUpdates(graph, step, gradients.path);
   llvm::DenseSet<Operation *> free;
   for (Operation &op : llvm::reverse(block))
     if (behind.all.contains(&op) && !behind.byState.contains(&op) && llvm::any_of(op.getResults(), [&](Value result) {

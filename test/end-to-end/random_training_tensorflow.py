@@ -368,8 +368,8 @@ def check_again(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--count", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="number of the first graph")
     parser.add_argument("--configurations", type=int, default=3, help="strategies and placements of each graph")
     parser.add_argument("--runs", type=int, default=2, help="of each configuration, with other delays")

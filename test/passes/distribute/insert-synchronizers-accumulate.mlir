@@ -50,3 +50,27 @@ module @waits_for_an_update attributes {dist.strategy = "accumulate_steps: 2 nod
     dfg.group {control = ["update"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// So it is where it waits for a node that sees an accumulated gradient.
+// CHECK-LABEL: @waits_for_a_reduced_gradient
+module @waits_for_a_reduced_gradient attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %v = dfg.var_handle @v : !dfg.ref<tensor<4xf32>> loc("v")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %square = dfg.square %g : (tensor<4xf32>) -> tensor<4xf32> loc("square")
+    // CHECK: dfg.mean %{{[^{]*}} : {{.*}} loc("other")
+    %other = dfg.mean %x, %zero {control = ["square"]} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("other")
+    dfg.assign_sub %w, %square : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update_w")
+    // CHECK: dfg.assign_sub {{.*}}control = ["square"]{{.*}} loc("update_v")
+    dfg.assign_sub %v, %other : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update_v")
+    dfg.group {control = ["update_w", "update_v"]} : () -> () loc("train")
+  }
+}
