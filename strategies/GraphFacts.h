@@ -10,10 +10,6 @@
 #include <string>
 #include <vector>
 
-namespace mlir {
-class ModuleOp;
-}
-
 namespace distc::strategies {
 
 /// How the training step updates a variable: not at all, or from a gradient of its shape, or of some rows.
@@ -31,13 +27,10 @@ struct VariableFacts {
   bool needsStrategy() const { return trainable && gradient != Gradient::None; }
 };
 
+/// passes/distribute/GraphFacts.h takes them from a graph.
 struct GraphFacts {
   std::vector<VariableFacts> variables; // in the order of the graph
 };
-
-/// Facts of the module's graph. An update counts where the training operation (`train_op` of the graph) reaches it;
-/// without one, every optimizer's update does.
-GraphFacts computeGraphFacts(mlir::ModuleOp module);
 
 } // namespace distc::strategies
 

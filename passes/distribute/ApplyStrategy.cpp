@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/AppliedStrategy.h"
+#include "passes/distribute/GraphFacts.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/Places.h"
 #include "strategies/LoadStrategy.h"
@@ -136,9 +137,11 @@ private:
 
   std::optional<Strategy> getStrategy(const Resources &resources) {
     ModuleOp module = getOperation();
-    strategies::GraphFacts facts = strategies::computeGraphFacts(module);
+    FailureOr<strategies::GraphFacts> facts = computeGraphFacts(module);
+    if (failed(facts))
+      return std::nullopt;
     std::vector<std::string> remarks;
-    llvm::Expected<Strategy> plan = strategies::loadStrategy(strategy, facts, resources, remarks);
+    llvm::Expected<Strategy> plan = strategies::loadStrategy(strategy, *facts, resources, remarks);
     if (!plan) {
       module.emitError(llvm::toString(plan.takeError()));
       return std::nullopt;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/Shards.h"
-#include "strategies/GraphFacts.h"
+#include "passes/distribute/GraphFacts.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -43,10 +43,7 @@ LogicalResult Shards::addEntries(ModuleOp module, const strategies::Strategy &st
       entries[node.var_name()] = &node;
   if (entries.empty())
     return success();
-  llvm::StringSet<> updated;
-  for (const strategies::VariableFacts &facts : strategies::computeGraphFacts(module).variables)
-    if (facts.gradient != strategies::Gradient::None)
-      updated.insert(facts.name);
+  llvm::StringSet<> updated = findUpdatedVariables(module);
   for (auto variable : module.getOps<dfg::VariableOp>()) {
     llvm::StringRef name = variable.getSymName();
     auto entry = entries.find(name);

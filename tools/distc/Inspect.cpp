@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/distribute/GraphFacts.h"
+#include "strategies/StepNodes.h"
 #include "strategies/TextTable.h"
 #include "tools/distc/Session.h"
 #include "llvm/ADT/MapVector.h"
@@ -64,20 +66,36 @@ void printFeeds(dfg::GraphOp graph, llvm::raw_ostream &os) {
 }
 
 void printVariables(ModuleOp module, dfg::GraphOp graph, llvm::raw_ostream &os) {
-  // Who updates a variable, and who is a slot of which update.
-  llvm::StringMap<std::pair<std::string, std::string>> updates;
+  // Who updates a variable: an optimizer's operation, of which it may be a slot, or else the step's assignments.
+  llvm::StringMap<SmallVector<StringRef, 2>> updates;
+  llvm::StringSet<> slots;
+  strategies::StepNodes step(graph);
   for (Operation &op : graph.getBody().front()) {
     auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
-    if (!update || !update.isOptimizerUpdate())
+    if (!update || (step.isKnown() ? !step.contains(&op) : !update.isOptimizerUpdate()))
       continue;
     SmallVector<unsigned> written = update.getWrittenOperands();
     for (auto [i, operand] : llvm::enumerate(written))
-      if (dfg::VarHandleOp handle = dfg::getVariableHandle(op.getOperand(operand)))
-        updates[handle.getVariable()] = {i == 0 ? op.getName().stripDialect().str() : "slot",
-                                         i > 0                             ? ""
-                                         : update.getIndicesOperand() >= 0 ? "sparse"
-                                                                           : "dense"};
+      if (dfg::VarHandleOp handle = dfg::getVariableHandle(op.getOperand(operand))) {
+        auto &names = updates[handle.getVariable()];
+        StringRef name = i == 0 ? op.getName().stripDialect() : "slot";
+        if (!llvm::is_contained(names, name))
+          names.push_back(name);
+        if (i > 0)
+          slots.insert(handle.getVariable());
+      }
   }
+  // What is wrong with the shapes of a graph is said when it is compiled.
+  llvm::StringMap<strategies::Gradient> gradients;
+  {
+    ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+    if (FailureOr<BatchFlow> flow = BatchFlow::compute(graph); succeeded(flow))
+      gradients = findVariableGradients(graph, *flow);
+  }
+  auto gradientText = [&](StringRef variable) {
+    strategies::Gradient gradient = slots.contains(variable) ? strategies::Gradient::None : gradients.lookup(variable);
+    return gradient == strategies::Gradient::None ? "" : gradient == strategies::Gradient::Sparse ? "sparse" : "dense";
+  };
   os << "\nvariables\n";
   TextTable table({"variable", "type", "bytes", "trainable", "updated by", "gradient"},
                   {false, false, true, false, false, false});
@@ -85,9 +103,9 @@ void printVariables(ModuleOp module, dfg::GraphOp graph, llvm::raw_ostream &os) 
   for (auto variable : module.getOps<dfg::VariableOp>()) {
     int64_t bytes = bytesOf(variable.getType());
     total += std::max<int64_t>(bytes, 0);
-    auto update = updates.lookup(variable.getSymName());
     table.add({variable.getSymName().str(), typeText(variable.getType()), bytes < 0 ? "?" : std::to_string(bytes),
-               variable.getTrainable() ? "yes" : "no", update.first, update.second});
+               variable.getTrainable() ? "yes" : "no", llvm::join(updates.lookup(variable.getSymName()), ", "),
+               gradientText(variable.getSymName())});
   }
   table.add({"all", "", std::to_string(total), "", "", ""});
   table.print(os);

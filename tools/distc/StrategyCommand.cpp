@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/distribute/GraphFacts.h"
 #include "strategies/Builder.h"
 #include "strategies/LoadStrategy.h"
 #include "strategies/StrategyText.h"
@@ -35,7 +36,10 @@ std::optional<Surroundings> readSurroundings(Session &session, const CompileOpti
   mlir::OwningOpRef<mlir::ModuleOp> module = session.import(options);
   if (!module || !session.run(*module, addGraphStage))
     return std::nullopt;
-  read.facts = strategies::computeGraphFacts(*module);
+  mlir::FailureOr<strategies::GraphFacts> facts = computeGraphFacts(*module);
+  if (failed(facts))
+    return std::nullopt;
+  read.facts = std::move(*facts);
   return read;
 }
 
