@@ -50,7 +50,7 @@ LogicalResult DISTDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   };
   if (attribute.getName() == kShareAttr)
     return expect({kSharded, kWhole});
-  if (attribute.getName() == kSeedAttr)
+  if (attribute.getName() == kSeedAttr || attribute.getName() == kCouplingAttr)
     return expect({"replica"});
   if (attribute.getName() == kStrategyAttr)
     return expect({});

@@ -66,8 +66,8 @@ private:
     }
   }
 
-  /// The servers that were asked for, from host to host, and one for each other host that holds variables. A host's workers
-  /// hold none for others: a server waits for gradients while a worker computes.
+  /// The servers that were asked for, from host to host, and one for each other host that holds variables. A host's
+  /// workers hold none for others: a server waits for gradients while a worker computes.
   void addServers() {
     llvm::StringSet<> hosts;
     int64_t next = 0;
@@ -102,6 +102,9 @@ struct DistApplyStrategy : public impl::DistApplyStrategyBase<DistApplyStrategy>
     dist::TopologyOp topology = TopologyBuilder(builder, *plan, *resources).build();
     if (failed(placeVariables(*plan, Places(topology))))
       return signalPassFailure();
+    // Of one replica the own values are the whole batch's.
+    if (plan->graph_config().coupling() == Strategy::GraphConfig::REPLICA && topology.getReplicas() > 1)
+      module->setAttr(dist::kCouplingAttr, builder.getStringAttr("replica"));
     getAnalysis<AppliedStrategyAnalysis>().write(std::move(*plan));
   }
 

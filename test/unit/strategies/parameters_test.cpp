@@ -89,12 +89,13 @@ TEST_CASE("what all builders can be asked for") {
   for (const Builder &builder : getBuilders()) {
     INFO(builder.name.str());
     Strategy strategy = build((builder.name + ":accumulate_steps=3,aggregator=mean,replicas_to_aggregate=6,"
-                                              "total_replicas=4,variable_averages=0.5")
+                                              "total_replicas=4,variable_averages=0.5,coupling=replica")
                                   .str());
     CHECK(strategy.accumulate_steps() == 3);
     CHECK(strategy.replicas_to_aggregate() == 6);
     CHECK(strategy.graph_config().replicas_size() == 4);
     CHECK(strategy.variable_averages_decay() == 0.5f);
+    CHECK(strategy.graph_config().coupling() == Strategy::GraphConfig::REPLICA);
   }
   CHECK(error("PS:total_replicas=9") == "strategy PS: total_replicas=9, but the resources have devices for 8");
 }
@@ -104,6 +105,7 @@ TEST_CASE("values that are not right say what is") {
         "strategy AllReduce: aggregator=krum is not one of: auto, mean, sum, median, trimmed_mean:f, krum:f, "
         "multi_krum:f,m, geometric_median (f and m are whole numbers)");
   CHECK(error("PS:sync=yes") == "strategy PS: sync=yes is not one of: true, false");
+  CHECK(error("PS:coupling=none") == "strategy PS: coupling=none is not one of: whole, replica");
   CHECK(error("PS:variable_averages=2") == "strategy PS: variable_averages=2 is not a number between 0 and 1");
   CHECK(error("PS:staleness=99999999999") == "strategy PS: staleness=99999999999 is not a whole number of at least 0");
   CHECK(error("PS:chunk_size=1").rfind("strategy PS: unknown parameter 'chunk_size'; it has sync=true (", 0) == 0);
