@@ -7,6 +7,8 @@
 #include "passes/distribute/BatchFlow.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/SparseGradients.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -26,8 +28,13 @@ dfg::Linearity getLinearity(Operation *op) {
   auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
   if (!node)
     return dfg::Linearity::None;
-  // A cast to integers rounds.
-  if (llvm::isa<dfg::CastOp>(op) && isFloat(op->getOperand(0)) && !isFloat(op->getResult(0)))
+  // Quotients of integers are rounded.
+  if (op->getNumResults() > 0 && !isFloat(op->getResult(0)) &&
+      llvm::isa<dfg::MeanOp, dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op))
+    return dfg::Linearity::None;
+  // A cast to integers rounds; one to booleans compares with zero.
+  if (llvm::isa<dfg::CastOp>(op) && ((isFloat(op->getOperand(0)) && !isFloat(op->getResult(0))) ||
+                                     getElementTypeOrSelf(op->getResult(0)).isInteger(1)))
     return dfg::Linearity::None;
   return node.getLinearity();
 }
@@ -78,8 +85,9 @@ std::optional<int> add(std::optional<int> x, std::optional<int> y) {
 
 } // namespace
 
-/// The scale of op's results and whether they are zero. `contracts`: they are sums over the batch.
-Flow BatchFlow::getScale(Operation *op, bool contracts) const {
+/// As far as it is known, the scale of op's results and whether they are zero. `contracts`: they are sums over the
+/// batch.
+Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
   Flow result;
   if (isZeroConstant(op)) {
     result.zero = true;
@@ -89,7 +97,7 @@ Flow BatchFlow::getScale(Operation *op, bool contracts) const {
   dfg::Linearity linearity = getLinearity(op);
   auto estimate = [&](ArrayRef<Value> values) -> std::optional<int> {
     for (Value value : values)
-      if (Flow flow = get(value); isFloat(value) && !flow.zero && flow.scale != 0)
+      if (const Flow &flow = get(value); isFloat(value) && !flow.zero && flow.scale != 0)
         return std::nullopt;
     return 0;
   };
@@ -98,7 +106,7 @@ Flow BatchFlow::getScale(Operation *op, bool contracts) const {
     bool first = true;
     result.zero = !data.empty();
     for (Value operand : data) {
-      Flow flow = get(operand);
+      const Flow &flow = get(operand);
       if (flow.zero)
         continue;
       result.zero = false;
@@ -179,12 +187,13 @@ bool BatchFlow::visitSynchronizer(Operation *op) {
     return true;
   if (llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp>(op)) {
     for (Value result : op->getResults())
-      flows[result] = {Flow::Local, 0, 0, false};
+      flows[result].kind = Flow::Local;
     return true;
   }
   if (llvm::isa<dist::AccumulateOp>(op)) {
     for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults())) {
-      flows[result] = get(operand);
+      Flow flow = get(operand);
+      flows[result] = std::move(flow);
       if (auto sizes = shapes.getShape(operand))
         shapes.setShape(result, std::move(*sizes));
     }
@@ -198,10 +207,331 @@ bool BatchFlow::visitSynchronizer(Operation *op) {
         sizes->push_back(ShapedType::isDynamic(size) ? dfg::Dim() : dfg::Dim(size));
       shapes.setShape(pull.getRows(), std::move(*sizes));
     }
-    flows[pull.getRows()] = {get(pull.getIndices()).kind, get(pull.getIndices()).axis, 0, false};
+    Flow flow = get(pull.getIndices());
+    flow.scale = 0;
+    flow.zero = false;
+    flows[pull.getRows()] = std::move(flow);
     return true;
   }
   return false;
+}
+
+/// Shape arithmetic: what its elements are says what they are of the whole batch. None where `result` is none.
+std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const {
+  std::optional<dfg::Dims> elements = shapes.getElements(result);
+  if (!elements)
+    return std::nullopt;
+  bool known = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isKnown(); });
+  bool constant = llvm::none_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch(); });
+  bool multiple = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch() && dim.getOffset() == 0; });
+  // A size that nothing is known of is the whole batch's where that of an operand is.
+  if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
+    return getUnproven(op);
+  Flow flow;
+  flow.scale = constant ? std::optional<int>(0) : multiple ? std::optional<int>(1) : std::nullopt;
+  flow.zero = isZeroConstant(op);
+  return flow;
+}
+
+/// The operands that the result is linear in, as the declaration says, and the others that it is computed from.
+static void sortOperands(Operation *op, SmallVectorImpl<Value> &linear, SmallVectorImpl<Value> &others) {
+  SmallVector<Value> values;
+  for (OpOperand &operand : op->getOpOperands())
+    if (!isParameterOperand(op, operand.getOperandNumber()) && !dfg::isHandle(operand.get().getType()))
+      values.push_back(operand.get());
+  auto isLinear = [&](size_t i) {
+    if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op))
+      return i > 0;
+    if (llvm::isa<dfg::ScatterNdOp>(op))
+      return i == 1;
+    if (llvm::isa<dfg::TensorScatterUpdateOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp,
+                  dfg::ScatterNdNonAliasingAddOp>(op))
+      return i != 1;
+    switch (getLinearity(op)) {
+    case dfg::Linearity::None:
+      return false;
+    case dfg::Linearity::Joint:
+    case dfg::Linearity::Each:
+      return true;
+    case dfg::Linearity::First:
+      return i == 0;
+    case dfg::Linearity::Last:
+      return i + 1 == values.size();
+    }
+    return false;
+  };
+  for (auto [i, value] : llvm::enumerate(values))
+    (isLinear(i) ? linear : others).push_back(value);
+}
+
+/// The scale that all of `values` but the zeros have; none where they differ.
+static std::optional<int> getCommonScale(ArrayRef<Value> values, const BatchFlow &flow, bool &zero) {
+  std::optional<int> common;
+  bool first = true;
+  for (Value value : values) {
+    const Flow &at = flow.get(value);
+    if (at.zero)
+      continue;
+    if (!at.scale || (!first && at.scale != common))
+      return std::nullopt;
+    common = at.scale;
+    first = false;
+  }
+  zero = first && !values.empty();
+  return first ? std::optional<int>(0) : common;
+}
+
+/// What a function of values N^s times as large is: N^(degree * s) times as large. None: it is no power of N. Of all
+/// operands together.
+static std::optional<double> getDegree(Operation *op) {
+  if (llvm::isa<dfg::SquareOp, dfg::SquaredDifferenceOp, dfg::L2LossOp>(op))
+    return 2;
+  if (llvm::isa<dfg::AbsOp, dfg::ReluOp, dfg::LeakyReluOp, dfg::MaximumOp, dfg::MinimumOp, dfg::MaxOp, dfg::MinOp,
+                dfg::MaxPoolOp, dfg::EuclideanNormOp>(op))
+    return 1;
+  if (llvm::isa<dfg::SqrtOp>(op))
+    return 0.5;
+  if (llvm::isa<dfg::RsqrtOp>(op))
+    return -0.5;
+  if (llvm::isa<dfg::ReciprocalOp, dfg::InvOp>(op))
+    return -1;
+  if (llvm::isa<dfg::SignOp, dfg::EqualOp, dfg::NotEqualOp, dfg::LessOp, dfg::LessEqualOp, dfg::GreaterOp,
+                dfg::GreaterEqualOp>(op))
+    return 0;
+  return std::nullopt;
+}
+
+/// The scale of op's result, before a sum over the batch; none where it has none.
+std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, ArrayRef<Value> others,
+                                       bool &zero) const {
+  bool zeroOthers = false;
+  dfg::Linearity linearity = getLinearity(op);
+  if (llvm::isa<dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op) && linear.size() == 1) {
+    const Flow &dividend = get(linear.front()), &divisor = get(others.front());
+    zero = dividend.zero;
+    if (!divisor.scale || (!zero && !dividend.scale))
+      return std::nullopt;
+    return zero ? 0 : *dividend.scale - *divisor.scale;
+  }
+  std::optional<int> fixed = getCommonScale(others, *this, zeroOthers);
+  if (linearity == dfg::Linearity::None) {
+    std::optional<double> degree = getDegree(op);
+    if (!fixed || (!degree && *fixed != 0))
+      return std::nullopt;
+    double scale = degree ? *degree * *fixed : 0;
+    return scale == std::floor(scale) ? std::optional<int>(scale) : std::nullopt;
+  }
+  if (fixed != 0)
+    return std::nullopt;
+  if (linearity == dfg::Linearity::Joint)
+    return getCommonScale(linear, *this, zero);
+  // Linear in each of them: their product.
+  std::optional<int> scale = 0;
+  for (Value value : linear) {
+    zero |= get(value).zero;
+    scale = add(scale, get(value).scale);
+  }
+  return zero ? std::optional<int>(0) : scale;
+}
+
+Flow BatchFlow::getUnproven(Operation *op) const {
+  Flow flow;
+  flow.kind = Flow::Local;
+  flow.scale = std::nullopt;
+  flow.cause = op;
+  for (Value operand : op->getOperands())
+    if (const Flow &at = get(operand); at.kind == Flow::Local && at.cause)
+      flow.cause = at.cause;
+  return flow;
+}
+
+/// Whether two values are computed alike from the same values, in a few steps.
+static bool areSame(Value x, Value y, int depth = 8) {
+  Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
+  if (x == y)
+    return true;
+  if (depth == 0 || !left || !right || !isMemoryEffectFree(left) || left->hasTrait<dfg::DrawsNumbers>() ||
+      llvm::cast<OpResult>(x).getResultNumber() != llvm::cast<OpResult>(y).getResultNumber() ||
+      left->getName() != right->getName() || left->getNumOperands() != right->getNumOperands() ||
+      left->getPropertiesAsAttribute() != right->getPropertiesAsAttribute())
+    return false;
+  return llvm::all_of(llvm::zip(left->getOperands(), right->getOperands()),
+                      [&](auto operands) { return areSame(std::get<0>(operands), std::get<1>(operands), depth - 1); });
+}
+
+/// The Unique whose distinct values the rows of `value` are made of, each by itself; null where there is none.
+static Operation *findDistinctRows(Value value, const BatchFlow &flow) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isUnique(op) && op->getNumOperands() == 1)
+      return value == op->getResult(0) ? op : nullptr;
+    Value rows;
+    bool isGather = llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>(op);
+    if (!isGather && !llvm::isa<dfg::ScalarInterface>(op))
+      return nullptr;
+    auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+    if (isGather && ((batchDims && batchDims.getInt() != 0) ||
+                     (op->getNumOperands() > 2 && flow.getShapes().getConstant(op->getOperand(2)) != 0)))
+      return nullptr;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      const Flow &at = flow.get(operand);
+      auto sizes = flow.getShapes().getShape(operand);
+      bool isRows = at.kind == Flow::Local && (!isGather || i == 1);
+      if (isRows && !rows)
+        rows = operand;
+      else if (at.kind != Flow::Replicated || at.scale != 0 || (!isGather && (!sizes || !sizes->empty())))
+        return nullptr;
+    }
+    if (!rows)
+      return nullptr;
+    value = rows;
+  }
+  return nullptr;
+}
+
+Flow BatchFlow::prove(Operation *op, OpResult result) const {
+  const Flow unproven = getUnproven(op);
+  // Distinct values of each share, looked up by the positions that go with them: those of the rows themselves.
+  if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op)) {
+    Operation *unique = findDistinctRows(op->getOperand(0), *this);
+    auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+    if (unique && areSame(op->getOperand(1), unique->getResult(1)) && (!batchDims || batchDims.getInt() == 0) &&
+        (op->getNumOperands() < 3 || shapes.getConstant(op->getOperand(2)) == 0))
+      if (const Flow &rows = get(unique->getOperand(0)); rows.kind == Flow::Sharded && rows.scale == 0)
+        return rows;
+  }
+  // Of its operands these give the shape alone.
+  if (llvm::isa<dfg::ZerosLikeOp, dfg::OnesLikeOp>(op)) {
+    Flow flow = get(op->getOperand(0));
+    if (flow.kind == Flow::Local && (hasBatchSize(result) || !shapes.getShape(result)))
+      return unproven;
+    flow.kind = flow.kind == Flow::Sharded ? Flow::Sharded : Flow::Replicated;
+    flow.batch.uniform = true;
+    flow.scale = 0;
+    flow.zero = llvm::isa<dfg::ZerosLikeOp>(op);
+    return flow;
+  }
+  if (!llvm::isa<dfg::ShapeInterface>(op))
+    return llvm::all_of(op->getOperands(),
+                        [&](Value operand) {
+                          const Flow &at = get(operand);
+                          return at.kind == Flow::Replicated && (at.zero || at.scale == 0);
+                        })
+               ? Flow()
+               : unproven;
+
+  SmallVector<std::optional<BatchAxis>> axes;
+  unsigned numSharded = 0, numUniform = 0, numPartial = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const Flow &at = get(operand.get());
+    axes.push_back(std::nullopt);
+    if (isParameterOperand(op, operand.getOperandNumber())) {
+      std::optional<dfg::Dims> elements = shapes.getElements(operand.get());
+      bool isConstant = elements && llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); });
+      bool isWhole = at.kind == Flow::Replicated && at.scale == 0;
+      if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated && !fixedBatch) && !fixedBatch)
+        return unproven;
+      continue;
+    }
+    if (at.kind == Flow::Local || (!at.scale && !at.zero))
+      return unproven;
+    if (at.kind == Flow::Sharded) {
+      axes.back() = at.batch;
+      ++numSharded;
+      numUniform += at.batch.uniform;
+    }
+    numPartial += at.kind == Flow::Partial;
+  }
+  // The batch's size in a parameter: what it does must be seen.
+  if (numSharded == 0 && !fixedBatch && !showsParametersInSizes(op))
+    for (OpOperand &operand : op->getOpOperands())
+      if (isParameterOperand(op, operand.getOperandNumber()) && get(operand.get()).scale != 0)
+        return unproven;
+
+  SmallVector<Value> linear, others;
+  sortOperands(op, linear, others);
+  Flow flow;
+  flow.zero = false;
+  std::optional<int> scale = getScale(op, linear, others, flow.zero);
+  if (isZeroConstant(op)) {
+    flow.zero = true;
+    scale = 0;
+  }
+  if (!scale)
+    return unproven;
+  flow.scale = scale;
+
+  BatchPlacement placement = findBatchPlacement(op, result.getResultNumber(), axes, shapes, fixedBatch);
+  auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial; };
+  // Rows that are added to what is no zero: added once a replica, unless that is a sum over the batch too.
+  if (placement.kind == BatchPlacement::Summed &&
+      llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp, dfg::ScatterNdNonAliasingAddOp>(op)) {
+    const Flow &base = get(op->getOperand(0)), &rows = get(op->getOperand(2));
+    if (!base.zero && (base.kind != Flow::Partial || (!rows.zero && base.scale != add(rows.scale, 1))))
+      return unproven;
+    flow.kind = Flow::Partial;
+    flow.scale = rows.zero ? base.scale : add(rows.scale, 1);
+    return flow;
+  }
+  if (numPartial > 0) {
+    if (numSharded > 0 || placement.kind != BatchPlacement::Without || llvm::any_of(others, isPartial))
+      return unproven;
+    bool isLinear = getLinearity(op) == dfg::Linearity::Joint
+                        ? llvm::all_of(linear, [&](Value value) { return isPartial(value) || get(value).zero; })
+                        : llvm::count_if(linear, isPartial) == 1;
+    if (!isLinear)
+      return unproven;
+    flow.kind = Flow::Partial;
+    return flow;
+  }
+  switch (placement.kind) {
+  case BatchPlacement::Unknown:
+    return unproven;
+  case BatchPlacement::Without:
+    flow.kind = Flow::Replicated;
+    break;
+  case BatchPlacement::Along:
+    flow.kind = Flow::Sharded;
+    flow.batch = placement.axis;
+    break;
+  case BatchPlacement::Summed:
+    // Rounded quotients do not add up.
+    if (llvm::isa<dfg::MeanOp>(op) && !isFloat(result))
+      return unproven;
+    flow.kind = numUniform == numSharded ? Flow::Replicated : Flow::Partial;
+    // The sum has N times the terms; a mean is divided by N times as many.
+    if (!llvm::isa<dfg::MeanOp>(op))
+      flow.scale = add(flow.scale, 1);
+    break;
+  }
+  return flow;
+}
+
+/// As prove, where a replica's own values may take the place of the whole batch's.
+Flow BatchFlow::estimate(Operation *op, Value result) const {
+  bool sharded = false, other = false;
+  for (Value operand : op->getOperands()) {
+    Flow::Kind kind = get(operand).kind;
+    sharded |= kind == Flow::Sharded;
+    other |= kind == Flow::Partial || kind == Flow::Local;
+  }
+  std::optional<dfg::Dims> sizes = shapes.getShape(result);
+  bool known = sizes && llvm::all_of(*sizes, [](dfg::Dim size) { return size.isKnown(); });
+  auto axis = sizes ? llvm::find_if(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }) : nullptr;
+  bool batched = sizes && axis != sizes->end();
+  bool contracts = sharded && !batched && sumsOverBatch(op);
+  Flow flow = estimateScale(op, contracts);
+  flow.cause = op;
+  if (batched) {
+    flow.kind = Flow::Sharded;
+    flow.batch = {axis - sizes->begin(), {axis->getScale()}, false};
+  } else if (!llvm::isa<dfg::ShapeInterface>(op) && (sharded || other)) {
+    flow = getUnproven(op);
+  } else if (sharded) {
+    flow.kind = contracts && known && flow.scale ? Flow::Partial : Flow::Local;
+  } else if (other) {
+    flow.kind = keepsPartial(op) && flow.scale ? Flow::Partial : Flow::Local;
+  }
+  return flow;
 }
 
 void BatchFlow::visit(Operation *op) {
@@ -210,45 +540,28 @@ void BatchFlow::visit(Operation *op) {
       llvm::isa<dfg::ReadVariableOp, dfg::VarHandleOp, dist::ShareHandleOp, dfg::IsInitializedOp, dfg::UpdateInterface>(
           op))
     return;
-  bool sharded = false, other = false;
-  for (Value operand : op->getOperands()) {
-    Flow::Kind kind = get(operand).kind;
-    sharded |= kind == Flow::Sharded;
-    other |= kind == Flow::Partial || kind == Flow::Local;
-  }
-  bool modeled = llvm::isa<dfg::ShapeInterface>(op);
-  for (Value result : op->getResults()) {
-    if (std::optional<dfg::Dims> elements = shapes.getElements(result)) {
-      // Shape arithmetic: its scale is that of its elements, if they have one in common.
-      Flow flow;
-      bool constant = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); });
-      bool multiple =
-          llvm::all_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch() && dim.getOffset() == 0; });
-      flow.scale = constant ? std::optional<int>(0) : multiple ? std::optional<int>(1) : std::nullopt;
-      flow.zero = isZeroConstant(op);
-      flows[result] = flow;
-      continue;
-    }
-    std::optional<dfg::Dims> sizes = shapes.getShape(result);
-    bool known = sizes && llvm::all_of(*sizes, [](dfg::Dim size) { return size.isKnown(); });
-    auto axis = sizes ? llvm::find_if(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }) : nullptr;
-    bool batched = sizes && axis != sizes->end();
-    bool contracts = sharded && !batched && sumsOverBatch(op);
-    Flow flow = getScale(op, contracts);
-    if (fixedBatch && flow.scale)
-      flow.scale = 0;
-    if (batched) {
+  if (llvm::isa<dfg::PlaceholderOp>(op)) {
+    Flow &flow = flows[op->getResult(0)];
+    if (auto sizes = shapes.getShape(op->getResult(0)); sizes && !sizes->empty() && sizes->front() == dfg::Dim::batch())
       flow.kind = Flow::Sharded;
-      flow.axis = axis - sizes->begin();
-    } else if (!modeled && (sharded || other)) {
-      flow = {Flow::Local, 0, std::nullopt, false};
-    } else if (sharded) {
-      flow.kind = contracts && known && flow.scale ? Flow::Partial : Flow::Local;
-    } else if (other) {
-      flow.kind = keepsPartial(op) && flow.scale ? Flow::Partial : Flow::Local;
-    }
-    flows[result] = flow;
+    return;
   }
+  for (OpResult result : op->getResults()) {
+    std::optional<Flow> flow = followElements(op, result);
+    if (!flow) {
+      flow = prove(op, result);
+      if (flow->kind == Flow::Local && estimates)
+        flow = estimate(op, result);
+      if (fixedBatch && flow->scale)
+        flow->scale = 0;
+    }
+    flows[result] = std::move(*flow);
+  }
+}
+
+bool BatchFlow::hasBatchSize(Value value) const {
+  auto sizes = shapes.getShape(value);
+  return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); });
 }
 
 /// Where no placeholder leaves the batch open: the first size that all have in common.
@@ -296,6 +609,8 @@ void BatchFlow::restoreBatchAxis(Operation *op) {
 
 llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
   BatchFlow flow;
+  auto module = graph->getParentOfType<ModuleOp>();
+  flow.estimates = module && module->hasAttr(dist::kCouplingAttr);
   Block &block = graph.getBody().front();
   flow.findBatch(block);
   for (Operation &op : block) {
@@ -310,7 +625,7 @@ llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
 }
 
 std::string BatchFlow::explain(Value value) const {
-  Flow flow = get(value);
+  const Flow &flow = get(value);
   std::string text;
   llvm::raw_string_ostream os(text);
   int hidden = 0;
@@ -319,7 +634,12 @@ std::string BatchFlow::explain(Value value) const {
     os << "replicated";
     break;
   case Flow::Sharded:
-    os << "sharded(" << flow.axis << ")";
+    os << "sharded(" << flow.batch.axis;
+    if (flow.batch.segments.size() > 1 && !flow.batch.uniform) {
+      os << " in segments ";
+      llvm::interleave(flow.batch.segments, os, "+");
+    }
+    os << ")" << (flow.batch.uniform ? ", uniform" : "");
     break;
   case Flow::Partial:
     hidden = flow.scale == 1 ? 1 : 0;
@@ -331,6 +651,8 @@ std::string BatchFlow::explain(Value value) const {
   }
   if (flow.zero)
     os << ", zero";
+  else if (flow.kind == Flow::Local)
+    return text;
   else if (!flow.scale)
     os << " * ?";
   else if (*flow.scale != hidden)

@@ -172,7 +172,7 @@ private:
       Operation *clone = builder.clone(*op, map);
       clone->setLoc(NameLoc::get(builder.getStringAttr(name + "/" + dfg::getNodeName(op))));
       for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
-        if (Flow at = flow.get(from); at.kind == Flow::Sharded && at.axis == 0)
+        if (flow.get(from).isSharded(0))
           to.setType(anyNumber(to.getType()));
       unused.insert(op);
     }

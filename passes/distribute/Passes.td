@@ -315,6 +315,17 @@ def DistLegalizeForTensorFlow : Pass<"dist-legalize-for-tensorflow", "mlir::Modu
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistJoinFetches : Pass<"dist-join-fetches", "mlir::ModuleOp"> {
+  let summary = "Says what the loss and each fetch give over all replicas";
+  let description = [{
+    By the batch's flow: what is sharded is joined along its axis, a partial mean is averaged, a partial sum added up, and what is the same in
+    all replicas comes from the first. A fetch that the replicas' values do not make whole is an error; with `coupling=replica` in the strategy
+    it is what a replica has.
+
+    Before: `dfg.graph attributes {loss = "loss", fetches = ["y:0"]}`; after: `dist.joins = {"loss:0" = "mean", "y:0" = "concat:0"}` beside them.
+  }];
+}
+
 def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {
   let summary = "Annotates every node with how the batch flows through it (`flow`), for tests";
 }

@@ -24,6 +24,9 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());
+  // Behind it, since what sees reduced values is the same in all replicas; before replicas or roles are graphs of their
+  // own.
+  manager.addPass(createDistJoinFetches());
   manager.addPass(createDistVerifyCollectives());
   if (!options.unrolled) {
     // Of a plan with servers: what each role runs. Without them the program stands for all tasks.

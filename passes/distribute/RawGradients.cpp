@@ -88,7 +88,9 @@ public:
       if (failed(drain()))
         return failure();
     }
-    return moveForward();
+    if (failed(moveForward()))
+      return failure();
+    return makeFetchesWhole();
   }
 
   RawGradients found;
@@ -97,14 +99,43 @@ private:
   struct Item {
     Value value;
     Operation *update;
+    /// Where it came from works on the rows of a sparse gradient: of its shapes nothing is asked.
+    bool ofRows = false;
   };
 
   /// Whether what is wrong at `op` matters: a step runs it.
   bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
 
   bool isReplicated(Value value) const {
-    Flow at = flow.get(value);
+    const Flow &at = flow.get(value);
     return at.kind == Flow::Replicated;
+  }
+
+  /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
+  /// what leads to an update.
+  LogicalResult makeFetchesWhole() {
+    bool isSynchronous = !ways.hasAsync && ways.accumulateSteps == 1 && ways.required == ways.replicas;
+    if (ways.replicas == 1 || flow.isEstimated() || !isSynchronous)
+      return success();
+    llvm::StringSet<> fetched;
+    for (const std::string &tensor : getFetchedTensors(graph))
+      fetched.insert(tensor);
+    llvm::DenseSet<Value> functions; // of sums
+    auto isWhole = [&](Value value) {
+      const Flow &at = flow.get(value);
+      bool isSum = at.zero || at.scale == 0 || (at.kind == Flow::Partial && at.scale == 1);
+      return (isSum && at.kind != Flow::Sharded && at.kind != Flow::Local) || functions.contains(value);
+    };
+    for (Operation &op : graph.getBody().front())
+      for (OpResult result : op.getResults()) {
+        if (flow.get(result).kind != Flow::Local || !llvm::isa<dfg::ShapeInterface>(op) || seesRows(result) ||
+            !llvm::all_of(op.getOperands(), isWhole))
+          continue;
+        functions.insert(result);
+        if (fetched.contains((dfg::getNodeName(&op) + ":" + llvm::Twine(result.getResultNumber())).str()))
+          queue.push_back({result, nullptr});
+      }
+    return drain();
   }
 
   LogicalResult findSparse(dfg::UpdateInterface update) {
@@ -178,10 +209,10 @@ private:
         queue.push_back({operand, op});
         continue;
       }
-      Flow at = flow.get(operand);
+      const Flow &at = flow.get(operand);
       if (at.kind == Flow::Replicated || found.contains(operand))
         continue;
-      if (at.kind == Flow::Sharded)
+      if (at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand)))
         return refuse({operand, op}, "still carries the batch's axis: it is not a sum or mean over the batch");
       dist::Reduction reduction =
           at.kind == Flow::Partial && at.scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean;
@@ -201,7 +232,7 @@ private:
   }
 
   LogicalResult visit(Item item) {
-    Flow at = flow.get(item.value);
+    const Flow &at = flow.get(item.value);
     if (found.contains(item.value))
       return success();
     if (auto rows = wholeRows.find(item.value); rows != wholeRows.end()) {
@@ -210,26 +241,23 @@ private:
     }
     switch (at.kind) {
     case Flow::Replicated:
-      // Shape arithmetic without one scale is no value of the training.
-      if (at.zero || !at.scale || *at.scale == 0)
+      if (at.zero || at.scale == 0 || (!at.scale && item.ofRows))
         return success();
-      if (*at.scale == 1)
+      if (at.scale == 1)
         return reduce(item, dist::Reduction::Sum);
       return refuse(item,
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     case Flow::Sharded:
       // Rows that are made of a sparse gradient's become those of all replicas with it.
-      if (Operation *op = item.value.getDefiningOp(); !found.indices.empty() && worksOnRows(op)) {
-        walkThrough(op, item.update);
+      if (walksThroughRows(item))
         return success();
-      }
       return refuse(item, "still carries the batch's axis: it is not a sum or mean over the batch");
     case Flow::Partial:
       if (at.zero)
         return success();
-      if (*at.scale == 0)
+      if (at.scale == 0)
         return reduce(item, dist::Reduction::Mean);
-      if (*at.scale == 1)
+      if (at.scale == 1)
         return reduce(item, dist::Reduction::Sum);
       // A norm over rows that were divided by the batch's size: no sum of the replicas' norms, but that of all rows.
       if (sumsRows(item.value.getDefiningOp())) {
@@ -239,10 +267,39 @@ private:
       return refuse(item,
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     case Flow::Local:
+      if (walksThroughRows(item))
+        return success();
+      // A function of values that can be made whole sees the whole batch's from now on; one of rows cannot.
+      if (!flow.isEstimated() && seesRows(item.value))
+        return refuseUnproven(item);
       walkThrough(item.value.getDefiningOp(), item.update);
       return success();
     }
     return success();
+  }
+
+  /// Goes on from rows that are made of a sparse gradient's, where there is one.
+  bool walksThroughRows(Item item) {
+    Operation *op = item.value.getDefiningOp();
+    if (!op || found.indices.empty() || !worksOnRows(op))
+      return false;
+    walkThrough(op, item.update, /*ofRows=*/true);
+    return true;
+  }
+
+  /// Whether a local value has the batch's axis, or is computed from what has.
+  bool seesRows(Value value) const {
+    if (flow.hasBatchSize(value))
+      return true;
+    return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) {
+      const Flow &at = flow.get(operand);
+      if (found.contains(operand) || wholeRows.contains(operand))
+        return false;
+      Operation *rows = found.indices.empty() ? nullptr : operand.getDefiningOp();
+      if (rows && worksOnRows(rows))
+        return false;
+      return at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand));
+    });
   }
 
   /// Whether all that op sums over the batch are a sparse gradient's values.
@@ -258,15 +315,17 @@ private:
     return any;
   }
 
-  void walkThrough(Operation *op, Operation *update) {
+  void walkThrough(Operation *op, Operation *update, bool ofRows = false) {
     found.path.insert(op);
     for (Value operand : op->getOperands())
       if (!dfg::isHandle(operand.getType()))
-        queue.push_back({operand, update});
+        queue.push_back({operand, update, ofRows});
   }
 
   LogicalResult reduce(Item item, dist::Reduction reduction) {
-    llvm::StringRef variable = getUpdatedVariable(item.update);
+    // What no update is walked to from is named by itself.
+    llvm::StringRef variable =
+        item.update ? getUpdatedVariable(item.update) : dfg::getNodeName(item.value.getDefiningOp());
     found.values.insert({item.value, {ways.get(variable).reduction.value_or(reduction), variable, {}}});
     reducedFor.insert({item.value, item.update});
     return success();
@@ -339,6 +398,20 @@ private:
     return error;
   }
 
+  LogicalResult refuseUnproven(Item item) {
+    if (!isInStep(item.update))
+      return success();
+    Operation *cause = flow.get(item.value).cause;
+    InFlightDiagnostic error = cause->emitError()
+                               << "variable '" << getUpdatedVariable(item.update)
+                               << "' cannot be synchronized: its update '" << dfg::getNodeName(item.update)
+                               << "' depends on node '" << dfg::getNodeName(cause) << "' (" << cause->getName() << "), "
+                               << describeUnproven(cause, flow)
+                               << "; with coupling=replica in the strategy each replica uses its own";
+    error.attachNote(item.update->getLoc()) << "the update is here";
+    return error;
+  }
+
   dfg::GraphOp graph;
   const BatchFlow &flow;
   const strategies::StepNodes &step;
@@ -352,6 +425,28 @@ private:
 };
 
 } // namespace
+
+std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
+  Value sum, rows;
+  for (Value operand : cause->getOperands()) {
+    Flow::Kind kind = flow.get(operand).kind;
+    if (kind == Flow::Partial)
+      sum = operand;
+    else if (kind == Flow::Sharded)
+      rows = operand;
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (sum)
+    os << "which in each replica sees its own share's part of the sum or mean '"
+       << dfg::getNodeName(sum.getDefiningOp()) << "' over the batch";
+  else if (rows)
+    os << "which takes together rows of the batch that replicas have shares of, of '"
+       << dfg::getNodeName(rows.getDefiningOp()) << "'";
+  else
+    os << "whose value follows from the size of a replica's share, not of the whole batch";
+  return text;
+}
 
 std::string getFreeName(Block &block, const llvm::Twine &wanted) {
   llvm::StringSet<> taken;

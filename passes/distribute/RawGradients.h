@@ -47,6 +47,10 @@ struct RawGradients {
 
 /// The variable that `op` updates, by its first written operand; "" where the handle does not say.
 llvm::StringRef getUpdatedVariable(mlir::Operation *op);
+/// The loss and the fetches of `graph`, "NODE:OUTPUT".
+std::vector<std::string> getFetchedTensors(dfg::GraphOp graph);
+/// Why nothing is proven of the results of `cause` (Flow::cause), for errors: "which ...".
+std::string describeUnproven(mlir::Operation *cause, const BatchFlow &flow);
 /// `wanted`, or that with a number behind it, which no node of the block has.
 std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 

@@ -38,7 +38,7 @@ bool isLinearIn(Operation *op, Value operand) {
 Value getElementwiseRows(Operation *op, const BatchFlow &flow) {
   Value rows;
   for (Value operand : op->getOperands()) {
-    Flow at = flow.get(operand);
+    const Flow &at = flow.get(operand);
     if (at.kind == Flow::Replicated) {
       if (!at.zero && at.scale != 0)
         return {};
@@ -67,11 +67,11 @@ Value getRows(Operation *op, const BatchFlow &flow) {
   return {};
 }
 
-bool isRows(Flow at) { return at.kind == Flow::Sharded && at.axis == 0; }
+bool isRows(const Flow &at) { return at.isSharded(0); }
 
 Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path) {
   while (true) {
-    Flow at = flow.get(value);
+    const Flow &at = flow.get(value);
     Operation *op = value.getDefiningOp();
     if (at.kind == Flow::Replicated || at.kind == Flow::Partial)
       return {};

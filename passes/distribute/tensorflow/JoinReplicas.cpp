@@ -75,8 +75,28 @@ void joinPlaceholder(WorkerGraph &worker, llvm::StringRef name, ArrayRef<Operati
   }
 }
 
-/// A batched tensor is joined in the order of replicas, another of floating point is averaged, the rest is replica 0's.
-Value joinValues(StockNodes &nodes, ArrayRef<Value> values) {
+/// The replicas' parts side by side along an axis other than the first.
+Value joinAlong(StockNodes &nodes, ArrayRef<Value> values, int64_t axis) {
+  auto type = llvm::cast<RankedTensorType>(values.front().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = ShapedType::kDynamic;
+  SmallVector<Value> operands(values);
+  operands.push_back(nodes.constant("axis", static_cast<int32_t>(axis)));
+  return nodes.get("ConcatV2", "joined", operands, type.clone(shape),
+                   {nodes.attribute("N", static_cast<int64_t>(values.size())),
+                    nodes.attribute("T", type.getElementType()),
+                    nodes.attribute("Tidx", nodes.getBuilder().getI32Type())});
+}
+
+/// Along which axis a fetch is joined, and that it is the same in all replicas, the batch's flow says (`join`,
+/// dist.joins). Of other nodes a batched tensor is joined in the order of replicas, another of floating point is averaged,
+/// also one that is a sum (whoever runs the workers averages over them), the rest is replica 0's.
+Value joinValues(StockNodes &nodes, ArrayRef<Value> values, llvm::StringRef join) {
+  if (join == "first")
+    return values.front();
+  int64_t axis = 0;
+  if (join.consume_front("concat:") && !join.getAsInteger(10, axis) && axis > 0)
+    return joinAlong(nodes, values, axis);
   auto type = llvm::dyn_cast<RankedTensorType>(values.front().getType());
   if (type && type.getRank() > 0 && type.isDynamicDim(0))
     return nodes.concat("joined", values);
@@ -98,12 +118,14 @@ void joinNode(WorkerGraph &worker, llvm::StringRef name) {
     return;
   }
   nodes.setPlaceAtEnd((name + "/replicas").str());
+  auto joins = worker.graph->getAttrOfType<DictionaryAttr>(dist::kJoinsAttr);
   SmallVector<Value> joined;
   for (unsigned index = 0; index < copies.front()->getNumResults(); ++index) {
     SmallVector<Value> values;
     for (Operation *copy : copies)
       values.push_back(copy->getResult(index));
-    joined.push_back(joinValues(nodes, values));
+    auto join = joins ? joins.getAs<StringAttr>((name + ":" + llvm::Twine(index)).str()) : StringAttr();
+    joined.push_back(joinValues(nodes, values, join ? join.getValue() : ""));
   }
   nodes.setPlaceAtEnd("");
   if (joined.size() == 1) {

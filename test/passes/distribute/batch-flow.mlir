@@ -23,7 +23,7 @@ module @mean_loss {
     // CHECK: dfg.real_div {{.*}} {flow = "replicated * N^-1"}
     %d = dfg.real_div %one, %f : (tensor<f32>, tensor<f32>) -> tensor<f32>
     %s = dfg.shape %y : (tensor<?x3xf32>) -> tensor<2xi32>
-    // CHECK: dfg.fill {{.*}} {flow = "sharded(0) * N^-1"}
+    // CHECK: dfg.fill {{.*}} {flow = "sharded(0), uniform * N^-1"}
     %g = dfg.fill %s, %d : (tensor<2xi32>, tensor<f32>) -> tensor<?x3xf32>
     // CHECK: dfg.mat_mul {{.*}}flow = "partial mean"
     %gw = dfg.mat_mul %x, %g {transpose_a = true} : (tensor<?x4xf32>, tensor<?x3xf32>) -> tensor<4x3xf32>
@@ -58,5 +58,111 @@ module @fixed_batch {
     %y = dfg.placeholder : () -> tensor<32x32xf32>
     // CHECK: dfg.mat_mul {{.*}}flow = "partial mean"
     %g = dfg.mat_mul %y, %x {transpose_a = true} : (tensor<32x32xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
+  }
+}
+
+// -----
+
+// Joined along the batch's axis, the replicas' parts alternate in segments, until they are cut where they were joined.
+// CHECK-LABEL: @segments
+module @segments {
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    // CHECK: dfg.concat_v2 {{.*}} {flow = "sharded(0 in segments 1+1)"}
+    %twice = dfg.concat_v2 %x, %x, %axis : (tensor<?x4xf32>, tensor<?x4xf32>, tensor<i32>) -> tensor<?x4xf32>
+    %rows = dfg.const dense<[-1, 2]> : tensor<2xi32> : tensor<2xi32>
+    // CHECK: dfg.reshape {{.*}} {flow = "sharded(0)"}
+    %long = dfg.reshape %x, %rows : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+    %one = dfg.const dense<[1]> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: dfg.sum %{{[a-z0-9_]*}}, %{{[a-z0-9_]*}} {flow = "sharded(0 in segments 1+1)"
+    %a = dfg.sum %twice, %one {keep_dims = true} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<?x1xf32>
+    // CHECK: dfg.sum %{{[a-z0-9_]*}}, %{{[a-z0-9_]*}} {flow = "sharded(0)"
+    %b = dfg.sum %long, %one {keep_dims = true} : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?x1xf32>
+    // As many rows, but in another order.
+    // CHECK: dfg.add_v2 {{.*}} {flow = "local"}
+    %c = dfg.add_v2 %a, %b : (tensor<?x1xf32>, tensor<?x1xf32>) -> tensor<?x1xf32>
+    // CHECK: dfg.split {{.*}} {flow = "sharded(0)"}
+    %halves:2 = dfg.split %axis, %twice : (tensor<i32>, tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>)
+    // CHECK: dfg.sum {{.*}} {flow = "partial sum"}
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %sum = dfg.sum %twice, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+  }
+}
+
+// -----
+
+// The distinct values of a share, looked up by their positions, are the share's again.
+// CHECK-LABEL: @distinct
+module @distinct {
+  dfg.graph {
+    %i = dfg.placeholder : () -> tensor<?xi32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    // CHECK: dfg.unique {{.*}} {flow = "local"}
+    %u:2 = dfg.unique %i : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
+    %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+    %more = dfg.add_v2 %u#0, %two : (tensor<?xi32>, tensor<i32>) -> tensor<?xi32>
+    // CHECK: dfg.gather_v2 {{.*}}flow = "sharded(0)"
+    %g = dfg.gather_v2 %more, %u#1, %axis {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32>
+    // CHECK: dfg.gather_v2 {{.*}}flow = "local"
+    %h = dfg.gather_v2 %more, %i, %axis {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32>
+  }
+}
+
+// -----
+
+// What works along the batch, and what takes a share's sum for the batch's.
+// CHECK-LABEL: @local
+module @local {
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?xf32>
+    %w = dfg.placeholder : () -> tensor<?xf32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %axes = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: dfg.cumsum {{.*}} {flow = "local"}
+    %a = dfg.cumsum %x, %axis : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
+    // CHECK: dfg.reverse_v2 {{.*}} {flow = "local"}
+    %b = dfg.reverse_v2 %x, %axes : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>
+    %n = dfg.size %x : (tensor<?xf32>) -> tensor<i32>
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    // CHECK: dfg.range {{.*}} {flow = "local"}
+    %c = dfg.range %axis, %n, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
+    // CHECK: dfg.sum {{.*}} {flow = "partial sum"}
+    %sum = dfg.sum %w, %axes : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32>
+    // A weighted mean's gradient.
+    // CHECK: dfg.real_div {{.*}} {flow = "local"}
+    %d = dfg.real_div %w, %sum : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+    // CHECK: dfg.square {{.*}} {flow = "local"}
+    %e = dfg.square %sum : (tensor<f32>) -> tensor<f32>
+    // The number of weights is the batch's size.
+    // CHECK: dfg.ones_like {{.*}} {flow = "sharded(0), uniform"}
+    %ones = dfg.ones_like %w : (tensor<?xf32>) -> tensor<?xf32>
+    // CHECK: dfg.sum {{.*}} {flow = "replicated * N^1"}
+    %count = dfg.sum %ones, %axes : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32>
+    // CHECK: dfg.real_div {{.*}} {flow = "sharded(0) * N^-1"}
+    %f = dfg.real_div %w, %count : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+    %base = dfg.const dense<1.0> : tensor<3xf32> : tensor<3xf32>
+    %zeros = dfg.const dense<0.0> : tensor<3xf32> : tensor<3xf32>
+    %rows = dfg.placeholder : () -> tensor<?x1xi32>
+    // The base is there once, not once a replica.
+    // CHECK: dfg.tensor_scatter_add {{.*}} {flow = "local"}
+    %g = dfg.tensor_scatter_add %base, %rows, %x : (tensor<3xf32>, tensor<?x1xi32>, tensor<?xf32>) -> tensor<3xf32>
+    // CHECK: dfg.tensor_scatter_add {{.*}} {flow = "partial sum"}
+    %h = dfg.tensor_scatter_add %zeros, %rows, %x : (tensor<3xf32>, tensor<?x1xi32>, tensor<?xf32>) -> tensor<3xf32>
+  }
+}
+
+// -----
+
+// With values of the replicas' own.
+// CHECK-LABEL: @coupling
+module @coupling attributes {dist.coupling = "replica"} {
+  dfg.graph {
+    %w = dfg.placeholder : () -> tensor<?xf32>
+    %axes = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: dfg.mean {{.*}} {flow = "partial mean"}
+    %mean = dfg.mean %w, %axes : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32>
+    // CHECK: dfg.sub {{.*}} {flow = "sharded(0)"}
+    %d = dfg.sub %w, %mean : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
   }
 }

@@ -4,12 +4,12 @@ module {
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {
     %lr = dfg.placeholder : () -> tensor<f32>
-    // expected-note @below {{the value is made here}}
     %x = dfg.placeholder : () -> tensor<?x4xf32>
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    // expected-error @below {{variable 'w' cannot be synchronized: its update '' depends on node '' (dfg.max), which takes together rows of the batch that replicas have shares of, of ''; with coupling=replica in the strategy each replica uses its own}}
     %max = dfg.max %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
-    // expected-error @below {{variable 'w' cannot be synchronized}}
+    // expected-note @below {{the update is here}}
     dfg.apply_gradient_descent %w, %lr, %max : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
@@ -24,5 +24,27 @@ module {
     %h = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
     // expected-error @below {{does not know the operation, so its sparse gradient cannot be synchronized}}
     dfg.opaque "ResourceScatterSub"(%h, %ids, %g) : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+  }
+}
+
+// -----
+
+// A weighted mean: the gradient is divided by the sum of a share's weights.
+module {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %weights = dfg.placeholder : () -> tensor<?x1xf32>
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %sum = dfg.sum %weights, %all : (tensor<?x1xf32>, tensor<2xi32>) -> tensor<f32> loc("sum")
+    // expected-error @below {{depends on node '' (dfg.real_div), which in each replica sees its own share's part of the sum or mean 'sum' over the batch}}
+    %share = dfg.real_div %weights, %sum : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+    %rows = dfg.mul %x, %share : (tensor<?x4xf32>, tensor<?x1xf32>) -> tensor<?x4xf32>
+    %g = dfg.sum %rows, %axis : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-note @below {{the update is here}}
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }

@@ -1,0 +1,180 @@
+"""Random losses, with TensorFlow's gradients of them: two replicas train as one does and as TensorFlow does, or the compiler refuses.
+The usual ones are not refused.
+
+  random_losses_tensorflow.py [--seed S] [--count N]
+"""
+import argparse
+import random
+
+import numpy as np
+
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_log, run
+
+BATCH, STEPS = 6, 2
+RATE = 0.1
+
+
+class Losses:
+    """Random expressions of x [b, 3], y [b], k [b], i [b] and variables v [3], m [3, 3], t [5, 3]."""
+
+    def __init__(self, tf, rng):
+        self.tf, self.rng = tf, rng
+        self.x = tf.placeholder(tf.float32, [None, 3], "x")
+        self.y = tf.placeholder(tf.float32, [None], "y")
+        self.k = tf.placeholder(tf.float32, [None], "k")
+        self.i = tf.placeholder(tf.int32, [None], "i")
+        numbers = np.random.default_rng(rng.randrange(10 ** 6))
+        make = lambda name, *shape: tf.get_variable(name, initializer=numbers.normal(size=shape).astype(np.float32) * 0.5, use_resource=True)
+        self.v, self.m, self.t = make("v", 3), make("m", 3, 3), make("t", 5, 3)
+
+    def rows(self):
+        """Of each example a vector of 3."""
+        tf = self.tf
+        return self.rng.choice([
+            lambda: tf.matmul(self.x, self.m),
+            lambda: tf.tanh(tf.matmul(self.x, self.m) + self.v),
+            lambda: tf.nn.embedding_lookup(self.t, self.i),
+            lambda: tf.nn.embedding_lookup(self.t, self.i) * self.x,
+            lambda: self.x * self.v,
+            lambda: tf.nn.softmax(tf.matmul(self.x, self.m)),
+            lambda: tf.transpose(tf.matmul(self.m, self.x, transpose_b=True)),
+            lambda: tf.reshape(tf.tile(tf.matmul(self.x, self.m), [1, 2]), [-1, 2, 3])[:, 1],
+            lambda: tf.concat([self.x * self.v, tf.matmul(self.x, self.m)], 1)[:, 2:5],
+            lambda: tf.split(tf.concat([self.x * self.v, tf.matmul(self.x, self.m)], 0), 2)[1],
+            lambda: tf.nn.relu(self.x * self.v) - tf.one_hot(self.i % 3, 3),
+            lambda: self.x - tf.reduce_mean(self.x * self.v, 0),
+            lambda: tf.cumsum(self.x * self.v, self.rng.choice([0, 1])),
+            lambda: tf.reverse(self.x * self.v, [self.rng.choice([0, 1])]),
+            lambda: tf.gather(self.x * self.v, self.i % 3),
+            lambda: self.x * self.v * tf.expand_dims(tf.cast(tf.range(tf.shape(self.x)[0]), tf.float32), 1),
+        ])()
+
+    def losses(self):
+        """Of each example a number."""
+        tf, rows = self.tf, self.rows()
+        return self.rng.choice([
+            lambda: tf.square(tf.reduce_sum(rows, 1) - self.y),
+            lambda: tf.reduce_sum(tf.square(rows), 1),
+            lambda: tf.reduce_max(rows, 1),
+            lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i % 3, logits=rows),
+            lambda: tf.nn.softmax_cross_entropy_with_logits(labels=tf.nn.softmax(self.x), logits=rows),
+            lambda: tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.sigmoid(self.y), logits=rows[:, 0]),
+            lambda: tf.abs(rows[:, 1] - self.y) * self.k,
+            lambda: tf.where(self.k > 0, rows[:, 0], tf.zeros_like(self.k)),
+        ])()
+
+    def usual(self):
+        """What must compile."""
+        tf, losses = self.tf, self.losses()
+        size = tf.cast(tf.size(losses), tf.float32)
+        return self.rng.choice([
+            lambda: tf.reduce_mean(losses),
+            lambda: tf.reduce_sum(losses),
+            lambda: tf.reduce_sum(losses) / size,
+            lambda: tf.math.divide_no_nan(tf.reduce_sum(losses), size),
+            lambda: tf.losses.compute_weighted_loss(losses),
+            lambda: tf.reduce_mean(losses * self.k),
+            lambda: tf.reduce_mean(losses) + 0.01 * tf.nn.l2_loss(self.m),
+            lambda: tf.reduce_mean(losses) * 3.0 + tf.reduce_mean(self.x * self.v),
+        ])()
+
+    def unusual(self):
+        tf, losses = self.tf, self.losses()
+        mean, total = tf.reduce_mean(losses), tf.reduce_sum(losses)
+        return self.rng.choice([
+            lambda: tf.reduce_sum(losses * self.k) / tf.reduce_sum(self.k),
+            lambda: tf.sqrt(tf.abs(mean) + 1), lambda: tf.square(mean), lambda: mean * mean, lambda: tf.log1p(tf.abs(total)),
+            lambda: tf.maximum(total, 1.0), lambda: mean + total, lambda: tf.reduce_max(losses), lambda: tf.reduce_logsumexp(losses),
+            lambda: tf.norm(losses), lambda: tf.losses.compute_weighted_loss(losses, self.k),
+            lambda: tf.reduce_sum(losses * tf.nn.softmax(self.k)), lambda: losses[0], lambda: tf.reduce_mean(losses[1:] - losses[:-1]),
+            lambda: tf.reduce_mean(tf.square(tf.reduce_mean(losses * self.k) - self.v)),
+            lambda: tf.reduce_sum(tf.math.unsorted_segment_sum(losses, self.i % 3, 3) * self.v),
+            lambda: tf.reduce_sum(tf.tensor_scatter_nd_add(self.v, tf.expand_dims(self.i % 3, 1), losses)),
+            lambda: tf.reduce_sum(tf.square(tf.scatter_nd(tf.expand_dims(self.i % 3, 1), losses, [3]))),
+        ])()
+
+
+def read_by(*operations):
+    """The names of the placeholders that they need: an array that nothing reads is an error."""
+    seen, left = set(), list(operations)
+    while left:
+        operation = left.pop()
+        if operation.name not in seen:
+            seen.add(operation.name)
+            left += [value.op for value in operation.inputs] + list(operation.control_inputs)
+    return {operation.name for name in seen for operation in [operations[0].graph.get_operation_by_name(name)] if operation.type == "Placeholder"}
+
+
+def check_loss(tf, seed, number, counts):
+    rng = random.Random(f"{seed} {number}")
+    with Folder() as folder, tf.Graph().as_default():
+        made = Losses(tf, rng)
+        loss = made.unusual() if rng.random() < 0.6 else made.usual()
+        loss = tf.identity(loss, "loss")
+        optimizer = rng.choice([tf.train.GradientDescentOptimizer(RATE), tf.train.AdamOptimizer(RATE)])
+        gradients = [(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None]
+        if not gradients:
+            return []
+        if rng.random() < 0.3:
+            clipped, _ = tf.clip_by_global_norm([g for g, _ in gradients], 0.5)
+            gradients = list(zip(clipped, [v for _, v in gradients]))
+        train = optimizer.apply_gradients(gradients, name="train")
+        init = tf.global_variables_initializer()
+        tf.train.export_meta_graph(str(folder / "graph.meta"))
+        numbers = np.random.default_rng(rng.randrange(10 ** 6))
+        rows = BATCH * STEPS
+        data = {"x": numbers.normal(size=(rows, 3)).astype(np.float32), "y": numbers.normal(size=rows).astype(np.float32),
+                "k": numbers.normal(size=rows).astype(np.float32), "i": numbers.integers(0, 5, rows).astype(np.int32)}
+        nodes = {node.name for node in tf.get_default_graph().as_graph_def().node}
+        np.savez(folder / "data.npz", **{name: array for name, array in data.items() if name in read_by(train.op if hasattr(train, "op") else train, loss.op)})
+        want = []
+        with tf.Session() as session:
+            session.run(init)
+            for step in range(STEPS):
+                feed = {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in data.items() if name in nodes}
+                want.append(session.run(loss, feed))  # by itself: a read that no gradient needs may come behind the update
+                session.run(train, feed)
+            variables = {v.op.name: session.run(v) for v in tf.global_variables()}
+        found = []
+        for replicas in (1, 2):
+            compiled = run([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", BATCH, "--train-op",
+                            "train", "--loss", "loss:0", "--init-op", init.name, "-o", folder / "train"])
+            if compiled.returncode == 1 and replicas == 2 and ("cannot be synchronized" in compiled.out or "cannot fetch" in compiled.out):
+                counts["refused"] = counts.get("refused", 0) + 1
+                counts.setdefault("why", {}).setdefault(loss.op.inputs[0].op.type, 0)
+                counts["why"][loss.op.inputs[0].op.type] += 1
+                return found
+            if compiled.returncode != 0:
+                return [f"{replicas} replicas: {compiled.out}"]
+            must([folder / "train", "--quiet", "--data", folder / "data.npz", "--steps", STEPS, "--log-json", folder / "log.jsonl", "--export-npz",
+                  folder / "final.npz"])
+            losses = [line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line]
+            (folder / "log.jsonl").unlink()
+            if not np.allclose(losses, want, rtol=1e-3, atol=1e-4):
+                found.append(f"{replicas} replicas: losses {losses}, not {want}")
+            with np.load(folder / "final.npz") as final:
+                for name, value in variables.items():
+                    if name in final.files and not np.allclose(final[name], value, rtol=2e-3, atol=2e-4):
+                        found.append(f"{replicas} replicas: variable {name} is\n{final[name]}, not\n{value}")
+        counts["equal"] = counts.get("equal", 0) + 1
+        return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first graph")
+    arguments = parser.parse_args()
+    need_tools(DISTC)
+    tf, _ = need_tensorflow()
+    tf.disable_eager_execution()
+    checks, counts = Checks(), {}
+    for number in range(arguments.first, arguments.first + arguments.count):
+        checks.check(f"loss {number} of seed {arguments.seed}", check_loss, tf, arguments.seed, number, counts)
+    print(counts)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

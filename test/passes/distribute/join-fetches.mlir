@@ -1,0 +1,42 @@
+// RUN: distc-opt %s --split-input-file --dist-apply-strategy="strategy=AllReduce replicas=2" --dist-replicate --dist-insert-synchronizers --dist-join-fetches | FileCheck %s
+
+// Each fetch is what one device gives on the whole batch.
+// CHECK-LABEL: module @verdicts
+// CHECK: dfg.graph attributes {dist.joins = {"half:0" = "concat:0", "loss:0" = "sum", "mean:0" = "mean", "n:0" = "sum", "turned:0" = "concat:1", "w:0" = "first"}
+module @verdicts {
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.graph attributes {loss = "loss", fetches = ["mean", "turned", "n", "w", "half"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %loss = dfg.sum %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    %mean = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
+    %swap = dfg.const dense<[1, 0]> : tensor<2xi32> : tensor<2xi32> loc("swap")
+    %turned = dfg.transpose %x, %swap : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<4x?xf32> loc("turned")
+    %n = dfg.size %x : (tensor<?x4xf32>) -> tensor<i32> loc("n")
+    %h = dfg.var_handle @v : !dfg.ref<tensor<4xf32>> loc("v")
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w")
+    // Both halves of a concatenation, cut where they were joined.
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %twice = dfg.concat_v2 %x, %x, %axis : (tensor<?x4xf32>, tensor<?x4xf32>, tensor<i32>) -> tensor<?x4xf32> loc("twice")
+    %halves:2 = dfg.split %axis, %twice : (tensor<i32>, tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) loc("halves")
+    %half = dfg.identity %halves#1 : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("half")
+  }
+}
+
+// -----
+
+// A function of sums over the batch: they are reduced, and it is computed from the whole batch's.
+// CHECK-LABEL: module @function
+// CHECK: dist.joins = {"root:0" = "mean"}
+module @function {
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.graph attributes {fetches = ["root"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    // CHECK: %[[MEAN:.*]] = dfg.mean
+    // CHECK: %[[WHOLE:.*]] = dist.all_reduce mean bucket 0 group -1 (%[[MEAN]])
+    %mean = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
+    // CHECK: dfg.sqrt %[[WHOLE]]
+    %root = dfg.sqrt %mean : (tensor<f32>) -> tensor<f32> loc("root")
+  }
+}
