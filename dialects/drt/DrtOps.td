@@ -255,7 +255,7 @@ def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>, DRT_A
   let assemblyFormat = "attr-dict";
 }
 def DRT_FetchOp : DRT_PlanOp<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The entry leaves this value in the arena under a name; `join` as DRT_JOIN_*";
-  let arguments = (ins StrAttr:$name, I32Attr:$join, AnyRankedTensor:$value);
+  let summary = "The entry leaves this value in the arena under a name; `join` as DRT_JOIN_*, along `axis`";
+  let arguments = (ins StrAttr:$name, I32Attr:$join, DefaultValuedAttr<I32Attr, "0">:$axis, AnyRankedTensor:$value);
 }
 #endif // DRT_OPS

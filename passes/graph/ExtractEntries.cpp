@@ -123,13 +123,17 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return text;
   }
 
-  /// What a fetch gives over all replicas. The batch is still open here, so a batched tensor shows.
-  static StringRef getJoin(Type type) {
+  /// What a fetch gives over all replicas. A graph that was not distributed does not say; the batch is still open here, so a
+  /// batched tensor shows.
+  StringRef getJoin(StringRef name, Type type) {
+    if (auto joins = graph->getAttrOfType<DictionaryAttr>(dist::kJoinsAttr))
+      if (auto join = joins.getAs<StringAttr>(name))
+        return join.getValue();
     auto tensor = llvm::dyn_cast<RankedTensorType>(type);
     if (!tensor)
       return "first";
     if (tensor.getRank() > 0 && tensor.isDynamicDim(0))
-      return "concat";
+      return "concat:0";
     return tensor.getRank() == 0 && llvm::isa<FloatType>(tensor.getElementType()) ? "mean" : "first";
   }
 
@@ -201,8 +205,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     SmallVector<Value> returned;
     SmallVector<Type> types;
     SmallVector<StringRef> joins;
-    for (Value result : results) {
-      joins.push_back(getJoin(result.getType()));
+    for (auto [result, name] : llvm::zip(results, fetched)) {
+      joins.push_back(getJoin(name, result.getType()));
       returned.push_back(mapping.lookup(result));
       types.push_back(result.getType());
     }

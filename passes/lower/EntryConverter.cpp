@@ -144,8 +144,9 @@ LogicalResult EntryConverter::convertFetch(drt::FetchOp op) {
   if (!places)
     return op.emitOpError("needs a value in the arena; run drt-plan-memory");
   int64_t place = places[cast<OpResult>(getStorage(op.getValue())).getResultNumber()];
-  tables.fetches.push_back(program.tables.structure({program.tables.string(op.getName()), *type,
-                                                     program.tables.i32(op.getJoin()), program.tables.i64(place)}));
+  tables.fetches.push_back(program.tables.structure(
+      {program.tables.string(op.getName()), *type, program.tables.i32(op.getJoin()), program.tables.i32(op.getAxis()),
+       program.tables.i64(place)}));
   return success();
 }
 

@@ -465,11 +465,15 @@ void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
     Location loc = ret.getLoc();
     if (getStorage(tensor).getDefiningOp<arith::ConstantOp>())
       tensor = elementwise(loc, type, tensor, [](dfg::ScalarBuilder &, ValueRange x) { return x[0]; });
-    enum { Concat = 0, Mean = 1, First = 2 }; // DRT_JOIN_*
+    enum { Concat = 0, Mean = 1, First = 2, Sum = 3 }; // DRT_JOIN_*
     int32_t join = type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType()) ? Mean : First;
-    if (joins)
-      join = llvm::StringSwitch<int32_t>(llvm::cast<StringAttr>(joins[i]).getValue()).Case("concat", Concat).Case("mean", Mean).Default(First);
-    drt::FetchOp::create(builder, loc, llvm::cast<StringAttr>(names[i]).getValue(), join, tensor);
+    int32_t axis = 0;
+    if (joins) {
+      auto [kind, number] = llvm::cast<StringAttr>(joins[i]).getValue().split(':');
+      join = llvm::StringSwitch<int32_t>(kind).Case("concat", Concat).Case("mean", Mean).Case("sum", Sum).Default(First);
+      (void)number.getAsInteger(10, axis);
+    }
+    drt::FetchOp::create(builder, loc, llvm::cast<StringAttr>(names[i]).getValue(), join, axis, tensor);
   }
 }
 

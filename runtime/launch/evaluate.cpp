@@ -15,24 +15,67 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <random>
 
 namespace drt {
 namespace {
 
+// Some replica's part of a joined fetch: so many rows along the fetch's axis.
+struct Part {
+  std::vector<char> bytes;
+  int64_t rows;
+};
+
 // A fetch over all batches.
 struct Fetched {
   const drt_fetch *fetch;
   std::vector<int64_t> shape;
-  std::vector<char> bytes;   // of what is joined or comes first
-  std::vector<double> total; // of what is averaged: its sum over the examples; over the batches where there are none
+  std::vector<char> bytes;   // of what comes first; in the end, of what is joined
+  std::vector<Part> parts;   // of what is joined: of each batch each replica's
+  std::vector<double> total; // of sums and means over a batch: the sum over the examples; over the batches where there are none
 };
 
 // A fetch of one batch.
 struct Value {
-  std::vector<char> bytes;   // of what is joined or comes first
-  std::vector<double> means; // of what is averaged
+  std::vector<Part> parts;     // of what is joined, one a replica; else the first replica's alone
+  std::vector<double> numbers; // of a sum or mean over the batch
 };
+
+// Of each batch a number of its own, the sum or mean over its examples.
+bool isAveraged(const drt_fetch &fetch) { return fetch.join == DRT_JOIN_MEAN || fetch.join == DRT_JOIN_SUM; }
+
+int64_t product(const int64_t *extents, int64_t count) {
+  return std::accumulate(extents, extents + count, int64_t{1}, std::multiplies<int64_t>());
+}
+
+int64_t countRows(const std::vector<Part> &parts) {
+  return std::accumulate(parts.begin(), parts.end(), int64_t{0},
+                         [](int64_t rows, const Part &part) { return rows + part.rows; });
+}
+
+// The parts of a fetch side by side along its axis, of which `kept` rows remain.
+std::vector<char> concatenate(const drt_fetch &fetch, const std::vector<Part> &parts, int64_t kept) {
+  const drt_type &type = fetch.type;
+  if (type.rank == 0)
+    return parts.empty() ? std::vector<char>() : parts.front().bytes;
+  const int64_t outer = product(type.shape, fetch.axis);
+  const int64_t rowBytes =
+      product(type.shape + fetch.axis + 1, type.rank - fetch.axis - 1) * dtypeSize(type.dtype);
+  std::vector<char> joined;
+  joined.reserve(outer * kept * rowBytes);
+  for (int64_t i = 0; i < outer; ++i) {
+    int64_t left = kept;
+    for (const Part &part : parts) {
+      const int64_t taken = std::min(part.rows, left);
+      const char *from = part.bytes.data() + i * part.rows * rowBytes;
+      joined.insert(joined.end(), from, from + taken * rowBytes);
+      left -= taken;
+    }
+  }
+  return joined;
+}
 
 std::string compiledIn(const drt_entry &entry) {
   std::string names;
@@ -61,9 +104,9 @@ const drt_entry &evalEntry(TaskRuntime &task, const Options &options) {
 std::vector<Fetched> select(const drt_entry &entry, const Options &options) {
   std::vector<Fetched> fetched;
   for (const std::string &name : options.fetches)
-    fetched.push_back({&findFetch(entry, name), {}, {}, {}});
+    fetched.push_back({&findFetch(entry, name), {}, {}, {}, {}});
   for (int32_t i = 0; options.fetches.empty() && i < entry.num_fetches; ++i)
-    fetched.push_back({&entry.fetches[i], {}, {}, {}});
+    fetched.push_back({&entry.fetches[i], {}, {}, {}, {}});
   for (Fetched &f : fetched)
     f.shape.assign(f.fetch->type.shape, f.fetch->type.shape + f.fetch->type.rank);
   return fetched;
@@ -74,24 +117,28 @@ Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch)
   const int64_t count = elementCount(type), bytes = count * dtypeSize(type.dtype);
   const auto part = [&](int32_t replica) { return static_cast<const char *>(task.fetched(replica, fetch)); };
   Value value;
-  if (fetch.join == DRT_JOIN_MEAN) {
-    value.means.resize(count);
+  if (isAveraged(fetch)) {
+    const double scale = fetch.join == DRT_JOIN_SUM ? 1 : 1.0 / replicas;
+    value.numbers.resize(count);
     for (int32_t r = 0; r < replicas; ++r)
       for (int64_t i = 0; i < count; ++i)
-        value.means[i] += valueAt(type.dtype, part(r), i) / replicas;
-  } else {
-    for (int32_t r = 0; r < (fetch.join == DRT_JOIN_CONCAT ? replicas : 1); ++r)
-      value.bytes.insert(value.bytes.end(), part(r), part(r) + bytes);
+        value.numbers[i] += valueAt(type.dtype, part(r), i) * scale;
+    return value;
   }
+  const int64_t rows = type.rank > 0 ? type.shape[fetch.axis] : 1;
+  for (int32_t r = 0; r < (fetch.join == DRT_JOIN_CONCAT ? replicas : 1); ++r)
+    value.parts.push_back({std::vector<char>(part(r), part(r) + bytes), rows});
   return value;
 }
 
 void addBatch(Fetched &f, const Value &value, int64_t examples, bool first) {
-  f.total.resize(value.means.size());
-  for (size_t i = 0; i < value.means.size(); ++i)
-    f.total[i] += value.means[i] * static_cast<double>(examples);
-  if (f.fetch->join == DRT_JOIN_CONCAT || first)
-    f.bytes.insert(f.bytes.end(), value.bytes.begin(), value.bytes.end());
+  f.total.resize(value.numbers.size());
+  for (size_t i = 0; i < value.numbers.size(); ++i)
+    f.total[i] += value.numbers[i] * static_cast<double>(examples);
+  if (f.fetch->join == DRT_JOIN_CONCAT)
+    f.parts.insert(f.parts.end(), value.parts.begin(), value.parts.end());
+  else if (first && !value.parts.empty())
+    f.bytes = value.parts.front().bytes;
 }
 
 // Whether two values are equal, to rounding.
@@ -116,35 +163,34 @@ struct FilledUp {
 };
 
 // Adds a batch that only `count` examples have a part in. The program is compiled for whole batches, so others fill it
-// up, and what they bring is taken away again: rows are cut, and of a mean the filler's part is known, since a batch of
-// it alone gives it. Neither is right where a row's result depends on other rows (batch statistics, the square root of
-// a mean): then another filler gives another result, and there is none.
+// up, and what they bring is taken away again: rows are cut, and of a sum or mean the filler's part is known, since a
+// batch of it alone gives it. Neither is right where a row's result depends on other rows (batch statistics, the square
+// root of a mean): then another filler gives another result, and there is none.
 void addPartialBatch(Fetched &f, const FilledUp &one, const FilledUp &other, int64_t count, const Feeder &feeder,
                      bool first) {
   const drt_fetch &fetch = *f.fetch;
   const double batch = static_cast<double>(feeder.batch()), fillers = static_cast<double>(feeder.batch() - count);
   bool right = true;
-  if (fetch.join == DRT_JOIN_MEAN) {
-    f.total.resize(one.with.means.size());
+  if (isAveraged(fetch)) {
+    f.total.resize(one.with.numbers.size());
     for (size_t i = 0; i < f.total.size(); ++i) {
-      const auto sum = [&](const FilledUp &by) { return batch * by.with.means[i] - fillers * by.filler.means[i]; };
-      const double scale = batch * (std::abs(one.with.means[i]) + std::abs(one.filler.means[i]) +
-                                    std::abs(other.with.means[i]) + std::abs(other.filler.means[i]));
+      const auto sum = [&](const FilledUp &by) { return batch * by.with.numbers[i] - fillers * by.filler.numbers[i]; };
+      const double scale = batch * (std::abs(one.with.numbers[i]) + std::abs(one.filler.numbers[i]) +
+                                    std::abs(other.with.numbers[i]) + std::abs(other.filler.numbers[i]));
       right &= agree(sum(one), sum(other), scale, fetch.type.dtype);
       f.total[i] += sum(one);
     }
   } else if (fetch.join == DRT_JOIN_CONCAT) {
-    const int64_t bytes = static_cast<int64_t>(one.with.bytes.size()) * count;
-    right = bytes % feeder.batch() == 0;
-    const auto rows = [&](const Value &value) {
-      return std::vector<char>(value.bytes.begin(), value.bytes.begin() + bytes / feeder.batch());
-    };
-    right = right && agree(rows(one.with), rows(other.with), fetch.type.dtype);
+    const int64_t rows = countRows(one.with.parts) * count;
+    right = rows % feeder.batch() == 0;
+    const auto kept = [&](const Value &value) { return concatenate(fetch, value.parts, rows / feeder.batch()); };
+    right = right && agree(kept(one.with), kept(other.with), fetch.type.dtype);
     if (right)
-      f.bytes.insert(f.bytes.end(), one.with.bytes.begin(), one.with.bytes.begin() + bytes / feeder.batch());
+      f.parts.push_back({kept(one.with), rows / feeder.batch()});
   } else if (first) {
-    right = one.with.bytes == other.with.bytes && one.with.bytes == one.filler.bytes;
-    f.bytes = one.with.bytes;
+    const auto bytes = [](const Value &value) -> const std::vector<char> & { return value.parts.front().bytes; };
+    right = bytes(one.with) == bytes(other.with) && bytes(one.with) == bytes(one.filler);
+    f.bytes = bytes(one.with);
   }
   if (!right)
     throw Error(std::string(fetch.name) + " of the last " + std::to_string(count) + " of " +
@@ -154,22 +200,21 @@ void addPartialBatch(Fetched &f, const FilledUp &one, const FilledUp &other, int
                 " of the batch, or compile with a --batch that divides " + std::to_string(feeder.examples()));
 }
 
-// Sums become means, as float64.
+// Sums over the examples become those of a batch, as float64.
 void conclude(Fetched &f, const Feeder &feeder) {
   const bool batched = feeder.batch() > 0;
   for (double &value : f.total)
     value /= batched ? static_cast<double>(feeder.examples()) : 1;
-  if (f.fetch->join == DRT_JOIN_CONCAT && !f.shape.empty()) {
-    int64_t row = dtypeSize(f.fetch->type.dtype);
-    for (size_t axis = 1; axis < f.shape.size(); ++axis)
-      row *= f.shape[axis];
-    if (row > 0)
-      f.shape[0] = static_cast<int64_t>(f.bytes.size()) / row;
-  }
+  if (f.fetch->join != DRT_JOIN_CONCAT)
+    return;
+  const int64_t rows = countRows(f.parts);
+  f.bytes = concatenate(*f.fetch, f.parts, rows);
+  if (!f.shape.empty())
+    f.shape[f.fetch->axis] = rows;
 }
 
 void print(const Fetched &f) {
-  const bool mean = f.fetch->join == DRT_JOIN_MEAN;
+  const bool mean = isAveraged(*f.fetch);
   const int32_t dtype = mean ? static_cast<int32_t>(DRT_F64) : f.fetch->type.dtype;
   const void *data = mean ? static_cast<const void *>(f.total.data()) : f.bytes.data();
   int64_t count = 1;
@@ -194,7 +239,7 @@ void print(const Fetched &f) {
 void writeNpz(const std::string &path, const std::vector<Fetched> &fetched) {
   NpzWriter writer(path);
   for (const Fetched &f : fetched)
-    if (f.fetch->join == DRT_JOIN_MEAN)
+    if (isAveraged(*f.fetch))
       writer.add(f.fetch->name, DRT_F64, f.shape, f.total.data());
     else
       writer.add(f.fetch->name, f.fetch->type.dtype, f.shape, f.bytes.data());

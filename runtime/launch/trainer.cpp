@@ -179,7 +179,8 @@ double Trainer::localLoss(const drt_fetch *loss) {
   double sum = 0;
   for (int32_t i = 0; loss && i < task_->localReplicas(); ++i)
     sum += valueAt(loss->type.dtype, task_->fetched(i, *loss), 0);
-  return sum / program_.num_replicas;
+  // A sum over the batch is that of the replicas' shares; what is equal in all has itself for a mean.
+  return loss && loss->join == DRT_JOIN_SUM ? sum : sum / program_.num_replicas;
 }
 
 void Trainer::steps() {

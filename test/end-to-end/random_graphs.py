@@ -86,8 +86,8 @@ class Case:
                     raise AssertionError(f"{strategy} x{replicas} {' '.join(flags)}: with DRT_DELAYS={seed} other numbers: "
                                          f"{'; '.join(trained.differences(delayed)) or 'in the last bits'}")
             losses = trained.losses.reshape([-1, parts]).mean(axis=1)
-            if self.graph.loss_is_sum:  # the log has the mean of the replicas'
-                losses = losses * replicas * parts
+            if self.graph.loss_is_sum:  # of all batches of an update
+                losses = losses * parts
             return Trained(losses, trained.variables)
 
     def run(self, program, steps, **environment):

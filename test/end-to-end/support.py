@@ -104,8 +104,6 @@ class Model:
         expect = np.load(self.folder / "expect.npz")
         loss = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line])
         want = expect["loss"]
-        if self.case["loss_is_sum"]:
-            want = want / replicas  # the log has the mean of the replicas' losses
         if self.case["loss"] is None:
             pass
         elif len(loss) != len(want):

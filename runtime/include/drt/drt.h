@@ -106,13 +106,15 @@ typedef struct drt_feed {
   int32_t batched;  // 1: axis 0 is split over the replicas; 0: given whole
 } drt_feed;
 
-// How the replicas' values of a fetch become one.
-enum { DRT_JOIN_CONCAT = 0, DRT_JOIN_MEAN = 1, DRT_JOIN_FIRST = 2 };
+// How the replicas' values of a fetch become the whole batch's: parts along an axis, in the order of replicas; means
+// over each share; equal values; sums over each share.
+enum { DRT_JOIN_CONCAT = 0, DRT_JOIN_MEAN = 1, DRT_JOIN_FIRST = 2, DRT_JOIN_SUM = 3 };
 
 typedef struct drt_fetch {
   const char *name;     // tensor name, "loss:0"
   drt_type type;        // of one replica's value
   int32_t join;         // DRT_JOIN_*
+  int32_t axis;         // of DRT_JOIN_CONCAT
   int64_t arena_offset; // where the entry leaves it, in bytes
 } drt_fetch;
 

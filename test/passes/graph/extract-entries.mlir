@@ -11,7 +11,7 @@ dfg.variable @w : tensor<f32> {trainable}
 
 // CHECK-LABEL: dfg.func @step()
 // CHECK-SAME: dfg.entry = "step", dfg.fetches = ["loss:0", "y:0", "rows:0", "count:0"]
-// CHECK-SAME: dfg.joins = ["mean", "mean", "concat", "first"]
+// CHECK-SAME: dfg.joins = ["mean", "mean", "concat:0", "first"]
 // CHECK: %[[LOSS:.*]] = dfg.square
 // CHECK: dfg.assign_sub
 // CHECK-NOT: dfg.group
@@ -19,7 +19,7 @@ dfg.variable @w : tensor<f32> {trainable}
 
 // CHECK-LABEL: dfg.func @eval()
 // CHECK-SAME: dfg.entry = "eval", dfg.fetches = ["loss:0", "y:0", "rows:0", "count:0"]
-// CHECK-SAME: dfg.joins = ["mean", "mean", "concat", "first"]
+// CHECK-SAME: dfg.joins = ["mean", "mean", "concat:0", "first"]
 // CHECK-NOT: dfg.assign
 // CHECK: dfg.return
 // CHECK-NOT: save

@@ -117,9 +117,9 @@ const drt_program &program(int32_t replicas, int32_t tasks, int64_t batch) {
   p.feeds[0] = {"x", {DRT_F32, 2, p.shapes.x}, 1};
   p.feeds[1] = {"rate", scalar, 0};
   p.evalFeeds[0] = p.feeds[0];
-  p.stepFetches[0] = {"loss:0", scalar, DRT_JOIN_MEAN, lossOffset};
-  p.evalFetches[0] = {"row_mean:0", {DRT_F32, 1, p.shapes.rowMeans}, DRT_JOIN_CONCAT, rowMeanOffset};
-  p.evalFetches[1] = {"mean:0", scalar, DRT_JOIN_MEAN, lossOffset};
+  p.stepFetches[0] = {"loss:0", scalar, DRT_JOIN_MEAN, 0, lossOffset};
+  p.evalFetches[0] = {"row_mean:0", {DRT_F32, 1, p.shapes.rowMeans}, DRT_JOIN_CONCAT, 0, rowMeanOffset};
+  p.evalFetches[1] = {"mean:0", scalar, DRT_JOIN_MEAN, 0, lossOffset};
   p.scopes[0] = {"gradients/w", "kernel"};
   p.scopes[1] = {"train/w", "update"};
   p.members[0] = {"w", 0, columns, 1, columns};

@@ -31,8 +31,8 @@ constexpr drt_variable variable = {
     "w", {DRT_F32, 1, wShape}, columns * 4, DRT_VARIABLE_TRAINABLE | DRT_VARIABLE_SAVED, nullptr, nullptr, 0,
     0,   variableOffset};
 constexpr drt_feed feeds[] = {{"x", {DRT_F32, 2, xShape}, 1}, {"rate", scalar, 0}};
-constexpr drt_fetch fetches[] = {{"loss:0", scalar, DRT_JOIN_MEAN, lossOffset},
-                                 {"state:0", {DRT_I32, 1, stateShape}, DRT_JOIN_CONCAT, stateOffset}};
+constexpr drt_fetch fetches[] = {{"loss:0", scalar, DRT_JOIN_MEAN, 0, lossOffset},
+                                 {"state:0", {DRT_I32, 1, stateShape}, DRT_JOIN_CONCAT, 0, stateOffset}};
 constexpr drt_scope scopes[] = {{"gradients/w", "kernel"}, {"train/w", "update"}};
 constexpr drt_member members[] = {{"w", 0, columns, 1, columns}};
 constexpr drt_bucket bucket = {
