@@ -19,8 +19,8 @@
 #include "llvm/Support/SourceMgr.h"
 #include <unistd.h>
 
-/// Whether MLIR's parsers come through `text`. Those of its own dialects read wild memory at some that no printer writes:
-/// linalg.generic's takes every attribute of its iterator_types for a string.
+/// Whether MLIR's parsers come through `text`. Those of its own dialects read wild memory at some that no printer
+/// writes: linalg.generic's takes every attribute of its iterator_types for a string.
 static bool survivesParsing(llvm::StringRef text, const mlir::DialectRegistry &registry) {
   llvm::CrashRecoveryContext::Enable();
   bool survived = llvm::CrashRecoveryContext().RunSafely([&] {

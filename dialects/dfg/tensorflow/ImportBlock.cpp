@@ -116,13 +116,15 @@ LogicalResult BlockImporter::checkInputs() {
       return shared.fail(&node) << problem;
     int given = inputBegin[index + 1] - inputBegin[index];
     if (isComplete && given != static_cast<int>(wanted.size()))
-      return shared.fail(&node) << "has " << given << " inputs, where its operation and attributes say " << wanted.size();
+      return shared.fail(&node) << "has " << given << " inputs, where its operation and attributes say "
+                                << wanted.size();
     for (int number = 0; number < std::min<int>(given, wanted.size()); ++number) {
       DataType type = getType(inputs[inputBegin[index] + number]);
       if (!isCompatible(type, wanted[number]))
         return shared.fail(&node) << "takes '" << node.input(number) << "' of type " << getDataTypeName(type)
-                                  << (isReference(type) ? " (reference)" : "") << " as input " << number << ", which must be "
-                                  << getDataTypeName(wanted[number]) << (isReference(wanted[number]) ? " (reference)" : "");
+                                  << (isReference(type) ? " (reference)" : "") << " as input " << number
+                                  << ", which must be " << getDataTypeName(wanted[number])
+                                  << (isReference(wanted[number]) ? " (reference)" : "");
     }
   }
   return success();
@@ -534,8 +536,9 @@ void BlockImporter::getOpaqueTypes(int index, SmallVectorImpl<Type> &types) {
   auto known = ArrayRef(outputTypes).slice(outputBegin[index], outputBegin[index + 1] - outputBegin[index]);
   int count = areOutputsKnown[index] ? known.size() : std::max<int>(known.size(), numOutputsUsed[index]);
   for (int output = 0; output < count; ++output)
-    types.push_back(getTensorType(getOutputShape(nodes[index], output),
-                                  getElementTypeOrUnknown(output < static_cast<int>(known.size()) ? known[output] : DT_INVALID)));
+    types.push_back(
+        getTensorType(getOutputShape(nodes[index], output),
+                      getElementTypeOrUnknown(output < static_cast<int>(known.size()) ? known[output] : DT_INVALID)));
 }
 
 // ---- References --------------------------------------------------------------------------

@@ -28,7 +28,9 @@ struct ImportContext {
   /// From the file's library of functions, TensorFlow's own, else from the MetaGraphDef (custom operations); or null.
   const OpDef *getOpDef(llvm::StringRef op) const;
   /// The operation of dfg that a NodeDef's is; none where a function of the library has its name.
-  NodeTable::Match findNode(llvm::StringRef op) const { return functions.contains(op) ? NodeTable::Match() : table.find(op); }
+  NodeTable::Match findNode(llvm::StringRef op) const {
+    return functions.contains(op) ? NodeTable::Match() : table.find(op);
+  }
 
   const GraphFile &file;
   mlir::MLIRContext *context;

@@ -50,7 +50,9 @@ bool isValidShape(const TensorShapeProto &shape, bool isPartial) {
 
 // ---- Attributes ----------------------------------------------------------------------
 
-static bool isValidType(int type) { return type > DT_INVALID && DataType_IsValid(type) && !isReference(static_cast<DataType>(type)); }
+static bool isValidType(int type) {
+  return type > DT_INVALID && DataType_IsValid(type) && !isReference(static_cast<DataType>(type));
+}
 
 static StringRef getKind(const AttrValue &value) {
   switch (value.value_case()) {
@@ -146,7 +148,8 @@ static bool checkAllowed(const AttrValue &value, const AttrValue::ListValue &all
     if (llvm::is_contained(allowed.type(), type))
       return true;
     problem = "is " + getDataTypeName(static_cast<DataType>(type)).str() + ", which is not one of " +
-              join(llvm::map_range(allowed.type(), [](int entry) { return getDataTypeName(static_cast<DataType>(entry)).str(); }));
+              join(llvm::map_range(allowed.type(),
+                                   [](int entry) { return getDataTypeName(static_cast<DataType>(entry)).str(); }));
     return false;
   };
   auto isAllowedString = [&](const std::string &text) {
@@ -176,8 +179,8 @@ static bool checkAttribute(const AttrValue &value, const OpDef::AttrDef &attr, b
     return false;
   int64_t number = isList ? getLength(value.list(), kind) : value.i();
   if (attr.has_minimum() && number < attr.minimum()) {
-    problem = (isList ? "has " + std::to_string(number) + " entries" : "is " + std::to_string(number)) + ", less than " +
-              std::to_string(attr.minimum());
+    problem = (isList ? "has " + std::to_string(number) + " entries" : "is " + std::to_string(number)) +
+              ", less than " + std::to_string(attr.minimum());
     return false;
   }
   return !attr.has_allowed_values() || isNewer || checkAllowed(value, attr.allowed_values().list(), problem);
@@ -241,7 +244,9 @@ bool getArgTypes(const ArgList &args, const NodeDef &node, const OpDef &def, llv
       problem = "says that '" + arg.name() + "' is " + std::to_string(*count) + " tensors";
       return false;
     }
-    auto add = [&](int type) { types.push_back(arg.is_ref() ? getReferenceType(static_cast<DataType>(type)) : static_cast<DataType>(type)); };
+    auto add = [&](int type) {
+      types.push_back(arg.is_ref() ? getReferenceType(static_cast<DataType>(type)) : static_cast<DataType>(type));
+    };
     if (!arg.type_list_attr().empty()) {
       for (int type : getAttributeOrDefault(node, def, arg.type_list_attr())->list().type())
         add(type);

@@ -31,8 +31,9 @@ template <typename T, typename Values> static std::vector<char> getBytes(const V
 
 /// How many typed values `tensor` has, whatever their type.
 static int64_t getNumTypedValues(const TensorProto &tensor) {
-  return std::max({tensor.float_val_size(), tensor.double_val_size(), tensor.half_val_size(), tensor.int_val_size(), tensor.int64_val_size(),
-                   tensor.uint32_val_size(), tensor.uint64_val_size(), tensor.bool_val_size()});
+  return std::max({tensor.float_val_size(), tensor.double_val_size(), tensor.half_val_size(), tensor.int_val_size(),
+                   tensor.int64_val_size(), tensor.uint32_val_size(), tensor.uint64_val_size(),
+                   tensor.bool_val_size()});
 }
 
 static std::vector<char> getTypedValues(const TensorProto &tensor, int64_t count) {
@@ -81,7 +82,9 @@ static bool checkRepeated(int64_t present, int64_t count, int64_t width, std::st
   // One element stays one.
   if (present <= 1 || present >= count || count <= kMaxRepeatedBytes / width)
     return true;
-  problem = ("a constant of " + Twine(count) + " elements has " + Twine(present) + " in the file, and the rest is too large to repeat").str();
+  problem = ("a constant of " + Twine(count) + " elements has " + Twine(present) +
+             " in the file, and the rest is too large to repeat")
+                .str();
   return false;
 }
 
@@ -102,7 +105,9 @@ ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::
   }
   int64_t count = type.getNumElements();
   if (tensor.dtype() == DT_STRING)
-    return checkRepeated(tensor.string_val_size(), count, sizeof(StringRef), problem) ? importStrings(tensor, type, count) : ElementsAttr();
+    return checkRepeated(tensor.string_val_size(), count, sizeof(StringRef), problem)
+               ? importStrings(tensor, type, count)
+               : ElementsAttr();
   // What has no byte form of its own here stays as it came.
   bool isComplex = llvm::isa<ComplexType>(elementType);
   if (!isComplex && (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() == 4 ||
@@ -116,7 +121,9 @@ ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::
     // No file has as many bytes as 63 bits count.
     int64_t needed;
     if (llvm::MulOverflow(count, width, needed) || static_cast<int64_t>(content.size()) != needed) {
-      problem = ("a constant has " + Twine(content.size()) + " bytes where its shape needs " + Twine(count) + " times " + Twine(width)).str();
+      problem = ("a constant has " + Twine(content.size()) + " bytes where its shape needs " + Twine(count) +
+                 " times " + Twine(width))
+                    .str();
       return {};
     }
     if (tensor.dtype() == DT_BOOL)

@@ -20,8 +20,8 @@ DataType getDataType(mlir::Type elementType);
 /// The number of `type`'s element type: of a tensor, of a variable's handle (DT_RESOURCE), or of itself.
 DataType getDataTypeOf(mlir::Type type);
 
-/// By its name in Python's TensorFlow, as in ODS declarations and OpSignatures.inc: "bool", "float32", ...; DT_INVALID where
-/// there is none.
+/// By its name in Python's TensorFlow, as in ODS declarations and OpSignatures.inc: "bool", "float32", ...; DT_INVALID
+/// where there is none.
 DataType getDataTypeByName(llvm::StringRef name);
 /// The inverse; of a reference type that of its values.
 llvm::StringRef getDataTypeName(DataType type);
@@ -29,7 +29,9 @@ llvm::StringRef getDataTypeName(DataType type);
 /// A reference's number is that of its values and 100.
 inline constexpr int kFirstReference = 100;
 inline bool isReference(DataType type) { return type >= kFirstReference; }
-inline DataType getValueType(DataType type) { return static_cast<DataType>(isReference(type) ? type - kFirstReference : type); }
+inline DataType getValueType(DataType type) {
+  return static_cast<DataType>(isReference(type) ? type - kFirstReference : type);
+}
 inline DataType getReferenceType(DataType type) { return static_cast<DataType>(type + kFirstReference); }
 
 /// The tensor of this shape; unranked where `shape` is null or of unknown rank.
