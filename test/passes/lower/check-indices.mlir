@@ -5,7 +5,7 @@
 // Once for all gathers of the same rows; the feed that indices come from is named, and how many belong to a row of it.
 // CHECK-LABEL: func.func @entry_step
 // CHECK: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
-// CHECK: drt.check_indices %{{.*}} {name = "the feed 'ids'", per_row = 2 : i64, sizes = array<i64: 10>}
+// CHECK: drt.check_indices %[[IDS]] {name = "the feed 'ids'", per_row = 2 : i64, sizes = array<i64: 10>}
 // CHECK-NOT: drt.check_indices
 dfg.variable @w : tensor<10x2xf32> {trainable}
 dfg.func @step() attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {

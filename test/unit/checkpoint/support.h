@@ -44,6 +44,7 @@ inline std::string readFile(const std::string &path) {
 }
 
 inline void writeFile(const std::string &path, const std::string &bytes) {
+  std::filesystem::remove(path); // some file systems write back what is truncated, which takes long
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
