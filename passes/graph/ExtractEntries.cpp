@@ -77,6 +77,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       failedAny |= failed(extract(entry));
     if (failedAny)
       return signalPassFailure();
+    notePlaceholders();
     removeUnused();
   }
 
@@ -224,6 +225,15 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     builder.setInsertionPointToEnd(getOperation().getBody());
     builder.create(state);
     return success();
+  }
+
+  /// All that the graph is fed: data has arrays for it, also where nothing that is left needs them.
+  void notePlaceholders() {
+    SmallVector<StringRef> names;
+    for (auto placeholder : graph.getBody().front().getOps<dfg::PlaceholderOp>())
+      names.push_back(dfg::getNodeName(placeholder));
+    if (!names.empty())
+      getOperation()->setAttr(kPlaceholdersAttr, Builder(&getContext()).getStrArrayAttr(names));
   }
 
   /// The graph, and library functions that no entry calls.

@@ -11,6 +11,10 @@
 
 namespace distc {
 
+/// On a module behind `dfg-extract-entries`: the names of the graph's placeholders (array of strings), since entries have
+/// only those that they need.
+inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders";
+
 #define GEN_PASS_DECL
 #include "passes/graph/Passes.h.inc"
 

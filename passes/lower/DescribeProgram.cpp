@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
 
 using namespace mlir;
@@ -46,6 +47,8 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
         entry("tasks", b.getArrayAttr(tasks)),
         entry("num_replicas", b.getI64IntegerAttr(topology.getReplicasAttr().getInt())),
     };
+    if (auto placeholders = module->removeAttr(kPlaceholdersAttr))
+      entries.push_back(entry("placeholders", placeholders));
     for (auto variable : module.getOps<dfg::VariableOp>())
       if (variable.getSymName() == "global_step")
         entries.push_back(entry("global_step", FlatSymbolRefAttr::get(variable.getSymNameAttr())));

@@ -467,7 +467,7 @@ def ConvertDrtToLLVM : Pass<"convert-drt-to-llvm", "::mlir::ModuleOp"> {
     `drt_scope_begin` and `drt_scope_end`. Kernels are LLVM functions already, with one bare pointer a tensor, operands before results.
     `drt_the_program` and its tables become constants. The module's dictionary `drt.program` says what they say of the plan:
     `{graph, strategy, target : string, global_batch, num_replicas : i64, tasks = an array of {job, host : string, index, first_replica,
-    num_replicas : i64}, global_step : symbol (optional)}`.
+    num_replicas : i64}, global_step : symbol (optional), placeholders : strings (optional)}`.
 
     In a program for devices (`drt.variable_bytes`) kernels are functions in `gpu.module @kernels` with `drt.grid` and `drt.block`, numbered in
     their order; a launch is drt_launch with the kernel's number. The module's images (`drt.images`, see `drt-make-images`) become constants.

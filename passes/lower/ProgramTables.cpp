@@ -50,7 +50,7 @@ DrtStructs::DrtStructs(ConstantTables &t) {
   kernel = t.structType({p, i, i, i, i, i, i, i}); // grid and block: three each
   image = t.structType({p, p, l});
   device = t.structType({i, p, i, p, l});
-  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p, p});
+  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p, p, i, p});
   replica = t.structType({p, l, p, p, p, i, i, i, i, l});
 }
 
@@ -165,6 +165,10 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
     if (!task.isComplete())
       return failure();
   }
+  SmallVector<Attribute> placeholders;
+  if (auto names = attribute.getAs<ArrayAttr>("placeholders"))
+    for (auto name : names.getAsRange<StringAttr>())
+      placeholders.push_back(tables.string(name.getValue()));
   for (const EntryTables &entry : entries)
     entryRows.push_back(describeEntry(entry, tables, structs));
 
@@ -188,7 +192,9 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.i32(sites.accumulateSteps),
                         tables.i32(sites.accumulators),
                         tables.string(plan),
-                        *device};
+                        *device,
+                        tables.i32(placeholders.size()),
+                        tables.array("drt_placeholders", tables.ptr, placeholders)};
   if (!program.isComplete())
     return failure();
   tables.global("drt_the_program", LLVM::Linkage::External, structs.program, tables.structure(fields));

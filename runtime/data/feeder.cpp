@@ -81,6 +81,10 @@ void checkAllRead(const Dataset &data, const drt_program &program) {
         feeds.push_back(feed.name);
       read.push_back(arrayOf(feed, data));
     }
+  // What the graph is fed, though nothing that is compiled needs it.
+  for (int32_t i = 0; i < program.num_placeholders; ++i)
+    for (const std::string &name : {std::string(program.placeholders[i]), std::string(program.placeholders[i]) + ":0"})
+      read.push_back(name);
   for (const std::string &name : data.names())
     if (std::find(read.begin(), read.end(), name) == read.end())
       throw Error(data.path() + " has an array '" + name +

@@ -84,10 +84,19 @@ std::string compiledIn(const drt_entry &entry) {
   return names.empty() ? "none" : names;
 }
 
-const drt_fetch &findFetch(const drt_entry &entry, const std::string &name) {
-  for (int32_t i = 0; i < entry.num_fetches; ++i)
-    if (name == entry.fetches[i].name || name + ":0" == entry.fetches[i].name)
-      return entry.fetches[i];
+const drt_fetch *findFetch(const drt_entry *entry, const std::string &name) {
+  for (int32_t i = 0; entry && i < entry->num_fetches; ++i)
+    if (name == entry->fetches[i].name || name + ":0" == entry->fetches[i].name)
+      return &entry->fetches[i];
+  return nullptr;
+}
+
+const drt_fetch &getFetch(TaskRuntime &task, const drt_entry &entry, const std::string &name) {
+  if (const drt_fetch *fetch = findFetch(&entry, name))
+    return *fetch;
+  if (findFetch(task.findEntry("step"), name))
+    throw Error("--fetch " + name + " stands behind an update of a variable, and --eval changes none; there are: " +
+                compiledIn(entry));
   throw Error("--fetch " + name + " is not compiled in; there are: " + compiledIn(entry) +
               ". Compile again with --fetch " + name);
 }
@@ -101,10 +110,10 @@ const drt_entry &evalEntry(TaskRuntime &task, const Options &options) {
               options.fetches[0]);
 }
 
-std::vector<Fetched> select(const drt_entry &entry, const Options &options) {
+std::vector<Fetched> select(TaskRuntime &task, const drt_entry &entry, const Options &options) {
   std::vector<Fetched> fetched;
   for (const std::string &name : options.fetches)
-    fetched.push_back({&findFetch(entry, name), {}, {}, {}, {}});
+    fetched.push_back({&getFetch(task, entry, name), {}, {}, {}, {}});
   for (int32_t i = 0; options.fetches.empty() && i < entry.num_fetches; ++i)
     fetched.push_back({&entry.fetches[i], {}, {}, {}, {}});
   for (Fetched &f : fetched)
@@ -257,7 +266,7 @@ int evaluate(const drt_program &program, const Options &options) {
   const std::unique_ptr<TaskRuntime> made = makeTask(program, nullptr, config);
   TaskRuntime &task = *made;
   const drt_entry &entry = evalEntry(task, options);
-  std::vector<Fetched> fetched = select(entry, options);
+  std::vector<Fetched> fetched = select(task, entry, options);
 
   std::optional<Dataset> data;
   if (!options.data.empty())

@@ -253,6 +253,8 @@ typedef struct drt_program {
   int32_t num_accumulators;     // gradients that are accumulated
   const char *plan;             // what --plan prints after the runtime's own tables: the schedule, readable
   const drt_device_code *device; // null: the program is the CPU's
+  int32_t num_placeholders;      // of the graph, also those that no entry reads: data may have arrays for them
+  const char *const *placeholders;
 } drt_program;
 
 // Defined by the generated object.
