@@ -13,6 +13,7 @@
 
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "strategies/StepNodes.h"
 
 using namespace mlir;
 
@@ -163,9 +164,41 @@ LogicalResult legalizeShareHandle(WorkerGraph &worker, const Issue &issue) {
   return success();
 }
 
+/// The nodes of a worker's step that read variables which are gathered, before and behind the gather.
+struct Readers {
+  SmallVector<Operation *> before, behind;
+};
+
+static llvm::StringMap<Readers> findReaders(WorkerGraph &worker, dist::AllGatherVariablesOp gather) {
+  llvm::StringMap<Readers> readers;
+  for (Value handle : gather.getHandles())
+    if (dfg::VarHandleOp variable = dfg::getVariableHandle(handle))
+      readers.try_emplace(variable.getVariable());
+  // Others (evaluation, savers) run without the step, which they must not bring along.
+  strategies::StepNodes step(worker.graph);
+  bool isBehind = false;
+  for (Operation &op : worker.block) {
+    isBehind |= &op == gather;
+    if (!llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::ResourceGatherNdOp>(op))
+      continue;
+    dfg::VarHandleOp variable = dfg::getVariableHandle(op.getOperand(0));
+    auto found = variable ? readers.find(variable.getVariable()) : readers.end();
+    if (found == readers.end())
+      continue;
+    SmallVector<Operation *> &of = isBehind ? found->second.behind : found->second.before;
+    // A reference is read by whoever takes it.
+    if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op); read && read.getImplicit())
+      llvm::copy_if(read->getUsers(), std::back_inserter(of), [&](Operation *user) { return step.contains(user); });
+    else if (step.contains(&op))
+      of.push_back(&op);
+  }
+  return readers;
+}
+
 LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue) {
   auto gather = llvm::cast<dist::AllGatherVariablesOp>(issue.front());
   StockNodes &nodes = worker.nodes;
+  llvm::StringMap<Readers> readers = findReaders(worker, gather);
   for (Value handle : gather.getHandles()) {
     dfg::VarHandleOp variable = dfg::getVariableHandle(handle);
     if (!variable)
@@ -189,6 +222,12 @@ LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue) {
                           nodes.attribute("T", whole.getElementType()));
     else
       assign = worker.assign("assign", handle, value);
+    // The block's order is that of the one replica's step: old values before, new ones behind.
+    const Readers &reads = readers[variable.getVariable()];
+    for (Operation *read : reads.before)
+      StockNodes::addControl(assign, read);
+    for (Operation *read : reads.behind)
+      StockNodes::addControl(read, assign);
     worker.aliases[dfg::getNodeName(gather)].push_back(assign);
     // Whoever waits for the update waits for the value.
     worker.stepNodes.push_back(assign);
