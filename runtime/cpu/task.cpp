@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/task.h"
 #include "cpu/affinity.h"
+#include "cpu/division.h"
 
 #include <algorithm>
 
@@ -49,6 +50,7 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   const int64_t stride = roundUp(std::max<int64_t>(program.arena_bytes, 1), 4096) + arenaSkew;
   arenaMemory_ = Memory(stride * replicas);
 
+  reportDivisionsByZero();
   mainCores_ = allowedCores();
   const int cores = static_cast<int>(mainCores_.size());
   const int hostReplicas = std::max(config_.hostReplicas, replicas);
@@ -157,8 +159,10 @@ void CpuTask::enter(Replica &replica) {
   const drt_entry &entry = *entry_;
   replica.entry = &entry;
   std::fill_n(replica.bucketStates.begin(), entry.num_buckets, Replica::BucketState::Contributions);
+  setDividingReplica(&replica);
   if (setjmp(replica.wayOut) == 0)
     entry_->run(&replica);
+  setDividingReplica(nullptr);
   replica.scope.store(-1, std::memory_order_relaxed);
 }
 
