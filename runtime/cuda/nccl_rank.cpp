@@ -47,36 +47,38 @@ ncclUniqueId NcclRank::makeId() {
 }
 
 void NcclRank::join(const ncclUniqueId &id, int rank, int ranks) {
-  const std::shared_ptr<ncclComm_t> comm = comm_;
-  check(nccl().ncclCommInitRank(comm.get(), ranks, id, rank), "ncclCommInitRank");
+  const auto comm = comm_;
+  ncclComm_t made = nullptr;
+  check(nccl().ncclCommInitRank(&made, ranks, id, rank), "ncclCommInitRank");
+  comm->store(made);
 }
 
 void NcclRank::allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream) {
   check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), typeOf(dtype),
-                             reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum, *comm_, stream),
+                             reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum, handle(), stream),
         "ncclAllReduce");
 }
 
 void NcclRank::broadcast(void *data, int64_t bytes, CUstream stream) {
-  check(nccl().ncclBroadcast(data, data, static_cast<size_t>(bytes), ncclInt8, 0, *comm_, stream), "ncclBroadcast");
+  check(nccl().ncclBroadcast(data, data, static_cast<size_t>(bytes), ncclInt8, 0, handle(), stream), "ncclBroadcast");
 }
 
 void NcclRank::checkErrors() {
   ncclResult_t error = ncclSuccess;
-  if (!*comm_)
+  if (!joined())
     return;
-  check(nccl().ncclCommGetAsyncError(*comm_, &error), "ncclCommGetAsyncError");
+  check(nccl().ncclCommGetAsyncError(handle(), &error), "ncclCommGetAsyncError");
   if (error != ncclInProgress)
     check(error, "NCCL");
 }
 
 void NcclRank::close() {
-  if (ncclComm_t comm = std::exchange(*comm_, nullptr))
+  if (ncclComm_t comm = comm_->exchange(nullptr))
     check(nccl().ncclCommDestroy(comm), "ncclCommDestroy");
 }
 
 void NcclRank::abort() noexcept {
-  if (ncclComm_t comm = std::exchange(*comm_, nullptr))
+  if (ncclComm_t comm = comm_->exchange(nullptr))
     nccl().ncclCommAbort(comm);
 }
 

@@ -9,6 +9,7 @@
 #include "cuda/api/tables.h"
 #include "drt/drt.h"
 
+#include <atomic>
 #include <memory>
 
 namespace drt::cuda {
@@ -26,8 +27,8 @@ public:
 
   /// Returns when all `ranks` have come.
   void join(const ncclUniqueId &id, int rank, int ranks);
-  bool joined() const { return *comm_ != nullptr; }
-  ncclComm_t handle() const { return *comm_; }
+  bool joined() const { return comm_->load() != nullptr; }
+  ncclComm_t handle() const { return comm_->load(); }
 
   /// Enqueues the sum or mean over all ranks, in place.
   void allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
@@ -42,11 +43,11 @@ public:
   /// Ends what is under way, here alone. No graph may hold a collective: NCCL waits for its end.
   void abort() noexcept;
   /// Leaves everything to the process's end.
-  void leave() noexcept { *comm_ = nullptr; }
+  void leave() noexcept { comm_->store(nullptr); }
 
 private:
   // Shared with a thread that joins: where another rank fails, it may be left behind and write here later.
-  const std::shared_ptr<ncclComm_t> comm_ = std::make_shared<ncclComm_t>(nullptr);
+  const std::shared_ptr<std::atomic<ncclComm_t>> comm_ = std::make_shared<std::atomic<ncclComm_t>>(nullptr);
 };
 
 } // namespace drt::cuda
