@@ -34,4 +34,8 @@ python3 -m venv "$folder" >&2 || fail "no virtual environment can be made in $fo
 timeout 600 "$folder/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 20 'tensorflow-cpu>=2.16' >&2 ||
   fail "pip could not install tensorflow-cpu"
 has_tensorflow "$folder/bin/python" || fail "the package has no module tensorflow"
+# Its optimizers, for the random training graphs; alone, as it asks for the package tensorflow, which is the same again.
+version=$("$folder/bin/python" -c 'from importlib.metadata import version; print(".".join(version("tensorflow-cpu").split(".")[:2]))')
+timeout 120 "$folder/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 20 --no-deps "tf-keras==$version.*" >&2 ||
+  echo "tf-keras $version is not installed; tests that need it are skipped" >&2
 echo "$folder/bin/python"
