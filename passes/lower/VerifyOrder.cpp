@@ -7,7 +7,6 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/PlanOrder.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <map>
@@ -246,8 +245,8 @@ private:
       if (start.getGradients().empty())
         return success();
       Value first = getStorage(start.getGradients().front());
-      for (Value lost : arena.take(first, at[0], getMemberOffsets(start).back()))
-        overwritten.try_emplace(lost, op);
+      if (failed(takePlace(op, first, at[0], getMemberOffsets(start).back())))
+        return failure();
       inUse[first] = op;
       return success();
     }

@@ -264,6 +264,36 @@ func.func @on_a_bucket() attributes {drt.entry = "step"} {
 
 // -----
 
+func.func @buckets_overlap() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+  %g = drt.launch @g(%x) {at = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
+  // Its padding reaches to byte 64.
+  // expected-note @+1 {{it is read here}}
+  drt.all_reduce_start %g {at = array<i64: 0>, bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
+  // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
+  %h = drt.launch @h(%x) {at = array<i64: 32>} : (tensor<4xf32>) -> tensor<4xf32>
+  drt.all_reduce_wait 0
+  return
+}
+
+// -----
+
+// The second bucket's member was written before the first one started, but the bucket reaches beyond it.
+func.func @bucket_on_bucket() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+  %h = drt.launch @h(%x) {at = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
+  %g = drt.launch @g(%x) {at = array<i64: 32>} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-note @+1 {{it is read here}}
+  drt.all_reduce_start %g {at = array<i64: 32>, bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
+  // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
+  drt.all_reduce_start %h {at = array<i64: 0>, bucket = 1 : i32, mean = true, names = ["u"]} : (tensor<4xf32>) -> ()
+  drt.all_reduce_wait 0
+  drt.all_reduce_wait 1
+  return
+}
+
+// -----
+
 // What nothing is known of:
 
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
