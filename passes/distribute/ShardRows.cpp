@@ -70,6 +70,12 @@ public:
     return dfg::SelectV2Op::create(builder, loc, type, inside, local, constant(0));
   }
 
+  /// The indices, 0 for those in [begin, end), which are other shards' rows. What is outside of the whole variable stays
+  /// as it is, so that this shard's gather refuses it: nobody else would.
+  Value getLocalOfFirst(Value indices, int64_t begin, int64_t end) {
+    return dfg::SelectV2Op::create(builder, loc, type, isInside(indices, begin, end), constant(0), indices);
+  }
+
   /// `rows` where `inside`, else `others`.
   Value choose(Value inside, Value rows, Value others) {
     auto rowsType = llvm::cast<RankedTensorType>(rows.getType());
@@ -122,11 +128,15 @@ LogicalResult ShardRewriter::splitGather(dfg::ResourceGatherOp gather, const Sha
     for (int64_t shard = 0; shard < variable.getCount(); ++shard) {
       int64_t begin = variable.partition.offsets[shard], end = begin + variable.partition.sizes[shard];
       IndexBuilder inner(builder, getSuffixed(gather.getLoc(), "/part_" + llvm::Twine(shard) + "/rows"), type);
+      if (shard == 0) {
+        all = gatherFrom(shard, inner.getLocalOfFirst(indices, end, variable.type.getDimSize(0)));
+        continue;
+      }
       Value inside = inner.isInside(indices, begin, end);
       Value rows = gatherFrom(shard, inner.getLocal(indices, inside, begin));
       bool isLast = shard == variable.getCount() - 1;
       IndexBuilder outer(builder, isLast ? gather.getLoc() : getSuffixed(gather.getLoc(), "/rows"), type);
-      all = all ? outer.choose(inside, rows, all) : rows;
+      all = outer.choose(inside, rows, all);
     }
     // The last node has the name.
     all.setLoc(gather.getLoc());

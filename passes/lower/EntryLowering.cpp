@@ -51,10 +51,14 @@ namespace {
 std::pair<std::string, int64_t> getOrigin(Value indices) {
   Value origin = indices;
   while (Operation *node = origin.getDefiningOp()) {
-    if (!llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp,
-                   dfg::CastOp>(node))
+    // A shard of a split variable replaces those indices that are another shard's rows by a constant.
+    if (auto select = llvm::dyn_cast<dfg::SelectV2Op>(node); select && select.getY().getDefiningOp<dfg::ConstOp>())
+      origin = select.getZ();
+    else if (llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp,
+                       dfg::CastOp>(node))
+      origin = node->getOperand(0);
+    else
       break;
-    origin = node->getOperand(0);
   }
   if (auto feed = origin.getDefiningOp<dfg::PlaceholderOp>()) {
     auto share = feed->getAttrOfType<StringAttr>("dist.share");

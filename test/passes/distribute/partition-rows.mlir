@@ -5,9 +5,14 @@
 // ROWS: %[[IDS:.*]] = dfg.placeholder : () -> tensor<?xi32>
 // ROWS: %[[T0:.*]] = dfg.var_handle @"table/part_0"
 // ROWS: %[[T1:.*]] = dfg.var_handle @"table/part_1"
-// Each shard gives a row for each index, its first one for those of other shards; the owner's is chosen.
-// ROWS: %[[OWN0:.*]] = dfg.logical_and
-// ROWS: %[[LOCAL0:.*]] = dfg.select_v2 %[[OWN0]]
+// Each shard gives a row for each index, its first one for those of other shards; the owner's is chosen. The first shard's
+// gather gets an index that is outside of the whole table as it is, so that it is refused when the program runs.
+// ROWS: dfg.greater_equal %[[IDS]], %[[END0:.*]] : (tensor<?xi32>, tensor<i32>)
+// ROWS: %[[END:.*]] = dfg.const dense<5> : tensor<i32>
+// ROWS: dfg.less %[[IDS]], %[[END]]
+// ROWS: %[[OTHERS:.*]] = dfg.logical_and
+// ROWS: %[[ZERO:.*]] = dfg.const dense<0> : tensor<i32>
+// ROWS: %[[LOCAL0:.*]] = dfg.select_v2 %[[OTHERS]], %[[ZERO]], %[[IDS]]
 // ROWS: %[[G0:.*]] = dfg.resource_gather %[[T0]], %[[LOCAL0]] : (!dfg.ref<tensor<3x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32>
 // ROWS: %[[THREE:.*]] = dfg.const dense<3> : tensor<i32>
 // ROWS: %[[FROM:.*]] = dfg.greater_equal %[[IDS]], %[[THREE]]

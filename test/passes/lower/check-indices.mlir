@@ -36,3 +36,20 @@ dfg.func @step() attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "st
   %rows = dfg.gather_v2 %unique_rows, %idx, %axis : (tensor<?x2xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x2xf32> loc("rows")
   dfg.return %loss, %rows : tensor<4xf32>, tensor<?x2xf32>
 }
+
+// -----
+
+// A shard of a split variable: the feed is named, although other shards' rows are replaced by 0.
+// CHECK-LABEL: func.func @entry_step
+// CHECK: drt.check_indices {{.*}} {name = "the feed 'ids'", per_row = 1 : i64, sizes = array<i64: 10>}
+dfg.variable @w : tensor<10x2xf32> {trainable}
+dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
+  %ids = dfg.placeholder {dist.share = "sharded"} : () -> tensor<4xi32> loc("ids")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %ten = dfg.const dense<10> : tensor<i32> : tensor<i32> loc("ten")
+  %others = dfg.greater_equal %ids, %ten : (tensor<4xi32>, tensor<i32>) -> tensor<4xi1> loc("others")
+  %own = dfg.select_v2 %others, %zero, %ids : (tensor<4xi1>, tensor<i32>, tensor<4xi32>) -> tensor<4xi32> loc("own")
+  %rows = dfg.resource_gather %w, %own : (!dfg.ref<tensor<10x2xf32>>, tensor<4xi32>) -> tensor<4x2xf32> loc("rows")
+  dfg.return %rows : tensor<4x2xf32>
+}
