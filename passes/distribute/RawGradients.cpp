@@ -6,6 +6,7 @@
 
 #include "passes/distribute/RawGradients.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/FunctionUpdates.h"
 #include "passes/distribute/SparseGradients.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -60,7 +61,7 @@ BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes 
 class Walk {
 public:
   Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const Synchronizations &ways)
-      : graph(graph), flow(flow), step(step), ways(ways) {}
+      : graph(graph), flow(flow), step(step), ways(ways), functions(graph->getParentOfType<ModuleOp>()) {}
 
   LogicalResult run() {
     SmallVector<Operation *> entries, others;
@@ -180,24 +181,30 @@ private:
     found.indices.insert({indices, values});
   }
 
-  /// An operation without semantics may update a variable: then it must not depend on a replica's share.
+  /// An operation without semantics, or a function that a condition or a loop runs, may update a variable: then it must
+  /// not depend on a replica's share.
   LogicalResult checkUnknownUpdate(Operation *op) {
-    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-    if (!opaque || !isInStep(op) || op->getNumOperands() == 0 || !dfg::isHandle(op->getOperand(0).getType()) ||
+    if (!isInStep(op) ||
         llvm::all_of(op->getOperands(), [&](Value operand) { return isReplicated(operand); }))
       return success();
-    llvm::StringRef kind = opaque.getOp();
-    kind.consume_front("Resource");
-    bool sparse = kind.starts_with("SparseApply") || kind.starts_with("Scatter");
-    // With results and another name it is a read (ResourceGather).
-    if (!sparse && !kind.starts_with("Apply") && !kind.starts_with("Assign") && op->getNumResults() > 0)
+    if (UnknownUpdate kind = getUnknownUpdate(op); kind != UnknownUpdate::None) {
+      InFlightDiagnostic error = op->emitError() << "node '" << dfg::getNodeName(op) << "' updates variable '"
+                                                 << getUpdatedVariable(op) << "' by operation '"
+                                                 << llvm::cast<dfg::OpaqueOp>(op).getOp() << "' from a share of the batch: ";
+      if (kind == UnknownUpdate::Sparse)
+        return error << "distc does not know the operation, so its sparse gradient cannot be synchronized";
+      return error << "distc does not know the operation, so it cannot be synchronized";
+    }
+    Operation *update = functions.find(op);
+    if (!update || (ways.replicas == 1 && ways.accumulateSteps == 1))
       return success();
     InFlightDiagnostic error = op->emitError()
-                               << "node '" << dfg::getNodeName(op) << "' updates variable '" << getUpdatedVariable(op)
-                               << "' by operation '" << opaque.getOp() << "' from a share of the batch: ";
-    if (sparse)
-      return error << "distc does not know the operation, so its sparse gradient cannot be synchronized";
-    return error << "distc does not know the operation, so it cannot be synchronized";
+                               << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
+                               << dfg::getNodeName(update) << "' updates a variable, and is given a share of the batch: ";
+    if (llvm::isa<dfg::CallOp>(op))
+      return error << "inline calls first (dfg-inline-calls)";
+    return error << "updates in conditions and loops cannot be synchronized; choose the value that is assigned by tf.where, "
+                    "and assign it outside";
   }
 
   LogicalResult start(Operation *op) {
@@ -416,6 +423,7 @@ private:
   const BatchFlow &flow;
   const strategies::StepNodes &step;
   const Synchronizations &ways;
+  FunctionUpdates functions;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
   llvm::DenseMap<Value, RawGradient> wholeRows;
   /// The update that each dense value was found from.

@@ -29,6 +29,7 @@ public:
         return failure();
       found[&op] = findWhereKnown(&op);
     }
+    findLate();
     SmallVector<Operation *> readers;
     for (Operation &op : block) {
       if (llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::UpdateInterface>(op))
@@ -201,7 +202,7 @@ private:
     }
     builder.setInsertionPoint(op);
     auto pulled = dist::PullOp::create(builder, op->getLoc(), op->getResult(0).getType(), read.getHandle(), holder,
-                                       isProxy(read.getHandle()));
+                                       isProxy(read.getHandle()) && !late.contains(op));
     copyAttributes(op, pulled);
     op->getResult(0).replaceAllUsesWith(pulled.getValue());
     op->erase();
@@ -248,6 +249,22 @@ private:
     for (llvm::StringRef name : {dfg::kControlAttr, dfg::kDeviceAttr})
       if (Attribute attribute = from->getAttr(name))
         to->setAttr(name, attribute);
+  }
+
+  /// What runs behind an update of its own step. A worker's copy does not have the new value before the step's end.
+  void findLate() {
+    llvm::StringSet<> names;
+    for (Operation &op : block) {
+      bool isLate = isInStep(&op) && llvm::isa<dfg::UpdateInterface>(op);
+      for (Value operand : op.getOperands())
+        isLate |= late.contains(operand.getDefiningOp());
+      for (llvm::StringRef control : dfg::getControlInputs(&op))
+        isLate |= names.contains(control);
+      if (!isLate)
+        continue;
+      late.insert(&op);
+      names.insert(dfg::getNodeName(&op));
+    }
   }
 
   bool isProxy(Value handle) const { return ways.get(dfg::getVariableHandle(handle).getVariable()).proxy; }
@@ -304,6 +321,7 @@ private:
   OpBuilder builder;
   llvm::DenseMap<Operation *, Where> found;
   llvm::StringSet<> named; // by control edges
+  llvm::DenseSet<Operation *> late;
   llvm::DenseMap<std::pair<Operation *, Attribute>, Operation *> copies;
   llvm::DenseMap<std::tuple<Value, Attribute, unsigned>, Value> sent;
 };

@@ -144,7 +144,7 @@ public:
       Operation *taken =
           onServer(op.getPlace(), nodes.make("AccumulatorTakeGradient", "gradient", {handle, count},
                                              results.back().getType(), nodes.attribute("dtype", elementType)));
-      worker.servers.takes.push_back(taken);
+      noteTake(op, taken);
       results.back().replaceAllUsesWith(taken->getResult(0));
       return success();
     }
@@ -154,7 +154,7 @@ public:
     Operation *taken = onServer(op.getPlace(), nodes.make("SparseAccumulatorTakeGradient", "gradient", {handle, count},
                                                           {number, results.back().getType(), number},
                                                           nodes.attribute("dtype", elementType)));
-    worker.servers.takes.push_back(taken);
+    noteTake(op, taken);
     Value indices = taken->getResult(0), values = taken->getResult(1);
     if (Type wanted = getElementTypeOrSelf(results.front().getType()); !wanted.isInteger(64))
       indices = onServer(op.getPlace(), nodes.cast("indices", indices, wanted).getDefiningOp())->getResult(0);
@@ -175,7 +175,7 @@ public:
                                                           {queue, nodes.constant("required", required)},
                                                           RankedTensorType::get(shape, type.getElementType()),
                                                           nodes.types("component_types", type.getElementType())));
-    worker.servers.takes.push_back(taken);
+    noteTake(op, taken);
     FailureOr<Value> value = aggregate(worker, op, rule, taken->getResult(0), required, type);
     if (failed(value))
       return failure();
@@ -231,6 +231,12 @@ public:
   }
 
 private:
+  void noteTake(dist::TakeOp op, Operation *taken) {
+    worker.servers.takes.push_back(taken);
+    if (worker.servers.lateTakes.contains(dfg::getNodeName(op)))
+      worker.servers.late.insert(taken);
+  }
+
   /// An element in a queue says that this worker has read; the chief takes one of each before it updates. (A worker comes to
   /// its next step by a token, which follows from the updates: no element is of another step.)
   Operation *signalReads(dist::PlaceAttr place, int64_t tasks) {

@@ -131,7 +131,7 @@ void orderUpdates(WorkerGraph &worker) {
   // A gradient that follows from an update of the same step cannot come before it.
   SmallVector<Operation *> early, late;
   for (Operation *take : takes)
-    (worker.servers.lateTakes.contains(dfg::getNodeName(take)) ? late : early).push_back(take);
+    (worker.servers.late.contains(take) ? late : early).push_back(take);
   Operation *taken = worker.nodes.group("taken", early);
   Operation *all = taken;
   if (!late.empty()) {

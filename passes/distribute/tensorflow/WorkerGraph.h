@@ -103,8 +103,10 @@ struct WorkerGraph {
     llvm::SmallVector<mlir::Operation *> takes;
     /// The chief's updates, in a step, of variables that one task holds, but for the train op itself.
     llvm::SmallVector<mlir::Operation *> updates;
-    /// Takes of gradients that follow from updates of the same step, by name, and the updates that lead to them.
+    /// Takes of gradients that follow from updates of the same step, by name, and of `takes` what became of them; the
+    /// updates that lead to them.
     llvm::StringSet<> lateTakes;
+    llvm::DenseSet<mlir::Operation *> late;
     llvm::DenseSet<mlir::Operation *> earlyUpdates;
     /// Nodes, by name, of this worker that have read what no gradient that it pushes follows from; and whether there are any,
     /// in any worker.

@@ -48,3 +48,44 @@ module {
     dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// A function that updates a variable, given a share of the batch: a call that was not inlined, a condition.
+module {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-error @unknown {{node 'call' runs a function whose node 'inner' updates a variable, and is given a share of the batch: inline calls first (dfg-inline-calls)}}
+    dfg.call @apply(%g, %w) {stateful} : (tensor<4xf32>, !dfg.ref<tensor<4xf32>>) -> () loc("call")
+  }
+  dfg.func @apply(%g: tensor<4xf32>, %w: tensor<*x!dfg.resource>) {
+    dfg.assign_sub %w, %g : (tensor<*x!dfg.resource>, tensor<4xf32>) -> () loc("inner")
+    dfg.return
+  }
+}
+
+// -----
+
+module {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %yes = dfg.placeholder : () -> tensor<i1>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-error @unknown {{node 'if' runs a function whose node 'inner' updates a variable, and is given a share of the batch: updates in conditions and loops cannot be synchronized}}
+    dfg.opaque "If"(%yes, %g, %w) {tf = {then_branch = #dfg.func<@then, {}>, else_branch = #dfg.func<@else, {}>}} : (tensor<i1>, tensor<4xf32>, !dfg.ref<tensor<4xf32>>) -> () loc("if")
+  }
+  dfg.func @then(%g: tensor<4xf32>, %w: tensor<*x!dfg.resource>) {
+    dfg.assign_sub %w, %g : (tensor<*x!dfg.resource>, tensor<4xf32>) -> () loc("inner")
+    dfg.return
+  }
+  dfg.func @else(%g: tensor<4xf32>, %w: tensor<*x!dfg.resource>) {
+    dfg.return
+  }
+}

@@ -36,9 +36,12 @@ module @synchronous attributes {dist.strategy = "node_config { var_name: 'w' PSS
     %hs = dfg.var_handle @step : !dfg.ref<tensor<i64>> loc("step")
     // CHECK: dfg.assign_add
     // CHECK-NOT: dist.place
+    dfg.assign_add %hs, %one {control = ["update"]} : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("count")
+    // A worker's copy is renewed at the end of the step: what reads behind the update asks the server.
+    // CHECK: dist.pull %{{.*}} from <"ps" 0> {control = ["count"]} : {{.*}} loc("after")
+    %after = dfg.read_variable %h {control = ["count"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("after")
     // CHECK: dist.tokens at <"ps" 0> of 2 staleness 2 {control = ["synchronization/sent/0/push", "synchronization/w/push", "update"]} loc("synchronization/tokens")
     // CHECK-NEXT: dfg.group {control = ["update", "count", "synchronization/tokens"]}
-    dfg.assign_add %hs, %one {control = ["update"]} : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("count")
     dfg.group {control = ["update", "count"]} : () -> () loc("train")
   }
 }
