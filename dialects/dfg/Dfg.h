@@ -56,6 +56,9 @@ inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
 /// The node's name: that of its location, or "" where it has none.
 llvm::StringRef getNodeName(mlir::Operation *op);
 
+/// Names an operation's results after its node where IR is printed.
+void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn set);
+
 /// The names in `control`, empty where there are none.
 llvm::SmallVector<llvm::StringRef> getControlInputs(mlir::Operation *op);
 

@@ -52,6 +52,14 @@ llvm::StringRef getNodeName(Operation *op) {
   return name ? name.getValue() : "";
 }
 
+void nameResults(Operation *op, OpAsmSetValueNameFn set) {
+  // The scopes' slashes are not for names of values.
+  std::string name = getNodeName(op).str();
+  std::replace(name.begin(), name.end(), '/', '.');
+  if (!name.empty())
+    set(op->getResult(0), name);
+}
+
 llvm::SmallVector<llvm::StringRef> getControlInputs(Operation *op) {
   llvm::SmallVector<llvm::StringRef> names;
   for (Attribute name : getControl(op))

@@ -8,6 +8,7 @@
 
 include "dialects/dfg/DfgBase.td"
 include "dialects/dfg/DfgInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 // A node of the graph.
@@ -17,7 +18,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 //   shape       a function of ShapeFunctions.h: LogicalResult NAME(Operation *, ShapeContext &)
 class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
     : Op<DFG_Dialect, mnemonic, traits # [
-        DeclareOpInterfaceMethods<DFG_NodeInterface>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+        DeclareOpInterfaceMethods<DFG_NodeInterface>, DeclareOpInterfaceMethods<DFG_ShapeInterface>,
+        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   string types = "";
   string linearity = "None";
   string shape = "unknown";
@@ -34,6 +36,10 @@ class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
     ::distc::dfg::Linearity $cppClass::getLinearity() { return ::distc::dfg::Linearity::}] # linearity # [{; }
     ::llvm::LogicalResult $cppClass::inferShapes(::distc::dfg::ShapeContext &context) {
       return ::distc::dfg::shapes::}] # shape # [{(getOperation(), context);
+    }
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
+      if (getOperation()->getNumResults() > 0)
+        ::distc::dfg::nameResults(getOperation(), set);
     }
   }] # definitions;
 }

@@ -128,12 +128,12 @@ int compile(Session &session, const CompileOptions &options) {
   // The process ends after it, and a large graph takes long to take apart.
   llvm::scope_exit keep([&] { (void)module.release(); });
   // A stage has verified it, and a graph has nothing that aliases would shorten: to look for them takes as long as to
-  // print it.
+  // print it. Locations are its nodes' names.
   auto printGraph = [&](llvm::raw_ostream &os) {
-    module->print(os, OpPrintingFlags().assumeVerified().useLocalScope());
+    module->print(os, OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
     os << "\n";
   };
-  auto printModule = [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().assumeVerified()); };
+  auto printModule = [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().assumeVerified().enableDebugInfo()); };
 
   if (options.emit == "dfg")
     return session.run(*module, addGraphStage) ? writeText(session, options, printGraph) : session.status();

@@ -23,15 +23,15 @@ module @several_servers attributes {dist.strategy = "node_config { var_name: 'ta
     // CHECK-DAG: %[[T0:.*]]:2 = dist.take sum "synchronization/table/part_0" from <"ps" 0> of 2 {{.*}}dist.place = #dist.place<"ps" 0>
     // CHECK-DAG: %[[T1:.*]]:2 = dist.take sum "synchronization/table/part_1" from <"ps" 1> of 2 {{.*}}dist.place = #dist.place<"ps" 1>
     // CHECK-NOT: dist.place<"worker" 0>
-    // CHECK: %[[ROWS0:.*]], %[[WHICH0:.*]] = dfg.unique %[[T0]]#0 {dist.place = #dist.place<"ps" 0>} : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("update/part_0/rows/unique")
-    // CHECK: %[[COUNT0:.*]] = dfg.size %[[ROWS0]] {dist.place = #dist.place<"ps" 0>}
-    // CHECK: %[[SUMS0:.*]] = dfg.unsorted_segment_sum %[[T0]]#1, %[[WHICH0]], %[[COUNT0]]
+    // CHECK: %[[ROWS0:.*]]:2 = dfg.unique %[[T0]]#0 {dist.place = #dist.place<"ps" 0>} : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("update/part_0/rows/unique")
+    // CHECK: %[[COUNT0:.*]] = dfg.size %[[ROWS0]]#0 {dist.place = #dist.place<"ps" 0>}
+    // CHECK: %[[SUMS0:.*]] = dfg.unsorted_segment_sum %[[T0]]#1, %[[ROWS0]]#1, %[[COUNT0]]
     %rows, %which = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("unique")
     %count = dfg.size %rows : (tensor<?xi32>) -> tensor<i32> loc("count")
     %sums = dfg.unsorted_segment_sum %grad, %which, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sums")
     %step = dfg.mul %sums, %lr : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("step")
     // CHECK: %[[STEP0:.*]] = dfg.mul %[[SUMS0]], %{{.*}}
-    // CHECK: dfg.scatter_sub %{{.*}}, %[[ROWS0]], %[[STEP0]] {dist.place = #dist.place<"ps" 0>}
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[ROWS0]]#0, %[[STEP0]] {dist.place = #dist.place<"ps" 0>}
     // CHECK: dfg.unique %[[T1]]#0 {dist.place = #dist.place<"ps" 1>}
     // CHECK: dfg.scatter_sub {{.*}} {dist.place = #dist.place<"ps" 1>}
     %i0, %v0 = dist.own_rows 5 from 0 (%rows, %step) : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>) loc("update/part_0/rows")
