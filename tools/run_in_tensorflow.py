@@ -5,10 +5,10 @@
 
 A process a task of DIR/cluster.json runs a tf.distribute.Server, on free ports of this machine instead of those of cluster.json;
 each worker's process opens a session on its own server and runs its own graph, DIR/worker-K.meta. Step k is fed the rows
-[k*B, (k+1)*B) of the data, each replica its contiguous part; past the end the data starts over. Prints each step's mean loss over
-all replicas. A task that fails ends all of them.
+[k*B, (k+1)*B) of the data, each replica its contiguous part; past the end the data starts over. Prints each step's loss of the
+whole batch: the mean over all replicas, or their sum where the loss is a sum over the batch. A task that fails ends all of them.
 
-The data has one array a placeholder, first axis = example. Needs numpy and tensorflow; nothing of distc.
+The data has one array for each placeholder that a step needs, first axis = example. Needs numpy and tensorflow; nothing of distc.
 """
 import argparse
 import json
@@ -26,8 +26,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 # In a worker's MetaGraphDef: [replicas of all tasks, first of this task, of this task, global batch or 0, 1 where the chief
-# may need gradients after a worker's last step], and the placeholders that are fed by rows.
-SHARE, FEEDS_BY_ROWS = "distc_share", "distc_feeds_by_rows"
+# may need gradients after a worker's last step], the placeholders that are fed by rows, and [1 where the whole batch's loss is the
+# sum of the replicas'].
+SHARE, FEEDS_BY_ROWS, LOSS_IS_SUM = "distc_share", "distc_feeds_by_rows", "distc_loss_is_sum"
 
 
 class TaskError(Exception):
@@ -53,6 +54,17 @@ def take_rows(array, first, count):
     return array[np.arange(first, first + count) % len(array)]
 
 
+def needed_operations(endpoints):
+    """What must run for them: all that they depend on, by data or by order."""
+    needed, left = set(), [e if hasattr(e, "outputs") else e.op for e in endpoints if e is not None]
+    while left:
+        op = left.pop()
+        if op not in needed:
+            needed.add(op)
+            left += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+    return needed
+
+
 class Worker:
     """One worker task: its graph, and its session on its server."""
 
@@ -67,10 +79,12 @@ class Worker:
             self.loss = self.endpoint("losses")
             replicas, first, own, batch, loose = tf1.get_collection(SHARE)
             by_rows = {f.name if hasattr(f, "name") else f for f in tf1.get_collection(FEEDS_BY_ROWS)}
-        self.share = own / replicas
+            summed = any(tf1.get_collection(LOSS_IS_SUM))
+        # A worker's loss is the mean over its replicas: its part of the whole batch's.
+        self.share = own if summed else own / replicas
         self.goes_on = loose and index > 0
         self.feeds = []
-        for op in self.graph.get_operations():
+        for op in sorted(needed_operations([self.train_op, self.loss]), key=lambda op: op.name):
             if op.type != "Placeholder":
                 continue
             if op.name not in data:
@@ -261,7 +275,7 @@ class Cluster:
         return self.receive(worker, "done")
 
     def train(self, steps, first=0):
-        """The mean loss of each step from number `first` on."""
+        """The whole batch's loss of each step from number `first` on."""
         for _, _, pipe in self.workers:
             pipe.send(("train", first, steps))
         for _ in range(steps):

@@ -80,7 +80,7 @@ def trains_alike(runner, originals, model, strategy, tasks, parts=1):
             return [error]
         losses = np.mean(np.reshape(losses, [-1, parts]), axis=1)
         found = []
-        want = expect["loss"] / (2 if model.case["loss_is_sum"] else 1)
+        want = expect["loss"] / (parts if model.case["loss_is_sum"] else 1)
         off = np.max(np.abs(losses - want) / np.maximum(np.abs(want), 1e-12))
         if not off <= model.case["loss_rtol"]:
             found.append(f"loss off by {off:.1e}: got {losses}, want {want}")

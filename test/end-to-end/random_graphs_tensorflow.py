@@ -139,7 +139,7 @@ def compare(tensorflow, seed, number):
         title = f"--emit=graphdef of {strategy} x{replicas} {' '.join(map(str, flags))}"
         losses, variables = tensorflow.train_tasks(folder / "tasks", case, workers, parts)
         if case.graph.loss_is_sum:
-            losses = losses * replicas * parts
+            losses = losses * parts
         joined = join_shards(variables, expect.variables)
         missing = set(case.graph.trained) - set(joined)
         found += [f"{title}: no variable {name}" for name in missing]

@@ -129,6 +129,17 @@ private:
         });
   }
 
+  /// Whether the whole batch's loss is the sum of the shares' losses, and not their mean.
+  bool isLossSum() {
+    auto loss = worker.graph->getAttrOfType<StringAttr>("loss");
+    auto joins = worker.graph->getAttrOfType<DictionaryAttr>(dist::kJoinsAttr);
+    if (!loss || !joins)
+      return false;
+    std::string tensor = loss.getValue().contains(':') ? loss.str() : loss.str() + ":0";
+    auto join = joins.getAs<StringAttr>(tensor);
+    return join && join.getValue() == "sum";
+  }
+
   /// What a program that feeds the graph must know of the worker's share.
   void describeFeeds() {
     Builder builder(worker.graph.getContext());
@@ -142,6 +153,7 @@ private:
     worker.graph->setAttr(
         tf::kMoreCollections,
         builder.getDictionaryAttr({builder.getNamedAttr("distc_feeds_by_rows", builder.getArrayAttr(byRows)),
+                                   builder.getNamedAttr("distc_loss_is_sum", builder.getI64ArrayAttr({isLossSum()})),
                                    builder.getNamedAttr("distc_share", builder.getI64ArrayAttr(numbers))}));
   }
 

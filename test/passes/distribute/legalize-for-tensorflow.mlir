@@ -6,7 +6,7 @@ dist.topology @cluster replicas 2 [
 dfg.variable @w : tensor<4xf32> {trainable}
 dfg.variable @b : tensor<2xf32> {trainable}
 // The program that feeds the graph is told which rows: of 2 replicas number 1, 1 of them, of a batch of 8.
-// CHECK: more_collections = {distc_feeds_by_rows = ["x:0"], distc_share = [2, 1, 1, 8, 0]}
+// CHECK: more_collections = {distc_feeds_by_rows = ["x:0"], distc_loss_is_sum = [0], distc_share = [2, 1, 1, 8, 0]}
 dfg.graph attributes {loss = "loss:0", train_op = "train"} {
   // CHECK: %[[X:.*]] = dfg.placeholder {{.*}}device = "/job:worker/task:1"{{.*}} loc("x")
   %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
