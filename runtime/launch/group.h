@@ -45,6 +45,7 @@ struct GroupOptions {
   double stall_warning = 60;   // --stall-warning: seconds in one collective before the log says who is late
   std::function<void(const std::string &message)> on_failure; // empty: print it and _exit(1)
   std::function<void(const std::string &message)> log;        // stall warnings; empty: stderr
+  std::function<void(const std::string &message)> note;       // who is awaited; empty: stderr
 };
 
 class Group {
@@ -70,5 +71,8 @@ public:
 };
 
 } // namespace drt
+
+/// Makes the group of several tasks. Weak: who has one task, and does not ask the linker for it, does without gloo.
+extern "C" __attribute__((weak)) drt::Group *drt_connect_tasks(drt::GroupOptions *options);
 
 #endif // DRT_LAUNCH_GROUP_H

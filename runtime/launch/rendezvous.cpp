@@ -216,13 +216,15 @@ void RendezvousServer::check_arrivals() {
     say_all({MessageKind::Ready, {address_of_first}});
     return;
   }
-  if (Clock::now() < started + seconds(options.arrival_timeout))
+  const auto now = Clock::now();
+  if (options.note && now >= next_note && now < started + seconds(options.arrival_timeout)) {
+    next_note = now + std::chrono::seconds(10);
+    options.note("waiting for " + missingTasks().second + " at " + options.address + " (" + std::to_string(arrived()) +
+                 " of " + std::to_string(options.tasks.size()) + " tasks are here)");
+  }
+  if (now < started + seconds(options.arrival_timeout))
     return;
-  std::string missing;
-  size_t count = 0;
-  for (int rank = 0; rank < static_cast<int>(options.tasks.size()); ++rank)
-    if (std::none_of(connections.begin(), connections.end(), [&](const auto &c) { return c->rank == rank; }))
-      missing.append(count++ ? ", " : "").append(describe(rank));
+  const auto [count, missing] = missingTasks();
   refused = true;
   std::string message = missing;
   message.append(count > 1 ? " have" : " has").append(" not arrived within ");
@@ -328,6 +330,15 @@ void RendezvousServer::flush(Connection &to) {
       return; // the rest when there is room; a broken connection shows when reading
     to.unsent.erase(0, static_cast<size_t>(n));
   }
+}
+
+std::pair<size_t, std::string> RendezvousServer::missingTasks() const {
+  std::string missing;
+  size_t count = 0;
+  for (int rank = 0; rank < static_cast<int>(options.tasks.size()); ++rank)
+    if (std::none_of(connections.begin(), connections.end(), [&](const auto &c) { return c->rank == rank; }))
+      missing.append(count++ ? ", " : "").append(describe(rank));
+  return {count, missing};
 }
 
 std::string RendezvousServer::describe(int rank) const {

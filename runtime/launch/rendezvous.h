@@ -42,7 +42,8 @@ struct RendezvousOptions {
   double arrival_timeout = 60;
   double failure_timeout = 10;
   double stall_warning = 60;
-  std::function<void(const std::string &)> log;
+  std::function<void(const std::string &)> log;  // stall warnings
+  std::function<void(const std::string &)> note; // who is awaited
 };
 
 class RendezvousServer {
@@ -91,6 +92,8 @@ private:
   void flush(Connection &to);
 
   std::string describe(int rank) const;
+  /// Tasks that have not come yet: how many, and "worker:1 (host), worker:2 (host)".
+  std::pair<size_t, std::string> missingTasks() const;
   static std::string place(const Connection &task);
   size_t arrived() const;
 
@@ -104,7 +107,8 @@ private:
   std::map<std::string, std::vector<int>> awaited; // key -> ranks that asked for it
   std::string address_of_first;                    // task 0's, as another task reached it
   bool ready = false, ended = false, refused = false;
-  Clock::time_point next_heartbeat = Clock::now(), next_warning = Clock::now();
+  Clock::time_point next_heartbeat = Clock::now(), next_warning = Clock::now(),
+                    next_note = Clock::now() + std::chrono::seconds(1);
   std::thread thread;
 };
 

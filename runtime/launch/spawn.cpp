@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <poll.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -153,6 +154,8 @@ Running start(const Child &child, const SignalBox &signals, int started_fd) {
       fcntl(child.inherited, F_SETFD, 0);
     sigprocmask(SIG_SETMASK, &signals.mask_before(), nullptr);
     execve("/proc/self/exe", argv.data(), envp.data());
+    // Where /proc is not mounted.
+    execve(reinterpret_cast<const char *>(getauxval(AT_EXECFN)), argv.data(), envp.data());
     dprintf(STDERR_FILENO, "error: cannot start %s: %s\n", child.name.c_str(), std::strerror(errno));
     _exit(126);
   }

@@ -62,7 +62,13 @@ Socket Watch::meet() {
   HostPort where = parse_host_port(options.rendezvous);
   std::string error = "no answer";
   while (Clock::now() < deadline) {
-    Socket connection = connect_to(where, deadline - std::chrono::seconds(5), error);
+    const auto until = deadline - std::chrono::seconds(5);
+    Socket connection = connect_to(where, std::min(until, Clock::now() + std::chrono::seconds(1)), error);
+    if (!connection && Clock::now() < until) {
+      if (options.note)
+        options.note("waiting for " + first_task() + " at " + options.rendezvous + " (" + error + ")");
+      connection = connect_to(where, until, error);
+    }
     if (!connection)
       break;
     own_address = local_address(connection);

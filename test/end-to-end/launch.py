@@ -4,15 +4,10 @@ import signal
 import socket
 
 from hosts import Process
-from support import BIN, Checks, Folder, need_tools, run
+from support import BIN, Checks, Folder, expect, need_tools, run
 
 TRAINER = BIN / "drt-test-trainer"
 WEIGHT = "done: 10 steps, 2 tasks, weight 165"
-
-
-def expect(done, status, *texts):
-    found = [f"exit status {done.returncode}, not {status}:\n{done.out}"] if done.returncode != status else []
-    return found + [f"'{text}' is not in:\n{done.out}" for text in texts if text not in done.out]
 
 
 def plain():

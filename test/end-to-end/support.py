@@ -69,6 +69,12 @@ def must(command, **keywords):
     return done
 
 
+def expect(done, status, *texts):
+    """What is not as promised of a run that has ended."""
+    found = [f"exit status {done.returncode}, not {status}:\n{done.out}"] if done.returncode != status else []
+    return found + [f"'{text}' is not in:\n{done.out}" for text in texts if text not in done.out]
+
+
 def model_names():
     return sorted(p.parent.name for p in MODELS.glob("*/case.json"))
 

@@ -152,6 +152,8 @@ int compile(Session &session, const CompileOptions &options) {
     return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
   if (int status = checkNative(session, *module, options, target->isDevice()))
     return status;
+  FailureOr<dist::TopologyOp> topology = dist::getTopology(*module);
+  const bool hasSeveralTasks = succeeded(topology) && topology->getTasks().size() > 1;
   if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
     return session.status();
   if (options.emit == "drt")
@@ -173,8 +175,12 @@ int compile(Session &session, const CompileOptions &options) {
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
   if (!object)
     return session.defect(llvm::toString(object.takeError()));
-  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, options.output))
-    return session.fail(llvm::toString(std::move(error)));
+  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, hasSeveralTasks, options.output)) {
+    // What the runtime lacks no user can give it.
+    const bool ours = error.isA<MissingSymbolError>();
+    std::string message = llvm::toString(std::move(error));
+    return ours ? session.defect(message) : session.fail(message);
+  }
   return kDone;
 }
 

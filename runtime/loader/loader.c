@@ -1,0 +1,100 @@
+//===- loader.c - main of an executable that carries libraries ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Such an executable needs glibc alone. It holds the program, which is a shared
+// object, and behind each other the libraries that the program needs: each is
+// written to a file in memory and opened, a library before those that need it.
+// The dynamic linker takes what is opened already for what has the same soname
+// (ld.so(8), DT_NEEDED), so nothing is looked for on the machine.
+//
+// In C, as libstdc++ may be one of the libraries.
+//
+//===----------------------------------------------------------------------===//
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Made when the executable is linked (passes/lower/LinkExecutable.cpp); the program comes last, then a null name.
+struct carried {
+  const char *name;
+  const char *begin, *end;
+};
+extern const struct carried drt_carried[];
+
+enum { longest_path = 4096 };
+
+static void fail(const char *what, const char *name, const char *why) {
+  fprintf(stderr, "error: cannot %s '%s', which the program carries: %s\n", what, name, why);
+  exit(1);
+}
+
+static void write_all(int file, const struct carried *library) {
+  for (const char *at = library->begin; at < library->end;) {
+    const ssize_t written = write(file, at, (size_t)(library->end - at));
+    if (written < 0 && errno != EINTR)
+      fail("write", library->name, strerror(errno));
+    if (written > 0)
+      at += written;
+  }
+}
+
+// Where /proc is not mounted, or files in memory are not allowed: a file that is gone once it is opened.
+static void *open_from_folder(const struct carried *library, const char *why) {
+  const char *const folders[] = {getenv("TMPDIR"), "/dev/shm", "/tmp", "."};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i) {
+    char path[longest_path];
+    if (!folders[i] || snprintf(path, sizeof path, "%s/drt-XXXXXX", folders[i]) >= (int)sizeof path)
+      continue;
+    const int file = mkostemp(path, 0);
+    if (file < 0)
+      continue;
+    write_all(file, library);
+    close(file);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    unlink(path);
+    if (handle)
+      return handle;
+    why = dlerror();
+  }
+  fail("open", library->name, why);
+  return NULL;
+}
+
+static void *open_library(const struct carried *library) {
+  const int file = memfd_create(library->name, MFD_CLOEXEC);
+  if (file < 0)
+    return open_from_folder(library, strerror(errno));
+  write_all(file, library);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  // The descriptor stays open: another file under its number would be taken for this library.
+  void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  if (handle)
+    return handle;
+  const char *why = dlerror();
+  char kept[512];
+  snprintf(kept, sizeof kept, "%s", why ? why : "no reason is given");
+  close(file);
+  return open_from_folder(library, kept);
+}
+
+int main(int argc, char **argv) {
+  void *program = NULL;
+  for (const struct carried *library = drt_carried; library->name; ++library)
+    program = open_library(library);
+  int (*run)(int, char **) = NULL;
+  if (program)
+    *(void **)&run = dlsym(program, "main");
+  if (!run)
+    fail("start", "the program", "it has no main");
+  return run(argc, argv);
+}
