@@ -35,7 +35,7 @@ struct CheckEndpoints : impl::CheckEndpointsBase<CheckEndpoints> {
         Value tensor = nodes.findTensor(name);
         failedAny |= failed(check(nodes, tensor ? tensor.getDefiningOp() : nullptr, name));
       }
-      if (failedAny)
+      if (failedAny || failed(nodes.reportMissingCode()))
         return signalPassFailure();
     }
   }
@@ -44,7 +44,11 @@ struct CheckEndpoints : impl::CheckEndpointsBase<CheckEndpoints> {
     if (!endpoint)
       return failure();
     FailureOr<DenseSet<Operation *>> needed = nodes.collect({endpoint});
-    return failed(needed) ? failure() : code ? nodes.checkCode(*needed, name) : success();
+    if (failed(needed))
+      return failure();
+    if (code)
+      nodes.noteMissingCode(*needed, name);
+    return success();
   }
 };
 

@@ -11,6 +11,17 @@ using namespace mlir;
 
 namespace distc {
 
+/// " 'a', 'b' and 7 more".
+template <typename Names> static void listNames(Diagnostic &text, Names &&names) {
+  constexpr size_t kListed = 5;
+  size_t count = 0;
+  for (StringRef name : names)
+    if (++count <= kListed)
+      text << (count > 1 ? ", '" : " '") << name << "'";
+  if (count > kListed)
+    text << " and " << count - kListed << " more";
+}
+
 EndpointNodes::EndpointNodes(dfg::GraphOp graph) : graph(graph) {
   for (Operation &op : graph.getBody().front())
     if (StringRef name = dfg::getNodeName(&op); !name.empty())
@@ -81,21 +92,35 @@ FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> ro
   return needed;
 }
 
-LogicalResult EndpointNodes::checkCode(const DenseSet<Operation *> &needed, StringRef endpoint) {
-  LogicalResult result = success();
-  for (Operation &op : graph.getBody().front()) {
-    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-    if (!opaque || !needed.contains(&op))
-      continue;
-    result = failure();
-    // One error for each kind of operation is enough.
-    if (reported.insert(opaque.getOp()).second)
-      emitError(op.getLoc()) << "node '" << dfg::getNodeName(&op) << "' (op '" << opaque.getOp() << "') must run for '"
-                             << endpoint
-                             << "' but distc has no code for it; fetch or train something that does not need it, or "
-                                "write it with other operations";
+void EndpointNodes::noteMissingCode(const DenseSet<Operation *> &needed, StringRef endpoint) {
+  for (Operation &op : graph.getBody().front())
+    if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op); opaque && needed.contains(&op)) {
+      MissingCode &operation = missing[opaque.getOp()];
+      operation.nodes.insert(&op);
+      operation.endpoints.insert(endpoint);
+    }
+}
+
+LogicalResult EndpointNodes::reportMissingCode() {
+  if (missing.empty())
+    return success();
+  const auto &[operation, code] = missing.front();
+  Operation *first = code.nodes.front();
+  InFlightDiagnostic error = emitError(first->getLoc());
+  error << "node '" << dfg::getNodeName(first) << "' (op '" << operation << "') must run for '" << code.endpoints.front()
+        << "' but distc has no code for it, for any target; fetch or train something that does not need it, or write it "
+           "with other operations";
+  // One report for all of them: who meets one at a time compiles as often as there are.
+  if (missing.size() == 1 && code.nodes.size() == 1 && code.endpoints.size() == 1)
+    return failure();
+  for (const auto &[operation, code] : missing) {
+    Diagnostic &note = error.attachNote(code.nodes.front()->getLoc());
+    note << "operation '" << operation << "' has no code: node" << (code.nodes.size() == 1 ? "" : "s");
+    listNames(note, llvm::map_range(code.nodes, [](Operation *node) { return dfg::getNodeName(node); }));
+    note << "; needed by";
+    listNames(note, code.endpoints);
   }
-  return result;
+  return failure();
 }
 
 } // namespace distc

@@ -7,8 +7,9 @@
 #define DISTC_PASSES_GRAPH_ENDPOINTNODES_H
 
 #include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace distc {
 
@@ -23,13 +24,21 @@ public:
   mlir::Value findTensor(llvm::StringRef tensor);
   /// Everything that `roots` need, through data and control edges.
   llvm::FailureOr<llvm::DenseSet<mlir::Operation *>> collect(llvm::ArrayRef<mlir::Operation *> roots);
-  /// Fails where one of `needed` has no semantics; `endpoint` is what needs them.
-  llvm::LogicalResult checkCode(const llvm::DenseSet<mlir::Operation *> &needed, llvm::StringRef endpoint);
+  /// Notes those of `needed` that have no semantics; `endpoint` is what needs them.
+  void noteMissingCode(const llvm::DenseSet<mlir::Operation *> &needed, llvm::StringRef endpoint);
+  /// Fails where any was noted, with one report of all: operations, their nodes, and which endpoints need them.
+  llvm::LogicalResult reportMissingCode();
 
 private:
   dfg::GraphOp graph;
   llvm::StringMap<mlir::Operation *> nodes;
-  llvm::StringSet<> reported;
+
+  /// An operation that has no semantics, where it must run.
+  struct MissingCode {
+    llvm::SetVector<mlir::Operation *> nodes;
+    llvm::SetVector<llvm::StringRef> endpoints;
+  };
+  llvm::MapVector<llvm::StringRef, MissingCode> missing; // by operation, the first node first
 };
 
 } // namespace distc

@@ -53,13 +53,17 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       for (Attribute name : declared)
         add(llvm::cast<StringAttr>(name).getValue());
 
+    SmallVector<std::string> ofStep = outputs;
+    if (failed(addSummaries(ofStep)))
+      return signalPassFailure();
+
     SmallVector<Entry> entries;
     if (!initTarget.empty())
       entries.push_back({"init", initTarget, {}});
     if (!trainTarget.empty()) {
-      entries.push_back({"step", trainTarget, outputs});
+      entries.push_back({"step", trainTarget, ofStep});
       if (!graph.getBody().front().getOps<dist::AccumulateOp>().empty())
-        entries.push_back({"accumulate", trainTarget, outputs});
+        entries.push_back({"accumulate", trainTarget, ofStep});
     }
     FailureOr<SmallVector<std::string>> evaluated = dropBehindUpdates(outputs);
     if (failed(evaluated))
@@ -72,11 +76,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
           << listCandidates();
       return signalPassFailure();
     }
-    bool failedAny = false;
     for (const Entry &entry : entries)
-      failedAny |= failed(extract(entry));
-    if (failedAny)
-      return signalPassFailure();
+      if (failed(extract(entry)))
+        return signalPassFailure();
     notePlaceholders();
     removeUnused();
   }
@@ -104,6 +106,36 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
                                    << "' of a variable; --eval, which changes no variable, does not give it";
     }
     return kept;
+  }
+
+  /// What the graph's scalar summaries say of a step, behind its other fetches. What has no code is no reason not to
+  /// train: it is left out, with a warning.
+  LogicalResult addSummaries(SmallVector<std::string> &outputs) {
+    auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries");
+    if (!summaries)
+      return success();
+    NamedAttrList kept;
+    for (NamedAttribute summary : summaries) {
+      Value tensor = endpoints->findTensor(summary.getName());
+      FailureOr<DenseSet<Operation *>> needed = failure();
+      if (tensor)
+        needed = endpoints->collect({tensor.getDefiningOp()});
+      if (failed(needed))
+        return failure();
+      auto opaques = graph.getBody().front().getOps<dfg::OpaqueOp>();
+      auto opaque = llvm::find_if(opaques, [&](dfg::OpaqueOp op) { return needed->contains(op); });
+      if (opaque != opaques.end()) {
+        emitWarning(tensor.getLoc()) << "the summary " << summary.getValue() << " is left out: it needs node '"
+                                     << dfg::getNodeName(*opaque) << "', which distc has no code for";
+        continue;
+      }
+      kept.push_back(summary);
+      if (!llvm::is_contained(outputs, summary.getName().getValue()))
+        outputs.push_back(summary.getName().str());
+    }
+    if (!kept.empty())
+      getOperation()->setAttr(kSummariesAttr, kept.getDictionary(&getContext()));
+    return success();
   }
 
   std::string getEndpoint(const std::string &option, StringRef attribute) {
@@ -183,8 +215,10 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     SmallVector<std::string> fetched(entry.fetches);
     if (succeeded(needed) && entry.name == "accumulate")
       needed = keepWhatAccumulates(*needed, results, fetched);
-    if (failed(needed) ||
-        failed(endpoints->checkCode(*needed, entry.target.empty() ? entry.fetches.front() : entry.target)))
+    if (failed(needed))
+      return failure();
+    endpoints->noteMissingCode(*needed, entry.target.empty() ? entry.fetches.front() : entry.target);
+    if (failed(endpoints->reportMissingCode()))
       return failure();
 
     OpBuilder builder(&getContext());

@@ -15,6 +15,9 @@ namespace distc {
 /// only those that they need.
 inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders";
 
+/// On the module, once entries are taken from the graph: the tags of its scalar summaries, by tensor name.
+inline constexpr llvm::StringLiteral kSummariesAttr = "dfg.summaries";
+
 #define GEN_PASS_DECL
 #include "passes/graph/Passes.h.inc"
 

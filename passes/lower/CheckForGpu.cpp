@@ -8,6 +8,7 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/lower/Passes.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -60,22 +61,35 @@ Type getUnknownElement(Operation *op) {
 
 struct CheckForGpu : impl::CheckForGpuBase<CheckForGpu> {
   void runOnOperation() override {
-    auto refuse = [](Operation *op, const Twine &what) {
-      op->emitError() << what << " has no code for GPUs yet; compile the graph for --target=cpu";
-      return WalkResult::interrupt();
+    // One report of all: an error at the first, with a note for each other node.
+    std::optional<InFlightDiagnostic> error;
+    llvm::StringSet<> reported;
+    auto refuse = [&](Operation *op, const Twine &what) {
+      std::string node = getNodeText(op);
+      if (!reported.insert((node + what).str()).second) // it is in several entries
+        return;
+      if (reported.size() == 1)
+        error.emplace(op->emitError()) << what << " has no code for GPUs yet; compile the graph for --target=cpu";
+      else
+        error->attachNote(op->getLoc()) << node << what << " has no code for GPUs yet";
     };
-    WalkResult result = getOperation().walk([&](Operation *op) {
+    getOperation().walk([&](Operation *op) {
       if (StringRef missing = getMissing(op); !missing.empty())
-        return refuse(op, missing);
-      if (Type element = getUnknownElement(op)) {
+        refuse(op, missing);
+      else if (Type element = getUnknownElement(op)) {
         std::string name;
         llvm::raw_string_ostream(name) << element;
-        return refuse(op, "'" + op->getName().getStringRef() + "' of " + name);
+        refuse(op, "'" + op->getName().getStringRef() + "' of " + name);
       }
-      return WalkResult::advance();
     });
-    if (result.wasInterrupted())
+    if (!reported.empty())
       signalPassFailure();
+  }
+
+  /// "node 'x': ", where it has a name.
+  static std::string getNodeText(Operation *op) {
+    auto name = op->getLoc()->findInstanceOf<NameLoc>();
+    return name ? ("node '" + name.getName().getValue() + "': ").str() : std::string();
   }
 };
 

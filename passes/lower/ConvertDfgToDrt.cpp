@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -19,6 +21,47 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
+
+/// What nodes of the entries are refused for: one error, at the first of them, with a note for each other one.
+class RefusedNodes {
+public:
+  /// Collects what `lower` says; its nodes belong to `entry`.
+  LogicalResult collect(dfg::FuncOp entry, llvm::function_ref<LogicalResult()> lower) {
+    ScopedDiagnosticHandler handler(entry.getContext(), [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+        return failure();
+      // A node may be in several entries.
+      if (said[diagnostic.str()].insert(LocationAttr(diagnostic.getLocation()).getAsOpaquePointer()).second)
+        refused.push_back({entry.getSymName().str(), std::move(diagnostic)});
+      return success();
+    });
+    return lower();
+  }
+
+  LogicalResult report(MLIRContext *context) {
+    if (refused.empty())
+      return success();
+    Diagnostic &error = refused.front().error;
+    for (Refused &other : llvm::MutableArrayRef(refused).drop_front()) {
+      std::string text = other.error.str();
+      Diagnostic &note = error.attachNote(other.error.getLocation());
+      if (auto name = other.error.getLocation()->findInstanceOf<NameLoc>())
+        if (std::string quoted = ("'" + name.getName().getValue() + "'").str(); text.find(quoted) == std::string::npos)
+          note << "node " << quoted << ": ";
+      note << text << " (in entry '" << other.entry << "')";
+    }
+    context->getDiagEngine().emit(std::move(error));
+    return failure();
+  }
+
+private:
+  struct Refused {
+    std::string entry;
+    Diagnostic error;
+  };
+  std::vector<Refused> refused;
+  llvm::StringMap<llvm::SmallPtrSet<const void *, 2>> said; // where, for each text
+};
 
 struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
   using ConvertDfgToDrtBase::ConvertDfgToDrtBase;
@@ -53,16 +96,19 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
                               slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares, /*at=*/IntegerAttr());
       variable.erase();
     }
+    RefusedNodes refused;
+    bool failedAny = false;
     for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>())) {
       // A library function: every call of it has been inlined.
       if (function->hasAttr("dfg.fetches")) {
         lower::PlanBuilder plan(module, function, table);
         plan.asserts = asserts;
-        if (failed(plan.build()))
-          return signalPassFailure();
+        failedAny |= failed(refused.collect(function, [&] { return plan.build(); }));
       }
       function.erase();
     }
+    if (failed(refused.report(&getContext())) || failedAny)
+      return signalPassFailure();
     for (auto graph : llvm::make_early_inc_range(module.getOps<dfg::GraphOp>()))
       graph.erase();
   }

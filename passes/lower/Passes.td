@@ -59,9 +59,10 @@ def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def CheckForGpu : Pass<"drt-check-for-gpu", "::mlir::func::FuncOp"> {
+def CheckForGpu : Pass<"drt-check-for-gpu", "::mlir::ModuleOp"> {
   let summary = "Refuses what has no code for GPUs, at its node";
   let description = [{
+    One error reports all of it, of every entry: at the first node, with a note for each other one.
     Random operations are kernels by then (`drt-random-kernels`): those left are refused.
   }];
 }

@@ -36,8 +36,8 @@ static void addDevicePasses(OpPassManager &manager) {
   manager.addPass(createAccumulateInVariables());
   manager.addNestedPass<func::FuncOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
+  manager.addPass(createCheckForGpu());
   OpPassManager &entries = manager.nest<func::FuncOp>();
-  entries.addPass(createCheckForGpu());
   FuseEpiloguesOptions epilogues;
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));

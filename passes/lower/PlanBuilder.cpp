@@ -93,10 +93,17 @@ LogicalResult PlanBuilder::build() {
       emitFetches(ret);
       break;
     }
-    if (failed(lowerNode(&node)))
-      return failure();
+    if (failed(lowerNode(&node))) {
+      // Goes on where something can stand for what the node gives, so that one report names all nodes without code.
+      missing = true;
+      if (!standIn(&node))
+        return failure();
+    }
     startReadyBuckets(positions[&node]);
   }
+  // What follows would complain of what the stand-ins lack.
+  if (missing)
+    return failure();
   // Every replica starts and waits for every bucket, also one that nothing needed.
   for (auto &[op, bucket] : buckets)
     waitFor(bucket);
@@ -109,6 +116,17 @@ LogicalResult PlanBuilder::build() {
     fetch->moveBefore(&plan.getBody().front(), plan.getBody().front().end());
   func::ReturnOp::create(builder, entry.getLoc());
   return success();
+}
+
+bool PlanBuilder::standIn(Operation *node) {
+  for (Value result : node->getResults()) {
+    auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
+    if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+      return false;
+    if (!values.count(result))
+      set(result, tensor::EmptyOp::create(builder, node->getLoc(), type.getShape(), type.getElementType()));
+  }
+  return true;
 }
 
 LogicalResult PlanBuilder::lowerNode(Operation *node) {

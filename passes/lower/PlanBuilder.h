@@ -47,6 +47,8 @@ private:
 
   void analyze();
   llvm::LogicalResult lowerNode(mlir::Operation *node);
+  /// Some values for the results of a node that has no code; false where there are none of such types.
+  bool standIn(mlir::Operation *node);
   void lowerPlaceholder(dfg::PlaceholderOp node);
   void lowerRead(dfg::ReadVariableOp node);
   void startReadyBuckets(unsigned position);

@@ -15,3 +15,18 @@ dfg.graph attributes {loss = "loss:0", fetches = ["x:0"]} {
   %squares = dfg.opaque "Squared"(%x) : (tensor<f32>) -> tensor<f32>
   %loss = dfg.identity %squares : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// One report names every operation, its nodes, and who needs them.
+dfg.graph attributes {train_op = "train", loss = "loss:0"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  // expected-error @unknown {{(op 'Squared') must run for 'train' but distc has no code for it, for any target}}
+  // expected-note @unknown {{operation 'Squared' has no code: nodes 'a', 'b'; needed by 'train', 'loss:0'}}
+  %a = dfg.opaque "Squared"(%x) : (tensor<f32>) -> tensor<f32> loc("a")
+  %b = dfg.opaque "Squared"(%a) : (tensor<f32>) -> tensor<f32> loc("b")
+  // expected-note @unknown {{operation 'Rooted' has no code: node 'c'; needed by 'train'}}
+  %c = dfg.opaque "Rooted"(%b) : (tensor<f32>) -> tensor<f32> loc("c")
+  dfg.group {control = ["c"]} : () -> () loc("train")
+  %loss = dfg.identity %b : (tensor<f32>) -> tensor<f32> loc("loss")
+}

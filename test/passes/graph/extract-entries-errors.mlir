@@ -23,6 +23,7 @@ dfg.graph attributes {candidates = {loss = ["a:0", "b:0"]}} {
 dfg.graph attributes {loss = "y:0"} {
   // One error, although it must run twice.
   // expected-error @below {{(op 'Mystery') must run for 'y:0' but distc has no code for it}}
+  // expected-note @below {{operation 'Mystery' has no code: nodes '', ''; needed by 'y:0'}}
   %x = dfg.opaque "Mystery"() : () -> tensor<f32>
   %z = dfg.opaque "Mystery"() : () -> tensor<f32>
   %y = dfg.add_v2 %x, %z : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("y")

@@ -99,3 +99,22 @@ dfg.func @narrow_random() -> tensor<2xf16> attributes {dfg.fetches = ["y:0"]} {
   %y = dfg.random_uniform %shape : (tensor<1xi32>) -> tensor<2xf16>
   dfg.return %y : tensor<2xf16>
 }
+
+// -----
+
+// One report names all nodes, of all entries.
+dfg.func @step() -> tensor<2x2xi16> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<2x2xi16>
+  // expected-error @unknown {{has no code for elements of type 'i16'; cast its operands to float32}}
+  %y = dfg.mat_mul %x, %x : (tensor<2x2xi16>, tensor<2x2xi16>) -> tensor<2x2xi16> loc("first")
+  // expected-note @unknown {{has no code for elements of type 'i16'; cast its operands to float32 (in entry 'step')}}
+  %z = dfg.mat_mul %y, %x : (tensor<2x2xi16>, tensor<2x2xi16>) -> tensor<2x2xi16> loc("second")
+  dfg.return %z : tensor<2x2xi16>
+}
+
+dfg.func @eval() -> tensor<2xf16> attributes {dfg.fetches = ["z:0"]} {
+  %shape = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
+  // expected-note @unknown {{draws numbers of type 'f16', which there is no code for; draw float32 or float64 and cast them (in entry 'eval')}}
+  %y = dfg.random_uniform %shape : (tensor<1xi32>) -> tensor<2xf16> loc("third")
+  dfg.return %y : tensor<2xf16>
+}

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --pass-pipeline='builtin.module(func.func(drt-check-for-gpu))' --split-input-file --verify-diagnostics
+// RUN: distc-opt %s --drt-check-for-gpu --split-input-file --verify-diagnostics
 
 func.func @accepted(%x: tensor<4x4xf32>, %steps: tensor<4xi64>) {
   %0 = drt.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -60,4 +60,18 @@ func.func @special(%x: tensor<4xf64>) -> tensor<4xf64> {
       linalg.yield %1 : f64
   } -> tensor<4xf64>
   return %0 : tensor<4xf64>
+}
+
+// -----
+
+// One report names everything, of all entries.
+func.func @step(%x: tensor<4x4xf64>) {
+  // expected-error @unknown {{'drt.matmul' of f64 has no code for GPUs yet}}
+  %0 = drt.matmul %x, %x : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64> loc("x")
+  return
+}
+func.func @eval(%indices: tensor<2xi32>, %rows: tensor<2x4xf32>) {
+  // expected-note @unknown {{node 'rows': a scatter has no code for GPUs yet}}
+  %0 = drt.scatter %indices, %rows {kind = 1 : i32, depth = 1 : i64} : (tensor<2xi32>, tensor<2x4xf32>) -> tensor<8x4xf32> loc("rows")
+  return
 }
