@@ -44,8 +44,12 @@ llvm::ArrayRef<Builder> getBuilders();
 /// What every builder can be asked for as well: accumulate_steps, aggregator, ...
 llvm::ArrayRef<Parameter> getCommonParameters();
 
-/// Whether `spec` is "NAME" or "NAME:key=value,..." of a builder, and not a file. Says nothing of its parameters.
+/// Whether `spec` is "NAME" or "NAME:key=value,..." of a builder, in any case, and not a file. Says nothing of its parameters.
 bool isBuilderSpec(llvm::StringRef spec);
+
+/// `spec` with the builder's name as the builder has it: "allreduce:chunk_size=4" is AllReduce:chunk_size=4. What names
+/// no builder stays as it is.
+std::string spellSpec(llvm::StringRef spec);
 
 /// Builds the strategy that "NAME:key=value,..." asks for. Errors list the strategies, the parameters or the choices.
 /// What the builder has to say is added to `remarks`. Whether it suits the graph, StrategyCheck.h says.

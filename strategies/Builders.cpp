@@ -8,6 +8,7 @@
 #include "strategies/Builder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 namespace distc::strategies {
 
@@ -58,11 +59,22 @@ llvm::ArrayRef<Parameter> getCommonParameters() {
 }
 
 static const Builder *findBuilder(llvm::StringRef name) {
-  const Builder *found = llvm::find_if(getBuilders(), [&](const Builder &builder) { return builder.name == name; });
+  const Builder *found =
+      llvm::find_if(getBuilders(), [&](const Builder &builder) { return builder.name.equals_insensitive(name); });
   return found == getBuilders().end() ? nullptr : found;
 }
 
-bool isBuilderSpec(llvm::StringRef spec) { return findBuilder(spec.split(':').first) != nullptr; }
+bool isBuilderSpec(llvm::StringRef spec) {
+  const Builder *builder = findBuilder(spec.split(':').first);
+  // A file that is called like a builder but for case is the file.
+  return builder && (spec.starts_with(builder->name) || !llvm::sys::fs::exists(spec));
+}
+
+std::string spellSpec(llvm::StringRef spec) {
+  llvm::StringRef name = spec.split(':').first;
+  const Builder *builder = isBuilderSpec(spec) ? findBuilder(name) : nullptr;
+  return builder ? (builder->name + spec.substr(name.size())).str() : spec.str();
+}
 
 /// The devices of total_replicas replicas, the first ones.
 static llvm::Error setReplicas(const Resources &resources, int64_t total, Strategy &strategy) {
@@ -108,19 +120,19 @@ llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &f
   if (!builder) {
     std::string names =
         llvm::join(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; }), ", ");
-    if (name == "Auto")
+    if (name.equals_insensitive("Auto"))
       return llvm::createStringError("strategy " + name + " is not supported yet; there are: " + names);
     return llvm::createStringError("no strategy is called '" + name + "', and no file; there are: " + names);
   }
-  std::string what = ("strategy " + name).str();
+  std::string what = ("strategy " + builder->name).str();
   std::vector<Parameter> parameters = builder->parameters;
   llvm::append_range(parameters, getCommonParameters());
   llvm::Expected<Arguments> arguments = parseArguments(what, parameters, text);
   if (!arguments)
     return arguments.takeError();
   Strategy strategy;
-  strategy.set_builder(spec.str());
-  strategy.set_id(spec.str());
+  strategy.set_builder(spellSpec(spec));
+  strategy.set_id(spellSpec(spec));
   std::vector<std::string> said;
   BuildState build{facts, resources, *arguments, strategy, said};
   if (llvm::Error error = setReplicas(resources, arguments->getInteger("total_replicas"), strategy))

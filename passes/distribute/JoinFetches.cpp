@@ -41,8 +41,15 @@ public:
           dfg::isHandle(node->getResult(number).getType()))
         continue;
       FailureOr<std::string> join = getJoin(tensor, node->getResult(number));
+      // A summary is no reason not to train.
+      if (failed(join) && isOnlySummary(tensor)) {
+        node->emitWarning() << "the summary of " << refusal << " (it is left out)";
+        dropSummary(tensor);
+        continue;
+      }
       if (failed(join))
-        return failure();
+        return node->emitError() << "cannot fetch " << refusal
+                                 << "; fetch what it is computed from, or compile with coupling=replica in the strategy";
       joins.set(tensor, builder.getStringAttr(*join));
     }
     if (!joins.empty())
@@ -102,16 +109,34 @@ private:
   }
 
   LogicalResult refuse(llvm::StringRef tensor, Value value, const std::string &why) {
-    return value.getDefiningOp()->emitError()
-           << "cannot fetch '" << tensor << "' of " << replicas << " replicas (" << flow.explain(value)
-           << "): the replicas' values do not make the whole batch's, for " << why
-           << "; fetch what it is computed from, or compile with coupling=replica in the strategy";
+    llvm::raw_string_ostream(refusal = "") << "'" << tensor << "' of " << replicas << " replicas ("
+                                           << flow.explain(value)
+                                           << "): the replicas' values do not make the whole batch's, for " << why;
+    return failure();
+  }
+
+  bool isOnlySummary(llvm::StringRef tensor) {
+    auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries");
+    if (!summaries || !summaries.contains(tensor))
+      return false;
+    auto is = [&](llvm::StringRef name) { return name == tensor || (name + ":0").str() == tensor; };
+    auto loss = graph->getAttrOfType<StringAttr>("loss");
+    auto fetches = graph->getAttrOfType<ArrayAttr>("fetches");
+    return !(loss && is(loss)) &&
+           !(fetches && llvm::any_of(fetches.getAsRange<StringAttr>(), [&](StringAttr name) { return is(name); }));
+  }
+
+  void dropSummary(llvm::StringRef tensor) {
+    NamedAttrList left(graph->getAttrOfType<DictionaryAttr>("summaries"));
+    left.erase(tensor);
+    graph->setAttr("summaries", left.getDictionary(graph.getContext()));
   }
 
   dfg::GraphOp graph;
   const BatchFlow &flow;
   int64_t replicas;
   llvm::StringMap<Operation *> nodes;
+  std::string refusal; // of the last tensor
 };
 
 /// Where a fetch is reduced anyway (a loss that a variable keeps), the name goes to what that gives.
@@ -182,6 +207,9 @@ std::vector<std::string> getFetchedTensors(dfg::GraphOp graph) {
   if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
     for (auto name : fetches.getAsRange<StringAttr>())
       add(name.getValue());
+  if (auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries"))
+    for (NamedAttribute summary : summaries)
+      add(summary.getName().getValue());
   return tensors;
 }
 

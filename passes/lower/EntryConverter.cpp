@@ -6,6 +6,7 @@
 #include "passes/lower/EntryConverter.h"
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "passes/graph/Passes.h"
 #include "passes/lower/Addresses.h"
 #include "passes/lower/DeviceTables.h"
 #include "passes/lower/ScopeNames.h"
@@ -144,9 +145,11 @@ LogicalResult EntryConverter::convertFetch(drt::FetchOp op) {
   if (!places)
     return op.emitOpError("needs a value in the arena; run drt-plan-memory");
   int64_t place = places[cast<OpResult>(getStorage(op.getValue())).getResultNumber()];
+  auto summaries = program.module->getAttrOfType<DictionaryAttr>(kSummariesAttr);
+  auto tag = summaries ? summaries.getAs<StringAttr>(op.getName()) : StringAttr();
   tables.fetches.push_back(program.tables.structure(
       {program.tables.string(op.getName()), *type, program.tables.i32(op.getJoin()), program.tables.i32(op.getAxis()),
-       program.tables.i64(place)}));
+       program.tables.i64(place), tag ? program.tables.string(tag) : program.tables.null()}));
   return success();
 }
 

@@ -40,7 +40,7 @@ DrtStructs::DrtStructs(ConstantTables &t) {
   type = t.structType({i, i, p});
   variable = t.structType({p, type, l, i, p, p, i, i, l});
   feed = t.structType({p, type, i});
-  fetch = t.structType({p, type, i, i, l});
+  fetch = t.structType({p, type, i, i, l, p});
   scope = t.structType({p, p});
   exchange = t.structType({i, i, i, i, i});
   member = t.structType({p, l, l, l, l});

@@ -115,6 +115,9 @@ public:
   // The newest complete checkpoint's prefix, "" where there is none.
   std::string latest() const;
 
+  // Removes every D/ckpt-STEP, and what the state file says of them.
+  void clear();
+
 private:
   std::string directory;
   int keep;

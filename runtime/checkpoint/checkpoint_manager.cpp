@@ -205,4 +205,25 @@ std::string CheckpointManager::latest() const {
   return complete == candidates.end() ? "" : *complete;
 }
 
+void CheckpointManager::clear() {
+  removeTemporaries(directory);
+  // The state first: it never names what is gone.
+  CheckpointState state = readState(directory);
+  std::erase_if(state.all, isOwn);
+  if (state.all.empty() && (state.newest.empty() || isOwn(state.newest))) {
+    unlink((directory + "/checkpoint").c_str());
+  } else {
+    if (isOwn(state.newest))
+      state.newest = state.all.back();
+    writeState(directory, state);
+  }
+  std::vector<std::string> own;
+  std::error_code ignored;
+  for (const auto &file : fs::directory_iterator(directory, ignored))
+    if (file.path().extension() == ".index" && isOwn(file.path().stem().string()))
+      own.push_back(file.path().stem().string());
+  for (const std::string &name : own)
+    removeCheckpoint(directory + "/" + name);
+}
+
 } // namespace drt

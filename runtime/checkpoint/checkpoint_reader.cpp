@@ -6,7 +6,7 @@
 #include "checkpoint/bundle_index.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/crc32c.h"
-#include "checkpoint/near_names.h"
+#include "core/near_names.h"
 #include "checkpoint/slice_key.h"
 #include "checkpoint/slice_region.h"
 #include "checkpoint/tensor_type.h"

@@ -6,7 +6,7 @@
 //
 // Checks of CLI11's options that take numbers. CLI11's own conversions saturate,
 // wrap negative numbers around, and read octal ones, NaN and infinity; these take a
-// decimal number in a range and nothing else, and say the range.
+// decimal number in a range and nothing else, and say what is wrong with another.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_CORE_NUMBER_FLAGS_H
@@ -21,6 +21,16 @@
 
 namespace drt {
 
+/// How a number must be to be no less than `least`.
+inline std::string atLeastText(double least) {
+  char text[64] = "must be positive";
+  if (least == 0)
+    return "must not be negative";
+  if (least != 1)
+    std::snprintf(text, sizeof text, "must be at least %.15g", least);
+  return text;
+}
+
 /// A whole number from `least` to `most`.
 inline CLI::Validator wholeNumber(int64_t least, int64_t most) {
   return CLI::Validator(
@@ -28,8 +38,13 @@ inline CLI::Validator wholeNumber(int64_t least, int64_t most) {
         int64_t value = 0;
         const char *end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);
-        if (error != std::errc() || rest != end || value < least || value > most)
-          return "'" + text + "' is not a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+        if (error == std::errc::invalid_argument || rest != end)
+          return "'" + text + "' is not a whole number";
+        const bool tooLarge = error == std::errc() ? value > most : text.front() != '-';
+        if (tooLarge)
+          return text + " is too large: at most " + std::to_string(most);
+        if (error != std::errc() || value < least)
+          return atLeastText(static_cast<double>(least)) + ", not " + text;
         text = std::to_string(value); // no leading zeros, which CLI11 takes for octal
         return std::string();
       },
@@ -43,11 +58,15 @@ inline CLI::Validator realNumber(double least, double most) {
         double value = 0;
         const char *end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);
-        if (error == std::errc() && rest == end && value >= least && value <= most)
+        if ((error != std::errc() && error != std::errc::result_out_of_range) || rest != end || value != value)
+          return "'" + text + "' is not a number";
+        if (error == std::errc() && value >= least && value <= most)
           return std::string();
-        char range[64];
-        std::snprintf(range, sizeof range, "%.15g to %.15g", least, most);
-        return "'" + text + "' is not a number from " + range;
+        if (error == std::errc() && value < least)
+          return (least == 1 ? "must be at least 1" : atLeastText(least)) + ", not " + text;
+        char largest[32];
+        std::snprintf(largest, sizeof largest, "%.15g", most);
+        return text + " is out of range: at most " + largest;
       },
       "");
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "data/feeder.h"
 #include "checkpoint/crc32c.h"
-#include "checkpoint/near_names.h"
+#include "core/near_names.h"
 #include "core/dtype.h"
 #include "core/error.h"
 

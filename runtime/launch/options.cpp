@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/options.h"
 #include "core/error.h"
+#include "core/flag_errors.h"
 #include "core/number_flags.h"
 
 namespace drt {
@@ -22,7 +23,12 @@ struct Refused {
   std::string tlsCert, tlsKey, tlsCa;
 };
 
-void declare(CLI::App &app, Options &o, Refused &refused) {
+/// What is understood once all of the line is known.
+struct Raw {
+  std::string resume, stopWhen;
+};
+
+void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
   const auto group = [](const char *title, std::initializer_list<CLI::Option *> options) {
     for (CLI::Option *option : options)
       option->group(title);
@@ -35,11 +41,21 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
          last(app, "--batch", o.batch, "global batch; must equal the compiled one")->check(wholeNumber(1, INT32_MAX)),
          app.add_flag("--shuffle", o.shuffle, "another order of the examples in each epoch"),
          last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")
-             ->check(wholeNumber(0, INT64_MAX))});
+             ->check(wholeNumber(0, INT64_MAX)),
+         last(app, "--eval-data", o.evalData, "data that the fetches are computed on while training, as --eval does"),
+         last(app, "--eval-every", o.evalEvery, "steps between evaluations")->check(wholeNumber(1, mostCount)),
+         last(app, "--stop-when", raw.stopWhen,
+              "'NAME < NUMBER' (also <=, >, >=): ends the training when that holds of the loss, a fetch, or what "
+              "--eval-data gives")});
   group(
       "Checkpoints",
-      {last(app, "--restore", o.restore, "checkpoint to start from (PREFIX of PREFIX.index), instead of initializing"),
+      {last(app, "--restore", o.restore,
+            "checkpoint to start from (PREFIX of PREFIX.index, or a folder: its newest), instead of initializing"),
        last(app, "--checkpoint-dir", o.checkpointDir, "folder for checkpoints; one is written at the end"),
+       last(app, "--resume", raw.resume, "go on with the run that wrote --checkpoint-dir, from its newest checkpoint")
+           ->expected(0, 1)
+           ->type_name("[PREFIX]"),
+       app.add_flag("--overwrite", o.overwrite, "remove the checkpoints of an earlier run from --checkpoint-dir"),
        last(app, "--save-every", o.saveEvery, "steps between checkpoints")->check(wholeNumber(1, mostCount)),
        last(app, "--keep", o.keep, "checkpoints that are kept, 0: all")
            ->check(wholeNumber(0, INT32_MAX))
@@ -50,7 +66,10 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
            ->capture_default_str()});
   group("What is reported", {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
                              last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
-                             last(app, "--summary-dir", o.summaryDir, "folder for TensorBoard's event file: the loss"),
+                             last(app, "--summary-dir", o.summaryDir,
+                                  "folder for TensorBoard's event file: the loss, --fetch, the graph's scalar summaries"),
+                             last(app, "--fetch-every", o.fetchEvery, "steps between values of --fetch; 1 in the log")
+                                 ->check(wholeNumber(1, mostCount)),
                              app.add_flag("--quiet", o.quiet, "no progress")});
   CLI::Option *failureTimeout =
       last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up");
@@ -68,11 +87,13 @@ void declare(CLI::App &app, Options &o, Refused &refused) {
          app.add_flag_callback(
              "--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
-        {app.add_flag("--plan", o.plan, "print the plan: tasks, variables, buckets, memory, schedule"),
+        {app.add_flag("--plan{tables}", o.plan,
+                      "print the plan: tasks, variables, buckets, memory; with --plan=full also the schedule")
+             ->check(CLI::IsMember({"tables", "full"})),
          app.add_flag("--eval", o.eval, "run forward only, over all of --data"),
-         app.add_option("--fetch", o.fetches, "with --eval: tensors to compute; default: all that are compiled in")});
-  group("", {last(app, "--resume", o.resume, "used by --max-restarts"),
-             app.add_flag("--share-devices", o.shareDevices, "several replicas on a device"),
+         app.add_option("--fetch", o.fetches,
+                        "with --eval: tensors to compute; default: all that are compiled in. In training: to log")});
+  group("", {app.add_flag("--share-devices", o.shareDevices, "several replicas on a device"),
              last(app, "--tls-cert", refused.tlsCert, ""), last(app, "--tls-key", refused.tlsKey, ""),
              last(app, "--tls-ca", refused.tlsCa, "")});
 }
@@ -84,12 +105,16 @@ void check(const drt_program &program, const Options &o, const Refused &refused)
           std::to_string(program.global_batch) + "; leave it out, or compile again with another --batch");
   if (!refused.tlsCert.empty() || !refused.tlsKey.empty() || !refused.tlsCa.empty())
     wrong("--tls-cert, --tls-key and --tls-ca are not supported yet: tasks speak unencrypted TCP");
-  if (o.plan)
+  if (!o.plan.empty() || o.eval)
     return;
-  if (!o.fetches.empty() && !o.eval)
-    wrong("--fetch goes with --eval");
-  if (o.eval)
-    return;
+  if (o.evalData.empty() != (o.evalEvery == 0))
+    wrong("--eval-data F and --eval-every K go together");
+  if (o.fetchEvery && o.fetches.empty())
+    wrong("--fetch-every says how often --fetch TENSOR is logged: name one");
+  if (o.resume && o.resume->empty() && o.overwrite)
+    wrong("--resume and --overwrite exclude each other");
+  if (o.checkpointDir.empty() && (o.overwrite || (o.resume && o.resume->empty())))
+    wrong(std::string(o.overwrite ? "--overwrite" : "--resume") + " is about a folder of checkpoints: say --checkpoint-dir D");
   if (!o.steps && !o.epochs)
     wrong("say for how long: --steps N or --epochs E");
   if (o.steps && o.epochs)
@@ -102,13 +127,53 @@ void check(const drt_program &program, const Options &o, const Refused &refused)
 
 } // namespace
 
+bool StopCondition::holds(double value) const {
+  switch (relation) {
+  case Less:
+    return value < bound;
+  case LessOrEqual:
+    return value <= bound;
+  case Greater:
+    return value > bound;
+  case GreaterOrEqual:
+    return value >= bound;
+  }
+  return false;
+}
+
+StopCondition parseStopCondition(const std::string &text) {
+  const auto wrong = [&] {
+    return Error("--stop-when '" + text + "' is no condition: write 'NAME > NUMBER', with <, <=, > or >=", 2);
+  };
+  const auto trimmed = [](std::string_view part) {
+    const size_t first = part.find_first_not_of(' ');
+    return first == part.npos ? std::string() : std::string(part.substr(first, part.find_last_not_of(' ') + 1 - first));
+  };
+  const size_t at = text.find_first_of("<>");
+  if (at == text.npos)
+    throw wrong();
+  const bool orEqual = text.compare(at + 1, 1, "=") == 0;
+  StopCondition condition{text, trimmed(std::string_view(text).substr(0, at)), StopCondition::Less, 0};
+  if (text[at] == '<')
+    condition.relation = orEqual ? StopCondition::LessOrEqual : StopCondition::Less;
+  else
+    condition.relation = orEqual ? StopCondition::GreaterOrEqual : StopCondition::Greater;
+  const std::string number = trimmed(std::string_view(text).substr(at + (orEqual ? 2 : 1)));
+  const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), condition.bound);
+  if (condition.name.empty() || number.empty() || error != std::errc() || rest != number.data() + number.size() ||
+      condition.bound != condition.bound)
+    throw wrong();
+  return condition;
+}
+
 std::optional<Options> parseOptions(const drt_program &program, int argc, char **argv) {
   Options options;
   options.command.assign(argv, argv + argc);
+  Raw raw;
   Refused refused;
   CLI::App app{std::string("Trains ") + program.graph + " with " + std::to_string(program.num_replicas) +
                " replicas (strategy " + program.strategy + ")."};
-  declare(app, options, refused);
+  declare(app, options, raw, refused);
   try {
     app.parse(argc, argv);
     // A restart waits for tasks of other machines, which hear of the failure one after the other.
@@ -119,8 +184,12 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
     std::fputs(app.help().c_str(), stdout);
     return std::nullopt;
   } catch (const CLI::ParseError &error) {
-    throw Error(std::string(error.what()) + "; " + options.command[0] + " --help lists the options", 2);
+    throw Error(describeFlagError(app, error) + " (" + options.command[0] + " --help lists what there is)", 2);
   }
+  if (app.count("--resume") > 0)
+    options.resume = raw.resume;
+  if (!raw.stopWhen.empty())
+    options.stopWhen = parseStopCondition(raw.stopWhen);
   check(program, options, refused);
   return options;
 }

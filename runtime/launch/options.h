@@ -15,6 +15,18 @@
 
 namespace drt {
 
+/// --stop-when: "accuracy:0 > 0.99".
+struct StopCondition {
+  std::string text, name;
+  enum { Less, LessOrEqual, Greater, GreaterOrEqual } relation;
+  double bound;
+
+  bool holds(double value) const;
+};
+
+/// Throws drt::Error that says how a condition is written.
+StopCondition parseStopCondition(const std::string &text);
+
 /// What the command line says; defaults where it says nothing.
 struct Options {
   std::vector<std::string> command; // argv as it was
@@ -24,11 +36,19 @@ struct Options {
   bool shuffle = false;
   std::optional<uint64_t> seed;
 
-  std::string restore, resume; // resume: a restart's, which continues where that checkpoint ends
+  /// Continue a run: from this checkpoint, or where it is empty from the newest in checkpointDir, if there is one.
+  std::optional<std::string> resume;
+  std::string restore;
+  bool overwrite = false;
   std::string checkpointDir, exportNpz;
   int64_t saveEvery = 0;
   int keep = 5;
   int maxRestarts = 0;
+
+  std::string evalData;
+  int64_t evalEvery = 0;
+  std::optional<int64_t> fetchEvery;
+  std::optional<StopCondition> stopWhen;
 
   std::string logJson, timeline, summaryDir;
   bool quiet = false;
@@ -38,7 +58,8 @@ struct Options {
   std::optional<double> arrivalTimeout; // set when parsed
   bool pin = true, shareDevices = false;
 
-  bool plan = false, eval = false;
+  std::string plan; // "tables" or "full", "" to train
+  bool eval = false;
   std::vector<std::string> fetches;
 };
 

@@ -176,7 +176,7 @@ std::string bytesText(int64_t bytes) {
   return text;
 }
 
-std::string planText(const drt_program &program) {
+std::string planText(const drt_program &program, bool schedule) {
   std::string out =
       std::string(program.graph) + ": strategy " + program.strategy + ", " + std::to_string(program.num_replicas) +
       " replicas in " + std::to_string(program.num_tasks) + " tasks, " +
@@ -205,7 +205,7 @@ std::string planText(const drt_program &program) {
                               bytesText(program.arena_bytes) + " a replica\n";
   if (const int64_t bytes = errorBytes(program))
     out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
-  if (program.plan && *program.plan)
+  if (schedule && program.plan && *program.plan)
     out += "\nSchedule\n" + std::string(program.plan);
   return out;
 }

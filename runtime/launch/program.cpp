@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/program.h"
 #include "core/error.h"
+#include "launch/start_point.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -41,13 +42,14 @@ int fail(const char *what, int status) {
 int runProgram(const drt_program &program, int argc, char **argv) {
   try {
     checkProgram(program);
-    const std::optional<Options> options = parseOptions(program, argc, argv);
+    std::optional<Options> options = parseOptions(program, argc, argv);
     if (!options)
       return 0;
-    if (options->plan) {
-      std::fputs(planText(program).c_str(), stdout);
+    if (!options->plan.empty()) {
+      std::fputs(planText(program, options->plan == "full").c_str(), stdout);
       return 0;
     }
+    takeNewestCheckpoint(*options);
     return options->eval ? evaluate(program, *options) : train(program, *options);
   } catch (const Error &error) {
     return fail(error.what(), error.exitStatus());

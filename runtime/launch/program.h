@@ -6,6 +6,7 @@
 #ifndef DRT_LAUNCH_PROGRAM_H
 #define DRT_LAUNCH_PROGRAM_H
 
+#include "core/task.h"
 #include "drt/drt.h"
 #include "launch/options.h"
 
@@ -19,13 +20,16 @@ namespace drt {
 int runProgram(const drt_program &program, int argc, char **argv);
 
 /// Trains; this process is a task of the plan or starts them. Returns the exit status.
-int train(const drt_program &program, const Options &options);
+int train(const drt_program &program, Options options);
 
 /// Runs the entry "eval" over the data, with all replicas of the plan in this process.
 int evaluate(const drt_program &program, const Options &options);
 
-/// What --plan prints.
-std::string planText(const drt_program &program);
+/// A program without initializers starts from a checkpoint alone: throws where it is given none.
+void checkInitialized(const TaskRuntime &task, bool restores);
+
+/// What --plan prints; with the schedule, --plan=full.
+std::string planText(const drt_program &program, bool schedule);
 
 /// "12.5 MB"
 std::string bytesText(int64_t bytes);

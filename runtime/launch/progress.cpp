@@ -71,6 +71,11 @@ void Progress::show(const StepRecord &record) {
   nextNs_ = record.endNs + periodNs_;
 }
 
+void Progress::interrupt() {
+  if (terminal_)
+    std::fputs("\r\033[K", stderr);
+}
+
 void Progress::finish(const StepRecord &last) {
   if (shownStep_ <= last.step)
     show(last);

@@ -24,6 +24,9 @@ public:
       show(record);
   }
 
+  /// Before something else is printed: wipes a bar, which comes back with the next state.
+  void interrupt();
+
   /// The last state, and the end of the bar's line.
   void finish(const StepRecord &last);
 

@@ -71,6 +71,22 @@ StepLog::StepLog(const std::string &path, const drt_program &program, std::optio
   file_.flush();
 }
 
+// {"accuracy:0":0.5,...}
+static std::string valuesText(const std::vector<NamedValue> &values) {
+  std::string text = "{";
+  for (const NamedValue &value : values) {
+    char number[40] = "null"; // JSON has no word for what is no finite number
+    if (std::isfinite(value.value))
+      *std::to_chars(number, number + sizeof number, value.value).ptr = 0;
+    text += (text.size() > 1 ? "," : "") + jsonString(value.name) + ":" + number;
+  }
+  return text + "}";
+}
+
+void StepLog::evaluated(int64_t step, const std::vector<NamedValue> &values) {
+  file_.write("{\"step\":" + std::to_string(step) + ",\"eval\":" + valuesText(values) + "}\n");
+}
+
 void StepLog::write(const StepRecord &record) {
   Line line;
   line << "{\"step\":" << record.step;
@@ -79,8 +95,11 @@ void StepLog::write(const StepRecord &record) {
   if (record.hasLoss && !std::isfinite(record.loss))
     line << ",\"loss_is\":" << (std::isnan(record.loss) ? "\"nan\"" : record.loss > 0 ? "\"inf\"" : "\"-inf\"");
   const double ns = static_cast<double>(record.nanoseconds);
-  line << ",\"step_ms\":" << ns * 1e-6 << ",\"examples_per_s\":" << examples_ / (ns * 1e-9) << "}\n";
+  line << ",\"step_ms\":" << ns * 1e-6 << ",\"examples_per_s\":" << examples_ / (ns * 1e-9);
   file_.write(line.text());
+  if (!record.fetches.empty())
+    file_.write(",\"fetches\":" + valuesText(record.fetches));
+  file_.write("}\n");
   constexpr int64_t flushEveryNs = 1'000'000'000;
   if (record.endNs - flushNs_ > flushEveryNs) {
     flushNs_ = record.endNs;
@@ -88,12 +107,15 @@ void StepLog::write(const StepRecord &record) {
   }
 }
 
-void StepLog::done(int64_t steps, double seconds, const std::string &checkpoint, int signal) {
+void StepLog::done(int64_t steps, double seconds, const std::string &checkpoint, int signal,
+                   const std::string &stopped) {
   Line line;
   line << "{\"done\":" << (signal ? "false" : "true") << ",\"steps\":" << steps << ",\"seconds\":" << seconds;
   if (signal)
     line << ",\"signal\":" << static_cast<int64_t>(signal);
   file_.write(line.text());
+  if (!stopped.empty())
+    file_.write(",\"stopped_when\":" + jsonString(stopped));
   if (!checkpoint.empty())
     file_.write(",\"checkpoint\":" + jsonString(checkpoint));
   file_.write("}\n");

@@ -12,8 +12,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace drt {
+
+/// A value that is logged under a name.
+struct NamedValue {
+  std::string_view name;
+  double value = 0;
+};
 
 /// One step, done.
 struct StepRecord {
@@ -21,7 +29,8 @@ struct StepRecord {
   bool hasLoss = false;
   double loss = 0; // mean over all replicas of all tasks
   int64_t nanoseconds = 0;
-  int64_t endNs = 0; // on the monotonic clock
+  int64_t endNs = 0;                // on the monotonic clock
+  std::vector<NamedValue> fetches;  // those that are logged with this step
 };
 
 /// --log-json: the plan, a line a step, how it ended. Handed to the system a second
@@ -33,8 +42,10 @@ public:
   StepLog(const std::string &path, const drt_program &program, std::optional<int64_t> restartedAt);
 
   void write(const StepRecord &record);
-  /// signal: what ended the run early, 0 for none.
-  void done(int64_t steps, double seconds, const std::string &checkpoint, int signal);
+  /// What an evaluation gave behind step `step`.
+  void evaluated(int64_t step, const std::vector<NamedValue> &values);
+  /// signal: what ended the run early, 0 for none; stopped: the condition that did, "" for none.
+  void done(int64_t steps, double seconds, const std::string &checkpoint, int signal, const std::string &stopped);
   void sync() { file_.sync(); }
 
 private:

@@ -23,20 +23,6 @@ constexpr const char *launched_variable = "DRT_LAUNCHED"; // the parent supervis
 constexpr const char *listen_variable = "DRT_LISTEN_FD";
 
 /// The command with one flag set to a value, whatever it said of it before.
-std::vector<std::string> with_flag(const std::vector<std::string> &command, const std::string &flag,
-                                   const std::string &value) {
-  std::vector<std::string> result;
-  for (size_t i = 0; i < command.size(); ++i) {
-    if (command[i] == flag)
-      ++i;
-    else if (!command[i].starts_with(flag + "="))
-      result.push_back(command[i]);
-  }
-  result.push_back(flag);
-  result.push_back(value);
-  return result;
-}
-
 bool has_flag(const std::vector<std::string> &command, const std::string &flag) {
   return std::any_of(command.begin(), command.end(),
                      [&](const std::string &word) { return word == flag || word.starts_with(flag + "="); });
@@ -69,10 +55,10 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
   for (const Task &task : options.tasks) {
     Child child;
     child.name = task.name();
-    child.command = with_flag(with_flag(command, "--task", task.name()), "--rendezvous", rendezvous);
+    child.command = withFlag(withFlag(command, "--task", task.name()), "--rendezvous", rendezvous);
     // All are started now, so that one which does not come is as silent as one that falls silent.
     if (!has_flag(command, "--arrival-timeout"))
-      child.command = with_flag(child.command, "--arrival-timeout", std::to_string(options.failure_timeout));
+      child.command = withFlag(child.command, "--arrival-timeout", std::to_string(options.failure_timeout));
     child.environment = {{launched_variable, "1"}};
     if (children.empty()) {
       child.environment.emplace_back(listen_variable, std::to_string(listening.fd()));
@@ -86,8 +72,30 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
 
 } // namespace
 
+std::vector<std::string> withoutFlag(const std::vector<std::string> &command, const std::string &flag) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const bool hasValue = i + 1 < command.size() && !command[i + 1].starts_with("--");
+    if (command[i] == flag)
+      i += hasValue ? 1 : 0;
+    else if (!command[i].starts_with(flag + "="))
+      result.push_back(command[i]);
+  }
+  return result;
+}
+
+std::vector<std::string> withFlag(const std::vector<std::string> &command, const std::string &flag,
+                                  const std::string &value) {
+  std::vector<std::string> result = withoutFlag(command, flag);
+  result.push_back(flag);
+  result.push_back(value);
+  return result;
+}
+
+bool isLaunched() { return std::getenv(launched_variable) != nullptr; }
+
 bool needs_launch(const Place &place, int max_restarts) {
-  return place.kind == PlaceKind::StartAll || (max_restarts > 0 && !std::getenv(launched_variable));
+  return place.kind == PlaceKind::StartAll || (max_restarts > 0 && !isLaunched());
 }
 
 int launch(const LaunchOptions &options) {
@@ -108,7 +116,7 @@ int launch(const LaunchOptions &options) {
       return outcome.status;
     }
     std::string checkpoint = options.latest_checkpoint ? options.latest_checkpoint() : "";
-    command = checkpoint.empty() ? options.command : with_flag(options.command, "--resume", checkpoint);
+    command = checkpoint.empty() ? options.command : withFlag(options.command, "--resume", checkpoint);
     std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), restarts + 1,
                  options.max_restarts,
                  checkpoint.empty() ? "from the beginning, since there is no complete checkpoint"

@@ -7,6 +7,7 @@
 #include "core/timeline.h"
 #include "launch/group.h"
 #include "launch/program.h"
+#include "launch/start_point.h"
 #include "launch/supervise.h"
 #include "launch/trainer.h"
 #include "launch/variables.h"
@@ -30,7 +31,7 @@ int launchTasks(const Options &options, const std::vector<Task> &tasks, const Pl
   if (!options.checkpointDir.empty()) {
     // What lay in the folder before is not this run's.
     CheckpointManager manager(options.checkpointDir);
-    launching.latest_checkpoint = [manager, before = manager.latest()] {
+    launching.latest_checkpoint = [manager, before = options.overwrite ? "" : manager.latest()] {
       const std::string latest = manager.latest();
       return latest == before ? std::string() : latest;
     };
@@ -62,6 +63,9 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
                       number(program.global_batch) + number(options.steps) + number(options.epochs) +
                       (options.shuffle ? "shuffled" : "");
   // What every task must take part in.
+  group.fingerprint += " evaluated every " + number(options.evalEvery) + (options.stopWhen ? options.stopWhen->text : "");
+  for (const std::string &fetch : options.fetches)
+    group.fingerprint += " " + fetch;
   if (hasShares(program))
     group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
                          (options.exportNpz.empty() ? "" : "exported");
@@ -128,9 +132,12 @@ int trainTask(const drt_program &program, const Options &options, const std::vec
 
 } // namespace
 
-int train(const drt_program &program, const Options &options) {
+int train(const drt_program &program, Options options) {
   const std::vector<Task> tasks = plan_tasks(program, false);
   const Place place = find_place(tasks, options.task, options.rendezvous, process_environment(), options.command);
+  // Once, by the process that starts the run, or by the task that saves.
+  if (!isLaunched() && (place.kind != PlaceKind::Member || place.rank == 0))
+    settleCheckpointDir(options);
   if (needs_launch(place, options.maxRestarts))
     return launchTasks(options, tasks, place);
   if (place.kind == PlaceKind::Sole)

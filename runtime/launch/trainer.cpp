@@ -10,6 +10,7 @@
 #include "launch/values.h"
 #include "launch/variables.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -54,13 +55,24 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   feeding_.numReplicas = config.numReplicas;
   if (options.shuffle)
     feeding_.shuffleSeed = config.entropy;
-  feeding_.alternates = program.accumulate_steps > 1;
+  feeding_.alternates = program.accumulate_steps > 1 || !options.evalData.empty();
+  chooseLogged();
   step_ = entryOf("step");
   if (program.accumulate_steps > 1)
     accumulate_ = entryOf("accumulate");
   // Behind the feeds' own checks, which say more where a feed is missing.
   if (data_)
     checkAllRead(*data_, program);
+  if (!options.evalData.empty() && first_) {
+    evalData_ = Dataset::open(options.evalData);
+    std::vector<std::string> names = options.fetches;
+    std::erase_if(names, [&](const std::string &name) { return !findFetch(task_->findEntry("eval"), name); });
+    evaluation_ = std::make_unique<Evaluation>(*task_, &*evalData_, names);
+    checkAllRead(*evalData_, program);
+    if (communicator && task_->findEntry("eval")->num_buckets > 0)
+      throw Error("--eval-data: what is evaluated is reduced over the tasks, which one task cannot do while the others "
+                  "wait; evaluate the checkpoints with --eval", 2);
+  }
   const Feeder &feeder = *step_.feeder;
   if (options.epochs && feeder.batch() == 0)
     throw Error("the graph reads no examples, so there are no epochs; say --steps N", 2);
@@ -81,7 +93,52 @@ Trainer::Entry Trainer::entryOf(const char *name) {
   const drt_entry &entry = *made.entry;
   if (entry.num_fetches > 0 && isFloat(entry.fetches[0].type.dtype) && elementCount(entry.fetches[0].type) == 1)
     made.loss = &entry.fetches[0];
+  for (const Logged &logged : logged_)
+    made.logged.push_back(findFetch(&entry, logged.name));
   return made;
+}
+
+// Every task has the same ones: they are summed over the tasks.
+void Trainer::chooseLogged() {
+  const drt_entry &step = *task_->findEntry("step"), *eval = task_->findEntry("eval");
+  const auto isNumber = [](const drt_fetch &fetch) {
+    return elementCount(fetch.type) == 1 && fetch.join != DRT_JOIN_CONCAT;
+  };
+  const auto names = [&] {
+    std::string text;
+    for (int32_t i = 0; i < step.num_fetches; ++i)
+      if (isNumber(step.fetches[i]))
+        text += (text.empty() ? "" : ", ") + std::string(step.fetches[i].name);
+    return text.empty() ? "none" : text;
+  };
+  const auto add = [&](const drt_fetch &fetch, bool asked) {
+    if (std::none_of(logged_.begin(), logged_.end(), [&](const Logged &other) { return other.name == fetch.name; }))
+      logged_.push_back({fetch.name, fetch.summary ? fetch.summary : "", asked});
+  };
+  for (const std::string &name : options_.fetches) {
+    const drt_fetch *fetch = findFetch(&step, name);
+    if (fetch && isNumber(*fetch))
+      add(*fetch, true);
+    else if (options_.evalData.empty() || !findFetch(eval, name))
+      throw Error("--fetch " + name + (fetch ? " gives more than one number, which no log takes" : " is not compiled in") +
+                      "; the step gives: " + names() + ". Compile again with --fetch, or use --eval",
+                  2);
+  }
+  if (const std::optional<StopCondition> &stop = options_.stopWhen) {
+    const drt_fetch *evaluated = options_.evalData.empty() ? nullptr : findFetch(eval, stop->name);
+    const drt_fetch *fetch = findFetch(&step, stop->name);
+    const drt_fetch *watched = evaluated ? evaluated : fetch;
+    if (!watched || !isNumber(*watched))
+      throw Error("--stop-when " + stop->text + ": '" + stop->name + (watched ? "' is more than one number" : "' is not compiled in") +
+                      "; the step gives: " + names() + ". Compile again with --fetch " + stop->name,
+                  2);
+    if (!evaluated)
+      add(*fetch, false);
+  }
+  for (int32_t i = 0; i < step.num_fetches; ++i)
+    if (step.fetches[i].summary && isNumber(step.fetches[i]))
+      add(step.fetches[i], false);
+  sums_.resize(SumLogged + logged_.size());
 }
 
 int Trainer::run() {
@@ -100,17 +157,19 @@ int Trainer::run() {
 // Steps are counted on from those that the restored variables have seen, as the names of checkpoints are. Task 0 says
 // so: it alone needs to have the checkpoint.
 void Trainer::count() {
-  int64_t counts[2] = {}; // steps before the run, and before this start of it
+  int64_t counts[3] = {}; // steps before the run, and before this start of it; whether there is a checkpoint
   if (first_) {
     counts[0] = counts[1] = updatesOf(program_, options_.restore) * program_.accumulate_steps;
-    if (!options_.resume.empty())
-      counts[1] = std::max(counts[0], checkpointStep(options_.resume) * program_.accumulate_steps);
+    if (isResumed())
+      counts[1] = std::max(counts[0], checkpointStep(*options_.resume) * program_.accumulate_steps);
+    counts[2] = isResumed() || !options_.restore.empty();
   }
   if (Communicator *communicator = task_->communicator()) {
     communicator->describe(0, "the first step");
     communicator->broadcast(counts, sizeof counts, 0);
   }
   begin_ = done_ = counts[1];
+  restores_ = counts[2] != 0;
   if (__builtin_add_overflow(counts[0], wanted_, &end_) ||
       end_ > INT64_MAX / std::max<int64_t>(step_.feeder->batch(), 1) - 1)
     throw Error("the run would end in step " + std::to_string(counts[0]) + " + " + std::to_string(wanted_) +
@@ -149,14 +208,14 @@ void Trainer::compareInputs() {
 void Trainer::initialize() {
   compareInputs();
   count();
+  checkInitialized(*task_, restores_);
   // Where variables are held in shares each task has its own to fill.
   if (first_ || hasShares(program_)) {
     // What a checkpoint does not hold keeps its initial value.
     if (const drt_entry *init = task_->findEntry("init"))
       task_->run(*init, 0);
-    const std::string &prefix = options_.resume.empty() ? options_.restore : options_.resume;
-    if (!prefix.empty())
-      restoreVariables(*task_, prefix);
+    if (restores_)
+      restoreVariables(*task_, isResumed() ? *options_.resume : options_.restore);
   }
   task_->broadcastVariables();
 }
@@ -166,40 +225,92 @@ void Trainer::openFiles() {
     return;
   if (!options_.checkpointDir.empty())
     checkpoints_ = std::make_unique<CheckpointManager>(options_.checkpointDir, options_.keep);
+  if (checkpoints_ && options_.overwrite && !isResumed())
+    checkpoints_->clear();
   if (!options_.logJson.empty())
     log_ = std::make_unique<StepLog>(options_.logJson, program_,
-                                     options_.resume.empty() ? std::nullopt : std::optional(begin_));
+                                     isResumed() ? std::optional(begin_) : std::nullopt);
   if (!options_.summaryDir.empty())
     events_ = std::make_unique<EventFile>(options_.summaryDir);
   if (!options_.quiet && end_ > begin_)
     progress_ = std::make_unique<Progress>(begin_, end_, program_.global_batch);
 }
 
-double Trainer::localLoss(const drt_fetch *loss) {
+// This task's part of a fetch's value, to be added over all tasks.
+double Trainer::localValue(const drt_fetch *fetch) {
   double sum = 0;
-  for (int32_t i = 0; loss && i < task_->localReplicas(); ++i)
-    sum += valueAt(loss->type.dtype, task_->fetched(i, *loss), 0);
+  if (!fetch || (fetch->join == DRT_JOIN_FIRST && !isFloat(fetch->type.dtype) && !first_))
+    return sum;
+  // A count is the first replica's; its mean might lose digits.
+  if (fetch->join == DRT_JOIN_FIRST && !isFloat(fetch->type.dtype))
+    return valueAt(fetch->type.dtype, task_->fetched(0, *fetch), 0);
+  for (int32_t i = 0; i < task_->localReplicas(); ++i)
+    sum += valueAt(fetch->type.dtype, task_->fetched(i, *fetch), 0);
   // A sum over the batch is that of the replicas' shares; what is equal in all has itself for a mean.
-  return loss && loss->join == DRT_JOIN_SUM ? sum : sum / program_.num_replicas;
+  return fetch->join == DRT_JOIN_SUM ? sum : sum / program_.num_replicas;
+}
+
+bool Trainer::fetchesAreDue(int64_t done) const { return done % options_.fetchEvery.value_or(1) == 0; }
+
+void Trainer::checkStop(std::string_view name, double value) {
+  const std::optional<StopCondition> &stop = options_.stopWhen;
+  const bool named = stop && (name == stop->name || name == stop->name + ":0");
+  stopped_ = stopped_ || (named && stop->holds(value));
+}
+
+// Task 0 evaluates, with its own replicas; the others hear whether that ends the training.
+void Trainer::evaluate() {
+  while (!running_.empty())
+    finishStep();
+  finishSum();
+  stopDeadline_->pause();
+  double stops = 0;
+  if (evaluation_) {
+    evaluation_->run();
+    for (const NamedValue &value : evaluation_->numbers()) {
+      checkStop(value.name, value.value);
+      if (events_)
+        events_->scalar("eval/" + std::string(value.name), done_, static_cast<float>(value.value));
+    }
+    if (log_)
+      log_->evaluated(done_ - 1, evaluation_->numbers());
+    if (progress_)
+      progress_->interrupt();
+    if (!options_.quiet) {
+      std::printf("evaluation after step %lld\n", static_cast<long long>(done_));
+      evaluation_->print();
+    }
+    stops = stopped_;
+  }
+  if (Communicator *communicator = task_->communicator()) {
+    communicator->describe(done_, "the evaluation");
+    communicator->broadcast(&stops, sizeof stops, 0);
+    stopped_ = stops != 0;
+  }
+  finishedNs_ = nowNs();
+  stopDeadline_->resume();
 }
 
 void Trainer::steps() {
   const Feeder::SetFeed setFeed = [this](int32_t feed, const void *share0, int64_t shareBytes) {
     task_->setFeed(feed, share0, shareBytes);
   };
-  const size_t ahead = task_->runsAhead() ? 1 : 0;
+  // Who stops by a value must know it before the next step.
+  const size_t ahead = task_->runsAhead() && !options_.stopWhen ? 1 : 0;
   finishedNs_ = nowNs();
   stopDeadline_->resume();
   // All tasks see the same sums, so they stop after the same step.
-  for (int64_t k = begin_; k < end_ && signal_ == 0; ++k) {
+  for (int64_t k = begin_; k < end_ && signal_ == 0 && !stopped_; ++k) {
     const bool updates = (k + 1) % program_.accumulate_steps == 0;
     Entry &entry = updates ? step_ : accumulate_;
     entry.feeder->feed(k, setFeed);
     task_->enqueue(*entry.entry, k);
-    running_.push_back({k, entry.loss});
+    running_.push_back({k, &entry});
     done_ = k + 1;
     while (running_.size() > ahead)
       finishStep();
+    if (signal_ == 0 && options_.evalEvery > 0 && done_ % options_.evalEvery == 0)
+      evaluate();
     // At the next update where that many batches are none.
     if (signal_ == 0 && options_.saveEvery > 0 && updates &&
         done_ / options_.saveEvery > (done_ - program_.accumulate_steps) / options_.saveEvery) {
@@ -211,7 +322,7 @@ void Trainer::steps() {
   while (!running_.empty())
     finishStep();
   finishSum();
-  if (done_ == end_)
+  if (done_ == end_ || stopped_)
     signal_ = 0; // it came when everything was done
 }
 
@@ -221,17 +332,23 @@ void Trainer::finishStep() {
   task_->wait();
   running_.erase(running_.begin());
   const int64_t now = nowNs();
-  const StepRecord record = {done.step, done.loss != nullptr, localLoss(done.loss), now - finishedNs_, now};
+  const Entry &entry = *done.entry;
+  StepRecord record = {done.step, entry.loss != nullptr, localValue(entry.loss), now - finishedNs_, now, {}};
   finishedNs_ = now;
   stopDeadline_->stepDone(record.nanoseconds);
   finishSum();
   const int caught = caughtSignal();
-  sums_[0] = record.loss;
-  sums_[1] = caught == SIGINT;
-  sums_[2] = caught == SIGTERM;
-  summed_ = record;
-  task_->startSum(sums_, 3);
-  if (!task_->communicator())
+  sums_[SumInt] = caught == SIGINT;
+  sums_[SumTerm] = caught == SIGTERM;
+  sums_[SumLoss] = record.loss;
+  for (size_t i = 0; i < logged_.size(); ++i) {
+    sums_[SumLogged + i] = localValue(entry.logged[i]);
+    if (entry.logged[i])
+      record.fetches.push_back({logged_[i].name, 0});
+  }
+  summed_ = std::move(record);
+  task_->startSum(sums_.data(), static_cast<int64_t>(sums_.size()));
+  if (!task_->communicator() || options_.stopWhen)
     finishSum();
 }
 
@@ -240,18 +357,44 @@ void Trainer::finishSum() {
   if (!summed_)
     return;
   task_->finishSum();
-  StepRecord record = *summed_;
+  StepRecord record = std::move(*summed_);
   summed_.reset();
-  record.loss = sums_[0];
+  record.loss = sums_[SumLoss];
+  size_t next = 0;
+  for (size_t i = 0; i < logged_.size() && next < record.fetches.size(); ++i)
+    if (record.fetches[next].name == logged_[i].name)
+      record.fetches[next++].value = sums_[SumLogged + i];
+  // A condition on what is evaluated is not met by a step.
+  for (const NamedValue &value : record.fetches)
+    if (options_.evalData.empty() || !findFetch(task_->findEntry("eval"), value.name))
+      checkStop(value.name, value.value);
   report(record);
   if (signal_ == 0)
-    signal_ = sums_[2] > 0 ? SIGTERM : sums_[1] > 0 ? SIGINT : 0;
+    signal_ = sums_[SumTerm] > 0 ? SIGTERM : sums_[SumInt] > 0 ? SIGINT : 0;
 }
 
-void Trainer::report(StepRecord record) {
+void Trainer::report(const StepRecord &step) {
+  StepRecord record = step;
+  std::erase_if(record.fetches, [&](const NamedValue &value) {
+    const auto logged =
+        std::find_if(logged_.begin(), logged_.end(), [&](const Logged &other) { return other.name == value.name; });
+    if (events_ && (!logged->asked || fetchesAreDue(record.step + 1)))
+      events_->scalar(logged->summary.empty() ? logged->name : logged->summary, record.step + 1,
+                      static_cast<float>(value.value));
+    return !logged->asked || !fetchesAreDue(record.step + 1);
+  });
   last_ = record;
   if (log_)
     log_->write(record);
+  if (first_ && options_.fetchEvery && !options_.quiet && !record.fetches.empty()) {
+    if (progress_)
+      progress_->interrupt();
+    std::printf("step %lld", static_cast<long long>(record.step + 1));
+    for (const NamedValue &value : record.fetches)
+      std::printf("  %s = %.9g", std::string(value.name).c_str(), value.value);
+    std::printf("\n");
+    std::fflush(stdout);
+  }
   if (events_ && record.hasLoss)
     events_->scalar(step_.loss->name, record.step + 1, static_cast<float>(record.loss));
   if (progress_)
@@ -291,12 +434,13 @@ void Trainer::finish() {
   if (progress_ && done_ > begin_)
     progress_->finish(last_);
   if (log_)
-    log_->done(done_, seconds, checkpoint_, signal_);
+    log_->done(done_, seconds, checkpoint_, signal_, stopped_ ? options_.stopWhen->text : "");
   if (events_)
     events_->flush();
   if (!first_ || options_.quiet)
     return;
-  std::printf("%s after %lld steps in %.3g s", signal_ ? "stopped by a signal" : "done",
+  const std::string how = stopped_ ? "stopped, as " + options_.stopWhen->text + "," : "done";
+  std::printf("%s after %lld steps in %.3g s", signal_ ? "stopped by a signal" : how.c_str(),
               static_cast<long long>(done_ - begin_), seconds);
   if (last_.hasLoss)
     std::printf(", loss %.6g", last_.loss);

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/task.h"
 #include "data/feeder.h"
+#include "launch/evaluation.h"
 #include "launch/event_file.h"
 #include "launch/options.h"
 #include "launch/progress.h"
@@ -43,9 +44,14 @@ private:
   void finish();
   void finishStep();
   void finishSum();
-  double localLoss(const drt_fetch *loss);
+  void chooseLogged();
+  double localValue(const drt_fetch *fetch);
+  bool fetchesAreDue(int64_t done) const;
+  void checkStop(std::string_view name, double value);
+  void evaluate();
+  bool isResumed() const { return options_.resume && !options_.resume->empty(); }
   int64_t updates() const { return done_ / program_.accumulate_steps; }
-  void report(StepRecord record);
+  void report(const StepRecord &record);
   void save();
 
   const drt_program &program_;
@@ -57,6 +63,7 @@ private:
     const drt_entry *entry = nullptr;
     std::optional<Feeder> feeder;
     const drt_fetch *loss = nullptr;
+    std::vector<const drt_fetch *> logged; // in the order of logged_; null where this entry does not give it
   };
   Entry entryOf(const char *name);
 
@@ -69,7 +76,9 @@ private:
   int64_t begin_ = 0, end_ = 0, done_ = 0, wanted_ = 0;
   int64_t savedAt_ = -1; // updates
   std::string checkpoint_;
+  bool restores_ = false; // task 0 has a checkpoint to start from
   int signal_ = 0;
+  bool stopped_ = false; // --stop-when holds
   int64_t startNs_ = 0;
 
   // A step is enqueued, waited for, its loss summed over the tasks, and reported. A task that runs ahead waits for a
@@ -77,13 +86,25 @@ private:
   // costs a pause.
   struct Enqueued {
     int64_t step;
-    const drt_fetch *loss;
+    const Entry *entry;
   };
   std::vector<Enqueued> running_; // oldest first; two at most
   std::optional<StepRecord> summed_;
-  double sums_[3] = {};    // of the step that is summed: loss, tasks with INT, tasks with TERM
+  // Of the step that is summed: tasks with INT, tasks with TERM, loss, and what is logged.
+  enum { SumInt, SumTerm, SumLoss, SumLogged };
+  std::vector<double> sums_;
   int64_t finishedNs_ = 0; // when the last step was
   StepRecord last_;
+
+  /// A value of each step that goes into the log, the event file, or the condition to stop.
+  struct Logged {
+    std::string name;    // of the tensor
+    std::string summary; // the graph's own tag, "" for none
+    bool asked = false;  // by --fetch
+  };
+  std::vector<Logged> logged_;
+  std::optional<Dataset> evalData_; // in task 0, as is what follows
+  std::unique_ptr<Evaluation> evaluation_;
 
   std::optional<StopDeadline> stopDeadline_; // while it runs
   std::unique_ptr<CheckpointManager> checkpoints_;

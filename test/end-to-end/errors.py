@@ -147,15 +147,15 @@ class CommandLines:
         lines = {
             "no command": ([], []),
             "unknown command": (["comiple", graph], ["comiple"]),
-            "unknown flag": (["compile", graph, "--stratgey", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out], ["--stratgey"]),
+            "unknown flag": (["compile", graph, "--stratgey", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out], ["--stratgey", "'--strategy'"]),
             "no graph": (["compile", "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out], ["graph"]),
-            "no strategy": (["compile", graph, "--replicas", 2, "--batch", 12, "-o", out], ["--strategy"]),
-            "no replicas": (["compile", graph, "--strategy", "AllReduce", "--batch", 12, "-o", out], ["--replicas"]),
             "replicas no number": (["compile", graph, "--strategy", "AllReduce", "--replicas", "two", "--batch", 12, "-o", out], ["--replicas"]),
             "too many replicas": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2000000000, "--batch", 12, "-o", out],
-                                  ["--replicas", "from 1 to"]),
+                                  ["--replicas", "at most 4096"]),
             "a batch too large to count": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", "99999999999999999999",
-                                            "-o", out], ["--batch", "from 1 to"]),
+                                            "-o", out], ["--batch", "too large: at most"]),
+            "a batch of nothing": (["compile", graph, "--batch", 0, "-o", out], ["--batch", "must be positive"]),
+            "resources twice": (["compile", graph, "--replicas", 2, "--resources", "r.yml", "-o", out], ["--resources", "--replicas"]),
             "no replica": (["compile", graph, "--strategy", "AllReduce", "--replicas", 0, "--batch", 12, "-o", out], ["--replicas"]),
             "unknown target": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--target", "tpu"], ["tpu"]),
             "unknown chip": (["compile", graph, "--strategy", "AllReduce", "--replicas", 2, "--batch", 12, "-o", out, "--target", "cuda:sm_9"],
@@ -170,16 +170,24 @@ class CommandLines:
     def of_the_executable(self, folder):
         train = LINREG.compile(folder / "train", 2)
         lines = {
-            "unknown flag": (["--data", LINREG.feeds, "--stpes", 3], ["--stpes"]),
+            "unknown flag": (["--data", LINREG.feeds, "--stpes", 3], ["--stpes", "'--steps'"]),
             "steps no number": (["--data", LINREG.feeds, "--steps", "three"], ["--steps"]),
-            "too many steps to count": (["--data", LINREG.feeds, "--steps", "99999999999999999999"], ["--steps", "from 0 to"]),
-            "too many epochs to count": (["--data", LINREG.feeds, "--epochs", 2 ** 63 - 1], ["--epochs", "from 1 to"]),
+            "too many steps to count": (["--data", LINREG.feeds, "--steps", "99999999999999999999"], ["--steps", "too large: at most"]),
+            "too many epochs to count": (["--data", LINREG.feeds, "--epochs", 2 ** 63 - 1], ["--epochs", "too large: at most"]),
             "seed below zero": (["--data", LINREG.feeds, "--steps", 3, "--seed", -1], ["--seed"]),
-            "timeout without end": (["--data", LINREG.feeds, "--steps", 3, "--failure-timeout", "1e300"], ["--failure-timeout", "from 0.1 to"]),
+            "timeout without end": (["--data", LINREG.feeds, "--steps", 3, "--failure-timeout", "1e300"], ["--failure-timeout", "at most"]),
             "timeout that is no number": (["--data", LINREG.feeds, "--steps", 3, "--failure-timeout", "nan"], ["--failure-timeout"]),
             "no data": (["--steps", 3], ["--data"]),
             "another batch": (["--data", LINREG.feeds, "--steps", 3, "--batch", 24], ["24", "12"]),
-            "fetch without eval": (["--fetch", "loss:0", "--data", LINREG.feeds, "--steps", 3], ["--eval"]),
+            "fetch that is not compiled in": (["--fetch", "b:0", "--data", LINREG.feeds, "--steps", 3], ["--fetch b:0", "loss:0"]),
+            "fetch never": (["--fetch-every", 2, "--data", LINREG.feeds, "--steps", 3], ["--fetch TENSOR"]),
+            "evaluation without data": (["--eval-every", 2, "--data", LINREG.feeds, "--steps", 3], ["--eval-data"]),
+            "no condition": (["--stop-when", "loss:0", "--data", LINREG.feeds, "--steps", 3], ["--stop-when", "NAME > NUMBER"]),
+            "condition on nothing": (["--stop-when", "b:0 < 1", "--data", LINREG.feeds, "--steps", 3], ["'b:0'", "loss:0"]),
+            "resume from nowhere": (["--resume", "--data", LINREG.feeds, "--steps", 3], ["--checkpoint-dir"]),
+            "resume and overwrite": (["--resume", "--overwrite", "--checkpoint-dir", folder / "c", "--data", LINREG.feeds, "--steps", 3],
+                                     ["--resume", "--overwrite"]),
+            "no such plan": (["--plan=half"], ["--plan"]),
         }
         return [f"{title}: {p}" for title, (flags, words) in lines.items()
                 for p in refused([train, *flags], words, WRONG_COMMAND, folder)]
@@ -201,6 +209,10 @@ class Running:
         self.mlp = MLP.compile(folder / "mlp", 2)
         self.embedding = EMBEDDING.compile(folder / "embedding", 2)
         self.unchecked = EMBEDDING.compile(folder / "unchecked", 2, "AllReduce", "--no-asserts")
+
+    def _run_linreg(self, folder, *flags):
+        """Without what is carried: the limit on files is one on files in memory as well."""
+        return [self.linreg, "--data", LINREG.feeds, "--steps", 3, *flags]
 
     def _run_mlp(self, folder, *flags, data=None):
         return [self.mlp, "--data", data or MLP.feeds, "--steps", 3, *flags]
@@ -319,23 +331,23 @@ class Running:
 
     def disk_full_while_saving(self, folder):
         (folder / "ckpt").mkdir()
-        command = self._run_mlp(folder, "--checkpoint-dir", folder / "ckpt", "--save-every", 1)
-        return refused(command, ["ckpt"], folder=folder, preexec_fn=small_files(300))
+        command = self._run_linreg(folder, "--checkpoint-dir", folder / "ckpt", "--save-every", 1)
+        return refused(command, ["ckpt"], folder=folder, preexec_fn=small_files(60))
 
     def disk_full_while_exporting(self, folder):
-        command = self._run_mlp(folder, "--export-npz", folder / "final.npz")
-        return refused(command, ["final.npz"], folder=folder, preexec_fn=small_files(300))
+        command = self._run_linreg(folder, "--export-npz", folder / "final.npz")
+        return refused(command, ["final.npz"], folder=folder, preexec_fn=small_files(60))
 
     def disk_full_while_saving_again_leaves_the_last_checkpoint(self, folder):
         """The earlier checkpoint is still whole, and what names it still does."""
-        must(self._run_mlp(folder, "--checkpoint-dir", folder / "ckpt"))
+        must(self._run_linreg(folder, "--checkpoint-dir", folder / "ckpt"))
         return self._disk_full_with_checkpoints(folder)
 
     def _disk_full_with_checkpoints(self, folder):
         before = {p: p.read_bytes() for p in (folder / "ckpt").iterdir()}
         newest = max(p for p in before if p.suffix == ".index").with_suffix("")
-        found = refused(self._run_mlp(folder, "--checkpoint-dir", folder / "ckpt", "--restore", newest), ["ckpt"],
-                        preexec_fn=small_files(300))
+        found = refused(self._run_linreg(folder, "--checkpoint-dir", folder / "ckpt", "--restore", newest), ["ckpt"],
+                        preexec_fn=small_files(60))
         after = {p: p.read_bytes() for p in (folder / "ckpt").iterdir()}
         return found + ([] if after == before else [f"the folder changed: {sorted(set(after) ^ set(before))}"])
 

@@ -11,6 +11,7 @@
 #include "passes/distribute/AppliedStrategy.h"
 #include "passes/lower/EmitObject.h"
 #include "passes/lower/LinkExecutable.h"
+#include "strategies/Builder.h"
 #include "strategies/StrategyCheck.h"
 #include "tools/distc/ExportGraphs.h"
 #include "tools/distc/Heap.h"
@@ -18,6 +19,7 @@
 #include "tools/distc/Session.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -111,7 +113,11 @@ llvm::StringRef getPtx(ModuleOp module) {
   return "";
 }
 
-int compile(Session &session, const CompileOptions &options) {
+/// Where `inspect --check` stops: nothing is written, and the strategy is one replica's.
+constexpr llvm::StringLiteral kEmitNothing = "nothing";
+
+int compile(Session &session, CompileOptions options) {
+  options.strategy = strategies::spellSpec(options.strategy);
   llvm::Expected<Target> target = Target::parse(options.target);
   if (!target)
     return session.fail(llvm::toString(target.takeError()), kWrongCommand);
@@ -156,6 +162,8 @@ int compile(Session &session, const CompileOptions &options) {
   const bool hasSeveralTasks = succeeded(topology) && topology->getTasks().size() > 1;
   if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
     return session.status();
+  if (options.emit == kEmitNothing)
+    return kDone;
   if (options.emit == "drt")
     return writeText(session, options, printModule);
   if (target->isDevice() &&
@@ -191,17 +199,40 @@ int compileCommand(const CompileOptions &options) {
   if (options.emit != "report")
     return compile(session, options);
   // A report is what the executable says of itself.
-  llvm::SmallString<64> path;
-  if (llvm::sys::fs::createTemporaryFile("distc", "", path))
+  llvm::SmallString<64> path, report;
+  if (llvm::sys::fs::createTemporaryFile("distc", "", path) || llvm::sys::fs::createTemporaryFile("distc", "", report))
     return session.fail("cannot write a temporary file");
+  llvm::scope_exit remove([&] {
+    llvm::sys::fs::remove(path);
+    llvm::sys::fs::remove(report);
+  });
   CompileOptions executable = options;
   executable.emit = "exe";
   executable.output = path.str().str();
-  int status = compile(session, executable);
-  if (status == kDone)
-    status = llvm::sys::ExecuteAndWait(path, {path, "--plan"});
-  llvm::sys::fs::remove(path);
-  return status;
+  if (int status = compile(session, executable))
+    return status;
+  std::optional<StringRef> redirects[] = {std::nullopt, report, std::nullopt};
+  std::string message;
+  if (int status = llvm::sys::ExecuteAndWait(path, {path, "--plan=full"}, std::nullopt, redirects, 0, 0, &message))
+    return session.defect("the executable gives no plan: exit status " + llvm::Twine(status) + " " + message);
+  auto text = llvm::MemoryBuffer::getFile(report);
+  if (!text)
+    return session.fail("cannot read '" + report + "': " + text.getError().message());
+  return writeText(session, options, [&](llvm::raw_ostream &os) { os << (*text)->getBuffer(); });
+}
+
+int checkCommand(const CompileOptions &options) {
+  // Shapes are checked with some batch; kernels that are small for it show what larger ones would.
+  constexpr int64_t kBatch = 32;
+  CompileOptions check = options;
+  check.emit = kEmitNothing;
+  check.batch = options.batch ? options.batch : kBatch;
+  Session session(check);
+  if (int status = compile(session, check))
+    return status;
+  llvm::outs() << options.graph << ": everything that the endpoints need has code for the target " << options.target
+               << "\n";
+  return kDone;
 }
 
 int runCommand(const CompileOptions &options) {

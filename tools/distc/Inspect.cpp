@@ -138,6 +138,8 @@ void printOperations(dfg::GraphOp graph, llvm::raw_ostream &os) {
 } // namespace
 
 int inspectCommand(const CompileOptions &options) {
+  if (options.check)
+    return checkCommand(options);
   Session session(options);
   OwningOpRef<ModuleOp> module = session.import(options);
   if (!module)

@@ -15,14 +15,21 @@ namespace distc {
 
 /// What the command line of `compile`, `run`, `inspect` and `strategy` says. The names are the flags'.
 struct CompileOptions {
-  std::string graph, strategy, resources, output = "train", emit = "exe", target = "cpu", runtime;
+  std::string graph, strategy = "AllReduce", resources, output = "train", emit = "exe", target = "cpu", runtime;
   std::string trainOp, loss, initOp;
   std::vector<std::string> fetches, feeds;
   /// `strategy diff`: what `strategy` is compared with.
   std::string otherStrategy;
   int64_t batch = 0;
-  int replicas = 0, servers = 0;
+  /// Replicas on this machine; 0 where `resources` says which there are.
+  int replicas = 1, servers = 0;
   bool oneProcessPerReplica = false;
+  /// Whether the executable has the graph's initializers; without them it starts from checkpoints alone.
+  bool init = true;
+  /// Whether the step gives the values of the graph's scalar summaries.
+  bool summaries = false;
+  /// `inspect`: whether all that must run has code for the target.
+  bool check = false;
   /// Check indices and labels when the program runs.
   bool asserts = true;
   /// Say at the end how long each pass took.
@@ -39,6 +46,8 @@ enum ExitStatus { kDone = 0, kWrongInput = 1, kWrongCommand = 2, kDefect = 70 };
 int compileCommand(const CompileOptions &options);
 int runCommand(const CompileOptions &options);
 int inspectCommand(const CompileOptions &options);
+/// `inspect --check`: whether everything that the endpoints need has code for the target.
+int checkCommand(const CompileOptions &options);
 /// What can be built, and the keys of each, for help.
 std::string describeBuilders();
 int strategyBuildCommand(const CompileOptions &options);

@@ -19,6 +19,35 @@ using namespace mlir;
 
 namespace distc {
 
+/// Notes the tensors of the graph's scalar summaries, with their tags.
+static void noteSummaries(dfg::GraphOp graph) {
+  NamedAttrList summaries;
+  for (auto node : graph.getBody().front().getOps<dfg::OpaqueOp>()) {
+    if (node.getOp() != "ScalarSummary" || node->getNumOperands() != 2)
+      continue;
+    auto tag = node->getOperand(0).getDefiningOp<dfg::ConstOp>();
+    auto text = tag ? llvm::dyn_cast<DenseStringElementsAttr>(tag.getValue()) : DenseStringElementsAttr();
+    auto value = llvm::dyn_cast<OpResult>(node->getOperand(1));
+    if (text && value && text.getNumElements() == 1)
+      summaries.set((dfg::getNodeName(value.getOwner()) + ":" + llvm::Twine(value.getResultNumber())).str(),
+                    StringAttr::get(graph.getContext(), text.getRawStringData().front()));
+  }
+  if (!summaries.empty())
+    graph->setAttr("summaries", summaries.getDictionary(graph.getContext()));
+}
+
+/// Sets a flag while a pass runs that verifies what other passes made.
+class WatchPlanVerifiers : public PassInstrumentation {
+public:
+  explicit WatchPlanVerifiers(bool &running) : running(running) {}
+  void runBeforePass(Pass *pass, Operation *) override { running = pass->getArgument().starts_with("drt-verify-"); }
+  void runAfterPass(Pass *, Operation *) override { running = false; }
+  void runAfterPassFailed(Pass *, Operation *) override { running = false; }
+
+private:
+  bool &running;
+};
+
 static DialectRegistry makeRegistry() {
   DialectRegistry registry;
   registerAllDialects(registry);
@@ -43,7 +72,7 @@ Session::Session(const CompileOptions &options)
         message = "node " + quoted + ": " + message;
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
-      fail(message);
+      verifiesPlan ? defect(message) : fail(message);
       break;
     case DiagnosticSeverity::Warning:
       llvm::errs() << this->file << ": warning: " << message << "\n";
@@ -93,6 +122,10 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
     set("train_op", options.trainOp);
     set("loss", options.loss);
     set("init_op", options.initOp);
+    if (!options.init)
+      graph->removeAttr("init_op");
+    if (options.summaries)
+      noteSummaries(graph);
     if (!options.fetches.empty())
       graph->setAttr("fetches", builder.getStrArrayAttr(
                                     llvm::SmallVector<StringRef>(options.fetches.begin(), options.fetches.end())));
@@ -105,6 +138,7 @@ bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add
   manager.enableTiming(timer);
   // Once a stage: after every pass it would cost a large graph more than the passes.
   manager.enableVerifier(false);
+  manager.addInstrumentation(std::make_unique<WatchPlanVerifiers>(verifiesPlan));
   // A pass that fails without saying why leaves a file that repeats it.
   addStage(manager);
   std::string pipeline;
@@ -114,13 +148,16 @@ bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add
   TimingScope scope = time("verify");
   if (succeeded(ran) && succeeded(verify(module)))
     return true;
-  if (failed == kDone) {
+  if (failed == kDone || failed == kDefect) {
     std::string path = "distc-reproducer.mlir";
     std::error_code code;
     llvm::raw_fd_ostream reproducer(path, code);
     if (!code)
       reproducer << "// distc-opt --pass-pipeline='" << pipeline << "'\n" << module;
-    defect("a pass failed; '" + path + "' repeats it");
+    if (failed == kDone)
+      defect("a pass failed; '" + path + "' repeats it");
+    else
+      llvm::errs() << file << ": note: '" << path << "' repeats it\n";
   }
   return false;
 }

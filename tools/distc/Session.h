@@ -24,7 +24,8 @@ public:
   /// The graph, with the endpoints that flags name. Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
 
-  /// Runs a stage of the pipeline, and verifies what it leaves. A failure without a diagnostic is a defect.
+  /// Runs a stage of the pipeline, and verifies what it leaves. A failure without a diagnostic is an internal error, and
+  /// so is a plan that a verifier of plans (drt-verify-...) refuses.
   bool run(mlir::ModuleOp module, llvm::function_ref<void(mlir::OpPassManager &)> addStage);
 
   /// Says what is wrong; returns the status.
@@ -47,6 +48,8 @@ private:
   /// Kept, as timers know a pass by its address.
   std::vector<std::unique_ptr<mlir::PassManager>> stages;
   int failed = kDone;
+  /// While a verifier of plans runs: what it refuses, passes before it did wrong.
+  bool verifiesPlan = false;
 };
 
 } // namespace distc

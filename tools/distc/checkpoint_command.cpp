@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/distc/checkpoint_command.h"
+#include "core/flag_errors.h"
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_type.h"
@@ -146,7 +147,11 @@ int checkpointCommand(int argc, const char *const *argv) {
       return listTensors(from);
     return diff->parsed() ? diffTensors(from, to) : convert(from, to);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) ? 2 : 0;
+    if (error.get_exit_code() == 0)
+      return app.exit(error); // --help
+    fprintf(stderr, "distc: error: %s (distc checkpoint --help lists what there is)\n",
+            drt::describeFlagError(app, error).c_str());
+    return 2;
   } catch (const drt::Error &error) {
     fprintf(stderr, "error: %s\n", error.what());
     return error.exitStatus();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/core/flag_errors.h"
 #include "runtime/core/number_flags.h"
 #include "tools/distc/Options.h"
 #include "tools/distc/checkpoint_command.h"
@@ -17,17 +18,17 @@ using distc::CompileOptions;
 // Of one machine: each is a thread or a process.
 constexpr int64_t kMostReplicas = 4096;
 
-void addResources(CLI::App &app, CompileOptions &options, bool required = true) {
+void addResources(CLI::App &app, CompileOptions &options) {
   auto *resources = app.add_option("--resources", options.resources, "Hosts and devices (AutoDist's YAML)");
-  auto *replicas =
-      app.add_option("--replicas", options.replicas, "Replicas on this machine")->check(drt::wholeNumber(1, kMostReplicas));
-  app.add_option("--ps", options.servers, "Parameter servers on this machine")
-      ->check(drt::wholeNumber(0, kMostReplicas))
-      ->needs(replicas);
-  resources->excludes(replicas);
-  app.callback([resources, replicas, required] {
-    if (required && !*resources && !*replicas)
-      throw CLI::RequiredError("--replicas N or --resources FILE");
+  auto *replicas = app.add_option("--replicas", options.replicas, "Replicas on this machine")
+                       ->check(drt::wholeNumber(1, kMostReplicas))
+                       ->capture_default_str();
+  auto *servers = app.add_option("--ps", options.servers, "Parameter servers on this machine")
+                      ->check(drt::wholeNumber(0, kMostReplicas));
+  resources->excludes(replicas, servers);
+  app.callback([resources, &options] {
+    if (*resources)
+      options.replicas = 0;
   });
 }
 
@@ -37,48 +38,46 @@ void addEndpoints(CLI::App &app, CompileOptions &options) {
   app.add_option("--init-op", options.initOp, "The operation that initializes (else the collection init_op)");
 }
 
+void addTarget(CLI::App &app, CompileOptions &options) {
+  app.add_option("--target", options.target,
+                 "cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,...: NVIDIA's GPUs, cuda:emulated: GPUs "
+                 "in software")
+      ->capture_default_str();
+}
+
+void addNoInit(CLI::App &app, CompileOptions &options) {
+  app.add_flag_callback(
+      "--no-init", [&options] { options.init = false; },
+      "Leave the graph's initializers out: the executable starts from a checkpoint (--restore) alone");
+}
+
 void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder")->required();
-  app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->required();
+  app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->capture_default_str();
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
   app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
-  app.add_option("--target", options.target, "cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,...: NVIDIA's GPUs, cuda:emulated: GPUs in software")->capture_default_str();
+  addTarget(app, options);
+  addNoInit(app, options);
   app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");
+  app.add_flag("--summaries", options.summaries,
+               "Compile the graph's own scalar summaries in, for the executable's --summary-dir");
   app.add_flag("--timing", options.timing, "Say how long each pass took");
   app.add_flag("--verbose", options.verbose, "Say what ptxas says: the registers that kernels use, and what they spill");
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");
 }
 
-/// What the command line has that no command knows: "" for nothing. It is the likelier mistake than a flag that is
-/// missing.
-std::string unknownWord(const CLI::App &app) {
-  std::string commands;
-  for (const CLI::App *command : app.get_subcommands({}))
-    commands += (commands.empty() ? "" : ", ") + command->get_name();
-  for (const std::string &word : app.remaining(/*recurse=*/true)) {
-    if (app.get_subcommands().empty() && word.front() != '-')
-      return "there is no command '" + word + "'; there are " + commands;
-    if (word.size() > 1 && word.front() == '-')
-      return "there is no flag " + word;
-  }
-  return "";
-}
-
 int wrongCommandStatus(const CLI::App &app, const CLI::ParseError &error) {
   if (error.get_exit_code() == 0)
     return app.exit(error); // --help, --version
-  std::string text = unknownWord(app);
-  if (text.empty())
-    text = error.what();
-  std::replace(text.begin(), text.end(), '\n', ' ');
   std::string command = "distc";
   for (const CLI::App *used : app.get_subcommands())
     command += " " + used->get_name();
-  std::cerr << "distc: error: " << text << " (" << command << " --help lists what there is)\n";
+  std::cerr << "distc: error: " << drt::describeFlagError(app, error) << " (" << command
+            << " --help lists what there is)\n";
   return distc::kWrongCommand;
 }
 
@@ -110,6 +109,19 @@ int main(int argc, char **argv) {
   CLI::App *inspect = app.add_subcommand("inspect", "Print what is in a graph");
   inspect->add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef or SavedModel folder")->required();
   addEndpoints(*inspect, options);
+  CLI::Option *check =
+      inspect->add_flag("--check", options.check, "Say instead what must run and has no code for the target: status 1");
+  inspect->add_option("--fetch", options.fetches, "With --check: further tensors that are to be given")
+      ->take_all()
+      ->needs(check);
+  inspect->add_option("--feed", options.feeds, "With --check: NAME=2x3, the shape that a placeholder is fed")
+      ->take_all()
+      ->needs(check);
+  inspect->add_option("--batch", options.batch, "With --check: the batch to check with")
+      ->check(drt::wholeNumber(1, INT32_MAX))
+      ->needs(check);
+  addTarget(*inspect, options);
+  addNoInit(*inspect, options);
 
   CLI::App *strategy = app.add_subcommand("strategy", "Build, show and compare strategies");
   strategy->require_subcommand(1);
@@ -130,7 +142,7 @@ int main(int argc, char **argv) {
   diff->add_option("A", options.strategy, "A file, or NAME[:key=value,...]")->required();
   diff->add_option("B", options.otherStrategy, "Another one")->required();
   diff->add_option("GRAPH", options.graph, "The graph, where A or B is to be built");
-  addResources(*diff, options, /*required=*/false);
+  addResources(*diff, options);
   addEndpoints(*diff, options);
 
   app.add_subcommand("checkpoint", "List, compare and convert checkpoints");

@@ -52,7 +52,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 3u
+#define DRT_ABI_VERSION 4u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -116,6 +116,7 @@ typedef struct drt_fetch {
   int32_t join;         // DRT_JOIN_*
   int32_t axis;         // of DRT_JOIN_CONCAT
   int64_t arena_offset; // where the entry leaves it, in bytes
+  const char *summary;  // the tag of the graph's scalar summary of it; null: there is none
 } drt_fetch;
 
 // What a row of the timeline, a stall warning and an error call a piece of
@@ -193,7 +194,7 @@ typedef struct drt_entry {
   int32_t num_feeds;
   const drt_feed *feeds; // replica->feeds[i] belongs to feeds[i]
   int32_t num_fetches;
-  const drt_fetch *fetches; // step: fetches[0] is the loss where there is one
+  const drt_fetch *fetches; // step: fetches[0] is the loss where there is one; scalar summaries come last
   int32_t num_scopes;
   const drt_scope *scopes;
   int32_t num_buckets;

@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "checkpoint/near_names.h"
+#include "core/near_names.h"
 
 #include <algorithm>
 #include <numeric>

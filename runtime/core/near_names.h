@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CHECKPOINT_NEAR_NAMES_H
-#define DRT_CHECKPOINT_NEAR_NAMES_H
+#ifndef DRT_CORE_NEAR_NAMES_H
+#define DRT_CORE_NEAR_NAMES_H
 
 #include <string>
 #include <string_view>
@@ -17,4 +17,4 @@ namespace drt {
 std::string nearNamesHint(std::string_view wanted, const std::vector<std::string> &names);
 
 } // namespace drt
-#endif // DRT_CHECKPOINT_NEAR_NAMES_H
+#endif // DRT_CORE_NEAR_NAMES_H

@@ -1,0 +1,54 @@
+//===- flag_errors.h - What is wrong with a command line ------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// distc and the executables answer a wrong command line alike: one line, the likeliest mistake first, with the names
+// that may have been meant.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CORE_FLAG_ERRORS_H
+#define DRT_CORE_FLAG_ERRORS_H
+
+#include "core/near_names.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace drt {
+
+/// The command that the words so far have reached: `app`, or the command below it, and so on.
+inline const CLI::App &reachedCommand(const CLI::App &app) {
+  const std::vector<CLI::App *> used = app.get_subcommands();
+  return used.empty() ? app : reachedCommand(*used.front());
+}
+
+/// What CLI11 refused, in one line. A word that nothing knows is a likelier mistake than a flag that is missing.
+inline std::string describeFlagError(const CLI::App &app, const CLI::ParseError &error) {
+  const CLI::App &command = reachedCommand(app);
+  std::vector<std::string> flags, commands;
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &name : option->get_lnames())
+      flags.push_back("--" + name);
+  for (const CLI::App *below : command.get_subcommands({}))
+    commands.push_back(below->get_name());
+  for (const std::string &word : app.remaining(/*recurse=*/true)) {
+    if (word.size() > 1 && word.front() == '-') {
+      const std::string flag = word.substr(0, word.find('='));
+      return "there is no flag " + flag + nearNamesHint(flag, flags);
+    }
+    if (!commands.empty())
+      return "there is no command '" + word + "'" + nearNamesHint(word, commands);
+  }
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+} // namespace drt
+
+#endif // DRT_CORE_FLAG_ERRORS_H

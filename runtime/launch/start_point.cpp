@@ -1,0 +1,63 @@
+//===- start_point.cpp - Which checkpoint a run starts from ----------------- ===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "launch/start_point.h"
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+#include "launch/supervise.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace drt {
+namespace {
+
+bool isFolder(const std::string &path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+bool isSamePrefix(const std::string &a, const std::string &b) {
+  const auto plain = [](const std::string &path) {
+    std::error_code ignored;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
+    return absolute.lexically_normal();
+  };
+  return !a.empty() && !b.empty() && plain(a) == plain(b);
+}
+
+} // namespace
+
+void takeNewestCheckpoint(Options &options) {
+  if (!isFolder(options.restore))
+    return;
+  const std::string newest = CheckpointManager(options.restore).latest();
+  if (newest.empty())
+    throw Error("--restore " + options.restore + ": the folder holds no complete checkpoint");
+  options.restore = newest;
+  options.command = withFlag(options.command, "--restore", newest);
+}
+
+void settleCheckpointDir(Options &options) {
+  if (options.checkpointDir.empty() || (options.resume && !options.resume->empty()))
+    return;
+  CheckpointManager manager(options.checkpointDir, options.keep);
+  const std::string newest = manager.latest();
+  if (options.resume) {
+    options.resume = newest;
+    options.command = withoutFlag(options.command, "--resume");
+    if (!newest.empty())
+      options.command = withFlag(options.command, "--resume", newest);
+    if (newest.empty() && !options.quiet)
+      std::fprintf(stderr, "note: %s holds no checkpoint to resume from: the run begins\n",
+                   options.checkpointDir.c_str());
+  } else if (!options.overwrite && !newest.empty() && !isSamePrefix(newest, options.restore)) {
+    throw Error("--checkpoint-dir " + options.checkpointDir + " holds checkpoints of an earlier run, the newest " +
+                    newest + ": go on from it with --resume, remove them with --overwrite, or name another folder",
+                2);
+  }
+}
+
+} // namespace drt

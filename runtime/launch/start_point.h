@@ -1,0 +1,23 @@
+//===- start_point.h - Which checkpoint a run starts from ------------------- ===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_START_POINT_H
+#define DRT_LAUNCH_START_POINT_H
+
+#include "launch/options.h"
+
+namespace drt {
+
+/// Where --restore names a folder: its newest checkpoint instead, in the command as well. Throws where it holds none.
+void takeNewestCheckpoint(Options &options);
+
+/// Settles what becomes of the checkpoints that an earlier run left in --checkpoint-dir: --resume gets the newest's
+/// prefix, in the command as well. Throws where neither --resume nor --overwrite is said, and this run does not start
+/// from the newest of them. (What --overwrite removes goes when all else was right: see Trainer::openFiles.)
+void settleCheckpointDir(Options &options);
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_START_POINT_H
