@@ -35,10 +35,7 @@ losses=$(sed -n 's/.*"loss": *\([-+.0-9e]*\).*/\1/p' $out/log.jsonl)
 printf 'The loss fell from %.3g to %.3g.\n' "$(head -n 1 <<<"$losses")" "$(tail -n 1 <<<"$losses")"
 
 say "5. Accuracy on the 300 images of $digits/test.npz, which were held back"
-# The file `checkpoint` names the newest one, as TensorFlow's does.
-newest=$(sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' $out/checkpoints/checkpoint)
-[[ $newest == /* ]] || newest=$out/checkpoints/$newest
-evaluate=($out/train --eval --fetch accuracy:0 --data $digits/test.npz --restore "$newest")
+evaluate=($out/train --eval --fetch accuracy:0 --data $digits/test.npz --restore $out/checkpoints)
 echo "${evaluate[*]}"
 accuracy=$("${evaluate[@]}" | sed -n 's/^accuracy:0 = //p')
 awk -v accuracy="$accuracy" 'BEGIN { printf "%.0f of the 300 images that were held back are recognized: an accuracy of %.1f %%.\n", 300 * accuracy, 100 * accuracy }'
