@@ -24,6 +24,13 @@ public:
       std::memcpy(gathered, data, static_cast<size_t>(bytes));
   }
   void all_to_all(const void *data, int64_t bytes, void *received) override { all_gather(data, bytes, received); }
+  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                  const std::vector<int64_t> &) override {
+    all_gather(data, bytes_to.front(), received);
+  }
+  void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) override {
+    all_gather(data, bytes.front(), gathered);
+  }
   void barrier() override {}
   void abort(const std::string &reason) noexcept override {}
 };

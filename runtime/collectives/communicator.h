@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace drt {
 
@@ -54,6 +55,14 @@ public:
 
   /// Block i of `data`, `bytes` bytes, to task i; block i of `received` is task i's. They do not overlap.
   virtual void all_to_all(const void *data, int64_t bytes, void *received) = 0;
+
+  /// As all_to_all with blocks of different sizes: `bytes_to[i]` bytes to task i, `bytes_from[i]` of task i; blocks lie
+  /// one behind the other. What one task sends to another is what that one receives.
+  virtual void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                          const std::vector<int64_t> &bytes_from) = 0;
+
+  /// As all_gather with `bytes[i]` bytes of task i.
+  virtual void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) = 0;
 
   /// Returns when every task has come here.
   virtual void barrier() = 0;

@@ -9,8 +9,10 @@
 #include "core/error.h"
 
 #include <gloo/allgather.h>
+#include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
+#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/rendezvous/context.h>
@@ -125,6 +127,28 @@ public:
       options.setOutput(static_cast<uint8_t *>(received), all);
       options.setTag(next_tag());
       gloo::alltoall(options);
+    });
+  }
+
+  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                  const std::vector<int64_t> &bytes_from) override {
+    guarded([&] {
+      gloo::AlltoallvOptions options(context);
+      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)), bytes_to);
+      options.setOutput(static_cast<uint8_t *>(received), bytes_from);
+      options.setTag(next_tag());
+      gloo::alltoallv(options);
+    });
+  }
+
+  void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) override {
+    guarded([&] {
+      gloo::AllgathervOptions options(context);
+      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)),
+                       static_cast<size_t>(bytes[static_cast<size_t>(rank())]));
+      options.setOutput(static_cast<uint8_t *>(gathered), std::vector<size_t>(bytes.begin(), bytes.end()));
+      options.setTag(next_tag());
+      gloo::allgatherv(options);
     });
   }
 

@@ -110,6 +110,27 @@ TEST_CASE("broadcast, all-gather and barrier") {
     for (size_t i = 0; i < received.size(); ++i)
       if (received[i] != static_cast<int64_t>(i / 3) * 100 + rank)
         wrong[static_cast<size_t>(rank)] = "all-to-all";
+
+    // Blocks of different sizes, some empty: task i is sent i of them by each, and gives i to all.
+    std::vector<int64_t> sizes(static_cast<size_t>(size)), mine_only(static_cast<size_t>(size), rank * 8);
+    for (int other = 0; other < size; ++other)
+      sizes[static_cast<size_t>(other)] = other * 8;
+    std::vector<int64_t> sent;
+    for (int other = 0; other < size; ++other)
+      sent.insert(sent.end(), static_cast<size_t>(other), rank * 100 + other);
+    std::vector<int64_t> got(static_cast<size_t>(rank) * static_cast<size_t>(size), -1);
+    c.all_to_all(sent.data(), sizes, got.data(), mine_only);
+    for (size_t i = 0; i < got.size(); ++i)
+      if (got[i] != static_cast<int64_t>(i) / rank * 100 + rank)
+        wrong[static_cast<size_t>(rank)] = "all-to-all of different sizes";
+    const std::vector<int64_t> own(static_cast<size_t>(rank), rank);
+    std::vector<int64_t> parts(static_cast<size_t>(size) * static_cast<size_t>(size - 1) / 2, -1);
+    c.all_gather(own.data(), sizes, parts.data());
+    size_t at = 0;
+    for (int other = 0; other < size; ++other)
+      for (int i = 0; i < other; ++i)
+        if (parts[at++] != other)
+          wrong[static_cast<size_t>(rank)] = "all-gather of different sizes";
     c.barrier();
     group.leave();
   });

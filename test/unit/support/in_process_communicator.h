@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,37 @@ private:
                         bytes);
       });
     }
+    void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                    const std::vector<int64_t> &) override {
+      Blocks mine = {static_cast<const char *>(data), &bytes_to, static_cast<char *>(received)};
+      group.meet(rank_, &mine, [](std::vector<void *> &buffers) {
+        for (size_t task = 0; task < buffers.size(); ++task) {
+          char *to = static_cast<Blocks *>(buffers[task])->received;
+          for (void *buffer : buffers) {
+            const Blocks &sender = *static_cast<Blocks *>(buffer);
+            const auto first = sender.bytes->begin();
+            const auto at = first + static_cast<std::ptrdiff_t>(task);
+            if (*at > 0)
+              std::memcpy(to, sender.data + std::accumulate(first, at, int64_t(0)), *at);
+            to += *at;
+          }
+        }
+      });
+    }
+    void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) override {
+      Blocks mine = {static_cast<const char *>(data), &bytes, static_cast<char *>(gathered)};
+      group.meet(rank_, &mine, [](std::vector<void *> &buffers) {
+        for (void *buffer : buffers) {
+          char *to = static_cast<Blocks *>(buffer)->received;
+          for (size_t i = 0; i < buffers.size(); ++i) {
+            const Blocks &sender = *static_cast<Blocks *>(buffers[i]);
+            if ((*sender.bytes)[i] > 0)
+              std::memcpy(to, sender.data, (*sender.bytes)[i]);
+            to += (*sender.bytes)[i];
+          }
+        }
+      });
+    }
     void barrier() override {
       group.meet(rank_, nullptr, [](std::vector<void *> &) {});
     }
@@ -74,6 +106,11 @@ private:
     }
 
   private:
+    struct Blocks {
+      const char *data;
+      const std::vector<int64_t> *bytes;
+      char *received;
+    };
     template <class Move> void exchange(const void *data, void *received, Move move) {
       std::pair<const char *, char *> both(static_cast<const char *>(data), static_cast<char *>(received));
       group.meet(rank_, &both, [&](std::vector<void *> &buffers) {
