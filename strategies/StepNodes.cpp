@@ -12,13 +12,22 @@ using namespace mlir;
 namespace distc::strategies {
 
 StepNodes::StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint) {
-  StringAttr root = dfg::getEndpointNode(graph->getAttr(endpoint));
-  if (!root)
+  SmallVector<StringAttr> roots;
+  Attribute attribute = graph->getAttr(endpoint);
+  if (auto list = llvm::dyn_cast_or_null<ArrayAttr>(attribute)) {
+    for (Attribute each : list)
+      if (StringAttr root = dfg::getEndpointNode(each))
+        roots.push_back(root);
+  } else if (StringAttr root = dfg::getEndpointNode(attribute)) {
+    roots.push_back(root);
+  }
+  if (roots.empty())
     return;
   // Few nodes are named: a small table.
   Block &block = graph.getBody().front();
   llvm::DenseMap<Attribute, Operation *> named;
-  named[root] = nullptr;
+  for (StringAttr root : roots)
+    named[root] = nullptr;
   for (Operation &op : block)
     for (Attribute name : dfg::getControl(&op))
       named[name] = nullptr;
@@ -30,7 +39,8 @@ StepNodes::StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint) {
     if (op && nodes.insert(op).second)
       pending.push_back(op);
   };
-  need(named.lookup(root));
+  for (StringAttr root : roots)
+    need(named.lookup(root));
   known = !pending.empty();
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();

@@ -11,7 +11,8 @@
 
 namespace distc::strategies {
 
-/// What an endpoint of the graph, `train_op` where nothing else is said, needs by operands and control edges.
+/// What an endpoint of the graph, `train_op` where nothing else is said, or all of a list (`fetches`), needs by
+/// operands and control edges.
 class StepNodes {
 public:
   explicit StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint = "train_op");

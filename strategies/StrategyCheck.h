@@ -45,6 +45,10 @@ llvm::Error checkNative(const Strategy &strategy);
 /// What a program for processors does otherwise than the strategy says, for a warning; "" where nothing is.
 std::string remarkOnProcessors(const Strategy &strategy);
 
+/// What native code does otherwise with a strategy that lets replicas be ahead of each other, for a warning; "" where
+/// none does.
+std::string remarkOnStaleness(const Strategy &strategy);
+
 /// How many replicas the strategy has, or the resources where it does not say.
 int countReplicas(const Strategy &strategy, const Resources &resources);
 

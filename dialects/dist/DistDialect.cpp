@@ -130,13 +130,32 @@ static LogicalResult verifySlices(Operation *op, Type indices, Type values) {
 
 LogicalResult AllReduceOp::verify() { return verifyBucket(*this, getGradients(), getVariables()); }
 
+static LogicalResult verifyOwners(Operation *op, std::optional<ArrayRef<int64_t>> owners, size_t members) {
+  if (!owners)
+    return success();
+  if (owners->size() != members)
+    return op->emitOpError() << "has " << owners->size() << " owners of " << members << " members";
+  for (int64_t owner : *owners)
+    if (owner < 0)
+      return op->emitOpError() << "names worker " << owner << " as an owner; workers are numbered from 0 on";
+  return success();
+}
+
 LogicalResult ReduceScatterOp::verify() {
-  if (failed(verifyBucket(*this, getGradients(), getVariables())))
+  if (failed(verifyBucket(*this, getGradients(), getVariables())) ||
+      failed(verifyOwners(*this, getOwners(), getGradients().size())))
     return failure();
   if (getShares().size() != getGradients().size())
     return emitOpError() << "has " << getShares().size() << " shares of " << getGradients().size() << " values";
+  if (getOwners())
+    for (auto [index, gradient, owned] : llvm::enumerate(getGradients(), getShares()))
+      if (gradient.getType() != owned.getType())
+        return emitOpError() << "gives " << owned.getType() << " of value " << index
+                             << ", but its owner has it whole: " << gradient.getType();
   return success();
 }
+
+LogicalResult AllGatherVariablesOp::verify() { return verifyOwners(*this, getOwners(), getHandles().size()); }
 
 LogicalResult AccumulateOp::inferShapes(dfg::ShapeContext &context) {
   for (auto [operand, result] : llvm::zip(getGradients(), getAccumulated()))

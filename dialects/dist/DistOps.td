@@ -23,8 +23,10 @@ def DIST_Dialect : Dialect {
     A worker's program stands once, whatever the number of replicas (SPMD). Besides its operations the dialect has attributes on
     others:
 
-    - `dist.place` on a variable: the task that holds it, a parameter server; without it every worker has it;
-    - `dist.place` on a node: the task that runs it, a server or the chief (`<"worker" 0>`); without it every worker does;
+    - `dist.place` on a variable: the task that holds it, a parameter server; without it every worker has it. Where servers share workers'
+      processes (dist-colocate-servers), a worker: the owner of the variable, and behind dist-insert-synchronizers the one task that has memory for it;
+    - `dist.place` on a node: the task that runs it, a server, a worker that owns what it updates, or the chief (`<"worker" 0>`); without it every
+      worker does;
     - `dist.role` on a graph: the role whose program it is, "chief", "worker" or "server" (with `dist.place`);
     - `dist.slice` on a variable: the part of a whole variable that it is;
     - `dist.shares` on a variable of rank 1: each replica holds its own share of a slot that is split into so many equal shares, flat, the last
@@ -201,9 +203,14 @@ def DIST_ReduceScatterOp : Op<DIST_Dialect, "reduce_scatter", [Pure]> {
     ```mlir
     %w = dist.reduce_scatter mean bucket 0 group 0 (%gw) variables ["w"] : (tensor<64x10xf32>) -> tensor<320xf32>
     ```
+    With `owners` nothing is cut: each value goes whole to the worker of that number, its variable's owner. In other tasks the result is not defined.
+
+    ```mlir
+    %w = dist.reduce_scatter mean bucket 0 group 0 (%gw) variables ["w"] {owners = array<i64: 1>} : (tensor<64x10xf32>) -> tensor<64x10xf32>
+    ```
   }];
   let arguments = (ins DIST_ReductionAttr:$reduction, I32Attr:$bucket, I32Attr:$group, Variadic<AnyTensor>:$gradients, StrArrayAttr:$variables,
-                       DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec);
+                       DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec, OptionalAttr<DenseI64ArrayAttr>:$owners);
   let results = (outs Variadic<AnyTensor>:$shares);
   let assemblyFormat = [{
     $reduction `bucket` $bucket `group` $group ` ` `(` $gradients `)` `variables` $variables attr-dict `:` functional-type($gradients, $shares)
@@ -224,7 +231,10 @@ def DIST_ShareHandleOp : Op<DIST_Dialect, "share_handle", [Pure]> {
 }
 def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
   let summary = "Gives every replica the shares of variables that the others have updated";
-  let arguments = (ins I32Attr:$bucket, Arg<Variadic<AnyType>, "", [MemRead, MemWrite]>:$handles, StrArrayAttr:$variables);
+  let description = "With `owners` each variable comes whole from the worker of that number.";
+  let arguments = (ins I32Attr:$bucket, Arg<Variadic<AnyType>, "", [MemRead, MemWrite]>:$handles, StrArrayAttr:$variables,
+                       OptionalAttr<DenseI64ArrayAttr>:$owners);
+  let hasVerifier = 1;
   let assemblyFormat = "`bucket` $bucket ` ` `(` $handles `)` `variables` $variables attr-dict `:` type($handles)";
 }
 

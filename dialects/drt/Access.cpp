@@ -75,6 +75,9 @@ SmallVector<Access> UpdateOp::getAccesses() {
   SmallVector<Access> accesses = ofRangeKernel(getVariables(), getArguments(), count, extent);
   if (getBucket())
     accesses.push_back({.extent = extent, .bucket = static_cast<int32_t>(*getBucket())});
+  if (getOwner())
+    for (Access &access : accesses)
+      access.owner = static_cast<int64_t>(*getOwner());
   return accesses;
 }
 

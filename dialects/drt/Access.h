@@ -39,6 +39,7 @@ struct Access {
   int32_t bucket = -1;    // the contributions of all replicas, and the result that takes the place of one of them
   bool ofOthers = false;  // `tensor`: that of every replica of the task, not only the replica's own
   bool byRuntime = false; // done by the runtime when every replica has reached the operation, and until the wait for it
+  int64_t owner = -1;     // made in the task of this number alone; -1: in every one
 };
 
 /// Reads of all tensors among `operands`.

@@ -43,9 +43,9 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
   let summary = "A variable that the task holds, in the order of the program's table";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
                        OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin,
-                       OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at);
+                       OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$owner);
   let description = [{
-    A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
+    With `owner` the task of that number alone has memory for it, and only updates of that owner access it. A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
     holds one of so many equal, flat shares of `whole`; the type is a share's, and whoever reads or updates it means the replica's own. In programs for devices
     `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`).
   }];
@@ -177,19 +177,22 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
   let description = [{
     The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
     what each is the gradient of. `compression` and `aggregator` are `#dist.compression` and `#dist.aggregator`. With `scatter` a task needs its
-    replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER). With `gather` = N the bucket has one member, whose rows of all N replicas are
+    replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER), or with `owners`, a task a gradient, the gradients that it owns. With `gather` = N the bucket has one member, whose rows of all N replicas are
     joined (DRT_BUCKET_GATHER_ROWS); the joined rows lie behind it, and are what drt.all_reduce_result gives.
   }];
   let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<AnyRankedTensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
-                       OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather);
+                       OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather,
+                       OptionalAttr<DenseI64ArrayAttr>:$owners);
   let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients, CArg<"int64_t", "0">:$gather), [{
-    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather));
+    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather), {});
   }]>];
 }
 def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
-  let description = "`bucket` numbers it among the buckets of the entry.";
-  let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables);
+  let description = [{
+    `bucket` numbers it among the buckets of the entry. With `owners`, a task a variable, each comes whole from its owner instead.
+  }];
+  let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners);
 }
 def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
@@ -210,9 +213,11 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Acc
 
     With `share` (drt_update_share) the replica updates its share, so many elements, of a variable of `count`: N = `share`. Variables that have
     `shares` are the replica's own share; of all others, and of arguments with `count` elements, the kernel is given the part that begins at its share.
+
+    With `owner` (drt_update_owned) the replicas of that task update, each its range, and those of others do nothing.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
-                       I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share);
+                       I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share, OptionalAttr<I64Attr>:$owner);
 }
 def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "One launch that updates several variables by one rule, on a device";

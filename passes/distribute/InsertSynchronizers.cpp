@@ -70,7 +70,7 @@ private:
     synchronizer.run(sites);
     if ((ways.hasSync || ways.hasAsync) && failed(finishServers(graph, ways, step, synchronizer.getConsumers(), sites)))
       return failure();
-    if (ways.replicas > 1 && ways.hasShares)
+    if (ways.replicas > 1 && (ways.hasShares || ways.hasOwners))
       shardUpdates(graph, ways, step);
     if (ways.averagesDecay > 0)
       addVariableAverages(graph, ways, step);

@@ -25,6 +25,8 @@ struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
   Option<int> servers{*this, "ps", llvm::cl::desc("Parameter servers on this machine"), llvm::cl::init(0)};
   Option<bool> oneProcessPerReplica{*this, "one-process-per-replica", llvm::cl::desc("A task for each replica"),
                                     llvm::cl::init(false)};
+  Option<bool> colocateServers{*this, "colocate-servers", llvm::cl::desc("Servers in the processes of workers"),
+                               llvm::cl::init(false)};
   Option<bool> roles{*this, "roles", llvm::cl::desc("A program for each role, where there are servers"),
                      llvm::cl::init(true)};
   Option<bool> unrolled{*this, "unrolled", llvm::cl::desc("All replicas in one graph, under scopes replica_K/"),

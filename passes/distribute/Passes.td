@@ -118,6 +118,33 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistColocateServers : Pass<"dist-colocate-servers", "mlir::ModuleOp"> {
+  let summary = "Servers share the processes of their hosts' workers, as executables have them";
+  let description = [{
+    Of synchronous servers it is known what they compute: one update from the gradients of all replicas. So the program can stand once for all tasks, and
+    a worker that owns a variable does what its server would. The servers of a host are given to its workers in turn, leave the topology, and
+    `dist.place` of what they hold names the worker. A server on a host without replicas is an error where it holds anything, and so is what
+    needs servers that serve on their own: asynchronous updates and backup workers.
+
+    Before:
+    ```mlir
+    dist.topology @cluster replicas 2 [
+      #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>,
+      #dist.task<"worker" 1 on "localhost" devices ["localhost:CPU:1"] replicas 1 from 1>,
+      #dist.task<"ps" 0 on "localhost" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "localhost" devices [] replicas 0 from 2>]
+    dfg.variable @w : tensor<64x10xf32> {dist.place = #dist.place<"ps" 1>, trainable}
+    ```
+    After:
+    ```mlir
+    dist.topology @cluster replicas 2 [
+      #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>,
+      #dist.task<"worker" 1 on "localhost" devices ["localhost:CPU:1"] replicas 1 from 1>]
+    dfg.variable @w : tensor<64x10xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
 def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"> {
   let summary = "Synchronizes raw gradients between backward and updates";
   let description = [{
@@ -141,6 +168,10 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
     - *Sharded updates*: gradients arrive by `dist.reduce_scatter` (stage 2, where nothing but the update uses them) or are all-reduced and a
       share is taken; slots become variables of a share's size (`dist.shares`); `dist.all_gather_variables` follows the updates of a group, or
       stands before the first node that reads one of its variables. What cannot be split stays whole, with a remark.
+    - *Owners* (servers in workers' processes, dist-colocate-servers): gradients that only their update uses go whole to the owner, by a
+      `dist.reduce_scatter` with `owners`, in groups of at most 25 MiB from the last variable on; others are all-reduced. The update is the owner's alone
+      (`dist.place`), who alone has the slots, and `dist.all_gather_variables` with `owners` gives the others the new value. Rows of a sparse gradient
+      are joined everywhere, and every worker updates its own copy.
     - *Several batches an update*: `dist.accumulate` before any of these.
     - *Servers*: `dist.push` behind a raw gradient, `dist.take` behind the work that waits for nothing. Nodes from there to the updates are marked with
       `dist.place`: the server where all updates that they lead to are of its variables, the chief where these are of several servers. Where one

@@ -21,6 +21,9 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   manager.addPass(createDistApplyStrategy(apply));
   // What comes after knows shards only, as variables of their own.
   manager.addPass(createDistPartitionVariables());
+  // Behind it: shards have places of their own.
+  if (options.colocateServers)
+    manager.addPass(createDistColocateServers());
   manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());

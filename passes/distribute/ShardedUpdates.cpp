@@ -1,4 +1,4 @@
-//===- ShardedUpdates.cpp - Each replica updates its share of a variable ------------===//
+//===- ShardedUpdates.cpp - Each replica updates its share, or each owner its variables ===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -7,17 +7,20 @@
 #include "passes/distribute/ShardedUpdates.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/RawGradients.h"
+#include "passes/distribute/Roles.h"
 
 using namespace mlir;
 
 namespace distc {
 namespace {
 
-/// An update that is split, and what of the graph changes with it.
+/// An update that is split, or that one worker does for all, and what of the graph changes with it.
 struct Candidate {
   dfg::UpdateInterface update;
   llvm::StringRef variable;
+  /// Of the gradient, the update and the slots: a share's, or the whole's where it has an owner.
   RankedTensorType share;
+  dist::PlaceAttr owner;
   SmallVector<llvm::StringRef> slots;
 };
 
@@ -25,7 +28,7 @@ class Sharder {
 public:
   Sharder(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step)
       : block(graph.getBody().front()), module(graph->getParentOfType<ModuleOp>()), ways(ways), step(step),
-        builder(graph.getContext()) {
+        init(graph, "init_op"), loss(graph, "loss"), fetches(graph, "fetches"), builder(graph.getContext()) {
     for (auto variable : module.getOps<dfg::VariableOp>())
       variables[variable.getSymName()] = variable;
   }
@@ -35,20 +38,34 @@ public:
     for (Operation &op : block)
       if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
         consider(update);
+    // What an owner has no memory for is everyone's from here on.
+    for (auto &entry : variables)
+      if (auto place = entry.second->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr); place && !isServer(place))
+        entry.second->removeAttr(dist::kPlaceAttr);
     for (Candidate &candidate : candidates) {
       shardGradient(candidate);
+      if (candidate.owner) {
+        giveToOwner(candidate);
+        continue;
+      }
       shardUpdate(candidate);
       for (llvm::StringRef slot : candidate.slots)
         shardSlot(slot, candidate.share);
     }
     gatherVariables();
     remark("updates that are not sharded", leftWhole);
+    remark("updates that every worker does itself, not the owner alone", leftToAll);
     remark("gradients that are all-reduced, not reduce-scattered, as more than the update needs all of them",
            reducedWhole);
   }
 
 private:
   bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
+
+  /// Whether something runs it: what nothing does is not in a program.
+  bool isNeeded(Operation *op) const {
+    return isInStep(op) || init.contains(op) || loss.contains(op) || fetches.contains(op);
+  }
 
   /// One remark for all, which names the first of them.
   void remark(llvm::StringRef what, ArrayRef<std::string> which) {
@@ -78,11 +95,11 @@ private:
   void consider(dfg::UpdateInterface update) {
     llvm::StringRef name = getUpdatedVariable(update);
     const Synchronization &way = ways.get(name);
-    if (way.shardedStage == 0 || way.place || !update.isOptimizerUpdate() || !isInStep(update))
+    if ((way.shardedStage == 0 && !way.owner) || way.place || !update.isOptimizerUpdate() || !isInStep(update))
       return;
-    Candidate candidate{update, name, {}, {}};
+    Candidate candidate{update, name, {}, way.owner, {}};
     if (std::string why = findObstacle(candidate); !why.empty())
-      leftWhole.push_back("'" + name.str() + "': " + why);
+      (way.owner ? leftToAll : leftWhole).push_back("'" + name.str() + "': " + why);
     else
       candidates.push_back(std::move(candidate));
   }
@@ -103,7 +120,7 @@ private:
     for (OpOperand &operand : update->getOpOperands()) {
       auto scalar = llvm::dyn_cast<RankedTensorType>(operand.get().getType());
       if (!dfg::isHandle(operand.get().getType()) &&
-          static_cast<int>(operand.getOperandNumber()) != update.getGradientOperand() &&
+          static_cast<int>(operand.getOperandNumber()) != update.getGradientOperand() && !candidate.owner &&
           (!scalar || scalar.getRank() != 0))
         return "operand " + std::to_string(operand.getOperandNumber()) + " of its update is no scalar";
     }
@@ -114,23 +131,26 @@ private:
     for (unsigned operand : ArrayRef(written).drop_front()) {
       auto handle = dfg::getVariableHandle(update->getOperand(operand));
       dfg::VariableOp slot = handle ? variables.lookup(handle.getVariable()) : dfg::VariableOp();
-      if (!slot || slot.getType() != type)
+      if (!slot || (slot.getType() != type && !candidate.owner))
         return "a slot of it has another type";
-      if (slot->hasAttr(dist::kSliceAttr) || slot->hasAttr(dist::kSharesAttr))
+      if (!candidate.owner && (slot->hasAttr(dist::kSliceAttr) || slot->hasAttr(dist::kSharesAttr)))
         return "its slot '" + slot.getSymName().str() + "' is a part of a variable already";
-      if (Operation *user = findReader(slot.getSymName(), update))
+      if (Operation *user = findReader(slot.getSymName(), candidate))
         return "node '" + dfg::getNodeName(user).str() + "' computes with its slot '" + slot.getSymName().str() + "'";
       candidate.slots.push_back(slot.getSymName());
     }
-    candidate.share =
-        RankedTensorType::get(llvm::divideCeil(type.getNumElements(), ways.replicas), type.getElementType());
+    candidate.share = candidate.owner ? type
+                                      : RankedTensorType::get(llvm::divideCeil(type.getNumElements(), ways.replicas),
+                                                              type.getElementType());
     return "";
   }
 
   /// A node that needs the whole slot; savers, views and initializers do not.
-  Operation *findReader(llvm::StringRef slot, Operation *update) {
+  Operation *findReader(llvm::StringRef slot, const Candidate &candidate) {
     for (Operation *user : users[slot]) {
-      if (user == update || llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
+      // A share's type is another than the whole's, also where nothing runs.
+      if (user == candidate.update || (candidate.owner && !isNeeded(user)) ||
+          llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
         continue;
       if (llvm::isa<dfg::AssignOp>(user) && !isInStepAsKnown(user))
         continue;
@@ -138,10 +158,14 @@ private:
         continue;
       if (!llvm::isa<dfg::ReadVariableOp>(user))
         return user;
-      SmallVector<Operation *> pending(user->getUsers());
+      SmallVector<Operation *> pending = {user};
       while (!pending.empty()) {
         Operation *op = pending.pop_back_val();
-        if (llvm::isa<dfg::IdentityOp>(op))
+        if (fetches.contains(op) || loss.contains(op))
+          return op;
+        if (candidate.owner && !isNeeded(op))
+          continue;
+        if (op == user || llvm::isa<dfg::IdentityOp>(op))
           llvm::append_range(pending, op->getUsers());
         else if (!llvm::isa<dfg::OpaqueOp>(op))
           return op;
@@ -155,21 +179,23 @@ private:
 
   Location getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
 
-  /// Stage 2: the member leaves its all-reduce, where nothing else needs the whole gradient. Else a share of it is
-  /// taken.
+  /// Stage 2, and owners: the member leaves its all-reduce, where nothing else needs the whole gradient. Else a share
+  /// of it is taken.
   void shardGradient(Candidate &candidate) {
     OpOperand &operand = candidate.update->getOpOperand(candidate.update.getGradientOperand());
     Value gradient = operand.get();
     auto reduce = gradient.getDefiningOp<dist::AllReduceOp>();
-    bool scatters = ways.get(candidate.variable).shardedStage > 1;
+    bool scatters = candidate.owner || ways.get(candidate.variable).shardedStage > 1;
     if (scatters && (!reduce || !gradient.hasOneUse() || reduce.getCompression() || reduce.getAggregator())) {
       reducedWhole.push_back(candidate.variable.str());
       scatters = false;
     }
     if (scatters) {
-      scattered[reduce].push_back({&operand, candidate.share});
+      scattered[reduce].push_back({&operand, candidate.share, candidate.owner});
       return;
     }
+    if (candidate.owner)
+      return;
     builder.setInsertionPoint(candidate.update);
     operand.set(dist::TakeShareOp::create(builder, getLocation(dfg::getNodeName(candidate.update) + "/gradient_share"),
                                           candidate.share, gradient));
@@ -185,6 +211,16 @@ private:
         dist::ShareHandleOp::create(builder, getLocation(dfg::getNodeName(update) + "/share"), type, handle.get()));
     for (Value result : update->getResults())
       result.setType(candidate.share);
+  }
+
+  /// The owner alone updates it, and has its slots.
+  void giveToOwner(Candidate &candidate) {
+    Operation *update = candidate.update;
+    Value handle = update->getOperand(candidate.update.getWrittenOperands().front());
+    updated.push_back({update, {handle, candidate.variable}});
+    update->setAttr(dist::kPlaceAttr, candidate.owner);
+    for (llvm::StringRef slot : candidate.slots)
+      variables.lookup(slot)->setAttr(dist::kPlaceAttr, candidate.owner);
   }
 
   void shardSlot(llvm::StringRef name, RankedTensorType share) {
@@ -255,35 +291,52 @@ private:
   void gather(SmallVectorImpl<std::pair<Value, llvm::StringRef>> &members, llvm::StringMap<int> &groupOf) {
     SmallVector<Value> values;
     SmallVector<llvm::StringRef> names;
+    SmallVector<int64_t> owners;
     for (auto [handle, name] : members) {
       values.push_back(handle);
       names.push_back(name);
+      if (dist::PlaceAttr owner = ways.get(name).owner)
+        owners.push_back(owner.getIndex());
       groupOf.erase(name);
     }
     members.clear();
     dist::AllGatherVariablesOp::create(builder, getLocation("all_gather_variables/" + llvm::Twine(gathers++)), 0,
-                                       values, builder.getStrArrayAttr(names));
+                                       values, builder.getStrArrayAttr(names), getOwners(owners));
   }
 
-  using Scattered = SmallVector<std::pair<OpOperand *, RankedTensorType>>;
+  /// None where each has shares.
+  DenseI64ArrayAttr getOwners(ArrayRef<int64_t> owners) {
+    return owners.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(owners);
+  }
+
+  struct ScatteredMember {
+    OpOperand *operand;
+    RankedTensorType share;
+    dist::PlaceAttr owner;
+  };
+  using Scattered = SmallVector<ScatteredMember>;
   void scatter(dist::AllReduceOp reduce, const Scattered &members) {
     SmallVector<Value> gradients;
     SmallVector<Type> shares;
     SmallVector<Attribute> names;
     llvm::DenseSet<unsigned> gone;
-    for (auto [operand, share] : members) {
+    SmallVector<int64_t> owners;
+    for (auto [operand, share, owner] : members) {
       unsigned number = llvm::cast<OpResult>(operand->get()).getResultNumber();
       gone.insert(number);
       gradients.push_back(reduce.getGradients()[number]);
       names.push_back(reduce.getVariables()[number]);
       shares.push_back(share);
+      if (owner)
+        owners.push_back(owner.getIndex());
     }
     builder.setInsertionPoint(reduce);
-    auto op = dist::ReduceScatterOp::create(builder, getLocation("reduce_scatter/" + llvm::Twine(reduce.getBucket())),
-                                            shares, reduce.getReduction(), reduce.getBucket(), reduce.getGroup(),
-                                            gradients, builder.getArrayAttr(names), reduce.getSpec());
+    auto op =
+        dist::ReduceScatterOp::create(builder, getLocation("reduce_scatter/" + llvm::Twine(reduce.getBucket())), shares,
+                                      reduce.getReduction(), reduce.getBucket(), reduce.getGroup(), gradients,
+                                      builder.getArrayAttr(names), reduce.getSpec(), getOwners(owners));
     for (auto [member, share] : llvm::zip(members, op.getShares()))
-      member.first->set(share);
+      member.operand->set(share);
     SmallVector<Value> rest;
     SmallVector<Attribute> restNames;
     for (auto [number, gradient] : llvm::enumerate(reduce.getGradients()))
@@ -307,6 +360,7 @@ private:
   ModuleOp module;
   const Synchronizations &ways;
   const strategies::StepNodes &step;
+  strategies::StepNodes init, loss, fetches;
   OpBuilder builder;
   llvm::StringMap<dfg::VariableOp> variables;
   llvm::StringMap<llvm::SetVector<Operation *>> users;
@@ -314,7 +368,7 @@ private:
   SmallVector<Candidate> candidates;
   llvm::MapVector<Operation *, Scattered> scattered;
   SmallVector<std::pair<Operation *, std::pair<Value, llvm::StringRef>>> updated;
-  std::vector<std::string> leftWhole, reducedWhole;
+  std::vector<std::string> leftWhole, leftToAll, reducedWhole;
   unsigned gathers = 0;
 };
 

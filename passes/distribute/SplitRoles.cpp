@@ -236,8 +236,8 @@ struct DistSplitRoles : public impl::DistSplitRolesBase<DistSplitRoles> {
       graph.emitError("is a role's program already");
       return signalPassFailure();
     }
-    // Without places all workers are alike: the program stands once for all of them.
-    bool isSplit = llvm::any_of(graph.getBody().front(), [](Operation &op) { return getPlace(&op) != nullptr; });
+    // Without servers all workers are alike, whatever some of them own: the program stands once for all of them.
+    bool isSplit = llvm::any_of(graph.getBody().front(), [](Operation &op) { return isServer(getPlace(&op)); });
     if ((isSplit && failed(Splitter(graph).run())) || failed(select()))
       return signalPassFailure();
   }

@@ -7,6 +7,7 @@
 #include "passes/distribute/Synchronization.h"
 #include "dialects/dfg/Dfg.h"
 #include "passes/distribute/AppliedStrategy.h"
+#include "passes/distribute/Roles.h"
 
 using namespace mlir;
 
@@ -70,6 +71,53 @@ Synchronization readEntry(MLIRContext *context, const strategies::Strategy::Node
 
 } // namespace
 
+void Synchronizations::setPlace(llvm::StringRef variable, dist::PlaceAttr place) {
+  Synchronization &way = variables[variable];
+  (isServer(place) ? way.place : way.owner) = place;
+}
+
+void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &strategy) {
+  // As DistributedDataParallel's buckets: the last variable's gradient is ready first, and the first group is small so
+  // that something is on its way early.
+  constexpr int64_t kFirstBytes = 1 << 20, kBytes = 25 << 20;
+  llvm::StringMap<int64_t> bytes;
+  for (auto variable : module.getOps<dfg::VariableOp>())
+    if (auto type = llvm::dyn_cast<RankedTensorType>(variable.getType()); type && type.hasStaticShape())
+      bytes[variable.getSymName()] = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  SmallVector<llvm::StringRef> owned;
+  int group = -1;
+  auto visit = [&](const strategies::Strategy::Node &node) {
+    auto way = variables.find(node.var_name());
+    group = std::max(group, way->second.group);
+    if (way->second.owner)
+      owned.push_back(node.var_name());
+  };
+  for (const strategies::Strategy::Node &node : strategy.node_config()) {
+    visit(node);
+    for (const strategies::Strategy::Node &part : node.part_config())
+      visit(part);
+  }
+  ++group;
+  int64_t filled = 0, most = kFirstBytes;
+  for (llvm::StringRef name : llvm::reverse(owned)) {
+    Synchronization &way = variables[name];
+    // A server chooses among the gradients of one variable: it has no other at hand.
+    if (way.aggregator) {
+      group += filled > 0;
+      way.group = group++;
+      filled = 0;
+      continue;
+    }
+    if (filled > 0 && filled + bytes.lookup(name) > most) {
+      ++group;
+      filled = 0;
+      most = kBytes;
+    }
+    way.group = group;
+    filled += std::max<int64_t>(bytes.lookup(name), 1);
+  }
+}
+
 FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
   FailureOr<AppliedStrategy> applied = analysis.read();
   if (failed(applied))
@@ -95,12 +143,15 @@ FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrat
       found.setPlace(variable.getSymName(), place);
   for (auto &entry : found.variables) {
     Synchronization &way = entry.second;
+    found.hasOwners |= way.owner != nullptr;
     if (!way.place || !found.hasEntry(entry.first()))
       continue;
     (way.async ? found.hasAsync : found.hasSync) = true;
     if (!way.async)
       found.staleness = std::max(found.staleness, way.staleness);
   }
+  if (found.hasOwners)
+    found.groupOwned(module, strategy);
   return found;
 }
 

@@ -8,6 +8,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "strategies/StrategyFile.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -28,6 +29,8 @@ struct Synchronization {
   int shardedStage = 0;
   /// The server that holds it; null: every worker has it.
   dist::PlaceAttr place;
+  /// The worker that updates it for all, where servers share workers' processes (dist-colocate-servers); null: none.
+  dist::PlaceAttr owner;
   bool async = false, proxy = false;
   int64_t staleness = 0;
 };
@@ -44,7 +47,7 @@ public:
   }
   /// Whether the strategy has an entry for it.
   bool hasEntry(llvm::StringRef variable) const { return entries.contains(variable); }
-  void setPlace(llvm::StringRef variable, dist::PlaceAttr place) { variables[variable].place = place; }
+  void setPlace(llvm::StringRef variable, dist::PlaceAttr place);
 
   int64_t replicas = 1;
   /// Gradients that make an update on a server.
@@ -55,11 +58,14 @@ public:
   /// Whether a replica's step waits for the servers' updates, and how far ahead it may be; whether some do not wait at
   /// all.
   bool hasSync = false, hasAsync = false;
-  /// Whether replicas update a share of a variable each.
-  bool hasShares = false;
+  /// Whether replicas update a share of a variable each, or a worker updates some alone.
+  bool hasShares = false, hasOwners = false;
   int64_t staleness = 0;
 
 private:
+  /// Groups for the gradients that go to owners, behind those that the strategy has.
+  void groupOwned(mlir::ModuleOp module, const strategies::Strategy &strategy);
+
   llvm::StringMap<Synchronization> variables;
   llvm::StringSet<> entries;
   Synchronization none;

@@ -86,6 +86,12 @@ private:
     dist::PlaceAttr place = ways.get(name).place;
     if (place)
       added->setAttr(dist::kPlaceAttr, place);
+    // Of a shard: a shard of the whole variable's average.
+    if (auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr))
+      added->setAttr(dist::kSliceAttr, dist::SliceAttr::get(builder.getContext(),
+                                                            builder.getStringAttr(slice.getWhole().getValue() +
+                                                                                  "/ExponentialMovingAverage"),
+                                                            slice.getShape(), slice.getOffsets()));
     auto mark = [&](Operation *op) {
       if (place)
         op->setAttr(dist::kPlaceAttr, place);

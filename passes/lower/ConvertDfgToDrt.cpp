@@ -91,9 +91,12 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
         variable.emitError() << "variable '" << variable.getSymName() << "' is held in shares, so it must have rank 1, and dist.slice must say of what";
         return signalPassFailure();
       }
-      drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(), /*saved=*/true,
-                              slice ? slice.getWhole() : StringAttr(), slice ? slice.getShape() : DenseI64ArrayAttr(),
-                              slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares, /*at=*/IntegerAttr());
+      auto owner = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);
+      drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(),
+                              /*saved=*/true, slice ? slice.getWhole() : StringAttr(),
+                              slice ? slice.getShape() : DenseI64ArrayAttr(),
+                              slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares, /*at=*/IntegerAttr(),
+                              owner ? builder.getI64IntegerAttr(owner.getIndex()) : IntegerAttr());
       variable.erase();
     }
     RefusedNodes refused;

@@ -58,14 +58,15 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
   ConstantTables &constants = program.tables;
   SmallVector<Attribute> members;
   int64_t bytes = 0;
-  for (auto variable : op.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+  for (auto [i, variable] : llvm::enumerate(op.getVariables().getAsRange<FlatSymbolRefAttr>())) {
     if (!program.variables.contains(variable.getValue()))
       return op.emitOpError("gathers ") << variable << ", which is no variable of the program";
     auto type = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(variable.getValue()).getType());
     int64_t count = type.getNumElements();
     members.push_back(constants.structure({constants.string(variable.getValue()),
-                                           constants.i64(program.variables.at(variable.getValue())), constants.i64(count),
-                                           constants.i64(1), constants.i64(count)}));
+                                           constants.i64(program.variables.at(variable.getValue())),
+                                           constants.i64(count), constants.i64(1), constants.i64(count),
+                                           constants.i64(op.getOwners() ? (*op.getOwners())[i] + 1 : 0)}));
     bytes += getTensorBytes(type);
   }
   enum { Gather = 2 }; // DRT_BUCKET_*
@@ -190,6 +191,10 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
     callRuntime("drt_update_share", {number32(-1), number64(0), count, number64(*op.getShare()), *kernel, *array});
     return success();
   }
+  if (!fromBucket && op.getOwner()) {
+    callRuntime("drt_update_owned", {number32(*op.getOwner()), number32(-1), number64(0), count, *kernel, *array});
+    return success();
+  }
   if (!fromBucket) {
     callRuntime("drt_update_local", {count, *kernel, *array});
     return success();
@@ -207,6 +212,11 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
   int64_t first = getMemberOffsets(*start)[member] / getElementBytes(getElementType(gradient));
   if (op.getShare()) {
     callRuntime("drt_update_share", {number32(*op.getBucket()), number64(first), count, number64(*op.getShare()), *kernel, *array});
+    return success();
+  }
+  if (op.getOwner()) {
+    callRuntime("drt_update_owned",
+                {number32(*op.getOwner()), number32(*op.getBucket()), number64(first), count, *kernel, *array});
     return success();
   }
   callRuntime("drt_update", {number32(*op.getBucket()), number64(first), count, *kernel, *array});

@@ -31,9 +31,14 @@ void retype(Value value, RankedTensorType whole) {
 }
 
 struct MergeShares : impl::MergeSharesBase<MergeShares> {
+  using MergeSharesBase::MergeSharesBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (drt::getTaskReplicas(module).size() > 1)
+    const bool isOne = drt::getTaskReplicas(module).size() <= 1;
+    if (isOne || device)
+      mergeOwned(module);
+    if (!isOne || device)
       return;
     for (auto variable : module.getOps<dfg::VariableOp>()) {
       auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
@@ -50,6 +55,31 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
         merge(&op);
   }
 
+  /// What tasks own is everyone's: each updates all of it, from the gradient that all have.
+  void mergeOwned(ModuleOp module) {
+    for (auto variable : module.getOps<dfg::VariableOp>())
+      variable->removeAttr(dist::kPlaceAttr);
+    for (auto entry : module.getOps<dfg::FuncOp>())
+      for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
+        op.removeAttr(dist::kPlaceAttr);
+        auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op);
+        auto gather = llvm::dyn_cast<dist::AllGatherVariablesOp>(op);
+        if (scatter && scatter.getOwners())
+          reduceWhole(scatter);
+        else if (gather && gather.getOwners())
+          gather.erase();
+      }
+  }
+
+  void reduceWhole(dist::ReduceScatterOp scatter) {
+    OpBuilder builder(scatter);
+    auto reduce = dist::AllReduceOp::create(builder, scatter.getLoc(), scatter.getReduction(), scatter.getBucket(),
+                                            scatter.getGroup(), scatter.getGradients(), scatter.getVariables(),
+                                            scatter.getSpec(), dist::CompressionAttr(), dist::AggregatorAttr());
+    scatter->replaceAllUsesWith(reduce.getReduced());
+    scatter.erase();
+  }
+
   void merge(Operation *op) {
     if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op)) {
       if (auto slot = slots.find(handle.getVariable()); slot != slots.end())
@@ -63,12 +93,7 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
       op->replaceAllUsesWith(op->getOperands());
       op->erase();
     } else if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
-      OpBuilder builder(op);
-      auto reduce = dist::AllReduceOp::create(builder, op->getLoc(), scatter.getReduction(), scatter.getBucket(),
-                                              scatter.getGroup(), scatter.getGradients(), scatter.getVariables(),
-                                              scatter.getSpec(), dist::CompressionAttr(), dist::AggregatorAttr());
-      op->replaceAllUsesWith(reduce.getReduced());
-      op->erase();
+      reduceWhole(scatter);
     } else if (llvm::isa<dist::AllGatherVariablesOp>(op)) {
       op->erase();
     }

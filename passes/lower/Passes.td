@@ -22,7 +22,7 @@ def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
 }
 
 def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
-  let summary = "Shares that one task has all of are whole again";
+  let summary = "Shares, and what servers own, are whole again where one task has all of them";
   let description = [{
     For plans with one task, others are left alone: its replicas share the memory of variables and slots, and each updates a range of its own anyway. So entries are as
     without sharded updates, and products are joined as there.
@@ -38,7 +38,10 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
     %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<5x2xf32>
     dfg.apply_gradient_descent %w, %rate, %r : ...
     ```
+    What a task owns (`owners`, `dist.place`) is everyone's alike. With `device` this is done whatever the number of tasks: devices do not share memory, so that
+    each has a variable's value and slots, and updates from the all-reduced gradient.
   }];
+  let options = [Option<"device", "device", "bool", "false", "Of what is owned alone, for any number of tasks">];
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 

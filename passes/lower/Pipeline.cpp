@@ -71,8 +71,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   program.replicaBatch = options.replicaBatch;
   manager.addPass(createDescribeProgram(program));
   // Within one task there is nothing to scatter or to gather, where its replicas share memory.
-  if (!target.isDevice())
-    manager.addPass(createMergeShares());
+  manager.addPass(createMergeShares({/*device=*/target.isDevice()}));
   // On GPUs an index that is outside gives what TensorFlow's kernels give there: zeros, and NaN for a label.
   manager.addPass(createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice()}));
   if (target.isDevice())

@@ -206,6 +206,12 @@ void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
 void PlanBuilder::lowerRead(dfg::ReadVariableOp node) {
   llvm::StringRef name = variableName(node.getHandle());
   auto type = llvm::cast<RankedTensorType>(variable(name).getType());
+  if (variable(name).getOwner()) {
+    // Only its update does, which has it from the plan's variable.
+    node.emitError() << "node '" << dfg::getNodeName(node) << "' reads variable '" << name << "', which task "
+                     << *variable(name).getOwner() << " alone holds";
+    missing = true;
+  }
   waitForGather(name, node.getLoc());
   Value value = drt::ReadOp::create(builder, node.getLoc(), type, name);
   if (updated.contains(name) && type.getNumElements() <= kSmallVariable)
@@ -246,7 +252,9 @@ void PlanBuilder::start(Bucket &bucket) {
                                          variables, gradients);
   };
   if (auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op)) {
-    emit(scatter.getReduction(), scatter.getVariables()).setScatter(true);
+    drt::AllReduceStartOp started = emit(scatter.getReduction(), scatter.getVariables());
+    started.setScatter(true);
+    started.setOwnersAttr(scatter.getOwnersAttr());
     return;
   }
   auto reduce = llvm::cast<dist::AllReduceOp>(op);
@@ -350,11 +358,16 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
     if (auto [type, elements] = getShare(op->getOperand(operand)); type)
       std::tie(share, whole) = std::pair(type, elements);
 
+  // Whoever alone holds what is written does it.
+  auto place = op->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);
+  IntegerAttr owner = place ? builder.getI64IntegerAttr(place.getIndex()) : IntegerAttr();
   RangeKernel kernel(node, bucket != nullptr || sparse);
   SmallVector<Attribute> names;
   for (unsigned operand : written) {
     llvm::StringRef name = variableName(op->getOperand(operand));
     names.push_back(FlatSymbolRefAttr::get(op->getContext(), name));
+    if (IntegerAttr holder = variable(name).getOwnerAttr())
+      owner = holder;
     kernel.addVariable(operand, share ? share : llvm::cast<RankedTensorType>(variable(name).getType()));
   }
   SmallVector<Value> arguments;
@@ -386,8 +399,9 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
     drt::SparseUpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names), depth, slices->first, slices->second, arguments);
   } else {
     drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
-                        bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(), bucket ? b.getI64IntegerAttr(member) : IntegerAttr(),
-                        share ? whole : kernel.getCount(), arguments, share ? b.getI64IntegerAttr(share.getNumElements()) : IntegerAttr());
+                          bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(),
+                          bucket ? b.getI64IntegerAttr(member) : IntegerAttr(), share ? whole : kernel.getCount(),
+                          arguments, share ? b.getI64IntegerAttr(share.getNumElements()) : IntegerAttr(), owner);
   }
   return success();
 }
@@ -426,7 +440,8 @@ void PlanBuilder::startGathers() {
       names.push_back(FlatSymbolRefAttr::get(op->getContext(), variableName(handle)));
       gathers[variableName(handle)] = startedBuckets;
     }
-    drt::GatherStartOp::create(builder, op->getLoc(), startedBuckets++, builder.getArrayAttr(names));
+    drt::GatherStartOp::create(builder, op->getLoc(), startedBuckets++, builder.getArrayAttr(names),
+                               gather.getOwnersAttr());
   }
 }
 

@@ -38,12 +38,12 @@ int32_t getDtype(Type element) {
 DrtStructs::DrtStructs(ConstantTables &t) {
   const Type p = t.ptr, i = t.int32, l = t.int64;
   type = t.structType({i, i, p});
-  variable = t.structType({p, type, l, i, p, p, i, i, l});
+  variable = t.structType({p, type, l, i, p, p, i, i, l, i});
   feed = t.structType({p, type, i});
   fetch = t.structType({p, type, i, i, l, p});
   scope = t.structType({p, p});
   exchange = t.structType({i, i, i, i, i});
-  member = t.structType({p, l, l, l, l});
+  member = t.structType({p, l, l, l, l, l});
   bucket = t.structType({p, i, i, i, l, l, i, p, p});
   entry = t.structType({p, p, i, p, i, p, i, p, i, p});
   task = t.structType({p, i, p, i, i});
@@ -112,7 +112,8 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
                                      tables.i32(flags), numbers(variable.getFullShape()),
                                      numbers(variable.getSliceBegin()), tables.i32(variable.getShares().value_or(0)),
                                      tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0),
-                                     tables.i64(variable.getAt().value_or(0))}));
+                                     tables.i64(variable.getAt().value_or(0)),
+                                     tables.i32(variable.getOwner() ? *variable.getOwner() + 1 : 0)}));
   }
   return rows;
 }

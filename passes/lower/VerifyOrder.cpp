@@ -69,7 +69,11 @@ private:
 /// One entry. Each check returns a diagnostic at the operation that comes too early or too late.
 class EntryVerifier {
 public:
-  EntryVerifier(func::FuncOp entry) : entry(entry), order(entry) {}
+  EntryVerifier(func::FuncOp entry) : entry(entry), order(entry) {
+    for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>())
+      if (variable.getOwner())
+        owners[FlatSymbolRefAttr::get(variable.getSymNameAttr())] = static_cast<int64_t>(*variable.getOwner());
+  }
 
   LogicalResult verify() {
     if (!llvm::hasSingleElement(entry.getBody()))
@@ -183,29 +187,78 @@ private:
       return success();
     }
     if (auto result = dyn_cast<drt::AllReduceResultOp>(op))
-      return needsWait(result.getBucket());
+      return succeeded(needsWait(result.getBucket())) ? verifyScattered(op, result.getBucket(), nullptr) : failure();
     if (auto update = dyn_cast<drt::UpdateOp>(op); update && update.getBucket())
-      return needsWait(*update.getBucket());
+      return succeeded(needsWait(*update.getBucket())) ? verifyScattered(op, *update.getBucket(), update) : failure();
     return success();
   }
 
-  // Between tasks: a variable of which each task wrote some shares is whole behind a gather of it.
+  // A scattered gradient is there for its owner, or in shares, and nobody has it whole.
+  LogicalResult verifyScattered(Operation *op, int64_t bucket, drt::UpdateOp update) {
+    auto start = dyn_cast<drt::AllReduceStartOp>(buckets.find(bucket)->second.start);
+    if (!start || !start.getScatter())
+      return success();
+    std::optional<ArrayRef<int64_t>> owned = start.getOwners();
+    const uint64_t member = update ? update.getMember().value_or(0) : 0;
+    const bool reads = update && (!owned ? update.getShare().has_value()
+                                         : member < owned->size() && update.getOwner() &&
+                                               static_cast<int64_t>(*update.getOwner()) == (*owned)[member]);
+    if (reads)
+      return success();
+    return withNote(op->emitOpError("reads of bucket ")
+                        << bucket << " what this task may not have: each has "
+                        << (owned ? "the gradients that it owns" : "its shares") << " only",
+                    start, "it is scattered here");
+  }
+
+  // Between tasks: a variable of which each task wrote some shares, or that its owner wrote, is whole behind a gather
+  // of it. What one task alone has memory for is nobody else's to access.
   LogicalResult verifyShares(drt::AccessInterface op) {
     const bool isGather = isa<drt::GatherStartOp>(op.getOperation());
     for (const drt::Access &access : op.getAccesses()) {
       FlatSymbolRefAttr variable = order.getSharedVariable(access);
       if (!variable)
         continue;
+      if (auto held = owners.find(variable); held != owners.end()) {
+        if (access.owner != held->second)
+          return op->emitOpError("accesses ")
+                 << variable.getValue() << " in every task, but task " << held->second << " alone holds it";
+        continue;
+      }
       if (auto moving = gathered.find(variable); moving != gathered.end())
         return withNote(op->emitOpError("accesses ") << variable.getValue() << " while its shares arrive",
                         moving->second, "the gather was started here");
-      if (auto partial = shares.find(variable);
-          partial != shares.end() && access.extent.cut != drt::Extent::Share && !isGather)
+      auto partial = shares.find(variable);
+      if (partial == shares.end() || isGather)
+        continue;
+      const Partial &part = partial->second;
+      if (part.owner < 0 && access.extent.cut != drt::Extent::Share)
         return withNote(op->emitOpError("accesses ")
                             << variable.getValue() << ", of which this task has its own shares only",
-                        partial->second, "shares were updated here, and not gathered since");
+                        part.op, "shares were updated here, and not gathered since");
+      if (part.owner >= 0 && access.owner != part.owner)
+        return withNote(op->emitOpError("accesses ")
+                            << variable.getValue() << ", whose new value task " << part.owner << " alone has",
+                        part.op, "it was updated here, and not gathered since");
     }
     return success();
+  }
+
+  // A gather moves what was written: shares, or everything from the task that wrote.
+  LogicalResult verifyGather(drt::GatherStartOp gather) {
+    for (auto [i, variable] : llvm::enumerate(gather.getVariables().getAsRange<FlatSymbolRefAttr>())) {
+      auto partial = shares.find(variable);
+      const int64_t from = gather.getOwners() ? (*gather.getOwners())[i] : -1;
+      if (partial != shares.end() && partial->second.owner != from)
+        return withNote(gather.emitOpError("takes ")
+                            << variable.getValue() << " from where it was not updated: " << describeOwner(from),
+                        partial->second.op, "it was updated here by " + describeOwner(partial->second.owner));
+    }
+    return success();
+  }
+
+  static std::string describeOwner(int64_t owner) {
+    return owner < 0 ? std::string("all tasks, in shares") : "task " + std::to_string(owner);
   }
 
   LogicalResult recordWrites(Operation *op) {
@@ -216,9 +269,12 @@ private:
       for (const drt::Access &made : access.getAccesses())
         if (made.writes && made.variable) {
           writes[made.variable] = {op, number};
-          if (made.extent.cut == drt::Extent::Share && order.getSharedVariable(made))
-            shares[made.variable] = op;
+          const bool isPart = made.extent.cut == drt::Extent::Share || made.owner >= 0;
+          if (isPart && !owners.contains(made.variable) && order.getSharedVariable(made))
+            shares[made.variable] = {op, made.owner};
         }
+    if (auto gather = dyn_cast<drt::GatherStartOp>(op); gather && failed(verifyGather(gather)))
+      return failure();
     if (auto gather = dyn_cast<drt::GatherStartOp>(op))
       for (auto variable : gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
         gathered[variable] = op;
@@ -272,15 +328,24 @@ private:
     for (auto &[number, bucket] : buckets)
       if (!bucket.waited)
         return bucket.start->emitOpError("starts bucket ") << number << ", which nothing waits for";
-    for (auto &[variable, op] : shares)
-      return op->emitOpError("updates shares of ")
-             << cast<FlatSymbolRefAttr>(variable).getValue() << ", which are not gathered";
+    for (auto &[variable, part] : shares) {
+      StringRef name = cast<FlatSymbolRefAttr>(variable).getValue();
+      if (part.owner < 0)
+        return part.op->emitOpError("updates shares of ") << name << ", which are not gathered";
+      return part.op->emitOpError("updates ")
+             << name << " in task " << part.owner << " alone, and the others are not given its new value";
+    }
     return success();
   }
 
   struct Write {
     Operation *op;
     unsigned number;
+  };
+  // What tasks have of a variable that not all of them wrote.
+  struct Partial {
+    Operation *op;
+    int64_t owner; // -1: each its shares
   };
   struct Bucket {
     Operation *start;
@@ -293,7 +358,8 @@ private:
   llvm::DenseMap<Attribute, Write> writes;   // the last of each variable
   llvm::DenseMap<Value, unsigned> readAfter; // the number of each drt.read
   llvm::MapVector<int64_t, Bucket> buckets;
-  llvm::MapVector<Attribute, Operation *> shares;  // variables with shares that are not gathered
+  llvm::DenseMap<Attribute, int64_t> owners;       // of variables that one task alone holds
+  llvm::MapVector<Attribute, Partial> shares;      // variables that were written in part, and are not gathered
   llvm::DenseMap<Attribute, Operation *> gathered; // variables on their way
   llvm::DenseMap<Value, Operation *> overwritten;  // tensors that are gone: by what
   ArenaOwners arena;

@@ -170,6 +170,16 @@ void drt_update_share(drt_replica *r, int32_t bucket, int64_t offset, int64_t co
     kernel(0, range.size(), nullptr, arguments);
 }
 
+void drt_update_owned(drt_replica *r, int32_t owner, int32_t bucket, int64_t offset, int64_t count,
+                      drt_range_kernel kernel, void *const *arguments) {
+  if (!Replica::of(r).task().isTask(owner))
+    return;
+  if (bucket >= 0)
+    drt_update(r, bucket, offset, count, kernel, arguments);
+  else
+    drt_update_local(r, count, kernel, arguments);
+}
+
 void drt_accumulate(drt_replica *r, int32_t accumulator, const drt_accumulate_desc *desc, const void *gradient) {
   Replica::of(r).accumulators[accumulator].keep(*desc, gradient);
 }

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A share is ceil(n / N) elements, flat; a task has those of its replicas, side by
-// side. Every task sends as much as the one with most replicas: the others' blocks
-// are not full.
+// side. What a parameter server would hold is one task's alone, its owner's.
 //
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
@@ -14,66 +13,79 @@
 #include "cpu/task.h"
 
 #include <cstring>
+#include <numeric>
 
 namespace drt {
+
+Range CpuTask::partOf(int32_t rank, const drt_member &member) const {
+  if (member.owner > 0)
+    return {0, member.owner - 1 == rank ? member.count : 0};
+  return layout_.shareOf(layout_.tasks[rank], member.count);
+}
 
 // Each task's part of every member to that task, which sums them in the order of tasks: (T-1)/T of the bytes, as much
 // as any reduce-scatter sends.
 void CpuTask::reduceScatter(const drt_bucket &plan, char *data) {
-  const int64_t size = dtypeSize(plan.dtype), most = layout_.mostReplicas();
-  int64_t block = 0; // elements
-  for (int32_t m = 0; m < plan.num_members; ++m)
-    block += layout_.share(plan.members[m].count) * most;
-  shares_.resize(block * size * layout_.numTasks());
-  allShares_.resize(shares_.size());
+  const int64_t size = dtypeSize(plan.dtype);
+  std::vector<int64_t> to(layout_.numTasks(), 0);
+  for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
+    for (int32_t m = 0; m < plan.num_members; ++m)
+      to[rank] += partOf(rank, plan.members[m]).size() * size;
+  const int64_t own = to[layout_.rank];
+  shares_.resize(std::accumulate(to.begin(), to.end(), int64_t(0)));
+  allShares_.resize(own * layout_.numTasks());
   const auto forEachPart = [&](int32_t rank, char *at, auto move) {
     for (int32_t m = 0; m < plan.num_members; ++m) {
       const drt_member &member = plan.members[m];
-      const Range part = layout_.shareOf(layout_.tasks[rank], member.count);
+      const Range part = partOf(rank, member);
       if (!part.empty())
         move(at, data + (member.offset + part.begin) * size, part.size() * size);
-      at += layout_.share(member.count) * most * size;
+      at += part.size() * size;
     }
+    return at;
   };
+  char *at = shares_.data();
   for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
-    forEachPart(rank, shares_.data() + rank * block * size,
-                [](char *to, const char *from, int64_t bytes) { std::memcpy(to, from, bytes); });
-  communicator_->all_to_all(shares_.data(), block * size, allShares_.data());
-  reduce(static_cast<drt_dtype>(plan.dtype), allShares_.data(), {allShares_.data(), block * size, layout_.numTasks()},
-         block, 1);
+    at = forEachPart(rank, at, [](char *to, const char *from, int64_t bytes) { std::memcpy(to, from, bytes); });
+  communicator_->all_to_all(shares_.data(), to, allShares_.data(), std::vector<int64_t>(layout_.numTasks(), own));
+  reduce(static_cast<drt_dtype>(plan.dtype), allShares_.data(), {allShares_.data(), own, layout_.numTasks()},
+         own / size, 1);
   forEachPart(layout_.rank, allShares_.data(),
               [](const char *from, char *to, int64_t bytes) { std::memcpy(to, from, bytes); });
 }
 
 void CpuTask::gatherVariables(const drt_bucket &plan) {
-  const int64_t most = layout_.mostReplicas();
-  int64_t block = 0; // bytes
-  for (int32_t m = 0; m < plan.num_members; ++m)
-    block +=
-        layout_.share(plan.members[m].count) * most * dtypeSize(program_.variables[plan.members[m].offset].type.dtype);
-  shares_.resize(block);
-  allShares_.resize(block * layout_.numTasks());
   const auto forEachPart = [&](int32_t rank, char *at, auto move) {
     for (int32_t m = 0; m < plan.num_members; ++m) {
       const drt_member &member = plan.members[m];
       const int64_t size = dtypeSize(program_.variables[member.offset].type.dtype);
-      const Range part = layout_.shareOf(layout_.tasks[rank], member.count);
+      const Range part = partOf(rank, member);
       if (!part.empty())
         move(at, static_cast<char *>(variables_[member.offset]) + part.begin * size, part.size() * size);
-      at += layout_.share(member.count) * most * size;
+      at += part.size() * size;
     }
+    return at;
   };
+  std::vector<int64_t> bytes(layout_.numTasks(), 0);
+  for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
+    forEachPart(rank, nullptr, [&](char *, char *, int64_t count) { bytes[rank] += count; });
+  shares_.resize(bytes[layout_.rank]);
+  allShares_.resize(std::accumulate(bytes.begin(), bytes.end(), int64_t(0)));
   forEachPart(layout_.rank, shares_.data(),
               [](char *to, const char *from, int64_t bytes) { std::memcpy(to, from, bytes); });
-  communicator_->all_gather(shares_.data(), block, allShares_.data());
+  communicator_->all_gather(shares_.data(), bytes, allShares_.data());
+  char *at = allShares_.data();
   for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
-    if (rank != layout_.rank)
-      forEachPart(rank, allShares_.data() + rank * block,
-                  [](const char *from, char *to, int64_t bytes) { std::memcpy(to, from, bytes); });
+    at = forEachPart(rank, at, [&](const char *from, char *to, int64_t bytes) {
+      if (rank != layout_.rank)
+        std::memcpy(to, from, bytes);
+    });
 }
 
 void CpuTask::gatherShares(int32_t index, void *whole) {
   const drt_variable &variable = program_.variables[index];
+  if (variable.owner > 0)
+    return sendOwned(variable, index, whole, variable.owner - 1);
   const int64_t size = dtypeSize(variable.type.dtype);
   const int64_t count = elementCount({variable.type.dtype, variable.full_rank, variable.full_shape});
   const char *all = static_cast<const char *>(variables_[index]);
@@ -96,8 +108,29 @@ void CpuTask::gatherShares(int32_t index, void *whole) {
   }
 }
 
+// From task `from`, which has it: in `whole`, or as its owner in its memory; to `whole`, and to the owner's memory.
+void CpuTask::sendOwned(const drt_variable &variable, int32_t index, void *whole, int32_t from) {
+  const bool isOwner = isTask(variable.owner - 1);
+  char *data = isOwner ? static_cast<char *>(variables_[index]) : static_cast<char *>(whole);
+  if (!data) {
+    shares_.resize(variable.bytes);
+    data = shares_.data();
+  }
+  if (isOwner && whole && from != variable.owner - 1)
+    std::memcpy(data, whole, variable.bytes);
+  if (communicator_) {
+    drain();
+    communicator_->describe(0, variable.name);
+    communicator_->broadcast(data, variable.bytes, from);
+  }
+  if (isOwner && whole && from == variable.owner - 1)
+    std::memcpy(whole, data, variable.bytes);
+}
+
 void CpuTask::scatterShares(int32_t index, void *whole) {
   const drt_variable &variable = program_.variables[index];
+  if (variable.owner > 0)
+    return sendOwned(variable, index, whole, 0);
   const int64_t size = dtypeSize(variable.type.dtype);
   const int64_t count = elementCount({variable.type.dtype, variable.full_rank, variable.full_shape});
   if (communicator_) {

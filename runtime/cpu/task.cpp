@@ -31,15 +31,18 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
       runs_(program.num_entries), barrier_(config_.localReplicas) {
   std::vector<int64_t> offsets(program.num_variables);
   int64_t bytes = 0;
-  for (const bool inShares : {false, true}) {
+  for (const bool isOwn : {false, true}) {
     for (int32_t i = 0; i < program.num_variables; ++i) {
       const drt_variable &variable = program.variables[i];
-      if ((variable.shares > 0) != inShares)
+      if ((variable.shares > 0 || variable.owner > 0) != isOwn)
         continue;
       offsets[i] = bytes;
-      bytes += roundUp(std::max<int64_t>(variable.bytes * (inShares ? config_.localReplicas : 1), 1), cacheLine);
+      const int64_t copies = variable.shares > 0  ? config_.localReplicas
+                             : variable.owner > 0 ? isTask(variable.owner - 1)
+                                                  : 1;
+      bytes += roundUp(std::max<int64_t>(variable.bytes * copies, 1), cacheLine);
     }
-    if (!inShares)
+    if (!isOwn)
       sharedBytes_ = bytes;
   }
   variableMemory_ = Memory(bytes);
@@ -86,7 +89,7 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
 
 bool CpuTask::needsLayout() const {
   for (int32_t i = 0; i < program_.num_variables; ++i)
-    if (program_.variables[i].shares > 0)
+    if (program_.variables[i].shares > 0 || program_.variables[i].owner > 0)
       return true;
   for (int32_t i = 0; i < program_.num_entries; ++i)
     for (int32_t b = 0; b < program_.entries[i].num_buckets; ++b)

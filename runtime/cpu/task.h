@@ -52,6 +52,7 @@ public:
   bool barrier(Replica &replica);
   void startBucket(Replica &replica, int32_t bucket);
   bool waitBucket(Replica &replica, int32_t bucket);
+  bool isTask(int32_t number) const { return layout_.rank == number; }
 
   /// Whether the bucket that runs lies reduced in replica 0's arena after waitBucket.
   bool reducedByCommunicator(const Replica &replica, int32_t bucket) {
@@ -84,9 +85,12 @@ private:
   void communicationMain();
   void communicate(const Job &job);
   void communicate(const drt_bucket &plan, Bucket &state, int64_t step);
+  /// Elements of a member that a task has of it alone: those that it owns, or its replicas' shares.
+  Range partOf(int32_t rank, const drt_member &member) const;
   void reduceScatter(const drt_bucket &plan, char *data);
   void gatherRows(const drt_bucket &plan);
   void gatherVariables(const drt_bucket &plan);
+  void sendOwned(const drt_variable &variable, int32_t index, void *whole, int32_t from);
   Layout findLayout();
   bool needsLayout() const;
   void post(Job job);
@@ -102,7 +106,7 @@ private:
   const Layout layout_;
 
   Memory variableMemory_;
-  int64_t sharedBytes_ = 0;              // of the variables that every task has; what is held in shares lies behind
+  int64_t sharedBytes_ = 0;              // of the variables that every task has; what is the task's own lies behind
   std::vector<char> shares_, allShares_; // on their way
   std::vector<void *> variables_;
   Memory arenaMemory_;

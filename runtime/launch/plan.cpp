@@ -8,6 +8,8 @@
 #include "launch/program.h"
 
 #include <cstdio>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace drt {
@@ -40,7 +42,7 @@ private:
   std::vector<size_t> widths_;
 };
 
-std::string shardText(const drt_variable &variable) {
+std::string sliceText(const drt_variable &variable) {
   if (variable.shares)
     return "a share of " + std::to_string(variable.shares) + " of " +
            shapeName(variable.full_shape, variable.full_rank);
@@ -51,6 +53,26 @@ std::string shardText(const drt_variable &variable) {
     text += (i ? "," : "[") + std::to_string(variable.slice_begin[i]) + ":" +
             std::to_string(variable.slice_begin[i] + variable.type.shape[i]);
   return text + "] of " + shapeName(variable.full_shape, variable.type.rank);
+}
+
+std::string shardText(const drt_program &program, const drt_variable &variable) {
+  if (!variable.owner)
+    return sliceText(variable);
+  const drt_task &owner = program.tasks[variable.owner - 1];
+  return sliceText(variable) + ", in " + owner.job + ":" + std::to_string(owner.index) + " alone";
+}
+
+// Who has what of a bucket that is not everyone's.
+std::string ownersText(const drt_program &program, const drt_bucket &bucket) {
+  std::set<int64_t> owners;
+  for (int32_t m = 0; m < bucket.num_members; ++m)
+    if (bucket.members[m].owner > 0)
+      owners.insert(bucket.members[m].owner - 1);
+  std::string text;
+  for (const int64_t owner : owners)
+    text += (text.empty() ? "" : ", ") + std::string(program.tasks[owner].job) + ":" +
+            std::to_string(program.tasks[owner].index);
+  return text;
 }
 
 std::string tasksText(const drt_program &program) {
@@ -101,14 +123,17 @@ std::string aggregatorText(const drt_exchange &exchange) {
   }
 }
 
-std::string wayText(const drt_bucket &bucket) {
+std::string wayText(const drt_program &program, const drt_bucket &bucket) {
+  const std::string owners = ownersText(program, bucket);
   if (bucket.kind == DRT_BUCKET_GATHER)
-    return "gather";
+    return owners.empty() ? "gather" : "pulled from " + owners;
   std::string text = bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum";
   if (bucket.exchange) {
     const std::string aggregator = aggregatorText(*bucket.exchange), compressor = compressorText(*bucket.exchange);
     text = (aggregator.empty() ? text : aggregator) + (compressor.empty() ? "" : ", " + compressor);
   }
+  if (!owners.empty())
+    return text + ", pushed to " + owners;
   return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : "");
 }
 
@@ -125,7 +150,7 @@ int64_t errorBytes(const drt_program &program) {
   return bytes;
 }
 
-std::string bucketsText(const drt_entry &entry) {
+std::string bucketsText(const drt_program &program, const drt_entry &entry) {
   if (entry.num_buckets == 0)
     return "";
   Table table({"bucket", "reduced", "type", "bytes", "of"});
@@ -134,7 +159,7 @@ std::string bucketsText(const drt_entry &entry) {
     std::string members;
     for (int32_t m = 0; m < bucket.num_members; ++m)
       members += (m ? ", " : "") + std::string(bucket.members[m].name);
-    table.add({bucket.name, wayText(bucket), bucket.kind == DRT_BUCKET_GATHER ? "" : dtypeName(bucket.dtype),
+    table.add({bucket.name, wayText(program, bucket), bucket.kind == DRT_BUCKET_GATHER ? "" : dtypeName(bucket.dtype),
                bytesText(bucket.count * dtypeSize(bucket.dtype)), members});
   }
   return std::string("\nSynchronized in ") + entry.name + ", in this order\n" + table.text();
@@ -194,11 +219,11 @@ std::string planText(const drt_program &program, bool schedule) {
     const drt_variable &variable = program.variables[i];
     variableBytes += variable.bytes * (variable.shares ? mostReplicas : 1);
     variables.add({variable.name, dtypeName(variable.type.dtype), shapeName(variable.type), bytesText(variable.bytes),
-                   shardText(variable), variable.flags & DRT_VARIABLE_TRAINABLE ? "trained" : ""});
+                   shardText(program, variable), variable.flags & DRT_VARIABLE_TRAINABLE ? "trained" : ""});
   }
   out += "\nVariables\n" + variables.text();
   for (int32_t i = 0; i < program.num_entries; ++i)
-    out += bucketsText(program.entries[i]);
+    out += bucketsText(program, program.entries[i]);
   out += deviceText(program);
   out += program.device ? deviceMemoryText(program)
                         : "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +

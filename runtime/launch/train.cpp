@@ -66,7 +66,7 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   group.fingerprint += " evaluated every " + number(options.evalEvery) + (options.stopWhen ? options.stopWhen->text : "");
   for (const std::string &fetch : options.fetches)
     group.fingerprint += " " + fetch;
-  if (hasShares(program))
+  if (hasSpread(program))
     group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
                          (options.exportNpz.empty() ? "" : "exported");
   group.arrival_timeout = *options.arrivalTimeout;

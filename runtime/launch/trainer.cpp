@@ -209,8 +209,8 @@ void Trainer::initialize() {
   compareInputs();
   count();
   checkInitialized(*task_, restores_);
-  // Where variables are held in shares each task has its own to fill.
-  if (first_ || hasShares(program_)) {
+  // Where variables are held in shares, or by one task, each has its own to fill.
+  if (first_ || hasSpread(program_)) {
     // What a checkpoint does not hold keeps its initial value.
     if (const drt_entry *init = task_->findEntry("init"))
       task_->run(*init, 0);
@@ -409,7 +409,7 @@ void Trainer::save() {
     finishStep();
   finishSum();
   stopDeadline_->pause();
-  if (!checkpoints_ && !hasShares(program_))
+  if (!checkpoints_ && !hasSpread(program_))
     return;
   const WholeVariables variables(*task_);
   if (!checkpoints_)
@@ -425,7 +425,7 @@ void Trainer::save() {
 void Trainer::finish() {
   save();
   stopDeadline_->pause();
-  if (!options_.exportNpz.empty() && (first_ || hasShares(program_))) {
+  if (!options_.exportNpz.empty() && (first_ || hasSpread(program_))) {
     const WholeVariables variables(*task_);
     if (first_)
       exportVariables(variables, options_.exportNpz);

@@ -57,16 +57,18 @@ template <typename Use> void forEachSaved(const drt_program &program, Use use) {
       use(program.variables[i], i);
 }
 
-// The type of a variable in the original graph.
+// Whether the tasks do not all have it: shares, or what one of them owns.
+bool isSpread(const drt_variable &v) { return v.shares > 0 || v.owner > 0; }
+
+// Of all shares, or of the variable as its owner has it.
 drt_type wholeType(const drt_variable &v) {
-  return {v.type.dtype, v.shares ? v.full_rank : v.type.rank, v.full_shape ? v.full_shape : v.type.shape};
+  return v.shares ? drt_type{v.type.dtype, v.full_rank, v.full_shape} : v.type;
 }
 
 } // namespace
 
-bool hasShares(const drt_program &program) {
-  return std::any_of(program.variables, program.variables + program.num_variables,
-                     [](const drt_variable &v) { return v.shares > 0; });
+bool hasSpread(const drt_program &program) {
+  return std::any_of(program.variables, program.variables + program.num_variables, isSpread);
 }
 
 WholeVariables::WholeVariables(TaskRuntime &task) : task_(task), wholes_(task.program().num_variables) {
@@ -75,7 +77,7 @@ WholeVariables::WholeVariables(TaskRuntime &task) : task_(task), wholes_(task.pr
   task.fetchVariables();
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
-    if (!v.shares)
+    if (!isSpread(v))
       continue;
     if (first)
       wholes_[i].resize(elementCount(wholeType(v)) * dtypeSize(v.type.dtype));
@@ -84,7 +86,7 @@ WholeVariables::WholeVariables(TaskRuntime &task) : task_(task), wholes_(task.pr
 }
 
 const void *WholeVariables::data(int32_t variable) const {
-  return task_.program().variables[variable].shares ? wholes_[variable].data() : task_.variable(variable);
+  return isSpread(task_.program().variables[variable]) ? wholes_[variable].data() : task_.variable(variable);
 }
 
 void restoreVariables(TaskRuntime &task, const std::string &prefix) {
@@ -94,23 +96,17 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
     opened.emplace(prefix);
   task.fetchVariables(); // what a checkpoint does not hold keeps its value
   forEachSaved(task.program(), [&](const drt_variable &v, int32_t i) {
-    const int32_t rank = v.type.rank;
-    if (v.shares) {
-      const drt_type type = wholeType(v);
-      std::vector<char> whole(elementCount(type) * dtypeSize(type.dtype));
-      if (first)
-        opened->read(v.name, type.dtype, extents(type.shape, type.rank), whole.data());
-      task.scatterShares(i, whole.data());
-      return;
-    }
-    if (!first)
-      return;
-    const CheckpointReader &reader = *opened;
-    if (v.full_shape)
-      reader.readSlice(v.name, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
-                       extents(v.type.shape, rank), task.variable(i));
-    else
-      reader.read(v.name, v.type.dtype, extents(v.type.shape, rank), task.variable(i));
+    const drt_type type = wholeType(v);
+    std::vector<char> spread(isSpread(v) ? elementCount(type) * dtypeSize(type.dtype) : 0);
+    void *const data = isSpread(v) ? spread.data() : task.variable(i);
+    const Shape shape = extents(type.shape, type.rank);
+    if (first && v.full_shape && !v.shares)
+      opened->readSlice(v.name, type.dtype, extents(v.full_shape, type.rank), extents(v.slice_begin, type.rank), shape,
+                        data);
+    else if (first)
+      opened->read(v.name, type.dtype, shape, data);
+    if (isSpread(v))
+      task.scatterShares(i, data);
   });
   task.sendVariables();
 }

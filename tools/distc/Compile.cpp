@@ -94,11 +94,13 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
 
 /// Other stages understand strategies that native code is not made of yet.
 int checkNative(Session &session, ModuleOp module, const CompileOptions &options, bool device) {
-  if (options.servers > 0)
-    return session.fail("--ps " + llvm::Twine(options.servers) + " is not supported yet by executables; leave it out");
   FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
   if (failed(applied))
     return session.status();
+  if (llvm::any_of(applied->topology.getTasks().getAsRange<dist::TaskAttr>(),
+                   [](dist::TaskAttr task) { return task.getJob() == "ps"; }))
+    return session.fail("the graph has been split for servers in processes of their own, which is not supported yet by "
+                        "executables; compile the graph that it was made of, whose servers share workers' processes");
   if (std::string remark = device ? "" : strategies::remarkOnProcessors(*applied->strategy); !remark.empty())
     module.emitWarning() << remark;
   llvm::Error error = strategies::checkNative(*applied->strategy);

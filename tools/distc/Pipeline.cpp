@@ -19,13 +19,15 @@ void addGraphStage(mlir::OpPassManager &manager) {
 
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
   // Before the batch's flow is asked about nodes that have no semantics.
-  manager.addPass(createCheckEndpoints({/*code=*/options.emit != "dist" && options.emit != "graphdef"}));
+  const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
+  manager.addPass(createCheckEndpoints({/*code=*/isExecutable}));
   DistributeOptions distribute;
   distribute.strategy = options.strategy;
   distribute.resources = options.resources;
   distribute.replicas = options.replicas;
   distribute.servers = options.servers;
   distribute.oneProcessPerReplica = options.oneProcessPerReplica;
+  distribute.colocateServers = isExecutable;
   // Sessions of workers run the servers' nodes: an exported graph has them all.
   distribute.roles = options.emit != "graphdef";
   buildDistributePipeline(manager, distribute);

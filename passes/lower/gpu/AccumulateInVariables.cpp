@@ -100,7 +100,7 @@ private:
       b.setInsertionPointAfter(variable);
     auto variable =
         drt::VariableOp::create(b, b.getUnknownLoc(), name, type, /*trainable=*/false, /*saved=*/false, StringAttr(),
-                                DenseI64ArrayAttr(), DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
+                                DenseI64ArrayAttr(), DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
     symbols->insert(variable);
     return variable;
   }
@@ -130,7 +130,7 @@ private:
 
     auto variable = FlatSymbolRefAttr::get(getSum(number, type).getSymNameAttr());
     drt::UpdateOp::create(b, name, b.getArrayAttr(variable), IntegerAttr(), IntegerAttr(), type.getNumElements(),
-                          gradient ? ValueRange(gradient) : ValueRange(), IntegerAttr());
+                          gradient ? ValueRange(gradient) : ValueRange(), IntegerAttr(), IntegerAttr());
   }
 
   SymbolTable *symbols = nullptr;

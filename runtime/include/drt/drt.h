@@ -36,7 +36,8 @@
 //   6. Where a variable's slots lie in shares, drt_update_share writes this
 //      replica's share of the variable. The others' shares are there after the
 //      wait for a bucket of kind DRT_BUCKET_GATHER, which is started after the
-//      replica's last update of the bucket's variables.
+//      replica's last update of the bucket's variables. A variable that one task
+//      owns is updated there (drt_update_owned), and comes to the others the same way.
 //
 // Errors: a function that fails reports through the runtime (drt_fail), which
 // ends the task with a message that names the scope; generated code never
@@ -98,6 +99,9 @@ typedef struct drt_variable {
   int32_t full_rank; // of full_shape, with shares
   // In a program for devices: where it lies in the replica's block of variables, in bytes, 256-byte aligned. Else 0.
   int64_t offset;
+  // The task that alone has memory for it, counted from 1: slots of a variable that a parameter server updates. 0:
+  // every task has it.
+  int32_t owner;
 } drt_variable;
 
 typedef struct drt_feed {
@@ -163,15 +167,18 @@ typedef struct drt_member {
   int64_t count;    // elements
   int64_t columns;  // of the matrix that PowerSGD takes it for: the last extent; 1 below rank 2
   int64_t kept;     // elements that top-k sends
+  // The task, counted from 1, to which DRT_BUCKET_REDUCE_SCATTER sends all of it, and from which DRT_BUCKET_GATHER
+  // takes it. 0: shares.
+  int64_t owner;
 } drt_member;
 
 enum {
   DRT_BUCKET_ALL_REDUCE = 0,
-  DRT_BUCKET_REDUCE_SCATTER = 1, // a task needs its replicas' shares of each member only
-  // The replicas' contributions, rows of one length, are joined in the order of replicas. One member of `count` elements;
-  // behind it, aligned to 64 bytes, is room for those of all replicas.
+  DRT_BUCKET_REDUCE_SCATTER = 1, // a task needs its replicas' shares of each member only, or the members that it owns
+  // The replicas' contributions, rows of one length, are joined in the order of replicas. One member of `count`
+  // elements; behind it, aligned to 64 bytes, is room for those of all replicas.
   DRT_BUCKET_GATHER_ROWS = 3,
-  DRT_BUCKET_GATHER = 2          // shares of variables that the tasks have updated; no gradients
+  DRT_BUCKET_GATHER = 2 // shares of variables that the tasks have updated; no gradients
 };
 
 typedef struct drt_bucket {
@@ -472,6 +479,11 @@ void drt_update_local(drt_replica *, int64_t count, drt_range_kernel kernel, voi
 // null with bucket = -1.
 void drt_update_share(drt_replica *, int32_t bucket, int64_t offset, int64_t count, int64_t share, drt_range_kernel kernel,
                       void *const *arguments);
+
+// An update of variables that one task owns, counted from 0: there as drt_update, or with bucket = -1 as
+// drt_update_local; elsewhere nothing is done.
+void drt_update_owned(drt_replica *, int32_t owner, int32_t bucket, int64_t offset, int64_t count,
+                      drt_range_kernel kernel, void *const *arguments);
 
 // ---- Several batches an update --------------------------------------------------------
 // The replica's own sum of gradients over the batches of an update. `accumulator` numbers

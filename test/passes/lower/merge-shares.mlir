@@ -30,3 +30,21 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
   dist.all_gather_variables bucket 0 (%w) variables ["w"] : !dfg.ref<tensor<5x2xf32>>
   dfg.return
 }
+
+// What one task owns is as plain.
+// CHECK: dfg.variable @n : tensor<5x2xf32>{{$}}
+dfg.variable @n : tensor<5x2xf32> {dist.place = #dist.place<"worker" 0>}
+// CHECK-LABEL: @owned
+dfg.func @owned() -> () attributes {dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<5x2xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<5x2xf32>>
+  %n = dfg.var_handle @n : !dfg.ref<tensor<5x2xf32>>
+  %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  // CHECK: %[[R:.*]] = dist.all_reduce mean bucket 0 group 0 (%{{.*}}) variables ["w"] : tensor<5x2xf32>
+  %r = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] {owners = array<i64: 0>} : (tensor<5x2xf32>) -> tensor<5x2xf32>
+  // CHECK-NEXT: dfg.apply_momentum %{{.*}}, %{{.*}}, %{{.*}}, %[[R]], %{{[^{]*}} : (
+  dfg.apply_momentum %w, %n, %half, %r, %half {dist.place = #dist.place<"worker" 0>} : (!dfg.ref<tensor<5x2xf32>>, !dfg.ref<tensor<5x2xf32>>, tensor<f32>, tensor<5x2xf32>, tensor<f32>) -> ()
+  // CHECK-NEXT: dfg.return
+  dist.all_gather_variables bucket 1 (%w) variables ["w"] {owners = array<i64: 0>} : !dfg.ref<tensor<5x2xf32>>
+  dfg.return
+}

@@ -72,3 +72,35 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
   dist.all_gather_variables bucket 0 (%w) variables ["w"] : !dfg.ref<tensor<5x2xf32>>
   dfg.return
 }
+
+// -----
+
+// The owner alone updates, with a slot that it alone has memory for; then the others are given the value.
+dfg.variable @w : tensor<5x2xf32> {trainable}
+dfg.variable @m : tensor<5x2xf32> {dist.place = #dist.place<"worker" 1>}
+// CHECK: drt.variable @w : tensor<5x2xf32> {saved, trainable}
+// CHECK: drt.variable @m : tensor<5x2xf32> {owner = 1 : i64, saved}
+// CHECK-LABEL: @entry_init
+// CHECK: drt.update {count = 10 : i64, {{.*}}owner = 1 : i64, variables = [@m]}
+dfg.func @init() -> () attributes {dfg.fetches = []} {
+  %m = dfg.var_handle @m : !dfg.ref<tensor<5x2xf32>>
+  %zeros = dfg.const dense<0.0> : tensor<5x2xf32> : tensor<5x2xf32>
+  dfg.assign %m, %zeros : (!dfg.ref<tensor<5x2xf32>>, tensor<5x2xf32>) -> ()
+  dfg.return
+}
+// CHECK-LABEL: @entry_step
+// CHECK: drt.all_reduce_start %{{.*}} {bucket = 0 : i32, mean = true, names = ["w"], owners = array<i64: 1>, scatter}
+// CHECK: drt.all_reduce_wait 0
+// CHECK: drt.update {bucket = 0 : i32, count = 10 : i64, {{.*}}owner = 1 : i64, variables = [@w, @m]}
+// CHECK: drt.gather_start {bucket = 1 : i32, owners = array<i64: 1>, variables = [@w]}
+// CHECK: drt.all_reduce_wait 1
+dfg.func @step() -> () attributes {dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<5x2xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<5x2xf32>>
+  %m = dfg.var_handle @m : !dfg.ref<tensor<5x2xf32>>
+  %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  %r = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] {owners = array<i64: 1>} : (tensor<5x2xf32>) -> tensor<5x2xf32>
+  dfg.apply_momentum %w, %m, %half, %r, %half {dist.place = #dist.place<"worker" 1>} : (!dfg.ref<tensor<5x2xf32>>, !dfg.ref<tensor<5x2xf32>>, tensor<f32>, tensor<5x2xf32>, tensor<f32>) -> ()
+  dist.all_gather_variables bucket 1 (%w) variables ["w"] {owners = array<i64: 1>} : !dfg.ref<tensor<5x2xf32>>
+  dfg.return
+}

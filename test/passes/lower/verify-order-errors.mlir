@@ -237,6 +237,69 @@ func.func @shares_not_gathered() attributes {drt.entry = "step"} {
 
 // -----
 
+// Owners:
+
+drt.variable @w : tensor<8xf32>
+func.func @owned_value_is_read() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8xf32>
+  // expected-note @+1 {{it was updated here, and not gathered since}}
+  drt.update %x {count = 8 : i64, kernel = @assign, owner = 1 : i64, variables = [@w]} : (tensor<8xf32>) -> ()
+  drt.barrier
+  %w = drt.read @w : tensor<8xf32>
+  // expected-error @+1 {{accesses w, whose new value task 1 alone has}}
+  %norm = drt.launch @norm(%w) : (tensor<8xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+drt.variable @w : tensor<8xf32>
+func.func @owned_value_is_kept() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8xf32>
+  // expected-error @+1 {{updates w in task 1 alone, and the others are not given its new value}}
+  drt.update %x {count = 8 : i64, kernel = @assign, owner = 1 : i64, variables = [@w]} : (tensor<8xf32>) -> ()
+  return
+}
+
+// -----
+
+drt.variable @w : tensor<8xf32>
+func.func @taken_from_another() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8xf32>
+  // expected-note @+1 {{it was updated here by task 1}}
+  drt.update %x {count = 8 : i64, kernel = @assign, owner = 1 : i64, variables = [@w]} : (tensor<8xf32>) -> ()
+  // expected-error @+1 {{takes w from where it was not updated: task 0}}
+  drt.gather_start {bucket = 0 : i32, variables = [@w], owners = array<i64: 0>} : () -> ()
+  drt.all_reduce_wait 0
+  return
+}
+
+// -----
+
+drt.variable @slot : tensor<8xf32> {owner = 1 : i64}
+func.func @slot_of_another() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8xf32>
+  // expected-error @+1 {{accesses slot in every task, but task 1 alone holds it}}
+  drt.update %x {count = 8 : i64, kernel = @assign, variables = [@slot]} : (tensor<8xf32>) -> ()
+  return
+}
+
+// -----
+
+drt.variable @w : tensor<8xf32>
+func.func @gradient_of_another() attributes {drt.entry = "step"} {
+  %x = drt.feed {name = "x"} : () -> tensor<8xf32>
+  %g = drt.launch @gradient(%x) {at = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-note @+1 {{it is scattered here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], scatter, owners = array<i64: 1>, at = array<i64: 0>} : (tensor<8xf32>) -> ()
+  drt.all_reduce_wait 0
+  // expected-error @+1 {{reads of bucket 0 what this task may not have: each has the gradients that it owns only}}
+  drt.update {bucket = 0 : i32, member = 0 : i64, count = 8 : i64, kernel = @sgd, variables = [@w]} : () -> ()
+  return
+}
+
+// -----
+
 // Places in the arena:
 
 func.func @overwritten() attributes {drt.entry = "step"} {

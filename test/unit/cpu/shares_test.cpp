@@ -131,6 +131,89 @@ TEST_CASE("each replica updates its share, and every task has all values") {
   CHECK(wrong == std::vector<int64_t>(tasks));
 }
 
+namespace {
+
+// As step, but the task that owns a variable updates all of it.
+void ownedStep(drt_replica *replica) {
+  for (int v = 0; v < 2; ++v)
+    for (int64_t i = 0; i < sizes[v]; ++i)
+      reinterpret_cast<float *>(replica->arena)[offsets[v] + i] =
+          gradientOf(replica->step, replica->global_index, i + v);
+  drt_all_reduce_start(replica, 0);
+  drt_all_reduce_wait(replica, 0);
+  for (int v = 0; v < 2; ++v) {
+    void *arguments[] = {replica->variables[v], replica->variables[2 + v]};
+    drt_update_owned(replica, replica->num_replicas % (v + 2), 0, offsets[v], sizes[v], momentum, arguments);
+  }
+  drt_all_reduce_start(replica, 1);
+  drt_all_reduce_wait(replica, 1);
+}
+
+} // namespace
+
+TEST_CASE("the owner of a variable updates it alone, and every task has its value") {
+  const int32_t tasks = GENERATE(1, 2, 3), replicas = GENERATE(3, 4, 5);
+  const int64_t steps = 4;
+  Program plan(replicas, DRT_BUCKET_REDUCE_SCATTER);
+  plan.entry.run = ownedStep;
+  // Of one task and of several, both of one and apart.
+  const int32_t owners[] = {replicas % 2, replicas % 3};
+  if (std::max(owners[0], owners[1]) >= tasks)
+    return;
+  std::vector<float> w[2], m[2];
+  for (int v = 0; v < 2; ++v) {
+    plan.variables[2 + v] = {v ? "v/m" : "w/m", {DRT_F32, 1, &sizes[v]}, sizes[v] * 4, 0, nullptr, nullptr, 0, 0, 0,
+                             owners[v] + 1};
+    plan.gradients[v].owner = plan.values[v].owner = owners[v] + 1;
+    w[v].assign(sizes[v], 0);
+    m[v].assign(sizes[v], 0);
+    for (int64_t s = 0; s < steps; ++s)
+      for (int64_t i = 0; i < sizes[v]; ++i) {
+        float sum = 0;
+        for (int32_t r = 0; r < replicas; ++r)
+          sum += gradientOf(s, r, i + v);
+        m[v][i] = m[v][i] / 2 + sum / static_cast<float>(replicas);
+        w[v][i] -= m[v][i];
+      }
+  }
+  InProcessGroup group(tasks);
+  std::vector<int64_t> wrong(tasks);
+  std::vector<std::thread> threads;
+  for (int32_t t = 0; t < tasks; ++t)
+    threads.emplace_back([&, t] {
+      TaskConfig config;
+      config.numReplicas = config.hostReplicas = replicas;
+      config.localReplicas = replicas / tasks + (t < replicas % tasks);
+      config.firstReplica = config.hostOffset = t * (replicas / tasks) + std::min(t, replicas % tasks);
+      CpuTask task(plan.program, tasks > 1 ? &group.member(t) : nullptr, config);
+      for (int64_t s = 0; s < steps; ++s)
+        task.run(plan.entry, s);
+      const auto compare = [&](const float *got, const std::vector<float> &want) {
+        for (size_t i = 0; i < want.size(); ++i)
+          wrong[t] += !(std::abs(got[i] - want[i]) <= 1e-4f);
+      };
+      for (int v = 0; v < 2; ++v) {
+        compare(static_cast<const float *>(task.variable(v)), w[v]);
+        // To task 0, from it to the owner, and back.
+        std::vector<float> whole(sizes[v], -1);
+        task.gatherShares(2 + v, t == 0 ? whole.data() : nullptr);
+        if (t == 0)
+          compare(whole.data(), m[v]);
+        for (float &element : whole)
+          element *= 2;
+        task.scatterShares(2 + v, whole.data());
+        std::fill(whole.begin(), whole.end(), -1.0f);
+        task.gatherShares(2 + v, whole.data());
+        for (float &element : whole)
+          element /= 2;
+        compare(whole.data(), m[v]);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(wrong == std::vector<int64_t>(tasks));
+}
+
 TEST_CASE("an accumulator adds up or joins batches, and begins anew") {
   const drt_accumulate_desc sum = {DRT_F32, 0, 2}, join = {DRT_I64, 1, 2};
   Accumulator added, joined;
