@@ -344,9 +344,9 @@ def make_meta_graph(graph, graph_def):
             collection("init_op", "node_list", ["init"]) + collection("losses", "node_list", ["loss:0"]))
 
 
-def random_strategy(rng, graph, servers=0):
+def random_strategy(rng, graph, servers=0, synchronous=False):
     """The text of a right strategy: groups, shards and sharded updates, and servers where there are any, as they come."""
-    sync = rng.random() < 0.7
+    sync = synchronous or rng.random() < 0.7
     return "\n".join(random_entry(rng, name, shape, name in graph.sparse, servers, sync) for name, shape in graph.trained.items())
 
 

@@ -22,7 +22,7 @@ BATCH = 4 * ACCUMULATED  # of every number of replicas and of batches an update
 TOLERANCE = 2e-4
 STRATEGIES = ("AllReduce", "AllReduce:chunk_size=1", "AllReduce:bucket_mb=1", "PartitionedAR", "RandomAxisPartitionAR:seed=3",
               "ShardedUpdate:stage=1", "ShardedUpdate:stage=2", f"AllReduce:accumulate_steps={ACCUMULATED}",
-              f"ShardedUpdate:accumulate_steps={ACCUMULATED}", "a file", "a file")
+              f"ShardedUpdate:accumulate_steps={ACCUMULATED}", "PSLoadBalancing", "UnevenPartitionedPS", "Parallax", "a file", "a file", "a file")
 RUNS = 3
 TYPES = {"f32": np.float32, "i32": np.int32}
 
@@ -103,9 +103,12 @@ class Case:
         strategy = self.rng.choice(STRATEGIES)
         if strategy == "a file":
             path = self.folder / f"strategy{number}.pbtxt"
-            path.write_text(random_strategy(self.rng, self.graph))
+            path.write_text(random_strategy(self.rng, self.graph, servers=2, synchronous=True))
             strategy = str(path)
-        return strategy, self.rng.choice([1, 2, 2, 4]), self.rng.choice([[], [], ["--one-process-per-replica"]])
+        flags = self.rng.choice([[], [], ["--one-process-per-replica"]])
+        if "PS" in strategy or strategy.endswith(".pbtxt"):
+            flags = flags + ["--ps", "2"]
+        return strategy, self.rng.choice([1, 2, 2, 4]), flags
 
 
 def check_graph(seed, number):

@@ -36,7 +36,7 @@ STRATEGIES = ("AllReduce", "AllReduce", "AllReduce", "AllReduce:chunk_size=1", "
               "ShardedUpdate:stage=1,accumulate_steps=2")
 KINDS = ("executable", "unrolled", "export")
 SERVERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS", "Parallax", "RoundRobinPS", "PSLoadBalancing:local_proxy_variable=true",
-           "PSLoadBalancing:accumulate_steps=2")
+           "PSLoadBalancing:accumulate_steps=2", "PartitionedPS:variable_averages=0.9")
 
 
 class Failure(Exception):
@@ -122,6 +122,8 @@ class Case:
             replicas = rng.choice([1, 2])
         else:
             strategy, flags = rng.choice(STRATEGIES), rng.choice(sites)
+            if rng.random() < 0.4:
+                strategy, flags = rng.choice(SERVERS), flags + rng.choice([[], ["--ps", str(rng.randint(1, 3))]])
         parts = 2 if "accumulate_steps" in strategy else 1
         if self.facts["batch"] % (replicas * parts):
             replicas = 2
