@@ -52,8 +52,10 @@ llvm::ArrayRef<Parameter> getCommonParameters() {
                                           "multi_krum:f,m or geometric_median"),
       Parameter::integer("replicas_to_aggregate", "0", "gradients that make an update; 0: one from each replica"),
       Parameter::integer("total_replicas", "0", "replicas that run; 0: on all devices"),
-      Parameter::choice("coupling", "whole", "values over the batch: the whole batch's, or each replica's own",
-                        {"whole", "replica"}),
+      Parameter::choice("coupling", "auto",
+                        "values over the batch: the whole batch's, or each replica's own; auto: whole, where every "
+                        "update is of all replicas' gradients",
+                        {"auto", "whole", "replica"}),
       Parameter::fraction("variable_averages", "0", "decay of the variables' moving averages; 0: none are kept")};
   return parameters;
 }
@@ -102,8 +104,9 @@ static void setAggregator(const Aggregator &aggregator, Strategy::Node &node) {
 static void setCommon(const Arguments &arguments, Strategy &strategy) {
   if (int64_t steps = arguments.getInteger("accumulate_steps"); steps > 1)
     strategy.set_accumulate_steps(steps);
-  if (arguments.get("coupling") == "replica")
-    strategy.mutable_graph_config()->set_coupling(Strategy::GraphConfig::REPLICA);
+  if (llvm::StringRef coupling = arguments.get("coupling"); coupling != "auto")
+    strategy.mutable_graph_config()->set_coupling(coupling == "whole" ? Strategy::GraphConfig::WHOLE
+                                                                      : Strategy::GraphConfig::REPLICA);
   strategy.set_replicas_to_aggregate(arguments.getInteger("replicas_to_aggregate"));
   strategy.set_variable_averages_decay(arguments.getFraction("variable_averages"));
   Aggregator aggregator = llvm::cantFail(parseAggregator(arguments.get("aggregator")));

@@ -79,8 +79,8 @@ std::vector<std::string> describeSteps(const Strategy &strategy) {
     lines.push_back("replicas_to_aggregate " + std::to_string(strategy.replicas_to_aggregate()));
   if (strategy.variable_averages_decay() > 0)
     lines.push_back(llvm::formatv("variable_averages_decay {0}", strategy.variable_averages_decay()));
-  if (strategy.graph_config().coupling() == Strategy::GraphConfig::REPLICA)
-    lines.push_back("coupling replica");
+  if (auto coupling = strategy.graph_config().coupling(); coupling != Strategy::GraphConfig::AUTO)
+    lines.push_back(coupling == Strategy::GraphConfig::REPLICA ? "coupling replica" : "coupling whole");
   return lines;
 }
 

@@ -15,32 +15,36 @@ namespace distc::dfg {
 
 // What leaves 64 bits is not known: no size is so large, and where one must be known its node is refused.
 
-Dim operator+(Dim x, Dim y) {
-  int64_t scale, offset;
-  if (!x.known || !y.known || llvm::AddOverflow(x.scale, y.scale, scale) || llvm::AddOverflow(x.offset, y.offset, offset))
+/// Each part of x by itself, with y's; unknown where one leaves 64 bits.
+static Dim combine(Dim x, Dim y, llvm::function_ref<bool(int64_t, int64_t, int64_t &)> overflows) {
+  int64_t scale, whole, offset;
+  if (!x.isKnown() || !y.isKnown() || overflows(x.getScale(), y.getScale(), scale) ||
+      overflows(x.getWholeScale(), y.getWholeScale(), whole) || overflows(x.getOffset(), y.getOffset(), offset))
     return {};
-  return Dim::batch(scale, offset).with(x).with(y);
+  return Dim::make(scale, whole, offset).with(x).with(y);
+}
+
+Dim operator+(Dim x, Dim y) {
+  return combine(x, y, [](int64_t a, int64_t b, int64_t &sum) { return llvm::AddOverflow(a, b, sum); });
 }
 
 Dim operator-(Dim x, Dim y) {
-  int64_t scale, offset;
-  if (!x.known || !y.known || llvm::SubOverflow(x.scale, y.scale, scale) || llvm::SubOverflow(x.offset, y.offset, offset))
-    return {};
-  return Dim::batch(scale, offset).with(x).with(y);
+  return combine(x, y, [](int64_t a, int64_t b, int64_t &difference) { return llvm::SubOverflow(a, b, difference); });
 }
 
 Dim operator*(Dim x, Dim y) {
   // Zero times anything is zero, also where the other size is unknown.
   if ((x.isConstant() && x.offset == 0) || (y.isConstant() && y.offset == 0))
     return 0;
-  if (!x.known || !y.known || (x.scale && y.scale))
+  if (!x.known || !y.known || (!x.isConstant() && !y.isConstant()))
     return {};
-  if (y.scale)
+  if (!y.isConstant())
     std::swap(x, y);
-  int64_t scale, offset;
-  if (llvm::MulOverflow(x.scale, y.offset, scale) || llvm::MulOverflow(x.offset, y.offset, offset))
+  int64_t factor = y.offset, scale, whole, offset;
+  if (llvm::MulOverflow(x.scale, factor, scale) || llvm::MulOverflow(x.whole, factor, whole) ||
+      llvm::MulOverflow(x.offset, factor, offset))
     return {};
-  return Dim::batch(scale, offset).with(x).with(y);
+  return Dim::make(scale, whole, offset).with(x).with(y);
 }
 
 Dim floorDiv(Dim x, Dim y) {
@@ -54,14 +58,14 @@ Dim floorDiv(Dim x, Dim y) {
       return {};
     if (x.isConstant())
       return Dim(llvm::divideFloorSigned(x.offset, y.offset)).with(x).with(y);
-    if (x.scale % y.offset == 0 && x.offset % y.offset == 0)
-      return Dim::batch(x.scale / y.offset, x.offset / y.offset).with(x).with(y);
+    if (x.scale % y.offset == 0 && x.whole % y.offset == 0 && x.offset % y.offset == 0)
+      return Dim::make(x.scale / y.offset, x.whole / y.offset, x.offset / y.offset).with(x).with(y);
     return {};
   }
   // Proportional sizes: (q s b + q o) / (s b + o) = q.
-  if (y.scale == -1)
+  if (y.scale == -1 || (y.scale == 0 && y.whole == -1))
     return floorDiv(Dim(0) - x, Dim(0) - y);
-  int64_t quotient = x.scale / y.scale;
+  int64_t quotient = y.scale ? x.scale / y.scale : x.whole / y.whole;
   if (Dim(quotient) * y == x)
     return Dim(quotient).with(x).with(y);
   return {};
@@ -77,7 +81,10 @@ static std::optional<int> compare(Dim x, Dim y) {
   Dim difference = x - y;
   if (!difference.isKnown())
     return std::nullopt;
-  int64_t atOne, slope = difference.getScale();
+  // Of b and B together nothing is said.
+  if (difference.dependsOnBatch() && difference.dependsOnWholeBatch())
+    return std::nullopt;
+  int64_t atOne, slope = difference.dependsOnBatch() ? difference.getScale() : difference.getWholeScale();
   if (llvm::AddOverflow(slope, difference.getOffset(), atOne))
     return std::nullopt;
   if (slope == 0)

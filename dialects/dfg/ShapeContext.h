@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Shapes are inferred once, with the batch as a symbol b: a size is
-// `scale * b + offset`, or unknown. Small integer tensors (shapes, axes, sizes)
+// `scale * b + offset`, or unknown. Of several replicas b is one's share; what they
+// have gathered has sizes with the whole batch's, B, of which b is one of N parts. Small integer tensors (shapes, axes, sizes)
 // are followed by their elements in the same form, so that a graph's shape
 // arithmetic is evaluated on the way. Two users: `dfg-infer-shapes` (with b bound
 // to a number, everything becomes static) and the analysis of the batch's flow.
@@ -23,7 +24,7 @@
 
 namespace distc::dfg {
 
-/// scale * b + offset, or unknown. b is at least 1.
+/// scale * b + whole * B + offset, or unknown. b and B are at least 1; nothing else is known of how they compare.
 class Dim {
 public:
   Dim() = default;
@@ -33,10 +34,22 @@ public:
     dim.scale = scale;
     return dim;
   }
+  /// A multiple of the whole batch.
+  static Dim wholeBatch(int64_t scale = 1) { return make(0, scale, 0); }
+  static Dim make(int64_t scale, int64_t whole, int64_t offset) {
+    Dim dim = batch(scale, offset);
+    dim.whole = whole;
+    return dim;
+  }
 
   bool isKnown() const { return known; }
-  bool isConstant() const { return known && scale == 0; }
+  bool isConstant() const { return known && scale == 0 && whole == 0; }
+  /// On the replica's share of it.
   bool dependsOnBatch() const { return known && scale != 0; }
+  bool dependsOnWholeBatch() const { return known && whole != 0; }
+  /// scale * b, and nothing else.
+  bool isMultipleOfBatch() const { return known && scale != 0 && whole == 0 && offset == 0; }
+  bool isMultipleOfWholeBatch() const { return known && whole != 0 && scale == 0 && offset == 0; }
   /// Whether this is the most that a size which depends on data can be, and not that size.
   bool isBound() const { return bound; }
   Dim asBound() const {
@@ -48,9 +61,8 @@ public:
   Dim with(Dim other) const { return other.bound ? asBound() : *this; }
   int64_t getConstant() const { return offset; }
   int64_t getScale() const { return scale; }
+  int64_t getWholeScale() const { return whole; }
   int64_t getOffset() const { return offset; }
-  /// The size where b is `batch`, -1 where it is unknown.
-  int64_t at(int64_t batch) const { return known ? scale * batch + offset : -1; }
 
   friend Dim operator+(Dim x, Dim y);
   friend Dim operator-(Dim x, Dim y);
@@ -62,11 +74,11 @@ public:
   friend Dim min(Dim x, Dim y);
   /// Equal for every b; two unknown sizes are not.
   bool operator==(const Dim &other) const {
-    return known && other.known && scale == other.scale && offset == other.offset;
+    return known && other.known && scale == other.scale && whole == other.whole && offset == other.offset;
   }
 
 private:
-  int64_t scale = 0, offset = 0;
+  int64_t scale = 0, whole = 0, offset = 0;
   bool known = false, bound = false;
 };
 
@@ -97,6 +109,11 @@ public:
 
   void setShape(mlir::Value value, Dims sizes) { shapes[value] = std::move(sizes); }
   void setElements(mlir::Value value, Dims elements);
+  /// What was found of a node's results, whose operands are others now.
+  void forget(mlir::Value value) {
+    shapes.erase(value);
+    elements.erase(value);
+  }
 
   /// From here on sizes that depend on data are their bounds: code will be generated.
   void useBounds() { bounds = true; }
@@ -105,6 +122,15 @@ public:
   /// Over how many replicas the block runs.
   void setReplicas(int64_t count) { replicas = count; }
   int64_t getReplicas() const { return replicas; }
+  /// The size of an axis along which all replicas' parts are joined, and of one replica's part of such an axis.
+  Dim joinReplicas(Dim size) const {
+    return size.isMultipleOfBatch() ? Dim::wholeBatch(size.getScale()) : size.isConstant() ? size * Dim(replicas) : Dim();
+  }
+  Dim shareOf(Dim size) const {
+    return size.isMultipleOfWholeBatch() ? Dim::batch(size.getWholeScale())
+           : size.isConstant()           ? floorDiv(size, Dim(replicas))
+                                         : Dim();
+  }
 
   /// b, fixed or as a symbol.
   Dim getBatch() const { return batch ? Dim(*batch) : Dim::batch(); }

@@ -24,6 +24,8 @@ std::string print(ArrayRef<Dim> sizes) {
       os << "?";
     else if (size.isConstant())
       os << size.getConstant();
+    else if (size.dependsOnWholeBatch())
+      os << size.getScale() << "b+" << size.getWholeScale() << "B+" << size.getOffset();
     else
       os << size.getScale() << "b+" << size.getOffset();
   });

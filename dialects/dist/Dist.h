@@ -54,6 +54,8 @@ inline constexpr llvm::StringLiteral kCluster = "cluster";
 
 /// The module's topology; without one it fails with a diagnostic that says which pass makes it.
 llvm::FailureOr<TopologyOp> getTopology(mlir::ModuleOp module);
+/// Whether every replica takes part in `op`, in the order of buckets.
+bool isCollective(mlir::Operation *op);
 /// Over how many replicas the module runs; 1 where it has no topology.
 int64_t getReplicas(mlir::ModuleOp module);
 

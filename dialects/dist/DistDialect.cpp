@@ -71,6 +71,10 @@ int64_t CompressionAttr::getKept(int64_t count) const {
   return std::clamp<int64_t>(kept, std::min<int64_t>(1, count), count);
 }
 
+bool isCollective(Operation *op) {
+  return llvm::isa<AllReduceOp, AllGatherOp, AllGatherSlicesOp, ReduceScatterOp, AllGatherVariablesOp>(op);
+}
+
 int64_t getReplicas(ModuleOp module) {
   auto topology = module.lookupSymbol<TopologyOp>(kCluster);
   return topology ? topology.getReplicas() : 1;
@@ -167,6 +171,62 @@ LogicalResult AccumulateOp::inferShapes(dfg::ShapeContext &context) {
     }
   return success();
 }
+
+LogicalResult AllGatherOp::inferShapes(dfg::ShapeContext &context) {
+  if (auto sizes = context.getShape(getRows()); sizes && !sizes->empty()) {
+    sizes->front() = context.joinReplicas(sizes->front());
+    context.setShape(getAllRows(), std::move(*sizes));
+  }
+  return success();
+}
+
+LogicalResult TakeRowsOp::inferShapes(dfg::ShapeContext &context) {
+  auto sizes = context.getShape(getAllRows());
+  if (!sizes || sizes->empty())
+    return success();
+  if (sizes->front().isConstant() && sizes->front().getConstant() % context.getReplicas())
+    return emitOpError() << "takes a replica's part of " << sizes->front().getConstant() << " rows, which "
+                         << context.getReplicas() << " replicas do not divide";
+  sizes->front() = context.shareOf(sizes->front());
+  context.setShape(getRows(), std::move(*sizes));
+  return success();
+}
+
+LogicalResult WholeSizeOp::inferShapes(dfg::ShapeContext &context) {
+  if (auto sizes = context.getShape(getShare()))
+    context.setShape(getWhole(), std::move(*sizes));
+  auto elements = context.getElements(getShare());
+  if (!elements)
+    return success();
+  if (elements->size() != getFactors().size())
+    return emitOpError() << "has " << getFactors().size() << " factors for " << elements->size() << " sizes";
+  for (auto [element, factor] : llvm::zip(*elements, getFactors()))
+    if (factor != 1)
+      element = element.isMultipleOfBatch() ? dfg::Dim::wholeBatch(element.getScale()) : element * dfg::Dim(factor);
+  context.setElements(getWhole(), std::move(*elements));
+  return success();
+}
+
+LogicalResult RescaleOp::inferShapes(dfg::ShapeContext &context) {
+  if (auto sizes = context.getShape(getShare()))
+    context.setShape(getWhole(), std::move(*sizes));
+  return success();
+}
+
+/// Both have an axis of rows, and what lies behind it is alike.
+static LogicalResult verifyRows(Operation *op) {
+  auto from = llvm::dyn_cast<RankedTensorType>(op->getOperand(0).getType()),
+       to = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!from || !to)
+    return success();
+  if (from.getRank() == 0 || from.getRank() != to.getRank() || from.getElementType() != to.getElementType() ||
+      failed(verifyCompatibleShape(from.getShape().drop_front(), to.getShape().drop_front())))
+    return op->emitOpError() << "makes " << to << " of " << from << "; they differ in their numbers of rows alone";
+  return success();
+}
+
+LogicalResult AllGatherOp::verify() { return verifyRows(*this); }
+LogicalResult TakeRowsOp::verify() { return verifyRows(*this); }
 
 LogicalResult AllGatherSlicesOp::inferShapes(dfg::ShapeContext &context) {
   for (auto [operand, result] : llvm::zip(getOperands(), getResults()))

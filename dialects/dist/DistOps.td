@@ -142,7 +142,8 @@ def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceM
   let description = [{
     Every replica gives its values and is given the reduced ones, in the same order. A bucket is one collective: its members have one
     element type. `bucket` numbers the graph's collectives in the order in which every replica issues them; `group` is the strategy's,
-    -1 where the values belong to no entry of it (statistics). `variables` says which variable each value is for.
+    -1 where the values belong to no entry of it (statistics). `variables` says which variable each value is for; with `coupling` the
+    values are not gradients on their way to updates but what other values of the step are computed from, and it says which nodes' they are.
 
     ```mlir
     %w, %b = dist.all_reduce mean bucket 0 group 0 (%gw, %gb) variables ["w", "b"] : tensor<64x10xf32>, tensor<10xf32>
@@ -150,12 +151,67 @@ def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceM
   }];
   let arguments = (ins DIST_ReductionAttr:$reduction, I32Attr:$bucket, I32Attr:$group, Variadic<AnyTensor>:$gradients, StrArrayAttr:$variables,
                        DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec,
-                       OptionalAttr<DIST_CompressionAttr>:$compression, OptionalAttr<DIST_AggregatorAttr>:$aggregator);
+                       OptionalAttr<DIST_CompressionAttr>:$compression, OptionalAttr<DIST_AggregatorAttr>:$aggregator, UnitAttr:$coupling);
   let results = (outs Variadic<AnyTensor>:$reduced);
   let assemblyFormat = [{
     $reduction `bucket` $bucket `group` $group ` ` `(` $gradients `)` `variables` $variables attr-dict `:` type($gradients)
   }];
   let hasVerifier = 1;
+}
+
+// ---- Values that depend on other replicas' examples ---------------------------------------------------
+def DIST_AllGatherOp : Op<DIST_Dialect, "all_gather", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+  let summary = "The rows of all replicas, joined along the first axis in the order of replicas";
+  let description = [{
+    Every replica gives as many rows, and is given all of them: the value of the whole batch where the rows are those of its share.
+    `name` says which node's they are.
+
+    ```mlir
+    %all = dist.all_gather bucket 1 (%rows) name "encoder/features" : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins I32Attr:$bucket, AnyTensor:$rows, StrAttr:$name, DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec);
+  let results = (outs AnyTensor:$all_rows);
+  let assemblyFormat = "`bucket` $bucket ` ` `(` $rows `)` `name` $name attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def DIST_TakeRowsOp : Op<DIST_Dialect, "take_rows", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+  let summary = "The replica's rows of a value of the whole batch that all replicas have";
+  let description = [{
+    Of N replicas, replica r takes the r-th of N equal parts of the first axis: what `dist.all_gather` would join again.
+    ```mlir
+    %rows = dist.take_rows %all : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyTensor:$all_rows);
+  let results = (outs AnyTensor:$rows);
+  let assemblyFormat = "$all_rows attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def DIST_WholeSizeOp : Op<DIST_Dialect, "whole_size", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+  let summary = "Sizes of the whole batch, from those of a replica's share";
+  let description = [{
+    `factors` are one an element: 1, or the number of replicas for a multiple of the batch's size.
+    ```mlir
+    %shape = dist.whole_size %share by [4, 1] : (tensor<2xi32>) -> tensor<2xi32>
+    ```
+  }];
+  let arguments = (ins AnyTensor:$share, DenseI64ArrayAttr:$factors);
+  let results = (outs AnyTensor:$whole);
+  let assemblyFormat = "$share `by` $factors attr-dict `:` functional-type(operands, results)";
+}
+
+def DIST_RescaleOp : Op<DIST_Dialect, "rescale", [Pure, SameOperandsAndResultType, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+  let summary = "The whole batch's value, of one that is smaller or larger in each replica by a power of their number N";
+  let description = [{
+    Times N^`power`: of values that were divided by the size of the replica's share, with -1.
+    ```mlir
+    %whole = dist.rescale %share power -1 : tensor<f32>
+    ```
+  }];
+  let arguments = (ins AnyTensor:$share, I64Attr:$power);
+  let results = (outs AnyTensor:$whole);
+  let assemblyFormat = "$share `power` $power attr-dict `:` type($share)";
 }
 
 // ---- Sparse gradients -------------------------------------------------------------------------------

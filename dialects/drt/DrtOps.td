@@ -70,6 +70,18 @@ def DRT_CopyOp : DRT_Placed<"copy"> {
   let results = (outs AnyRankedTensor:$result);
 }
 
+def DRT_TakeRowsOp : DRT_Placed<"take_rows"> {
+  let summary = "A copy of the replica's rows: part r of N equal ones along the first axis, with r its number of all N replicas";
+  let arguments = !con((ins AnyRankedTensor:$input), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+
+def DRT_PutRowsOp : DRT_Placed<"put_rows"> {
+  let summary = "A copy of `initial` with the replica's rows in their place: what drt.take_rows takes";
+  let arguments = !con((ins AnyRankedTensor:$initial, AnyRankedTensor:$rows), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
+
 def DRT_EmptyOp : DRT_Placed<"empty"> {
   let summary = "A tensor without elements: an extent is 0, so that nothing computes it and nothing reads it";
   let description = [{

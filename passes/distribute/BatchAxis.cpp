@@ -69,7 +69,7 @@ std::optional<int64_t> findBatchSize(ArrayRef<Dim> sizes) {
   for (auto [axis, size] : llvm::enumerate(sizes)) {
     if (!size.dependsOnBatch())
       continue;
-    if (found || size.getOffset() != 0 || size.getScale() <= 0)
+    if (found || !size.isMultipleOfBatch() || size.getScale() <= 0)
       return std::nullopt;
     found = axis;
   }
@@ -479,7 +479,7 @@ BatchPlacement Rules::splitV() {
   for (unsigned i = 0; i <= result; ++i) {
     auto sizes = shapes.getShape(op->getResult(i));
     Dim size = sizes ? (*sizes)[*axis] : Dim();
-    if (!size.isKnown() || size.getOffset() != 0 || size.getScale() <= 0)
+    if (!size.isMultipleOfBatch() || size.getScale() <= 0)
       return unknown;
     if (i == result) {
       auto taken = cut(found, begin.getScale(), size.getScale());
@@ -516,7 +516,7 @@ BatchPlacement Rules::slice() {
     if (static_cast<int64_t>(axis) != found.axis && !from.isConstant())
       return unknown;
   Dim from = (*begin)[found.axis], size = (*to)[found.axis];
-  if (!from.isKnown() || from.getOffset() != 0 || !size.isKnown() || size.getOffset() != 0 || size.getScale() <= 0)
+  if (!(from == Dim(0) || from.isMultipleOfBatch()) || !size.isMultipleOfBatch() || size.getScale() <= 0)
     return unknown;
   auto taken = cut(found, from.getScale(), size.getScale());
   if (!taken || sum(*taken) != size.getScale())

@@ -152,7 +152,7 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
     result.scale = add(result.scale, 1);
   } else if (auto sizes = shapes.getShape(op->getOperand(0))) {
     for (dfg::Dim size : *sizes)
-      if (size.dependsOnBatch() && size.getOffset() != 0)
+      if (size.dependsOnBatch() && !size.isMultipleOfBatch())
         result.scale = std::nullopt;
   }
   return result;
@@ -181,8 +181,67 @@ bool BatchFlow::keepsPartial(Operation *op) const {
   return false;
 }
 
+/// What the step's own values are computed from: the whole batch's only where the replicas' values make it.
+bool BatchFlow::visitCoupling(Operation *op) {
+  auto set = [&](Value result, std::optional<Flow> flow) { flows[result] = flow ? std::move(*flow) : getUnproven(op); };
+  if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
+    for (auto [operand, result] : llvm::zip(reduce.getGradients(), reduce.getReduced())) {
+      const Flow &at = get(operand);
+      Flow flow;
+      flow.zero = at.zero;
+      flow.scale = at.zero ? 0 : add(at.scale, reduce.getReduction() == dist::Reduction::Sum ? -1 : 0);
+      bool adds = at.kind == Flow::Partial || at.kind == Flow::Replicated;
+      if (auto sizes = shapes.getShape(operand))
+        shapes.setShape(result, std::move(*sizes));
+      set(result, adds && flow.scale ? std::optional(std::move(flow)) : std::nullopt);
+    }
+    return true;
+  }
+  if (auto gather = llvm::dyn_cast<dist::AllGatherOp>(op)) {
+    const Flow &at = get(gather.getRows());
+    Flow flow;
+    flow.zero = at.zero;
+    flow.scale = at.scale;
+    bool joins = at.isSharded(0) && (at.batch.uniform || at.batch.segments.size() == 1);
+    set(gather.getAllRows(), joins ? std::optional(std::move(flow)) : std::nullopt);
+    return true;
+  }
+  if (auto rows = llvm::dyn_cast<dist::TakeRowsOp>(op)) {
+    Flow flow = get(rows.getAllRows());
+    auto sizes = shapes.getShape(rows.getRows());
+    bool hasRows = flow.kind == Flow::Replicated && flow.scale && sizes && !sizes->empty() &&
+                   sizes->front().isMultipleOfBatch() && sizes->front().getScale() > 0;
+    flow.kind = Flow::Sharded;
+    if (hasRows)
+      flow.batch = {0, {sizes->front().getScale()}, false};
+    set(rows.getRows(), hasRows ? std::optional(std::move(flow)) : std::nullopt);
+    return true;
+  }
+  if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
+    Flow flow = get(rescale.getShare());
+    if (flow.scale)
+      *flow.scale -= static_cast<int>(rescale.getPower());
+    set(rescale.getWhole(), std::move(flow));
+    return true;
+  }
+  if (auto size = llvm::dyn_cast<dist::WholeSizeOp>(op)) {
+    auto elements = shapes.getElements(size.getShare());
+    bool isSize = elements && elements->size() == size.getFactors().size() &&
+                  llvm::all_of(llvm::zip(*elements, size.getFactors()), [&](auto both) {
+                    auto [element, factor] = both;
+                    return factor == 1 ? element.isKnown() && !element.dependsOnBatch()
+                                       : element.isMultipleOfBatch() && factor == shapes.getReplicas();
+                  });
+    set(size.getWhole(), isSize ? std::optional(Flow()) : std::nullopt);
+    return true;
+  }
+  return false;
+}
+
 /// What synchronization gives: all replicas the same, or each its share; accumulated values are as one batch's.
 bool BatchFlow::visitSynchronizer(Operation *op) {
+  if (visitCoupling(op))
+    return true;
   if (llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::TakeOp, dist::PullOp>(op))
     return true;
   if (llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp>(op)) {
@@ -216,6 +275,13 @@ bool BatchFlow::visitSynchronizer(Operation *op) {
   return false;
 }
 
+/// Whether op's elements are some of its operands', unchanged.
+static bool choosesElements(Operation *op) {
+  return llvm::isa<dfg::IdentityOp, dfg::CastOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::SliceOp,
+                   dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op, dfg::PackOp, dfg::UnpackOp, dfg::ConcatOp,
+                   dfg::ConcatV2Op, dfg::SplitOp, dfg::SplitVOp>(op);
+}
+
 /// Shape arithmetic: what its elements are says what they are of the whole batch. None where `result` is none.
 std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const {
   std::optional<dfg::Dims> elements = shapes.getElements(result);
@@ -223,10 +289,23 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
     return std::nullopt;
   bool known = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isKnown(); });
   bool constant = llvm::none_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch(); });
-  bool multiple = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch() && dim.getOffset() == 0; });
+  bool multiple = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isMultipleOfBatch(); });
+  auto seeElements = [&](bool (dfg::Dim::*is)() const) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      auto of = shapes.getElements(operand);
+      return of && llvm::any_of(*of, [&](dfg::Dim dim) { return (dim.*is)(); });
+    });
+  };
+  // Sizes of a share compared with sizes of the whole batch.
+  if (llvm::isa<dfg::BroadcastGradientArgsOp>(op) && seeElements(&dfg::Dim::dependsOnBatch) &&
+      seeElements(&dfg::Dim::dependsOnWholeBatch))
+    return getUnproven(op);
   // A size that nothing is known of is the whole batch's where that of an operand is.
   if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
     return getUnproven(op);
+  // A function of the share's size that is no multiple of it (half of it, rounded down).
+  if (!known && !choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch))
+    constant = multiple = false;
   Flow flow;
   flow.scale = constant ? std::optional<int>(0) : multiple ? std::optional<int>(1) : std::nullopt;
   flow.zero = isZeroConstant(op);
@@ -388,7 +467,41 @@ static Operation *findDistinctRows(Value value, const BatchFlow &flow) {
   return nullptr;
 }
 
+/// Whether `op` makes of each replica's maximum over its rows (minimum, product, norm, ...), which are gathered, that of
+/// all rows: max(gather(expand(max(x)))).
+bool BatchFlow::isJoinedReduction(Operation *op) const {
+  if (!llvm::isa<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(op))
+    return false;
+  auto gather = op->getOperand(0).getDefiningOp<dist::AllGatherOp>();
+  auto expand = gather ? gather.getRows().getDefiningOp<dfg::ExpandDimsOp>() : dfg::ExpandDimsOp();
+  Operation *each = expand ? expand->getOperand(0).getDefiningOp() : nullptr;
+  if (!each || each->getName() != op->getName() || shapes.getConstant(expand->getOperand(1)) != 0 ||
+      shapes.getConstant(op->getOperand(1)) != 0)
+    return false;
+  auto keeps = op->getAttrOfType<BoolAttr>("keep_dims");
+  const Flow &rows = get(each->getOperand(0));
+  auto sizes = shapes.getShape(each->getOperand(0));
+  auto axes = shapes.getConstants(each->getOperand(1));
+  if ((keeps && keeps.getValue()) || rows.kind != Flow::Sharded || (rows.scale != 0 && !rows.zero) || !sizes || !axes)
+    return false;
+  return llvm::any_of(*axes, [&](int64_t axis) {
+    return (axis < 0 ? axis + static_cast<int64_t>(sizes->size()) : axis) == rows.batch.axis;
+  });
+}
+
 Flow BatchFlow::prove(Operation *op, OpResult result) const {
+  Flow flow = proveByRules(op, result);
+  if (flow.kind != Flow::Local)
+    return flow;
+  if (isJoinedReduction(op))
+    return Flow();
+  // What every replica computes from the whole batch's values is the whole batch's, whatever it does with its rows.
+  bool isWholes = !fixedBatch && !op->hasTrait<dfg::DrawsNumbers>() &&
+                  llvm::all_of(op->getOperands(), [&](Value operand) { return isWhole(operand); });
+  return isWholes ? Flow() : flow;
+}
+
+Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
   const Flow unproven = getUnproven(op);
   // Distinct values of each share, looked up by the positions that go with them: those of the rows themselves.
   if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op)) {
@@ -607,9 +720,23 @@ void BatchFlow::restoreBatchAxis(Operation *op) {
   }
 }
 
+LogicalResult BatchFlow::revisit(Operation *op) {
+  for (Value result : op->getResults()) {
+    shapes.forget(result);
+    flows.erase(result);
+  }
+  if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
+    if (failed(node.inferShapes(shapes)))
+      return failure();
+  visit(op);
+  return success();
+}
+
 llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
   BatchFlow flow;
   auto module = graph->getParentOfType<ModuleOp>();
+  if (module)
+    flow.shapes.setReplicas(dist::getReplicas(module));
   flow.estimates = module && module->hasAttr(dist::kCouplingAttr);
   Block &block = graph.getBody().front();
   flow.findBatch(block);

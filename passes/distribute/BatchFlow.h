@@ -66,6 +66,15 @@ public:
     auto it = flows.find(value);
     return it == flows.end() ? replicated : it->second;
   }
+  /// Follows the batch through `op` again, which is new or has other operands. Fails with a diagnostic where shapes do
+  /// not fit.
+  llvm::LogicalResult revisit(mlir::Operation *op);
+
+  /// Whether `value` is the whole batch's in every replica.
+  bool isWhole(mlir::Value value) const {
+    const Flow &flow = get(value);
+    return flow.kind == Flow::Replicated && (flow.zero || flow.scale == 0);
+  }
   /// Shapes with the batch as a symbol.
   const dfg::ShapeContext &getShapes() const { return shapes; }
   /// Whether each replica is given its own part of what is fed.
@@ -87,8 +96,11 @@ private:
   void restoreBatchAxis(mlir::Operation *op);
   void visit(mlir::Operation *op);
   bool visitSynchronizer(mlir::Operation *op);
+  bool visitCoupling(mlir::Operation *op);
+  bool isJoinedReduction(mlir::Operation *op) const;
   std::optional<Flow> followElements(mlir::Operation *op, mlir::Value result) const;
   Flow prove(mlir::Operation *op, mlir::OpResult result) const;
+  Flow proveByRules(mlir::Operation *op, mlir::OpResult result) const;
   Flow getUnproven(mlir::Operation *op) const;
   std::optional<int> getScale(mlir::Operation *op, llvm::ArrayRef<mlir::Value> linear,
                               llvm::ArrayRef<mlir::Value> others, bool &zero) const;

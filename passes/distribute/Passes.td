@@ -88,6 +88,40 @@ def DistPartitionVariables : Pass<"dist-partition-variables", "mlir::ModuleOp"> 
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistCoupleReplicas : Pass<"dist-couple-replicas", "mlir::ModuleOp"> {
+  let summary = "Puts collectives where values of a step depend on other replicas' examples";
+  let description = [{
+    What an update or a fetch depends on has one of the forms of the batch's flow (BatchFlow.h): replicated, sharded, partial. Where an
+    operation has no rule for the forms of its operands, they are given another one, by what costs least:
+
+    - a sum or mean over the batch that something other than a later sum needs (a batch normalization's statistics, the sum of a
+      loss's weights) is all-reduced where it is made, and replicated from there on; those that are ready together are one collective;
+    - a value that all replicas have, with the rows of the whole batch, meets a replica's rows as the replica's part of it (`dist.take_rows`);
+    - a maximum over the batch and the like is that of the replicas' own ones, which are gathered;
+    - rows that meet other replicas' rows, or whose place in the batch counts, are gathered (`dist.all_gather`): one of the
+      operands where that is enough (the other side of a batch x batch matrix), else all, and every replica computes the same;
+    - sizes are the whole batch's (`dist.whole_size`, `dist.rescale`).
+
+    What has a rule already stays as it is, and so does what only leads to updates (clipping by a global norm), whose gradients are reduced by
+    dist-insert-synchronizers. With `coupling=replica` (`dist.coupling` on the module) nothing is done. Where replicas do not wait for each other
+    in every step (staleness, backup workers, asynchronous servers) the module is given that attribute, with a remark, unless the strategy says
+    `coupling=whole`.
+
+    Before:
+    ```mlir
+    %mean = dfg.mean %x, %axes : (tensor<?x8xf32>, tensor<1xi32>) -> tensor<8xf32> loc("mean")
+    %y = dfg.sub %x, %mean : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    ```
+    After:
+    ```mlir
+    %mean = dfg.mean %x, %axes : (tensor<?x8xf32>, tensor<1xi32>) -> tensor<8xf32> loc("mean")
+    %all = dist.all_reduce mean bucket 0 group -1 (%mean) variables ["mean"] {coupling} : tensor<8xf32>
+    %y = dfg.sub %x, %all : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect", "::distc::dfg::DFGDialect"];
+}
+
 def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
   let summary = "Says which part of the batch each replica is given";
   let description = [{

@@ -24,6 +24,8 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   // Behind it: shards have places of their own.
   if (options.colocateServers)
     manager.addPass(createDistColocateServers());
+  // Before shares are marked: what is gathered draws no numbers of a replica's own.
+  manager.addPass(createDistCoupleReplicas());
   manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
   manager.addPass(createDistInsertSynchronizers());

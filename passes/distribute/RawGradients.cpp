@@ -95,6 +95,8 @@ public:
   }
 
   RawGradients found;
+  /// Where it is not null: takes what is refused.
+  SmallVector<Obstacle> *obstacles = nullptr;
 
 private:
   struct Item {
@@ -392,8 +394,14 @@ private:
            });
   }
 
+  bool isObstacle(Item item) {
+    if (obstacles)
+      obstacles->push_back({item.value, item.update});
+    return obstacles != nullptr;
+  }
+
   LogicalResult refuse(Item item, llvm::StringRef why) {
-    if (!isInStep(item.update))
+    if (!isInStep(item.update) || isObstacle(item))
       return success();
     Operation *op = item.value.getDefiningOp();
     InFlightDiagnostic error = item.update->emitError()
@@ -406,7 +414,7 @@ private:
   }
 
   LogicalResult refuseUnproven(Item item) {
-    if (!isInStep(item.update))
+    if (!isInStep(item.update) || isObstacle(item))
       return success();
     Operation *cause = flow.get(item.value).cause;
     InFlightDiagnostic error = cause->emitError()
@@ -479,6 +487,17 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
   if (failed(walk.run()))
     return failure();
   return std::move(walk.found);
+}
+
+llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                                          const Synchronizations &ways) {
+  SmallVector<Obstacle> obstacles;
+  Walk walk(graph, flow, step, ways);
+  walk.obstacles = &obstacles;
+  // Another error is of another kind, and comes again when gradients are found.
+  ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });
+  (void)walk.run();
+  return obstacles;
 }
 
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step) {

@@ -61,6 +61,16 @@ std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
                                                const strategies::StepNodes &step, const Synchronizations &ways);
 
+/// A value that an update of the training step depends on, and that no synchronization of it makes whole.
+struct Obstacle {
+  mlir::Value value;
+  mlir::Operation *update;
+};
+
+/// What findRawGradients would fail for, without a diagnostic.
+llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                                          const Synchronizations &ways);
+
 /// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what they
 /// write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step);

@@ -382,7 +382,7 @@ void numberBuckets(dfg::GraphOp graph) {
   Builder builder(graph.getContext());
   int32_t next = 0;
   for (Operation &op : graph.getBody().front())
-    if (llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(op))
+    if (dist::isCollective(&op))
       op.setAttr("bucket", builder.getI32IntegerAttr(next++));
 }
 

@@ -20,11 +20,14 @@ namespace distc {
 namespace {
 
 /// What every replica takes part in, and what is the same in all of them after it.
-bool isSynchronizer(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::PushOp>(op); }
+bool isSynchronizer(Operation *op) {
+  return llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp, dist::PushOp>(op);
+}
 
 /// What gives each replica something of its own whatever it is given.
 bool givesShare(Operation *op) {
-  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::ShareHandleOp, dist::AccumulateOp>(op);
+  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::TakeRowsOp, dist::ShareHandleOp,
+                   dist::AccumulateOp>(op);
 }
 
 /// What stands for more than arithmetic on the replicas' values.
@@ -57,6 +60,11 @@ public:
           return failure();
       } else if (auto gather = llvm::dyn_cast<dist::AllGatherSlicesOp>(op)) {
         expand(gather);
+      } else if (auto rows = llvm::dyn_cast<dist::AllGatherOp>(op)) {
+        rows.getAllRows().replaceAllUsesWith(
+            join(dfg::getNodeName(op), "/rows", rows.getRows(), rows.getAllRows().getType()));
+      } else if (auto take = llvm::dyn_cast<dist::TakeRowsOp>(op); take && !keepSynchronizers) {
+        expand(take);
       } else if (!keepSynchronizers && needsTasks(op)) {
         return op->emitOpError("has no form in which all replicas are one graph; unroll with keep-synchronizers");
       } else if (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) {
@@ -138,21 +146,35 @@ private:
     return dfg::MulOp::create(builder, getLocation(name + "/mean"), sum.getType(), sum, factor);
   }
 
+  Value makeAxis(llvm::StringRef name) {
+    auto type = RankedTensorType::get({}, builder.getI32Type());
+    return dfg::ConstOp::create(builder, getLocation(name + "/axis"), type, DenseElementsAttr::get(type, int32_t(0)));
+  }
+
+  Value join(llvm::StringRef name, llvm::StringRef suffix, Value member, Type type, Value axis = {}) {
+    SmallVector<Value> values;
+    for (IRMapping &map : maps)
+      values.push_back(map.lookupOrDefault(member));
+    values.push_back(axis ? axis : makeAxis(name));
+    return dfg::ConcatV2Op::create(builder, getLocation(name + suffix), TypeRange(type), values);
+  }
+
+  /// Each replica's part of what all have.
+  void expand(dist::TakeRowsOp take) {
+    llvm::StringRef name = dfg::getNodeName(take);
+    SmallVector<Type> types(replicas, take.getRows().getType());
+    auto split = dfg::SplitOp::create(builder, getLocation(name + "/split"), types, makeAxis(name),
+                                      maps.front().lookupOrDefault(take.getAllRows()));
+    for (auto [map, part] : llvm::zip(maps, split->getResults()))
+      map.map(take.getRows(), part);
+  }
+
   /// The replicas' rows behind each other, and the N-th part of their values for a mean.
   void expand(dist::AllGatherSlicesOp gather) {
     std::string name = dfg::getNodeName(gather).str();
-    auto axisType = RankedTensorType::get({}, builder.getI32Type());
-    Value axis = dfg::ConstOp::create(builder, getLocation(name + "/axis"), axisType,
-                                      DenseElementsAttr::get(axisType, int32_t(0)));
-    auto join = [&](Value member, Type type, llvm::StringRef suffix) -> Value {
-      SmallVector<Value> values;
-      for (IRMapping &map : maps)
-        values.push_back(map.lookupOrDefault(member));
-      values.push_back(axis);
-      return dfg::ConcatV2Op::create(builder, getLocation(name + suffix), TypeRange(type), values);
-    };
-    Value indices = join(gather.getIndices(), gather.getAllIndices().getType(), "/indices");
-    Value rows = join(gather.getValues(), gather.getAllValues().getType(), "/values");
+    Value axis = makeAxis(name);
+    Value indices = join(name, "/indices", gather.getIndices(), gather.getAllIndices().getType(), axis);
+    Value rows = join(name, "/values", gather.getValues(), gather.getAllValues().getType(), axis);
     if (gather.getReduction() == dist::Reduction::Mean && llvm::isa<FloatType>(getElementTypeOrSelf(rows.getType())))
       rows = divideByReplicas(name, rows);
     gather.getAllIndices().replaceAllUsesWith(indices);

@@ -17,10 +17,6 @@ namespace distc {
 
 namespace {
 
-bool isCollective(Operation *op) {
-  return llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(op);
-}
-
 int64_t getBucket(Operation *op) { return op->getAttrOfType<IntegerAttr>("bucket").getInt(); }
 
 /// Names of programs in messages.
@@ -69,7 +65,7 @@ private:
     int64_t last = -1;
     auto role = graph->getAttrOfType<StringAttr>(dist::kRoleAttr);
     for (Operation &op : graph.getBody().front()) {
-      if (isCollective(&op)) {
+      if (dist::isCollective(&op)) {
         if (getBucket(&op) <= last)
           return op.emitError() << "is issued as bucket " << getBucket(&op) << " after bucket " << last
                                 << "; all replicas issue buckets in the order of their numbers";
@@ -97,7 +93,8 @@ private:
     if (place && failed(checkPlace(op, place)))
       return failure();
     bool onlyWorkers = llvm::isa<dfg::PlaceholderOp, dist::PullOp, dist::PullRowsOp, dist::AllReduceOp,
-                                 dist::AllGatherSlicesOp, dist::ReduceScatterOp>(op);
+                                 dist::AllGatherOp, dist::TakeRowsOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp>(
+            op);
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
       if (dfg::isHandle(operand.getType())) {
@@ -158,7 +155,7 @@ private:
         continue;
       SmallVector<Operation *> collectives;
       for (Operation &op : graph.getBody().front())
-        if (isCollective(&op))
+        if (dist::isCollective(&op))
           collectives.push_back(&op);
       if (!firstGraph) {
         firstGraph = graph;

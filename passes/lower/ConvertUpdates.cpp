@@ -11,9 +11,6 @@ using namespace mlir;
 
 namespace distc {
 
-// Fields of drt_replica, by number.
-enum ReplicaField { kArenaStride = 1, kArenaBase = 2, kLocalIndex = 5, kGlobalIndex = 7 };
-
 static int64_t getNumElements(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); }
 static Type getElementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 

@@ -15,7 +15,21 @@ namespace distc {
 
 LogicalResult EntryConverter::convertWork(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](drt::CopyOp copy) { return convertCopy(copy); })
+      .Case([&](drt::CopyOp copy) {
+        copyBytes(address(copy.getResult()), address(copy.getInput()), getTensorBytes(cast<RankedTensorType>(copy.getType())));
+        return success();
+      })
+      .Case([&](drt::TakeRowsOp take) {
+        int64_t bytes = getTensorBytes(cast<RankedTensorType>(take.getType()));
+        copyBytes(address(take.getResult()), indexed(address(take.getInput()), kGlobalIndex, bytes), bytes);
+        return success();
+      })
+      .Case([&](drt::PutRowsOp put) {
+        int64_t bytes = getTensorBytes(cast<RankedTensorType>(put.getRows().getType()));
+        copyBytes(address(put.getResult()), address(put.getInitial()), getTensorBytes(cast<RankedTensorType>(put.getType())));
+        copyBytes(indexed(address(put.getResult()), kGlobalIndex, bytes), address(put.getRows()), bytes);
+        return success();
+      })
       .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
       .Case([&](drt::MatmulOp matmul) {
         FailureOr<FlatSymbolRefAttr> descriptor = describeMatmul(program.tables, matmul);
@@ -87,13 +101,12 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Default([](Operation *other) { return other->emitOpError("has no call of the runtime"); });
 }
 
-LogicalResult EntryConverter::convertCopy(drt::CopyOp op) {
-  Value to = address(op.getResult()), from = address(op.getInput()), bytes = number64(getTensorBytes(cast<RankedTensorType>(op.getType())));
+void EntryConverter::copyBytes(Value to, Value from, int64_t count) {
+  Value bytes = number64(count);
   if (program.isForDevices)
     callRuntime("drt_copy", {to, from, bytes});
   else
     LLVM::MemcpyOp::create(builder, to, from, bytes, /*isVolatile=*/false);
-  return success();
 }
 
 LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {

@@ -15,9 +15,6 @@ using namespace mlir;
 
 namespace distc {
 
-// Fields of drt_replica, by number.
-enum ReplicaField { kArena = 0, kVariables = 3, kFeeds = 4, kLocalIndex = 5 };
-
 ProgramConversion::ProgramConversion(ModuleOp module)
     : module(module), symbols(module), tables(module), structs(tables) {
   for (auto variable : module.getOps<drt::VariableOp>()) {

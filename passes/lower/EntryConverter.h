@@ -14,6 +14,9 @@
 
 namespace distc {
 
+/// Fields of drt_replica, by number.
+enum ReplicaField { kArena = 0, kArenaStride = 1, kArenaBase = 2, kVariables = 3, kFeeds = 4, kLocalIndex = 5, kGlobalIndex = 7 };
+
 /// What converting every entry shares.
 struct ProgramConversion {
   explicit ProgramConversion(mlir::ModuleOp module);
@@ -52,7 +55,7 @@ private:
   llvm::LogicalResult convertFetch(drt::FetchOp op);
 
   llvm::LogicalResult convertLaunch(drt::LaunchOp op);
-  llvm::LogicalResult convertCopy(drt::CopyOp op);
+  void copyBytes(Value to, Value from, int64_t count);
   llvm::LogicalResult convertConv2D(mlir::Operation *op);
   llvm::LogicalResult convertPool(mlir::Operation *op);
   llvm::LogicalResult convertRandom(mlir::Operation *op);

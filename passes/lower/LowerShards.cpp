@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
 #include "passes/lower/EntryLowering.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -32,8 +34,35 @@ static LogicalResult lowerOwnRows(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
+static LogicalResult lowerTakeRows(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  lowering.set(op->getResult(0), drt::TakeRowsOp::create(lowering.builder, op->getLoc(), *type, lowering.get(op->getOperand(0)), DenseI64ArrayAttr()));
+  return success();
+}
+
+static LogicalResult lowerRescale(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  auto rescale = llvm::cast<dist::RescaleOp>(op);
+  // The topology is gone when code is generated.
+  auto program = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
+  auto replicas = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
+  if (!replicas)
+    return op->emitOpError("needs the number of replicas; run drt-describe-program");
+  double factor = std::pow(static_cast<double>(replicas.getInt()), static_cast<double>(rescale.getPower()));
+  lowering.set(rescale.getWhole(), lowering.elementwise(op->getLoc(), *type, lowering.get(rescale.getShare()), [&](dfg::ScalarBuilder &s, ValueRange x) {
+    return s.mul(x[0], s.constant(type->getElementType(), factor));
+  }));
+  return success();
+}
+
 void addShardLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dist::OwnRowsOp>(table, context, lowerOwnRows);
+  addLowering<dist::TakeRowsOp>(table, context, lowerTakeRows);
+  addLowering<dist::RescaleOp>(table, context, lowerRescale);
 }
 
 } // namespace distc::lower

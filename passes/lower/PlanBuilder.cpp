@@ -156,6 +156,8 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     return success();
   if (auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(node))
     return gatherSlices(slices);
+  if (auto rows = llvm::dyn_cast<dist::AllGatherOp>(node); rows && !isEmpty(llvm::dyn_cast<RankedTensorType>(rows.getAllRows().getType())))
+    return gatherRows(rows);
   if (llvm::isa<dist::TakeShareOp, dist::ReduceScatterOp>(node))
     return checkShares(node);
   if (llvm::isa<dist::AccumulateOp>(node)) {

@@ -63,6 +63,8 @@ private:
   void setUpdated(dfg::UpdateInterface update);
   /// Joins the replicas' rows of a sparse gradient, right here.
   llvm::LogicalResult gatherSlices(dist::AllGatherSlicesOp node);
+  /// Joins the replicas' rows, right here.
+  llvm::LogicalResult gatherRows(dist::AllGatherOp node);
   /// Indices and values of an update of rows, a value for each index.
   llvm::FailureOr<std::pair<Value, Value>> getSlices(dfg::UpdateInterface node);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);

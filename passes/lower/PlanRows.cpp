@@ -5,10 +5,48 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/PlanBuilder.h"
+#include "passes/lower/Target.h"
 
 using namespace mlir;
 
 namespace distc::lower {
+
+/// Whether the program is for devices, which add up and do not gather.
+static bool isForDevices(ModuleOp module) {
+  auto program = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
+  auto name = program ? program.getAs<StringAttr>("target") : StringAttr();
+  if (!name)
+    return false;
+  llvm::Expected<Target> target = Target::parse(name.getValue());
+  if (target)
+    return target->isDevice();
+  llvm::consumeError(target.takeError());
+  return false;
+}
+
+LogicalResult PlanBuilder::gatherRows(dist::AllGatherOp node) {
+  FailureOr<RankedTensorType> joined = getStaticType(node);
+  if (failed(joined))
+    return failure();
+  Value own = get(node.getRows());
+  auto type = llvm::cast<RankedTensorType>(own.getType());
+  int64_t replicas = joined->getNumElements() / type.getNumElements();
+  ArrayAttr names = builder.getStrArrayAttr(node.getName());
+  int32_t bucket = startedBuckets++;
+  if (isForDevices(module)) {
+    // Every replica's rows in their places, and zero elsewhere, add up to all of them.
+    Value zeros = elementwise(node.getLoc(), *joined, ValueRange(), [&](dfg::ScalarBuilder &s, ValueRange) {
+      return s.constant(joined->getElementType(), 0);
+    });
+    own = drt::PutRowsOp::create(builder, node.getLoc(), *joined, zeros, own, DenseI64ArrayAttr());
+    replicas = 0;
+  }
+  drt::AllReduceStartOp::create(builder, node.getLoc(), bucket, /*mean=*/false, names, ValueRange(own), /*gather=*/replicas);
+  drt::AllReduceWaitOp::create(builder, node.getLoc(), bucket);
+  auto result = drt::AllReduceResultOp::create(builder, node.getLoc(), TypeRange{*joined}, bucket);
+  set(node.getAllRows(), result.getResult(0));
+  return success();
+}
 
 LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
   FailureOr<RankedTensorType> indices = getStaticType(node, 0), values = getStaticType(node, 1);

@@ -65,7 +65,7 @@ std::string getScopeName(Operation *op) {
 StringRef getScopeCategory(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
       .Case<drt::LaunchOp>([](auto) { return "kernel"; })
-      .Case<drt::CopyOp>([](auto) { return "copy"; })
+      .Case<drt::CopyOp, drt::TakeRowsOp, drt::PutRowsOp>([](auto) { return "copy"; })
       .Case<drt::MatmulOp>([](auto) { return "matmul"; })
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([](auto) { return "conv"; })
       .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -183,6 +184,76 @@ LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue) {
     values = nodes.multiply("mean", values, 1.0 / worker.replicas);
   gather.getAllIndices().replaceAllUsesWith(indices);
   gather.getAllValues().replaceAllUsesWith(values);
+  return success();
+}
+
+/// The collectives of TensorFlow have kernels for these elements; others travel as one that holds them.
+static Type getTravellingType(Type element, OpBuilder &builder) {
+  if (element.isF16() || element.isF32() || element.isF64() || element.isInteger(32) || element.isInteger(64))
+    return element;
+  return llvm::isa<FloatType>(element) ? Type(builder.getF32Type()) : Type(builder.getI32Type());
+}
+
+LogicalResult legalizeGatherRows(WorkerGraph &worker, const Issue &issue) {
+  StockNodes &nodes = worker.nodes;
+  auto gather = llvm::cast<dist::AllGatherOp>(issue.front());
+  SmallVector<Value> members = getMember(issue, 0);
+  Value rows = members.size() > 1 ? nodes.concat("rows", members) : members.front();
+  if (worker.workers.size() > 1) {
+    Type element = getElementTypeOrSelf(rows.getType()), sent = getTravellingType(element, nodes.getBuilder());
+    if (sent != element)
+      rows = nodes.cast("sent", rows, sent);
+    // Every task has as many rows: the replicas' shares of the batch are equal.
+    rows = worker.collective("Gather", rows, gather.getSpec());
+    if (sent != element)
+      rows = nodes.cast("received", rows, element);
+  }
+  gather.getAllRows().replaceAllUsesWith(rows);
+  return success();
+}
+
+LogicalResult legalizeTakeRows(WorkerGraph &worker, const Issue &issue) {
+  StockNodes &nodes = worker.nodes;
+  for (Operation *op : issue) {
+    auto take = llvm::cast<dist::TakeRowsOp>(op);
+    int64_t replica = worker.task.getFirstReplica();
+    if (issue.size() > 1)
+      replica += WorkerGraph::getLocalReplica(dfg::getNodeName(op));
+    nodes.setPlace(op, dfg::getNodeName(op));
+    SmallVector<Type> types(worker.replicas, take.getRows().getType());
+    Operation *split = nodes.make("Split", "split", {nodes.constant("axis", 0), take.getAllRows()}, types,
+                                  {nodes.attribute("num_split", worker.replicas),
+                                   nodes.attribute("T", getElementTypeOrSelf(types.front()))});
+    take.getRows().replaceAllUsesWith(split->getResult(replica));
+  }
+  return success();
+}
+
+LogicalResult legalizeWholeSize(WorkerGraph &worker, const Issue &issue) {
+  StockNodes &nodes = worker.nodes;
+  for (Operation *op : issue) {
+    nodes.setPlace(op, dfg::getNodeName(op));
+    Value share = op->getOperand(0);
+    Type element = getElementTypeOrSelf(share.getType());
+    RankedTensorType type = RankedTensorType::get({}, element);
+    DenseElementsAttr factor;
+    if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
+      double value = std::pow(static_cast<double>(worker.replicas), static_cast<double>(rescale.getPower()));
+      factor = llvm::isa<FloatType>(element)
+                   ? DenseElementsAttr::get(type, nodes.getBuilder().getFloatAttr(element, value))
+                   : DenseElementsAttr::get(
+                         type, nodes.getBuilder().getIntegerAttr(element, static_cast<int64_t>(std::llround(value))));
+    } else {
+      ArrayRef<int64_t> factors = llvm::cast<dist::WholeSizeOp>(op).getFactors();
+      type = llvm::cast<RankedTensorType>(share.getType());
+      SmallVector<Attribute> values;
+      for (int64_t value : factors)
+        values.push_back(nodes.getBuilder().getIntegerAttr(element, value));
+      factor = DenseElementsAttr::get(type, values);
+    }
+    Value product = nodes.binary("Mul", "whole", share, nodes.constant("replicas", factor));
+    op->getResult(0).replaceAllUsesWith(product);
+  }
   return success();
 }
 

@@ -95,7 +95,7 @@ private:
       return std::nullopt;
     std::string which =
         llvm::TypeSwitch<Operation *, std::string>(op)
-            .Case<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(
+            .Case<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(
                 [](auto collective) { return std::to_string(collective.getBucket()); })
             .Default([](Operation *other) {
               llvm::StringRef name = dfg::getNodeName(other);
@@ -112,6 +112,9 @@ private:
     worker.nodes.setPlace(issue.back(), scope.empty() ? "synchronize" : scope);
     return llvm::TypeSwitch<Operation *, LogicalResult>(issue.front())
         .Case([&](dist::AllReduceOp) { return legalizeReduction(worker, issue); })
+        .Case([&](dist::AllGatherOp) { return legalizeGatherRows(worker, issue); })
+        .Case([&](dist::TakeRowsOp) { return legalizeTakeRows(worker, issue); })
+        .Case<dist::WholeSizeOp, dist::RescaleOp>([&](auto) { return legalizeWholeSize(worker, issue); })
         .Case([&](dist::AllGatherSlicesOp) { return legalizeGather(worker, issue); })
         .Case([&](dist::ReduceScatterOp) { return legalizeReduceScatter(worker, issue); })
         .Case([&](dist::TakeShareOp) { return legalizeTakeShare(worker, issue); })

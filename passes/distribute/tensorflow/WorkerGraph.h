@@ -136,6 +136,10 @@ llvm::LogicalResult joinReplicas(WorkerGraph &worker);
 /// dist.all_reduce, dist.all_gather_slices.
 llvm::LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue);
+/// dist.all_gather, dist.take_rows; dist.whole_size and dist.rescale.
+llvm::LogicalResult legalizeGatherRows(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeTakeRows(WorkerGraph &worker, const Issue &issue);
+llvm::LogicalResult legalizeWholeSize(WorkerGraph &worker, const Issue &issue);
 /// The sums or means over all replicas of what local replicas reduce alike.
 llvm::FailureOr<llvm::SmallVector<mlir::Value>> reduceBucket(WorkerGraph &worker, const Issue &issue,
                                                              dist::Reduction reduction, dist::Spec spec,

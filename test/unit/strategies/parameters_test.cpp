@@ -105,7 +105,7 @@ TEST_CASE("values that are not right say what is") {
         "strategy AllReduce: aggregator=krum is not one of: auto, mean, sum, median, trimmed_mean:f, krum:f, "
         "multi_krum:f,m, geometric_median (f and m are whole numbers)");
   CHECK(error("PS:sync=yes") == "strategy PS: sync=yes is not one of: true, false");
-  CHECK(error("PS:coupling=none") == "strategy PS: coupling=none is not one of: whole, replica");
+  CHECK(error("PS:coupling=none") == "strategy PS: coupling=none is not one of: auto, whole, replica");
   CHECK(error("PS:variable_averages=2") == "strategy PS: variable_averages=2 is not a number between 0 and 1");
   CHECK(error("PS:staleness=99999999999") == "strategy PS: staleness=99999999999 is not a whole number of at least 0");
   CHECK(error("PS:chunk_size=1").rfind("strategy PS: unknown parameter 'chunk_size'; it has sync=true (", 0) == 0);

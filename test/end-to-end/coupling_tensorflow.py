@@ -1,0 +1,206 @@
+"""Losses that couple the examples of a batch: replicas train as one device does in TensorFlow, losses and variables alike, in threads and
+in processes.
+
+  coupling_tensorflow.py [--only NAME] [--target T] [--replicas 1,2,4]
+"""
+import argparse
+
+import numpy as np
+
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_log
+
+BATCH, STEPS, RATE = 8, 3, 0.1
+
+
+class Graph:
+    """Placeholders x [b, 6], y [b, 6], w [b] and the labels i [b]; variables as a loss asks for them."""
+
+    def __init__(self, tf):
+        self.tf, self.updates, self.numbers = tf, [], np.random.default_rng(7)
+        self.x = tf.placeholder(tf.float32, [None, 6], "x")
+        self.y = tf.placeholder(tf.float32, [None, 6], "y")
+        self.w = tf.placeholder(tf.float32, [None], "w")
+        self.i = tf.placeholder(tf.int32, [None], "i")
+
+    def variable(self, name, *shape):
+        value = self.numbers.normal(size=shape).astype(np.float32) * 0.5
+        return self.tf.get_variable(name, initializer=value, use_resource=True)
+
+    def statistic(self, name, value, size):
+        """A moving average of `value`."""
+        average = self.tf.get_variable(name, initializer=np.zeros(size, np.float32), trainable=False, use_resource=True)
+        self.updates.append(self.tf.assign_sub(average, (average - value) * 0.1))
+
+    def batch_norm(self, name, h, axes, size):
+        tf = self.tf
+        mean, variance = tf.nn.moments(h, axes)
+        offset, scale = self.variable(f"{name}/beta", size), self.variable(f"{name}/gamma", size)
+        count = tf.cast(tf.size(h) // tf.shape(h)[-1], tf.float32)
+        self.statistic(f"{name}/moving_mean", mean, size)
+        self.statistic(f"{name}/moving_variance", variance * count / (count - 1), size)
+        return tf.nn.batch_normalization(h, mean, variance, offset, scale, 1e-3)
+
+    def encoded(self, of="x", size=4):
+        return self.tf.matmul(getattr(self, of), self.variable(f"{of}/kernel", 6, size))
+
+    def examples(self):
+        """Of each example its cross entropy."""
+        return self.tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i, logits=self.encoded())
+
+    # ---- Losses -------------------------------------------------------------------------------------------
+
+    def loss_batch_normalization(self):
+        tf = self.tf
+        h = tf.nn.relu(self.batch_norm("first", self.encoded(size=5), [0], 5))
+        logits = self.batch_norm("second", tf.matmul(h, self.variable("kernel", 5, 4)), [0], 4)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i, logits=logits))
+
+    def loss_image_batch_normalization(self):
+        tf = self.tf
+        image = tf.reshape(self.encoded(size=32), [-1, 4, 4, 2])
+        h = tf.nn.relu(self.batch_norm("norm", tf.nn.conv2d(image, self.variable("filter", 3, 3, 2, 3), 1, "SAME"), [0, 1, 2], 3))
+        return tf.reduce_mean(tf.square(tf.reduce_mean(h, [1, 2]) - self.y[:, :3]))
+
+    def loss_contrastive(self):
+        tf = self.tf
+        u, v = tf.nn.l2_normalize(self.encoded("x"), 1), tf.nn.l2_normalize(self.encoded("y"), 1)
+        logits, labels = tf.matmul(u, v, transpose_b=True) / 0.2, tf.range(tf.shape(u)[0])
+        both = [tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=side) for side in (logits, tf.transpose(logits))]
+        return tf.reduce_mean(both[0]) + tf.reduce_mean(both[1])
+
+    def loss_masked(self):
+        return self.tf.reduce_sum(self.w * self.examples()) / self.tf.reduce_sum(self.w)
+
+    def loss_learned_mask(self):
+        tf = self.tf
+        weights = tf.sigmoid(tf.reduce_sum(self.y * self.variable("mask", 6), 1))
+        return tf.reduce_sum(weights * self.examples()) / tf.reduce_sum(weights)
+
+    def loss_log_mean_exp(self):
+        return self.tf.log(self.tf.reduce_mean(self.tf.exp(self.examples())))
+
+    def loss_root_of_mean(self):
+        return self.tf.sqrt(self.tf.reduce_mean(self.tf.square(self.examples())))
+
+    def loss_product_of_means(self):
+        return self.tf.reduce_mean(self.examples()) * self.tf.reduce_mean(self.tf.square(self.encoded("y")))
+
+    def loss_maximum(self):
+        h = self.encoded()
+        return self.tf.reduce_mean(self.tf.square(h / self.tf.reduce_max(self.tf.abs(h)) - self.y[:, :4]))
+
+    def loss_column_maxima(self):
+        h = self.encoded()
+        return self.tf.reduce_mean(self.tf.square(h - self.tf.reduce_max(h, 0, keepdims=True)))
+
+    def loss_softmax_over_batch(self):
+        return self.tf.reduce_sum(self.examples() * self.tf.nn.softmax(self.tf.reduce_sum(self.encoded("y"), 1)))
+
+    def loss_cumulative_sum(self):
+        return self.tf.reduce_mean(self.tf.square(self.tf.cumsum(self.encoded()) - self.y[:, :4]))
+
+    def loss_reverse(self):
+        return self.tf.reduce_mean(self.tf.square(self.tf.reverse(self.encoded(), [0]) - self.y[:, :4]))
+
+    def loss_range(self):
+        tf = self.tf
+        return tf.reduce_mean(self.examples() * tf.cast(tf.range(tf.shape(self.x)[0]), tf.float32))
+
+    def loss_shift(self):
+        h = self.encoded()
+        return self.tf.reduce_mean(self.tf.square(h[1:] - h[:-1])) + self.tf.reduce_mean(self.examples_again(h))
+
+    def examples_again(self, logits):
+        return self.tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i, logits=logits)
+
+    def loss_condition_on_mean(self):
+        tf, h = self.tf, self.encoded()
+        return tf.reduce_mean(tf.where(tf.reduce_mean(h, 0) > 0.05, tf.square(h), tf.abs(h)))
+
+    def loss_distances(self):
+        tf, h = self.tf, self.encoded()
+        return tf.reduce_mean(tf.sqrt(tf.reduce_sum(tf.square(tf.expand_dims(h, 0) - tf.expand_dims(h, 1)), 2) + 1.0))
+
+    def loss_correlation(self):
+        """A matrix over the batch, off its diagonal."""
+        tf = self.tf
+        u, v = (h - tf.reduce_mean(h, 0) for h in (self.encoded("x"), self.encoded("y")))
+        c = tf.matmul(u, v, transpose_a=True) / tf.cast(tf.shape(u)[0], tf.float32)
+        return tf.reduce_sum(tf.square(c - tf.eye(4)))
+
+    def loss_half_a_batch(self):
+        """A function of the batch's size that is no multiple of it."""
+        tf = self.tf
+        return tf.reduce_sum(self.examples()) / tf.cast(tf.shape(self.x)[0] // 3, tf.float32)
+
+    def loss_joined_twice(self):
+        tf, h = self.tf, self.encoded()
+        both = tf.concat([h, -h], 0)
+        return tf.reduce_mean(tf.square(tf.cumsum(both) - tf.reduce_mean(both, 0)))
+
+
+def make(tf, name, folder):
+    """The graph, its data, and what TensorFlow makes of them: losses and variables."""
+    with tf.Graph().as_default():
+        graph = Graph(tf)
+        loss = tf.identity(getattr(graph, f"loss_{name}")(), "loss")
+        step = tf.train.MomentumOptimizer(RATE, 0.9).minimize(loss, name="minimize")
+        tf.group(step, *graph.updates, name="train")
+        tf.global_variables_initializer()
+        tf.train.export_meta_graph(str(folder / "graph.meta"))
+        rows, numbers = BATCH * STEPS, np.random.default_rng(11)
+        data = {"x": numbers.normal(size=(rows, 6)).astype(np.float32), "y": numbers.normal(size=(rows, 6)).astype(np.float32),
+                "w": numbers.uniform(0.1, 2, rows).astype(np.float32), "i": numbers.integers(0, 4, rows).astype(np.int32)}
+        np.savez(folder / "data.npz", **data)
+        with tf.Session() as session:
+            session.run("init")
+            losses = []
+            for k in range(STEPS):
+                feed = {f"{key}:0": array[k * BATCH:(k + 1) * BATCH] for key, array in data.items()}
+                losses.append(session.run(["loss:0", "train"], feed)[0])
+            return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
+
+
+def check(folder, want, replicas, flags, strategy="AllReduce"):
+    losses, variables = want
+    name = f"train-{replicas}-{len(flags)}-{strategy.replace(':', '-')}"
+    must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
+          "loss:0", "--init-op", "init", "-o", folder / name, *flags])
+    log = folder / f"{name}.jsonl"
+    must([folder / name, "--quiet", "--data", folder / "data.npz", "--steps", STEPS, "--log-json", log, "--export-npz", folder / f"{name}.npz"])
+    got = [line["loss"] for line in read_log(log) if "loss" in line]
+    found = []
+    if not np.allclose(got, losses, rtol=2e-4, atol=1e-5):
+        found.append(f"losses {got}, not {losses}")
+    with np.load(folder / f"{name}.npz") as final:
+        for variable, value in variables.items():
+            if not np.allclose(final[variable], value, rtol=1e-3, atol=2e-4):
+                found.append(f"variable {variable} is\n{final[variable]}, not\n{value}")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="names, with commas between")
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--replicas", default="1,2,4")
+    arguments = parser.parse_args()
+    need_tools(DISTC)
+    tf, _ = need_tensorflow()
+    tf.disable_eager_execution()
+    checks = Checks()
+    names = [name[len("loss_"):] for name in dir(Graph) if name.startswith("loss_")]
+    flags = [f"--target={arguments.target}"]
+    for name in names:
+        if arguments.only and name not in arguments.only.split(","):
+            continue
+        with Folder() as folder:
+            want = make(tf, name, folder)
+            for replicas in map(int, arguments.replicas.split(",")):
+                checks.check(f"{name}, {replicas} replicas", check, folder, want, replicas, flags)
+            checks.check(f"{name}, 2 processes", check, folder, want, 2, [*flags, "--one-process-per-replica"])
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

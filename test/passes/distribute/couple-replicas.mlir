@@ -1,0 +1,139 @@
+// RUN: distc-opt %s --split-input-file --dist-couple-replicas | FileCheck %s
+
+// What is subtracted from rows is reduced; the variance's root is whole once its sum is.
+// CHECK-LABEL: @batch_norm
+module @batch_norm attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["normal:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: %[[MEAN:.*]] = dfg.mean
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    // CHECK: %[[ALL:.*]] = dist.all_reduce mean bucket 0 group -1 (%[[MEAN]]) variables ["mean"] {coupling} : tensor<4xf32>
+    // CHECK: dfg.squared_difference %{{.*}}, %[[ALL]]
+    %square = dfg.squared_difference %x, %mean : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+    // CHECK: %[[VARIANCE:.*]] = dfg.mean
+    %variance = dfg.mean %square, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("variance")
+    // CHECK: %[[ALL2:.*]] = dist.all_reduce mean bucket 1 group -1 (%[[VARIANCE]]) variables ["variance"] {coupling} : tensor<4xf32>
+    // CHECK: dfg.add_v2 %[[ALL2]]
+    %epsilon = dfg.const dense<0.001> : tensor<f32> : tensor<f32>
+    %positive = dfg.add_v2 %variance, %epsilon : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    %root = dfg.rsqrt %positive : (tensor<4xf32>) -> tensor<4xf32>
+    %y = dfg.mul %x, %root : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("normal")
+  }
+}
+
+// -----
+
+// One collective for what does not need each other.
+// CHECK-LABEL: @together
+module @together attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["a:0", "b:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %y = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %mean_x = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean_x")
+    %a = dfg.sub %x, %mean_x : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("a")
+    %mean_y = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean_y")
+    // CHECK: dist.all_reduce mean bucket 0 group -1 ({{.*}}) variables ["mean_x", "mean_y"] {coupling} : tensor<4xf32>, tensor<4xf32>
+    // CHECK: dfg.sub
+    // CHECK: dfg.sub
+    %b = dfg.sub %y, %mean_y : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("b")
+  }
+}
+
+// -----
+
+// Of a batch x batch matrix each replica computes its rows, of all columns.
+// CHECK-LABEL: @matrix
+module @matrix attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["loss:0"]} {
+    // CHECK: %[[U:.*]] = dfg.placeholder
+    %u = dfg.placeholder : () -> tensor<?x4xf32>
+    // CHECK: %[[V:.*]] = dfg.placeholder
+    %v = dfg.placeholder : () -> tensor<?x4xf32> loc("v")
+    // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%[[V]]) name "v" : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dfg.mat_mul %[[U]], %[[ALL]]
+    %logits = dfg.mat_mul %u, %v {transpose_b = true} : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>
+    // The place in the batch is that of the whole batch.
+    // CHECK: %[[SIZE:.*]] = dist.whole_size %{{.*}} by [2]
+    // CHECK: %[[RANGE:.*]] = dfg.range %{{.*}}, %[[SIZE]]
+    // CHECK: %[[LABELS:.*]] = dist.take_rows %[[RANGE]]
+    // CHECK: dfg.sparse_softmax_cross_entropy_with_logits %{{.*}}, %[[LABELS]]
+    %shape = dfg.shape %u : (tensor<?x4xf32>) -> tensor<2xi32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %b = dfg.gather_v2 %shape, %axis, %axis : (tensor<2xi32>, tensor<i32>, tensor<i32>) -> tensor<i32>
+    %labels = dfg.range %axis, %b, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
+    %losses, %backprop = dfg.sparse_softmax_cross_entropy_with_logits %logits, %labels : (tensor<?x?xf32>, tensor<?xi32>) -> (tensor<?xf32>, tensor<?x?xf32>)
+    %all = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %loss = dfg.mean %losses, %all : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// The greatest of all is the greatest of each replica's.
+// CHECK-LABEL: @maximum
+module @maximum attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 4 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1", "localhost:CPU:2", "localhost:CPU:3"] replicas 4 from 0>]
+  dfg.graph attributes {fetches = ["max:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: %[[OWN:.*]] = dfg.max
+    // CHECK: %[[ROW:.*]] = dfg.expand_dims %[[OWN]]
+    // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%[[ROW]]) name "max" : (tensor<1x4xf32>) -> tensor<4x4xf32>
+    // CHECK: dfg.max %[[ALL]]
+    %max = dfg.max %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("max")
+  }
+}
+
+// -----
+
+// What is gathered is cut to own rows again where it meets them.
+// CHECK-LABEL: @cumulative
+module @cumulative attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["y:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 ({{.*}}) name "x"
+    // CHECK: %[[SUMS:.*]] = dfg.cumsum %[[ALL]]
+    %sums = dfg.cumsum %x, %zero : (tensor<?x4xf32>, tensor<i32>) -> tensor<?x4xf32>
+    // CHECK: %[[ROWS:.*]] = dist.take_rows %[[SUMS]]
+    // CHECK: dfg.mul %[[ROWS]]
+    %y = dfg.mul %sums, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("y")
+  }
+}
+
+// -----
+
+// A later sum mends it: nothing to do.
+// CHECK-LABEL: @plain
+module @plain attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  // CHECK-NOT: dist.all
+  dfg.graph attributes {fetches = ["loss:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %y = dfg.tanh %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    %loss = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// Asked for: each replica's own.
+// CHECK-LABEL: @replica
+module @replica attributes {dist.strategy = "", dist.coupling = "replica"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  // CHECK-NOT: dist.all
+  dfg.graph attributes {fetches = ["y:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %y = dfg.sub %x, %mean : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
+  }
+}
