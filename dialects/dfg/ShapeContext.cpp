@@ -191,4 +191,15 @@ TensorType getTensorType(ArrayRef<Dim> sizes, Type elementType) {
   return RankedTensorType::get(extents, elementType);
 }
 
+TensorType refine(TensorType type, ArrayRef<Dim> sizes) {
+  TensorType inferred = getTensorType(sizes, type.getElementType());
+  if (!type.hasRank() || type.getRank() != inferred.getRank())
+    return inferred;
+  SmallVector<int64_t> merged(inferred.getShape());
+  for (auto [size, declared] : llvm::zip(merged, type.getShape()))
+    if (ShapedType::isDynamic(size))
+      size = declared;
+  return RankedTensorType::get(merged, type.getElementType());
+}
+
 } // namespace distc::dfg

@@ -259,6 +259,17 @@ LogicalResult placeholder(Operation *op, ShapeContext &context) {
 
 // ---- Element-wise -----------------------------------------------------------------------
 
+/// Whether x < y (or x <= y): 1 or 0 where it is the same for every b.
+static Dim isLess(Dim x, Dim y, bool orEqual) {
+  if (x.isBound() || y.isBound())
+    return {};
+  // x < y where y is at least x + 1, and not where it is at most x.
+  Dim last = orEqual ? x - 1 : x;
+  if (max(last + 1, y) == y)
+    return 1;
+  return min(last, y) == y ? Dim(0) : Dim();
+}
+
 /// The elements of an integer result, where the operands' are known.
 static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
   return llvm::TypeSwitch<Operation *, std::optional<Dim>>(op)
@@ -282,6 +293,13 @@ static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
       })
       .Case<EqualOp>([&](auto) { return x[0].isConstant() && x[1].isConstant() ? Dim(x[0] == x[1]) : Dim(); })
       .Case<NotEqualOp>([&](auto) { return x[0].isConstant() && x[1].isConstant() ? Dim(!(x[0] == x[1])) : Dim(); })
+      .Case<LessOp>([&](auto) { return isLess(x[0], x[1], false); })
+      .Case<LessEqualOp>([&](auto) { return isLess(x[0], x[1], true); })
+      .Case<GreaterOp>([&](auto) { return isLess(x[1], x[0], false); })
+      .Case<GreaterEqualOp>([&](auto) { return isLess(x[1], x[0], true); })
+      .Case<LogicalNotOp>([&](auto) { return x[0].isConstant() ? Dim(x[0] == Dim(0)) : Dim(); })
+      .Case<LogicalAndOp>([&](auto) { return min(x[0], x[1]); })
+      .Case<LogicalOrOp>([&](auto) { return max(x[0], x[1]); })
       .Case<SelectV2Op, SelectOp>([&](auto) {
         if (x[0].isConstant())
           return x[0].getConstant() ? x[1] : x[2];

@@ -24,6 +24,9 @@ inline constexpr int64_t kMaxTensorElements = int64_t(1) << 46;
 /// Fails with a diagnostic where no tensor can be of these sizes, as far as they are known.
 llvm::LogicalResult checkSizes(mlir::Operation *op, llvm::ArrayRef<Dim> sizes);
 
+/// What both the type and the analysis know of a shape.
+mlir::TensorType refine(mlir::TensorType type, llvm::ArrayRef<Dim> sizes);
+
 namespace shapes {
 
 #define DISTC_SHAPE_FUNCTION(name) llvm::LogicalResult name(mlir::Operation *op, ShapeContext &context);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
 #include "passes/graph/NearNames.h"
 #include "passes/graph/Passes.h"
@@ -16,18 +17,6 @@ namespace distc {
 #include "passes/graph/Passes.h.inc"
 
 namespace {
-
-/// What both the type and the analysis know of a shape.
-TensorType refine(TensorType type, ArrayRef<dfg::Dim> sizes) {
-  TensorType inferred = dfg::getTensorType(sizes, type.getElementType());
-  if (!type.hasRank() || type.getRank() != inferred.getRank())
-    return inferred;
-  SmallVector<int64_t> merged(inferred.getShape());
-  for (auto [size, declared] : llvm::zip(merged, type.getShape()))
-    if (ShapedType::isDynamic(size))
-      size = declared;
-  return RankedTensorType::get(merged, type.getElementType());
-}
 
 struct InferShapes : impl::InferShapesBase<InferShapes> {
   using InferShapesBase::InferShapesBase;
@@ -92,7 +81,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       for (Value result : op.getResults())
         if (auto type = llvm::dyn_cast<TensorType>(result.getType()))
           if (std::optional<dfg::Dims> sizes = context.getShape(result))
-            result.setType(refine(type, *sizes));
+            result.setType(dfg::refine(type, *sizes));
   }
 };
 

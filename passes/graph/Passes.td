@@ -21,6 +21,23 @@ def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
+  let summary = "Conditions, loops, lists and optionals that endpoints need become straight-line code";
+  let description = [{
+    For executables: an exported graph keeps its own form. Conditions whose predicate is known are their branch; of others both
+    branches run, and results and what variables are assigned are selected. Loops are unrolled as often as they run, or can
+    run at most; one without a bound is refused with its name. TensorLists, TensorArrays, stacks and optionals are known element by element, and
+    gone afterwards. A placeholder with a default, which nothing feeds, is its default. Nodes of a body are named `LOOP/ITERATION/NODE` or
+    `CONDITION/NODE`. `feeds` fixes sizes that bound a loop; the batch stays open, and a loop over its examples is refused.
+    ```mlir
+    %i, %x = dfg.opaque "While"(%zero, %a) {tf = {body = ..., cond = ...}}     // 2 iterations: %0 = dfg.mul %a, %w  loc("while/0/mul")
+                                                                             //               %1 = dfg.mul %0, %w  loc("while/1/mul")
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let options = [ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">];
+}
+
 def InferShapes : Pass<"dfg-infer-shapes", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor the shape that follows from its operands'";
   let description = [{

@@ -18,6 +18,12 @@ void addGraphStage(mlir::OpPassManager &manager) {
 }
 
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
+  // What an executable is made of has no control flow, and the batch's flow need not look through any; a graph keeps its own.
+  if (options.emit != "graphdef" && options.emit != "dist") {
+    ExpandControlFlowOptions control;
+    control.feeds.assign(options.feeds.begin(), options.feeds.end());
+    manager.addPass(createExpandControlFlow(control));
+  }
   // Before the batch's flow is asked about nodes that have no semantics.
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
   manager.addPass(createCheckEndpoints({/*code=*/isExecutable}));

@@ -1,0 +1,90 @@
+//===- ExpandControlFlow.cpp - Conditions, loops and lists become straight-line code --------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dist/Dist.h"
+#include "passes/graph/EndpointNodes.h"
+#include "passes/graph/Passes.h"
+#include "passes/graph/StraightLine.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_EXPANDCONTROLFLOW
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
+  using ExpandControlFlowBase::ExpandControlFlowBase;
+
+  void runOnOperation() override {
+    for (auto graph : getOperation().getOps<dfg::GraphOp>())
+      if (failed(expand(graph)))
+        return signalPassFailure();
+  }
+
+  LogicalResult expand(dfg::GraphOp graph) {
+    EndpointNodes nodes(graph);
+    FailureOr<DenseSet<Operation *>> needed = nodes.collect(findEndpoints(graph));
+    if (failed(needed))
+      return failure();
+    if (llvm::none_of(graph.getBody().front(),
+                      [&](Operation &op) { return needed->contains(&op) && StraightLine::isControlFlow(&op); }))
+      return success();
+    dfg::ShapeContext shapes;
+    shapes.setReplicas(dist::getReplicas(getOperation()));
+    fixFeeds(graph);
+    return StraightLine(graph, *needed, shapes).run();
+  }
+
+  /// Of the endpoints those that are there; that one is not, dfg-check-endpoints says.
+  SmallVector<Operation *> findEndpoints(dfg::GraphOp graph) {
+    llvm::StringMap<Operation *> byName;
+    for (Operation &op : graph.getBody().front())
+      byName[dfg::getNodeName(&op)] = &op;
+    SmallVector<Operation *> found;
+    auto add = [&](Attribute name) {
+      auto text = llvm::dyn_cast_or_null<StringAttr>(name);
+      StringRef node = text ? text.getValue() : "";
+      node.consume_front("^");
+      if (Operation *op = node.empty() ? nullptr : byName.lookup(node.split(':').first))
+        found.push_back(op);
+    };
+    for (StringRef attribute : {"train_op", "init_op", "loss"})
+      add(graph->getAttr(attribute));
+    if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+      llvm::for_each(fetches, add);
+    return found;
+  }
+
+  /// Sizes that the user fixes bound loops. The first of a batched feed is the batch.
+  void fixFeeds(dfg::GraphOp graph) {
+    for (StringRef feed : feeds) {
+      auto [name, shape] = feed.split('=');
+      name.consume_back(":0");
+      SmallVector<StringRef> parts;
+      shape.split(parts, 'x', -1, /*KeepEmpty=*/false);
+      for (auto placeholder : graph.getBody().front().getOps<dfg::PlaceholderOp>()) {
+        auto type = llvm::dyn_cast<TensorType>(placeholder.getResult().getType());
+        if (dfg::getNodeName(placeholder) != name || !type ||
+            (type.hasRank() && type.getRank() != static_cast<int64_t>(parts.size())))
+          continue;
+        SmallVector<int64_t> sizes;
+        for (auto [axis, part] : llvm::enumerate(parts)) {
+          int64_t size = ShapedType::kDynamic;
+          bool isBatch = axis == 0 && (!type.hasRank() || type.isDynamicDim(0));
+          if (!isBatch && part.getAsInteger(10, size))
+            size = ShapedType::kDynamic;
+          sizes.push_back(type.hasRank() && !type.isDynamicDim(axis) ? type.getDimSize(axis) : size);
+        }
+        placeholder.getResult().setType(RankedTensorType::get(sizes, type.getElementType()));
+      }
+    }
+  }
+};
+
+} // namespace
+} // namespace distc

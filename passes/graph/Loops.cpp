@@ -1,0 +1,279 @@
+//===- Loops.cpp - Loops as straight-line code ----------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A loop runs here as long as its condition is known, or not known to be false.
+// Where data decide when it ends, its body runs as often as it can at most, on the
+// values that it would have if it went on, and the values from where it ended are
+// selected: counters stay known.
+//
+// The gradient of such a loop takes from lists, last element first, what each
+// iteration has left there: how many there are depends on data. It runs the other
+// way round: its last iteration, which takes the first element, always stands at
+// the end, and those of iterations that never were change nothing. So every
+// iteration knows which elements it takes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/graph/StraightLine.h"
+#include "llvm/ADT/ScopeExit.h"
+
+using namespace mlir;
+
+namespace distc {
+
+/// As many iterations as a loop can have.
+static constexpr int64_t kMaxIterations = 100'000;
+
+struct StraightLine::Loop {
+  Node &node;
+  dfg::FuncOp condition, body;
+
+  std::string prefix(int64_t iteration) const { return node.name + "/" + std::to_string(iteration) + "/"; }
+};
+
+FailureOr<Value> StraightLine::evaluateCondition(Loop &loop, ArrayRef<Datum> state, StringRef prefix) {
+  Results results = call(loop.node, loop.condition, state, prefix);
+  if (failed(results) || results->size() != 1)
+    return failure();
+  return getPredicate(loop.node, results->front());
+}
+
+/// Whether the loop ends if its counters go on as they did: its condition is known to be false once they are far away.
+/// Any other loop has no bound.
+bool StraightLine::mayEnd(Loop &loop, ArrayRef<Datum> before, ArrayRef<Datum> now) {
+  Data far(now);
+  bool counts = false;
+  for (auto [datum, old] : llvm::zip(far, before)) {
+    std::optional<int64_t> from = getConstant(old), to = getConstant(datum);
+    if (!from || !to || *from == *to)
+      continue;
+    Type element = llvm::cast<TensorType>(datum.value.getType()).getElementType();
+    if (!element.isInteger(32) && !element.isInteger(64))
+      continue;
+    datum = getInteger(element, *from < *to ? int64_t(1) << 30 : -(int64_t(1) << 30));
+    counts = true;
+  }
+  if (!counts)
+    return false;
+  FailureOr<Value> goesOn = evaluateCondition(loop, far, loop.node.name + "/bound/");
+  return succeeded(goesOn) && shapes.getConstant(*goesOn) == 0;
+}
+
+/// The length of a list or of a stack where it depends on data; null where it does not.
+static Value getDynamicLength(const Container &list) {
+  return list.length && !llvm::cast<TensorType>(list.length.getType()).getElementType().isInteger(1) ? list.length
+                                                                                                     : Value();
+}
+
+StraightLine::Results StraightLine::whileLoop(Node &node) {
+  Loop loop{node, getFunction(node, "cond"), getFunction(node, "body")};
+  if (!loop.condition || !loop.body)
+    return failure();
+  bool wasRepeated = isRepeated;
+  llvm::scope_exit restore([&] { isRepeated = wasRepeated; });
+  isRepeated = true;
+  for (const Datum &datum : node.operands) {
+    if (!datum.container)
+      continue;
+    const Container *list =
+        stacks.contains(datum.container.get()) ? stacks[datum.container.get()].get() : datum.container.get();
+    if (getDynamicLength(*list))
+      return runBackward(loop, node.operands);
+  }
+  return runForward(loop, node.operands);
+}
+
+StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
+  // What the loop gives if it has ended; `goesOn` is whether it has not, null while that is certain.
+  Data results = state, before = state;
+  Value goesOn, outside = active;
+  llvm::scope_exit restore([&] { active = outside; });
+  for (int64_t iteration = 0;; ++iteration) {
+    std::string prefix = loop.prefix(iteration);
+    FailureOr<Value> condition = evaluateCondition(loop, state, prefix + "condition/");
+    if (failed(condition))
+      return failure();
+    std::optional<int64_t> known = shapes.getConstant(*condition);
+    if (known == 0)
+      return goesOn ? results : state;
+    if (iteration >= kMaxIterations)
+      return fail(loop.node) << "is a loop of more than " << kMaxIterations
+                             << " iterations; distc makes straight-line code of loops",
+             failure();
+    if (!known && iteration == 1 && !mayEnd(loop, before, state))
+      return fail(loop.node)
+                 << "is a loop that distc knows no bound for: data decide when it ends, or the batch does. Give it "
+                    "maximum_iterations, or a counter that its condition compares with a number or with a size "
+                    "that is known (--feed NAME=SHAPE fixes a placeholder's)",
+             failure();
+    if (!known) {
+      goesOn = logicalAnd(goesOn, *condition, prefix + "goes_on");
+      active = goesOn ? logicalAnd(outside, goesOn, prefix + "active") : Value();
+      if (!active)
+        return failure();
+    }
+    Results next = call(loop.node, loop.body, state, prefix);
+    if (failed(next))
+      return failure();
+    if (next->size() != state.size())
+      return fail(loop.node) << "has a body with " << next->size() << " results for " << state.size() << " variables",
+             failure();
+    before = std::move(state);
+    state = std::move(*next);
+    if (!goesOn) {
+      results = state;
+      continue;
+    }
+    for (auto [result, datum] : llvm::zip(results, state)) {
+      FailureOr<Datum> either = select(goesOn, datum, result, loop.node);
+      if (failed(either))
+        return failure();
+      result = *either;
+    }
+  }
+}
+
+/// The number of iterations as a value, where the loop counts a variable up to another, or down to a constant; null
+/// else.
+static Value getTripCount(dfg::FuncOp condition, dfg::FuncOp body, ArrayRef<Datum> state,
+                          llvm::function_ref<std::optional<int64_t>(const Datum &)> getConstant) {
+  auto strip = [](Value value) {
+    while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
+      value = identity.getX();
+    return value;
+  };
+  auto constantOf = [&](Value value) -> std::optional<int64_t> {
+    value = strip(value);
+    if (auto constant = value.getDefiningOp<dfg::ConstOp>())
+      if (auto dense = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue()); dense && dense.getNumElements() == 1)
+        return dense.getSplatValue<APInt>().getSExtValue();
+    if (auto argument = llvm::dyn_cast<BlockArgument>(value); argument && argument.getArgNumber() < state.size())
+      return getConstant(state[argument.getArgNumber()]);
+    return std::nullopt;
+  };
+  Block &conditionBlock = condition.getBody().front(), &bodyBlock = body.getBody().front();
+  Value test = strip(conditionBlock.getTerminator()->getOperand(0));
+  Operation *compare = test.getDefiningOp();
+  if (!llvm::isa_and_nonnull<dfg::LessOp, dfg::GreaterOp, dfg::GreaterEqualOp>(compare))
+    return {};
+  Value x = strip(compare->getOperand(0)), y = strip(compare->getOperand(1));
+  if (llvm::isa<dfg::GreaterOp>(compare))
+    std::swap(x, y);
+  auto isCarried = [&](Value value) {
+    auto argument = llvm::dyn_cast<BlockArgument>(value);
+    return argument && strip(bodyBlock.getTerminator()->getOperand(argument.getArgNumber())) ==
+                           Value(bodyBlock.getArgument(argument.getArgNumber()));
+  };
+  // The step of a variable from one iteration to the next.
+  auto getStep = [&](Value value) -> std::optional<int64_t> {
+    auto argument = llvm::dyn_cast<BlockArgument>(value);
+    if (!argument)
+      return std::nullopt;
+    Value next = strip(bodyBlock.getTerminator()->getOperand(argument.getArgNumber()));
+    Value self = bodyBlock.getArgument(argument.getArgNumber());
+    Operation *op = next.getDefiningOp();
+    if (llvm::isa_and_nonnull<dfg::AddOp, dfg::AddV2Op>(op) && strip(op->getOperand(0)) == self)
+      return constantOf(op->getOperand(1));
+    if (llvm::isa_and_nonnull<dfg::SubOp>(op) && strip(op->getOperand(0)) == self)
+      if (std::optional<int64_t> by = constantOf(op->getOperand(1)))
+        return -*by;
+    return std::nullopt;
+  };
+  auto initial = [&](Value value) { return state[llvm::cast<BlockArgument>(value).getArgNumber()]; };
+  // x < y, x from 0 by 1.
+  if (!llvm::isa<dfg::GreaterEqualOp>(compare)) {
+    if (getStep(x) == 1 && getConstant(initial(x)) == 0 && isCarried(y))
+      return initial(y).value;
+    return {};
+  }
+  // x >= 1, by -1.
+  if (getStep(x) == -1 && constantOf(y) == 1)
+    return initial(x).value;
+  return {};
+}
+
+StraightLine::Results StraightLine::runBackward(Loop &loop, Data state) {
+  Value count = getTripCount(loop.condition, loop.body, state, [&](const Datum &datum) { return getConstant(datum); });
+  auto refuse = [&]() -> Results {
+    return fail(loop.node)
+               << "is a loop over a list whose length depends on data, and distc cannot tell that it takes one element "
+                  "in each iteration until there are none",
+           failure();
+  };
+  if (!count)
+    return refuse();
+  // All lists of that length are as long as they can be.
+  std::optional<size_t> most;
+  SmallVector<bool> isAligned(state.size(), false);
+  SmallVector<bool> isStack(state.size(), false);
+  auto isAsLong = [&](const Container &list) {
+    return list.length == count || (getKnown(list.length) && getKnown(list.length) == getKnown(count));
+  };
+  for (auto [index, datum] : llvm::enumerate(state)) {
+    if (!datum.container)
+      continue;
+    isStack[index] = stacks.contains(datum.container.get());
+    const Container &list = isStack[index] ? *stacks[datum.container.get()] : *datum.container;
+    if (!getDynamicLength(list))
+      continue;
+    if (!isAsLong(list) || (most && *most != list.elements.size()))
+      return refuse();
+    most = list.elements.size();
+    isAligned[index] = true;
+  }
+  auto trim = [&](const Container &list, size_t size, Value length) {
+    auto trimmed = std::make_shared<Container>(list);
+    trimmed->elements.resize(std::min(size, trimmed->elements.size()));
+    trimmed->length = trimmed->elements.empty() ? Value() : length;
+    return std::shared_ptr<const Container>(trimmed);
+  };
+  Value outside = active;
+  llvm::scope_exit restore([&] { active = outside; });
+  Type countType = llvm::cast<TensorType>(count.getType()).getElementType();
+  for (size_t left = *most; left > 0; --left) {
+    std::string prefix = loop.prefix(left - 1);
+    // Whether the loop has as many iterations.
+    Value runs = make<dfg::GreaterEqualOp>(prefix + "runs", builder.getI1Type(), count, getInteger(countType, left));
+    active = runs ? logicalAnd(outside, runs, prefix + "active") : Value();
+    if (!active)
+      return failure();
+    Data inside = state;
+    for (size_t i = 0; i < state.size(); ++i) {
+      if (!isAligned[i])
+        continue;
+      // Where it has, that many elements are left.
+      if (isStack[i]) {
+        auto &stack = stacks[state[i].container.get()];
+        stack = trim(*stack, left, {});
+      } else {
+        inside[i] = Datum(trim(*state[i].container, left, {}));
+      }
+    }
+    Results next = call(loop.node, loop.body, inside, prefix);
+    if (failed(next))
+      return failure();
+    for (size_t i = 0; i < state.size(); ++i) {
+      if (isAligned[i]) {
+        const Container *after = isStack[i] ? stacks[state[i].container.get()].get() : (*next)[i].container.get();
+        if (!after || after->elements.size() != left - 1)
+          return refuse();
+        // Where it has not, no more are left either.
+        if (isStack[i])
+          stacks[state[i].container.get()] = trim(*after, left - 1, count);
+        else
+          state[i] = Datum(trim(*after, left - 1, count));
+        continue;
+      }
+      FailureOr<Datum> either = select(runs, (*next)[i], state[i], loop.node);
+      if (failed(either))
+        return failure();
+      state[i] = *either;
+    }
+  }
+  return state;
+}
+
+} // namespace distc

@@ -1,0 +1,529 @@
+//===- StraightLine.cpp - The walk over a graph that is evaluated ---------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/graph/StraightLine.h"
+#include "dialects/dfg/NodeNames.h"
+#include "dialects/dfg/ShapeFunctions.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+
+/// As many nodes as control flow may become. A plan of more takes too long to compile.
+static constexpr size_t kMaxNodes = 2'000'000;
+
+Location StraightLine::Node::getLoc() const { return op->getLoc(); }
+
+// ---- What has to go -------------------------------------------------------------------------------------------------
+
+StringRef StraightLine::getKind(Operation *op) {
+  if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op))
+    return opaque.getOp();
+  if (auto node = llvm::dyn_cast<dfg::NodeInterface>(op))
+    return node.getTensorFlowNames().front();
+  return "";
+}
+
+StraightLine::Handler StraightLine::findHandler(StringRef kind) {
+  using S = StraightLine;
+  return llvm::StringSwitch<Handler>(kind)
+      .Case("IdentityN", &S::identity)
+      .Cases({"If", "StatelessIf"}, &S::ifElse)
+      .Cases({"Case", "StatelessCase"}, &S::caseOf)
+      .Cases({"While", "StatelessWhile"}, &S::whileLoop)
+      .Cases({"PartitionedCall", "StatefulPartitionedCall"}, &S::callFunction)
+      .Cases({"Switch", "RefSwitch"}, &S::switchOf)
+      .Cases({"Merge", "RefMerge"}, &S::merge)
+      .Case("ControlTrigger", &S::nothing)
+      .Case("VariableShape", &S::variableShape)
+      .Cases({"OptionalFromValue", "OptionalNone"}, &S::optionalFromValue)
+      .Case("OptionalGetValue", &S::optionalGetValue)
+      .Case("OptionalHasValue", &S::optionalHasValue)
+      .Case("EmptyTensorList", &S::emptyList)
+      .Case("TensorListReserve", &S::reserve)
+      .Case("TensorListFromTensor", &S::fromTensor)
+      .Case("TensorListStack", &S::stack)
+      .Case("TensorListPushBack", &S::pushBack)
+      .Case("TensorListPopBack", &S::popBack)
+      .Case("TensorListSetItem", &S::setItem)
+      .Case("TensorListGetItem", &S::getItem)
+      .Case("TensorListLength", &S::length)
+      .Case("TensorListElementShape", &S::elementShape)
+      .Case("TensorListResize", &S::resize)
+      .Cases({"TensorListConcat", "TensorListConcatV2"}, &S::concat)
+      .Case("TensorListSplit", &S::split)
+      .Case("TensorListGather", &S::gather)
+      .Cases({"TensorListScatter", "TensorListScatterV2", "TensorListScatterIntoExistingList"}, &S::scatter)
+      .Case("TensorListConcatLists", &S::concatLists)
+      .Case("StackV2", &S::newStack)
+      .Case("StackPushV2", &S::stackPush)
+      .Case("StackPopV2", &S::stackPop)
+      .Cases({"StackCloseV2", "TensorArrayCloseV3"}, &S::nothing)
+      .Case("TensorArrayV3", &S::newArray)
+      .Case("TensorArrayGradV3", &S::arrayGradient)
+      .Case("TensorArrayWriteV3", &S::arrayWrite)
+      .Case("TensorArrayReadV3", &S::arrayRead)
+      .Case("TensorArrayGatherV3", &S::arrayGather)
+      .Case("TensorArrayScatterV3", &S::arrayScatter)
+      .Case("TensorArrayConcatV3", &S::arrayConcat)
+      .Case("TensorArraySplitV3", &S::arraySplit)
+      .Case("TensorArraySizeV3", &S::arraySize)
+      .Default(nullptr);
+}
+
+bool StraightLine::isControlFlow(Operation *op) {
+  return llvm::isa<dfg::OpaqueOp, dfg::CallOp>(op) && findHandler(getKind(op));
+}
+
+// ---- The graph ------------------------------------------------------------------------------------------------------
+
+StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, dfg::ShapeContext &shapes)
+    : graph(graph), needed(needed), shapes(shapes), symbols(graph->getParentOfType<ModuleOp>()),
+      builder(graph.getContext()) {
+  top.inPlace = true;
+  for (Operation &op : graph.getBody().front())
+    if (StringRef name = dfg::getNodeName(&op); !name.empty()) {
+      names.insert(name);
+      nodesByName[name] = &op;
+    }
+}
+
+LogicalResult StraightLine::run() {
+  if (failed(runBlock(graph.getBody().front(), top, &needed)))
+    return failure();
+  return finish();
+}
+
+InFlightDiagnostic StraightLine::fail(const Node &node) {
+  return emitError(node.getLoc()) << "node '" << node.name << "' (op '" << node.kind << "') ";
+}
+
+LogicalResult StraightLine::runBlock(Block &block, Scope &scope, const DenseSet<Operation *> *needed) {
+  SmallVector<Operation *> nodes;
+  for (Operation &op : block)
+    if (!op.hasTrait<OpTrait::IsTerminator>() && (!needed || needed->contains(&op)))
+      nodes.push_back(&op);
+  for (Operation *op : nodes) {
+    if (scope.inPlace)
+      builder.setInsertionPoint(op);
+    if (failed(runNode(*op, scope)))
+      return failure();
+  }
+  return success();
+}
+
+Datum StraightLine::lookup(Scope &scope, Value value) {
+  auto it = scope.data.find(value);
+  return it == scope.data.end() ? Datum(value) : it->second;
+}
+
+SmallVector<Attribute> StraightLine::getControls(Operation *op, Scope &scope) {
+  llvm::SetVector<Attribute> controls;
+  for (Attribute control : dfg::getControl(op)) {
+    auto it = scope.replacements.find(llvm::cast<StringAttr>(control).getValue());
+    if (it != scope.replacements.end())
+      controls.insert(it->second.begin(), it->second.end());
+    else if (scope.inPlace)
+      controls.insert(control);
+  }
+  return controls.takeVector();
+}
+
+bool StraightLine::isRelevant(Attribute control) {
+  Operation *op = nodesByName.lookup(llvm::cast<StringAttr>(control).getValue());
+  return !op || !isMemoryEffectFree(op) || !dfg::getControl(op).empty();
+}
+
+/// Adds to `guard` what `more` says; fails where they cannot both hold.
+static bool join(Guard &guard, const Guard &more) {
+  for (auto &[predicate, value] : more) {
+    auto *known = llvm::find_if(guard, [&](auto &entry) { return entry.first == predicate; });
+    if (known == guard.end())
+      guard.emplace_back(predicate, value);
+    else if (known->second != value)
+      return false;
+  }
+  return true;
+}
+
+bool StraightLine::isDead(Operation &op, Scope &scope, Guard &guard) {
+  StringRef kind = getKind(&op);
+  if (kind == "Merge" || kind == "RefMerge")
+    return llvm::all_of(op.getOperands(), [&](Value operand) { return scope.dead.contains(operand); });
+  for (Value operand : op.getOperands())
+    if (scope.dead.contains(operand) || !join(guard, scope.guards.lookup(operand)))
+      return true;
+  for (StringRef control : dfg::getControlInputs(&op))
+    if (scope.deadNodes.contains(control) || !join(guard, scope.controlGuards.lookup(control)))
+      return true;
+  return false;
+}
+
+FailureOr<Value> StraightLine::getActive(const Guard &guard, StringRef name) {
+  Value all = active;
+  for (auto &[predicate, value] : guard) {
+    Value holds = value ? predicate : logicalNot(predicate, name.str() + "/not");
+    all = holds ? logicalAnd(all, holds, name.str() + "/and") : Value();
+    if (!all)
+      return failure();
+  }
+  return all;
+}
+
+LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
+  StringRef ownName = dfg::getNodeName(&op);
+  Guard guard;
+  if (isDead(op, scope, guard)) {
+    scope.dead.insert(op.result_begin(), op.result_end());
+    scope.deadNodes.insert(ownName);
+    scope.replacements[ownName];
+    if (scope.inPlace)
+      replaced.emplace_back(&op, Data(op.getNumResults()));
+    return success();
+  }
+  for (Value result : op.getResults())
+    if (!guard.empty())
+      scope.guards[result] = guard;
+  if (!guard.empty())
+    scope.controlGuards[ownName] = guard;
+
+  Node node{&op, getKind(&op), scope.prefix + ownName.str(), {}, getControls(&op, scope), scope};
+  for (Value operand : op.getOperands())
+    node.operands.push_back(lookup(scope, operand));
+  // Only effects are not to happen where a condition does not hold.
+  Value outside = active;
+  llvm::scope_exit restore([&] { active = outside; });
+  if (!guard.empty() && (!isMemoryEffectFree(&op) || isControlFlow(&op))) {
+    FailureOr<Value> inside = getActive(guard, node.name);
+    if (failed(inside))
+      return failure();
+    active = *inside;
+  }
+
+  Handler handler = isControlFlow(&op) ? findHandler(node.kind) : nullptr;
+  bool takesContainer = llvm::any_of(node.operands, [](const Datum &operand) { return !operand.value; });
+  if (!handler && (takesContainer || llvm::isa<dfg::IdentityOp>(op))) {
+    if (llvm::isa<dfg::ZerosLikeOp>(op))
+      handler = &StraightLine::zerosLikeContainer;
+    else if (llvm::isa<dfg::AddNOp, dfg::AddOp, dfg::AddV2Op>(op))
+      handler = &StraightLine::sum;
+    else if (takesContainer
+                 ? llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp>(op)
+                 : !scope.inPlace && dfg::isHandle(node.operands[0].value.getType()))
+      handler = &StraightLine::identity;
+    else if (takesContainer)
+      return fail(node) << "takes a list, an optional or a tensor array, which distc resolves when it compiles; it "
+                           "knows no meaning of this operation for one";
+  }
+  if (handler)
+    return runControlFlow(node, handler);
+  if (scope.inPlace) {
+    for (auto [index, operand] : llvm::enumerate(node.operands))
+      op.setOperand(index, operand.value);
+    if (active && (failed(checkEffects(node)) || failed(predicateUpdate(&op, node))))
+      return failure();
+    return infer(&op);
+  }
+  FailureOr<Data> results = copy(node);
+  if (failed(results))
+    return failure();
+  for (auto [result, datum] : llvm::zip(op.getResults(), *results))
+    scope.data[result] = datum;
+  return success();
+}
+
+LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
+  size_t firstEffect = effects.size();
+  FailureOr<Data> results = (this->*handler)(node);
+  if (failed(results))
+    return failure();
+  // Who takes a result waits for the node's effects and for what it waited for, too.
+  llvm::SetVector<Attribute> before;
+  for (Attribute control : node.controls)
+    if (isRelevant(control))
+      before.insert(control);
+  before.insert(effects.begin() + firstEffect, effects.end());
+  SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
+  after.assign(before.begin(), before.end());
+  for (auto [index, result] : llvm::enumerate(*results)) {
+    Value &value = result.value;
+    if (!before.empty() && value && llvm::isa<TensorType>(value.getType()) && !dfg::isHandle(value.getType())) {
+      auto identity = dfg::IdentityOp::create(builder, locate(node.name + "/output_" + llvm::Twine(index).str()),
+                                              value.getType(), value);
+      identity->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
+      if (failed(infer(identity)))
+        return failure();
+      value = identity.getResult();
+    }
+  }
+  for (auto [result, datum] : llvm::zip(node.op->getResults(), *results))
+    node.scope.data[result] = datum;
+  if (node.scope.inPlace)
+    replaced.emplace_back(node.op, *results);
+  return success();
+}
+
+// ---- Single nodes ---------------------------------------------------------------------------------------------------
+
+LogicalResult StraightLine::infer(Operation *op) {
+  if (op->getParentOp() != graph || !nodesByName.contains(dfg::getNodeName(op)) ||
+      nodesByName.lookup(dfg::getNodeName(op)) != op) {
+    made.push_back(op);
+    if (StringRef name = dfg::getNodeName(op); !name.empty())
+      nodesByName.try_emplace(name, op);
+  }
+  if (made.size() > kMaxNodes)
+    return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op)
+                                   << "': the graph's control flow becomes more than " << kMaxNodes << " nodes";
+  auto node = llvm::dyn_cast<dfg::ShapeInterface>(op);
+  if (node && failed(node.inferShapes(shapes)))
+    return failure();
+  for (Value result : op->getResults())
+    if (auto type = llvm::dyn_cast<TensorType>(result.getType()))
+      if (std::optional<dfg::Dims> sizes = shapes.getShape(result)) {
+        if (failed(dfg::checkSizes(op, *sizes)))
+          return failure();
+        result.setType(dfg::refine(type, *sizes));
+      }
+  if (op->getNumResults() != 1)
+    return success();
+  Value result = op->getResult(0);
+  auto type = llvm::dyn_cast<TensorType>(result.getType());
+  if (!type || !type.getElementType().isInteger())
+    return success();
+  if (type.getElementType().isInteger(1)) {
+    if (std::optional<bool> holds = shapes.getConstant(result) ? std::nullopt : inferPredicate(op))
+      shapes.setElements(result, {dfg::Dim(*holds)});
+    return success();
+  }
+  ranges[result] = inferRange(op);
+  return success();
+}
+
+LogicalResult StraightLine::checkEffects(const Node &node) {
+  if (isMemoryEffectFree(node.op) || llvm::isa<dfg::ReadVariableOp, dfg::GroupOp, dfg::IsInitializedOp>(node.op))
+    return success();
+  if (node.op->hasTrait<dfg::DrawsNumbers>()) {
+    // Each node has a generator of its own, which goes on with each run of the node.
+    auto seed = node.op->getAttrOfType<IntegerAttr>("seed"), seed2 = node.op->getAttrOfType<IntegerAttr>("seed2");
+    bool isSeeded = (seed && seed.getInt()) || (seed2 && seed2.getInt());
+    if (!isSeeded || (!active && !isRepeated))
+      return success();
+    return fail(node)
+           << "draws random numbers with a seed in a "
+           << (isRepeated ? "loop, where each iteration goes on with the generator of the last"
+                          : "condition, where data decide whether its generator goes on")
+           << "; distc has no code for that: draw outside of it, without a seed, or by a stateless operation";
+  }
+  if (active && !llvm::isa<dfg::UpdateInterface>(node.op))
+    return fail(node)
+           << "has effects, and data decide whether it runs; distc has no code for that: only variables can be "
+              "changed under a condition that depends on data";
+  return success();
+}
+
+FailureOr<Data> StraightLine::copy(Node &node) {
+  for (const Datum &operand : node.operands)
+    if (!operand.value)
+      return fail(node) << "takes an element that was never written", failure();
+  if (failed(checkEffects(node)))
+    return failure();
+  IRMapping mapping;
+  for (auto [operand, datum] : llvm::zip(node.op->getOperands(), node.operands))
+    mapping.map(operand, datum.value);
+  Operation *op = builder.clone(*node.op, mapping);
+  op->setLoc(locate(node.name));
+  if (node.controls.empty())
+    op->removeAttr(dfg::kControlAttr);
+  else
+    op->setAttr(dfg::kControlAttr, builder.getArrayAttr(node.controls));
+  if (failed(infer(op)))
+    return failure();
+  SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
+  const bool hasEffects = !isMemoryEffectFree(op);
+  if (hasEffects || !node.controls.empty())
+    after.assign({dfg::getNodeNameAttr(op)});
+  if (hasEffects && !llvm::isa<dfg::ReadVariableOp, dfg::IsInitializedOp>(op) && !op->hasTrait<dfg::DrawsNumbers>())
+    effects.push_back(dfg::getNodeNameAttr(op));
+  if (active && failed(predicateUpdate(op, node)))
+    return failure();
+  Data results;
+  for (Value result : op->getResults()) {
+    Value known = !hasEffects ? getKnown(result) : Value();
+    results.push_back(known ? known : result);
+  }
+  // Where nothing is added to zeros, gradients of loops begin.
+  if (llvm::isa<dfg::AddOp, dfg::AddV2Op>(op) && op->getOperand(0).getType() == op->getOperand(1).getType() &&
+      llvm::cast<TensorType>(op->getResult(0).getType()).hasRank() &&
+      op->getResult(0).getType() == op->getOperand(0).getType()) {
+    for (unsigned zero : {0, 1})
+      if (node.controls.empty() && isZero(op->getOperand(zero)))
+        results[0] = op->getOperand(1 - zero);
+  }
+  return results;
+}
+
+LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
+  auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+  if (!update)
+    return success();
+  OpBuilder::InsertionGuard guard(builder);
+  auto read = [&](Value handle, StringRef what) -> Value {
+    auto ref = llvm::dyn_cast<dfg::RefType>(handle.getType());
+    if (!ref)
+      return {};
+    auto op =
+        dfg::ReadVariableOp::create(builder, locate(node.name + "/" + what.str()), ref.getValueType(), handle, false);
+    return failed(infer(op)) ? Value() : op.getValue();
+  };
+  SmallVector<unsigned> written = update.getWrittenOperands();
+  builder.setInsertionPoint(op);
+  SmallVector<Value> old;
+  for (unsigned operand : written) {
+    old.push_back(read(op->getOperand(operand), "old"));
+    if (!old.back())
+      return fail(node) << "updates a variable that is not known where it is compiled";
+  }
+  auto selectNew = [&](Value value, Value before) -> Value {
+    FailureOr<Datum> chosen = select(active, value, before, node);
+    return failed(chosen) ? Value() : chosen->value;
+  };
+  if (llvm::isa<dfg::AssignOp>(op)) {
+    Value value = selectNew(op->getOperand(1), old[0]);
+    if (value)
+      op->setOperand(1, value);
+    return success(value != nullptr);
+  }
+  for (Value result : op->getResults())
+    if (!result.use_empty())
+      return fail(node) << "gives the value that it updates a variable to, and data decide whether it does; read the "
+                           "variable behind the condition instead";
+  builder.setInsertionPointAfter(op);
+  for (auto [operand, before] : llvm::zip(written, old)) {
+    Value handle = op->getOperand(operand), after = read(handle, "new");
+    Value value = after ? selectNew(after, before) : Value();
+    if (!value)
+      return failure();
+    auto assign = dfg::AssignOp::create(builder, locate(node.name + "/assign"), TypeRange(), handle, value);
+    assign->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(op)}));
+    if (failed(infer(assign)))
+      return failure();
+    effects.push_back(dfg::getNodeNameAttr(assign));
+    if (node.scope.inPlace)
+      node.scope.replacements[dfg::getNodeName(node.op)].push_back(dfg::getNodeNameAttr(assign));
+  }
+  // Whoever waits for the update waits for the choice.
+  if (node.scope.inPlace)
+    node.scope.replacements[dfg::getNodeName(node.op)].push_back(dfg::getNodeNameAttr(op));
+  return success();
+}
+
+// ---- The graph that is left
+// -------------------------------------------------------------------------------------------
+
+/// An endpoint's node has its name again.
+void StraightLine::keepEndpoints() {
+  llvm::StringMap<std::pair<Operation *, Data>> byName;
+  for (auto &[op, results] : replaced)
+    byName[dfg::getNodeName(op)] = {op, results};
+  builder.setInsertionPointToEnd(&graph.getBody().front());
+  auto keep = [&](StringRef endpoint, bool isTensor) {
+    auto it = byName.find(endpoint.split(':').first);
+    if (it == byName.end() || !it->second.first)
+      return;
+    auto &[op, results] = it->second;
+    auto loc = NameLoc::get(builder.getStringAttr(it->getKey()));
+    SmallVector<Attribute> controls = top.replacements.lookup(it->getKey());
+    Operation *made;
+    if (isTensor && !results.empty() && results[0].value)
+      made = dfg::IdentityOp::create(builder, loc, results[0].value.getType(), results[0].value);
+    else
+      made = dfg::GroupOp::create(builder, loc);
+    if (!controls.empty())
+      made->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
+    op->setLoc(builder.getUnknownLoc());
+    top.replacements.erase(it->getKey());
+    op = nullptr;
+  };
+  for (StringRef attribute : {"train_op", "init_op", "loss"})
+    if (auto name = graph->getAttrOfType<StringAttr>(attribute))
+      keep(name.getValue(), attribute == "loss");
+  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+    for (Attribute fetch : fetches)
+      keep(llvm::cast<StringAttr>(fetch).getValue(), true);
+}
+
+/// What evaluation has replaced goes, with what no endpoint needs of it.
+void StraightLine::eraseReplaced() {
+  llvm::SetVector<Operation *> gone;
+  for (auto &[op, results] : replaced) {
+    gone.insert(op);
+    for (auto [result, datum] : llvm::zip(op->getResults(), results))
+      if (datum.value)
+        result.replaceAllUsesWith(datum.value);
+  }
+  for (size_t i = 0; i < gone.size(); ++i)
+    for (Operation *user : gone[i]->getUsers())
+      gone.insert(user);
+  for (Operation *op : gone) {
+    if (StringRef name = dfg::getNodeName(op); !name.empty())
+      top.replacements[name];
+    op->dropAllReferences();
+  }
+  for (Operation *op : gone)
+    op->erase();
+}
+
+void StraightLine::eraseDead() {
+  for (Operation *op : llvm::reverse(made)) {
+    if (!op->use_empty() || !isMemoryEffectFree(op))
+      continue;
+    if (StringAttr name = dfg::getNodeNameAttr(op)) {
+      ArrayRef<Attribute> controls = dfg::getControl(op);
+      top.replacements[name.getValue()].assign(controls.begin(), controls.end());
+    }
+    op->erase();
+  }
+}
+
+LogicalResult StraightLine::finish() {
+  keepEndpoints();
+  eraseReplaced();
+  // What reads stay for alone is nothing.
+  eraseDead();
+  for (Operation &op : graph.getBody().front()) {
+    ArrayRef<Attribute> old = dfg::getControl(&op);
+    if (old.empty())
+      continue;
+    llvm::SetVector<Attribute> controls;
+    auto add = [&](auto &self, Attribute control) -> void {
+      auto it = top.replacements.find(llvm::cast<StringAttr>(control).getValue());
+      if (it == top.replacements.end()) {
+        controls.insert(control);
+        return;
+      }
+      for (Attribute next : it->second)
+        if (next == control)
+          controls.insert(control);
+        else
+          self(self, next);
+    };
+    for (Attribute control : old)
+      add(add, control);
+    controls.remove(dfg::getNodeNameAttr(&op));
+    if (controls.empty())
+      op.removeAttr(dfg::kControlAttr);
+    else
+      op.setAttr(dfg::kControlAttr, builder.getArrayAttr(controls.getArrayRef()));
+  }
+  return success();
+}
+
+} // namespace distc

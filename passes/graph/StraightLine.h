@@ -1,0 +1,295 @@
+//===- StraightLine.h - Control flow as straight-line code ----------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Evaluates a graph at compile time as far as its control flow asks for it
+// (partial evaluation). Tensors stay values of the graph; what TensorFlow keeps in
+// variants and mutable resources - lists, optionals, tensor arrays, stacks - is
+// known here element by element and is gone afterwards. What is left are nodes
+// without control flow, in order.
+//
+// A predicate that is not known becomes data: both branches of a condition run and
+// its results are selected; a loop runs as often as it can at most.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_GRAPH_STRAIGHTLINE_H
+#define DISTC_PASSES_GRAPH_STRAIGHTLINE_H
+
+#include "dialects/dfg/Dfg.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <memory>
+
+namespace distc {
+
+struct Container;
+
+/// What flows along an edge: a tensor or a handle of the graph, or a container. Neither: an element that nothing was
+/// written to yet.
+struct Datum {
+  mlir::Value value;
+  std::shared_ptr<const Container> container;
+
+  Datum() = default;
+  Datum(mlir::Value value) : value(value) {}
+  Datum(std::shared_ptr<const Container> container) : container(std::move(container)) {}
+  bool isUnset() const { return !value && !container; }
+  bool operator==(const Datum &other) const { return value == other.value && container == other.container; }
+};
+using Data = llvm::SmallVector<Datum>;
+
+/// What could be made, where it could.
+inline llvm::FailureOr<mlir::Value> ifMade(mlir::Value value) {
+  if (!value)
+    return llvm::failure();
+  return value;
+}
+inline llvm::FailureOr<Datum> datumIfMade(mlir::Value value) {
+  if (!value)
+    return llvm::failure();
+  return Datum(value);
+}
+
+/// A list of tensors: a TensorList, a TensorArray (what its flow stands for), a stack, an Optional (of its components).
+struct Container {
+  Data elements;
+  /// How many of the elements there are, a scalar, where that depends on data; null: all.
+  mlir::Value length;
+  mlir::Type elementType;
+  /// The shape of each element, a vector with -1 for what is unknown; may be null.
+  mlir::Value elementShape;
+  /// A tensor of the shape of each element, where `elementShape` does not say it; may be null.
+  mlir::Value like;
+  /// Of the gradient of a tensor array: which array's, under which name.
+  const void *arrayOf = nullptr;
+  llvm::StringRef source;
+  /// Of a tensor array: whether a second write to an element adds to it.
+  bool accumulates = false;
+};
+
+/// Inclusive bounds of an integer scalar; none is no bound.
+struct IntegerRange {
+  std::optional<int64_t> least, most;
+};
+
+/// The predicates that a node of a version-1 condition runs under, with the value that each must have.
+using Guard = llvm::SmallVector<std::pair<mlir::Value, bool>, 2>;
+
+/// A piece of the graph that can be evaluated with other operands: a library function's body.
+struct Scope {
+  std::string prefix;
+  llvm::DenseMap<mlir::Value, Datum> data;
+  llvm::DenseMap<mlir::Value, Guard> guards;
+  llvm::DenseSet<mlir::Value> dead;
+  /// What has to run instead of a node, by its name in this scope.
+  llvm::StringMap<llvm::SmallVector<mlir::Attribute>> replacements;
+  llvm::StringMap<Guard> controlGuards;
+  llvm::StringSet<> deadNodes;
+  /// The nodes are the graph's own and stay where they are; else they are copied.
+  bool inPlace = false;
+};
+
+class StraightLine {
+public:
+  /// `needed`: what endpoints need; other nodes are passed over.
+  StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed, dfg::ShapeContext &shapes);
+
+  llvm::LogicalResult run();
+
+  /// Whether `op` is something that has to go: it must be evaluated, or takes or makes containers.
+  static bool isControlFlow(mlir::Operation *op);
+
+private:
+  /// A node that is evaluated.
+  struct Node {
+    mlir::Operation *op;
+    /// Its operation's name in TensorFlow.
+    llvm::StringRef kind;
+    std::string name;
+    Data operands;
+    llvm::SmallVector<mlir::Attribute> controls;
+    Scope &scope;
+
+    template <typename T> T getAttr(llvm::StringRef key) const {
+      auto all = op->getAttrOfType<mlir::DictionaryAttr>(dfg::kTensorFlowAttr);
+      return all ? all.getAs<T>(key) : T();
+    }
+    mlir::Location getLoc() const;
+  };
+  using Results = llvm::FailureOr<Data>;
+  using Handler = Results (StraightLine::*)(Node &);
+  static Handler findHandler(llvm::StringRef kind);
+  static llvm::StringRef getKind(mlir::Operation *op);
+
+  // ---- The walk (StraightLine.cpp) -----------------------------------------------------------------------------
+  llvm::LogicalResult runBlock(mlir::Block &block, Scope &scope, const llvm::DenseSet<mlir::Operation *> *needed);
+  llvm::LogicalResult runNode(mlir::Operation &op, Scope &scope);
+  llvm::LogicalResult runControlFlow(Node &node, Handler handler);
+  /// Whether the guards say that the node does not run at all; else what it runs under.
+  bool isDead(mlir::Operation &op, Scope &scope, Guard &guard);
+  llvm::FailureOr<mlir::Value> getActive(const Guard &guard, llvm::StringRef name);
+  Datum lookup(Scope &scope, mlir::Value value);
+  llvm::SmallVector<mlir::Attribute> getControls(mlir::Operation *op, Scope &scope);
+  /// Copies `op`; values that are known at compile time become constants.
+  llvm::FailureOr<Data> copy(Node &node);
+  /// Infers shapes and types of a node that is there.
+  llvm::LogicalResult infer(mlir::Operation *op);
+  /// An update that only takes place where `active` is true.
+  llvm::LogicalResult predicateUpdate(mlir::Operation *op, const Node &node);
+  /// Fails where an effect of `op` has no meaning if it is repeated, or if data decide whether it happens.
+  llvm::LogicalResult checkEffects(const Node &node);
+  /// Control edges that matter: of what has effects, or has such edges itself.
+  bool isRelevant(mlir::Attribute control);
+  void keepEndpoints();
+  void eraseReplaced();
+  void eraseDead();
+  llvm::LogicalResult finish();
+
+  mlir::InFlightDiagnostic fail(const Node &node);
+
+  // ---- Values (StraightLineValues.cpp) -------------------------------------------------------------------------
+  mlir::Location locate(llvm::StringRef name);
+  template <typename Op, typename... Args> mlir::Value make(llvm::StringRef name, mlir::Type element, Args &&...args) {
+    auto op = Op::create(builder, locate(name), mlir::UnrankedTensorType::get(element), std::forward<Args>(args)...);
+    if (failed(infer(op)))
+      return {};
+    return op->getResult(0);
+  }
+  mlir::Value getInteger(mlir::Type element, int64_t value);
+  mlir::Value getInt32(int64_t value) { return getInteger(builder.getI32Type(), value); }
+  mlir::Value getVector(mlir::Type element, llvm::ArrayRef<int64_t> values);
+  mlir::Value getBool(bool value) { return getInteger(builder.getI1Type(), value); }
+  /// The constant that `value` is known to be, as a node; null where it is not known.
+  mlir::Value getKnown(mlir::Value value);
+  std::optional<int64_t> getConstant(const Datum &datum);
+  IntegerRange getRange(mlir::Value value) const { return ranges.lookup(value); }
+  /// The range of an integer result, from its operands'; of a tensor, of each of its elements.
+  IntegerRange inferRange(mlir::Operation *op);
+  /// What ranges, or one operand alone, say of a predicate.
+  std::optional<bool> inferPredicate(mlir::Operation *op);
+  mlir::Value logicalAnd(mlir::Value x, mlir::Value y, llvm::StringRef name);
+  mlir::Value logicalNot(mlir::Value x, llvm::StringRef name);
+  /// A scalar of any type as a predicate.
+  llvm::FailureOr<mlir::Value> getPredicate(Node &node, const Datum &datum);
+  bool isZero(mlir::Value value);
+  mlir::Value zerosLike(mlir::Value value, llvm::StringRef name);
+  /// `predicate` decides; `node` is whose results they are.
+  llvm::FailureOr<Datum> select(mlir::Value predicate, const Datum &chosen, const Datum &otherwise, const Node &node);
+  llvm::FailureOr<Datum> add(const Datum &x, const Datum &y, const Node &node);
+  /// The element that nothing was written to, as zeros.
+  llvm::FailureOr<Datum> getElement(const Container &list, size_t index, const Node &node);
+
+  // ---- Branches.cpp --------------------------------------------------------------------------------------------
+  Results identity(Node &node);
+  Results zerosLikeContainer(Node &node);
+  Results sum(Node &node);
+  Results ifElse(Node &node);
+  Results caseOf(Node &node);
+  Results callFunction(Node &node);
+  Results switchOf(Node &node);
+  Results merge(Node &node);
+  Results optionalFromValue(Node &node);
+  Results optionalGetValue(Node &node);
+  Results optionalHasValue(Node &node);
+  Results variableShape(Node &node);
+  dfg::FuncOp getFunction(const Node &node, llvm::StringRef attribute);
+  dfg::FuncOp getFunction(const Node &node, mlir::Attribute attribute);
+  /// Runs a function's body under `predicate` (and what holds already), as nodes of PREFIX.
+  Results call(const Node &node, dfg::FuncOp function, llvm::ArrayRef<Datum> operands, llvm::StringRef prefix,
+               mlir::Value predicate = {});
+  Results choose(Node &node, mlir::Value predicate, dfg::FuncOp chosen, dfg::FuncOp otherwise,
+                 llvm::ArrayRef<Datum> operands, llvm::StringRef prefix);
+
+  // ---- Loops.cpp -----------------------------------------------------------------------------------------------
+  struct Loop;
+  Results whileLoop(Node &node);
+  Results runForward(Loop &loop, Data state);
+  Results runBackward(Loop &loop, Data state);
+  llvm::FailureOr<mlir::Value> evaluateCondition(Loop &loop, llvm::ArrayRef<Datum> state, llvm::StringRef prefix);
+  bool mayEnd(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);
+
+  // ---- Lists.cpp -----------------------------------------------------------------------------------------------
+  Results emptyList(Node &node);
+  Results reserve(Node &node);
+  Results fromTensor(Node &node);
+  Results stack(Node &node);
+  Results pushBack(Node &node);
+  Results popBack(Node &node);
+  Results setItem(Node &node);
+  Results getItem(Node &node);
+  Results length(Node &node);
+  Results elementShape(Node &node);
+  Results resize(Node &node);
+  Results concat(Node &node);
+  Results split(Node &node);
+  Results gather(Node &node);
+  Results scatter(Node &node);
+  Results concatLists(Node &node);
+  Results newStack(Node &node);
+  Results stackPush(Node &node);
+  Results stackPop(Node &node);
+  Results nothing(Node &node);
+
+  // ---- TensorArrays.cpp ----------------------------------------------------------------------------------------
+  Results newArray(Node &node);
+  Results arrayGradient(Node &node);
+  Results arrayWrite(Node &node);
+  Results arrayRead(Node &node);
+  Results arrayGather(Node &node);
+  Results arrayScatter(Node &node);
+  Results arrayConcat(Node &node);
+  Results arraySplit(Node &node);
+  Results arraySize(Node &node);
+
+  llvm::FailureOr<const Container *> getList(const Node &node, unsigned operand);
+  llvm::FailureOr<int64_t> getIndex(const Node &node, unsigned operand, llvm::StringRef what);
+  /// The parts of a tensor along axis 0.
+  llvm::FailureOr<Data> unpack(const Node &node, mlir::Value tensor);
+  /// The elements along a new axis 0.
+  llvm::FailureOr<mlir::Value> pack(const Node &node, const Container &list);
+  llvm::FailureOr<mlir::Value> concatRows(const Node &node, const Container &list);
+  /// Element `index`, which may depend on data.
+  llvm::FailureOr<Datum> getAt(const Node &node, const Container &list, const Datum &index);
+  llvm::FailureOr<std::shared_ptr<Container>> setAt(const Node &node, const Container &list, const Datum &index,
+                                                    const Datum &item);
+  llvm::FailureOr<mlir::Value> getLength(const Node &node, const Container &list);
+  llvm::FailureOr<Data> splitRows(const Node &node, mlir::Value tensor, mlir::Value lengths);
+  std::shared_ptr<Container> makeList(const Node &node, mlir::Value elementShape);
+
+  dfg::GraphOp graph;
+  const llvm::DenseSet<mlir::Operation *> &needed;
+  dfg::ShapeContext &shapes;
+  mlir::SymbolTable symbols;
+  mlir::OpBuilder builder;
+  Scope top;
+  /// What the nodes that are being made run under: a scalar, null: they run.
+  mlir::Value active;
+  /// Functions that are being evaluated, for those that call themselves.
+  llvm::SmallVector<mlir::Operation *> calls;
+  /// Nodes with effects that were made, in order.
+  llvm::SmallVector<mlir::Attribute> effects;
+  llvm::SmallVector<mlir::Operation *> made;
+  llvm::StringSet<> names;
+  /// How many iterations of loops the node that is being made stands in.
+  bool isRepeated = false;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  llvm::DenseMap<std::tuple<mlir::Value, mlir::Value, mlir::Value>, mlir::Value> selected;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> conjunctions;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> unpacked;
+  llvm::DenseMap<const Container *, mlir::Value> packed;
+  /// Keeps what `packed` and `arrayOf` point to.
+  llvm::SmallVector<std::shared_ptr<const Container>> kept;
+  /// What a stack holds now: stacks are mutable, and their handles' containers only tell them apart.
+  llvm::DenseMap<const Container *, std::shared_ptr<const Container>> stacks;
+  llvm::DenseMap<mlir::Value, IntegerRange> ranges;
+  /// Nodes of the graph that evaluation has replaced, with their results.
+  llvm::SmallVector<std::pair<mlir::Operation *, Data>> replaced;
+  llvm::StringMap<mlir::Operation *> nodesByName;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_GRAPH_STRAIGHTLINE_H

@@ -1,0 +1,362 @@
+//===- StraightLineValues.cpp - Constants, ranges, choices ----------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/NodeNames.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/graph/StraightLine.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace distc {
+
+Location StraightLine::locate(StringRef name) {
+  std::string unique = name.str();
+  for (int count = 1; !names.insert(unique).second; ++count)
+    unique = name.str() + "_" + std::to_string(count);
+  return NameLoc::get(builder.getStringAttr(unique));
+}
+
+// ---- Constants ------------------------------------------------------------------------------------------------------
+
+static Value makeConstant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef<int64_t> values) {
+  SmallVector<APInt> elements;
+  for (int64_t value : values)
+    elements.emplace_back(type.getElementTypeBitWidth(), value, /*isSigned=*/true, /*implicitTrunc=*/true);
+  return dfg::ConstOp::create(builder, loc, type, DenseElementsAttr::get(type, elements));
+}
+
+Value StraightLine::getInteger(Type element, int64_t value) {
+  auto type = RankedTensorType::get({}, element);
+  Attribute key = builder.getI64IntegerAttr(value);
+  key = builder.getArrayAttr({TypeAttr::get(type), key});
+  Value &known = constants[key];
+  if (!known) {
+    known = makeConstant(builder, locate("constants/" + std::to_string(value)), type, {value});
+    if (failed(infer(known.getDefiningOp())))
+      return {};
+  }
+  return known;
+}
+
+Value StraightLine::getVector(Type element, ArrayRef<int64_t> values) {
+  auto type = RankedTensorType::get({static_cast<int64_t>(values.size())}, element);
+  Attribute key = builder.getArrayAttr({TypeAttr::get(type), builder.getI64ArrayAttr(values)});
+  Value &known = constants[key];
+  if (!known) {
+    known = makeConstant(builder, locate("constants/vector"), type, values);
+    if (failed(infer(known.getDefiningOp())))
+      return {};
+  }
+  return known;
+}
+
+Value StraightLine::getKnown(Value value) {
+  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.hasStaticShape() || type.getNumElements() > dfg::ShapeContext::kMaxElements)
+    return {};
+  auto element = llvm::dyn_cast<IntegerType>(type.getElementType());
+  if (!element || element.isUnsigned())
+    return {};
+  std::optional<SmallVector<int64_t>> elements = shapes.getConstants(value);
+  if (!elements || static_cast<int64_t>(elements->size()) != type.getNumElements())
+    return {};
+  if (type.getRank() == 0)
+    return getInteger(element, elements->front());
+  if (type.getRank() == 1)
+    return getVector(element, *elements);
+  return {};
+}
+
+std::optional<int64_t> StraightLine::getConstant(const Datum &datum) {
+  return datum.value ? shapes.getConstant(datum.value) : std::nullopt;
+}
+
+bool StraightLine::isZero(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto constant = llvm::dyn_cast_or_null<dfg::ConstOp>(op)) {
+    auto dense = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
+    return dense && dense.isSplat() && (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()));
+  }
+  if (llvm::isa_and_nonnull<dfg::ZerosLikeOp>(op))
+    return true;
+  if (auto fill = llvm::dyn_cast_or_null<dfg::FillOp>(op))
+    return isZero(fill.getValue());
+  if (llvm::isa_and_nonnull<dfg::IdentityOp, dfg::ReshapeOp, dfg::BroadcastToOp>(op) && dfg::getControl(op).empty())
+    return isZero(op->getOperand(0));
+  return false;
+}
+
+Value StraightLine::zerosLike(Value value, StringRef name) {
+  return make<dfg::ZerosLikeOp>(name, llvm::cast<TensorType>(value.getType()).getElementType(), value);
+}
+
+// ---- Ranges ---------------------------------------------------------------------------------------------------------
+
+static IntegerRange hull(IntegerRange x, IntegerRange y) {
+  IntegerRange all;
+  if (x.least && y.least)
+    all.least = std::min(*x.least, *y.least);
+  if (x.most && y.most)
+    all.most = std::max(*x.most, *y.most);
+  return all;
+}
+
+/// One bound of a sum or a difference.
+static std::optional<int64_t> addBounds(std::optional<int64_t> x, std::optional<int64_t> y, bool subtract) {
+  int64_t sum;
+  if (!x || !y || (subtract ? llvm::SubOverflow(*x, *y, sum) : llvm::AddOverflow(*x, *y, sum)))
+    return std::nullopt;
+  return sum;
+}
+
+IntegerRange StraightLine::inferRange(Operation *op) {
+  Value result = op->getResult(0);
+  if (std::optional<dfg::Dims> elements = shapes.getElements(result); elements && !elements->empty()) {
+    auto rangeOf = [](dfg::Dim size) {
+      IntegerRange range;
+      // b is at least 1.
+      if (size.isKnown() && size.getScale() >= 0)
+        range.least = size.at(1);
+      if (size.isKnown() && size.getScale() <= 0)
+        range.most = size.at(1);
+      return range;
+    };
+    IntegerRange all = rangeOf(elements->front());
+    for (dfg::Dim size : *elements)
+      all = hull(all, rangeOf(size));
+    if (all.least || all.most)
+      return all;
+  }
+  auto at = [&](unsigned operand) { return ranges.lookup(op->getOperand(operand)); };
+  return llvm::TypeSwitch<Operation *, IntegerRange>(op)
+      .Case<dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::SqueezeOp, dfg::ExpandDimsOp,
+            dfg::StridedSliceOp, dfg::SliceOp, dfg::TransposeOp, dfg::TileOp, dfg::GatherV2Op, dfg::MaxOp, dfg::MinOp,
+            dfg::ReverseV2Op>([&](auto) { return at(0); })
+      .Case<dfg::CastOp>([&](auto) {
+        auto from = llvm::dyn_cast<IntegerType>(llvm::cast<TensorType>(op->getOperand(0).getType()).getElementType());
+        auto to = llvm::dyn_cast<IntegerType>(llvm::cast<TensorType>(result.getType()).getElementType());
+        return from && to && to.getWidth() >= from.getWidth() && from.getWidth() > 1 ? at(0) : IntegerRange();
+      })
+      .Case<dfg::MinimumOp>([&](auto) {
+        IntegerRange x = at(0), y = at(1), range = hull(x, y);
+        range.most = !x.most ? y.most : !y.most ? x.most : std::min(*x.most, *y.most);
+        return range;
+      })
+      .Case<dfg::MaximumOp>([&](auto) {
+        IntegerRange x = at(0), y = at(1), range = hull(x, y);
+        range.least = !x.least ? y.least : !y.least ? x.least : std::max(*x.least, *y.least);
+        return range;
+      })
+      .Case<dfg::AddOp, dfg::AddV2Op>([&](auto) {
+        return IntegerRange{addBounds(at(0).least, at(1).least, false), addBounds(at(0).most, at(1).most, false)};
+      })
+      .Case<dfg::SubOp>([&](auto) {
+        return IntegerRange{addBounds(at(0).least, at(1).most, true), addBounds(at(0).most, at(1).least, true)};
+      })
+      .Case<dfg::SelectOp, dfg::SelectV2Op>([&](auto) { return hull(at(1), at(2)); })
+      .Default([](Operation *) { return IntegerRange(); });
+}
+
+/// Whether x < y for all values in the ranges (true), or for none (false).
+static std::optional<bool> isLess(IntegerRange x, IntegerRange y, bool orEqual) {
+  if (x.most && y.least && (orEqual ? *x.most <= *y.least : *x.most < *y.least))
+    return true;
+  if (x.least && y.most && (orEqual ? *x.least > *y.most : *x.least >= *y.most))
+    return false;
+  return std::nullopt;
+}
+
+std::optional<bool> StraightLine::inferPredicate(Operation *op) {
+  if (op->getNumOperands() != 2)
+    return std::nullopt;
+  auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || type.getRank() != 0)
+    return std::nullopt;
+  if (llvm::isa<dfg::LogicalAndOp, dfg::LogicalOrOp>(op)) {
+    // One operand may decide alone.
+    bool decides = llvm::isa<dfg::LogicalOrOp>(op);
+    for (Value operand : op->getOperands())
+      if (std::optional<int64_t> known = shapes.getConstant(operand); known && (*known != 0) == decides)
+        return decides;
+    return std::nullopt;
+  }
+  auto operand = llvm::dyn_cast<TensorType>(op->getOperand(0).getType());
+  if (!operand || !operand.getElementType().isInteger())
+    return std::nullopt;
+  IntegerRange x = ranges.lookup(op->getOperand(0)), y = ranges.lookup(op->getOperand(1));
+  if (llvm::isa<dfg::LessOp>(op))
+    return isLess(x, y, false);
+  if (llvm::isa<dfg::LessEqualOp>(op))
+    return isLess(x, y, true);
+  if (llvm::isa<dfg::GreaterOp>(op))
+    return isLess(y, x, false);
+  if (llvm::isa<dfg::GreaterEqualOp>(op))
+    return isLess(y, x, true);
+  return std::nullopt;
+}
+
+// ---- Predicates -----------------------------------------------------------------------------------------------------
+
+Value StraightLine::logicalAnd(Value x, Value y, StringRef name) {
+  if (!x || !y)
+    return x ? x : y;
+  if (std::optional<int64_t> known = shapes.getConstant(x))
+    return *known ? y : x;
+  if (std::optional<int64_t> known = shapes.getConstant(y))
+    return *known ? x : y;
+  if (x == y)
+    return x;
+  Value &both = conjunctions[{x, y}];
+  if (!both)
+    both = make<dfg::LogicalAndOp>(name, builder.getI1Type(), x, y);
+  return both;
+}
+
+Value StraightLine::logicalNot(Value x, StringRef name) {
+  if (std::optional<int64_t> known = shapes.getConstant(x))
+    return getBool(!*known);
+  Value &opposite = conjunctions[{x, Value()}];
+  if (!opposite)
+    opposite = make<dfg::LogicalNotOp>(name, builder.getI1Type(), x);
+  return opposite;
+}
+
+FailureOr<Value> StraightLine::getPredicate(Node &node, const Datum &datum) {
+  auto type = datum.value ? llvm::dyn_cast<TensorType>(datum.value.getType()) : TensorType();
+  std::optional<dfg::Dims> shape = type ? shapes.getShape(datum.value) : std::nullopt;
+  if (!type || !type.getElementType().isIntOrFloat() || !shape || !shape->empty())
+    return fail(node) << "decides by a value that is not known to be a scalar number or a bool", failure();
+  if (type.getElementType().isInteger(1))
+    return datum.value;
+  if (std::optional<int64_t> known = getConstant(datum))
+    return getBool(*known != 0);
+  Value zero = zerosLike(datum.value, node.name + "/zero");
+  if (!zero)
+    return failure();
+  Value predicate = make<dfg::NotEqualOp>(node.name + "/predicate", builder.getI1Type(), datum.value, zero, true);
+  return ifMade(predicate);
+}
+
+// ---- Choices and sums -----------------------------------------------------------------------------------------------
+
+FailureOr<Datum> StraightLine::getElement(const Container &list, size_t index, const Node &node) {
+  const Datum &element = list.elements[index];
+  if (!element.isUnset())
+    return element;
+  // Zeros, of the shape that others have or that the list was made with.
+  for (const Datum &other : list.elements)
+    if (other.value) {
+      Value zeros = zerosLike(other.value, node.name + "/zeros");
+      return datumIfMade(zeros);
+    }
+  if (list.like) {
+    Value zeros = zerosLike(list.like, node.name + "/zeros");
+    return datumIfMade(zeros);
+  }
+  std::optional<dfg::Dims> sizes = list.elementShape ? shapes.getElements(list.elementShape) : std::nullopt;
+  auto isSize = [](dfg::Dim size) { return size.isKnown() && size.at(1) >= 0 && size.getScale() >= 0; };
+  if (!sizes || !llvm::all_of(*sizes, isSize) || !list.elementType ||
+      !llvm::isa<IntegerType, FloatType>(list.elementType))
+    return fail(node) << "needs element " << index << " of a list that was never written, whose shape is not known",
+           failure();
+  auto type = RankedTensorType::get({}, list.elementType);
+  auto zero = dfg::ConstOp::create(builder, locate(node.name + "/zero"), type,
+                                   llvm::cast<DenseElementsAttr>(builder.getZeroAttr(type)));
+  if (failed(infer(zero)))
+    return failure();
+  Value zeros = make<dfg::FillOp>(node.name + "/zeros", list.elementType, list.elementShape, zero.getResult());
+  return datumIfMade(zeros);
+}
+
+FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, const Datum &otherwise, const Node &node) {
+  if (chosen == otherwise)
+    return chosen;
+  if (std::optional<int64_t> known = shapes.getConstant(predicate))
+    return *known ? chosen : otherwise;
+  if (chosen.value && otherwise.value) {
+    Value x = chosen.value, y = otherwise.value;
+    if (Value known = getKnown(x))
+      x = known;
+    if (Value known = getKnown(y))
+      y = known;
+    if (x == y)
+      return Datum(x);
+    if (dfg::isHandle(x.getType()) || dfg::isHandle(y.getType()))
+      return fail(node) << "gives one of two variables, by a predicate that depends on data", failure();
+    auto type = llvm::cast<TensorType>(x.getType()), other = llvm::cast<TensorType>(y.getType());
+    if (type.hasRank() && other.hasRank() && failed(verifyCompatibleShape(type, other)))
+      return fail(node) << "gives tensors of the shapes " << type << " and " << other
+                        << ", by a predicate that depends on data",
+             failure();
+    Value &result = selected[{predicate, x, y}];
+    if (!result)
+      result = make<dfg::SelectV2Op>(node.name + "/select", type.getElementType(), predicate, x, y);
+    return datumIfMade(result);
+  }
+  if (!chosen.container || !otherwise.container)
+    return fail(node) << "gives a list and something else, by a predicate that depends on data", failure();
+  const Container &x = *chosen.container, &y = *otherwise.container;
+  auto both = std::make_shared<Container>(x.elements.size() >= y.elements.size() ? x : y);
+  both->length = {};
+  if (x.arrayOf != y.arrayOf)
+    both->arrayOf = nullptr;
+  // What only the longer one has is there only where it is chosen.
+  for (size_t i = 0, common = std::min(x.elements.size(), y.elements.size()); i < common; ++i) {
+    if (x.elements[i] == y.elements[i])
+      continue;
+    // One that was never written is zeros like the other.
+    Datum first = x.elements[i], second = y.elements[i];
+    for (auto [unset, set] : {std::pair(&first, &second), std::pair(&second, &first)})
+      if (unset->isUnset() && set->value) {
+        *unset = Datum(zerosLike(set->value, node.name + "/zeros"));
+        if (!unset->value)
+          return failure();
+      }
+    FailureOr<Datum> element = select(predicate, first, second, node);
+    if (failed(element))
+      return failure();
+    both->elements[i] = *element;
+  }
+  if (x.elements.size() != y.elements.size() || x.length != y.length) {
+    auto lengthOf = [&](const Container &list) { return list.length ? list.length : getInt32(list.elements.size()); };
+    FailureOr<Datum> length = select(predicate, lengthOf(x), lengthOf(y), node);
+    if (failed(length))
+      return failure();
+    both->length = length->value;
+  }
+  return Datum(std::shared_ptr<const Container>(both));
+}
+
+FailureOr<Datum> StraightLine::add(const Datum &x, const Datum &y, const Node &node) {
+  if (x.isUnset() || (x.value && y.container && isZero(x.value)))
+    return y;
+  if (y.isUnset() || (y.value && x.container && isZero(y.value)))
+    return x;
+  if (x.value && y.value) {
+    if (x.value.getType() == y.value.getType() && isZero(x.value))
+      return y;
+    if (x.value.getType() == y.value.getType() && isZero(y.value))
+      return x;
+    Value sum = make<dfg::AddV2Op>(node.name + "/add", llvm::cast<TensorType>(x.value.getType()).getElementType(),
+                                   x.value, y.value);
+    return datumIfMade(sum);
+  }
+  if (!x.container || !y.container || x.container->elements.size() != y.container->elements.size() ||
+      x.container->length != y.container->length)
+    return fail(node) << "adds lists that are not known to have the same length", failure();
+  auto sum = std::make_shared<Container>(*x.container);
+  for (size_t i = 0; i < sum->elements.size(); ++i) {
+    FailureOr<Datum> element = add(x.container->elements[i], y.container->elements[i], node);
+    if (failed(element))
+      return failure();
+    sum->elements[i] = *element;
+  }
+  return Datum(std::shared_ptr<const Container>(sum));
+}
+
+} // namespace distc

@@ -1,0 +1,188 @@
+//===- TensorArrays.cpp - TensorArrays, element by element ----------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What an array holds goes with its flow, a scalar of no meaning that orders reads
+// and writes: here the flow is the list. An array of gradients begins with nothing
+// for each use of the array; where TensorFlow writes those of all uses to one
+// array, it adds their flows, too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/graph/StraightLine.h"
+
+using namespace mlir;
+
+namespace distc {
+
+static Datum toDatum(std::shared_ptr<Container> list) {
+  return Datum(std::shared_ptr<const Container>(std::move(list)));
+}
+
+StraightLine::Results StraightLine::newArray(Node &node) {
+  FailureOr<int64_t> size = getIndex(node, 0, "a number of elements");
+  if (failed(size) || *size < 0)
+    return failure();
+  auto array = makeList(node, {});
+  array->elements.resize(*size);
+  if (auto shape = node.getAttr<dfg::TensorShapeAttr>("element_shape"))
+    if (!shape.getUnknownRank() && llvm::all_of(shape.getSizes(), [](int64_t extent) { return extent >= 0; }))
+      array->elementShape = getVector(builder.getI32Type(), shape.getSizes());
+  kept.push_back(array);
+  Datum list = toDatum(array);
+  return Data{list, list};
+}
+
+StraightLine::Results StraightLine::arrayGradient(Node &node) {
+  FailureOr<const Container *> handle = getList(node, 0);
+  if (failed(handle))
+    return failure();
+  auto source = node.getAttr<StringAttr>("source");
+  StringRef name = source ? source.getValue() : "";
+  Datum flow = node.operands[1];
+  // The flow of these gradients, or of the array itself, or of nothing yet.
+  if (!flow.container || flow.container->arrayOf != *handle || flow.container->source != name) {
+    auto gradients = std::make_shared<Container>(**handle);
+    size_t size = flow.container ? flow.container->elements.size() : (*handle)->elements.size();
+    gradients->elements.assign(std::max(size, (*handle)->elements.size()), Datum());
+    gradients->like = {};
+    gradients->arrayOf = *handle;
+    gradients->source = name;
+    gradients->accumulates = true;
+    // Elements of an array that was written know their shape.
+    if (flow.container)
+      for (const Datum &element : flow.container->elements)
+        if (element.value)
+          gradients->like = element.value;
+    flow = toDatum(gradients);
+  }
+  kept.push_back(flow.container);
+  return Data{node.operands[0], flow};
+}
+
+StraightLine::Results StraightLine::arrayWrite(Node &node) {
+  FailureOr<const Container *> array = getList(node, 3);
+  if (failed(array))
+    return failure();
+  Datum item = node.operands[2];
+  if ((*array)->accumulates) {
+    std::optional<int64_t> index = getConstant(node.operands[1]);
+    if (!index || *index < 0 || *index >= static_cast<int64_t>((*array)->elements.size()))
+      return fail(node) << "writes a gradient to an element that is not known", failure();
+    FailureOr<Datum> total = add((*array)->elements[*index], item, node);
+    if (failed(total))
+      return failure();
+    item = *total;
+  }
+  FailureOr<std::shared_ptr<Container>> changed = setAt(node, **array, node.operands[1], item);
+  return failed(changed) ? Results(failure()) : Results(Data{toDatum(*changed)});
+}
+
+StraightLine::Results StraightLine::arrayRead(Node &node) {
+  FailureOr<const Container *> array = getList(node, 2);
+  if (failed(array))
+    return failure();
+  kept.push_back(node.operands[2].container);
+  FailureOr<Datum> item = getAt(node, **array, node.operands[1]);
+  return failed(item) ? Results(failure()) : Results(Data{*item});
+}
+
+StraightLine::Results StraightLine::arrayGather(Node &node) {
+  FailureOr<const Container *> array = getList(node, 2);
+  if (failed(array))
+    return failure();
+  std::optional<SmallVector<int64_t>> indices =
+      node.operands[1].value ? shapes.getConstants(node.operands[1].value) : std::nullopt;
+  Container taken = **array;
+  if (indices) {
+    taken.elements.clear();
+    for (int64_t index : *indices) {
+      if (index < 0 || index >= static_cast<int64_t>((*array)->elements.size()))
+        return fail(node) << "takes element " << index << " of an array of " << (*array)->elements.size(), failure();
+      taken.elements.push_back((*array)->elements[index]);
+    }
+  } else if (std::optional<dfg::Dims> count =
+                 node.operands[1].value ? shapes.getShape(node.operands[1].value) : std::nullopt;
+             !count || count->size() != 1 || !(*count)[0].isConstant() ||
+             (*count)[0].getConstant() != static_cast<int64_t>(taken.elements.size()) ||
+             !node.operands[1].value.getDefiningOp<dfg::RangeOp>()) {
+    // Indices of many elements are not followed; a range of as many as there are is all of them, in order.
+    return fail(node) << "takes elements by indices that are not known when it is compiled", failure();
+  }
+  FailureOr<Value> packed = pack(node, taken);
+  return failed(packed) ? Results(failure()) : Results(Data{*packed});
+}
+
+StraightLine::Results StraightLine::arrayScatter(Node &node) {
+  FailureOr<const Container *> array = getList(node, 3);
+  FailureOr<Data> parts = failed(array) ? FailureOr<Data>(failure()) : unpack(node, node.operands[2].value);
+  if (failed(parts))
+    return failure();
+  std::optional<SmallVector<int64_t>> indices = shapes.getConstants(node.operands[1].value);
+  auto changed = std::make_shared<Container>(**array);
+  auto range = node.operands[1].value.getDefiningOp<dfg::RangeOp>();
+  if (!indices && range && getConstant(range.getStart()) == 0 && getConstant(range.getDelta()) == 1) {
+    indices.emplace();
+    for (size_t i = 0; i < parts->size(); ++i)
+      indices->push_back(i);
+  }
+  if (!indices || indices->size() != parts->size())
+    return fail(node) << "sets elements by indices that are not known when it is compiled", failure();
+  for (auto [index, part] : llvm::zip(*indices, *parts)) {
+    if (index < 0)
+      return fail(node) << "sets element " << index << " of an array", failure();
+    if (index >= static_cast<int64_t>(changed->elements.size()))
+      changed->elements.resize(index + 1);
+    Datum &element = changed->elements[index];
+    FailureOr<Datum> item = changed->accumulates ? add(element, part, node) : FailureOr<Datum>(part);
+    if (failed(item))
+      return failure();
+    element = *item;
+  }
+  return Data{toDatum(changed)};
+}
+
+StraightLine::Results StraightLine::arrayConcat(Node &node) {
+  FailureOr<const Container *> array = getList(node, 1);
+  if (failed(array))
+    return failure();
+  FailureOr<Value> joined = concatRows(node, **array);
+  if (failed(joined))
+    return failure();
+  SmallVector<int64_t> lengths;
+  for (const Datum &element : (*array)->elements) {
+    std::optional<dfg::Dims> sizes = element.value ? shapes.getShape(element.value) : std::nullopt;
+    bool isKnown = sizes && !sizes->empty() && (*sizes)[0].isConstant();
+    if (!isKnown && !node.op->getResult(1).use_empty())
+      return fail(node) << "gives the lengths of elements, which are not known when it is compiled", failure();
+    lengths.push_back(isKnown ? (*sizes)[0].getConstant() : 0);
+  }
+  return Data{*joined, getVector(builder.getI64Type(), lengths)};
+}
+
+StraightLine::Results StraightLine::arraySplit(Node &node) {
+  FailureOr<const Container *> array = getList(node, 3);
+  FailureOr<Data> parts =
+      failed(array) ? FailureOr<Data>(failure()) : splitRows(node, node.operands[1].value, node.operands[2].value);
+  if (failed(parts))
+    return failure();
+  auto changed = std::make_shared<Container>(**array);
+  if (changed->elements.size() < parts->size())
+    changed->elements.resize(parts->size());
+  for (auto [index, part] : llvm::enumerate(*parts)) {
+    FailureOr<Datum> item = changed->accumulates ? add(changed->elements[index], part, node) : FailureOr<Datum>(part);
+    if (failed(item))
+      return failure();
+    changed->elements[index] = *item;
+  }
+  return Data{toDatum(changed)};
+}
+
+StraightLine::Results StraightLine::arraySize(Node &node) {
+  FailureOr<const Container *> array = getList(node, 1);
+  return failed(array) ? Results(failure()) : Results(Data{getInt32((*array)->elements.size())});
+}
+
+} // namespace distc
