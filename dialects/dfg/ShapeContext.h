@@ -63,6 +63,11 @@ public:
   int64_t getScale() const { return scale; }
   int64_t getWholeScale() const { return whole; }
   int64_t getOffset() const { return offset; }
+  /// For a batch of one example.
+  int64_t getSmallest() const { return scale + whole + offset; }
+  /// Whether it is the smaller, or the larger, the smaller the batch is.
+  bool growsWithBatch() const { return known && scale >= 0 && whole >= 0; }
+  bool shrinksWithBatch() const { return known && scale <= 0 && whole <= 0; }
 
   friend Dim operator+(Dim x, Dim y);
   friend Dim operator-(Dim x, Dim y);

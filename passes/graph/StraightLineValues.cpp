@@ -120,10 +120,10 @@ IntegerRange StraightLine::inferRange(Operation *op) {
     auto rangeOf = [](dfg::Dim size) {
       IntegerRange range;
       // b is at least 1.
-      if (size.isKnown() && size.getScale() >= 0)
-        range.least = size.at(1);
-      if (size.isKnown() && size.getScale() <= 0)
-        range.most = size.at(1);
+      if (size.growsWithBatch())
+        range.least = size.getSmallest();
+      if (size.shrinksWithBatch())
+        range.most = size.getSmallest();
       return range;
     };
     IntegerRange all = rangeOf(elements->front());
@@ -259,7 +259,7 @@ FailureOr<Datum> StraightLine::getElement(const Container &list, size_t index, c
     return datumIfMade(zeros);
   }
   std::optional<dfg::Dims> sizes = list.elementShape ? shapes.getElements(list.elementShape) : std::nullopt;
-  auto isSize = [](dfg::Dim size) { return size.isKnown() && size.at(1) >= 0 && size.getScale() >= 0; };
+  auto isSize = [](dfg::Dim size) { return size.growsWithBatch() && size.getSmallest() >= 0; };
   if (!sizes || !llvm::all_of(*sizes, isSize) || !list.elementType ||
       !llvm::isa<IntegerType, FloatType>(list.elementType))
     return fail(node) << "needs element " << index << " of a list that was never written, whose shape is not known",

@@ -166,14 +166,14 @@ private:
     REQUIRE(succeeded(kernel.build(*module, kernelName)));
     scratch.erase();
     drt::UpdateOp::create(b, kernelName, b.getArrayAttr(variables), b.getI32IntegerAttr(0),
-                          b.getI64IntegerAttr(static_cast<int64_t>(member)), count, scalars, IntegerAttr());
+                          b.getI64IntegerAttr(static_cast<int64_t>(member)), count, scalars, IntegerAttr(), IntegerAttr());
   }
 
   Attribute declare(size_t member, unsigned handle, RankedTensorType type, func::FuncOp entry) {
     OpBuilder top(entry);
     std::string name = "v" + std::to_string(member) + "_" + std::to_string(handle);
     drt::VariableOp::create(top, b.getLoc(), name, type, true, true, StringAttr(), DenseI64ArrayAttr(),
-                            DenseI64ArrayAttr(), IntegerAttr(), top.getI64IntegerAttr(place(member, handle)));
+                            DenseI64ArrayAttr(), IntegerAttr(), top.getI64IntegerAttr(place(member, handle)), IntegerAttr());
     return FlatSymbolRefAttr::get(b.getContext(), name);
   }
 
