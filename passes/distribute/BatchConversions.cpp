@@ -33,7 +33,14 @@ bool isFunction(Operation *op) {
 
 BatchConversions::BatchConversions(dfg::GraphOp graph, BatchFlow &flow, int64_t replicas)
     : builder(graph.getContext()), flow(flow), replicas(replicas),
-      scope(getFreeName(graph.getBody().front(), "coupling")) {}
+      scope(getFreeName(graph.getBody().front(), "coupling")) {
+  // What was reduced before.
+  for (auto reduce : graph.getBody().front().getOps<dist::AllReduceOp>())
+    if (reduce.getCoupling())
+      for (auto [partial, result] : llvm::zip(reduce.getGradients(), reduce.getReduced()))
+        if (flow.isWhole(result))
+          whole[partial] = reduced[partial] = result;
+}
 
 LogicalResult BatchConversions::revisit(Operation *op) {
   ScopedDiagnosticHandler silent(op->getContext(), [](Diagnostic &) { return success(); });
@@ -48,13 +55,19 @@ Value BatchConversions::add(Operation *op) {
 }
 
 Location BatchConversions::locate(llvm::StringRef what, Value value) {
-  std::string name = (scope + "/" + dfg::getNodeName(value.getDefiningOp()) + "/" + what).str();
   // Names of what stands behind a conversion have the scope already.
-  if (llvm::StringRef rest = dfg::getNodeName(value.getDefiningOp()); rest.starts_with(scope + "/"))
-    name = (rest + "/" + what).str();
+  llvm::StringRef node = dfg::getNodeName(value.getDefiningOp());
+  std::string name = ((node.starts_with(scope + "/") ? "" : scope + "/") + node + "/" + what).str();
   if (unsigned count = names[name]++)
     name += "_" + std::to_string(count);
   return NameLoc::get(builder.getStringAttr(name));
+}
+
+llvm::StringRef BatchConversions::getSource(Value value) const {
+  Operation *op = value.getDefiningOp();
+  while (llvm::isa<dist::RescaleOp>(op) || (llvm::isa<dfg::TransposeOp>(op) && llvm::is_contained(made, op)))
+    op = op->getOperand(0).getDefiningOp();
+  return dfg::getNodeName(op);
 }
 
 Value BatchConversions::constant(Value before, ArrayRef<int32_t> values, bool scalar) {
@@ -123,7 +136,7 @@ Value BatchConversions::reduce(Value value) {
   builder.setInsertionPointAfterValue(value);
   auto op = dist::AllReduceOp::create(
       builder, locate("all_reduce", value), sums ? dist::Reduction::Sum : dist::Reduction::Mean, /*bucket=*/0,
-      /*group=*/-1, ValueRange(value), builder.getStrArrayAttr(dfg::getNodeName(value.getDefiningOp())),
+      /*group=*/-1, ValueRange(value), builder.getStrArrayAttr(getSource(value)),
       dist::Spec::Auto, dist::CompressionAttr(), dist::AggregatorAttr(), /*coupling=*/true);
   Value result = rescale(add(op));
   if (result)
@@ -183,7 +196,7 @@ Value BatchConversions::gatherFirstAxis(Value value) {
   };
   auto gatherOne = [&](Value part) -> Value {
     return create<dist::AllGatherOp>(part, "all_gather", typeOf(dfg::Dim()), /*bucket=*/0, part,
-                                     dfg::getNodeName(value.getDefiningOp()), dist::Spec::Auto);
+                                     getSource(value), dist::Spec::Auto);
   };
   if (batch.uniform || batch.segments.size() == 1)
     return gatherOne(value);

@@ -57,6 +57,8 @@ private:
   bool makeOperandsWhole(mlir::Operation *op);
   mlir::Value constant(mlir::Value before, llvm::ArrayRef<int32_t> values, bool scalar = false);
   mlir::Location locate(llvm::StringRef what, mlir::Value value);
+  /// The node of the graph that `value` is, or is a conversion of.
+  llvm::StringRef getSource(mlir::Value value) const;
   /// A node behind `after`.
   template <typename Op, typename... Args>
   mlir::Value create(mlir::Value after, llvm::StringRef what, Args &&...args) {

@@ -220,7 +220,7 @@ bool BatchFlow::visitCoupling(Operation *op) {
   if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
     Flow flow = get(rescale.getShare());
     if (flow.scale)
-      *flow.scale -= static_cast<int>(rescale.getPower());
+      *flow.scale -= static_cast<int>(rescale.getPowerAttr().getInt());
     set(rescale.getWhole(), std::move(flow));
     return true;
   }

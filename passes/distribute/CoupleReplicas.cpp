@@ -12,6 +12,8 @@
 #include "passes/distribute/ShardedUpdates.h"
 #include "passes/distribute/SparseGradients.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 #include <map>
 
 using namespace mlir;
@@ -34,10 +36,14 @@ public:
     llvm::DenseSet<Operation *> needed = findNeeded(wanted);
     SmallVector<Operation *> nodes;
     for (Operation &op : graph.getBody().front())
-      if (needed.contains(&op))
-        nodes.push_back(&op);
-    for (Operation *op : nodes)
-      visit(op, joinDistinct);
+      nodes.push_back(&op);
+    for (Operation *op : nodes) {
+      // What has an operand of other sizes now has to be looked at, too.
+      if (!needed.contains(op) && !llvm::isa<dfg::UpdateInterface>(op) && hasWholeOperand(op))
+        needed.insert(op);
+      if (needed.contains(op))
+        visit(op, joinDistinct);
+    }
     // What else uses a value that is reduced anyway.
     for (auto [partial, reduced] : conversions.getAllReduced())
       partial.replaceUsesWithIf(reduced, [&](OpOperand &use) {
@@ -46,6 +52,15 @@ public:
   }
 
 private:
+  bool hasWholeOperand(Operation *op) const {
+    auto isWhole = [](const std::optional<dfg::Dims> &sizes) {
+      return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnWholeBatch(); });
+    };
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return isWhole(flow.getShapes().getShape(operand)) || isWhole(flow.getShapes().getElements(operand));
+    });
+  }
+
   static llvm::DenseSet<Operation *> findNeeded(ArrayRef<Value> wanted) {
     llvm::DenseSet<Operation *> needed;
     SmallVector<Operation *> pending;
@@ -189,6 +204,58 @@ private:
   bool fits = true;
 };
 
+/// Erases nodes whose values nothing that runs for an effect is made of, and no fetch, and which control edges alone keep in
+/// the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all others.
+/// What waits for them waits for what they wait for.
+void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
+  Block &block = graph.getBody().front();
+  llvm::StringSet<> named;
+  auto name = [&](llvm::StringRef tensor) { named.insert(tensor.split(':').first); };
+  for (const std::string &tensor : getFetchedTensors(graph))
+    name(tensor);
+  for (llvm::StringRef endpoint : {"train_op", "init_op"})
+    if (auto node = graph->getAttrOfType<StringAttr>(endpoint))
+      name(node.getValue());
+  auto mayGo = [&](Operation *op) {
+    bool isForOrder = llvm::isa<dfg::IdentityOp>(op) && !dfg::getControlInputs(op).empty();
+    return step.isKnown() && (step.contains(op) || isForOrder) && op->getNumResults() > 0 && op->getNumOperands() > 0 &&
+           isMemoryEffectFree(op) && !named.contains(dfg::getNodeName(op));
+  };
+  SmallVector<Operation *> unneeded;
+  llvm::DenseSet<Operation *> gone;
+  for (Operation &op : llvm::reverse(block))
+    if (mayGo(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) { return gone.contains(user); })) {
+      gone.insert(&op);
+      unneeded.push_back(&op);
+    }
+  if (gone.empty())
+    return;
+  llvm::StringMap<SmallVector<llvm::StringRef>> inherited;
+  Builder builder(graph.getContext());
+  for (Operation &op : block) {
+    llvm::SetVector<llvm::StringRef> control;
+    bool changes = false;
+    for (llvm::StringRef before : dfg::getControlInputs(&op)) {
+      auto it = inherited.find(before);
+      if (it == inherited.end()) {
+        control.insert(before);
+        continue;
+      }
+      control.insert(it->second.begin(), it->second.end());
+      changes = true;
+    }
+    if (gone.contains(&op))
+      inherited[dfg::getNodeName(&op)] = control.takeVector();
+    else if (changes && control.empty())
+      op.removeAttr(dfg::kControlAttr);
+    else if (changes)
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control.getArrayRef()));
+  }
+  // Users come first.
+  for (Operation *op : unneeded)
+    op->erase();
+}
+
 /// Sorts the block so that reductions of values that do not need each other are one collective: behind each wave of
 /// nodes its reductions, one an element type and way of reducing.
 void mergeReductions(dfg::GraphOp graph) {
@@ -287,6 +354,8 @@ private:
     bool isLoose = ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
     constexpr unsigned kMaxRounds = 16;
     bool joinDistinct = false, coupled = false;
+    // Other nodes change with those that matter, and collectives for what nothing needs would cost like any.
+    bool isPruned = false;
     for (unsigned round = 0; round < kMaxRounds; ++round) {
       FailureOr<BatchFlow> computed = BatchFlow::compute(graph);
       if (failed(computed))
@@ -298,6 +367,11 @@ private:
         break;
       if (isLoose)
         return useOwnValues(graph, flow, wanted, changed);
+      if (!isPruned) {
+        isPruned = changed = true;
+        eraseUnneeded(graph, step);
+        continue;
+      }
       BatchConversions conversions(graph, flow, ways.replicas);
       Coupler(graph, flow, conversions).prove(wanted.values, joinDistinct);
       bool progress = conversions.eraseUnused();
@@ -305,7 +379,7 @@ private:
       if (!progress) {
         for (const Obstacle &obstacle : wanted.obstacles)
           makeOperandWhole(conversions, obstacle);
-        makeFetchesWhole(graph, flow, conversions);
+        makeFetchesWhole(graph, flow, ways, conversions);
         progress = conversions.eraseUnused();
       }
       coupled |= progress;
@@ -328,10 +402,8 @@ private:
     wanted.obstacles = findObstacles(graph, flow, step, ways);
     for (const Obstacle &obstacle : wanted.obstacles)
       wanted.values.push_back(obstacle.value);
-    forEachFetch(graph, [&](Operation *, Value value) {
-      if (!isJoinable(flow, value))
-        wanted.values.push_back(value);
-    });
+    for (auto [node, value] : findUnjoinable(graph, flow, ways))
+      wanted.values.push_back(value);
     return wanted;
   }
 
@@ -349,25 +421,32 @@ private:
     }
   }
 
-  /// Whether dist-join-fetches can make the whole batch's of the replicas' values. A function of sums is computed from
-  /// reduced ones (RawGradients.cpp).
-  static bool isJoinable(const BatchFlow &flow, Value value) {
-    const Flow &at = flow.get(value);
-    if (at.zero)
-      return true;
-    switch (at.kind) {
-    case Flow::Replicated:
-    case Flow::Partial:
-      return at.scale == 0 || at.scale == 1;
-    case Flow::Sharded:
-      return at.scale == 0 && (at.batch.uniform || at.batch.segments.size() == 1);
-    case Flow::Local:
-      break;
-    }
-    return !flow.hasBatchSize(value) && llvm::none_of(value.getDefiningOp()->getOperands(), [&](Value operand) {
-      const Flow &of = flow.get(operand);
-      return of.kind == Flow::Sharded || of.kind == Flow::Local;
+  /// Fetches that dist-join-fetches cannot make the whole batch's of.
+  static SmallVector<std::pair<Operation *, Value>> findUnjoinable(dfg::GraphOp graph, const BatchFlow &flow,
+                                                                   const Synchronizations &ways) {
+    llvm::DenseSet<Value> functions;
+    if (computesFetchesOfReduced(flow, ways))
+      functions = findFunctionsOfSums(graph, flow);
+    auto isJoinable = [&](Value value) {
+      const Flow &at = flow.get(value);
+      bool isMean = at.zero || at.scale == 0;
+      switch (at.kind) {
+      case Flow::Replicated:
+      case Flow::Partial:
+        return isMean || at.scale == 1;
+      case Flow::Sharded:
+        return isMean && (at.batch.uniform || at.batch.segments.size() == 1);
+      case Flow::Local:
+        break;
+      }
+      return functions.contains(value);
+    };
+    SmallVector<std::pair<Operation *, Value>> found;
+    forEachFetch(graph, [&](Operation *node, Value value) {
+      if (!isJoinable(value))
+        found.emplace_back(node, value);
     });
+    return found;
   }
 
   static void makeOperandWhole(BatchConversions &conversions, const Obstacle &obstacle) {
@@ -380,16 +459,12 @@ private:
   }
 
   /// The name of a fetch goes to its value as the whole batch has it.
-  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, BatchConversions &conversions) {
-    SmallVector<std::pair<Operation *, Value>> found;
-    forEachFetch(graph, [&](Operation *node, Value value) {
-      if (node->getNumResults() == 1 && !isJoinable(flow, value))
-        found.emplace_back(node, value);
-    });
+  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways,
+                               BatchConversions &conversions) {
     Block &block = graph.getBody().front();
     OpBuilder builder(graph.getContext());
-    for (auto [node, value] : found) {
-      Value whole = conversions.makeWhole(value);
+    for (auto [node, value] : findUnjoinable(graph, flow, ways)) {
+      Value whole = node->getNumResults() == 1 ? conversions.makeWhole(value) : Value();
       if (!whole || whole == value)
         continue;
       builder.setInsertionPointAfterValue(whole);

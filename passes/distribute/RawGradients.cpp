@@ -117,27 +117,17 @@ private:
   /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
   /// what leads to an update.
   LogicalResult makeFetchesWhole() {
-    bool isSynchronous = !ways.hasAsync && ways.accumulateSteps == 1 && ways.required == ways.replicas;
-    if (ways.replicas == 1 || flow.isEstimated() || !isSynchronous)
+    if (ways.replicas == 1 || !computesFetchesOfReduced(flow, ways))
       return success();
     llvm::StringSet<> fetched;
     for (const std::string &tensor : getFetchedTensors(graph))
       fetched.insert(tensor);
-    llvm::DenseSet<Value> functions; // of sums
-    auto isWhole = [&](Value value) {
-      const Flow &at = flow.get(value);
-      bool isSum = at.zero || at.scale == 0 || (at.kind == Flow::Partial && at.scale == 1);
-      return (isSum && at.kind != Flow::Sharded && at.kind != Flow::Local) || functions.contains(value);
-    };
+    llvm::DenseSet<Value> functions = findFunctionsOfSums(graph, flow);
     for (Operation &op : graph.getBody().front())
-      for (OpResult result : op.getResults()) {
-        if (flow.get(result).kind != Flow::Local || !llvm::isa<dfg::ShapeInterface>(op) || seesRows(result) ||
-            !llvm::all_of(op.getOperands(), isWhole))
-          continue;
-        functions.insert(result);
-        if (fetched.contains((dfg::getNodeName(&op) + ":" + llvm::Twine(result.getResultNumber())).str()))
+      for (OpResult result : op.getResults())
+        if (functions.contains(result) && !seesRows(result) &&
+            fetched.contains((dfg::getNodeName(&op) + ":" + llvm::Twine(result.getResultNumber())).str()))
           queue.push_back({result, nullptr});
-      }
     return drain();
   }
 
@@ -487,6 +477,25 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
   if (failed(walk.run()))
     return failure();
   return std::move(walk.found);
+}
+
+bool computesFetchesOfReduced(const BatchFlow &flow, const Synchronizations &ways) {
+  return !flow.isEstimated() && !ways.hasAsync && ways.accumulateSteps == 1 && ways.required == ways.replicas;
+}
+
+llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow) {
+  llvm::DenseSet<Value> functions;
+  auto isWhole = [&](Value value) {
+    const Flow &at = flow.get(value);
+    bool isSum = at.zero || at.scale == 0 || (at.kind == Flow::Partial && at.scale == 1);
+    return (isSum && at.kind != Flow::Sharded && at.kind != Flow::Local) || functions.contains(value);
+  };
+  for (Operation &op : graph.getBody().front())
+    for (OpResult result : op.getResults())
+      if (flow.get(result).kind == Flow::Local && llvm::isa<dfg::ShapeInterface>(op) && !flow.hasBatchSize(result) &&
+          llvm::all_of(op.getOperands(), isWhole))
+        functions.insert(result);
+  return functions;
 }
 
 llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,

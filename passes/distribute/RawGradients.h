@@ -61,6 +61,11 @@ std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
                                                const strategies::StepNodes &step, const Synchronizations &ways);
 
+/// Whether a fetch that is a function of sums over the batch (the root of a mean) is computed of reduced ones, like what
+/// leads to an update; and the values of `graph` that are.
+bool computesFetchesOfReduced(const BatchFlow &flow, const Synchronizations &ways);
+llvm::DenseSet<mlir::Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow);
+
 /// A value that an update of the training step depends on, and that no synchronization of it makes whole.
 struct Obstacle {
   mlir::Value value;

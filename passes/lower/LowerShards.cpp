@@ -52,7 +52,7 @@ static LogicalResult lowerRescale(EntryLowering &lowering, Operation *op) {
   auto replicas = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
   if (!replicas)
     return op->emitOpError("needs the number of replicas; run drt-describe-program");
-  double factor = std::pow(static_cast<double>(replicas.getInt()), static_cast<double>(rescale.getPower()));
+  double factor = std::pow(static_cast<double>(replicas.getInt()), static_cast<double>(rescale.getPowerAttr().getInt()));
   lowering.set(rescale.getWhole(), lowering.elementwise(op->getLoc(), *type, lowering.get(rescale.getShare()), [&](dfg::ScalarBuilder &s, ValueRange x) {
     return s.mul(x[0], s.constant(type->getElementType(), factor));
   }));

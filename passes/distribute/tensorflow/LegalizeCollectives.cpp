@@ -238,7 +238,7 @@ LogicalResult legalizeWholeSize(WorkerGraph &worker, const Issue &issue) {
     RankedTensorType type = RankedTensorType::get({}, element);
     DenseElementsAttr factor;
     if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
-      double value = std::pow(static_cast<double>(worker.replicas), static_cast<double>(rescale.getPower()));
+      double value = std::pow(static_cast<double>(worker.replicas), static_cast<double>(rescale.getPowerAttr().getInt()));
       factor = llvm::isa<FloatType>(element)
                    ? DenseElementsAttr::get(type, nodes.getBuilder().getFloatAttr(element, value))
                    : DenseElementsAttr::get(
