@@ -30,14 +30,16 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-/// The folder of libdrt.a: named, or beside the folder of distc.
+/// The folder of libdrt.a: named, or beside the folder of distc: lib/distc where it is installed, lib of a build.
 std::string findRuntime(const CompileOptions &options) {
   if (!options.runtime.empty())
     return options.runtime;
   std::string self = llvm::sys::fs::getMainExecutable("distc", reinterpret_cast<void *>(&findRuntime));
-  llvm::SmallString<128> folder(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
+  llvm::SmallString<128> folder(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self))), installed;
   llvm::sys::path::append(folder, "lib");
-  return folder.str().str();
+  installed = folder;
+  llvm::sys::path::append(installed, "distc");
+  return (llvm::sys::fs::is_directory(installed) ? installed : folder).str().str();
 }
 
 /// Rows of a replica's share of the batch, 0 where no feed is batched; fails after saying what does not fit.

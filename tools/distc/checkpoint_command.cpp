@@ -125,22 +125,27 @@ std::string mustBePrefix(const std::string &path) {
 
 } // namespace
 
-int checkpointCommand(int argc, const char *const *argv) {
-  CLI::App app("TensorFlow checkpoints: look at them, compare them, and convert them", "distc checkpoint");
+void declareCheckpointCommand(CLI::App &app, CheckpointArguments &arguments) {
   app.require_subcommand(1);
-  std::string from, to;
-  CLI::App *list = app.add_subcommand("list", "every tensor with its type, shape, bytes, slices and checksum");
-  list->add_option("PREFIX", from, "the checkpoint, without .index")->required()->check(mustBePrefix);
-  CLI::App *diff =
-      app.add_subcommand("diff", "the largest differences of each tensor; exit status 1 where there are any");
-  diff->add_option("A", from, "a checkpoint's prefix, or an .npz or .safetensors file")->required();
-  diff->add_option("B", to, "what it is compared with")->required();
-  CLI::App *out = app.add_subcommand("export", "a checkpoint as .npz or .safetensors");
-  out->add_option("PREFIX", from, "the checkpoint, without .index")->required()->check(mustBePrefix);
-  out->add_option("OUT", to, "OUT.npz or OUT.safetensors")->required()->check(mustBeTensorFile);
-  CLI::App *in = app.add_subcommand("import", "an .npz or .safetensors file as a checkpoint");
-  in->add_option("IN", from, "IN.npz or IN.safetensors")->required()->check(mustBeTensorFile);
-  in->add_option("PREFIX", to, "the checkpoint to write, without .index")->required()->check(mustBePrefix);
+  auto &[from, to, list, diff, write, read] = arguments;
+  list = app.add_subcommand("list", "Print every tensor with its type, shape, bytes, slices and checksum");
+  list->add_option("PREFIX", from, "The checkpoint, without .index")->required()->check(mustBePrefix);
+  diff = app.add_subcommand("diff", "Print the largest differences of each tensor; exit status 1 where there are any");
+  diff->add_option("A", from, "A checkpoint's prefix, or an .npz or .safetensors file")->required();
+  diff->add_option("B", to, "What it is compared with")->required();
+  write = app.add_subcommand("export", "Write a checkpoint as .npz or .safetensors");
+  write->add_option("PREFIX", from, "The checkpoint, without .index")->required()->check(mustBePrefix);
+  write->add_option("OUT", to, "OUT.npz or OUT.safetensors")->required()->check(mustBeTensorFile);
+  read = app.add_subcommand("import", "Write an .npz or .safetensors file as a checkpoint");
+  read->add_option("IN", from, "IN.npz or IN.safetensors")->required()->check(mustBeTensorFile);
+  read->add_option("PREFIX", to, "The checkpoint to write, without .index")->required()->check(mustBePrefix);
+}
+
+int checkpointCommand(int argc, const char *const *argv) {
+  CLI::App app("List, compare and convert TensorFlow's checkpoints", "distc checkpoint");
+  CheckpointArguments arguments;
+  declareCheckpointCommand(app, arguments);
+  const auto &[from, to, list, diff, write, read] = arguments;
   try {
     app.parse(argc, argv);
     if (list->parsed())
@@ -156,10 +161,10 @@ int checkpointCommand(int argc, const char *const *argv) {
     fprintf(stderr, "error: %s\n", error.what());
     return error.exitStatus();
   } catch (const std::bad_alloc &) {
-    fprintf(stderr, "error: not enough memory for a tensor of %s\n", from.c_str());
+    fprintf(stderr, "error: not enough memory for a tensor of %s\n", arguments.from.c_str());
     return 1;
   } catch (const std::exception &error) { // JSON's, of a name that is not UTF-8
-    fprintf(stderr, "error: %s: %s\n", from.c_str(), error.what());
+    fprintf(stderr, "error: %s: %s\n", arguments.from.c_str(), error.what());
     return 1;
   }
 }

@@ -15,7 +15,20 @@
 #ifndef DISTC_TOOLS_CHECKPOINT_COMMAND_H
 #define DISTC_TOOLS_CHECKPOINT_COMMAND_H
 
+#include <CLI/CLI.hpp>
+
+#include <string>
+
 namespace distc {
+
+// What the command is asked for: which of its commands, and their two files.
+struct CheckpointArguments {
+  std::string from, to;
+  CLI::App *list, *diff, *write, *read;
+};
+
+// Declares the command line of `checkpoint` on `app`.
+void declareCheckpointCommand(CLI::App &app, CheckpointArguments &arguments);
 
 // argv[0] is "checkpoint" or what stands for it. Prints to stdout, errors to
 // stderr; returns the exit status: 0 done (diff: equal), 1 the input is wrong

@@ -8,6 +8,7 @@
 #include "runtime/core/number_flags.h"
 #include "tools/distc/Options.h"
 #include "tools/distc/checkpoint_command.h"
+#include "tools/distc/command_pages.h"
 #include <cstring>
 #include <iostream>
 
@@ -145,7 +146,14 @@ int main(int argc, char **argv) {
   addResources(*diff, options);
   addEndpoints(*diff, options);
 
-  app.add_subcommand("checkpoint", "List, compare and convert checkpoints");
+  distc::CheckpointArguments ofCheckpoint; // for help; checkpointCommand has its own
+  distc::declareCheckpointCommand(
+      *app.add_subcommand("checkpoint", "List, compare and convert TensorFlow's checkpoints"), ofCheckpoint);
+
+  std::string shell;
+  CLI::App *completion = app.add_subcommand("completion", "Print what makes a shell complete distc's command line");
+  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  CLI::App *manual = app.add_subcommand("manual", "Print distc's manual page, for man");
 
   // `run`: what stands behind -- is the executable's.
   std::vector<char *> own(argv, argv + argc);
@@ -160,7 +168,11 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return wrongCommandStatus(app, error);
   }
-  if (*compile)
+  if (*completion)
+    std::cout << distc::completionScript(app, shell);
+  else if (*manual)
+    std::cout << distc::manualPage(app, DISTC_VERSION);
+  else if (*compile)
     status = distc::compileCommand(options);
   else if (*run)
     status = distc::runCommand(options);
