@@ -85,7 +85,7 @@ void CpuTask::gatherVariables(const drt_bucket &plan) {
 void CpuTask::gatherShares(int32_t index, void *whole) {
   const drt_variable &variable = program_.variables[index];
   if (variable.owner > 0)
-    return sendOwned(variable, index, whole, variable.owner - 1);
+    return gatherOwned(variable, index, whole);
   const int64_t size = dtypeSize(variable.type.dtype);
   const int64_t count = elementCount({variable.type.dtype, variable.full_rank, variable.full_shape});
   const char *all = static_cast<const char *>(variables_[index]);
@@ -108,35 +108,38 @@ void CpuTask::gatherShares(int32_t index, void *whole) {
   }
 }
 
-// From task `from`, which has it: in `whole`, or as its owner in its memory; to `whole`, and to the owner's memory.
-void CpuTask::sendOwned(const drt_variable &variable, int32_t index, void *whole, int32_t from) {
+// The owner's, to whoever gives room for it.
+void CpuTask::gatherOwned(const drt_variable &variable, int32_t index, void *whole) {
   const bool isOwner = isTask(variable.owner - 1);
-  char *data = isOwner ? static_cast<char *>(variables_[index]) : static_cast<char *>(whole);
+  void *data = isOwner ? variables_[index] : whole;
   if (!data) {
     shares_.resize(variable.bytes);
     data = shares_.data();
   }
-  if (isOwner && whole && from != variable.owner - 1)
-    std::memcpy(data, whole, variable.bytes);
   if (communicator_) {
     drain();
     communicator_->describe(0, variable.name);
-    communicator_->broadcast(data, variable.bytes, from);
+    communicator_->broadcast(data, variable.bytes, variable.owner - 1);
   }
-  if (isOwner && whole && from == variable.owner - 1)
+  if (isOwner && whole)
     std::memcpy(whole, data, variable.bytes);
 }
 
 void CpuTask::scatterShares(int32_t index, void *whole) {
   const drt_variable &variable = program_.variables[index];
-  if (variable.owner > 0)
-    return sendOwned(variable, index, whole, 0);
   const int64_t size = dtypeSize(variable.type.dtype);
-  const int64_t count = elementCount({variable.type.dtype, variable.full_rank, variable.full_shape});
+  const int64_t count =
+      variable.owner > 0 ? variable.bytes / size
+                         : elementCount({variable.type.dtype, variable.full_rank, variable.full_shape});
   if (communicator_) {
     drain();
     communicator_->describe(0, variable.name);
     communicator_->broadcast(whole, count * size, 0);
+  }
+  if (variable.owner > 0) {
+    if (isTask(variable.owner - 1))
+      std::memcpy(variables_[index], whole, variable.bytes);
+    return;
   }
   const Range part = layout_.shareOf(layout_.own(), count);
   if (!part.empty())

@@ -90,7 +90,7 @@ private:
   void reduceScatter(const drt_bucket &plan, char *data);
   void gatherRows(const drt_bucket &plan);
   void gatherVariables(const drt_bucket &plan);
-  void sendOwned(const drt_variable &variable, int32_t index, void *whole, int32_t from);
+  void gatherOwned(const drt_variable &variable, int32_t index, void *whole);
   Layout findLayout();
   bool needsLayout() const;
   void post(Job job);

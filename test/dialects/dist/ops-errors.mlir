@@ -62,3 +62,27 @@ dfg.graph {
   // expected-error @below {{waits for 0 gradients; at least one is needed}}
   dist.push mean "g" to <"ps" 0> of 0 (%v) variable "e" : tensor<5x3xf32>
 }
+
+// -----
+
+func.func @owners_of_others(%a: tensor<2xf32>, %b: tensor<2xf32>) {
+  // expected-error @+1 {{has 1 owners of 2 members}}
+  %r:2 = dist.reduce_scatter mean bucket 0 group 0 (%a, %b) variables ["a", "b"] {owners = array<i64: 0>} : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @owned_part(%a: tensor<2xf32>) {
+  // expected-error @+1 {{gives 'tensor<1xf32>' of value 0, but its owner has it whole: 'tensor<2xf32>'}}
+  %r = dist.reduce_scatter mean bucket 0 group 0 (%a) variables ["a"] {owners = array<i64: 0>} : (tensor<2xf32>) -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @gathered_from_nobody(%w: !dfg.ref<tensor<2xf32>>) {
+  // expected-error @+1 {{names worker -1 as an owner; workers are numbered from 0 on}}
+  dist.all_gather_variables bucket 0 (%w) variables ["a"] {owners = array<i64: -1>} : !dfg.ref<tensor<2xf32>>
+  return
+}
