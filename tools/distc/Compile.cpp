@@ -16,6 +16,7 @@
 #include "tools/distc/ExportGraphs.h"
 #include "tools/distc/Heap.h"
 #include "tools/distc/Pipeline.h"
+#include "tools/distc/Stage.h"
 #include "tools/distc/Session.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -122,12 +123,6 @@ constexpr llvm::StringLiteral kEmitNothing = "nothing";
 
 int compile(Session &session, CompileOptions options) {
   options.strategy = strategies::spellSpec(options.strategy);
-  llvm::Expected<Target> target = Target::parse(options.target);
-  if (!target)
-    return session.fail(llvm::toString(target.takeError()), kWrongCommand);
-  if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
-    return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
-                        kWrongCommand);
   if (options.emit == "exe")
     if (int status = session.checkOutput(options.output))
       return status;
@@ -137,39 +132,54 @@ int compile(Session &session, CompileOptions options) {
     return session.status();
   // The process ends after it, and a large graph takes long to take apart.
   llvm::scope_exit keep([&] { (void)module.release(); });
+  FailureOr<Stage> stage = resume(*module, options);
+  if (failed(stage))
+    return session.status();
+  llvm::Expected<Target> target = Target::parse(options.target);
+  if (!target)
+    return session.fail(llvm::toString(target.takeError()), kWrongCommand);
+  if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
+    return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
+                        kWrongCommand);
+  if ((*stage == Stage::Plan && (options.emit == "dfg" || options.emit == "dist" || options.emit == "graphdef")) ||
+      (*stage == Stage::Distributed && options.emit == "dfg"))
+    return session.fail("the file is behind the stage that --emit=" + options.emit + " asks for", kWrongCommand);
   // A stage has verified it, and a graph has nothing that aliases would shorten: to look for them takes as long as to
   // print it. Locations are its nodes' names.
-  auto printGraph = [&](llvm::raw_ostream &os) {
-    module->print(os, OpPrintingFlags().assumeVerified().useLocalScope().enableDebugInfo());
-    os << "\n";
+  auto write = [&](OpPrintingFlags flags, bool severalTasks = false) {
+    noteCommand(*module, options, severalTasks);
+    return writeText(session, options, [&](llvm::raw_ostream &os) {
+      module->print(os, flags.assumeVerified().enableDebugInfo());
+      os << "\n";
+    });
   };
-  auto printModule = [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().assumeVerified().enableDebugInfo()); };
 
   if (options.emit == "dfg")
-    return session.run(*module, addGraphStage) ? writeText(session, options, printGraph) : session.status();
+    return session.run(*module, addGraphStage) ? write(OpPrintingFlags().useLocalScope()) : session.status();
   // Both stages at once, so that a large graph is verified once.
-  if (!session.run(*module, [&](OpPassManager &manager) {
+  if (*stage == Stage::Graph && !session.run(*module, [&](OpPassManager &manager) {
         addGraphStage(manager);
         addDistributeStage(manager, options);
       }))
     return session.status();
   if (options.emit == "dist")
-    return writeText(session, options, printGraph);
-  FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
-  if (failed(replicaBatch))
-    return session.status();
-  if (options.emit == "graphdef")
-    return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
-  if (int status = checkNative(session, *module, options, target->isDevice()))
-    return status;
-  FailureOr<dist::TopologyOp> topology = dist::getTopology(*module);
-  const bool hasSeveralTasks = succeeded(topology) && topology->getTasks().size() > 1;
-  if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
-    return session.status();
+    return write(OpPrintingFlags().useLocalScope());
+  const bool severalTasks = hasSeveralTasks(*module);
+  if (*stage != Stage::Plan) {
+    FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
+    if (failed(replicaBatch))
+      return session.status();
+    if (options.emit == "graphdef")
+      return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
+    if (int status = checkNative(session, *module, options, target->isDevice()))
+      return status;
+    if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
+      return session.status();
+  }
   if (options.emit == kEmitNothing)
     return kDone;
   if (options.emit == "drt")
-    return writeText(session, options, printModule);
+    return write(OpPrintingFlags(), severalTasks);
   if (target->isDevice() &&
       !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
     return session.status();
@@ -187,7 +197,7 @@ int compile(Session &session, CompileOptions options) {
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
   if (!object)
     return session.defect(llvm::toString(object.takeError()));
-  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, hasSeveralTasks, options.output)) {
+  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, severalTasks, options.output)) {
     // What the runtime lacks no user can give it.
     const bool ours = error.isA<MissingSymbolError>();
     std::string message = llvm::toString(std::move(error));

@@ -12,6 +12,8 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "mlir/Parser/Parser.h"
+#include "tools/distc/Stage.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -107,7 +109,8 @@ int Session::defect(const llvm::Twine &message) {
 
 OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
   TimingScope scope = time("import");
-  OwningOpRef<ModuleOp> module = tf::importGraph(options.graph, &context);
+  OwningOpRef<ModuleOp> module = isIr(options.graph) ? parseSourceFile<ModuleOp>(options.graph, ParserConfig(&context))
+                                                     : tf::importGraph(options.graph, &context);
   if (!module) {
     if (failed == kDone)
       fail("cannot be read");

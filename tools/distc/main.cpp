@@ -53,7 +53,7 @@ void addNoInit(CLI::App &app, CompileOptions &options) {
 }
 
 void addCompile(CLI::App &app, CompileOptions &options) {
-  app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder")->required();
+  app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder; .mlir that --emit wrote")->required();
   app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->capture_default_str();
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));

@@ -1,0 +1,115 @@
+//===- Stage.cpp - Going on from a stage that was printed --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/distc/Stage.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace distc {
+
+namespace {
+
+/// A dictionary of the module: what the command line said.
+constexpr llvm::StringLiteral kCommandAttr = "dfg.command";
+
+Stage findStage(ModuleOp module) {
+  for (Operation &op : *module.getBody())
+    if (llvm::isa<dfg::GraphOp>(op))
+      return module.getOps<dist::TopologyOp>().empty() ? Stage::Graph : Stage::Distributed;
+  return Stage::Plan;
+}
+
+/// The flags whose values differ from a command line that does not name them.
+SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
+  const CompileOptions unsaid;
+  SmallVector<StringRef> flags;
+  auto add = [&](StringRef flag, bool isSaid) {
+    if (isSaid)
+      flags.push_back(flag);
+  };
+  add("--strategy", options.strategy != unsaid.strategy);
+  add("--resources", options.resources != unsaid.resources);
+  add("--replicas", options.resources.empty() && options.replicas != unsaid.replicas);
+  add("--ps", options.servers != unsaid.servers);
+  add("--one-process-per-replica", options.oneProcessPerReplica);
+  add("--train-op", !options.trainOp.empty());
+  add("--loss", !options.loss.empty());
+  add("--init-op", !options.initOp.empty());
+  add("--no-init", !options.init);
+  add("--fetch", !options.fetches.empty());
+  add("--summaries", options.summaries);
+  if (stage == Stage::Plan) {
+    add("--batch", options.batch != 0);
+    add("--feed", !options.feeds.empty());
+    add("--target", options.target != unsaid.target);
+    add("--no-asserts", !options.asserts);
+  }
+  return flags;
+}
+
+} // namespace
+
+bool isIr(llvm::StringRef path) { return path.ends_with(".mlir") || path.ends_with(".mlirbc"); }
+
+void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTasks) {
+  Builder builder(module.getContext());
+  NamedAttrList said;
+  said.set("graph", builder.getStringAttr(options.graph));
+  said.set("strategy", builder.getStringAttr(options.strategy));
+  said.set("target", builder.getStringAttr(options.target));
+  if (options.batch)
+    said.set("batch", builder.getI64IntegerAttr(options.batch));
+  if (!options.feeds.empty())
+    said.set("feeds", builder.getStrArrayAttr(SmallVector<StringRef>(options.feeds.begin(), options.feeds.end())));
+  if (!options.asserts)
+    said.set("no_asserts", builder.getUnitAttr());
+  if (severalTasks)
+    said.set("several_tasks", builder.getUnitAttr());
+  module->setAttr(kCommandAttr, said.getDictionary(module.getContext()));
+}
+
+FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
+  const Stage stage = findStage(module);
+  if (stage == Stage::Plan && module.getOps<drt::VariableOp>().empty() && module.getOps<FunctionOpInterface>().empty())
+    return module.emitError("has neither a graph nor a plan"), failure();
+  if (stage != Stage::Graph)
+    if (SmallVector<StringRef> settled = getSettled(options, stage); !settled.empty())
+      return module.emitError() << settled.front() << " was settled when '" << options.graph
+                                << "' was printed; give it where the graph is compiled, or leave it out",
+             failure();
+  auto said = module->getAttrOfType<DictionaryAttr>(kCommandAttr);
+  if (!said)
+    return stage;
+  const CompileOptions unsaid;
+  auto text = [&](StringRef key, std::string &to, const std::string &none) {
+    if (auto value = said.getAs<StringAttr>(key); value && to == none)
+      to = value.getValue().str();
+  };
+  // It is the graph's name that the executable tells.
+  if (auto graph = said.getAs<StringAttr>("graph"))
+    options.graph = graph.getValue().str();
+  text("strategy", options.strategy, unsaid.strategy);
+  text("target", options.target, unsaid.target);
+  if (auto batch = said.getAs<IntegerAttr>("batch"); batch && options.batch == 0)
+    options.batch = batch.getInt();
+  if (auto feeds = said.getAs<ArrayAttr>("feeds"); feeds && options.feeds.empty())
+    for (auto feed : feeds.getAsRange<StringAttr>())
+      options.feeds.push_back(feed.getValue().str());
+  options.asserts &= !said.contains("no_asserts");
+  return stage;
+}
+
+bool hasSeveralTasks(ModuleOp module) {
+  for (auto topology : module.getOps<dist::TopologyOp>())
+    return topology.getTasks().size() > 1;
+  auto said = module->getAttrOfType<DictionaryAttr>(kCommandAttr);
+  return said && said.contains("several_tasks");
+}
+
+} // namespace distc
