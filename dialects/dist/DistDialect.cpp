@@ -21,12 +21,26 @@ using namespace mlir;
 
 namespace distc::dist {
 
+namespace {
+/// Sizes that the batch says, of values that are no gradients of variables. Attached, as its results' types are inferred
+/// by MLIR's own interface.
+struct AllReduceShapes : dfg::ShapeInterface::ExternalModel<AllReduceShapes, AllReduceOp> {
+  llvm::LogicalResult inferShapes(Operation *op, dfg::ShapeContext &context) const {
+    for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults()))
+      if (auto sizes = context.getShape(operand))
+        context.setShape(result, std::move(*sizes));
+    return success();
+  }
+};
+} // namespace
+
 void DISTDialect::initialize() {
   registerAttributes();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/dist/DistOps.cpp.inc"
       >();
+  AllReduceOp::attachInterface<AllReduceShapes>(*getContext());
 }
 
 void DISTDialect::registerAttributes() {

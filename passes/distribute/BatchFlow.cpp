@@ -191,8 +191,6 @@ bool BatchFlow::visitCoupling(Operation *op) {
       flow.zero = at.zero;
       flow.scale = at.zero ? 0 : add(at.scale, reduce.getReduction() == dist::Reduction::Sum ? -1 : 0);
       bool adds = at.kind == Flow::Partial || at.kind == Flow::Replicated;
-      if (auto sizes = shapes.getShape(operand))
-        shapes.setShape(result, std::move(*sizes));
       set(result, adds && flow.scale ? std::optional(std::move(flow)) : std::nullopt);
     }
     return true;
@@ -303,10 +301,11 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
   // A size that nothing is known of is the whole batch's where that of an operand is.
   if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
     return getUnproven(op);
-  // A function of the share's size that is no multiple of it (half of it, rounded down).
-  if (!known && !choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch))
-    constant = multiple = false;
   Flow flow;
+  flow.ofShare = !known && ((!choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch)) ||
+                            llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).ofShare; }));
+  if (flow.ofShare)
+    constant = multiple = false;
   flow.scale = constant ? std::optional<int>(0) : multiple ? std::optional<int>(1) : std::nullopt;
   flow.zero = isZeroConstant(op);
   return flow;
@@ -540,6 +539,8 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     if (isParameterOperand(op, operand.getOperandNumber())) {
       std::optional<dfg::Dims> elements = shapes.getElements(operand.get());
       bool isConstant = elements && llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); });
+      if (at.ofShare)
+        return unproven;
       bool isWhole = at.kind == Flow::Replicated && at.scale == 0;
       if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated && !fixedBatch) && !fixedBatch)
         return unproven;

@@ -49,6 +49,9 @@ struct Flow {
   std::optional<int> scale = 0;
   /// Zero everywhere, and so of any scale.
   bool zero = false;
+  /// Of sizes: some are functions of the share's size that are no multiple of it (half of it, rounded down), so that
+  /// nothing is known of those of the whole batch.
+  bool ofShare = false;
   /// Where local: the node that no rule could be found for.
   mlir::Operation *cause = nullptr;
 

@@ -115,7 +115,7 @@ class Graph:
 
     def loss_condition_on_mean(self):
         tf, h = self.tf, self.encoded()
-        return tf.reduce_mean(tf.where(tf.reduce_mean(h, 0) > 0.05, tf.square(h), tf.abs(h)))
+        return tf.reduce_mean(tf.where_v2(tf.reduce_mean(h, 0) > 0.05, tf.square(h), tf.abs(h)))
 
     def loss_distances(self):
         tf, h = self.tf, self.encoded()
@@ -126,7 +126,7 @@ class Graph:
         tf = self.tf
         u, v = (h - tf.reduce_mean(h, 0) for h in (self.encoded("x"), self.encoded("y")))
         c = tf.matmul(u, v, transpose_a=True) / tf.cast(tf.shape(u)[0], tf.float32)
-        return tf.reduce_sum(tf.square(c - tf.eye(4)))
+        return tf.reduce_sum(tf.square(c - np.eye(4, dtype=np.float32)))
 
     def loss_half_a_batch(self):
         """A function of the batch's size that is no multiple of it."""

@@ -55,13 +55,13 @@ module @matrix attributes {dist.strategy = ""} {
     // CHECK: %[[V:.*]] = dfg.placeholder
     %v = dfg.placeholder : () -> tensor<?x4xf32> loc("v")
     // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%[[V]]) name "v" : (tensor<?x4xf32>) -> tensor<?x4xf32>
-    // CHECK: dfg.mat_mul %[[U]], %[[ALL]]
-    %logits = dfg.mat_mul %u, %v {transpose_b = true} : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>
     // The place in the batch is that of the whole batch.
     // CHECK: %[[SIZE:.*]] = dist.whole_size %{{.*}} by [2]
     // CHECK: %[[RANGE:.*]] = dfg.range %{{.*}}, %[[SIZE]]
     // CHECK: %[[LABELS:.*]] = dist.take_rows %[[RANGE]]
-    // CHECK: dfg.sparse_softmax_cross_entropy_with_logits %{{.*}}, %[[LABELS]]
+    // CHECK: %[[LOGITS:.*]] = dfg.mat_mul %[[U]], %[[ALL]]
+    %logits = dfg.mat_mul %u, %v {transpose_b = true} : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>
+    // CHECK: dfg.sparse_softmax_cross_entropy_with_logits %[[LOGITS]], %[[LABELS]]
     %shape = dfg.shape %u : (tensor<?x4xf32>) -> tensor<2xi32>
     %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
     %one = dfg.const dense<1> : tensor<i32> : tensor<i32>

@@ -1,0 +1,33 @@
+// RUN: distc-opt %s --split-input-file --dist-couple-replicas --verify-diagnostics
+
+// A replica that does not wait for the others has nothing of theirs.
+module @spare attributes {dist.strategy = "replicas_to_aggregate: 1 graph_config { coupling: WHOLE }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %rate = dfg.placeholder : () -> tensor<f32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    // expected-error @below {{node '' depends on examples of other replicas, and with staleness, backup workers or asynchronous servers a replica does not wait for them: coupling=whole cannot be; take coupling=replica, or a synchronous strategy}}
+    %max = dfg.max %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    dfg.apply_gradient_descent %h, %rate, %max : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+// Unless it was asked for, each replica uses its own.
+module @own attributes {dist.strategy = "replicas_to_aggregate: 1"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %rate = dfg.placeholder : () -> tensor<f32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    // expected-remark @below {{each replica uses its own share's (coupling=replica)}}
+    %max = dfg.max %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    dfg.apply_gradient_descent %h, %rate, %max : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
