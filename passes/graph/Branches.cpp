@@ -61,8 +61,7 @@ StraightLine::Results StraightLine::variableShape(Node &node) {
 StraightLine::Results StraightLine::optionalFromValue(Node &node) {
   auto optional = std::make_shared<Container>();
   optional->elements = node.operands;
-  // None is no value at all; a value of no components is told from it by this.
-  optional->length = node.kind == "OptionalNone" ? getBool(false) : getBool(true);
+  optional->hasValue = getBool(node.kind != "OptionalNone");
   return Data{Datum(std::shared_ptr<const Container>(optional))};
 }
 
@@ -70,6 +69,31 @@ StraightLine::Results StraightLine::optionalGetValue(Node &node) {
   FailureOr<const Container *> optional = getList(node, 0);
   if (failed(optional))
     return failure();
+  if (Value predicate = (*optional)->predicate) {
+    // Who asks does not say which it is: both must be what is asked for, or none, which nobody asks where it is chosen.
+    Data both[2];
+    for (auto [data, datum] :
+         {std::pair(&both[0], &(*optional)->chosen), std::pair(&both[1], &(*optional)->otherwise)}) {
+      Node branch = node;
+      branch.operands = {resolve(*datum)};
+      const Container &one = *branch.operands[0].container;
+      if (!one.predicate && one.elements.empty())
+        continue;
+      Results value = optionalGetValue(branch);
+      if (failed(value))
+        return failure();
+      *data = *value;
+    }
+    if (both[0].empty() || both[1].empty())
+      return both[0].empty() ? both[1] : both[0];
+    for (auto [x, y] : llvm::zip(both[0], both[1])) {
+      FailureOr<Datum> either = select(predicate, x, y, node);
+      if (failed(either))
+        return failure();
+      x = *either;
+    }
+    return both[0];
+  }
   if ((*optional)->elements.size() != node.op->getNumResults())
     return fail(node) << "takes the value of an optional that has none", failure();
   return (*optional)->elements;
@@ -77,7 +101,11 @@ StraightLine::Results StraightLine::optionalGetValue(Node &node) {
 
 StraightLine::Results StraightLine::optionalHasValue(Node &node) {
   FailureOr<const Container *> optional = getList(node, 0);
-  return failed(optional) ? Results(failure()) : Results(Data{(*optional)->length});
+  if (failed(optional))
+    return failure();
+  if (!(*optional)->hasValue)
+    return fail(node) << "asks a list whether it has a value", failure();
+  return Data{(*optional)->hasValue};
 }
 
 // ---- Functions ------------------------------------------------------------------------------------------------------
@@ -95,7 +123,7 @@ dfg::FuncOp StraightLine::getFunction(const Node &node, StringRef attribute) {
 }
 
 StraightLine::Results StraightLine::call(const Node &node, dfg::FuncOp function, ArrayRef<Datum> operands,
-                                         StringRef prefix, Value predicate) {
+                                         StringRef prefix, Value predicate, const Guard &holds) {
   Block &body = function.getBody().front();
   if (body.getNumArguments() != operands.size())
     return fail(node) << "calls function '" << function.getSymName() << "' with " << operands.size()
@@ -110,8 +138,12 @@ StraightLine::Results StraightLine::call(const Node &node, dfg::FuncOp function,
   Value outside = active;
   active = predicate ? logicalAnd(active, predicate, prefix.str() + "active") : active;
   calls.push_back(function);
+  auto knownOutside = known;
+  for (auto [predicate, value] : holds)
+    known[predicate] = value;
   llvm::scope_exit restore([&] {
     active = outside;
+    known = std::move(knownOutside);
     calls.pop_back();
   });
   if ((predicate && !active) || failed(runBlock(body, scope, nullptr)))
@@ -143,10 +175,10 @@ StraightLine::Results StraightLine::choose(Node &node, Value predicate, dfg::Fun
   Value opposite = logicalNot(predicate, node.name + "/not");
   if (!opposite)
     return failure();
-  Results first = call(node, chosen, operands, prefix.str() + "then/", predicate);
+  Results first = call(node, chosen, operands, prefix.str() + "then/", predicate, {{predicate, true}});
   if (failed(first))
     return failure();
-  Results second = call(node, otherwise, operands, prefix.str() + "else/", opposite);
+  Results second = call(node, otherwise, operands, prefix.str() + "else/", opposite, {{predicate, false}});
   if (failed(second))
     return failure();
   Data results;
@@ -186,22 +218,26 @@ StraightLine::Results StraightLine::caseOf(Node &node) {
   if (std::optional<int64_t> known = getConstant(node.operands[0]))
     return call(node, branches[*known < 0 || *known > last ? last : *known], operands, node.name + "/");
   Value none;
+  Guard holds;
   SmallVector<Value> isIndex;
   SmallVector<Data> results;
   for (int64_t index = 0; index <= last; ++index) {
     std::string prefix = node.name + "/branch_" + std::to_string(index) + "/";
     Value predicate = none;
     if (index < last) {
-      predicate =
-          make<dfg::EqualOp>(prefix + "predicate", builder.getI1Type(), node.operands[0].value, getInt32(index), true);
+      predicate = equal(node.operands[0].value, index, prefix + "predicate");
       Value opposite = predicate ? logicalNot(predicate, prefix + "not") : Value();
       none = opposite ? logicalAnd(none, opposite, prefix + "none") : Value();
       if (!none)
         return failure();
     }
-    Results given = call(node, branches[index], operands, prefix, predicate);
+    if (index < last)
+      holds.emplace_back(predicate, true);
+    Results given = call(node, branches[index], operands, prefix, predicate, holds);
     if (failed(given))
       return failure();
+    if (index < last)
+      holds.back().second = false;
     isIndex.push_back(predicate);
     results.push_back(std::move(*given));
   }

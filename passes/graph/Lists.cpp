@@ -172,9 +172,7 @@ FailureOr<std::shared_ptr<Container>> StraightLine::setAt(const Node &node, cons
   if (!index.value || !item.value)
     return fail(node) << "sets an element of a list by an index that is not known", failure();
   for (size_t i = 0; i < list.elements.size(); ++i) {
-    Value isHere =
-        make<dfg::EqualOp>(node.name + "/is_" + std::to_string(i), builder.getI1Type(), index.value,
-                           getInteger(llvm::cast<TensorType>(index.value.getType()).getElementType(), i), true);
+    Value isHere = equal(index.value, i, node.name + "/is_" + std::to_string(i));
     Datum old = list.elements[i].isUnset() ? Datum(zerosLike(item.value, node.name + "/zeros")) : list.elements[i];
     FailureOr<Datum> element = isHere ? select(isHere, item, old, node) : FailureOr<Datum>(failure());
     if (failed(element))

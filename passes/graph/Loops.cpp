@@ -62,12 +62,6 @@ bool StraightLine::mayEnd(Loop &loop, ArrayRef<Datum> before, ArrayRef<Datum> no
   return succeeded(goesOn) && shapes.getConstant(*goesOn) == 0;
 }
 
-/// The length of a list or of a stack where it depends on data; null where it does not.
-static Value getDynamicLength(const Container &list) {
-  return list.length && !llvm::cast<TensorType>(list.length.getType()).getElementType().isInteger(1) ? list.length
-                                                                                                     : Value();
-}
-
 StraightLine::Results StraightLine::whileLoop(Node &node) {
   Loop loop{node, getFunction(node, "cond"), getFunction(node, "body")};
   if (!loop.condition || !loop.body)
@@ -80,7 +74,7 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
       continue;
     const Container *list =
         stacks.contains(datum.container.get()) ? stacks[datum.container.get()].get() : datum.container.get();
-    if (getDynamicLength(*list))
+    if (list->length)
       return runBackward(loop, node.operands);
   }
   return runForward(loop, node.operands);
@@ -217,7 +211,7 @@ StraightLine::Results StraightLine::runBackward(Loop &loop, Data state) {
       continue;
     isStack[index] = stacks.contains(datum.container.get());
     const Container &list = isStack[index] ? *stacks[datum.container.get()] : *datum.container;
-    if (!getDynamicLength(list))
+    if (!list.length)
       continue;
     if (!isAsLong(list) || (most && *most != list.elements.size()))
       return refuse();

@@ -21,6 +21,19 @@ def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def RaiseLoops : Pass<"dfg-raise-loops", "::mlir::ModuleOp"> {
+  let summary = "Loops of version 1 become While nodes with functions";
+  let description = [{
+    For executables, before `dfg-expand-control-flow`: frames of Enter, Merge, Switch, NextIteration, Exit and LoopCond are what a While node
+    of the frame's name does, with functions of its condition and its body. Conditions of version 1 (Switch and Merge) stay.
+    ```mlir
+    %e = dfg.opaque "Enter"(%a) ...               // %w = dfg.opaque "While"(%a) {tf = {body = @.../body, cond = @.../cond}}
+    %m:2 = dfg.opaque "Merge"(%e, %next) ...
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
   let summary = "Conditions, loops, lists and optionals that endpoints need become straight-line code";
   let description = [{

@@ -119,9 +119,19 @@ LogicalResult StraightLine::runBlock(Block &block, Scope &scope, const DenseSet<
   return success();
 }
 
+Datum StraightLine::resolve(Datum datum) {
+  while (datum.container && datum.container->predicate) {
+    auto it = known.find(datum.container->predicate);
+    if (it == known.end())
+      break;
+    datum = it->second ? datum.container->chosen : datum.container->otherwise;
+  }
+  return datum;
+}
+
 Datum StraightLine::lookup(Scope &scope, Value value) {
   auto it = scope.data.find(value);
-  return it == scope.data.end() ? Datum(value) : it->second;
+  return it == scope.data.end() ? Datum(value) : resolve(it->second);
 }
 
 SmallVector<Attribute> StraightLine::getControls(Operation *op, Scope &scope) {

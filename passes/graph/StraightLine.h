@@ -63,11 +63,17 @@ struct Container {
   mlir::Value elementShape;
   /// A tensor of the shape of each element, where `elementShape` does not say it; may be null.
   mlir::Value like;
-  /// Of the gradient of a tensor array: which array's, under which name.
+  /// Of the gradients of a tensor array: which array's, under which name.
   const void *arrayOf = nullptr;
   llvm::StringRef source;
   /// Of a tensor array: whether a second write to an element adds to it.
   bool accumulates = false;
+  /// Of an optional: whether there is a value, a scalar.
+  mlir::Value hasValue;
+  /// One of two optionals, which may hold tensors that have nothing to do with each other: those that either branch of
+  /// a condition leaves to its own gradient.
+  mlir::Value predicate;
+  Datum chosen, otherwise;
 };
 
 /// Inclusive bounds of an integer scalar; none is no bound.
@@ -75,7 +81,7 @@ struct IntegerRange {
   std::optional<int64_t> least, most;
 };
 
-/// The predicates that a node of a version-1 condition runs under, with the value that each must have.
+/// Predicates with the value that each has.
 using Guard = llvm::SmallVector<std::pair<mlir::Value, bool>, 2>;
 
 /// A piece of the graph that can be evaluated with other operands: a library function's body.
@@ -132,6 +138,8 @@ private:
   bool isDead(mlir::Operation &op, Scope &scope, Guard &guard);
   llvm::FailureOr<mlir::Value> getActive(const Guard &guard, llvm::StringRef name);
   Datum lookup(Scope &scope, mlir::Value value);
+  /// The one of two optionals that the branch which is evaluated is told.
+  Datum resolve(Datum datum);
   llvm::SmallVector<mlir::Attribute> getControls(mlir::Operation *op, Scope &scope);
   /// Copies `op`; values that are known at compile time become constants.
   llvm::FailureOr<Data> copy(Node &node);
@@ -170,6 +178,7 @@ private:
   IntegerRange inferRange(mlir::Operation *op);
   /// What ranges, or one operand alone, say of a predicate.
   std::optional<bool> inferPredicate(mlir::Operation *op);
+  mlir::Value equal(mlir::Value x, int64_t value, llvm::StringRef name);
   mlir::Value logicalAnd(mlir::Value x, mlir::Value y, llvm::StringRef name);
   mlir::Value logicalNot(mlir::Value x, llvm::StringRef name);
   /// A scalar of any type as a predicate.
@@ -199,7 +208,7 @@ private:
   dfg::FuncOp getFunction(const Node &node, mlir::Attribute attribute);
   /// Runs a function's body under `predicate` (and what holds already), as nodes of PREFIX.
   Results call(const Node &node, dfg::FuncOp function, llvm::ArrayRef<Datum> operands, llvm::StringRef prefix,
-               mlir::Value predicate = {});
+               mlir::Value predicate = {}, const Guard &holds = {});
   Results choose(Node &node, mlir::Value predicate, dfg::FuncOp chosen, dfg::FuncOp otherwise,
                  llvm::ArrayRef<Datum> operands, llvm::StringRef prefix);
 
@@ -267,17 +276,19 @@ private:
   Scope top;
   /// What the nodes that are being made run under: a scalar, null: they run.
   mlir::Value active;
+  /// What is known of predicates in the branch that is being evaluated.
+  llvm::DenseMap<mlir::Value, bool> known;
   /// Functions that are being evaluated, for those that call themselves.
   llvm::SmallVector<mlir::Operation *> calls;
   /// Nodes with effects that were made, in order.
   llvm::SmallVector<mlir::Attribute> effects;
   llvm::SmallVector<mlir::Operation *> made;
   llvm::StringSet<> names;
-  /// How many iterations of loops the node that is being made stands in.
+  /// Whether the node that is being made stands in a loop.
   bool isRepeated = false;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
   llvm::DenseMap<std::tuple<mlir::Value, mlir::Value, mlir::Value>, mlir::Value> selected;
-  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> conjunctions;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> conjunctions, comparisons;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> unpacked;
   llvm::DenseMap<const Container *, mlir::Value> packed;
   /// Keeps what `packed` and `arrayOf` point to.

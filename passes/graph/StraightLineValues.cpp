@@ -202,6 +202,15 @@ std::optional<bool> StraightLine::inferPredicate(Operation *op) {
 
 // ---- Predicates -----------------------------------------------------------------------------------------------------
 
+Value StraightLine::equal(Value x, int64_t value, StringRef name) {
+  Value constant = getInteger(llvm::cast<TensorType>(x.getType()).getElementType(), value);
+  // A condition and its gradient ask for the same.
+  Value &result = comparisons[{x, constant}];
+  if (!result && constant)
+    result = make<dfg::EqualOp>(name, builder.getI1Type(), x, constant, true);
+  return result;
+}
+
 Value StraightLine::logicalAnd(Value x, Value y, StringRef name) {
   if (!x || !y)
     return x ? x : y;
@@ -276,8 +285,8 @@ FailureOr<Datum> StraightLine::getElement(const Container &list, size_t index, c
 FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, const Datum &otherwise, const Node &node) {
   if (chosen == otherwise)
     return chosen;
-  if (std::optional<int64_t> known = shapes.getConstant(predicate))
-    return *known ? chosen : otherwise;
+  if (std::optional<int64_t> constant = shapes.getConstant(predicate))
+    return *constant ? chosen : otherwise;
   if (chosen.value && otherwise.value) {
     Value x = chosen.value, y = otherwise.value;
     if (Value known = getKnown(x))
@@ -301,6 +310,19 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
   if (!chosen.container || !otherwise.container)
     return fail(node) << "gives a list and something else, by a predicate that depends on data", failure();
   const Container &x = *chosen.container, &y = *otherwise.container;
+  if (x.hasValue || y.hasValue) {
+    if (!x.hasValue || !y.hasValue)
+      return fail(node) << "gives a list and an optional, by a predicate that depends on data", failure();
+    auto either = std::make_shared<Container>();
+    FailureOr<Datum> hasValue = select(predicate, x.hasValue, y.hasValue, node);
+    if (failed(hasValue))
+      return failure();
+    either->hasValue = hasValue->value;
+    either->predicate = predicate;
+    either->chosen = chosen;
+    either->otherwise = otherwise;
+    return Datum(std::shared_ptr<const Container>(either));
+  }
   auto both = std::make_shared<Container>(x.elements.size() >= y.elements.size() ? x : y);
   both->length = {};
   if (x.arrayOf != y.arrayOf)

@@ -39,7 +39,7 @@ LogicalResult BlockImporter::run(ArrayRef<StringRef> results) {
     if (from->node >= 0)
       numOutputsUsed[from->node] = std::max(numOutputsUsed[from->node], from->output + 1);
   }
-  Predecessors edges;
+  dfg::Predecessors edges;
   llvm::BitVector writes(nodes.size());
   for (int node = 0; node < nodes.size(); ++node) {
     edges.begin.push_back(edges.predecessors.size());
@@ -50,7 +50,7 @@ LogicalResult BlockImporter::run(ArrayRef<StringRef> results) {
     writes[node] = !known || known->isUpdate || known->name.getStringRef() == dfg::CallOp::getOperationName();
   }
   edges.begin.push_back(edges.predecessors.size());
-  SmallVector<int> order = sortNodes(edges, writes);
+  SmallVector<int> order = dfg::sortNodes(edges, writes);
   if (static_cast<int>(order.size()) != nodes.size()) {
     llvm::BitVector sorted(nodes.size());
     for (int node : order)

@@ -7,7 +7,7 @@
 #define DISTC_DIALECTS_DFG_TENSORFLOW_IMPORTBLOCK_H
 
 #include "dialects/dfg/tensorflow/GraphFile.h"
-#include "dialects/dfg/tensorflow/NodeOrder.h"
+#include "dialects/dfg/NodeOrder.h"
 #include "dialects/dfg/tensorflow/NodeSignature.h"
 #include "dialects/dfg/tensorflow/NodeTable.h"
 #include "dialects/dfg/tensorflow/OpSignatures.h"

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/tensorflow/NodeOrder.h"
+#include "dialects/dfg/NodeOrder.h"
 #include <functional>
 #include <queue>
 #include <vector>
 
-namespace distc::tf {
+namespace distc::dfg {
 
 llvm::SmallVector<int> sortNodes(const Predecessors &edges, const llvm::BitVector &writes) {
   int count = static_cast<int>(writes.size());
@@ -49,4 +49,4 @@ llvm::SmallVector<int> sortNodes(const Predecessors &edges, const llvm::BitVecto
   return order;
 }
 
-} // namespace distc::tf
+} // namespace distc::dfg

@@ -3,14 +3,14 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_DIALECTS_DFG_TENSORFLOW_NODEORDER_H
-#define DISTC_DIALECTS_DFG_TENSORFLOW_NODEORDER_H
+#ifndef DISTC_DIALECTS_DFG_NODEORDER_H
+#define DISTC_DIALECTS_DFG_NODEORDER_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVector.h"
 
-namespace distc::tf {
+namespace distc::dfg {
 
 /// Edges of `n` nodes: node i follows `predecessors[begin[i]] ... predecessors[begin[i + 1] - 1]`; negative ones do not
 /// count.
@@ -23,6 +23,6 @@ struct Predecessors {
 /// nodes where the rest waits for a cycle.
 llvm::SmallVector<int> sortNodes(const Predecessors &edges, const llvm::BitVector &writes);
 
-} // namespace distc::tf
+} // namespace distc::dfg
 
-#endif // DISTC_DIALECTS_DFG_TENSORFLOW_NODEORDER_H
+#endif // DISTC_DIALECTS_DFG_NODEORDER_H

@@ -1,0 +1,408 @@
+//===- RaiseLoops.cpp - Frames of version-1 loops become While nodes ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The frames of a graph are found as TensorFlow's executor defines them ("The
+// TensorFlow Partitioning and Subgraph Execution System", and control_flow_ops.cc):
+// Enter opens a frame, Exit leaves it, and whatever takes a value of a frame is
+// part of it. A loop's variable is
+//
+//   Merge(Enter, NextIteration) -> Switch(., LoopCond) -> 0: Exit, 1: the body
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/NodeNames.h"
+#include "dialects/dfg/NodeOrder.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/graph/EndpointNodes.h"
+#include "passes/graph/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_RAISELOOPS
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+/// The operation's name in TensorFlow, without the prefix of its form for references.
+StringRef getKind(Operation *op) {
+  auto opaque = llvm::dyn_cast_or_null<dfg::OpaqueOp>(op);
+  StringRef kind = opaque ? opaque.getOp() : StringRef();
+  kind.consume_front("Ref");
+  return kind;
+}
+
+template <typename T> T getAttr(Operation *op, StringRef name) {
+  auto all = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  return all ? all.getAs<T>(name) : T();
+}
+
+struct Frame {
+  std::string name;
+  Frame *parent = nullptr;
+  unsigned depth = 0;
+  /// In the graph's order.
+  SmallVector<Operation *> nodes;
+};
+
+struct Variable {
+  Operation *enter, *merge, *next;
+};
+
+class Raiser {
+public:
+  explicit Raiser(dfg::GraphOp graph) : graph(graph), block(graph.getBody().front()) {
+    for (Operation &op : block)
+      byName[dfg::getNodeName(&op)] = &op;
+  }
+
+  LogicalResult run() {
+    if (failed(findFrames()))
+      return failure();
+    if (frames.empty())
+      return success();
+    // A loop in a loop is one of its nodes.
+    SmallVector<Frame *> order;
+    for (auto &[name, frame] : frames)
+      order.push_back(frame.get());
+    llvm::stable_sort(order, [](Frame *x, Frame *y) { return x->depth > y->depth; });
+    for (Frame *frame : order)
+      if (failed(raise(*frame)))
+        return failure();
+    return sort();
+  }
+
+private:
+  InFlightDiagnostic fail(Operation *op) {
+    return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' (op '" << getKind(op) << "') ";
+  }
+
+  LogicalResult findFrames() {
+    for (Operation &op : block) {
+      StringRef kind = getKind(&op);
+      Frame *frame = nullptr;
+      auto join = [&](Operation *input) {
+        Frame *other = input ? frameOf.lookup(input) : nullptr;
+        if (input && getKind(input) == "Exit")
+          other = other ? other->parent : nullptr;
+        if (other && (!frame || other->depth > frame->depth))
+          frame = other;
+      };
+      for (Value operand : op.getOperands())
+        if (Operation *input = operand.getDefiningOp(); input && getKind(input) != "NextIteration")
+          join(input);
+      for (StringRef control : dfg::getControlInputs(&op))
+        join(byName.lookup(control));
+      if (kind == "Enter") {
+        auto name = getAttr<StringAttr>(&op, "frame_name");
+        if (!name)
+          return fail(&op) << "does not say what frame it enters";
+        // One name may stand for a frame in each iteration of another, but not for frames of two loops.
+        std::unique_ptr<Frame> &entered = frames[name.getValue()];
+        if (!entered)
+          entered = std::make_unique<Frame>(Frame{name.str(), frame, frame ? frame->depth + 1 : 1, {}});
+        if (entered->parent != frame)
+          return fail(&op) << "enters frame '" << name.getValue() << "' from two others";
+        frame = entered.get();
+      }
+      if (frame) {
+        frameOf[&op] = frame;
+        frame->nodes.push_back(&op);
+      }
+    }
+    return success();
+  }
+
+  LogicalResult raise(Frame &frame) {
+    SmallVector<Variable> variables;
+    SmallVector<Operation *> invariants, exits, others;
+    Operation *condition = nullptr;
+    DenseMap<Value, unsigned> arguments; // merges and switches
+    for (Operation *op : frame.nodes) {
+      StringRef kind = getKind(op);
+      if (kind == "Enter") {
+        invariants.push_back(op);
+      } else if (kind == "LoopCond") {
+        if (condition)
+          return fail(op) << "is the second condition of the loop '" << frame.name << "'";
+        condition = op;
+      } else if (kind == "Merge" && op->getNumOperands() == 2) {
+        Operation *first = op->getOperand(0).getDefiningOp(), *second = op->getOperand(1).getDefiningOp();
+        if (getKind(first) == "NextIteration")
+          std::swap(first, second);
+        if (getKind(second) != "NextIteration") {
+          others.push_back(op);
+        } else if (getKind(first) != "Enter" || frameOf.lookup(first) != &frame) {
+          return fail(op) << "joins what comes back in a loop with what does not enter it";
+        } else {
+          arguments[op->getResult(0)] = variables.size();
+          variables.push_back({first, op, second});
+        }
+      } else if (kind == "Exit") {
+        exits.push_back(op);
+      } else if (kind != "NextIteration") {
+        others.push_back(op);
+      }
+    }
+    if (!condition)
+      return emitError(graph.getLoc()) << "the loop '" << frame.name << "' has no condition";
+    llvm::erase_if(others, [&](Operation *op) {
+      if (getKind(op) != "Switch" || op->getOperand(1) != condition->getResult(0))
+        return false;
+      auto it = arguments.find(op->getOperand(0));
+      if (it == arguments.end())
+        return false;
+      arguments[op->getResult(0)] = arguments[op->getResult(1)] = it->second;
+      return true;
+    });
+    llvm::erase_if(invariants, [&](Operation *op) {
+      return llvm::any_of(variables, [&](Variable &variable) { return variable.enter == op; });
+    });
+
+    SmallVector<Value> operands;
+    SmallVector<Value> bodyResults;
+    llvm::SetVector<Attribute> controls;
+    auto addEnter = [&](Operation *enter) {
+      operands.push_back(enter->getOperand(0));
+      ArrayRef<Attribute> before = dfg::getControl(enter);
+      controls.insert(before.begin(), before.end());
+    };
+    for (Variable &variable : variables) {
+      addEnter(variable.enter);
+      bodyResults.push_back(variable.next->getOperand(0));
+    }
+    for (Operation *enter : invariants) {
+      arguments[enter->getResult(0)] = operands.size();
+      addEnter(enter);
+      bodyResults.push_back(enter->getResult(0));
+    }
+    // All that runs in an iteration is the body; what no result needs and has no effect goes with it.
+    std::string name = "__raised/" + frame.name;
+    FailureOr<FlatSymbolRefAttr> conditionFunction = outline(
+        name + "/cond", findNeeded(condition->getOperand(0), others), operands, arguments, {condition->getOperand(0)});
+    FailureOr<FlatSymbolRefAttr> bodyFunction = outline(name + "/body", others, operands, arguments, bodyResults);
+    if (failed(conditionFunction) || failed(bodyFunction))
+      return failure();
+
+    OpBuilder builder(exits.empty() ? frame.nodes.back() : exits.front());
+    auto empty = builder.getDictionaryAttr({});
+    SmallVector<Type> types;
+    for (Value operand : operands)
+      types.push_back(operand.getType());
+    for (auto [type, variable] : llvm::zip(types, variables))
+      if (auto tensor = llvm::dyn_cast<TensorType>(type))
+        type = UnrankedTensorType::get(tensor.getElementType());
+    auto loop = dfg::OpaqueOp::create(builder, NameLoc::get(builder.getStringAttr(makeName(frame.name))), types,
+                                      "While", operands);
+    loop->setAttr(
+        dfg::kTensorFlowAttr,
+        builder.getDictionaryAttr(
+            {builder.getNamedAttr("body", dfg::FuncAttr::get(builder.getContext(), *bodyFunction, empty)),
+             builder.getNamedAttr("cond", dfg::FuncAttr::get(builder.getContext(), *conditionFunction, empty))}));
+    if (!controls.empty())
+      loop->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls.getArrayRef()));
+    for (Operation *exit : exits) {
+      // Gradients of a Merge leave through an identity that waits for both.
+      Value left = exit->getOperand(0);
+      for (auto identity = left.getDefiningOp<dfg::IdentityOp>(); identity && !arguments.contains(left);
+           identity = left.getDefiningOp<dfg::IdentityOp>())
+        left = identity.getX();
+      auto it = arguments.find(left);
+      if (it == arguments.end())
+        return fail(exit) << "leaves the loop with what is no variable of it";
+      exit->getResult(0).replaceAllUsesWith(loop->getResult(it->second));
+      keepName(exit, loop->getResult(it->second));
+    }
+    // A loop in it stands in for its nodes.
+    for (Operation *op : frame.nodes) {
+      if (getKind(op) != "Exit")
+        inLoop[dfg::getNodeName(op)] = loop;
+      gone.push_back(op);
+    }
+    if (frame.parent) {
+      frameOf[loop] = frame.parent;
+      frame.parent->nodes.push_back(loop);
+    }
+    return success();
+  }
+
+  /// An exit that is an endpoint, or that others wait for, is an identity of its name.
+  void keepName(Operation *exit, Value result) {
+    OpBuilder builder(exit);
+    auto identity = dfg::IdentityOp::create(builder, exit->getLoc(), result.getType(), result);
+    if (Frame *frame = frameOf.lookup(exit); frame && frame->parent) {
+      frameOf[identity] = frame->parent;
+      frame->parent->nodes.push_back(identity);
+    }
+    byName[dfg::getNodeName(exit)] = identity;
+  }
+
+  std::string makeName(StringRef frame) {
+    std::string name = frame.str();
+    while (byName.contains(name))
+      name += "_loop";
+    byName[name] = nullptr;
+    return name;
+  }
+
+  /// Of `nodes` those that `result` needs, by data.
+  SmallVector<Operation *> findNeeded(Value result, ArrayRef<Operation *> nodes) {
+    DenseSet<Operation *> inside(nodes.begin(), nodes.end()), needed;
+    SmallVector<Operation *> worklist = {result.getDefiningOp()};
+    while (!worklist.empty()) {
+      Operation *op = worklist.pop_back_val();
+      if (!op || !inside.contains(op) || !needed.insert(op).second)
+        continue;
+      for (Value operand : op->getOperands())
+        worklist.push_back(operand.getDefiningOp());
+    }
+    SmallVector<Operation *> sorted;
+    for (Operation *op : nodes)
+      if (needed.contains(op))
+        sorted.push_back(op);
+    return sorted;
+  }
+
+  FailureOr<FlatSymbolRefAttr> outline(StringRef name, ArrayRef<Operation *> nodes, ArrayRef<Value> operands,
+                                       const DenseMap<Value, unsigned> &arguments, ArrayRef<Value> results) {
+    OpBuilder builder(graph.getContext());
+    OperationState state(graph.getLoc(), dfg::FuncOp::getOperationName());
+    Block *body = &state.addRegion()->emplaceBlock();
+    SmallVector<Type> types;
+    for (Value operand : operands) {
+      Type type = operand.getType();
+      if (auto tensor = llvm::dyn_cast<TensorType>(type))
+        type = UnrankedTensorType::get(tensor.getElementType());
+      types.push_back(type);
+    }
+    body->addArguments(types, SmallVector<Location>(types.size(), graph.getLoc()));
+    IRMapping mapping;
+    for (auto [value, number] : arguments)
+      mapping.map(value, body->getArgument(number));
+    builder.setInsertionPointToEnd(body);
+    // In an order that satisfies their edges: loops among them were put at the end.
+    FailureOr<SmallVector<Operation *>> sorted = sortNodes(nodes);
+    if (failed(sorted))
+      return failure();
+    for (Operation *op : *sorted) {
+      for (Value operand : op->getOperands())
+        if (!mapping.contains(operand))
+          return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op)
+                                         << "' is in a loop, but takes a value from outside that "
+                                            "does not enter it",
+                 failure();
+      builder.clone(*op, mapping);
+    }
+    SmallVector<Value> returned;
+    SmallVector<Type> resultTypes;
+    for (Value result : results) {
+      returned.push_back(mapping.lookupOrNull(result));
+      if (!returned.back())
+        return emitError(graph.getLoc()) << "the function '" << name << "' of a loop gives what it does not make",
+               failure();
+      resultTypes.push_back(returned.back().getType());
+    }
+    dfg::ReturnOp::create(builder, graph.getLoc(), returned);
+    std::string symbol = name.str();
+    while (SymbolTable::lookupSymbolIn(graph->getParentOp(), symbol))
+      symbol += "_";
+    state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(symbol));
+    state.addAttribute("function_type", TypeAttr::get(builder.getFunctionType(types, resultTypes)));
+    builder.setInsertionPointAfter(graph);
+    builder.create(state);
+    return FlatSymbolRefAttr::get(graph.getContext(), symbol);
+  }
+
+  /// `nodes`, which need each other by data and control edges, in an order that satisfies both.
+  FailureOr<SmallVector<Operation *>> sortNodes(ArrayRef<Operation *> nodes) {
+    DenseMap<Operation *, int> numbers;
+    for (auto [number, op] : llvm::enumerate(nodes))
+      numbers[op] = number;
+    dfg::Predecessors edges;
+    llvm::BitVector writes(nodes.size());
+    for (auto [number, op] : llvm::enumerate(nodes)) {
+      edges.begin.push_back(edges.predecessors.size());
+      auto add = [&](Operation *before) {
+        auto it = before ? numbers.find(before) : numbers.end();
+        if (it != numbers.end() && it->second != static_cast<int>(number))
+          edges.predecessors.push_back(it->second);
+      };
+      for (Value operand : op->getOperands())
+        add(operand.getDefiningOp());
+      for (StringRef control : dfg::getControlInputs(op)) {
+        Operation *loop = inLoop.lookup(control);
+        while (loop && !numbers.contains(loop))
+          loop = inLoop.lookup(dfg::getNodeName(loop));
+        add(loop ? loop : byName.lookup(control));
+      }
+      writes[number] = llvm::isa<dfg::UpdateInterface>(op);
+    }
+    edges.begin.push_back(edges.predecessors.size());
+    SmallVector<Operation *> sorted;
+    for (int number : dfg::sortNodes(edges, writes))
+      sorted.push_back(nodes[number]);
+    if (sorted.size() != nodes.size())
+      return emitError(graph.getLoc()) << "the graph has a cycle of edges that is no loop", failure();
+    return sorted;
+  }
+
+  LogicalResult sort() {
+    // What waited for a node in a loop waits for the loop.
+    for (Operation &op : block) {
+      llvm::SetVector<Attribute> controls;
+      for (Attribute control : dfg::getControl(&op)) {
+        Operation *loop = inLoop.lookup(llvm::cast<StringAttr>(control).getValue());
+        while (loop)
+          if (Operation *outer = inLoop.lookup(dfg::getNodeName(loop)))
+            loop = outer;
+          else
+            break;
+        controls.insert(loop ? Attribute(dfg::getNodeNameAttr(loop)) : control);
+      }
+      if (!controls.empty())
+        op.setAttr(dfg::kControlAttr, ArrayAttr::get(graph.getContext(), controls.getArrayRef()));
+    }
+    for (Operation *op : gone)
+      op->dropAllReferences();
+    for (Operation *op : gone)
+      op->erase();
+    inLoop.clear();
+    byName.clear();
+    SmallVector<Operation *> nodes;
+    for (Operation &op : block) {
+      byName[dfg::getNodeName(&op)] = &op;
+      nodes.push_back(&op);
+    }
+    FailureOr<SmallVector<Operation *>> sorted = sortNodes(nodes);
+    if (failed(sorted))
+      return failure();
+    for (Operation *op : *sorted)
+      op->moveBefore(&block, block.end());
+    return success();
+  }
+
+  dfg::GraphOp graph;
+  Block &block;
+  llvm::MapVector<StringRef, std::unique_ptr<Frame>> frames;
+  DenseMap<Operation *, Frame *> frameOf;
+  llvm::StringMap<Operation *> byName;
+  /// By the name of a node that is gone: the loop that it was in.
+  llvm::StringMap<Operation *> inLoop;
+  SmallVector<Operation *> gone;
+};
+
+struct RaiseLoops : impl::RaiseLoopsBase<RaiseLoops> {
+  void runOnOperation() override {
+    for (auto graph : getOperation().getOps<dfg::GraphOp>())
+      if (failed(Raiser(graph).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace distc

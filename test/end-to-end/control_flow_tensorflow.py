@@ -1,0 +1,410 @@
+"""Training graphs with conditions, loops, lists and recurrent layers, of both generations of TensorFlow's control flow: losses and variables
+are TensorFlow's, with one replica and with several.
+
+  control_flow_tensorflow.py [CASE...] [--seed S] [--random N]
+"""
+import argparse
+import random
+
+import numpy as np
+
+from random_losses_tensorflow import read_by
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_log, run
+
+BATCH, STEPS, TIME, SIZE = 8, 3, 5, 3
+CASES = {}
+
+
+def case(*generations, replicas=(1, 2), refused=None):
+    """`generations`: 2 is If and While, 1 is Switch and Merge. `refused`: what the error says, where it is one."""
+    def add(function):
+        for generation in generations:
+            CASES[f"{function.__name__}-v{generation}"] = (function, generation, replicas, refused)
+        return function
+    return add
+
+
+class Inputs:
+    """Feeds x [b, TIME, SIZE], y [b], n [b] (lengths, 1 to TIME), scalar p; variables v [SIZE], m [SIZE, SIZE]."""
+
+    def __init__(self, tf, tf2, seed):
+        self.tf, self.tf2 = tf, tf2
+        numbers = np.random.default_rng(seed)
+        self.x = tf.placeholder(tf.float32, [None, TIME, SIZE], "x")
+        self.y = tf.placeholder(tf.float32, [None], "y")
+        self.n = tf.placeholder(tf.int32, [None], "n")
+        self.p = tf.placeholder(tf.float32, [], "p")
+        make = lambda name, *shape: tf.get_variable(name, initializer=numbers.normal(size=shape).astype(np.float32) * 0.5, use_resource=True)
+        self.v, self.m = make("v", SIZE), make("m", SIZE, SIZE)
+        self.seed = seed
+
+    def loss_of(self, rows):
+        """The mean over examples of what rows [b, SIZE] are worth."""
+        return self.tf.reduce_mean(self.tf.square(self.tf.reduce_sum(rows * self.v, -1) - self.y))
+
+    def data(self):
+        numbers = np.random.default_rng(self.seed + 1)
+        rows = BATCH * STEPS
+        return {"x": numbers.normal(size=(rows, TIME, SIZE)).astype(np.float32), "y": numbers.normal(size=rows).astype(np.float32),
+                "n": numbers.integers(1, TIME, rows).astype(np.int32)}, [np.float32(value) for value in (1.5, -0.5, 0.25)]
+
+
+# ---- Known when it is compiled --------------------------------------------------------------------------------------
+
+
+@case(1, 2)
+def loop_of_constant_length(i):
+    tf = i.tf
+    _, h = tf.while_loop(lambda k, h: k < 3, lambda k, h: (k + 1, tf.tanh(tf.matmul(h, i.m))), [tf.constant(0), i.x[:, 0]])
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def loop_over_time_with_arrays(i):
+    tf = i.tf
+    steps = tf.shape(i.x)[1]
+    inputs = tf.TensorArray(tf.float32, steps).unstack(tf.transpose(i.x, [1, 0, 2]))
+    outputs = tf.TensorArray(tf.float32, steps)
+
+    def body(k, h, out):
+        h = tf.tanh(tf.matmul(h, i.m) + inputs.read(k))
+        return k + 1, h, out.write(k, h)
+    _, _, outputs = tf.while_loop(lambda k, h, out: k < steps, body, [0, tf.zeros_like(i.x[:, 0]), outputs])
+    return i.loss_of(tf.reduce_mean(outputs.stack(), 0))
+
+
+@case(1, 2)
+def nested_loops(i):
+    tf = i.tf
+
+    def outer(k, h):
+        _, g = tf.while_loop(lambda j, g: j < 2, lambda j, g: (j + 1, tf.tanh(tf.matmul(g, i.m)) + i.v), [tf.constant(0), h])
+        return k + 1, g + i.x[:, 1]
+    _, h = tf.while_loop(lambda k, h: k < 3, outer, [tf.constant(0), i.x[:, 0]])
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def condition_on_a_counter(i):
+    tf = i.tf
+
+    def body(k, h):
+        return k + 1, tf.cond(tf.equal(k % 2, 0), lambda: tf.tanh(tf.matmul(h, i.m)), lambda: h * i.v)
+    _, h = tf.while_loop(lambda k, h: tf.logical_and(k < 4, k < 10), body, [tf.constant(0), i.x[:, 0]])
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def scan(i):
+    tf = i.tf
+    states = tf.scan(lambda h, x: tf.tanh(tf.matmul(h, i.m) + x), tf.transpose(i.x, [1, 0, 2]), initializer=tf.zeros_like(i.x[:, 0]))
+    return i.loss_of(states[-1] + states[2])
+
+
+@case(1, 2)
+def map_over_time(i):
+    tf = i.tf
+    return i.loss_of(tf.reduce_sum(tf.map_fn(lambda x: tf.matmul(x, i.m) * i.v, tf.transpose(i.x, [1, 0, 2])), 0))
+
+
+@case(1, 2, replicas=(1,), refused="examples of a batch")
+def map_over_the_batch(i):
+    return i.loss_of(i.tf.map_fn(lambda x: x[0] * i.v, i.x))
+
+
+@case(2)
+def switch_case(i):
+    tf = i.tf
+    return i.loss_of(tf.switch_case(tf.constant(1), [lambda: i.x[:, 0], lambda: tf.matmul(i.x[:, 1], i.m), lambda: i.x[:, 2]]))
+
+
+@case(1, 2)
+def gradient_of_a_gradient(i):
+    tf = i.tf
+    _, h = tf.while_loop(lambda k, h: k < 3, lambda k, h: (k + 1, tf.tanh(h * i.v)), [tf.constant(0), i.x[:, 0]])
+    loss = i.loss_of(h)
+    if i.generation == 1:
+        return loss
+    return loss + tf.reduce_sum(tf.square(tf.gradients(tf.reduce_sum(i.v * i.v * i.v), i.v)[0]))
+
+
+# ---- Layers ---------------------------------------------------------------------------------------------------------
+
+
+def keras():
+    import tf_keras
+    return tf_keras
+
+
+def recurrent(i, layer, **options):
+    made = getattr(keras().layers, layer)(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                          GlorotUniform(5), **options)
+    return made
+
+
+@case(2)
+def keras_lstm(i):
+    return i.loss_of(recurrent(i, "LSTM")(i.x))
+
+
+@case(2)
+def keras_gru(i):
+    return i.loss_of(recurrent(i, "GRU")(i.x))
+
+
+@case(2)
+def keras_gru_of_version_1(i):
+    return i.loss_of(i.tf.reduce_mean(recurrent(i, "GRU", reset_after=False, return_sequences=True)(i.x), 1))
+
+
+@case(2)
+def keras_simple_rnn_unrolled(i):
+    return i.loss_of(recurrent(i, "SimpleRNN", unroll=True)(i.x))
+
+
+@case(2)
+def keras_lstm_with_mask(i):
+    return i.loss_of(recurrent(i, "LSTM")(i.x, mask=i.tf.sequence_mask(i.n, TIME)))
+
+
+@case(2)
+def keras_gru_backwards_with_mask(i):
+    return i.loss_of(recurrent(i, "GRU", go_backwards=True)(i.x, mask=i.tf.sequence_mask(i.n, TIME)))
+
+
+@case(2)
+def keras_bidirectional(i):
+    layer = keras().layers.Bidirectional(recurrent(i, "LSTM"), merge_mode="sum")
+    return i.loss_of(layer(i.x))
+
+
+@case(1, 2)
+def dynamic_rnn(i):
+    tf = i.tf
+    cell = keras().layers.SimpleRNNCell(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                        GlorotUniform(5))
+    outputs, _ = tf.nn.dynamic_rnn(cell, i.x, dtype=tf.float32)
+    return i.loss_of(tf.reduce_mean(outputs, 1))
+
+
+@case(1, 2, replicas=(1,))
+def dynamic_rnn_with_lengths(i):
+    tf = i.tf
+    cell = keras().layers.SimpleRNNCell(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                        GlorotUniform(5))
+    outputs, state = tf.nn.dynamic_rnn(cell, i.x, sequence_length=i.n, dtype=tf.float32)
+    return i.loss_of(tf.reduce_mean(outputs, 1) + (state[0] if isinstance(state, (list, tuple)) else state))
+
+
+@case(1, 2)
+def learning_phase(i):
+    tf = i.tf
+    training = tf.placeholder_with_default(True, [], "training")
+    h = tf.cond(training, lambda: tf.matmul(i.x[:, 0], i.m), lambda: i.x[:, 1])
+    return i.loss_of(tf.cond(tf.logical_not(training), lambda: h * 2.0, lambda: h * i.v))
+
+
+# ---- Known when it runs ---------------------------------------------------------------------------------------------
+
+
+@case(1, 2)
+def condition_on_a_feed(i):
+    tf = i.tf
+    h = tf.cond(i.p > 0, lambda: tf.tanh(tf.matmul(i.x[:, 0], i.m)), lambda: i.x[:, 1] * i.v)
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def conditions_in_conditions(i):
+    tf = i.tf
+    h = tf.cond(i.p > 0, lambda: tf.cond(i.p > 1, lambda: tf.tanh(tf.matmul(i.x[:, 0], i.m)), lambda: i.x[:, 2]), lambda: i.x[:, 1] * i.v)
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def condition_with_an_assignment(i):
+    tf = i.tf
+    count = tf.get_variable("count", initializer=np.float32(0), use_resource=True)
+    total = tf.get_variable("total", initializer=np.float32(0), use_resource=True)
+
+    def counted():
+        with tf.control_dependencies([count.assign_add(2.0), total.assign(i.p * 3.0)]):
+            return tf.identity(i.x[:, 0] * 2.0)
+    return i.loss_of(tf.cond(i.p > 0, counted, lambda: i.x[:, 1] * i.v))
+
+
+@case(2)
+def case_on_a_feed(i):
+    tf = i.tf
+    index = tf.cast(tf.round(i.p * 2.0), tf.int32)
+    return i.loss_of(tf.switch_case(index, [lambda: i.x[:, 0] * i.v, lambda: tf.matmul(i.x[:, 1], i.m), lambda: i.x[:, 2]]))
+
+
+@case(1, 2)
+def loop_that_a_feed_ends(i):
+    tf = i.tf
+
+    def body(k, h):
+        return k + 1, tf.tanh(tf.matmul(h, i.m)) + i.x[:, 0]
+    count, h = tf.while_loop(lambda k, h: tf.logical_and(k < 4, tf.cast(k, tf.float32) < i.p * 2.0), body, [tf.constant(0), i.x[:, 1]])
+    return i.loss_of(h) + 0.0 * tf.cast(count, tf.float32)
+
+
+@case(1, 2)
+def loop_with_maximum_iterations(i):
+    tf = i.tf
+    _, h = tf.while_loop(lambda s, h: s > 0.3, lambda s, h: [s * 0.5, tf.tanh(h * i.v) + i.x[:, 0]], [i.p, i.x[:, 1]], maximum_iterations=6)
+    return i.loss_of(h)
+
+
+@case(2)
+def loop_that_a_feed_ends_with_arrays(i):
+    tf = i.tf
+    outputs = tf.TensorArray(tf.float32, TIME)
+
+    def body(k, h, out):
+        h = tf.tanh(tf.matmul(h, i.m)) + i.x[:, 0]
+        return k + 1, h, out.write(k, h)
+    most = tf.minimum(tf.cast(i.p * 2.0, tf.int32) + 1, TIME)
+    _, h, outputs = tf.while_loop(lambda k, h, out: k < most, body, [0, i.x[:, 1], outputs], shape_invariants=None)
+    return i.loss_of(h + outputs.read(0) * tf.cast(most > 0, tf.float32))
+
+
+@case(2)
+def condition_in_a_loop_on_a_feed(i):
+    tf = i.tf
+
+    def body(k, h):
+        return k + 1, tf.cond(i.p * tf.cast(k, tf.float32) > 1.0, lambda: tf.tanh(tf.matmul(h, i.m)), lambda: h * i.v + i.x[:, 0])
+    _, h = tf.while_loop(lambda k, h: k < 3, body, [tf.constant(0), i.x[:, 1]])
+    return i.loss_of(h)
+
+
+@case(1, 2, replicas=(1,), refused="knows no bound for")
+def loop_without_a_bound(i):
+    tf = i.tf
+    _, h = tf.while_loop(lambda s, h: s > 0.3, lambda s, h: (s * 0.5, tf.tanh(h * i.v)), [i.p, i.x[:, 1]])
+    return i.loss_of(h)
+
+
+@case(1, 2, replicas=(1,))
+def condition_on_the_loss(i):
+    tf = i.tf
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m))
+    return tf.cond(loss > 1.0, lambda: loss * 0.5, lambda: tf.square(loss))
+
+
+# ---- At random ------------------------------------------------------------------------------------------------------
+
+
+def random_rows(i, rng, depth):
+    """Of each example a vector of SIZE."""
+    tf = i.tf
+    if depth == 0:
+        return rng.choice([lambda: i.x[:, rng.randrange(TIME)], lambda: tf.matmul(i.x[:, rng.randrange(TIME)], i.m), lambda: i.x[:, 0] * i.v])()
+    make = lambda: random_rows(i, rng, depth - 1)
+    function = rng.choice([lambda h: tf.tanh(tf.matmul(h, i.m)), lambda h: h * i.v, lambda h: tf.nn.relu(h) + i.x[:, rng.randrange(TIME)],
+                           lambda h: tf.sigmoid(h + i.v)])
+    kind = rng.choice(["static", "cond", "while", "while-dynamic", "scan"] if i.generation == 2 else ["static", "cond", "while", "scan"])
+    if kind == "static":
+        return tf.cond(tf.constant(rng.random() < 0.5), make, make)
+    if kind == "cond":
+        return tf.cond(i.p > rng.choice([-1.0, 0.0, 1.0]), make, make)
+    start, count = make(), rng.randrange(1, 4)
+    if kind == "scan":
+        return tf.scan(lambda h, x: function(h) + x, tf.transpose(i.x, [1, 0, 2]), initializer=start)[rng.choice([-1, 1])]
+    if kind == "while":
+        return tf.while_loop(lambda k, h: k < count, lambda k, h: (k + 1, function(h)), [tf.constant(0), start])[1]
+    return tf.while_loop(lambda k, h: tf.logical_and(k < count, tf.cast(k, tf.float32) < i.p * 2.0), lambda k, h: (k + 1, function(h)),
+                         [tf.constant(0), start])[1]
+
+
+# ---- The comparison -------------------------------------------------------------------------------------------------
+
+
+def check(tf, tf2, function, generation, counts, refused, seed):
+    (tf.enable_control_flow_v2 if generation == 2 else tf.disable_control_flow_v2)()
+    with Folder() as folder, tf.Graph().as_default():
+        tf.set_random_seed(seed)
+        inputs = Inputs(tf, tf2, seed)
+        inputs.generation = generation
+        loss = tf.identity(function(inputs), "loss")
+        optimizer = tf.train.AdamOptimizer(0.05) if seed % 2 else tf.train.GradientDescentOptimizer(0.1)
+        gradients = [(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None]
+        train = optimizer.apply_gradients(gradients, name="train")
+        init = tf.global_variables_initializer()
+        tf.train.export_meta_graph(str(folder / "graph.meta"))
+        data, scalars = inputs.data()
+        read = read_by(train.op if hasattr(train, "op") else train, loss.op)
+        read |= {name for name in ("x", "y", "n", "p") if tf.get_default_graph().get_operation_by_name(name).outputs[0].consumers()}
+        arrays = {name: array for name, array in data.items() if name in read}
+        if "p" in read:
+            arrays["p"] = np.array(scalars[0])
+        commands = [DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--batch", BATCH, "--train-op", "train", "--loss", "loss:0",
+                    "--init-op", init.name, "-o", folder / "train"]
+        found = []
+        if refused:
+            compiled = run([*commands, "--replicas", 1])
+            return [] if compiled.returncode == 1 and refused in compiled.out else [f"exit status {compiled.returncode}: {compiled.out}"]
+        # A scalar feed is one for all steps: each of its values is a run of its own.
+        with tf.Session() as session:
+            for scalar in scalars if "p" in read else scalars[:1]:
+                session.run(init)
+                initial = {v.op.name: session.run(v) for v in tf.global_variables()}
+                want = []
+                for step in range(STEPS):
+                    feed = {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in data.items()}
+                    feed["p:0"] = scalar
+                    want.append(session.run([loss, train], feed)[0])
+                variables = {v.op.name: session.run(v) for v in tf.global_variables()}
+                if "p" in arrays:
+                    arrays["p"] = np.array(scalar)
+                np.savez(folder / "data.npz", **arrays)
+                for replicas in counts:
+                    program = folder / f"train{replicas}"
+                    if not program.exists():
+                        compiled = run([*commands[:-1], program, "--replicas", replicas])
+                        if compiled.returncode != 0:
+                            return [*found, f"{replicas} replicas: {compiled.out}"]
+                    run_one(program, folder, initial, want, variables, f"{replicas} replicas, p {scalar}", found)
+        return found
+
+
+def run_one(program, folder, initial, want, variables, what, found):
+    must([program, "--quiet", "--data", folder / "data.npz", "--steps", STEPS, "--log-json", folder / "log.jsonl", "--export-npz",
+          folder / "final.npz"])
+    losses = [line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line]
+    (folder / "log.jsonl").unlink()
+    if not np.allclose(losses, want, rtol=1e-4, atol=1e-5):
+        found.append(f"{what}: losses {losses}, not {want}")
+    with np.load(folder / "final.npz") as final:
+        for name, value in variables.items():
+            if name in final.files and not np.allclose(final[name], value, rtol=1e-3, atol=1e-4):
+                found.append(f"{what}: variable {name} is\n{final[name]}, not\n{value}")
+            if name not in final.files and not np.array_equal(initial[name], value):
+                found.append(f"{what}: variable {name} is not there")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", help="names, or beginnings of names, of cases (all)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first random graph")
+    parser.add_argument("--random", type=int, default=6, help="how many random graphs")
+    arguments = parser.parse_args()
+    need_tools(DISTC)
+    tf, tf2 = need_tensorflow()
+    tf.disable_eager_execution()
+    checks = Checks()
+    for number, (name, (function, generation, replicas, refused)) in enumerate(CASES.items()):
+        if not arguments.cases or any(name.startswith(wanted) for wanted in arguments.cases):
+            checks.check(name, check, tf, tf2, function, generation, replicas, refused, number)
+    for number in range(arguments.first, arguments.first + (0 if arguments.cases else arguments.random)):
+        rng = random.Random(f"{arguments.seed} {number}")
+        checks.check(f"random graph {number} of seed {arguments.seed}", check, tf, tf2,
+                     lambda i: i.loss_of(random_rows(i, rng, 2)), 1 + number % 2, (1, 2), None, number)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

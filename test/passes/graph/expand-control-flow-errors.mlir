@@ -1,0 +1,54 @@
+// RUN: distc-opt %s --dfg-expand-control-flow --split-input-file --verify-diagnostics
+
+// Data alone decide when it ends.
+dfg.func @above(%x: tensor<*xf32>) -> tensor<*xi1> {
+  %limit = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+  %greater = dfg.greater %x, %limit : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1> loc("greater")
+  dfg.return %greater : tensor<*xi1>
+}
+dfg.func @tanh(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  dfg.return %y : tensor<*xf32>
+}
+dfg.graph attributes {loss = "while"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  // expected-error@unknown {{node 'while' (op 'While') is a loop that distc knows no bound for}}
+  %w = dfg.opaque "While"(%x) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<f32>) -> tensor<f32> loc("while")
+}
+
+// -----
+
+// Elements along the batch's axis.
+dfg.graph attributes {loss = "length"} {
+  %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+  %shape = dfg.const dense<[3]> : tensor<1xi32> : tensor<1xi32>
+  // expected-error@unknown {{takes apart a tensor along its first axis, whose size is the batch's}}
+  %list = dfg.opaque "TensorListFromTensor"(%x, %shape) {tf = {element_dtype = f32}} : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<!dfg.variant> loc("list")
+  %n = dfg.opaque "TensorListLength"(%list) : (tensor<!dfg.variant>) -> tensor<i32> loc("length")
+}
+
+// -----
+
+dfg.func @draw(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %shape = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+  // expected-error@unknown {{draws random numbers with a seed in a condition}}
+  %y = dfg.random_uniform %shape {seed = 1 : i64} : (tensor<1xi32>) -> tensor<2xf32> loc("draw")
+  dfg.return %y : tensor<2xf32>
+}
+dfg.graph attributes {loss = "cond"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %r = dfg.opaque "If"(%p, %x) {tf = {then_branch = #dfg.func<@draw, {}>, else_branch = #dfg.func<@draw, {}>}} : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32> loc("cond")
+}
+
+// -----
+
+dfg.func @forever(%x: tensor<*xf32>) -> tensor<*xf32> {
+  // expected-error@unknown {{calls function 'forever', which calls itself}}
+  %y = dfg.opaque "StatefulPartitionedCall"(%x) {tf = {f = #dfg.func<@forever, {}>}} : (tensor<*xf32>) -> tensor<*xf32> loc("again")
+  dfg.return %y : tensor<*xf32>
+}
+dfg.graph attributes {loss = "call"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %r = dfg.opaque "PartitionedCall"(%x) {tf = {f = #dfg.func<@forever, {}>}} : (tensor<2xf32>) -> tensor<2xf32> loc("call")
+}

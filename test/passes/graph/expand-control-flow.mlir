@@ -1,0 +1,152 @@
+// RUN: distc-opt %s --dfg-expand-control-flow --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// A loop whose counter is compared with a constant is unrolled; the counter is gone.
+dfg.func @below_two(%i: tensor<*xi32>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @tanh(%i: tensor<*xi32>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  dfg.return %next, %y : tensor<*xi32>, tensor<*xf32>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  // CHECK: %[[X:.*]] = dfg.placeholder
+  // CHECK-NOT: dfg.opaque
+  // CHECK: %[[FIRST:.*]] = dfg.tanh %[[X]] : (tensor<?x3xf32>) -> tensor<?x3xf32> loc("while/0/tanh")
+  // CHECK-NOT: dfg.less
+  // CHECK: %[[SECOND:.*]] = dfg.tanh %[[FIRST]] : {{.*}} loc("while/1/tanh")
+  // CHECK: dfg.identity %[[SECOND]] : (tensor<?x3xf32>) -> tensor<?x3xf32> loc("loss")
+  %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_two, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<i32>, tensor<?x3xf32>) -> (tensor<i32>, tensor<?x3xf32>) loc("while")
+  %loss = dfg.identity %w#1 : (tensor<?x3xf32>) -> tensor<?x3xf32> loc("loss")
+}
+
+// -----
+
+// A loop that data end runs to its bound, on the values it would have; what it gives is selected from where it ended.
+dfg.func @bounded(%i: tensor<*xi32>, %x: tensor<*xf32>, %n: tensor<*xi32>) -> tensor<*xi1> {
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  %wanted = dfg.less %i, %n : (tensor<*xi32>, tensor<*xi32>) -> tensor<*xi1> loc("wanted")
+  %both = dfg.logical_and %less, %wanted : (tensor<*xi1>, tensor<*xi1>) -> tensor<*xi1> loc("both")
+  dfg.return %both : tensor<*xi1>
+}
+dfg.func @tanh(%i: tensor<*xi32>, %x: tensor<*xf32>, %n: tensor<*xi32>) -> (tensor<*xi32>, tensor<*xf32>, tensor<*xi32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  dfg.return %next, %y, %n : tensor<*xi32>, tensor<*xf32>, tensor<*xi32>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+  %n = dfg.placeholder : () -> tensor<i32> loc("n")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  // CHECK: %[[X:.*]] = dfg.placeholder : () -> tensor<?x3xf32>
+  // CHECK: %[[RUNS0:.*]] = dfg.logical_and {{.*}} loc("while/0/condition/both")
+  // CHECK: %[[T0:.*]] = dfg.tanh %[[X]]
+  // CHECK: %[[R0:.*]] = dfg.select_v2 %[[RUNS0]], %[[T0]], %[[X]]
+  // CHECK: %[[RUNS1:.*]] = dfg.logical_and %[[RUNS0]], {{.*}} loc("while/1/goes_on")
+  // CHECK: %[[T1:.*]] = dfg.tanh %[[T0]]
+  // CHECK: %[[R1:.*]] = dfg.select_v2 %[[RUNS1]], %[[T1]], %[[R0]]
+  // CHECK-NOT: dfg.tanh
+  // CHECK: dfg.identity %[[R1]]
+  %w:3 = dfg.opaque "While"(%zero, %x, %n) {tf = {cond = #dfg.func<@bounded, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<i32>, tensor<?x3xf32>, tensor<i32>) -> (tensor<i32>, tensor<?x3xf32>, tensor<i32>) loc("while")
+  %loss = dfg.identity %w#1 : (tensor<?x3xf32>) -> tensor<?x3xf32> loc("loss")
+}
+
+// -----
+
+// A predicate that depends on data: both branches run, results and what is assigned are selected.
+dfg.variable @v : tensor<f32>
+dfg.func @assign(%x: tensor<*xf32>, %handle: tensor<*x!dfg.resource>) -> tensor<*xf32> attributes {control = ["set"]} {
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  dfg.assign %handle, %y : (tensor<*x!dfg.resource>, tensor<*xf32>) -> () loc("set")
+  dfg.return %y : tensor<*xf32>
+}
+dfg.func @keep(%x: tensor<*xf32>, %handle: tensor<*x!dfg.resource>) -> tensor<*xf32> {
+  dfg.return %x : tensor<*xf32>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  // CHECK: %[[V:.*]] = dfg.var_handle
+  // CHECK: %[[P:.*]] = dfg.placeholder : () -> tensor<i1>
+  // CHECK: %[[X:.*]] = dfg.placeholder : () -> tensor<f32>
+  // CHECK: %[[Y:.*]] = dfg.tanh %[[X]]
+  // CHECK: %[[OLD:.*]] = dfg.read_variable %[[V]]
+  // CHECK: %[[NEW:.*]] = dfg.select_v2 %[[P]], %[[Y]], %[[OLD]]
+  // CHECK: dfg.assign %[[V]], %[[NEW]]
+  // CHECK: %[[R:.*]] = dfg.select_v2 %[[P]], %[[Y]], %[[X]]
+  // Whoever takes the result waits for the assignment.
+  // CHECK: dfg.identity %[[R]] {control = ["cond/then/set"]}
+  %r = dfg.opaque "If"(%p, %x, %v) {tf = {then_branch = #dfg.func<@assign, {}>, else_branch = #dfg.func<@keep, {}>}} : (tensor<i1>, tensor<f32>, !dfg.ref<tensor<f32>>) -> tensor<f32> loc("cond")
+  %loss = dfg.identity %r : (tensor<f32>) -> tensor<f32> loc("loss")
+}
+
+// -----
+
+// Lists are their elements. One that was never written is zeros.
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %shape = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  // CHECK: %[[X:.*]] = dfg.placeholder
+  // CHECK: %[[ZEROS:.*]] = dfg.zeros_like %[[X]]
+  // CHECK: %[[ALL:.*]] = dfg.pack %[[ZEROS]], %[[X]] {{.*}} -> tensor<2x2xf32>
+  // CHECK: dfg.identity %[[ALL]]
+  %list = dfg.opaque "TensorListReserve"(%shape, %two) {tf = {element_dtype = f32}} : (tensor<1xi32>, tensor<i32>) -> tensor<!dfg.variant> loc("reserve")
+  %written = dfg.opaque "TensorListSetItem"(%list, %one, %x) {tf = {element_dtype = f32}} : (tensor<!dfg.variant>, tensor<i32>, tensor<2xf32>) -> tensor<!dfg.variant> loc("set")
+  %all = dfg.opaque "TensorListStack"(%written, %shape) {tf = {element_dtype = f32}} : (tensor<!dfg.variant>, tensor<1xi32>) -> tensor<?x2xf32> loc("stack")
+  %loss = dfg.identity %all : (tensor<?x2xf32>) -> tensor<?x2xf32> loc("loss")
+}
+
+// -----
+
+// What no endpoint needs stays as it is, or goes with what it hangs on.
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %y:2 = dfg.opaque "IdentityN"(%x, %x) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>) loc("both")
+  // CHECK: dfg.opaque "Unknown"(%{{.*}}) : (tensor<f32>)
+  %u = dfg.opaque "Unknown"(%y#0) : (tensor<f32>) -> tensor<f32> loc("unknown")
+  // CHECK: dfg.identity
+  %loss = dfg.identity %y#1 : (tensor<f32>) -> tensor<f32> loc("loss")
+}
+
+// -----
+
+// Switch and Merge of version 1: a branch whose predicate is known to be false is gone; else the Merge selects.
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss", fetches = ["merge:0"]} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %yes = dfg.const dense<true> : tensor<i1> : tensor<i1>
+  %s:2 = dfg.opaque "Switch"(%x, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  %a = dfg.tanh %s#0 : (tensor<f32>) -> tensor<f32> loc("tanh")
+  %b = dfg.square %s#1 : (tensor<f32>) -> tensor<f32> loc("square")
+  %m:2 = dfg.opaque "Merge"(%a, %b) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+  %t:2 = dfg.opaque "Switch"(%x, %yes) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch_1")
+  %c = dfg.exp %t#0 : (tensor<f32>) -> tensor<f32> loc("exp")
+  %d = dfg.neg %t#1 : (tensor<f32>) -> tensor<f32> loc("neg")
+  %k:2 = dfg.opaque "Merge"(%c, %d) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge_1")
+  // CHECK-DAG: %[[X:.*]] = dfg.placeholder : () -> tensor<f32>
+  // CHECK-DAG: %[[P:.*]] = dfg.placeholder : () -> tensor<i1>
+  // CHECK: %[[A:.*]] = dfg.tanh %[[X]]
+  // CHECK: %[[B:.*]] = dfg.square %[[X]]
+  // CHECK: %[[M:.*]] = dfg.select_v2 %[[P]], %[[B]], %[[A]]
+  // CHECK-NOT: dfg.exp
+  // CHECK: %[[D:.*]] = dfg.neg %[[X]]
+  // CHECK: dfg.identity %[[D]] {{.*}} loc("loss")
+  // CHECK: dfg.identity %[[M]] {{.*}} loc("merge")
+  %loss = dfg.identity %k#0 : (tensor<f32>) -> tensor<f32> loc("loss")
+}
