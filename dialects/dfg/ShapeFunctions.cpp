@@ -270,6 +270,15 @@ static Dim isLess(Dim x, Dim y, bool orEqual) {
   return min(last, y) == y ? Dim(0) : Dim();
 }
 
+/// Whether x is y: 1 where it is for every b, 0 where both are constants and differ.
+static Dim isEqual(Dim x, Dim y) {
+  if (x.isBound() || y.isBound())
+    return {};
+  if (x == y)
+    return 1;
+  return x.isConstant() && y.isConstant() ? Dim(0) : Dim();
+}
+
 /// The elements of an integer result, where the operands' are known.
 static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
   return llvm::TypeSwitch<Operation *, std::optional<Dim>>(op)
@@ -291,8 +300,8 @@ static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
           sum = sum + next;
         return sum;
       })
-      .Case<EqualOp>([&](auto) { return x[0].isConstant() && x[1].isConstant() ? Dim(x[0] == x[1]) : Dim(); })
-      .Case<NotEqualOp>([&](auto) { return x[0].isConstant() && x[1].isConstant() ? Dim(!(x[0] == x[1])) : Dim(); })
+      .Case<EqualOp>([&](auto) { return isEqual(x[0], x[1]); })
+      .Case<NotEqualOp>([&](auto) { return Dim(1) - isEqual(x[0], x[1]); })
       .Case<LessOp>([&](auto) { return isLess(x[0], x[1], false); })
       .Case<LessEqualOp>([&](auto) { return isLess(x[0], x[1], true); })
       .Case<GreaterOp>([&](auto) { return isLess(x[1], x[0], false); })

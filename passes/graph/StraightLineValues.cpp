@@ -172,6 +172,13 @@ static std::optional<bool> isLess(IntegerRange x, IntegerRange y, bool orEqual) 
 }
 
 std::optional<bool> StraightLine::inferPredicate(Operation *op) {
+  if (llvm::isa<dfg::AllOp, dfg::AnyOp>(op)) {
+    auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    std::optional<SmallVector<int64_t>> elements = shapes.getConstants(op->getOperand(0));
+    if (!type || type.getRank() != 0 || !elements)
+      return std::nullopt;
+    return llvm::isa<dfg::AllOp>(op) ? !llvm::is_contained(*elements, 0) : llvm::is_contained(*elements, 1);
+  }
   if (op->getNumOperands() != 2)
     return std::nullopt;
   auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());

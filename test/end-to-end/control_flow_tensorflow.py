@@ -233,6 +233,18 @@ def condition_with_an_assignment(i):
     return i.loss_of(tf.cond(i.p > 0, counted, lambda: i.x[:, 1] * i.v))
 
 
+@case(1, 2)
+def condition_with_an_update(i):
+    tf = i.tf
+    weight = tf.get_variable("weight", initializer=np.float32(1), use_resource=True)
+    slot = tf.get_variable("slot", initializer=np.float32(0), use_resource=True)
+
+    def updated():
+        with tf.control_dependencies([tf.raw_ops.ResourceApplyMomentum(var=weight.handle, accum=slot.handle, lr=0.1, grad=i.p, momentum=0.9)]):
+            return tf.identity(i.x[:, 0] * 2.0)
+    return i.loss_of(tf.cond(i.p > 0, updated, lambda: i.x[:, 1] * i.v))
+
+
 @case(2)
 def case_on_a_feed(i):
     tf = i.tf
@@ -265,8 +277,8 @@ def loop_that_a_feed_ends_with_arrays(i):
     def body(k, h, out):
         h = tf.tanh(tf.matmul(h, i.m)) + i.x[:, 0]
         return k + 1, h, out.write(k, h)
-    most = tf.minimum(tf.cast(i.p * 2.0, tf.int32) + 1, TIME)
-    _, h, outputs = tf.while_loop(lambda k, h, out: k < most, body, [0, i.x[:, 1], outputs], shape_invariants=None)
+    most = tf.minimum(tf.maximum(tf.cast(i.p * 2.0, tf.int32), 0) + 1, TIME)
+    _, h, outputs = tf.while_loop(lambda k, h, out: k < most, body, [0, i.x[:, 1], outputs])
     return i.loss_of(h + outputs.read(0) * tf.cast(most > 0, tf.float32))
 
 
