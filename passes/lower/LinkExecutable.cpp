@@ -239,16 +239,18 @@ static Expected<std::unique_ptr<MemoryBuffer>> readFlags(StringRef runtimeFolder
                            "); build the target drt, or name its folder with --runtime");
 }
 
-Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Target &target, bool hasSeveralTasks,
+Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Target &target, LinkedParts parts,
                      StringRef output) {
   Expected<std::unique_ptr<MemoryBuffer>> flags = readFlags(runtimeFolder, target);
   if (!flags)
     return flags.takeError();
   std::string search = ("-L" + runtimeFolder).str();
   SmallVector<StringRef> lines = {search};
-  // What connects tasks is not there where there is one alone (launch/group.h).
-  if (hasSeveralTasks)
+  // References to these are weak (launch/group.h, cpu/kernels/library_matmul.h).
+  if (parts.collectives)
     lines.push_back("-Wl,--undefined=drt_connect_tasks");
+  if (parts.library && !target.isDevice())
+    lines.push_back("-Wl,--undefined=drt_use_onednn");
   (*flags)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
 
   // In a folder beside the output: renaming is then one step.

@@ -25,12 +25,18 @@ private:
   std::string symbol;
 };
 
+/// What of the runtime a program takes only where its plan needs it.
+struct LinkedParts {
+  bool collectives = false; // it has several tasks
+  bool library = false;     // its matmuls are worth oneDNN's; convolutions take oneDNN anyway
+};
+
 /// Links `object` with the runtime into `output`, by the system's C++ compiler (or $CXX). The flags stand in a file of
 /// `runtimeFolder`, one a line, which the build of the runtime writes: drt.link, drt-cuda.link or
 /// drt-cuda-emulated.link. What the program calls of the shared libraries in the folder's `carried` becomes part of
 /// `output`, which needs glibc alone. `output` appears when it is complete, or not at all.
 llvm::Error linkExecutable(llvm::ArrayRef<char> object, llvm::StringRef runtimeFolder, const Target &target,
-                           bool hasSeveralTasks, llvm::StringRef output);
+                           LinkedParts parts, llvm::StringRef output);
 
 /// A shared object that is linked with the mathematical library; other symbols are found when it is opened.
 llvm::Expected<std::string> linkSharedObject(llvm::ArrayRef<char> object);

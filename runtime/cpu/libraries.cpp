@@ -1,26 +1,13 @@
-//===- api.cpp - drt.h's library calls -----===//
+//===- libraries.cpp - drt.h's library calls, but for convolutions===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/conv2d.h"
+#include "cpu/guarded.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/pool.h"
 
-#include <exception>
-
 using namespace drt;
-
-namespace {
-// No exception crosses the C border.
-template <class Call> void guarded(drt_replica *replica, Call call) {
-  try {
-    call(primitivesOf(*replica));
-  } catch (const std::exception &error) {
-    drt_fail(replica, error.what());
-  }
-}
-} // namespace
 
 extern "C" {
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
@@ -45,23 +32,6 @@ void drt_matmul_update(drt_replica *replica, int32_t primitive, const drt_matmul
     matmulUpdate(cache, primitive, *desc, replica->local_index, replica->local_replicas, {a0, a_stride}, {b0, b_stride},
                  scale, kernel, arguments, num_variables);
   });
-}
-
-void drt_conv2d(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
-                const void *filter, const void *bias, void *output) {
-  guarded(replica, [&](PrimitiveCache &cache) { conv2d(cache, primitive, *desc, input, filter, bias, output); });
-}
-
-void drt_conv2d_grad_input(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *filter,
-                           const void *output_grad, void *input_grad) {
-  guarded(replica,
-          [&](PrimitiveCache &cache) { conv2dGradInput(cache, primitive, *desc, filter, output_grad, input_grad); });
-}
-
-void drt_conv2d_grad_filter(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
-                            const void *output_grad, void *filter_grad) {
-  guarded(replica,
-          [&](PrimitiveCache &cache) { conv2dGradFilter(cache, primitive, *desc, input, output_grad, filter_grad); });
 }
 
 void drt_pool(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, void *output) {

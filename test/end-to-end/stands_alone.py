@@ -54,11 +54,13 @@ if __name__ == "__main__":
     need_tools()
     check_can_enter()
     checks = Checks()
-    mlp, linreg = Model("mlp-momentum"), Model("linreg-sgd")
-    checks.check("digits: convolutions, replicas that are threads", stands_alone, DIGITS / "graph.meta", DIGITS / "train.npz",
+    mlp, linreg, digits = Model("mlp-momentum"), Model("linreg-sgd"), DIGITS / "graph.meta"
+    checks.check("digits: convolutions, replicas that are threads", stands_alone, digits, DIGITS / "train.npz",
                  ["--replicas", 2, "--batch", 60], ["--epochs", 1], ["libgloo.so.0"])
     checks.check("two tasks", stands_alone, mlp.graph, mlp.feeds,
-                 ["--replicas", 2, "--batch", mlp.case["batch"], "--one-process-per-replica"], ["--steps", 3], [])
+                 ["--replicas", 2, "--batch", mlp.case["batch"], "--one-process-per-replica"], ["--steps", 3], ["libdnnl.so.2"])
+    checks.check("small matmuls", stands_alone, mlp.graph, mlp.feeds, ["--replicas", 2, "--batch", mlp.case["batch"]], ["--steps", 3],
+                 ["libgloo.so.0", "libdnnl.so.2", "libstdc++.so.6"])
     checks.check("no library at all", stands_alone, linreg.graph, linreg.feeds, ["--batch", linreg.case["batch"]], ["--steps", 3],
                  ["libgloo.so.0", "libdnnl.so.2", "libstdc++.so.6"])
     checks.exit()

@@ -118,6 +118,27 @@ llvm::StringRef getPtx(ModuleOp module) {
   return "";
 }
 
+/// Whether a matmul of the plan is so large that a library's is worth its size in the executable.
+bool hasLargeMatmuls(ModuleOp module) {
+  constexpr int64_t kLarge = 16384; // multiplications; own loops take some 10 us for them
+  auto isLarge = [](Value a, Value b, bool transposeB) {
+    auto left = llvm::cast<RankedTensorType>(a.getType()), right = llvm::cast<RankedTensorType>(b.getType());
+    // Own loops do all of other types.
+    const bool hasLibrary = left.getElementTypeBitWidth() <= 32 && llvm::isa<FloatType>(left.getElementType());
+    return hasLibrary && left.getNumElements() * right.getDimSize(right.getRank() - (transposeB ? 2 : 1)) > kLarge;
+  };
+  return module
+      .walk([&](Operation *op) {
+        bool large = false;
+        if (auto matmul = llvm::dyn_cast<drt::MatmulOp>(op))
+          large = isLarge(matmul.getA(), matmul.getB(), matmul.getTransposeB());
+        else if (auto update = llvm::dyn_cast<drt::MatmulUpdateOp>(op))
+          large = isLarge(update.getA(), update.getB(), update.getTransposeB());
+        return large ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Where `inspect --check` stops: nothing is written, and the strategy is one replica's.
 constexpr llvm::StringLiteral kEmitNothing = "nothing";
 
@@ -164,7 +185,8 @@ int compile(Session &session, CompileOptions options) {
     return session.status();
   if (options.emit == "dist")
     return write(OpPrintingFlags().useLocalScope());
-  const bool severalTasks = hasSeveralTasks(*module);
+  LinkedParts parts;
+  parts.collectives = hasSeveralTasks(*module);
   if (*stage != Stage::Plan) {
     FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
     if (failed(replicaBatch))
@@ -178,8 +200,9 @@ int compile(Session &session, CompileOptions options) {
   }
   if (options.emit == kEmitNothing)
     return kDone;
+  parts.library = hasLargeMatmuls(*module);
   if (options.emit == "drt")
-    return write(OpPrintingFlags(), severalTasks);
+    return write(OpPrintingFlags(), parts.collectives);
   if (target->isDevice() &&
       !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
     return session.status();
@@ -197,7 +220,7 @@ int compile(Session &session, CompileOptions options) {
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
   if (!object)
     return session.defect(llvm::toString(object.takeError()));
-  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, severalTasks, options.output)) {
+  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, parts, options.output)) {
     // What the runtime lacks no user can give it.
     const bool ours = error.isA<MissingSymbolError>();
     std::string message = llvm::toString(std::move(error));

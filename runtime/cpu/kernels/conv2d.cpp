@@ -22,6 +22,7 @@
 
 #include "cpu/kernels/direct_conv2d.h"
 #include "cpu/kernels/gemm.h"
+#include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/onednn.h"
 
 #include <stdexcept>

@@ -5,17 +5,17 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/matmul.h"
 
+#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
-#include "cpu/kernels/onednn.h"
+#include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/sgemm.h"
 
+#include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 using namespace drt;
-using dnnl::memory;
 
 namespace {
 // How a call site's product is computed. oneDNN 2.6.3, one thread, GFLOP/s on a
@@ -71,50 +71,13 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
   return desc;
 }
 
-memory::desc operandDesc(const drt_matmul_desc &desc, int64_t stride, int64_t rows, int64_t columns, bool transpose) {
-  memory::dims dims = {rows, columns}, strides = {columns, 1};
-  if (transpose)
-    strides = {1, rows};
-  if (desc.batch != 1) {
-    dims.insert(dims.begin(), stride == 0 ? 1 : desc.batch);
-    strides.insert(strides.begin(), stride == 0 ? rows * columns : stride);
-  }
-  return memory::desc(dims, memory::data_type::f32, strides);
-}
-
-// The library's reference implementation is a scalar loop: sgemm, item by item, is better.
-LibraryCall makeFastCall(const dnnl::matmul::primitive_desc &description,
-                         const std::vector<LibraryCall::Argument> &arguments) {
-  if (std::string_view(description.impl_info_str()).starts_with("ref"))
-    return {};
-  return LibraryCall(dnnl::matmul(description), arguments, description.scratchpad_desc());
-}
-
-// Empty where the library has no fast primitive.
-LibraryCall makeCall(const drt_matmul_desc &desc) {
-  memory::desc a = operandDesc(desc, desc.batch_stride_a, desc.m, desc.k, desc.transpose_a);
-  memory::desc b = operandDesc(desc, desc.batch_stride_b, desc.k, desc.n, desc.transpose_b);
-  memory::desc c = operandDesc(desc, desc.m * desc.n, desc.m, desc.n, false);
-  dnnl::primitive_attr attributes = callAttributes(desc.epilogue, desc.accumulate);
-  std::vector<LibraryCall::Argument> arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
-  if (!desc.has_bias) {
-    return makeFastCall({dnnl::matmul::desc(a, b, c), attributes, cpuEngine()}, arguments);
-  }
-  memory::dims dims(desc.batch == 1 ? 2 : 3, 1), strides(dims.size(), desc.n);
-  dims.back() = desc.n;
-  strides.back() = 1;
-  memory::desc bias(dims, memory::data_type::f32, strides);
-  arguments.push_back({DNNL_ARG_BIAS, bias});
-  return makeFastCall({dnnl::matmul::desc(a, b, bias, c), attributes, cpuEngine()}, arguments);
-}
-
 class MatmulSite : public Prepared {
 public:
   explicit MatmulSite(const drt_matmul_desc &given) : desc(normalized(given)), method(chooseMethod(desc)) {
     // Both operands broadcast is a shape the primitive has no name for.
     bool bothBroadcast = desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
     if (method == Method::Primitive && !bothBroadcast)
-      call = makeCall(desc);
+      call = makeLibraryMatmul ? makeLibraryMatmul(desc) : nullptr;
     if (method == Method::Primitive && !call)
       method = Method::Sgemm;
     // c += epilogue(...) needs the product by itself.
@@ -124,10 +87,7 @@ public:
 
   template <class T> void run(const void *a, const void *b, const void *bias, void *c) {
     if (method == Method::Primitive) {
-      if (desc.has_bias)
-        call(a, b, c, bias);
-      else
-        call(a, b, c);
+      call->run(a, b, bias, c);
       return;
     }
     for (int64_t item = 0; item < desc.batch; ++item)
@@ -152,14 +112,15 @@ private:
 
   drt_matmul_desc desc;
   Method method;
-  LibraryCall call;
+  std::unique_ptr<LibraryMatmul> call;
   Buffer product;
 };
 } // namespace
 
 void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, const void *a, const void *b,
                  const void *bias, void *c) {
-  useLibraryThreads(cache.threads());
+  if (useLibraryThreads)
+    useLibraryThreads(cache.threads());
   auto &prepared = cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc); });
   switch (desc.dtype) {
   case DRT_F32:

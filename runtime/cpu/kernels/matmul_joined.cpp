@@ -3,9 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/matmul.h"
-#include "cpu/kernels/onednn.h"
+#include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/streamed_product.h"
 
@@ -42,7 +43,8 @@ private:
 
 void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
                        ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride) {
-  useLibraryThreads(cache.threads());
+  if (useLibraryThreads)
+    useLibraryThreads(cache.threads());
   auto &prepared = cache.get<JoinedSite>(site, [&] {
     if (desc.dtype != DRT_F32 || desc.batch != 1 || desc.transpose_a || desc.accumulate)
       throw std::runtime_error("a product of all replicas must be a plain one of float32, not of data type " +

@@ -3,9 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/matmul.h"
-#include "cpu/kernels/onednn.h"
+#include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/streamed_update.h"
 
@@ -133,7 +134,8 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
                        void *const *arguments, int numVariables) {
   if (desc.m == 0 || desc.n == 0)
     return;
-  useLibraryThreads(cache.threads());
+  if (useLibraryThreads)
+    useLibraryThreads(cache.threads());
   auto &prepared = cache.get<UpdateSite>(site, [&] {
     if ((desc.dtype != DRT_F32 && desc.dtype != DRT_F64) || desc.batch != 1 || desc.has_bias ||
         desc.epilogue != DRT_EPILOGUE_NONE || desc.accumulate)

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/onednn.h"
+#include "cpu/kernels/library_matmul.h"
 
 /// OpenMP's own, of the library that dnnl is linked with; its header belongs to one compiler.
 extern "C" void omp_set_num_threads(int threads);

@@ -20,9 +20,6 @@ namespace drt {
 /// The one CPU engine of the process. Any thread.
 dnnl::engine &cpuEngine();
 
-/// Makes library calls of the calling thread use `threads` threads.
-void useLibraryThreads(int threads);
-
 /// Attributes whose scratchpad is the caller's, and the fused epilogue of drt.h.
 dnnl::primitive_attr callAttributes(int32_t epilogue = DRT_EPILOGUE_NONE, bool accumulate = false);
 

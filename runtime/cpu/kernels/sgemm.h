@@ -1,4 +1,4 @@
-//===- sgemm.h - oneDNN's sgemm, fed so that it stays fast -----===//
+//===- sgemm.h - oneDNN's sgemm, fed so that it stays fast, or own loops -----===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //

@@ -129,7 +129,7 @@ void compile(const std::string &update, const std::string &output) {
   REQUIRE(llvmModule);
   auto object = distc::emitObject(*llvmModule, *target);
   REQUIRE(bool(object));
-  llvm::Error linked = distc::linkExecutable(*object, DISTC_RUNTIME_FOLDER, *target, /*hasSeveralTasks=*/false, output);
+  llvm::Error linked = distc::linkExecutable(*object, DISTC_RUNTIME_FOLDER, *target, {}, output);
   std::string message = linked ? llvm::toString(std::move(linked)) : "";
   INFO(message);
   REQUIRE(message.empty());

@@ -1,0 +1,26 @@
+//===- guarded.h - Calls from generated code ------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CPU_GUARDED_H
+#define DRT_CPU_GUARDED_H
+
+#include "cpu/kernels/primitives.h"
+
+#include <exception>
+
+namespace drt {
+
+/// Calls with the replica's call sites. No exception crosses the C border.
+template <class Call> void guarded(drt_replica *replica, Call call) {
+  try {
+    call(primitivesOf(*replica));
+  } catch (const std::exception &error) {
+    drt_fail(replica, error.what());
+  }
+}
+
+} // namespace drt
+
+#endif // DRT_CPU_GUARDED_H
