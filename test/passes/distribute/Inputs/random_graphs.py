@@ -75,6 +75,11 @@ def main():
             for text in (right, mutate(rng, right)):
                 with open(os.path.join(folder, "strategy.pbtxt"), "w") as file:
                     file.write(text)
+                if text is right and "sync: false" not in text:  # as executables have them
+                    command, result = distribute(path, f"strategy={folder}/strategy.pbtxt replicas=2 ps=2 colocate-servers=true "
+                                                 "one-process-per-replica=true")
+                    if result.returncode != 0 or re.search(r"dist\.(push|pull|take|tokens)\b|\"ps\"", result.stdout):
+                        fail(graph.print(), command, result, f"servers do not share workers' processes:\n{text}")
                 command, result = distribute(path, f"strategy={folder}/strategy.pbtxt replicas=2 ps=2")
                 wrong = result.returncode == 1 and "error:" in result.stderr
                 if result.returncode != 0 and (text is right or not wrong):
