@@ -24,11 +24,12 @@ def DFG_PlaceholderOp : DFG_Node<"placeholder", "\"Placeholder\", \"PlaceholderV
   let types = "dtype:r0";
   let shape = "placeholder";
 }
-def DFG_PlaceholderWithDefaultOp : DFG_Pure<"placeholder_with_default", "\"PlaceholderWithDefault\""> {
+def DFG_PlaceholderWithDefaultOp : DFG_Node<"placeholder_with_default", "\"PlaceholderWithDefault\"", [MemoryEffects<[MemRead]>]> {
+  let summary = "A value that may be fed; else the input";
   let arguments = (ins DFG_Tensor:$input, OptionalAttr<DFG_ShapeAttr>:$shape);
   let results = (outs DFG_Tensor:$result);
   let types = "dtype:0";
-  let shape = "same";
+  let shape = "withDefault";
 }
 
 def DFG_EnsureShapeOp : DFG_Pure<"ensure_shape", "\"EnsureShape\""> {
@@ -59,6 +60,12 @@ def DFG_ShapeNOp : DFG_Pure<"shape_n", "\"ShapeN\""> {
   let arguments = (ins Variadic<DFG_Tensor>:$inputs);
   let results = (outs Variadic<DFG_Tensor>:$shapes);
   let types = "T:0 out_type:r0 N:#0";
+  let shape = "shapeOf";
+}
+def DFG_VariableShapeOp : DFG_Pure<"variable_shape", "\"\", \"VariableShape\""> {
+  let arguments = (ins DFG_Handle:$handle);
+  let results = (outs DFG_Tensor:$result);
+  let types = "out_type:r0";
   let shape = "shapeOf";
 }
 def DFG_SizeOp : DFG_Pure<"size", "\"Size\""> {

@@ -36,11 +36,23 @@ bool takesPadding(Operation *op, unsigned number) {
   return op->getName().getDialectNamespace() == "dist" && number < op->getNumOperands();
 }
 
+/// Whether `op` joins along another axis than the one with padding.
+bool joinsBeside(Operation *op, Value operand, const ShapeContext &context) {
+  if (!llvm::isa<ConcatV2Op>(op))
+    return false;
+  std::optional<int64_t> axis = context.getConstant(op->getOperand(op->getNumOperands() - 1));
+  std::optional<Dims> sizes = context.getShape(operand);
+  if (!axis || !sizes)
+    return false;
+  int64_t along = *axis < 0 ? *axis + static_cast<int64_t>(sizes->size()) : *axis;
+  return along >= 0 && along < static_cast<int64_t>(sizes->size()) && !(*sizes)[along].isBound();
+}
+
 } // namespace
 
 LogicalResult ShapeContext::checkBounds(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
-    bool padded = hasBound(getShape(operand.get())) && !takesPadding(op, operand.getOperandNumber());
+    bool padded = hasBound(getShape(operand.get())) && !takesPadding(op, operand.getOperandNumber()) && !joinsBeside(op, operand.get(), *this);
     bool miscounted = hasBound(getElements(operand.get())) && llvm::none_of(op->getResults(), [&](Value result) {
                         return hasBound(getShape(result)) || hasBound(getElements(result));
                       });

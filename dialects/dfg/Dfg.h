@@ -6,6 +6,7 @@
 #ifndef DISTC_DIALECTS_DFG_DFG_H
 #define DISTC_DIALECTS_DFG_DFG_H
 
+#include "dialects/dfg/GraphBuilder.h"
 #include "dialects/dfg/ScalarBuilder.h"
 #include "dialects/dfg/ShapeContext.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -95,4 +95,18 @@ def DFG_UpdateInterface : OpInterface<"UpdateInterface"> {
   ];
 }
 
+def DFG_CompositeInterface : OpInterface<"CompositeInterface"> {
+  let cppNamespace = "::distc::dfg";
+  let description = [{
+    An operation that is made of others: `dfg-decompose` replaces it where code is generated, so that the batch's flow and the lowering
+    only know its parts. A graph that is exported keeps it.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The values that stand for the results, made with `g` of other nodes. Fails where not enough is known of shapes and parameters (`g`
+      keeps what), or with a diagnostic where the operands do not fit.
+    }], "::llvm::FailureOr<::llvm::SmallVector<::mlir::Value>>", "decompose", (ins "::distc::dfg::GraphBuilder &":$g)>,
+  ];
+}
+
 #endif // DFG_INTERFACES

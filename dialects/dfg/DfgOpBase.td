@@ -96,6 +96,20 @@ class DFG_Reduction<string mnemonic, string tensorflow, code initial, code combi
 class DFG_Pure<string mnemonic, string tensorflow, list<Trait> traits = []>
     : DFG_Node<mnemonic, tensorflow, traits # [Pure]>;
 
+// ---- Made of others -------------------------------------------------------------------------------
+
+// `decomposition`: a function of Decompositions.h, FailureOr<SmallVector<Value>> NAME(Operation *, GraphBuilder &). Results' shapes follow
+// from it, unless another shape function is named. `effects`: of what draws random numbers.
+class DFG_Composite<string mnemonic, string tensorflow, string decomposition, list<Trait> effects = [Pure]>
+    : DFG_Node<mnemonic, tensorflow, effects # [DeclareOpInterfaceMethods<DFG_CompositeInterface>]> {
+  let shape = "composite";
+  let definitions = [{
+    ::llvm::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::decompose(::distc::dfg::GraphBuilder &g) {
+      return ::distc::dfg::decompositions::}] # decomposition # [{(getOperation(), g);
+    }
+  }];
+}
+
 // ---- Updates --------------------------------------------------------------------------------
 
 // A written handle: the variable or one of its slots.

@@ -7,8 +7,10 @@
 #define DFG_OPS
 
 include "dialects/dfg/ArrayOps.td"
+include "dialects/dfg/CompositeOps.td"
 include "dialects/dfg/DfgOpBase.td"
 include "dialects/dfg/ElementwiseOps.td"
+include "dialects/dfg/LinalgOps.td"
 include "dialects/dfg/NnOps.td"
 include "dialects/dfg/SparseOps.td"
 include "dialects/dfg/UpdateOps.td"

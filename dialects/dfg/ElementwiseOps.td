@@ -32,6 +32,11 @@ def DFG_CastOp : DFG_Unary<"cast", "\"Cast\"", "return s.cast(x, getElementTypeO
   let linearity = "Joint";
 }
 
+def DFG_BitcastOp : DFG_Unary<"bitcast", "\"Bitcast\"", "return s.bitcast(x, getElementTypeOrSelf(getResult().getType()));"> {
+  let types = "T:0 type:r0";
+  let shape = "bitcast";
+}
+
 // ---- Unary ------------------------------------------------------------------------------
 def DFG_AbsOp : DFG_Unary<"abs", "\"Abs\"", "return s.abs(x);">;
 def DFG_SignOp : DFG_Unary<"sign", "\"Sign\"", "return s.sign(x);">;

@@ -89,7 +89,7 @@ def DFG_BiasAddGradOp : DFG_Pure<"bias_add_grad", "\"BiasAddGrad\""> {
 }
 
 // ---- Normalization over the batch ------------------------------------------------------------------------
-class DFG_BatchNorm<string mnemonic, string tensorflow, string attributes, dag outputs> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_BatchNorm<string mnemonic, string tensorflow, string attributes, dag outputs> : DFG_Composite<mnemonic, tensorflow, "batchNorm"> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$scale, DFG_Tensor:$offset, DFG_Tensor:$mean, DFG_Tensor:$variance,
                        DefaultValuedAttr<F32Attr, "0.0001f">:$epsilon, DefaultValuedAttr<F32Attr, "1.0f">:$exponential_avg_factor,
                        DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format, DefaultValuedAttr<BoolAttr, "true">:$is_training);
@@ -104,7 +104,7 @@ def DFG_FusedBatchNormOp : DFG_BatchNorm<"fused_batch_norm", "\"FusedBatchNorm\"
 def DFG_FusedBatchNormV2Op : DFG_BatchNorm<"fused_batch_norm_v2", "\"FusedBatchNormV2\"", "T:r0 U:r1", batchNormOutputs>;
 def DFG_FusedBatchNormV3Op : DFG_BatchNorm<"fused_batch_norm_v3", "\"FusedBatchNormV3\"", "T:r0 U:r1",
                                            !con(batchNormOutputs, (outs DFG_Tensor:$reserve_space_3))>;
-class DFG_BatchNormGrad<string mnemonic, string tensorflow, string attributes, dag more> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_BatchNormGrad<string mnemonic, string tensorflow, string attributes, dag more> : DFG_Composite<mnemonic, tensorflow, "batchNormGrad"> {
   let arguments = !con((ins DFG_Tensor:$y_backprop, DFG_Tensor:$x, DFG_Tensor:$scale, DFG_Tensor:$reserve_space_1, DFG_Tensor:$reserve_space_2),
                        more, (ins DefaultValuedAttr<F32Attr, "0.0001f">:$epsilon, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format,
                                   DefaultValuedAttr<BoolAttr, "true">:$is_training));

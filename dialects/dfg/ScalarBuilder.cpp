@@ -220,4 +220,6 @@ Value ScalarBuilder::cast(Value x, Type type) {
   return arith::ExtSIOp::create(builder, loc, type, x);
 }
 
+Value ScalarBuilder::bitcast(Value x, Type type) { return x.getType() == type ? x : arith::BitcastOp::create(builder, loc, type, x); }
+
 } // namespace distc::dfg

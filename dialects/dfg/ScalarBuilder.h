@@ -84,6 +84,9 @@ public:
   /// give, which is TensorFlow's on CPUs: the lowest int64 or int32, and the low bits of that int32 for what is narrower.
   Value cast(Value x, mlir::Type type);
 
+  /// The same bits as another type of that width.
+  Value bitcast(Value x, mlir::Type type);
+
   /// One operation of the math dialect.
   template <typename Op> Value math(Value x) { return Op::create(builder, loc, x); }
   template <typename Op> Value math2(Value x, Value y) { return Op::create(builder, loc, x, y); }

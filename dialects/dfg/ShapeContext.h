@@ -114,7 +114,7 @@ public:
 
   void setShape(mlir::Value value, Dims sizes) { shapes[value] = std::move(sizes); }
   void setElements(mlir::Value value, Dims elements);
-  /// What was found of a node's results, whose operands are others now.
+  /// Of a value that will be no more, or of a node whose operands are others now.
   void forget(mlir::Value value) {
     shapes.erase(value);
     elements.erase(value);

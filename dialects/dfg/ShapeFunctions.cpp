@@ -257,6 +257,12 @@ LogicalResult placeholder(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult withDefault(Operation *op, ShapeContext &context) {
+  if (auto shape = context.getShape(op->getOperand(0)))
+    context.setShape(op->getResult(0), *shape);
+  return success();
+}
+
 // ---- Element-wise -----------------------------------------------------------------------
 
 /// Whether x < y (or x <= y): 1 or 0 where it is the same for every b.

@@ -43,12 +43,15 @@ DISTC_SHAPE_FUNCTION(read)
 DISTC_SHAPE_FUNCTION(update)
 DISTC_SHAPE_FUNCTION(constant)
 DISTC_SHAPE_FUNCTION(placeholder)
+// That of operand 0, whose elements may be others.
+DISTC_SHAPE_FUNCTION(withDefault)
 // Element-wise, with numpy's broadcasting. Integer results are evaluated.
 DISTC_SHAPE_FUNCTION(broadcast)
 DISTC_SHAPE_FUNCTION(predicate)
 // Element-wise, without: operands have one shape.
 DISTC_SHAPE_FUNCTION(alike)
 DISTC_SHAPE_FUNCTION(cast)
+DISTC_SHAPE_FUNCTION(bitcast)
 DISTC_SHAPE_FUNCTION(select)
 DISTC_SHAPE_FUNCTION(selectRows)
 // Shapes as values.
@@ -110,6 +113,18 @@ DISTC_SHAPE_FUNCTION(batchNorm)
 DISTC_SHAPE_FUNCTION(batchNormGrad)
 DISTC_SHAPE_FUNCTION(crossEntropy)
 DISTC_SHAPE_FUNCTION(keyCounter)
+// That of what the operation is made of (GraphBuilder.cpp).
+DISTC_SHAPE_FUNCTION(composite)
+// Sorting and linear algebra (LinalgShapes.cpp).
+DISTC_SHAPE_FUNCTION(topK)
+DISTC_SHAPE_FUNCTION(squareMatrices)
+DISTC_SHAPE_FUNCTION(determinant)
+DISTC_SHAPE_FUNCTION(solve)
+DISTC_SHAPE_FUNCTION(qr)
+DISTC_SHAPE_FUNCTION(candidates)
+DISTC_SHAPE_FUNCTION(accidentalHits)
+// No results.
+DISTC_SHAPE_FUNCTION(nothing)
 // Operand 0 is the shape.
 DISTC_SHAPE_FUNCTION(fromSizes)
 #undef DISTC_SHAPE_FUNCTION

@@ -64,6 +64,11 @@ def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAcc
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
+def DRT_FeedOrOp : DRT_Placed<"feed_or"> {
+  let summary = "What the replica is fed, whole; the default where the data has nothing of that name";
+  let arguments = !con((ins StrAttr:$name, AnyRankedTensor:$default_value), placed);
+  let results = (outs AnyRankedTensor:$result);
+}
 def DRT_CopyOp : DRT_Placed<"copy"> {
   let summary = "A copy in the arena (an old value that outlives an update, a fetch of a feed)";
   let arguments = !con((ins AnyRankedTensor:$input), placed);
@@ -169,6 +174,26 @@ def DRT_ScatterOp : DRT_Placed<"scatter"> {
   let arguments = !con((ins I32Attr:$kind, I64Attr:$depth, AnyRankedTensor:$indices, AnyRankedTensor:$updates,
                             Optional<AnyRankedTensor>:$initial), placed);
   let results = (outs AnyRankedTensor:$result);
+}
+def DRT_RoutineOp : DRT_Placed<"routine"> {
+  let summary = "drt_routine_NAME: a routine of the runtime's library on whole tensors (sorting, linear algebra)";
+  let description = [{
+    `parameters` are the numbers that drt.h names for the routine. Operands' addresses, then results', are its tensors.
+    ```mlir
+    %values, %indices = drt.routine "top_k" (%x) {parameters = array<i64: ...>} : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+    ```
+  }];
+  let arguments = !con((ins StrAttr:$name, DenseI64ArrayAttr:$parameters, Variadic<AnyRankedTensor>:$operands), placed);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$name `(` operands `)` attr-dict `:` functional-type(operands, results)";
+}
+def DRT_AssertOp : DRT_PlanOp<"assert", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "drt_assert: ends the program with `message` where the condition does not hold";
+  let description = [{
+    Where the message has a byte 1, the first `summarize` elements of the next tensor of `data` are put. With `prints` the program goes on, and the
+    message is written to stderr where the condition holds.
+  }];
+  let arguments = (ins StrAttr:$message, I64Attr:$summarize, UnitAttr:$prints, AnyRankedTensor:$condition, Variadic<AnyRankedTensor>:$data);
 }
 def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Ends the program with `message` where an element is infinite or NaN";

@@ -687,7 +687,13 @@ BatchPlacement Rules::sharded() {
       .Case<dfg::FusedBatchNormOp, dfg::FusedBatchNormV2Op, dfg::FusedBatchNormV3Op>([&](auto) { return batchNorm(); })
       .Case<dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(
           [&](auto) { return batchNormGrad(); })
-      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp>([&](auto) { return unlessAlong(-1, true); })
+      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::TopKOp, dfg::TopKV2Op>([&](auto) { return unlessAlong(-1, true); })
+      // What is drawn is drawn alike by all replicas; true classes are only looked up.
+      .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp>(
+          [&](auto) { return result != 1 ? without : axes[0]->axis == 0 ? along(*axes[0]) : unknown; })
+      .Case<dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp, dfg::LogMatrixDeterminantOp, dfg::QrOp>(
+          [&](auto) { return broadcast({0}, 2); })
+      .Case<dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp>([&](auto) { return broadcast({0, 1}, 2); })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(); })
       .Case<dfg::ReverseV2Op, dfg::CumsumOp, dfg::CumprodOp, dfg::CumulativeLogsumexpOp>(
@@ -775,7 +781,7 @@ bool isParameterOperand(Operation *op, unsigned operand) {
       .Case<dfg::ReshapeOp, dfg::TransposeOp, dfg::ExpandDimsOp, dfg::TileOp, dfg::BroadcastToOp, dfg::PadOp,
             dfg::PadV2Op, dfg::ReverseV2Op, dfg::OneHotOp, dfg::SumOp, dfg::MeanOp, dfg::ProdOp, dfg::MaxOp, dfg::MinOp,
             dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp, dfg::ArgMaxOp, dfg::ArgMinOp, dfg::CumsumOp, dfg::CumprodOp,
-            dfg::CumulativeLogsumexpOp, dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>(
+            dfg::CumulativeLogsumexpOp, dfg::TopKV2Op, dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>(
           [&](auto) { return operand == 1; })
       .Case<dfg::FillOp, dfg::ConcatOp, dfg::SplitOp, dfg::Conv2DBackpropInputOp,
             dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp>([&](auto) { return operand == 0; })

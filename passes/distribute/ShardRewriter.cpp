@@ -97,8 +97,8 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
     return splitGather(gather, *variable);
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
     return splitUpdate(update, *variable);
-  if (opaque && opaque.getOp() == "VariableShape") {
-    nameShape(opaque, *variable);
+  if (auto shape = llvm::dyn_cast<dfg::VariableShapeOp>(op)) {
+    nameShape(shape, *variable);
     return success();
   }
   llvm::StringRef kind = opaque ? opaque.getOp() : op->getName().stripDialect();
@@ -173,7 +173,7 @@ void ShardRewriter::readReferences(dfg::OpaqueOp op) {
   }
 }
 
-void ShardRewriter::nameShape(dfg::OpaqueOp op, const ShardedVariable &variable) {
+void ShardRewriter::nameShape(dfg::VariableShapeOp op, const ShardedVariable &variable) {
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
   auto type = RankedTensorType::get(variable.type.getRank(), element);
   SmallVector<Attribute> sizes;

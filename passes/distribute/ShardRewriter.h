@@ -32,7 +32,7 @@ private:
   llvm::LogicalResult rewrite(mlir::Operation *op);
   void splitRead(dfg::ReadVariableOp read, const ShardedVariable &variable);
   void readReferences(dfg::OpaqueOp op);
-  void nameShape(dfg::OpaqueOp op, const ShardedVariable &variable);
+  void nameShape(dfg::VariableShapeOp op, const ShardedVariable &variable);
   void splitIsInitialized(dfg::IsInitializedOp op, const ShardedVariable &variable);
   llvm::LogicalResult splitUpdate(dfg::UpdateInterface update, const ShardedVariable &variable);
   llvm::LogicalResult passWhole(mlir::Operation *op);

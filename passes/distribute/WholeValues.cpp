@@ -127,7 +127,6 @@ LogicalResult WholeValues::useValue(Value value) {
   for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
     Operation *user = use.getOwner();
     builder.setInsertionPoint(user);
-    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(user);
     Operation *node = nullptr;
     if (llvm::isa<dfg::ReturnOp>(user)) {
       continue;
@@ -143,7 +142,7 @@ LogicalResult WholeValues::useValue(Value value) {
       continue;
     } else if (llvm::isa<dfg::ReadVariableOp>(user)) {
       node = dfg::IdentityOp::create(builder, user->getLoc(), value.getType(), value);
-    } else if (opaque && opaque.getOp() == "VariableShape") {
+    } else if (llvm::isa<dfg::VariableShapeOp>(user)) {
       node = dfg::ShapeOp::create(builder, user->getLoc(), user->getResult(0).getType(), value);
     } else if (runsFunctions(user)) {
       llvm::MapVector<unsigned, Value> values;

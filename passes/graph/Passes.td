@@ -68,6 +68,20 @@ def InferShapes : Pass<"dfg-infer-shapes", "::mlir::ModuleOp"> {
   ];
 }
 
+def Decompose : Pass<"dfg-decompose", "::mlir::ModuleOp"> {
+  let summary = "Operations that are made of others become those";
+  let description = [{
+    Where code is generated: before the batch's flow, which then only meets what batch normalization, an einsum or a resized image is made of; and
+    once more (`last`) when all sizes are numbers, for those that must know them. What then remains is an error that says why.
+    ```mlir
+    %y = dfg.matrix_band_part %x, %lower, %upper     // dfg.range, dfg.sub, dfg.less_equal, dfg.select_v2
+    ```
+    The node of the first result keeps the name; others are named NAME/OPERATION.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let options = [Option<"last", "last", "bool", "false", "what cannot be decomposed is an error">];
+}
+
 def Fold : Pass<"dfg-fold", "::mlir::ModuleOp"> {
   let summary = "Shape arithmetic becomes constants; what no result or effect needs goes";
   let description = [{

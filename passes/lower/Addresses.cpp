@@ -16,7 +16,7 @@ namespace distc {
 bool isPlaced(Operation *op) {
   return isa<drt::CopyOp, drt::TakeRowsOp, drt::PutRowsOp, drt::EmptyOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp,
              drt::PoolOp, drt::PoolGradOp, drt::RandomOp, drt::RandomStatelessOp, drt::AccumulatedOp, drt::UniqueOp,
-             drt::ScatterOp>(op);
+             drt::ScatterOp, drt::RoutineOp, drt::FeedOrOp>(op);
 }
 
 Value getStorage(Value value) {

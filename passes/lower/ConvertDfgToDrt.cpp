@@ -76,6 +76,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     lower::addLossLowerings(table, &getContext());
     lower::addRandomLowerings(table, &getContext());
     lower::addScanLowerings(table, &getContext());
+    lower::addRoutineLowerings(table, &getContext());
 
     // The variables first: they are the program's table.
     for (auto variable : llvm::make_early_inc_range(module.getOps<dfg::VariableOp>())) {
@@ -106,6 +107,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
       if (function->hasAttr("dfg.fetches")) {
         lower::PlanBuilder plan(module, function, table);
         plan.asserts = asserts;
+        plan.isForDevices = device;
         failedAny |= failed(refused.collect(function, [&] { return plan.build(); }));
       }
       function.erase();

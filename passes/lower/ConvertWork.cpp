@@ -75,6 +75,36 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                                            address(check.getInput()), symbolAddress(message)});
         return success();
       })
+      .Case([&](drt::FeedOrOp feed) {
+        FailureOr<Value> fed = loadFeed(feed, feed.getName(), /*batched=*/false, /*optional=*/true);
+        if (failed(fed))
+          return LogicalResult(failure());
+        Value isNull = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::eq, *fed, null());
+        Value from = LLVM::SelectOp::create(builder, isNull, address(feed.getDefaultValue()), *fed);
+        Value bytes = number64(getTensorBytes(cast<RankedTensorType>(feed.getType())));
+        LLVM::MemcpyOp::create(builder, address(feed.getResult()), from, bytes, /*isVolatile=*/false);
+        return success();
+      })
+      .Case([&](drt::RoutineOp routine) {
+        SmallVector<Value> tensors = addressesOf(routine.getOperands());
+        llvm::append_range(tensors, addressesOf(routine.getResults()));
+        Value numbers = symbolAddress(describeNumbers(program.tables, routine.getParameters()));
+        callRuntime(("drt_routine_" + routine.getName()).str(), {numbers, storeAddresses(tensors)});
+        return success();
+      })
+      .Case([&](drt::AssertOp check) {
+        SmallVector<int64_t> types;
+        for (Value tensor : check.getData()) {
+          auto type = cast<RankedTensorType>(tensor.getType());
+          types.append({getDtype(type.getElementType()), type.getNumElements()});
+        }
+        Value description = symbolAddress(describeNumbers(program.tables, {static_cast<int64_t>(check.getSummarize()), check.getPrints()}));
+        types.push_back(0);
+        auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));
+        callRuntime("drt_assert", {description, symbolAddress(describeNumbers(program.tables, types)), address(check.getCondition()),
+                                   storeAddresses(addressesOf(check.getData())), symbolAddress(message)});
+        return success();
+      })
       .Case([&](drt::SparseUpdateOp update) { return convertSparseUpdate(update); })
       .Case([&](drt::AllReduceStartOp start) { return convertStart(start); })
       .Case([&](drt::AllReduceWaitOp wait) {
@@ -123,15 +153,20 @@ LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
   return success();
 }
 
+Value EntryConverter::storeAddresses(ArrayRef<Value> tensors) {
+  Value array = pointerArray(std::max<size_t>(tensors.size(), 1));
+  for (auto [i, tensor] : llvm::enumerate(tensors))
+    LLVM::StoreOp::create(builder, tensor, offset(array, 8 * static_cast<int64_t>(i)));
+  return array;
+}
+
 LogicalResult EntryConverter::callKernel(Operation *op, StringRef name, ArrayRef<Value> arguments) {
   auto number = program.kernelNumbers.find(name);
   if (number == program.kernelNumbers.end())
     return op->emitOpError("calls @") << name << ", which gpu.module @" << drt::kKernelModule << " does not have; run drt-schedule-for-gpu";
   if (unsigned needed = program.kernels[number->second].getNumArguments(); needed != arguments.size())
     return op->emitOpError("has ") << arguments.size() << " tensors, the kernel @" << name << " " << needed;
-  Value array = pointerArray(arguments.size());
-  for (auto [i, argument] : llvm::enumerate(arguments))
-    LLVM::StoreOp::create(builder, argument, offset(array, 8 * static_cast<int64_t>(i)));
+  Value array = storeAddresses(arguments);
   callRuntime("drt_launch", {number32(number->second), array});
   return success();
 }

@@ -160,6 +160,10 @@ FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op) {
   return describeFields(tables, fields);
 }
 
+FlatSymbolRefAttr describeNumbers(ConstantTables &tables, ArrayRef<int64_t> numbers) {
+  return describeFields(tables, llvm::map_to_vector(numbers, [&](int64_t number) -> Attribute { return tables.i64(number); }));
+}
+
 FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op) {
   SmallVector<Attribute> fields = {tables.i32(op.getPadded()), tables.i32(0), tables.i64(op.getPerRow())};
   appendRows(tables, fields, op.getIndices(), op.getSizes().size(), op.getSizes());

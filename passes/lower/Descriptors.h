@@ -34,6 +34,8 @@ mlir::FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, mlir::RankedT
 /// drt_unique_desc, drt_scatter_desc and drt_sparse_update_desc.
 mlir::FlatSymbolRefAttr describeUnique(ConstantTables &tables, drt::UniqueOp op);
 mlir::FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op);
+/// Numbers, one behind the other.
+mlir::FlatSymbolRefAttr describeNumbers(ConstantTables &tables, llvm::ArrayRef<int64_t> numbers);
 /// drt_indices_desc.
 mlir::FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op);
 /// `shape`: of the variables whose rows are updated.

@@ -112,17 +112,24 @@ LogicalResult EntryConverter::convert(Operation &op) {
 
 // ---- Addresses ---------------------------------------------------------------------------
 
-LogicalResult EntryConverter::convertAddress(drt::FeedOp op) {
-  auto [it, inserted] = feeds.try_emplace(op.getName(), static_cast<int64_t>(tables.feeds.size()));
+FailureOr<Value> EntryConverter::loadFeed(Operation *op, StringRef name, bool batched, bool optional) {
+  auto [it, inserted] = feeds.try_emplace(name, static_cast<int64_t>(tables.feeds.size()));
   if (inserted) {
-    FailureOr<Attribute> type = describeType(program.tables, op.getLoc(), op.getType());
+    FailureOr<Attribute> type = describeType(program.tables, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()));
     if (failed(type))
       return failure();
     tables.feeds.push_back(program.tables.structure(
-        {program.tables.string(op.getName()), *type, program.tables.i32(op.getBatched())}));
+        {program.tables.string(name), *type, program.tables.i32(batched), program.tables.i32(optional)}));
   }
   Value at = offset(replicaField(kFeeds), it->second * 8);
-  addresses[op.getResult()] = LLVM::LoadOp::create(builder, program.tables.ptr, at);
+  return Value(LLVM::LoadOp::create(builder, program.tables.ptr, at));
+}
+
+LogicalResult EntryConverter::convertAddress(drt::FeedOp op) {
+  FailureOr<Value> fed = loadFeed(op, op.getName(), op.getBatched(), /*optional=*/false);
+  if (failed(fed))
+    return failure();
+  addresses[op.getResult()] = *fed;
   return success();
 }
 

@@ -91,6 +91,10 @@ private:
   Value variableBlock();
   /// An array of so many pointers. One serves every call of the entry: whoever is given it is done with it when the call returns.
   Value pointerArray(size_t pointers);
+  /// Where the replica's value of a feed is; null where an optional one has none.
+  llvm::FailureOr<Value> loadFeed(mlir::Operation *op, llvm::StringRef name, bool batched, bool optional);
+  /// The array with these addresses.
+  Value storeAddresses(llvm::ArrayRef<Value> tensors);
   /// The array of pointers that a range kernel is given: variables, then arguments. `update`: the update of shares, else null.
   llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments, drt::UpdateOp update = {});
   /// `base` + an index of the replica * bytes.

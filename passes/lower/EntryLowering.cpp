@@ -73,7 +73,7 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
 } // namespace
 
 void EntryLowering::notePadding(Operation *node) {
-  bool makes = llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op, dist::OwnRowsOp>(node);
+  bool makes = llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op, dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());
 }
@@ -283,6 +283,11 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
     lowering.set(op->getResult(0), inputs[0]);
     return success();
   }
+  if (llvm::isa<dfg::BitcastOp>(op) && typeOf(inputs[0]).getShape() != type->getShape()) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' takes " << typeOf(inputs[0]) << " for " << *type
+                    << "; there is code for elements of one width only";
+    return failure();
+  }
   // Version 1 of Select chooses rows by a condition of rank 1.
   if (llvm::isa<dfg::SelectOp>(op)) {
     auto condition = llvm::cast<RankedTensorType>(inputs[0].getType());
@@ -294,6 +299,8 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
   }
   auto emit = [&](dfg::ScalarBuilder &s, ValueRange elements) {
     // Narrow floats are rounded once, when everything is computed.
+    if (llvm::isa<dfg::BitcastOp>(op))
+      return node.emitScalar(s, elements);
     SmallVector<Value> wide = llvm::map_to_vector(elements, [&](Value x) { return isNarrowFloat(x.getType()) ? s.cast(x, s.builder.getF32Type()) : x; });
     return s.cast(node.emitScalar(s, wide), type->getElementType());
   };

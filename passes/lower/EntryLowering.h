@@ -84,6 +84,7 @@ protected:
 public:
   /// Whether indices are checked when the program runs.
   bool asserts = false;
+  bool isForDevices = false;
 };
 
 /// Lowers one node: sets its results.
@@ -100,6 +101,7 @@ void addRowLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addShardLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addProductLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addLossLowerings(LoweringTable &table, mlir::MLIRContext *context);
+void addRoutineLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRandomLowerings(LoweringTable &table, mlir::MLIRContext *context);
 
 /// Gathers of a variable's rows become reads of the variable, which is its memory and no copy, and gathers of tensors.

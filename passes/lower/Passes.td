@@ -57,7 +57,8 @@ def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
     becomes a `linalg.generic` with `arith.maximumf`; `dfg.mat_mul` becomes `drt.matmul`. With `asserts` indices of gathers and scatters and labels
     of sparse cross entropies are checked before they are used (`drt.check_indices`).
   }];
-  let options = [Option<"asserts", "asserts", "bool", "false", "Check indices and labels when the program runs">];
+  let options = [Option<"asserts", "asserts", "bool", "false", "Check indices and labels when the program runs">,
+                 Option<"device", "device", "bool", "false", "for devices, where a placeholder with a default is that">];
   let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }

@@ -63,6 +63,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   shapes.batch = options.replicaBatch;
   shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
   manager.addPass(createInferShapes(shapes));
+  manager.addPass(createDecompose({/*last=*/true}));
   manager.addPass(createFold());
   DescribeProgramOptions program;
   program.graph = options.graph;
@@ -73,7 +74,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   // Within one task there is nothing to scatter or to gather, where its replicas share memory.
   manager.addPass(createMergeShares({/*device=*/target.isDevice()}));
   // On GPUs an index that is outside gives what TensorFlow's kernels give there: zeros, and NaN for a label.
-  manager.addPass(createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice()}));
+  manager.addPass(createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice(), /*device=*/target.isDevice()}));
   if (target.isDevice())
     addDevicePasses(manager);
   else

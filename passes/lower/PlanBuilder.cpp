@@ -19,7 +19,7 @@ static constexpr int64_t kSmallVariable = 16;
 /// Nodes whose result is their first operand's memory.
 static bool handsOn(Operation *op) {
   return llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp,
-                   dfg::SqueezeOp, dfg::PlaceholderWithDefaultOp>(op);
+                   dfg::SqueezeOp>(op);
 }
 
 static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::ReduceScatterOp>(op); }
@@ -172,6 +172,14 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     if (failed(getStaticType(node)))
       return failure();
     lowerPlaceholder(placeholder);
+    return success();
+  }
+  if (auto placeholder = llvm::dyn_cast<dfg::PlaceholderWithDefaultOp>(node)) {
+    Value value = get(placeholder.getInput());
+    // On devices it is its default.
+    if (!isForDevices && !isEmpty(typeOf(value)))
+      value = drt::FeedOrOp::create(builder, node->getLoc(), value.getType(), dfg::getNodeName(node), value, DenseI64ArrayAttr());
+    set(placeholder.getResult(), value);
     return success();
   }
 

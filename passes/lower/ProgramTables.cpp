@@ -39,7 +39,7 @@ DrtStructs::DrtStructs(ConstantTables &t) {
   const Type p = t.ptr, i = t.int32, l = t.int64;
   type = t.structType({i, i, p});
   variable = t.structType({p, type, l, i, p, p, i, i, l, i});
-  feed = t.structType({p, type, i});
+  feed = t.structType({p, type, i, i});
   fetch = t.structType({p, type, i, i, l, p});
   scope = t.structType({p, p});
   exchange = t.structType({i, i, i, i, i});

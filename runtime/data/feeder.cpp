@@ -89,8 +89,7 @@ void checkAllRead(const Dataset &data, const drt_program &program) {
     if (std::find(read.begin(), read.end(), name) == read.end())
       throw Error(data.path() + " has an array '" + name +
                   "', which the program does not read: it has no feed of that name" + nearNamesHint(name, feeds) +
-                  "; rename it or take it out (a placeholder with a default is not fed: the program computes with its "
-                  "default)");
+                  "; rename it or take it out");
 }
 
 uint32_t Feeder::digest() const {
@@ -103,16 +102,19 @@ uint32_t Feeder::digest() const {
 }
 
 Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config) : config_(config) {
-  if (!data && entry.num_feeds > 0) {
-    std::vector<std::string> feeds;
-    for (int32_t i = 0; i < entry.num_feeds; ++i)
+  std::vector<std::string> feeds;
+  for (int32_t i = 0; i < entry.num_feeds; ++i)
+    if (!entry.feeds[i].optional)
       feeds.push_back(quoted(entry.feeds[i].name) + " " + dtypeName(entry.feeds[i].type.dtype) + " " +
                       wantedShape(entry.feeds[i]));
+  if (!data && !feeds.empty())
     throw Error("the graph is fed " + listed(feeds) + "; say where from: --data FILE.npz, or a folder of .npy files",
                 2);
-  }
   for (int32_t i = 0; i < entry.num_feeds; ++i)
-    addFeed(*data, entry, i);
+    if (data && (!entry.feeds[i].optional || data->has(arrayOf(entry.feeds[i], *data))))
+      addFeed(*data, entry, i);
+    else
+      missing_.push_back(i);
   if (!batched_.empty() && config_.wrap && examples_ < batch_)
     throw Error(path_ + " has " + std::to_string(examples_) + " examples, fewer than the batch of " +
                 std::to_string(batch_) + "; give more data, or compile with a smaller --batch");
@@ -162,9 +164,12 @@ void Feeder::addFeed(const Dataset &data, const drt_entry &entry, int32_t index)
 }
 
 void Feeder::feed(int64_t step, const SetFeed &set) {
-  if (!wholeGiven_ || config_.alternates)
+  if (!wholeGiven_ || config_.alternates) {
     for (const auto &[feed, array] : whole_)
       set(feed, array.data, 0);
+    for (int32_t feed : missing_)
+      set(feed, nullptr, 0);
+  }
   wholeGiven_ = true;
   if (batched_.empty())
     return;

@@ -72,6 +72,7 @@ private:
   FeederConfig config_;
   std::string path_;
   std::vector<Batched> batched_;
+  std::vector<int32_t> missing_; // optional feeds that the data does not have
   std::vector<std::pair<int32_t, NpyArray>> whole_;
   bool wholeGiven_ = false;
   std::string counted_; // the feed that said how many examples there are

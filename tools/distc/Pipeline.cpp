@@ -28,6 +28,9 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   // Before the batch's flow is asked about nodes that have no semantics.
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
   manager.addPass(createCheckEndpoints({/*code=*/isExecutable}));
+  // Before the batch's flow, which knows simple operations. A graph that is exported keeps its own.
+  if (options.emit != "graphdef")
+    manager.addPass(createDecompose());
   DistributeOptions distribute;
   distribute.strategy = options.strategy;
   distribute.resources = options.resources;

@@ -108,6 +108,7 @@ typedef struct drt_feed {
   const char *name; // the placeholder's node name; the array's name in --data
   drt_type type;    // what one replica is given
   int32_t batched;  // 1: axis 0 is split over the replicas; 0: given whole
+  int32_t optional; // 1: a placeholder with a default, which is taken where the feed's pointer is null; it is never batched
 } drt_feed;
 
 // How the replicas' values of a fetch become the whole batch's: parts along an axis, in the order of replicas; means
@@ -401,6 +402,43 @@ void drt_check_indices(drt_replica *, const drt_indices_desc *, const void *indi
 // Ends the task with `message` where an element is infinite or NaN.
 void drt_check_numerics(drt_replica *, int32_t dtype, int64_t count, const void *x, const char *message);
 
+// Ends the task with `message` where the condition (a bool) does not hold; where the message has a byte 1, the first `summarize`
+// elements of the next tensor are put (-1: all). With `prints` the task goes on, and the message is a line of stderr where the condition
+// holds.
+typedef struct drt_assert_desc {
+  int64_t summarize, prints;
+} drt_assert_desc;
+// `types`: of each tensor its dtype and the number of its elements.
+void drt_assert(drt_replica *, const drt_assert_desc *, const int64_t *types, const void *condition, void *const *tensors, const char *message);
+
+// ---- Routines on whole tensors -------------------------------------------------------------------
+// Each has its numbers in `p`, and its tensors: what it reads, then what it writes. dtype, where there is one, is that of the first.
+
+// p: dtype, rows, columns, k, type of the indices. x; values, indices. The k largest of a row, the first of equal ones first; NaN is less
+// than all.
+void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors);
+// Matrices of DRT_F32 or DRT_F64, row-major, one behind the other; p: dtype, matrices, then
+//   cholesky: n. x; l, whose upper part is zero. Ends the task where a matrix is not positive definite.
+//   matrix_inverse: n, adjoint. x; its inverse. Ends the task where there is none.
+//   matrix_determinant: n. x; the determinants.
+//   log_matrix_determinant: n. x; signs, logarithms of absolute values.
+//   matrix_solve: n, columns, adjoint. a, b; x with a x = b. Ends the task where there is none.
+//   matrix_triangular_solve: n, columns, lower, adjoint. The same, looking at one triangle of a.
+//   qr: rows, columns, full. x; q, r (Householder).
+void drt_routine_cholesky(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_matrix_inverse(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_matrix_determinant(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_log_matrix_determinant(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_matrix_solve(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_matrix_triangular_solve(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
+// p: distribution (0 uniform, 1 log-uniform), true classes, candidates, range, whether they are distinct. A seed (int64), true classes
+// (int64); candidates (int64), how often each true class, and each candidate, is expected (float).
+void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors);
+// p: rows, true classes a row, candidates, the most hits. True classes, candidates (int64); of each candidate that is a true class its row
+// (int32), its position (int64) and -FLT_MAX (float). Behind the last: -1, -1, 0.
+void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *tensors);
+
 // ---- Special functions ------------------------------------------------------------------------
 // What kernels call for one element; exact to float64's last digits or so. Domains are TensorFlow's; outside of them: NaN.
 double drt_special_bessel_i0(double x);
@@ -425,6 +463,10 @@ double drt_special_zeta(double x, double q);
 double drt_special_igamma(double a, double x);
 double drt_special_igammac(double a, double x);
 double drt_special_igamma_grad_a(double a, double x);
+// Drawn from the gamma distribution of shape `alpha` (Marsaglia and Tsang, 2000), the Poisson distribution of mean `rate` (Hörmann, 1993): by
+// numbers that follow from the bits of u, which is from [0, 1).
+double drt_special_draw_gamma(double alpha, double u);
+double drt_special_draw_poisson(double rate, double u);
 
 // ---- Random numbers -----------------------------------------------------------------
 // TensorFlow's own: Philox 4x32-10 keyed by (seed, seed2) as GuardedPhiloxRandom

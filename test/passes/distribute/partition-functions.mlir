@@ -30,7 +30,7 @@ dfg.graph {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %lr = dfg.placeholder : () -> tensor<f32> loc("lr")
   %loop:2 = dfg.opaque "While"(%i, %w) {tf = {T = [i32, !dfg.resource], _read_only_resource_inputs = [1], body = #dfg.func<@body, {}>, cond = #dfg.func<@cond, {}>, output_shapes = [#dfg.shape<false>, #dfg.shape<false>]}} : (tensor<i32>, !dfg.ref<tensor<4xf32>>) -> (tensor<i32>, tensor<!dfg.resource>) loc("loop")
-  %shape = dfg.opaque "VariableShape"(%loop#1) {tf = {out_type = i32}} : (tensor<!dfg.resource>) -> tensor<1xi32> loc("shape")
+  %shape = dfg.variable_shape %loop#1 : (tensor<!dfg.resource>) -> tensor<1xi32> loc("shape")
   %f = dfg.call @f(%w) : (!dfg.ref<tensor<4xf32>>) -> tensor<f32> loc("call")
   dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
 }

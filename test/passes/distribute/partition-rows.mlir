@@ -53,7 +53,7 @@ dfg.graph attributes {train_op = "update"} {
   %v = dfg.placeholder : () -> tensor<?x2xf32> loc("v")
   %h = dfg.var_handle @table : !dfg.ref<tensor<5x2xf32>> loc("table")
   %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32> loc("gather")
-  %shape = dfg.opaque "VariableShape"(%h) : (!dfg.ref<tensor<5x2xf32>>) -> tensor<2xi32> loc("shape")
+  %shape = dfg.variable_shape %h : (!dfg.ref<tensor<5x2xf32>>) -> tensor<2xi32> loc("shape")
   dfg.scatter_sub %h, %ids, %v : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> () loc("update")
 }
 //--- columns.mlir

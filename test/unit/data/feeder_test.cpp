@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 const int64_t shareShape[] = {2, 3}, rateShape[] = {4};
-const drt_feed feeds[] = {{"x", {DRT_F32, 2, shareShape}, 1}, {"rate", {DRT_I64, 1, rateShape}, 0}};
+const drt_feed feeds[] = {{"x", {DRT_F32, 2, shareShape}, 1, 0}, {"rate", {DRT_I64, 1, rateShape}, 0, 0}};
 const drt_entry entry = {"step", nullptr, 2, feeds, 0, nullptr, 0, nullptr, 0, nullptr};
 
 // An .npz with x = 0, 1, 2, ... of `rows` rows; a test changes it before it is written.
@@ -204,4 +204,25 @@ TEST_CASE("a folder of .npy files is a dataset") {
   CHECK_THROWS_WITH(Dataset::open(folder.string()), Contains("holds no .npy file"));
   std::filesystem::remove_all(folder);
   CHECK_THROWS_WITH(Dataset::open(folder.string()), Contains("there is no"));
+}
+
+TEST_CASE("a feed with a default is null where the data has nothing of its name") {
+  Data data(4);
+  const Dataset set = data.open();
+  drt_feed own[] = {feeds[0], feeds[1], {"scale", {DRT_F32, 0, nullptr}, 0, 1}};
+  drt_entry optional = entry;
+  optional.num_feeds = 3;
+  optional.feeds = own;
+  const auto given = [&optional](const Dataset *from) {
+    std::vector<const void *> pointers(3, &optional);
+    Feeder(from, optional, configOf(0, 2, 2)).feed(0, [&](int32_t feed, const void *share0, int64_t) {
+      pointers[feed] = share0;
+    });
+    return pointers;
+  };
+  CHECK(given(&set)[2] == nullptr);
+  CHECK(given(&set)[1] != nullptr);
+  // Without data, where nothing else is fed.
+  own[0] = own[1] = own[2];
+  CHECK(given(nullptr)[0] == nullptr);
 }

@@ -114,8 +114,8 @@ const drt_program &program(int32_t replicas, int32_t tasks, int64_t batch) {
   p.shapes = {{localRows, columns}, {0}, {columns}, {localRows}};
   const drt_type f32w = {DRT_F32, 1, p.shapes.w}, scalar = {DRT_F32, 0, p.shapes.rate};
   p.variable = {"w", f32w, columns * 4, DRT_VARIABLE_TRAINABLE | DRT_VARIABLE_SAVED, nullptr, nullptr, 0, 0, 0};
-  p.feeds[0] = {"x", {DRT_F32, 2, p.shapes.x}, 1};
-  p.feeds[1] = {"rate", scalar, 0};
+  p.feeds[0] = {"x", {DRT_F32, 2, p.shapes.x}, 1, 0};
+  p.feeds[1] = {"rate", scalar, 0, 0};
   p.evalFeeds[0] = p.feeds[0];
   p.stepFetches[0] = {"loss:0", scalar, DRT_JOIN_MEAN, 0, lossOffset};
   p.evalFetches[0] = {"row_mean:0", {DRT_F32, 1, p.shapes.rowMeans}, DRT_JOIN_CONCAT, 0, rowMeanOffset};

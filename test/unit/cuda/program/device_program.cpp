@@ -30,7 +30,7 @@ constexpr drt_type scalar = {DRT_F32, 0, nullptr};
 constexpr drt_variable variable = {
     "w", {DRT_F32, 1, wShape}, columns * 4, DRT_VARIABLE_TRAINABLE | DRT_VARIABLE_SAVED, nullptr, nullptr, 0,
     0,   variableOffset};
-constexpr drt_feed feeds[] = {{"x", {DRT_F32, 2, xShape}, 1}, {"rate", scalar, 0}};
+constexpr drt_feed feeds[] = {{"x", {DRT_F32, 2, xShape}, 1, 0}, {"rate", scalar, 0, 0}};
 constexpr drt_fetch fetches[] = {{"loss:0", scalar, DRT_JOIN_MEAN, 0, lossOffset},
                                  {"state:0", {DRT_I32, 1, stateShape}, DRT_JOIN_CONCAT, 0, stateOffset}};
 constexpr drt_scope scopes[] = {{"gradients/w", "kernel"}, {"train/w", "update"}};

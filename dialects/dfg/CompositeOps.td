@@ -1,0 +1,363 @@
+//===- CompositeOps.td - Operations that are made of others -------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each names its function of Decompositions.h. What an element is computed from,
+// and in which order, is that of TensorFlow's CPU kernels.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DFG_COMPOSITE_OPS
+#define DFG_COMPOSITE_OPS
+
+include "dialects/dfg/DfgOpBase.td"
+
+defvar oneResult = (outs DFG_Tensor:$result);
+
+// ---- Products and sums ------------------------------------------------------------------------
+def DFG_EinsumOp : DFG_Composite<"einsum", "\"Einsum\"", "einsum"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$inputs, StrAttr:$equation);
+  let results = oneResult;
+  let types = "T:0 N:#0";
+}
+def DFG_SparseMatMulOp : DFG_Composite<"sparse_mat_mul", "\"SparseMatMul\"", "sparseMatMul"> {
+  let summary = "A product of dense matrices that the author says are sparse";
+  let arguments = (ins DFG_Tensor:$a, DFG_Tensor:$b, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_b, DefaultValuedAttr<BoolAttr, "false">:$a_is_sparse,
+                       DefaultValuedAttr<BoolAttr, "false">:$b_is_sparse);
+  let results = oneResult;
+  let types = "Ta:0 Tb:1 =float32:r0";
+}
+def DFG_AccumulateNV2Op : DFG_Composite<"accumulate_n_v2", "\"AccumulateNV2\"", "accumulateN"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$inputs, OptionalAttr<DFG_ShapeAttr>:$shape);
+  let results = oneResult;
+  let types = "T:0 N:#0";
+}
+def DFG_CrossOp : DFG_Composite<"cross", "\"Cross\"", "cross"> {
+  let arguments = (ins DFG_Tensor:$a, DFG_Tensor:$b);
+  let results = oneResult;
+  let types = "T:0";
+}
+
+// ---- Normalization ------------------------------------------------------------------------------
+class DFG_LocalResponse<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "5">:$depth_radius, DefaultValuedAttr<F32Attr, "1.0f">:$bias,
+                                      DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "0.5f">:$beta));
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_LRNOp : DFG_LocalResponse<"lrn", "\"LRN\"", "localResponse", (ins DFG_Tensor:$input)>;
+def DFG_LRNGradOp : DFG_LocalResponse<"lrn_grad", "\"LRNGrad\"", "localResponseGrad",
+                                      (ins DFG_Tensor:$input_grads, DFG_Tensor:$input_image, DFG_Tensor:$output_image)>;
+def DFG_AdjustContrastOp : DFG_Composite<"adjust_contrast_v2", "\"AdjustContrastv2\"", "adjustContrast"> {
+  let arguments = (ins DFG_Tensor:$images, DFG_Tensor:$contrast_factor);
+  let results = oneResult;
+  let types = "T:0";
+}
+
+// ---- Layout -----------------------------------------------------------------------------------------
+class DFG_MirrorPadding<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings, StrAttr:$mode);
+  let results = oneResult;
+  let types = "T:0 Tpaddings:1";
+  let linearity = "Joint";
+}
+def DFG_MirrorPadOp : DFG_MirrorPadding<"mirror_pad", "\"MirrorPad\"", "mirrorPad">;
+def DFG_MirrorPadGradOp : DFG_MirrorPadding<"mirror_pad_grad", "\"MirrorPadGrad\"", "mirrorPadGrad">;
+class DFG_DepthBlocks<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = (ins DFG_Tensor:$input, I64Attr:$block_size, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "Joint";
+}
+def DFG_SpaceToDepthOp : DFG_DepthBlocks<"space_to_depth", "\"SpaceToDepth\"", "spaceToDepth">;
+def DFG_DepthToSpaceOp : DFG_DepthBlocks<"depth_to_space", "\"DepthToSpace\"", "depthToSpace">;
+let linearity = "Joint" in {
+def DFG_SpaceToBatchNDOp : DFG_Composite<"space_to_batch_nd", "\"SpaceToBatchND\"", "spaceToBatch"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$block_shape, DFG_Tensor:$paddings);
+  let results = oneResult;
+  let types = "T:0 Tblock_shape:1 Tpaddings:2";
+}
+def DFG_BatchToSpaceNDOp : DFG_Composite<"batch_to_space_nd", "\"BatchToSpaceND\"", "batchToSpace"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$block_shape, DFG_Tensor:$crops);
+  let results = oneResult;
+  let types = "T:0 Tblock_shape:1 Tcrops:2";
+}
+def DFG_SpaceToBatchOp : DFG_Composite<"space_to_batch", "\"SpaceToBatch\"", "spaceToBatch"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings, I64Attr:$block_size);
+  let results = oneResult;
+  let types = "T:0 Tpaddings:1";
+}
+def DFG_BatchToSpaceOp : DFG_Composite<"batch_to_space", "\"BatchToSpace\"", "batchToSpace"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$crops, I64Attr:$block_size);
+  let results = oneResult;
+  let types = "T:0 Tidx:1";
+}
+def DFG_RollOp : DFG_Composite<"roll", "\"Roll\"", "roll"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$shift, DFG_Tensor:$axis);
+  let results = oneResult;
+  let types = "T:0 Tshift:1 Taxis:2";
+}
+def DFG_ReverseSequenceOp : DFG_Composite<"reverse_sequence", "\"ReverseSequence\"", "reverseSequence"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$seq_lengths, I64Attr:$seq_dim, DefaultValuedAttr<I64Attr, "0">:$batch_dim);
+  let results = oneResult;
+  let types = "T:0 Tlen:1";
+}
+def DFG_ExtractImagePatchesOp : DFG_Composite<"extract_image_patches", "\"ExtractImagePatches\"", "extractImagePatches"> {
+  let arguments = (ins DFG_Tensor:$images, I64ArrayAttr:$ksizes, I64ArrayAttr:$strides, I64ArrayAttr:$rates, StrAttr:$padding);
+  let results = oneResult;
+  let types = "T:0";
+}
+}
+def DFG_LinSpaceOp : DFG_Composite<"lin_space", "\"LinSpace\"", "linSpace"> {
+  let arguments = (ins DFG_Tensor:$start, DFG_Tensor:$stop, DFG_Tensor:$num);
+  let results = oneResult;
+  let types = "T:0 Tidx:2";
+}
+def DFG_ConjugateTransposeOp : DFG_Composite<"conjugate_transpose", "\"ConjugateTranspose\"", "conjugateTranspose"> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$perm);
+  let results = oneResult;
+  let types = "T:0 Tperm:1";
+  let linearity = "Joint";
+}
+def DFG_BroadcastArgsOp : DFG_Composite<"broadcast_args", "\"BroadcastArgs\"", "broadcastArgs"> {
+  let arguments = (ins DFG_Tensor:$s0, DFG_Tensor:$s1);
+  let results = oneResult;
+  let types = "T:0";
+}
+
+// ---- Diagonals and bands of matrices -------------------------------------------------------------------
+defvar diagonalAlign = (ins DefaultValuedAttr<StrAttr, "\"RIGHT_LEFT\"">:$align);
+defvar diagOperands = (ins DFG_Tensor:$diagonal, DFG_Tensor:$k, DFG_Tensor:$num_rows, DFG_Tensor:$num_cols, DFG_Tensor:$padding_value);
+defvar setDiagOperands = (ins DFG_Tensor:$input, DFG_Tensor:$diagonal);
+let linearity = "First" in {
+def DFG_MatrixBandPartOp : DFG_Composite<"matrix_band_part", "\"MatrixBandPart\"", "matrixBandPart"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$num_lower, DFG_Tensor:$num_upper);
+  let results = oneResult;
+  let types = "T:0 Tindex:1";
+}
+class DFG_DiagonalOf<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = operands;
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_DiagOp : DFG_DiagonalOf<"diag", "\"Diag\"", "diag", (ins DFG_Tensor:$diagonal)>;
+def DFG_DiagPartOp : DFG_DiagonalOf<"diag_part", "\"DiagPart\"", "diagPart", (ins DFG_Tensor:$input)>;
+def DFG_MatrixDiagOp : DFG_DiagonalOf<"matrix_diag", "\"MatrixDiag\"", "matrixDiag", (ins DFG_Tensor:$diagonal)>;
+def DFG_MatrixDiagPartOp : DFG_DiagonalOf<"matrix_diag_part", "\"MatrixDiagPart\"", "matrixDiagPart", (ins DFG_Tensor:$input)>;
+}
+def DFG_MatrixDiagV2Op : DFG_DiagonalOf<"matrix_diag_v2", "\"MatrixDiagV2\"", "matrixDiag", diagOperands>;
+def DFG_MatrixDiagV3Op : DFG_DiagonalOf<"matrix_diag_v3", "\"MatrixDiagV3\"", "matrixDiag", !con(diagOperands, diagonalAlign)>;
+defvar diagPartOperands = (ins DFG_Tensor:$input, DFG_Tensor:$k, DFG_Tensor:$padding_value);
+def DFG_MatrixDiagPartV2Op : DFG_DiagonalOf<"matrix_diag_part_v2", "\"MatrixDiagPartV2\"", "matrixDiagPart", diagPartOperands>;
+def DFG_MatrixDiagPartV3Op : DFG_DiagonalOf<"matrix_diag_part_v3", "\"MatrixDiagPartV3\"", "matrixDiagPart", !con(diagPartOperands, diagonalAlign)>;
+let linearity = "Joint" in {
+def DFG_MatrixSetDiagOp : DFG_DiagonalOf<"matrix_set_diag", "\"MatrixSetDiag\"", "matrixSetDiag", setDiagOperands>;
+def DFG_MatrixSetDiagV2Op : DFG_DiagonalOf<"matrix_set_diag_v2", "\"MatrixSetDiagV2\"", "matrixSetDiag", !con(setDiagOperands, (ins DFG_Tensor:$k))>;
+def DFG_MatrixSetDiagV3Op : DFG_DiagonalOf<"matrix_set_diag_v3", "\"MatrixSetDiagV3\"", "matrixSetDiag",
+                                           !con(setDiagOperands, (ins DFG_Tensor:$k), diagonalAlign)>;
+}
+
+// ---- Counting ---------------------------------------------------------------------------------------------
+def DFG_BincountOp : DFG_Composite<"bincount", "\"Bincount\"", "bincount"> {
+  let arguments = (ins DFG_Tensor:$arr, DFG_Tensor:$size, DFG_Tensor:$weights);
+  let results = oneResult;
+  let types = "T:2";
+}
+def DFG_DenseBincountOp : DFG_Composite<"dense_bincount", "\"DenseBincount\"", "bincount"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$size, DFG_Tensor:$weights, DefaultValuedAttr<BoolAttr, "false">:$binary_output);
+  let results = oneResult;
+  let types = "Tidx:0 T:2";
+}
+def DFG_BucketizeOp : DFG_Composite<"bucketize", "\"Bucketize\"", "bucketize"> {
+  let arguments = (ins DFG_Tensor:$input, ArrayAttr:$boundaries);
+  let results = oneResult;
+  let types = "T:0 =int32:r0";
+}
+def DFG_InTopKOp : DFG_Composite<"in_top_k", "\"InTopK\"", "inTopK"> {
+  let arguments = (ins DFG_Tensor:$predictions, DFG_Tensor:$targets, I64Attr:$k);
+  let results = oneResult;
+  let types = "T:1 =bool:r0";
+}
+def DFG_InTopKV2Op : DFG_Composite<"in_top_k_v2", "\"InTopKV2\"", "inTopK"> {
+  let arguments = (ins DFG_Tensor:$predictions, DFG_Tensor:$targets, DFG_Tensor:$k);
+  let results = oneResult;
+  let types = "T:1 =bool:r0";
+}
+
+// ---- Images of another size -----------------------------------------------------------------------------------
+class DFG_Resize<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins DefaultValuedAttr<BoolAttr, "false">:$align_corners, DefaultValuedAttr<BoolAttr, "false">:$half_pixel_centers));
+  let results = oneResult;
+  let types = attributes;
+  let linearity = "First";
+}
+defvar imagesAndSize = (ins DFG_Tensor:$images, DFG_Tensor:$size);
+def DFG_ResizeBilinearOp : DFG_Resize<"resize_bilinear", "\"ResizeBilinear\"", "resizeBilinear", imagesAndSize, "T:0 =float32:r0">;
+def DFG_ResizeBicubicOp : DFG_Resize<"resize_bicubic", "\"ResizeBicubic\"", "resizeBicubic", imagesAndSize, "T:0 =float32:r0">;
+def DFG_ResizeNearestNeighborOp : DFG_Resize<"resize_nearest_neighbor", "\"ResizeNearestNeighbor\"", "resizeNearest", imagesAndSize, "T:0">;
+defvar gradsAndImage = (ins DFG_Tensor:$grads, DFG_Tensor:$original_image);
+def DFG_ResizeBilinearGradOp : DFG_Resize<"resize_bilinear_grad", "\"ResizeBilinearGrad\"", "resizeBilinearGrad", gradsAndImage, "T:1">;
+def DFG_ResizeBicubicGradOp : DFG_Resize<"resize_bicubic_grad", "\"ResizeBicubicGrad\"", "resizeBicubicGrad", gradsAndImage, "T:1">;
+def DFG_ResizeNearestNeighborGradOp : DFG_Resize<"resize_nearest_neighbor_grad", "\"ResizeNearestNeighborGrad\"", "resizeNearestGrad",
+                                                 (ins DFG_Tensor:$grads, DFG_Tensor:$size), "T:0">;
+
+// ---- Windows ----------------------------------------------------------------------------------------------------
+class DFG_Convolution3D<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes = "T:r0">
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins I64ArrayAttr:$strides, StrAttr:$padding, DefaultValuedAttr<StrAttr, "\"NDHWC\"">:$data_format,
+                                      DefaultValuedAttr<I64ArrayAttr, "{1, 1, 1, 1, 1}">:$dilations));
+  let results = oneResult;
+  let types = attributes;
+  let linearity = "Each";
+}
+def DFG_Conv3DOp : DFG_Convolution3D<"conv_3d", "\"Conv3D\"", "conv3d", (ins DFG_Tensor:$input, DFG_Tensor:$filter)>;
+def DFG_Conv3DBackpropInputV2Op : DFG_Convolution3D<"conv_3d_backprop_input_v2", "\"Conv3DBackpropInputV2\"", "conv3dGradInput",
+    (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop), "T:1 Tshape:0">;
+def DFG_Conv3DBackpropFilterV2Op : DFG_Convolution3D<"conv_3d_backprop_filter_v2", "\"Conv3DBackpropFilterV2\"", "conv3dGradFilter",
+    (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)>;
+class DFG_Pooling3D<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins I64ArrayAttr:$ksize, I64ArrayAttr:$strides, StrAttr:$padding,
+                                      DefaultValuedAttr<StrAttr, "\"NDHWC\"">:$data_format));
+  let results = oneResult;
+  let types = attributes;
+}
+def DFG_MaxPool3DOp : DFG_Pooling3D<"max_pool_3d", "\"MaxPool3D\"", "maxPool3d", (ins DFG_Tensor:$input), "T:0">;
+def DFG_AvgPool3DOp : DFG_Pooling3D<"avg_pool_3d", "\"AvgPool3D\"", "avgPool3d", (ins DFG_Tensor:$input), "T:0"> { let linearity = "Joint"; }
+def DFG_MaxPool3DGradOp : DFG_Pooling3D<"max_pool_3d_grad", "\"MaxPool3DGrad\"", "maxPool3dGrad",
+    (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad), "T:2 TInput:0"> { let linearity = "Last"; }
+def DFG_AvgPool3DGradOp : DFG_Pooling3D<"avg_pool_3d_grad", "\"AvgPool3DGrad\"", "avgPool3dGrad",
+    (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad), "T:1"> { let linearity = "Joint"; }
+
+class DFG_ArgmaxPooling<string mnemonic, string tensorflow, string decomposition, dag operands, dag outputs, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins I64ArrayAttr:$ksize, I64ArrayAttr:$strides, StrAttr:$padding,
+                                      DefaultValuedAttr<BoolAttr, "false">:$include_batch_in_index));
+  let results = outputs;
+  let types = attributes;
+}
+def DFG_MaxPoolWithArgmaxOp : DFG_ArgmaxPooling<"max_pool_with_argmax", "\"MaxPoolWithArgmax\"", "maxPoolWithArgmax", (ins DFG_Tensor:$input),
+    (outs DFG_Tensor:$output, DFG_Tensor:$argmax), "T:0 Targmax:r1">;
+def DFG_MaxPoolGradWithArgmaxOp : DFG_ArgmaxPooling<"max_pool_grad_with_argmax", "\"MaxPoolGradWithArgmax\"", "maxPoolGradWithArgmax",
+    (ins DFG_Tensor:$input, DFG_Tensor:$grad, DFG_Tensor:$argmax), oneResult, "T:0 Targmax:2">;
+
+class DFG_Dilation<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins I64ArrayAttr:$strides, I64ArrayAttr:$rates, StrAttr:$padding));
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_Dilation2DOp : DFG_Dilation<"dilation_2d", "\"Dilation2D\"", "dilation2d", (ins DFG_Tensor:$input, DFG_Tensor:$filter)>;
+def DFG_Dilation2DBackpropInputOp : DFG_Dilation<"dilation_2d_backprop_input", "\"Dilation2DBackpropInput\"", "dilation2dGrad",
+    (ins DFG_Tensor:$input, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let linearity = "Last"; }
+def DFG_Dilation2DBackpropFilterOp : DFG_Dilation<"dilation_2d_backprop_filter", "\"Dilation2DBackpropFilter\"", "dilation2dGrad",
+    (ins DFG_Tensor:$input, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let linearity = "Last"; }
+
+// ---- Segments of rows ---------------------------------------------------------------------------------------------
+class DFG_Segments<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "segments"> {
+  let arguments = (ins DFG_Tensor:$data, DFG_Tensor:$segment_ids);
+  let results = oneResult;
+  let types = "T:0 Tindices:1";
+}
+def DFG_SegmentSumOp : DFG_Segments<"segment_sum", "\"SegmentSum\""> { let linearity = "First"; }
+def DFG_SegmentMeanOp : DFG_Segments<"segment_mean", "\"SegmentMean\""> { let linearity = "First"; }
+def DFG_SegmentProdOp : DFG_Segments<"segment_prod", "\"SegmentProd\"">;
+def DFG_SegmentMaxOp : DFG_Segments<"segment_max", "\"SegmentMax\"">;
+def DFG_SegmentMinOp : DFG_Segments<"segment_min", "\"SegmentMin\"">;
+class DFG_SegmentsV2<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "segments"> {
+  let arguments = (ins DFG_Tensor:$data, DFG_Tensor:$segment_ids, DFG_Tensor:$num_segments);
+  let results = oneResult;
+  let types = "T:0 Tindices:1 Tnumsegments:2";
+}
+def DFG_SegmentSumV2Op : DFG_SegmentsV2<"segment_sum_v2", "\"SegmentSumV2\""> { let linearity = "First"; }
+def DFG_SegmentProdV2Op : DFG_SegmentsV2<"segment_prod_v2", "\"SegmentProdV2\"">;
+def DFG_SegmentMaxV2Op : DFG_SegmentsV2<"segment_max_v2", "\"SegmentMaxV2\"">;
+def DFG_SegmentMinV2Op : DFG_SegmentsV2<"segment_min_v2", "\"SegmentMinV2\"">;
+defvar sparseGradient = (ins DefaultValuedAttr<BoolAttr, "false">:$sparse_gradient);
+let linearity = "First" in {
+class DFG_SparseSegments<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "sparseSegments"> {
+  let arguments = !con((ins DFG_Tensor:$data, DFG_Tensor:$indices, DFG_Tensor:$segment_ids), sparseGradient);
+  let results = oneResult;
+  let types = "T:0 Tidx:1 Tsegmentids:2";
+}
+def DFG_SparseSegmentSumOp : DFG_SparseSegments<"sparse_segment_sum", "\"SparseSegmentSum\"">;
+def DFG_SparseSegmentMeanOp : DFG_SparseSegments<"sparse_segment_mean", "\"SparseSegmentMean\"">;
+def DFG_SparseSegmentSqrtNOp : DFG_SparseSegments<"sparse_segment_sqrt_n", "\"SparseSegmentSqrtN\"">;
+class DFG_SparseSegmentsWithNum<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "sparseSegments"> {
+  let arguments = !con((ins DFG_Tensor:$data, DFG_Tensor:$indices, DFG_Tensor:$segment_ids, DFG_Tensor:$num_segments), sparseGradient);
+  let results = oneResult;
+  let types = "T:0 Tidx:1 Tsegmentids:2 Tnumsegments:3";
+}
+def DFG_SparseSegmentSumWithNumSegmentsOp : DFG_SparseSegmentsWithNum<"sparse_segment_sum_with_num_segments", "\"SparseSegmentSumWithNumSegments\"">;
+def DFG_SparseSegmentMeanWithNumSegmentsOp : DFG_SparseSegmentsWithNum<"sparse_segment_mean_with_num_segments", "\"SparseSegmentMeanWithNumSegments\"">;
+def DFG_SparseSegmentSqrtNWithNumSegmentsOp : DFG_SparseSegmentsWithNum<"sparse_segment_sqrt_n_with_num_segments", "\"SparseSegmentSqrtNWithNumSegments\"">;
+class DFG_SparseSegmentsGrad<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "sparseSegmentsGrad"> {
+  let arguments = (ins DFG_Tensor:$grad, DFG_Tensor:$indices, DFG_Tensor:$segment_ids, DFG_Tensor:$output_dim0);
+  let results = oneResult;
+  let types = "T:0 Tidx:1 Tsegmentids:2";
+}
+def DFG_SparseSegmentSumGradOp : DFG_SparseSegmentsGrad<"sparse_segment_sum_grad", "\"SparseSegmentSumGrad\"">;
+def DFG_SparseSegmentMeanGradOp : DFG_SparseSegmentsGrad<"sparse_segment_mean_grad", "\"SparseSegmentMeanGrad\"">;
+def DFG_SparseSegmentSqrtNGradOp : DFG_SparseSegmentsGrad<"sparse_segment_sqrt_n_grad", "\"SparseSegmentSqrtNGrad\"">;
+}
+
+// ---- Sparse tensors: indices and values --------------------------------------------------------------------------
+def DFG_SparseToDenseOp : DFG_Composite<"sparse_to_dense", "\"SparseToDense\"", "sparseToDense"> {
+  let arguments = (ins DFG_Tensor:$sparse_indices, DFG_Tensor:$output_shape, DFG_Tensor:$sparse_values, DFG_Tensor:$default_value,
+                       DefaultValuedAttr<BoolAttr, "true">:$validate_indices);
+  let results = oneResult;
+  let types = "T:2 Tindices:0";
+}
+def DFG_SparseTensorDenseMatMulOp : DFG_Composite<"sparse_tensor_dense_mat_mul", "\"SparseTensorDenseMatMul\"", "sparseTensorDenseMatMul"> {
+  let arguments = (ins DFG_Tensor:$a_indices, DFG_Tensor:$a_values, DFG_Tensor:$a_shape, DFG_Tensor:$b,
+                       DefaultValuedAttr<BoolAttr, "false">:$adjoint_a, DefaultValuedAttr<BoolAttr, "false">:$adjoint_b);
+  let results = oneResult;
+  let types = "T:1 Tindices:0";
+}
+
+// ---- Random numbers, of those that generators draw -------------------------------------------------------------------
+defvar drawing = [MemoryEffects<[MemRead, MemWrite]>];
+defvar twoSeeds = (ins DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
+def DFG_MultinomialOp : DFG_Composite<"multinomial", "\"Multinomial\"", "multinomial", drawing> {
+  let summary = "Classes by their log-probabilities (Gumbel, 1954: the largest of logits with Gumbel noise)";
+  let arguments = !con((ins DFG_Tensor:$logits, DFG_Tensor:$num_samples), twoSeeds);
+  let results = oneResult;
+  let types = "T:0 output_dtype:r0";
+}
+def DFG_StatelessMultinomialOp : DFG_Composite<"stateless_multinomial", "\"StatelessMultinomial\"", "multinomial"> {
+  let arguments = (ins DFG_Tensor:$logits, DFG_Tensor:$num_samples, DFG_Tensor:$seed);
+  let results = oneResult;
+  let types = "T:0 Tseed:2 output_dtype:r0";
+}
+def DFG_RandomShuffleOp : DFG_Composite<"random_shuffle", "\"RandomShuffle\"", "randomShuffle", drawing> {
+  let arguments = !con((ins DFG_Tensor:$value), twoSeeds);
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_RandomGammaOp : DFG_Composite<"random_gamma", "\"RandomGamma\"", "randomGamma", drawing> {
+  let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$alpha), twoSeeds);
+  let results = oneResult;
+  let types = "S:0 T:1";
+}
+def DFG_RandomPoissonV2Op : DFG_Composite<"random_poisson_v2", "\"RandomPoissonV2\"", "randomPoisson", drawing> {
+  let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$rate), twoSeeds);
+  let results = oneResult;
+  let types = "S:0 R:1 dtype:r0";
+}
+def DFG_StatelessRandomGammaV2Op : DFG_Composite<"stateless_random_gamma_v2", "\"StatelessRandomGammaV2\"", "randomGamma"> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$alpha);
+  let results = oneResult;
+  let types = "T:0 Tseed:1 dtype:2";
+}
+def DFG_StatelessRandomPoissonOp : DFG_Composite<"stateless_random_poisson", "\"StatelessRandomPoisson\"", "randomPoisson"> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$lam);
+  let results = oneResult;
+  let types = "T:0 Tseed:1 Rtype:2 dtype:r0";
+}
+// What draws from another distribution by a number from [0, 1), whose bits are the seed of the further ones that it needs. No
+// operations of TensorFlow.
+def DFG_DrawGammaOp : DFG_Binary<"draw_gamma", "\"\"", "return s.special(\"draw_gamma\", {x, y});">;
+def DFG_DrawPoissonOp : DFG_Binary<"draw_poisson", "\"\"", "return s.special(\"draw_poisson\", {x, y});">;
+#endif // DFG_COMPOSITE_OPS

@@ -1,0 +1,108 @@
+//===- Decompositions.h - What composite operations are made of -----*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A composite operation names one of these in its ODS declaration (`CompositeOps.td`).
+// Each gives a value a result, made with `g`, or fails for a reason that `g` keeps.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_DECOMPOSITIONS_H
+#define DISTC_DIALECTS_DFG_DECOMPOSITIONS_H
+
+#include "dialects/dfg/GraphBuilder.h"
+#include "mlir/IR/Operation.h"
+
+namespace distc::dfg::decompositions {
+
+using Result = llvm::FailureOr<llvm::SmallVector<mlir::Value>>;
+
+#define DISTC_DECOMPOSITION(name) Result name(mlir::Operation *op, GraphBuilder &g);
+// Normalization (Normalization.cpp).
+DISTC_DECOMPOSITION(batchNorm)
+DISTC_DECOMPOSITION(batchNormGrad)
+DISTC_DECOMPOSITION(localResponse)
+DISTC_DECOMPOSITION(localResponseGrad)
+DISTC_DECOMPOSITION(adjustContrast)
+// Products and sums (Einsum.cpp).
+DISTC_DECOMPOSITION(einsum)
+DISTC_DECOMPOSITION(sparseMatMul)
+DISTC_DECOMPOSITION(accumulateN)
+DISTC_DECOMPOSITION(cross)
+// Layout (Layout.cpp).
+DISTC_DECOMPOSITION(mirrorPad)
+DISTC_DECOMPOSITION(mirrorPadGrad)
+DISTC_DECOMPOSITION(spaceToDepth)
+DISTC_DECOMPOSITION(depthToSpace)
+DISTC_DECOMPOSITION(spaceToBatch)
+DISTC_DECOMPOSITION(batchToSpace)
+DISTC_DECOMPOSITION(roll)
+DISTC_DECOMPOSITION(reverseSequence)
+DISTC_DECOMPOSITION(extractImagePatches)
+DISTC_DECOMPOSITION(linSpace)
+DISTC_DECOMPOSITION(conjugateTranspose)
+DISTC_DECOMPOSITION(broadcastArgs)
+// Diagonals, bands, counting (Matrices.cpp).
+DISTC_DECOMPOSITION(matrixBandPart)
+DISTC_DECOMPOSITION(diag)
+DISTC_DECOMPOSITION(diagPart)
+DISTC_DECOMPOSITION(matrixDiag)
+DISTC_DECOMPOSITION(matrixDiagPart)
+DISTC_DECOMPOSITION(matrixSetDiag)
+DISTC_DECOMPOSITION(bincount)
+DISTC_DECOMPOSITION(bucketize)
+DISTC_DECOMPOSITION(inTopK)
+// Images of another size (Resizing.cpp).
+DISTC_DECOMPOSITION(resizeBilinear)
+DISTC_DECOMPOSITION(resizeBilinearGrad)
+DISTC_DECOMPOSITION(resizeBicubic)
+DISTC_DECOMPOSITION(resizeBicubicGrad)
+DISTC_DECOMPOSITION(resizeNearest)
+DISTC_DECOMPOSITION(resizeNearestGrad)
+// Windows (Windows.cpp).
+DISTC_DECOMPOSITION(conv3d)
+DISTC_DECOMPOSITION(conv3dGradInput)
+DISTC_DECOMPOSITION(conv3dGradFilter)
+DISTC_DECOMPOSITION(maxPool3d)
+DISTC_DECOMPOSITION(maxPool3dGrad)
+DISTC_DECOMPOSITION(avgPool3d)
+DISTC_DECOMPOSITION(avgPool3dGrad)
+DISTC_DECOMPOSITION(maxPoolWithArgmax)
+DISTC_DECOMPOSITION(maxPoolGradWithArgmax)
+DISTC_DECOMPOSITION(dilation2d)
+DISTC_DECOMPOSITION(dilation2dGrad)
+// Rows by index, random numbers (Rows.cpp).
+DISTC_DECOMPOSITION(segments)
+DISTC_DECOMPOSITION(sparseSegments)
+DISTC_DECOMPOSITION(sparseSegmentsGrad)
+DISTC_DECOMPOSITION(sparseToDense)
+DISTC_DECOMPOSITION(sparseTensorDenseMatMul)
+DISTC_DECOMPOSITION(multinomial)
+DISTC_DECOMPOSITION(randomShuffle)
+DISTC_DECOMPOSITION(randomGamma)
+DISTC_DECOMPOSITION(randomPoisson)
+#undef DISTC_DECOMPOSITION
+
+/// What was made for an operation of one result.
+inline Result one(GraphBuilder &g, mlir::Value value) {
+  if (g.failed() || !value)
+    return llvm::failure();
+  return llvm::SmallVector<mlir::Value>{value};
+}
+
+/// A flag, a text and a number among the node's attributes.
+inline bool getFlag(mlir::Operation *op, llvm::StringRef name) {
+  auto attribute = op->getAttrOfType<mlir::BoolAttr>(name);
+  return attribute && attribute.getValue();
+}
+inline llvm::StringRef getText(mlir::Operation *op, llvm::StringRef name) {
+  auto attribute = op->getAttrOfType<mlir::StringAttr>(name);
+  return attribute ? attribute.getValue() : llvm::StringRef();
+}
+inline int64_t getNumber(mlir::Operation *op, llvm::StringRef name) { return op->getAttrOfType<mlir::IntegerAttr>(name).getInt(); }
+inline double getReal(mlir::Operation *op, llvm::StringRef name) { return op->getAttrOfType<mlir::FloatAttr>(name).getValueAsDouble(); }
+
+} // namespace distc::dfg::decompositions
+
+#endif // DISTC_DIALECTS_DFG_DECOMPOSITIONS_H

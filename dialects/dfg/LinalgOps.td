@@ -1,0 +1,99 @@
+//===- LinalgOps.td - Sorting, linear algebra, candidate sampling, checks: routines of the runtime ----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DFG_LINALG_OPS
+#define DFG_LINALG_OPS
+
+include "dialects/dfg/DfgOpBase.td"
+
+// ---- Sorting ----------------------------------------------------------------------------------
+def DFG_TopKOp : DFG_Pure<"top_k", "\"TopK\""> {
+  let summary = "The k largest elements of each row, the first of equal ones first, and where they are";
+  let arguments = (ins DFG_Tensor:$input, I64Attr:$k, DefaultValuedAttr<BoolAttr, "true">:$sorted);
+  let results = (outs DFG_Tensor:$values, DFG_Tensor:$indices);
+  let types = "T:0 =int32:r1";
+  let shape = "topK";
+}
+def DFG_TopKV2Op : DFG_Pure<"top_k_v2", "\"TopKV2\""> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$k, DefaultValuedAttr<BoolAttr, "true">:$sorted);
+  let results = (outs DFG_Tensor:$values, DFG_Tensor:$indices);
+  let types = "T:0 Tk:1 index_type:r1";
+  let shape = "topK";
+}
+
+// ---- Matrices: the last two axes ------------------------------------------------------------------
+class DFG_Matrices<string mnemonic, string tensorflow, dag operands, string shapeFunction> : DFG_Pure<mnemonic, tensorflow> {
+  let arguments = operands;
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0";
+  let shape = shapeFunction;
+}
+defvar adjointMatrix = (ins DefaultValuedAttr<BoolAttr, "false">:$adjoint);
+def DFG_CholeskyOp : DFG_Matrices<"cholesky", "\"Cholesky\"", (ins DFG_Tensor:$input), "squareMatrices">;
+def DFG_MatrixInverseOp : DFG_Matrices<"matrix_inverse", "\"MatrixInverse\"", !con((ins DFG_Tensor:$input), adjointMatrix), "squareMatrices">;
+def DFG_MatrixDeterminantOp : DFG_Matrices<"matrix_determinant", "\"MatrixDeterminant\"", (ins DFG_Tensor:$input), "determinant">;
+def DFG_MatrixSolveOp : DFG_Matrices<"matrix_solve", "\"MatrixSolve\"", !con((ins DFG_Tensor:$matrix, DFG_Tensor:$rhs), adjointMatrix), "solve">;
+def DFG_MatrixTriangularSolveOp : DFG_Matrices<"matrix_triangular_solve", "\"MatrixTriangularSolve\"",
+    !con((ins DFG_Tensor:$matrix, DFG_Tensor:$rhs), (ins DefaultValuedAttr<BoolAttr, "true">:$lower), adjointMatrix), "solve">;
+def DFG_LogMatrixDeterminantOp : DFG_Pure<"log_matrix_determinant", "\"LogMatrixDeterminant\""> {
+  let arguments = (ins DFG_Tensor:$input);
+  let results = (outs DFG_Tensor:$sign, DFG_Tensor:$log_abs_determinant);
+  let types = "T:0";
+  let shape = "determinant";
+}
+def DFG_QrOp : DFG_Pure<"qr", "\"Qr\""> {
+  let arguments = (ins DFG_Tensor:$input, DefaultValuedAttr<BoolAttr, "false">:$full_matrices);
+  let results = (outs DFG_Tensor:$q, DFG_Tensor:$r);
+  let types = "T:0";
+  let shape = "qr";
+}
+
+// ---- Candidate sampling (Jean et al., On using very large target vocabulary, 2015) --------------------
+class DFG_CandidateSampler<string mnemonic, string tensorflow> : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins DFG_Tensor:$true_classes, I64Attr:$num_true, I64Attr:$num_sampled, BoolAttr:$unique, I64Attr:$range_max,
+                       DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
+  let results = (outs DFG_Tensor:$sampled_candidates, DFG_Tensor:$true_expected_count, DFG_Tensor:$sampled_expected_count);
+  let types = "=int64:r0 =float32:r1 =float32:r2";
+  let shape = "candidates";
+}
+def DFG_LogUniformCandidateSamplerOp : DFG_CandidateSampler<"log_uniform_candidate_sampler", "\"LogUniformCandidateSampler\"">;
+def DFG_UniformCandidateSamplerOp : DFG_CandidateSampler<"uniform_candidate_sampler", "\"UniformCandidateSampler\"">;
+def DFG_ComputeAccidentalHitsOp : DFG_Pure<"compute_accidental_hits", "\"ComputeAccidentalHits\""> {
+  let summary = "Where candidates are true classes: rows, positions of candidates, and weights of -FLT_MAX";
+  let arguments = (ins DFG_Tensor:$true_classes, DFG_Tensor:$sampled_candidates, I64Attr:$num_true, DefaultValuedAttr<I64Attr, "0">:$seed,
+                       DefaultValuedAttr<I64Attr, "0">:$seed2);
+  let results = (outs DFG_Tensor:$indices, DFG_Tensor:$ids, DFG_Tensor:$weights);
+  let types = "=int32:r0 =int64:r1 =float32:r2";
+  let shape = "accidentalHits";
+}
+
+// ---- What a graph says of itself while it runs -----------------------------------------------------------
+def DFG_AssertOp : DFG_Node<"assert", "\"Assert\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Ends the program with the values in `data` where the condition does not hold";
+  let arguments = (ins DFG_Tensor:$condition, Variadic<DFG_Tensor>:$data, DefaultValuedAttr<I64Attr, "3">:$summarize);
+  let shape = "nothing";
+}
+def DFG_PrintOp : DFG_Node<"print", "\"Print\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The input; writes the message and the values in `data` to stderr";
+  let arguments = (ins DFG_Tensor:$input, Variadic<DFG_Tensor>:$data, DefaultValuedAttr<StrAttr, "\"\"">:$message,
+                       DefaultValuedAttr<I64Attr, "-1">:$first_n, DefaultValuedAttr<I64Attr, "3">:$summarize);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0";
+  let shape = "same";
+  let linearity = "First";
+}
+def DFG_PrintV2Op : DFG_Node<"print_v2", "\"PrintV2\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins DFG_Tensor:$input);
+  let shape = "nothing";
+}
+def DFG_StringFormatOp : DFG_Pure<"string_format", "\"StringFormat\""> {
+  let summary = "A text with tensors' elements where the template has the placeholder; only printed";
+  // `template` is no name in C++; it is kept among the attributes that are not modelled.
+  let arguments = (ins Variadic<DFG_Tensor>:$inputs, DefaultValuedAttr<StrAttr, "\"%s\"">:$placeholder, DefaultValuedAttr<I64Attr, "3">:$summarize);
+  let results = (outs DFG_Tensor:$result);
+  let types = "=string:r0";
+  let shape = "scalar";
+}
+#endif // DFG_LINALG_OPS

@@ -1,0 +1,279 @@
+//===- Layout.cpp - Elements that move ---------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/Decompositions.h"
+#include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/ShapeFunctions.h"
+
+using namespace mlir;
+
+namespace distc::dfg::decompositions {
+
+// ---- Mirrored borders ----------------------------------------------------------------------
+
+/// One axis at a time: {axis, before, behind}. REFLECT leaves the outermost elements out.
+template <typename Step> static Result mirror(Operation *op, GraphBuilder &g, Step step) {
+  FailureOr<SmallVector<int64_t>> paddings = g.getConstants(op->getOperand(1));
+  FailureOr<Dims> shape = g.getShape(op->getOperand(0));
+  if (failed(paddings) || failed(shape) || paddings->size() != 2 * shape->size())
+    return failure();
+  Value x = op->getOperand(0);
+  int64_t left = getText(op, "mode") == "REFLECT" ? 1 : 0;
+  for (size_t axis = 0; axis < shape->size(); ++axis) {
+    int64_t before = (*paddings)[2 * axis], behind = (*paddings)[2 * axis + 1];
+    if (before == 0 && behind == 0)
+      continue;
+    if (!(*shape)[axis].isConstant())
+      return g.fail("the size of an axis that is padded is not known");
+    x = step(x, static_cast<int64_t>(axis), (*shape)[axis].getConstant(), before, behind, left);
+  }
+  return one(g, x);
+}
+
+Result mirrorPad(Operation *op, GraphBuilder &g) {
+  return mirror(op, g, [&](Value x, int64_t axis, int64_t size, int64_t before, int64_t behind, int64_t left) {
+    SmallVector<Value> parts;
+    if (before)
+      parts.push_back(g.reverse(g.slice(x, axis, left, before), axis));
+    parts.push_back(x);
+    if (behind)
+      parts.push_back(g.reverse(g.slice(x, axis, size - left - behind, behind), axis));
+    return g.concat(parts, axis);
+  });
+}
+
+Result mirrorPadGrad(Operation *op, GraphBuilder &g) {
+  return mirror(op, g, [&](Value dy, int64_t axis, int64_t padded, int64_t before, int64_t behind, int64_t left) {
+    int64_t size = padded - before - behind;
+    SmallVector<Value> terms = {g.slice(dy, axis, before, size)};
+    if (before)
+      terms.push_back(g.padAxis(g.reverse(g.slice(dy, axis, 0, before), axis), axis, left, size - left - before));
+    if (behind)
+      terms.push_back(
+          g.padAxis(g.reverse(g.slice(dy, axis, before + size, behind), axis), axis, size - left - behind, left));
+    return g.addAll(terms);
+  });
+}
+
+// ---- Blocks of an image ------------------------------------------------------------------------
+
+Result spaceToDepth(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape) || shape->size() != 4)
+    return failure();
+  Dims s = *shape;
+  Dim block = getNumber(op, "block_size");
+  if (getText(op, "data_format") == "NCHW") {
+    Dim h = floorDiv(s[2], block), w = floorDiv(s[3], block);
+    Value cut = g.transpose(g.reshape(x, {s[0], s[1], h, block, w, block}), {0, 3, 5, 1, 2, 4});
+    return one(g, g.reshape(cut, {s[0], s[1] * block * block, h, w}));
+  }
+  Dim h = floorDiv(s[1], block), w = floorDiv(s[2], block);
+  Value cut = g.transpose(g.reshape(x, {s[0], h, block, w, block, s[3]}), {0, 1, 3, 2, 4, 5});
+  return one(g, g.reshape(cut, {s[0], h, w, s[3] * block * block}));
+}
+
+Result depthToSpace(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape) || shape->size() != 4)
+    return failure();
+  Dims s = *shape;
+  Dim block = getNumber(op, "block_size");
+  if (getText(op, "data_format") == "NCHW") {
+    Dim depth = floorDiv(s[1], block * block);
+    Value cut = g.transpose(g.reshape(x, {s[0], block, block, depth, s[2], s[3]}), {0, 3, 4, 1, 5, 2});
+    return one(g, g.reshape(cut, {s[0], depth, s[2] * block, s[3] * block}));
+  }
+  Dim depth = floorDiv(s[3], block * block);
+  Value cut = g.transpose(g.reshape(x, {s[0], s[1], s[2], block, block, depth}), {0, 1, 3, 2, 4, 5});
+  return one(g, g.reshape(cut, {s[0], s[1] * block, s[2] * block, depth}));
+}
+
+namespace {
+
+/// Blocks along the axes behind the first, and what is padded or cropped there.
+struct Blocks {
+  SmallVector<int64_t> sizes, borders;
+
+  static FailureOr<Blocks> of(Operation *op, GraphBuilder &g) {
+    // Version 1 has one size for both axes of an image.
+    const bool isFirst = op->getNumOperands() == 2;
+    FailureOr<SmallVector<int64_t>> borders = g.getConstants(op->getOperand(isFirst ? 1 : 2));
+    FailureOr<SmallVector<int64_t>> sizes =
+        isFirst ? FailureOr<SmallVector<int64_t>>(SmallVector<int64_t>(2, getNumber(op, "block_size")))
+                : g.getConstants(op->getOperand(1));
+    if (failed(borders) || failed(sizes) || borders->size() != 2 * sizes->size())
+      return failure();
+    return Blocks{*sizes, *borders};
+  }
+};
+
+} // namespace
+
+Result spaceToBatch(Operation *op, GraphBuilder &g) {
+  FailureOr<Blocks> blocks = Blocks::of(op, g);
+  FailureOr<Dims> shape = g.getShape(op->getOperand(0));
+  if (failed(blocks) || failed(shape))
+    return failure();
+  int64_t count = blocks->sizes.size(), rank = shape->size();
+  SmallVector<int64_t> paddings(2 * rank, 0);
+  llvm::copy(blocks->borders, paddings.begin() + 2);
+  Value x = g.pad(op->getOperand(0), paddings);
+  if (shape = g.getShape(x); failed(shape))
+    return failure();
+  Dims cut = {(*shape)[0]}, joined = {(*shape)[0]};
+  SmallVector<int64_t> inner, outer = {0};
+  for (int64_t i = 0; i < count; ++i) {
+    Dim size = floorDiv((*shape)[1 + i], blocks->sizes[i]);
+    cut.append({size, Dim(blocks->sizes[i])});
+    joined.push_back(size);
+    joined[0] = joined[0] * Dim(blocks->sizes[i]);
+    outer.push_back(1 + 2 * i);
+    inner.push_back(2 + 2 * i);
+  }
+  for (int64_t axis = 1 + count; axis < rank; ++axis) {
+    cut.push_back((*shape)[axis]);
+    joined.push_back((*shape)[axis]);
+    outer.push_back(axis + count);
+  }
+  inner.append(outer);
+  return one(g, g.reshape(g.transpose(g.reshape(x, cut), inner), joined));
+}
+
+Result batchToSpace(Operation *op, GraphBuilder &g) {
+  FailureOr<Blocks> blocks = Blocks::of(op, g);
+  FailureOr<Dims> shape = g.getShape(op->getOperand(0));
+  if (failed(blocks) || failed(shape))
+    return failure();
+  int64_t count = blocks->sizes.size(), rank = shape->size(), all = 1;
+  Dims cut, joined;
+  for (int64_t size : blocks->sizes) {
+    cut.push_back(size);
+    all *= size;
+  }
+  Dim batch = floorDiv((*shape)[0], all);
+  cut.push_back(batch);
+  joined.push_back(batch);
+  SmallVector<int64_t> permutation = {count};
+  for (int64_t i = 0; i < count; ++i) {
+    cut.push_back((*shape)[1 + i]);
+    joined.push_back((*shape)[1 + i] * Dim(blocks->sizes[i]));
+    permutation.append({count + 1 + i, i});
+  }
+  for (int64_t axis = 1 + count; axis < rank; ++axis) {
+    cut.push_back((*shape)[axis]);
+    joined.push_back((*shape)[axis]);
+    permutation.push_back(axis + count);
+  }
+  Value x = g.reshape(g.transpose(g.reshape(op->getOperand(0), cut), permutation), joined);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t before = blocks->borders[2 * i], behind = blocks->borders[2 * i + 1];
+    if (before == 0 && behind == 0)
+      continue;
+    if (!joined[1 + i].isConstant())
+      return g.fail("the size of an axis that is cropped is not known");
+    x = g.slice(x, 1 + i, before, joined[1 + i].getConstant() - before - behind);
+  }
+  return one(g, x);
+}
+
+// ---- Along an axis ---------------------------------------------------------------------------------
+
+Result roll(Operation *op, GraphBuilder &g) {
+  FailureOr<SmallVector<int64_t>> shifts = g.getConstants(op->getOperand(1)), axes = g.getConstants(op->getOperand(2));
+  FailureOr<Dims> shape = g.getShape(op->getOperand(0));
+  if (failed(shifts) || failed(axes) || failed(shape) || shifts->size() != axes->size())
+    return failure();
+  Value x = op->getOperand(0);
+  for (auto [shift, axis] : llvm::zip(*shifts, *axes)) {
+    int64_t along = axis < 0 ? axis + static_cast<int64_t>(shape->size()) : axis;
+    if (along < 0 || along >= static_cast<int64_t>(shape->size()) || !(*shape)[along].isConstant())
+      return g.fail("the size of an axis that is rolled is not known");
+    int64_t size = (*shape)[along].getConstant(), by = size ? ((shift % size) + size) % size : 0;
+    if (by)
+      x = g.concat({g.slice(x, along, size - by, by), g.slice(x, along, 0, size - by)}, along);
+  }
+  return one(g, x == op->getOperand(0) ? g.make<IdentityOp>(x) : x);
+}
+
+/// Row by row, the first so many elements backwards.
+Result reverseSequence(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0), lengths = op->getOperand(1);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return failure();
+  int64_t rank = shape->size(), seq = getNumber(op, "seq_dim"), batch = getNumber(op, "batch_dim");
+  seq = seq < 0 ? seq + rank : seq;
+  batch = batch < 0 ? batch + rank : batch;
+  SmallVector<int64_t> there = {batch, seq}, back(rank);
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (axis != batch && axis != seq)
+      there.push_back(axis);
+  for (int64_t axis = 0; axis < rank; ++axis)
+    back[there[axis]] = axis;
+  x = g.transpose(x, there);
+  Type index = g.elementOf(lengths);
+  Value at = g.positions(x, 1, index), length = g.expandDims(lengths, 1);
+  Value from = g.select(g.less(at, length), g.sub(g.sub(length, g.scalar(index, 1)), at), at);
+  return one(g, g.transpose(g.gather(x, from, 1, /*batchDims=*/1), back));
+}
+
+Result extractImagePatches(Operation *op, GraphBuilder &g) {
+  Value images = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(images);
+  if (failed(shape) || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant())
+    return g.fail("the size of the images is not known");
+  auto entry = [&](StringRef name, int64_t axis) { return shapes::getArrayEntry(op, name, axis, 1); };
+  shapes::ResolvedWindow window[2];
+  for (int64_t axis = 1; axis <= 2; ++axis) {
+    window[axis - 1] = shapes::resolveWindow((*shape)[axis], entry("ksizes", axis), entry("strides", axis),
+                                             entry("rates", axis), getText(op, "padding"));
+    images = g.padAxis(images, axis, window[axis - 1].before, window[axis - 1].after);
+  }
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < entry("ksizes", 1); ++i)
+    for (int64_t j = 0; j < entry("ksizes", 2); ++j) {
+      Value rows = g.slice(images, 1, i * entry("rates", 1), window[0].size.getConstant(), entry("strides", 1));
+      parts.push_back(g.slice(rows, 2, j * entry("rates", 2), window[1].size.getConstant(), entry("strides", 2)));
+    }
+  Value patches = g.concat(parts, 3);
+  return one(g, patches == op->getOperand(0) ? g.make<IdentityOp>(patches) : patches);
+}
+
+Result conjugateTranspose(Operation *op, GraphBuilder &g) { return one(g, g.make<TransposeOp>(op->getOperands())); }
+
+// ---- Numbers -------------------------------------------------------------------------------------------
+
+Result linSpace(Operation *op, GraphBuilder &g) {
+  FailureOr<int64_t> count = g.getConstant(op->getOperand(2));
+  if (failed(count))
+    return failure();
+  Value start = op->getOperand(0), stop = op->getOperand(1);
+  Type element = g.elementOf(start);
+  if (*count == 1)
+    return one(g, g.reshape(start, {Dim(1)}));
+  Value at = g.make<RangeOp>({g.integer(0), g.integer(*count), g.integer(1)});
+  Value step = g.div(g.sub(stop, start), g.scalar(element, static_cast<double>(*count - 1)));
+  Value points = g.add(start, g.mul(g.cast(at, element), step));
+  return one(g, g.select(g.equal(at, g.integer(*count - 1)), stop, points));
+}
+
+Result broadcastArgs(Operation *op, GraphBuilder &g) {
+  FailureOr<SmallVector<int64_t>> x = g.getConstants(op->getOperand(0)), y = g.getConstants(op->getOperand(1));
+  if (failed(x) || failed(y))
+    return failure();
+  if (x->size() < y->size())
+    std::swap(*x, *y);
+  for (size_t i = 0; i < y->size(); ++i) {
+    int64_t &size = (*x)[x->size() - y->size() + i];
+    size = size == 1 ? (*y)[i] : size;
+  }
+  return one(g, g.integers(*x, g.elementOf(op->getOperand(0)).isInteger(64)));
+}
+
+} // namespace distc::dfg::decompositions

@@ -1,0 +1,184 @@
+//===- Resizing.cpp - Images of another size ---------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What a row of the result is made of is known when it is compiled: a matrix, by
+// which rows are multiplied, and columns by another. The gradient is the product
+// with the transposed ones. Weights are computed as by TensorFlow's
+// image_resizer_state.h, resize_bilinear_op.cc and resize_bicubic_op.cc, in float.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/Decompositions.h"
+#include "dialects/dfg/Dfg.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace distc::dfg::decompositions {
+namespace {
+
+enum class Method { Bilinear, Bicubic, Nearest };
+
+/// Along one axis, from `in` elements to `out`.
+class Axis {
+public:
+  Axis(Operation *op, Method method, int64_t in, int64_t out)
+      : method(method), in(in), out(out), alignCorners(getFlag(op, "align_corners")),
+        halfPixel(getFlag(op, "half_pixel_centers")) {
+    scale = alignCorners && out > 1 ? (in - 1) / static_cast<float>(out - 1) : in / static_cast<float>(out);
+  }
+
+  /// The nearest element's position.
+  int64_t nearest(int64_t at) const {
+    float from = halfPixel ? (static_cast<float>(at) + 0.5f) * scale : static_cast<float>(at) * scale;
+    auto position = static_cast<int64_t>(alignCorners ? std::round(from) : std::floor(from));
+    return std::max<int64_t>(std::min(position, in - 1), 0);
+  }
+
+  /// out x in, row-major, or transposed.
+  std::vector<float> weights(bool transposed) const {
+    std::vector<float> matrix(in * out, 0.0f);
+    for (int64_t at = 0; at < out; ++at)
+      addRow(at, [&](int64_t from, float weight) { matrix[transposed ? from * out + at : at * in + from] += weight; });
+    return matrix;
+  }
+
+private:
+  template <typename Add> void addRow(int64_t at, Add add) const {
+    if (method == Method::Nearest)
+      return add(nearest(at), 1.0f);
+    float from = halfPixel ? (static_cast<float>(at) + 0.5f) * scale - 0.5f : static_cast<float>(at) * scale;
+    float floor = std::floor(from);
+    if (method == Method::Bilinear) {
+      float share = from - floor;
+      add(std::max<int64_t>(static_cast<int64_t>(floor), 0), 1 - share);
+      add(std::min<int64_t>(static_cast<int64_t>(std::ceil(from)), in - 1), share);
+      return;
+    }
+    addCubic(static_cast<int64_t>(floor), std::lrint((from - floor) * kSteps), add);
+  }
+
+  /// Keys, Cubic convolution interpolation for digital image processing, 1981: with half pixels as there, and without
+  /// what is outside.
+  template <typename Add> void addCubic(int64_t floor, int64_t step, Add add) const {
+    const float weights[4] = {cubic(step, 1), cubic(step, 0), cubic(kSteps - step, 0), cubic(kSteps - step, 1)};
+    float sum = 0;
+    for (int i = 0; i < 4; ++i)
+      sum += isInside(floor - 1 + i) ? weights[i] : 0;
+    const bool scaled = halfPixel && std::abs(sum) >= 1000 * std::numeric_limits<float>::min();
+    for (int i = 0; i < 4; ++i) {
+      int64_t at = floor - 1 + i;
+      if (!halfPixel)
+        add(std::max<int64_t>(std::min(at, in - 1), 0), weights[i]);
+      else if (isInside(at))
+        add(at, scaled ? weights[i] / sum : weights[i]);
+    }
+  }
+  bool isInside(int64_t at) const { return at >= 0 && at < in; }
+
+  /// The kernel at step / kSteps, or one further out, as TensorFlow's table has it.
+  float cubic(int64_t step, int half) const {
+    const float a = halfPixel ? -0.5f : -0.75f;
+    float x = step * 1.0f / kSteps;
+    if (half == 0)
+      return ((a + 2) * x - (a + 3)) * x * x + 1;
+    x += 1.0f;
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  }
+
+  static constexpr int64_t kSteps = 1 << 10;
+  Method method;
+  int64_t in, out;
+  bool alignCorners, halfPixel;
+  float scale;
+};
+
+struct Images {
+  Dim batch;
+  int64_t height, width, channels;
+
+  static FailureOr<Images> of(GraphBuilder &g, Value images) {
+    FailureOr<Dims> shape = g.getShape(images);
+    if (failed(shape) || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant() ||
+        !(*shape)[3].isConstant())
+      return g.fail("the size of the images is not known");
+    return Images{(*shape)[0], (*shape)[1].getConstant(), (*shape)[2].getConstant(), (*shape)[3].getConstant()};
+  }
+};
+
+/// Rows by a matrix of `height` x own rows, columns by one of `width` x own columns.
+Value multiply(GraphBuilder &g, Value x, Images from, int64_t height, ArrayRef<float> rows, int64_t width,
+               ArrayRef<float> columns) {
+  Dim n = from.batch;
+  Value tall = g.reshape(x, {n, Dim(from.height), Dim(from.width * from.channels)});
+  tall = g.batchMatMul(g.table({height, from.height}, rows), tall);
+  Value wide = g.reshape(tall, {n * Dim(height), Dim(from.width), Dim(from.channels)});
+  wide = g.batchMatMul(g.table({width, from.width}, columns), wide);
+  return g.reshape(wide, {n, Dim(height), Dim(width), Dim(from.channels)});
+}
+
+/// Operands: images, the size of the result.
+Result resize(Operation *op, GraphBuilder &g, Method method) {
+  FailureOr<Images> images = Images::of(g, op->getOperand(0));
+  FailureOr<SmallVector<int64_t>> size = g.getConstants(op->getOperand(1));
+  if (failed(images) || failed(size) || size->size() != 2 || (*size)[0] <= 0 || (*size)[1] <= 0)
+    return failure();
+  Axis rows(op, method, images->height, (*size)[0]), columns(op, method, images->width, (*size)[1]);
+  Value x = g.cast(op->getOperand(0), g.builder.getF32Type());
+  return one(g, multiply(g, x, *images, (*size)[0], rows.weights(false), (*size)[1], columns.weights(false)));
+}
+
+/// The gradient of images of size `height` x `width`.
+Result resizeGrad(Operation *op, GraphBuilder &g, Method method, int64_t height, int64_t width) {
+  FailureOr<Images> grads = Images::of(g, op->getOperand(0));
+  if (failed(grads))
+    return failure();
+  Axis rows(op, method, height, grads->height), columns(op, method, width, grads->width);
+  Value dy = g.cast(op->getOperand(0), g.builder.getF32Type());
+  Value dx = multiply(g, dy, *grads, height, rows.weights(true), width, columns.weights(true));
+  return one(g, g.cast(dx, g.elementOf(op->getResult(0))));
+}
+
+/// Operands: the gradient, the images.
+Result resizeGrad(Operation *op, GraphBuilder &g, Method method) {
+  FailureOr<Images> images = Images::of(g, op->getOperand(1));
+  return failed(images) ? Result(failure()) : resizeGrad(op, g, method, images->height, images->width);
+}
+
+} // namespace
+
+Result resizeBilinear(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Bilinear); }
+Result resizeBicubic(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Bicubic); }
+Result resizeBilinearGrad(Operation *op, GraphBuilder &g) { return resizeGrad(op, g, Method::Bilinear); }
+Result resizeBicubicGrad(Operation *op, GraphBuilder &g) { return resizeGrad(op, g, Method::Bicubic); }
+
+/// Of any type, and exactly.
+Result resizeNearest(Operation *op, GraphBuilder &g) {
+  FailureOr<Images> images = Images::of(g, op->getOperand(0));
+  FailureOr<SmallVector<int64_t>> size = g.getConstants(op->getOperand(1));
+  if (failed(images) || failed(size) || size->size() != 2)
+    return failure();
+  Value x = op->getOperand(0);
+  for (int64_t axis : {1, 2}) {
+    int64_t out = (*size)[axis - 1];
+    Axis along(op, Method::Nearest, axis == 1 ? images->height : images->width, out);
+    SmallVector<int64_t> from;
+    for (int64_t at = 0; at < out; ++at)
+      from.push_back(along.nearest(at));
+    x = g.gather(x, g.integers(from), axis);
+  }
+  return one(g, x);
+}
+
+/// Operands: the gradient, the size of the images.
+Result resizeNearestGrad(Operation *op, GraphBuilder &g) {
+  FailureOr<SmallVector<int64_t>> size = g.getConstants(op->getOperand(1));
+  if (failed(size) || size->size() != 2)
+    return failure();
+  return resizeGrad(op, g, Method::Nearest, (*size)[0], (*size)[1]);
+}
+
+} // namespace distc::dfg::decompositions

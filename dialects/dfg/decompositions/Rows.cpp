@@ -1,0 +1,204 @@
+//===- Rows.cpp - Segments, sparse tensors, random choices ---------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/Decompositions.h"
+#include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc::dfg::decompositions {
+namespace {
+
+/// How many segments there are: what `operand` says, else the last id tells, where it is known.
+Value getSegmentCount(Operation *op, GraphBuilder &g, unsigned operand, Value ids) {
+  if (op->getNumOperands() > operand)
+    return op->getOperand(operand);
+  std::optional<SmallVector<int64_t>> known = g.shapes.getConstants(ids);
+  if (!known)
+    return (void)g.fail("the number of segments depends on the data; say it by the operation's form with num_segments, "
+                        "or unsorted_segment_*"),
+           Value();
+  return g.integer(known->empty() ? 0 : known->back() + 1);
+}
+
+/// Rows of a segment, as a column of `rank` axes, in the elements of `like`; at least 1.
+Value countRows(GraphBuilder &g, Value ids, Value count, Value like, int64_t rank) {
+  Value ones = g.cast(g.make<OnesLikeOp>(ids), g.elementOf(like));
+  Value rows = g.maximum(g.segmentSum(ones, ids, count), g.scalar(g.elementOf(like), 1));
+  for (int64_t axis = 1; axis < rank; ++axis)
+    rows = g.expandDims(rows, axis);
+  return rows;
+}
+
+} // namespace
+
+/// Operands: data, ids in order, how many. As TensorFlow's: what has no rows is 0, of a product 1.
+Result segments(Operation *op, GraphBuilder &g) {
+  Value data = op->getOperand(0), ids = op->getOperand(1);
+  FailureOr<Dims> shape = g.getShape(data);
+  Value count = getSegmentCount(op, g, 2, ids);
+  if (failed(shape) || !count)
+    return failure();
+  int64_t rank = shape->size();
+  Value result =
+      llvm::TypeSwitch<Operation *, Value>(op)
+          .Case<SegmentSumOp, SegmentSumV2Op, SegmentMeanOp>([&](auto) { return g.segmentSum(data, ids, count); })
+          .Case<SegmentProdOp, SegmentProdV2Op>([&](auto) {
+            return g.make<UnsortedSegmentProdOp>({data, ids, count});
+          })
+          .Case<SegmentMaxOp, SegmentMaxV2Op>([&](auto) {
+            return g.make<UnsortedSegmentMaxOp>({data, ids, count});
+          })
+          .Default([&](Operation *) {
+            return g.make<UnsortedSegmentMinOp>({data, ids, count});
+          });
+  if (llvm::isa<SegmentMeanOp>(op))
+    result = g.div(result, countRows(g, ids, count, data, rank));
+  if (llvm::isa<SegmentMaxOp, SegmentMinOp>(op)) {
+    Value rows = g.segmentSum(g.make<OnesLikeOp>(ids), ids, count);
+    for (int64_t axis = 1; axis < rank; ++axis)
+      rows = g.expandDims(rows, axis);
+    result = g.select(g.less(g.scalar(g.elementOf(ids), 0), rows), result, g.scalar(g.elementOf(data), 0));
+  }
+  return one(g, result);
+}
+
+/// Operands: data, the rows of it that are taken, the segment of each, how many segments.
+Result sparseSegments(Operation *op, GraphBuilder &g) {
+  Value data = op->getOperand(0), ids = op->getOperand(2);
+  FailureOr<Dims> shape = g.getShape(data);
+  Value count = getSegmentCount(op, g, 3, ids);
+  if (failed(shape) || !count)
+    return failure();
+  Value sum = g.segmentSum(g.gather(data, op->getOperand(1), 0), ids, count);
+  if (llvm::isa<SparseSegmentSumOp, SparseSegmentSumWithNumSegmentsOp>(op))
+    return one(g, sum);
+  Value rows = countRows(g, ids, count, data, shape->size());
+  if (llvm::isa<SparseSegmentSqrtNOp, SparseSegmentSqrtNWithNumSegmentsOp>(op))
+    rows = g.make<SqrtOp>(rows);
+  return one(g, g.div(sum, rows));
+}
+
+/// Operands: the gradient, the rows that were taken, their segments, how many rows there are.
+Result sparseSegmentsGrad(Operation *op, GraphBuilder &g) {
+  Value dy = op->getOperand(0), ids = op->getOperand(2);
+  FailureOr<Dims> shape = g.getShape(dy);
+  if (failed(shape))
+    return failure();
+  if (!llvm::isa<SparseSegmentSumGradOp>(op)) {
+    Value rows = countRows(g, ids, g.sizeOf(dy, 0, g.builder.getI32Type()), dy, shape->size());
+    dy = g.div(dy, llvm::isa<SparseSegmentSqrtNGradOp>(op) ? g.make<SqrtOp>(rows) : rows);
+  }
+  return one(g, g.segmentSum(g.gather(dy, ids, 0), op->getOperand(1), op->getOperand(3)));
+}
+
+// ---- Sparse tensors ----------------------------------------------------------------------------------
+
+/// Operands: indices, the shape, values, the value elsewhere.
+Result sparseToDense(Operation *op, GraphBuilder &g) {
+  Value indices = op->getOperand(0), shape = op->getOperand(1), values = op->getOperand(2),
+        otherwise = op->getOperand(3);
+  FailureOr<Dims> at = g.getShape(indices), of = g.getShape(values), rank = g.getShape(shape);
+  if (failed(at) || failed(of) || failed(rank) || rank->size() != 1 || !(*rank)[0].isConstant())
+    return g.fail("the number of axes of the result is not known");
+  Dim count = at->empty() ? Dim(1) : (*at)[0];
+  if (at->size() < 2)
+    indices = g.reshape(indices, {count, Dim(1)});
+  if (of->empty())
+    values = g.broadcastTo(values, g.sizes({count}, indices));
+  Value base = g.make<FillOp>({shape, otherwise}, {}, g.elementOf(otherwise));
+  return one(g, g.make<TensorScatterUpdateOp>({base, indices, values}));
+}
+
+/// Operands: indices, values and shape of the sparse matrix, the dense one.
+Result sparseTensorDenseMatMul(Operation *op, GraphBuilder &g) {
+  Value indices = op->getOperand(0), values = op->getOperand(1), dense = op->getOperand(3);
+  FailureOr<Dims> at = g.getShape(indices);
+  if (failed(at) || at->size() != 2)
+    return failure();
+  const int64_t row = getFlag(op, "adjoint_a") ? 1 : 0;
+  auto column = [&](int64_t number) { return g.reshape(g.slice(indices, 1, number, 1), {(*at)[0]}); };
+  if (getFlag(op, "adjoint_b"))
+    dense = g.transpose(dense, {1, 0});
+  Value terms = g.mul(g.gather(dense, column(1 - row), 0), g.expandDims(values, 1));
+  Value count = g.make<StridedSliceOp>({op->getOperand(2), g.integers({row}), g.integers({row + 1}), g.integers({1})},
+                                       g.attribute("shrink_axis_mask", g.builder.getI64IntegerAttr(1)));
+  return one(g, g.segmentSum(terms, column(row), count));
+}
+
+// ---- Random choices -------------------------------------------------------------------------------------
+
+namespace {
+
+/// Uniform numbers from [0, 1) of the generator that the node has, or of its operand `seed`.
+Value drawUniform(Operation *op, GraphBuilder &g, Value shape, Type element, int seed) {
+  if (seed >= 0)
+    return g.make<StatelessRandomUniformOp>({shape, op->getOperand(seed)}, {}, element);
+  return g.make<RandomUniformOp>(
+      shape, {g.attribute("seed", op->getAttr("seed")), g.attribute("seed2", op->getAttr("seed2"))}, element);
+}
+
+} // namespace
+
+/// Operands: logits, how many for each row; a seed.
+Result multinomial(Operation *op, GraphBuilder &g) {
+  Value logits = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(logits);
+  FailureOr<int64_t> count = g.getConstant(op->getOperand(1));
+  if (failed(shape) || failed(count) || shape->size() != 2)
+    return failure();
+  Type f32 = g.builder.getF32Type();
+  Value uniform = drawUniform(op, g, g.sizes({(*shape)[0], Dim(*count), (*shape)[1]}, logits), f32,
+                              op->getNumOperands() > 2 ? 2 : -1);
+  Value noise = g.neg(g.log(g.neg(g.log(uniform))));
+  Value noisy = g.add(g.expandDims(g.cast(logits, f32), 1), noise);
+  return one(g, g.make<ArgMaxOp>({noisy, g.integer(2)}, {}, g.elementOf(op->getResult(0))));
+}
+
+Result randomShuffle(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return failure();
+  if (shape->empty())
+    return one(g, g.make<IdentityOp>(x));
+  Value count = g.sizeOf(x, 0, g.builder.getI32Type());
+  Value keys = drawUniform(op, g, g.pack(count, 0), g.builder.getF32Type(), -1);
+  auto order = g.makeAll<TopKV2Op>({keys, count}, {g.builder.getF32Type(), g.builder.getI32Type()});
+  return one(g, g.gather(x, order[1], 0));
+}
+
+/// The shape that is asked for, in front of the parameter's.
+static Value drawFor(Operation *op, GraphBuilder &g, Value parameter, int seed) {
+  Type index = g.elementOf(op->getOperand(0));
+  FailureOr<Dims> own = g.getShape(parameter);
+  if (failed(own))
+    return {};
+  Value shape = op->getOperand(0);
+  // A stateless draw names the whole shape.
+  if (seed < 0 && !own->empty())
+    shape = g.concat({shape, g.make<ShapeOp>(parameter, {}, index)}, 0);
+  return drawUniform(op, g, shape, g.builder.getF64Type(), seed);
+}
+
+/// Operands: shape, alpha; or shape, seed, alpha.
+Result randomGamma(Operation *op, GraphBuilder &g) {
+  const int seed = op->getNumOperands() > 2 ? 1 : -1;
+  Value alpha = op->getOperand(op->getNumOperands() - 1);
+  Value drawn = g.make<DrawGammaOp>({g.cast(alpha, g.builder.getF64Type()), drawFor(op, g, alpha, seed)});
+  return one(g, g.cast(drawn, g.elementOf(op->getResult(0))));
+}
+
+/// Operands: shape, rate; or shape, seed, rate.
+Result randomPoisson(Operation *op, GraphBuilder &g) {
+  const int seed = op->getNumOperands() > 2 ? 1 : -1;
+  Value rate = op->getOperand(op->getNumOperands() - 1);
+  Value drawn = g.make<DrawPoissonOp>({g.cast(rate, g.builder.getF64Type()), drawFor(op, g, rate, seed)});
+  return one(g, g.cast(drawn, g.elementOf(op->getResult(0))));
+}
+
+} // namespace distc::dfg::decompositions

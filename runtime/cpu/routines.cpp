@@ -1,0 +1,290 @@
+//===- routines.cpp - drt.h's routines on whole tensors: sorting, candidates, assertions ----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/replica.h"
+#include "drt/drt.h"
+#include "random/philox.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+using namespace drt;
+
+namespace {
+
+void store(void *numbers, int64_t dtype, int64_t i, int64_t value) {
+  if (dtype == DRT_I64)
+    static_cast<int64_t *>(numbers)[i] = value;
+  else
+    static_cast<int32_t *>(numbers)[i] = static_cast<int32_t>(value);
+}
+
+// ---- Sorting --------------------------------------------------------------------------------
+
+template <typename T> bool isNan(T x) { return x != x; }
+
+template <typename T> void topK(const int64_t *p, const void *input, void *values, void *indices) {
+  const int64_t rows = p[1], columns = p[2], k = p[3];
+  std::vector<int32_t> order(columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    const T *x = static_cast<const T *>(input) + row * columns;
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](int32_t a, int32_t b) {
+      if (isNan(x[a]) || isNan(x[b]))
+        return isNan(x[a]) == isNan(x[b]) ? a < b : isNan(x[b]);
+      return x[a] != x[b] ? x[a] > x[b] : a < b;
+    };
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+    for (int64_t i = 0; i < k; ++i) {
+      static_cast<T *>(values)[row * k + i] = x[order[i]];
+      store(indices, p[4], row * k + i, order[i]);
+    }
+  }
+}
+
+// ---- Candidate sampling -----------------------------------------------------------------------
+
+/// Numbers that follow from one seed.
+class Stream {
+public:
+  explicit Stream(uint64_t seed) : philox(seed, 0) {}
+  uint64_t next() {
+    if (at == 4) {
+      words = philox.next();
+      at = 0;
+    }
+    const uint64_t high = words[at], low = words[at + 1];
+    at += 2;
+    return high << 32 | low;
+  }
+  /// From [0, 1).
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+private:
+  Philox philox;
+  Philox::Words words{};
+  int at = 4;
+};
+
+struct Candidates {
+  bool isLogUniform;
+  int64_t range;
+
+  int64_t draw(Stream &stream) const {
+    const double u = stream.uniform();
+    const double value = isLogUniform ? std::floor(std::exp(u * std::log1p(static_cast<double>(range)))) - 1
+                                      : std::floor(u * static_cast<double>(range));
+    return std::min<int64_t>(std::max<int64_t>(static_cast<int64_t>(value), 0), range - 1);
+  }
+  double probability(int64_t value) const {
+    if (!isLogUniform)
+      return 1.0 / static_cast<double>(range);
+    return std::log((static_cast<double>(value) + 2) / (static_cast<double>(value) + 1)) /
+           std::log1p(static_cast<double>(range));
+  }
+};
+
+// ---- Assertions ----------------------------------------------------------------------------------
+
+/// Element i, as text.
+void print(char (&text)[40], int32_t dtype, const void *x, int64_t i) {
+  switch (dtype) {
+  case DRT_F32:
+    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(static_cast<const float *>(x)[i]));
+    return;
+  case DRT_F64:
+    std::snprintf(text, sizeof text, "%.17g", static_cast<const double *>(x)[i]);
+    return;
+  case DRT_I64:
+    std::snprintf(text, sizeof text, "%lld", static_cast<long long>(static_cast<const int64_t *>(x)[i]));
+    return;
+  case DRT_I32:
+    std::snprintf(text, sizeof text, "%d", static_cast<const int32_t *>(x)[i]);
+    return;
+  case DRT_BOOL:
+    std::snprintf(text, sizeof text, "%d", static_cast<const uint8_t *>(x)[i]);
+    return;
+  default:
+    std::snprintf(text, sizeof text, "?");
+  }
+}
+
+// A function of its own, so that nothing is left to destroy when the replica escapes.
+void describe(char (&text)[1024], const drt_assert_desc &d, const int64_t *types, void *const *tensors,
+              const char *message) {
+  size_t length = 0;
+  const auto put = [&](const char *part, size_t size) {
+    size = std::min(size, sizeof text - 1 - length);
+    std::memcpy(text + length, part, size);
+    length += size;
+  };
+  int64_t next = 0;
+  for (; *message; ++message) {
+    if (*message != '\1') {
+      put(message, 1);
+      continue;
+    }
+    const int64_t count = types[2 * next + 1], shown = d.summarize < 0 ? count : std::min(count, d.summarize);
+    for (int64_t i = 0; i < shown; ++i) {
+      char number[40];
+      print(number, static_cast<int32_t>(types[2 * next]), tensors[next], i);
+      if (i)
+        put(" ", 1);
+      put(number, std::strlen(number));
+    }
+    if (shown < count)
+      put("...", 3);
+    ++next;
+  }
+  text[length] = 0;
+}
+
+} // namespace
+
+void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors) {
+  switch (p[0]) {
+  case DRT_F32:
+    return topK<float>(p, tensors[0], tensors[1], tensors[2]);
+  case DRT_F64:
+    return topK<double>(p, tensors[0], tensors[1], tensors[2]);
+  case DRT_I32:
+    return topK<int32_t>(p, tensors[0], tensors[1], tensors[2]);
+  default:
+    return topK<int64_t>(p, tensors[0], tensors[1], tensors[2]);
+  }
+}
+
+void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors) {
+  const Candidates candidates{p[0] == 1, p[3]};
+  const int64_t trueClasses = p[1], count = p[2];
+  const bool distinct = p[4] != 0;
+  Stream stream(static_cast<uint64_t>(*static_cast<const int64_t *>(tensors[0])));
+  const int64_t *classes = static_cast<const int64_t *>(tensors[1]);
+  int64_t *sampled = static_cast<int64_t *>(tensors[2]);
+  int64_t tries = count;
+  if (!distinct) {
+    for (int64_t i = 0; i < count; ++i)
+      sampled[i] = candidates.draw(stream);
+  } else {
+    std::unordered_set<int64_t> taken;
+    tries = 0;
+    for (int64_t i = 0; i < count; ++tries)
+      if (const int64_t value = candidates.draw(stream); taken.insert(value).second)
+        sampled[i++] = value;
+  }
+  // Of distinct ones: how probable it is to be among so many tries.
+  const auto expected = [&](int64_t value) {
+    const double p = candidates.probability(value), n = static_cast<double>(tries);
+    return static_cast<float>(distinct ? -std::expm1(n * std::log1p(-p)) : p * n);
+  };
+  for (int64_t i = 0; i < trueClasses; ++i)
+    static_cast<float *>(tensors[3])[i] = expected(classes[i]);
+  for (int64_t i = 0; i < count; ++i)
+    static_cast<float *>(tensors[4])[i] = expected(sampled[i]);
+}
+
+void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *tensors) {
+  const int64_t rows = p[0], perRow = p[1], count = p[2], most = p[3];
+  const int64_t *classes = static_cast<const int64_t *>(tensors[0]),
+                *sampled = static_cast<const int64_t *>(tensors[1]);
+  int32_t *hitRows = static_cast<int32_t *>(tensors[2]);
+  int64_t *positions = static_cast<int64_t *>(tensors[3]);
+  float *weights = static_cast<float *>(tensors[4]);
+  std::unordered_multimap<int64_t, int64_t> where;
+  for (int64_t i = count - 1; i >= 0; --i)
+    where.emplace(sampled[i], i);
+  int64_t hits = 0;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < perRow; ++i) {
+      const auto [first, last] = where.equal_range(classes[row * perRow + i]);
+      for (auto it = first; it != last && hits < most; ++it, ++hits) {
+        hitRows[hits] = static_cast<int32_t>(row);
+        positions[hits] = it->second;
+        weights[hits] = -FLT_MAX;
+      }
+    }
+  for (; hits < most; ++hits) {
+    hitRows[hits] = -1;
+    positions[hits] = -1;
+    weights[hits] = 0;
+  }
+}
+
+void drt_assert(drt_replica *replica, const drt_assert_desc *d, const int64_t *types, const void *condition,
+                void *const *tensors, const char *message) {
+  if ((*static_cast<const uint8_t *>(condition) != 0) != (d->prints != 0))
+    return;
+  char text[1024];
+  describe(text, *d, types, tensors, message);
+  if (!d->prints)
+    drt_fail(replica, text);
+  else
+    std::fprintf(stderr, "%s\n", text);
+}
+
+// ---- Distributions that take several numbers a draw ------------------------------------------------------
+
+namespace {
+
+Stream streamOf(double u) {
+  uint64_t bits;
+  std::memcpy(&bits, &u, sizeof bits);
+  return Stream(bits);
+}
+
+double normal(Stream &stream) {
+  const double radius = std::sqrt(-2 * std::log1p(-stream.uniform()));
+  return radius * std::cos(2 * M_PI * stream.uniform());
+}
+
+} // namespace
+
+double drt_special_draw_gamma(double alpha, double u) {
+  if (!(alpha > 0))
+    return std::nan("");
+  Stream stream = streamOf(u);
+  // Below 1: that of alpha + 1, times a power of a uniform number.
+  const double boost = alpha < 1 ? std::pow(1 - stream.uniform(), 1 / alpha) : 1;
+  const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = normal(stream), root = 1 + c * x, v = root * root * root;
+    if (root > 0 && std::log1p(-stream.uniform()) < 0.5 * x * x + d - d * v + d * std::log(v))
+      return boost * d * v;
+  }
+}
+
+double drt_special_draw_poisson(double rate, double u) {
+  if (!(rate >= 0) || std::isinf(rate))
+    return std::nan("");
+  Stream stream = streamOf(u);
+  if (rate < 10) {
+    // Knuth's: how many exponential waits fit.
+    double product = 1 - stream.uniform(), limit = std::exp(-rate), count = 0;
+    for (; product > limit; ++count)
+      product *= 1 - stream.uniform();
+    return count;
+  }
+  // Transformed rejection: Hörmann, The transformed rejection method for generating Poisson random variables, 1993.
+  const double log = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
+  const double inverseAlpha = 1.1239 + 1.1328 / (b - 3.4), limit = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double centered = stream.uniform() - 0.5, v = 1 - stream.uniform();
+    const double us = 0.5 - std::abs(centered), k = std::floor((2 * a / us + b) * centered + rate + 0.43);
+    if (us >= 0.07 && v <= limit)
+      return k;
+    if (k < 0 || (us < 0.013 && v > us))
+      continue;
+    if (std::log(v * inverseAlpha / (a / (us * us) + b)) <= -rate + k * log - std::lgamma(k + 1))
+      return k;
+  }
+}

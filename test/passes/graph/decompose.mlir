@@ -1,0 +1,51 @@
+// RUN: distc-opt %s --dfg-decompose | FileCheck %s
+
+// The statistics are means over the batch; the correction of the variance follows from the batch's size.
+// CHECK-LABEL: dfg.graph
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?x4x4x8xf32> loc("x")
+  %c = dfg.const dense<1.0> : tensor<8xf32> : tensor<8xf32> loc("c")
+  // CHECK: %[[MEAN:.*]] = dfg.mean
+  // CHECK: %[[CENTERED:.*]] = dfg.sub
+  // CHECK: %[[SQUARES:.*]] = dfg.square %[[CENTERED]]
+  // CHECK: %[[VARIANCE:.*]] = dfg.mean %[[SQUARES]]
+  // CHECK: dfg.rsqrt
+  // CHECK: %[[SHAPE:.*]] = dfg.shape
+  // CHECK: dfg.strided_slice %[[SHAPE]]
+  // CHECK: dfg.real_div
+  // CHECK-NOT: dfg.fused_batch_norm
+  %y:6 = dfg.fused_batch_norm_v3 %x, %c, %c, %c, %c {is_training = true, epsilon = 1.0e-3 : f32}
+    : (tensor<?x4x4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+    -> (tensor<?x4x4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<?xf32>) loc("bn")
+  // CHECK: dfg.neg
+  %z = dfg.neg %y#0 : (tensor<?x4x4x8xf32>) -> tensor<?x4x4x8xf32> loc("z")
+}
+
+// A product of matrices; nothing is moved that may stay.
+// CHECK-LABEL: dfg.func @einsum
+dfg.func @einsum(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<2x3x5xf32> {
+  // CHECK-NOT: dfg.transpose
+  // CHECK: dfg.reshape %{{.*}} : (tensor<2x3x4xf32>, tensor<2xi32>) -> tensor<6x4xf32>
+  // CHECK: dfg.mat_mul
+  // CHECK: dfg.reshape %{{.*}} -> tensor<2x3x5xf32>
+  %y = dfg.einsum %x, %w {equation = "abc,cd->abd"} : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
+  dfg.return %y : tensor<2x3x5xf32>
+}
+
+// What waited for the whole waits for every part; the first result's node has its name.
+// CHECK-LABEL: dfg.graph
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+  %n = dfg.const dense<-1> : tensor<i32> : tensor<i32> loc("n")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  // CHECK: dfg.select_v2 {{.*}} {control = ["x"]
+  %y = dfg.matrix_band_part %x, %n, %zero {control = ["x"]} : (tensor<?x3xf32>, tensor<i32>, tensor<i32>) -> tensor<?x3xf32> loc("band")
+}
+
+// Too little is known: it stays.
+// CHECK-LABEL: dfg.func @unknown
+dfg.func @unknown(%x: tensor<*xf32>, %n: tensor<2xi32>) -> tensor<*xf32> {
+  // CHECK: dfg.resize_bilinear
+  %y = dfg.resize_bilinear %x, %n : (tensor<*xf32>, tensor<2xi32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}

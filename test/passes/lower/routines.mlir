@@ -1,0 +1,28 @@
+// RUN: distc-opt %s --convert-dfg-to-drt=asserts | FileCheck %s
+// RUN: distc-opt %s --convert-dfg-to-drt=device | FileCheck %s --check-prefix=DEVICE
+
+// CHECK-LABEL: func.func @entry_step
+// DEVICE-LABEL: func.func @entry_step
+dfg.func @step() -> (tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x2xf64>) attributes {dfg.entry = "step", dfg.fetches = ["v", "i", "c"], dfg.joins = ["first", "first", "first"]} {
+  %x = dfg.placeholder : () -> tensor<2x8xf32> loc("x")
+  %a = dfg.placeholder : () -> tensor<2x2xf64> loc("a")
+  %k = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  // dtype, rows, columns, k, type of the indices.
+  // CHECK: drt.routine "top_k"(%{{.*}}) {parameters = array<i64: 1, 2, 8, 3, {{[0-9]+}}>} : (tensor<2x8xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>)
+  %v, %i = dfg.top_k_v2 %x, %k : (tensor<2x8xf32>, tensor<i32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) loc("k")
+  // CHECK: drt.routine "cholesky"(%{{.*}}) {parameters = array<i64: {{[0-9]+}}, 1, 2>}
+  %c = dfg.cholesky %a : (tensor<2x2xf64>) -> tensor<2x2xf64> loc("c")
+  // A placeholder with a default is that of the data, where it is there.
+  // CHECK: %[[RATE:.*]] = drt.feed_or {{.*}}name = "rate"
+  // DEVICE-NOT: drt.feed_or
+  %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+  %rate = dfg.placeholder_with_default %half : (tensor<f32>) -> tensor<f32> loc("rate")
+  // Without asserts, as on devices, there is none.
+  // CHECK: drt.assert {{.*}}message = "node 'check': assertion failed: [no rate] [\01]"
+  // DEVICE-NOT: drt.assert
+  %text = dfg.const dense<"no rate"> : tensor<!dfg.string> : tensor<!dfg.string> loc("text")
+  %zero = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("zero")
+  %ok = dfg.less %zero, %rate : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("ok")
+  dfg.assert %ok, %text, %rate : (tensor<i1>, tensor<!dfg.string>, tensor<f32>) -> () loc("check")
+  dfg.return %v, %i, %c : tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x2xf64>
+}
