@@ -539,7 +539,8 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     if (isParameterOperand(op, operand.getOperandNumber())) {
       std::optional<dfg::Dims> elements = shapes.getElements(operand.get());
       bool isConstant = elements && llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); });
-      if (at.ofShare)
+      // Also where its elements are known: they are not those that a program would compute.
+      if (at.ofShare || (at.kind == Flow::Local && !fixedBatch))
         return unproven;
       bool isWhole = at.kind == Flow::Replicated && at.scale == 0;
       if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated && !fixedBatch) && !fixedBatch)

@@ -4,10 +4,11 @@ in processes.
   coupling_tensorflow.py [--only NAME] [--target T] [--replicas 1,2,4]
 """
 import argparse
+import sys
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_log
+from support import DISTC, ROOT, Checks, Folder, must, need_tensorflow, need_tools, read_log
 
 BATCH, STEPS, RATE = 8, 3, 0.1
 
@@ -179,6 +180,20 @@ def check(folder, want, replicas, flags, strategy="AllReduce"):
     return found
 
 
+def check_export(folder, want, flags):
+    """The same in stock TensorFlow: losses are means over the batch, which each replica has its share's part of."""
+    name = f"exported-{len(flags)}"
+    must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", 2, "--batch", BATCH, "--train-op", "train", "--loss", "loss:0",
+          "--init-op", "init", "--emit=graphdef", "-o", folder / name, *flags])
+    log = folder / f"{name}.jsonl"
+    must([sys.executable, ROOT / "tools" / "run_in_tensorflow.py", folder / name, "--data", folder / "data.npz", "--steps", STEPS, "--log-json", log])
+    got = [line["loss"] for line in read_log(log) if "loss" in line]
+    return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
+
+
+EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "maximum"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names, with commas between")
@@ -199,6 +214,12 @@ def main():
             for replicas in map(int, arguments.replicas.split(",")):
                 checks.check(f"{name}, {replicas} replicas", check, folder, want, replicas, flags)
             checks.check(f"{name}, 2 processes", check, folder, want, 2, [*flags, "--one-process-per-replica"])
+            if name == "batch_normalization":
+                for strategy in ("PartitionedAR", "ShardedUpdate"):
+                    checks.check(f"{name}, {strategy}", check, folder, want, 2, flags, strategy)
+            if name in EXPORTED and arguments.target == "cpu":
+                checks.check(f"{name}, exported, 2 workers", check_export, folder, want, ["--one-process-per-replica"])
+                checks.check(f"{name}, exported, 2 replicas of a worker", check_export, folder, want, [])
     checks.exit()
 
 
