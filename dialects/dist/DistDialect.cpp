@@ -22,8 +22,8 @@ using namespace mlir;
 namespace distc::dist {
 
 namespace {
-/// Sizes that the batch says, of values that are no gradients of variables. Attached, as its results' types are inferred
-/// by MLIR's own interface.
+/// Sizes that the batch says, of values that are no gradients of variables. Attached, as its results' types are
+/// inferred by MLIR's own interface.
 struct AllReduceShapes : dfg::ShapeInterface::ExternalModel<AllReduceShapes, AllReduceOp> {
   llvm::LogicalResult inferShapes(Operation *op, dfg::ShapeContext &context) const {
     for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults()))

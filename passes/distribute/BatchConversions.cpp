@@ -136,8 +136,8 @@ Value BatchConversions::reduce(Value value) {
   builder.setInsertionPointAfterValue(value);
   auto op = dist::AllReduceOp::create(
       builder, locate("all_reduce", value), sums ? dist::Reduction::Sum : dist::Reduction::Mean, /*bucket=*/0,
-      /*group=*/-1, ValueRange(value), builder.getStrArrayAttr(getSource(value)),
-      dist::Spec::Auto, dist::CompressionAttr(), dist::AggregatorAttr(), /*coupling=*/true);
+      /*group=*/-1, ValueRange(value), builder.getStrArrayAttr(getSource(value)), dist::Spec::Auto,
+      dist::CompressionAttr(), dist::AggregatorAttr(), /*coupling=*/true);
   Value result = rescale(add(op));
   if (result)
     reduced[value] = result;
@@ -195,8 +195,8 @@ Value BatchConversions::gatherFirstAxis(Value value) {
     return getType(value, part);
   };
   auto gatherOne = [&](Value part) -> Value {
-    return create<dist::AllGatherOp>(part, "all_gather", typeOf(dfg::Dim()), /*bucket=*/0, part,
-                                     getSource(value), dist::Spec::Auto);
+    return create<dist::AllGatherOp>(part, "all_gather", typeOf(dfg::Dim()), /*bucket=*/0, part, getSource(value),
+                                     dist::Spec::Auto);
   };
   if (batch.uniform || batch.segments.size() == 1)
     return gatherOne(value);

@@ -25,8 +25,8 @@ public:
   /// Follows `flow` for the nodes that it makes and changes.
   BatchConversions(dfg::GraphOp graph, BatchFlow &flow, int64_t replicas);
 
-  /// `value` as the whole batch has it, in every replica; null where no rule is for it. Of a function of sums, which has
-  /// no proof, the operands are made whole where they are.
+  /// `value` as the whole batch has it, in every replica; null where no rule is for it. Of a function of sums, which
+  /// has no proof, the operands are made whole where they are.
   mlir::Value makeWhole(mlir::Value value);
   /// `value` with scale 0; null where it has none, or is of integers that would have to be divided.
   mlir::Value rescale(mlir::Value value);
@@ -60,8 +60,7 @@ private:
   /// The node of the graph that `value` is, or is a conversion of.
   llvm::StringRef getSource(mlir::Value value) const;
   /// A node behind `after`.
-  template <typename Op, typename... Args>
-  mlir::Value create(mlir::Value after, llvm::StringRef what, Args &&...args) {
+  template <typename Op, typename... Args> mlir::Value create(mlir::Value after, llvm::StringRef what, Args &&...args) {
     builder.setInsertionPointAfterValue(after);
     return add(Op::create(builder, locate(what, after), std::forward<Args>(args)...));
   }

@@ -466,8 +466,8 @@ static Operation *findDistinctRows(Value value, const BatchFlow &flow) {
   return nullptr;
 }
 
-/// Whether `op` makes of each replica's maximum over its rows (minimum, product, norm, ...), which are gathered, that of
-/// all rows: max(gather(expand(max(x)))).
+/// Whether `op` makes of each replica's maximum over its rows (minimum, product, norm, ...), which are gathered, that
+/// of all rows: max(gather(expand(max(x)))).
 bool BatchFlow::isJoinedReduction(Operation *op) const {
   if (!llvm::isa<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(op))
     return false;

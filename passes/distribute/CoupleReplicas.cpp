@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/AppliedStrategy.h"
 #include "passes/distribute/BatchConversions.h"
 #include "passes/distribute/BucketOrder.h"
@@ -11,7 +12,6 @@
 #include "passes/distribute/RawGradients.h"
 #include "passes/distribute/ShardedUpdates.h"
 #include "passes/distribute/SparseGradients.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -81,9 +81,8 @@ private:
         operand.set(reduced);
     if (isProven(op) || isFunctionOfSums(op))
       return;
-    bool isDistinct = isUnique(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
-                        return distinct.contains(operand);
-                      });
+    bool isDistinct =
+        isUnique(op) || llvm::any_of(op->getOperands(), [&](Value operand) { return distinct.contains(operand); });
     if (isDistinct && !joinDistinct) {
       distinct.insert(op->result_begin(), op->result_end());
       return;
@@ -141,7 +140,8 @@ private:
     isProven(op);
   }
 
-  /// What is not sharded as the whole batch has it; what is, of scale 0. Parameters that say how large stay the share's.
+  /// What is not sharded as the whole batch has it; what is, of scale 0. Parameters that say how large stay the
+  /// share's.
   Value makeComparable(Operation *op, OpOperand &operand) {
     const Flow &at = flow.get(operand.get());
     if (at.kind == Flow::Sharded)
@@ -204,9 +204,9 @@ private:
   bool fits = true;
 };
 
-/// Erases nodes whose values nothing that runs for an effect is made of, and no fetch, and which control edges alone keep in
-/// the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all others.
-/// What waits for them waits for what they wait for.
+/// Erases nodes whose values nothing that runs for an effect is made of, and no fetch, and which control edges alone
+/// keep in the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all
+/// others. What waits for them waits for what they wait for.
 void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   Block &block = graph.getBody().front();
   llvm::StringSet<> named;
@@ -296,9 +296,8 @@ void mergeReductions(dfg::GraphOp graph) {
     }
     Operation *last = ops.empty() ? nullptr : ops.back();
     for (dist::AllReduceOp first : firsts) {
-      ArrayRef<dist::AllReduceOp> members =
-          alike[{getElementTypeOrSelf(first.getGradients().front().getType()).getAsOpaquePointer(),
-                 first.getReduction()}];
+      ArrayRef<dist::AllReduceOp> members = alike[{
+          getElementTypeOrSelf(first.getGradients().front().getType()).getAsOpaquePointer(), first.getReduction()}];
       if (members.size() == 1)
         continue;
       SmallVector<Value> values, results;
@@ -469,8 +468,8 @@ private:
         continue;
       builder.setInsertionPointAfterValue(whole);
       dfg::IdentityOp::create(builder, node->getLoc(), whole.getType(), whole);
-      node->setLoc(NameLoc::get(
-          builder.getStringAttr(getFreeName(block, llvm::Twine(dfg::getNodeName(node)) + "/share"))));
+      node->setLoc(
+          NameLoc::get(builder.getStringAttr(getFreeName(block, llvm::Twine(dfg::getNodeName(node)) + "/share"))));
     }
   }
 

@@ -26,8 +26,8 @@ bool isSynchronizer(Operation *op) {
 
 /// What gives each replica something of its own whatever it is given.
 bool givesShare(Operation *op) {
-  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::TakeRowsOp, dist::ShareHandleOp,
-                   dist::AccumulateOp>(op);
+  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::TakeRowsOp, dist::ShareHandleOp, dist::AccumulateOp>(
+      op);
 }
 
 /// What stands for more than arithmetic on the replicas' values.

@@ -92,9 +92,9 @@ private:
     dist::PlaceAttr place = getPlace(op);
     if (place && failed(checkPlace(op, place)))
       return failure();
-    bool onlyWorkers = llvm::isa<dfg::PlaceholderOp, dist::PullOp, dist::PullRowsOp, dist::AllReduceOp,
-                                 dist::AllGatherOp, dist::TakeRowsOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp>(
-            op);
+    bool onlyWorkers =
+        llvm::isa<dfg::PlaceholderOp, dist::PullOp, dist::PullRowsOp, dist::AllReduceOp, dist::AllGatherOp,
+                  dist::TakeRowsOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp>(op);
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
       if (dfg::isHandle(operand.getType())) {

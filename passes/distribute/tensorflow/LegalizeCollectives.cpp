@@ -221,9 +221,9 @@ LogicalResult legalizeTakeRows(WorkerGraph &worker, const Issue &issue) {
       replica += WorkerGraph::getLocalReplica(dfg::getNodeName(op));
     nodes.setPlace(op, dfg::getNodeName(op));
     SmallVector<Type> types(worker.replicas, take.getRows().getType());
-    Operation *split = nodes.make("Split", "split", {nodes.constant("axis", 0), take.getAllRows()}, types,
-                                  {nodes.attribute("num_split", worker.replicas),
-                                   nodes.attribute("T", getElementTypeOrSelf(types.front()))});
+    Operation *split = nodes.make(
+        "Split", "split", {nodes.constant("axis", 0), take.getAllRows()}, types,
+        {nodes.attribute("num_split", worker.replicas), nodes.attribute("T", getElementTypeOrSelf(types.front()))});
     take.getRows().replaceAllUsesWith(split->getResult(replica));
   }
   return success();
@@ -238,7 +238,8 @@ LogicalResult legalizeWholeSize(WorkerGraph &worker, const Issue &issue) {
     RankedTensorType type = RankedTensorType::get({}, element);
     DenseElementsAttr factor;
     if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
-      double value = std::pow(static_cast<double>(worker.replicas), static_cast<double>(rescale.getPowerAttr().getInt()));
+      double value =
+          std::pow(static_cast<double>(worker.replicas), static_cast<double>(rescale.getPowerAttr().getInt()));
       factor = llvm::isa<FloatType>(element)
                    ? DenseElementsAttr::get(type, nodes.getBuilder().getFloatAttr(element, value))
                    : DenseElementsAttr::get(
