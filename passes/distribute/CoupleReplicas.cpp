@@ -331,8 +331,8 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
     if (failed(ways))
       return signalPassFailure();
     bool changed = false;
-    // One replica's share is the whole batch; values of the replicas' own may have been asked for.
-    if (ways->replicas > 1 && !module->hasAttr(dist::kCouplingAttr))
+    // Values of the replicas' own may have been asked for.
+    if ((ways->replicas > 1 || ways->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
       for (auto graph : module.getOps<dfg::GraphOp>())
         if (failed(couple(graph, *ways, changed)))
           return signalPassFailure();
@@ -364,6 +364,11 @@ private:
       // A graph that fixes its batch has it in shapes too, as a number that would have to change.
       if (wanted.values.empty() || flow.getFixedBatch())
         break;
+      // One replica's own are the whole batch's.
+      if (ways.replicas == 1) {
+        setOwnValues(changed);
+        break;
+      }
       if (isLoose)
         return useOwnValues(graph, flow, wanted, changed);
       if (!isPruned) {
@@ -491,9 +496,13 @@ private:
       return failure();
     }
     say(cause->emitRemark(), "each replica uses its own share's (coupling=replica)");
-    getOperation()->setAttr(dist::kCouplingAttr, StringAttr::get(graph.getContext(), "replica"));
-    changed = true;
+    setOwnValues(changed);
     return success();
+  }
+
+  void setOwnValues(bool &changed) {
+    getOperation()->setAttr(dist::kCouplingAttr, StringAttr::get(&getContext(), "replica"));
+    changed = true;
   }
 
   /// Where replicas meet in a step besides its gradients, and why.

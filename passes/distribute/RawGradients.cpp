@@ -64,6 +64,8 @@ public:
       : graph(graph), flow(flow), step(step), ways(ways), functions(graph->getParentOfType<ModuleOp>()) {}
 
   LogicalResult run() {
+    if (ways.accumulateSteps > 1)
+      findCoupled();
     SmallVector<Operation *> entries, others;
     for (Operation &op : graph.getBody().front()) {
       if (failed(checkUnknownUpdate(&op)))
@@ -112,6 +114,16 @@ private:
   bool isReplicated(Value value) const {
     const Flow &at = flow.get(value);
     return at.kind == Flow::Replicated;
+  }
+
+  /// What is computed from other replicas' examples.
+  void findCoupled() {
+    for (Operation &op : graph.getBody().front()) {
+      auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+      if ((reduce && reduce.getCoupling()) || llvm::isa<dist::AllGatherOp>(op) ||
+          llvm::any_of(op.getOperands(), [&](Value operand) { return coupled.contains(operand); }))
+        coupled.insert(op.result_begin(), op.result_end());
+    }
   }
 
   /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
@@ -240,7 +252,11 @@ private:
     }
     switch (at.kind) {
     case Flow::Replicated:
-      if (at.zero || at.scale == 0 || (!at.scale && item.ofRows))
+      if (coupled.contains(item.value))
+        return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
+                            "known; take accumulate_steps=1, or coupling=replica");
+      // With values of the replicas' own, a size is the share's.
+      if (at.zero || at.scale == 0 || (!at.scale && (item.ofRows || flow.isEstimated())))
         return success();
       if (at.scale == 1)
         return reduce(item, dist::Reduction::Sum);
@@ -422,6 +438,8 @@ private:
   const strategies::StepNodes &step;
   const Synchronizations &ways;
   FunctionUpdates functions;
+  /// Where gradients are accumulated over several batches.
+  llvm::DenseSet<Value> coupled;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
   llvm::DenseMap<Value, RawGradient> wholeRows;
   /// The update that each dense value was found from.
