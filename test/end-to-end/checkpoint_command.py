@@ -39,7 +39,7 @@ with support.Folder() as folder:
     (folder / "x.safetensors").write_bytes(b"\xff" * 20)
     expect(1, "x.safetensors is not a whole safetensors file", "import", folder / "x.safetensors", folder / "new")
     expect(2, "must end in .npz or .safetensors", "export", folder / "ckpt", folder / "out.txt")
-    expect(2, "subcommand", "shuffle")
+    expect(2, "there is no command 'shuffle'", "shuffle")
     expect(2, "PREFIX is required", "list")
     expect(0, "export", "--help")
     assert not list(folder.glob("new*")) and not list(folder.glob("out*")), list(folder.iterdir())
