@@ -48,8 +48,9 @@ public:
         continue;
       }
       if (failed(join))
-        return node->emitError() << "cannot fetch " << refusal
-                                 << "; fetch what it is computed from, or compile with coupling=replica in the strategy";
+        return node->emitError()
+               << "cannot fetch " << refusal
+               << "; fetch what it is computed from, or compile with coupling=replica in the strategy";
       joins.set(tensor, builder.getStringAttr(*join));
     }
     if (!joins.empty())
@@ -109,9 +110,9 @@ private:
   }
 
   LogicalResult refuse(llvm::StringRef tensor, Value value, const std::string &why) {
-    llvm::raw_string_ostream(refusal = "") << "'" << tensor << "' of " << replicas << " replicas ("
-                                           << flow.explain(value)
-                                           << "): the replicas' values do not make the whole batch's, for " << why;
+    llvm::raw_string_ostream(refusal = "")
+        << "'" << tensor << "' of " << replicas << " replicas (" << flow.explain(value)
+        << "): the replicas' values do not make the whole batch's, for " << why;
     return failure();
   }
 

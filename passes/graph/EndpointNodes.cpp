@@ -107,9 +107,10 @@ LogicalResult EndpointNodes::reportMissingCode() {
   const auto &[operation, code] = missing.front();
   Operation *first = code.nodes.front();
   InFlightDiagnostic error = emitError(first->getLoc());
-  error << "node '" << dfg::getNodeName(first) << "' (op '" << operation << "') must run for '" << code.endpoints.front()
-        << "' but distc has no code for it, for any target; fetch or train something that does not need it, or write it "
-           "with other operations";
+  error
+      << "node '" << dfg::getNodeName(first) << "' (op '" << operation << "') must run for '" << code.endpoints.front()
+      << "' but distc has no code for it, for any target; fetch or train something that does not need it, or write it "
+         "with other operations";
   // One report for all of them: who meets one at a time compiles as often as there are.
   if (missing.size() == 1 && code.nodes.size() == 1 && code.endpoints.size() == 1)
     return failure();

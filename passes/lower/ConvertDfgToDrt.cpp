@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/Dist.h"
-#include "passes/lower/PlanBuilder.h"
-#include "passes/lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/PlanBuilder.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 

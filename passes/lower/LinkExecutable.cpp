@@ -189,8 +189,8 @@ static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, ArrayR
   std::string search = ("-L" + libraries).str(), exports = "-Wl,--version-script=" + folder.path("exports");
   if (std::error_code code = folder.write("exports", ArrayRef(kExports.data(), kExports.size())))
     return fileError("cannot write", folder.path("exports"), code);
-  SmallVector<StringRef> ofProgram = {"-shared", "-Wl,-Bsymbolic", "-Wl,--undefined=main", "-Wl,--no-undefined", exports,
-                                      search};
+  SmallVector<StringRef> ofProgram = {
+      "-shared", "-Wl,-Bsymbolic", "-Wl,--undefined=main", "-Wl,--no-undefined", exports, search};
   append_range(ofProgram, map_range(flags, [](StringRef flag) {
                  StringRef shared = flag.split('|').second;
                  return shared.empty() ? flag : shared;

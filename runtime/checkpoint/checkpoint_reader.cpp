@@ -6,11 +6,11 @@
 #include "checkpoint/bundle_index.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/crc32c.h"
-#include "core/near_names.h"
 #include "checkpoint/slice_key.h"
 #include "checkpoint/slice_region.h"
 #include "checkpoint/tensor_type.h"
 #include "core/error.h"
+#include "core/near_names.h"
 
 #include <algorithm>
 #include <cerrno>

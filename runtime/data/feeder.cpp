@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "data/feeder.h"
 #include "checkpoint/crc32c.h"
-#include "core/near_names.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/near_names.h"
 
 #include <algorithm>
 #include <cstring>

@@ -15,8 +15,9 @@ namespace drt {
 
 void checkInitialized(const TaskRuntime &task, bool restores) {
   if (!restores && task.program().num_variables > 0 && !task.findEntry("init"))
-    throw Error("the program has no initializers (it was compiled with --no-init, or its graph has none): say --restore "
-                "with the checkpoint to start from");
+    throw Error(
+        "the program has no initializers (it was compiled with --no-init, or its graph has none): say --restore "
+        "with the checkpoint to start from");
 }
 
 int evaluate(const drt_program &program, const Options &options) {

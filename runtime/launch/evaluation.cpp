@@ -29,9 +29,10 @@ struct Part {
 struct Fetched {
   const drt_fetch *fetch;
   std::vector<int64_t> shape;
-  std::vector<char> bytes;   // of what comes first; in the end, of what is joined
-  std::vector<Part> parts;   // of what is joined: of each batch each replica's
-  std::vector<double> total; // of sums and means over a batch: the sum over the examples; over the batches where there are none
+  std::vector<char> bytes; // of what comes first; in the end, of what is joined
+  std::vector<Part> parts; // of what is joined: of each batch each replica's
+  std::vector<double>
+      total; // of sums and means over a batch: the sum over the examples; over the batches where there are none
 };
 
 // A fetch of one batch.
@@ -58,8 +59,7 @@ std::vector<char> concatenate(const drt_fetch &fetch, const std::vector<Part> &p
   if (type.rank == 0)
     return parts.empty() ? std::vector<char>() : parts.front().bytes;
   const int64_t outer = product(type.shape, fetch.axis);
-  const int64_t rowBytes =
-      product(type.shape + fetch.axis + 1, type.rank - fetch.axis - 1) * dtypeSize(type.dtype);
+  const int64_t rowBytes = product(type.shape + fetch.axis + 1, type.rank - fetch.axis - 1) * dtypeSize(type.dtype);
   std::vector<char> joined;
   joined.reserve(outer * kept * rowBytes);
   for (int64_t i = 0; i < outer; ++i) {
@@ -85,8 +85,8 @@ const drt_fetch &getFetch(TaskRuntime &task, const drt_entry &entry, const std::
   if (const drt_fetch *fetch = findFetch(&entry, name))
     return *fetch;
   if (findFetch(task.findEntry("step"), name))
-    throw Error("--fetch " + name + " stands behind an update of a variable, and --eval changes none; there are: " +
-                compiledIn(entry));
+    throw Error("--fetch " + name +
+                " stands behind an update of a variable, and --eval changes none; there are: " + compiledIn(entry));
   throw Error("--fetch " + name + " is not compiled in; there are: " + compiledIn(entry) +
               ". Compile again with --fetch " + name);
 }
@@ -99,7 +99,8 @@ const drt_entry &evalEntry(TaskRuntime &task, const std::vector<std::string> &na
   throw Error("--fetch " + names[0] + " is not compiled in, nor is any other; compile again with --fetch " + names[0]);
 }
 
-std::vector<const drt_fetch *> select(TaskRuntime &task, const drt_entry &entry, const std::vector<std::string> &names) {
+std::vector<const drt_fetch *> select(TaskRuntime &task, const drt_entry &entry,
+                                      const std::vector<std::string> &names) {
   std::vector<const drt_fetch *> selected;
   for (const std::string &name : names)
     selected.push_back(&getFetch(task, entry, name));

@@ -20,8 +20,8 @@ namespace drt {
 /// The fetch of that name, whose ":0" may be left out; null where the entry has none, or is null.
 const drt_fetch *findFetch(const drt_entry *entry, std::string_view name);
 
-/// What the entry "eval" gives over all of the data, by the task's own replicas. No variable changes. Each fetch is what
-/// one replica gives on the whole data, whatever the number of replicas. Throws drt::Error.
+/// What the entry "eval" gives over all of the data, by the task's own replicas. No variable changes. Each fetch is
+/// what one replica gives on the whole data, whatever the number of replicas. Throws drt::Error.
 class Evaluation {
 public:
   /// names: of the fetches to compute, none for all that are compiled in. `data` outlives it.
@@ -31,9 +31,9 @@ public:
   void run();
 
   // Of the last run.
-  void print() const;                         // a line a fetch, on stdout
-  void write(const std::string &path) const;  // .npz
-  std::vector<NamedValue> numbers() const;    // the fetches that are one number
+  void print() const;                        // a line a fetch, on stdout
+  void write(const std::string &path) const; // .npz
+  std::vector<NamedValue> numbers() const;   // the fetches that are one number
 
 private:
   struct Impl;

@@ -64,13 +64,14 @@ void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
        last(app, "--max-restarts", o.maxRestarts, "times to start again from the last checkpoint after a task was lost")
            ->check(wholeNumber(0, INT32_MAX))
            ->capture_default_str()});
-  group("What is reported", {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
-                             last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
-                             last(app, "--summary-dir", o.summaryDir,
-                                  "folder for TensorBoard's event file: the loss, --fetch, the graph's scalar summaries"),
-                             last(app, "--fetch-every", o.fetchEvery, "steps between values of --fetch; 1 in the log")
-                                 ->check(wholeNumber(1, mostCount)),
-                             app.add_flag("--quiet", o.quiet, "no progress")});
+  group("What is reported",
+        {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
+         last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
+         last(app, "--summary-dir", o.summaryDir,
+              "folder for TensorBoard's event file: the loss, --fetch, the graph's scalar summaries"),
+         last(app, "--fetch-every", o.fetchEvery, "steps between values of --fetch; 1 in the log")
+             ->check(wholeNumber(1, mostCount)),
+         app.add_flag("--quiet", o.quiet, "no progress")});
   CLI::Option *failureTimeout =
       last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up");
   group("Tasks",
@@ -114,7 +115,8 @@ void check(const drt_program &program, const Options &o, const Refused &refused)
   if (o.resume && o.resume->empty() && o.overwrite)
     wrong("--resume and --overwrite exclude each other");
   if (o.checkpointDir.empty() && (o.overwrite || (o.resume && o.resume->empty())))
-    wrong(std::string(o.overwrite ? "--overwrite" : "--resume") + " is about a folder of checkpoints: say --checkpoint-dir D");
+    wrong(std::string(o.overwrite ? "--overwrite" : "--resume") +
+          " is about a folder of checkpoints: say --checkpoint-dir D");
   if (!o.steps && !o.epochs)
     wrong("say for how long: --steps N or --epochs E");
   if (o.steps && o.epochs)

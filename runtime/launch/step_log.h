@@ -29,8 +29,8 @@ struct StepRecord {
   bool hasLoss = false;
   double loss = 0; // mean over all replicas of all tasks
   int64_t nanoseconds = 0;
-  int64_t endNs = 0;                // on the monotonic clock
-  std::vector<NamedValue> fetches;  // those that are logged with this step
+  int64_t endNs = 0;               // on the monotonic clock
+  std::vector<NamedValue> fetches; // those that are logged with this step
 };
 
 /// --log-json: the plan, a line a step, how it ended. Handed to the system a second

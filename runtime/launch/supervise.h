@@ -32,7 +32,8 @@ struct LaunchOptions {
   std::function<std::string()> latest_checkpoint;
 };
 
-/// `command` with the flag, which then stands at the end with that value alone; without it, and its value if it has one.
+/// `command` with the flag, which then stands at the end with that value alone; without it, and its value if it has
+/// one.
 std::vector<std::string> withFlag(const std::vector<std::string> &command, const std::string &flag,
                                   const std::string &value);
 std::vector<std::string> withoutFlag(const std::vector<std::string> &command, const std::string &flag);

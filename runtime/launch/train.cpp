@@ -63,7 +63,8 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
                       number(program.global_batch) + number(options.steps) + number(options.epochs) +
                       (options.shuffle ? "shuffled" : "");
   // What every task must take part in.
-  group.fingerprint += " evaluated every " + number(options.evalEvery) + (options.stopWhen ? options.stopWhen->text : "");
+  group.fingerprint +=
+      " evaluated every " + number(options.evalEvery) + (options.stopWhen ? options.stopWhen->text : "");
   for (const std::string &fetch : options.fetches)
     group.fingerprint += " " + fetch;
   if (hasSpread(program))

@@ -71,7 +71,8 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
     checkAllRead(*evalData_, program);
     if (communicator && task_->findEntry("eval")->num_buckets > 0)
       throw Error("--eval-data: what is evaluated is reduced over the tasks, which one task cannot do while the others "
-                  "wait; evaluate the checkpoints with --eval", 2);
+                  "wait; evaluate the checkpoints with --eval",
+                  2);
   }
   const Feeder &feeder = *step_.feeder;
   if (options.epochs && feeder.batch() == 0)
@@ -120,7 +121,8 @@ void Trainer::chooseLogged() {
     if (fetch && isNumber(*fetch))
       add(*fetch, true);
     else if (options_.evalData.empty() || !findFetch(eval, name))
-      throw Error("--fetch " + name + (fetch ? " gives more than one number, which no log takes" : " is not compiled in") +
+      throw Error("--fetch " + name +
+                      (fetch ? " gives more than one number, which no log takes" : " is not compiled in") +
                       "; the step gives: " + names() + ". Compile again with --fetch, or use --eval",
                   2);
   }
@@ -129,7 +131,8 @@ void Trainer::chooseLogged() {
     const drt_fetch *fetch = findFetch(&step, stop->name);
     const drt_fetch *watched = evaluated ? evaluated : fetch;
     if (!watched || !isNumber(*watched))
-      throw Error("--stop-when " + stop->text + ": '" + stop->name + (watched ? "' is more than one number" : "' is not compiled in") +
+      throw Error("--stop-when " + stop->text + ": '" + stop->name +
+                      (watched ? "' is more than one number" : "' is not compiled in") +
                       "; the step gives: " + names() + ". Compile again with --fetch " + stop->name,
                   2);
     if (!evaluated)
@@ -228,8 +231,7 @@ void Trainer::openFiles() {
   if (checkpoints_ && options_.overwrite && !isResumed())
     checkpoints_->clear();
   if (!options_.logJson.empty())
-    log_ = std::make_unique<StepLog>(options_.logJson, program_,
-                                     isResumed() ? std::optional(begin_) : std::nullopt);
+    log_ = std::make_unique<StepLog>(options_.logJson, program_, isResumed() ? std::optional(begin_) : std::nullopt);
   if (!options_.summaryDir.empty())
     events_ = std::make_unique<EventFile>(options_.summaryDir);
   if (!options_.quiet && end_ > begin_)

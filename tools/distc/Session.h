@@ -24,8 +24,8 @@ public:
   /// The graph, with the endpoints that flags name. Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
 
-  /// Runs a stage of the pipeline, and verifies what it leaves. A failure without a diagnostic is an internal error, and
-  /// so is a plan that a verifier of plans (drt-verify-...) refuses.
+  /// Runs a stage of the pipeline, and verifies what it leaves. A failure without a diagnostic is an internal error,
+  /// and so is a plan that a verifier of plans (drt-verify-...) refuses.
   bool run(mlir::ModuleOp module, llvm::function_ref<void(mlir::OpPassManager &)> addStage);
 
   /// Says what is wrong; returns the status.

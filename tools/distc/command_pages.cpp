@@ -74,7 +74,8 @@ std::string bashScript(const CLI::App &app) {
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" command= next= i\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    case \" $(_distc_next \"$command\") \" in\n"
-         "      *\" ${COMP_WORDS[i]} \"*) [[ ${COMP_WORDS[i]} == -* ]] || command=\"${command:+$command }${COMP_WORDS[i]}\" ;;\n"
+         "      *\" ${COMP_WORDS[i]} \"*) [[ ${COMP_WORDS[i]} == -* ]] || command=\"${command:+$command "
+         "}${COMP_WORDS[i]}\" ;;\n"
          "    esac\n"
          "  done\n"
          "  COMPREPLY=($(compgen -W \"$(_distc_next \"$command\")\" -- \"$word\"))\n"
@@ -142,8 +143,8 @@ std::string manualPage(const CLI::App &app, const std::string &version) {
   std::string summary = app.get_description();
   if (summary.starts_with("distc "))
     summary.erase(0, 6);
-  std::string page = ".TH DISTC 1 \"\" \"distc " + roff(version) + "\"\n.SH NAME\ndistc \\- " + roff(summary) +
-                     "\n.SH SYNOPSIS\n";
+  std::string page =
+      ".TH DISTC 1 \"\" \"distc " + roff(version) + "\"\n.SH NAME\ndistc \\- " + roff(summary) + "\n.SH SYNOPSIS\n";
   for (const std::string &name : commandsOf(app))
     page += ".B distc " + roff(name) + "\n...\n.br\n";
   page += ".SH COMMANDS\n";
@@ -156,7 +157,9 @@ std::string manualPage(const CLI::App &app, const std::string &version) {
         page += " " + roff(option->get_name(true));
     page += "\n" + roff(command.get_description()) + ".\n";
     for (const CLI::Option *option : command.get_options()) {
-      const std::string value = option->get_positional() || option->get_items_expected_max() == 0 ? "" : " \\fI" + roff(option->get_type_name()) + "\\fR";
+      const std::string value = option->get_positional() || option->get_items_expected_max() == 0
+                                    ? ""
+                                    : " \\fI" + roff(option->get_type_name()) + "\\fR";
       page += ".TP\n\\fB" + roff(option->get_name(option->get_positional())) + "\\fR" + value + "\n" +
               roff(option->get_description()) +
               (option->get_default_str().empty() ? "" : " (" + roff(option->get_default_str()) + ")") + "\n";

@@ -40,9 +40,10 @@ void addEndpoints(CLI::App &app, CompileOptions &options) {
 }
 
 void addTarget(CLI::App &app, CompileOptions &options) {
-  app.add_option("--target", options.target,
-                 "cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,...: NVIDIA's GPUs, cuda:emulated: GPUs "
-                 "in software")
+  app.add_option(
+         "--target", options.target,
+         "cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,...: NVIDIA's GPUs, cuda:emulated: GPUs "
+         "in software")
       ->capture_default_str();
 }
 
@@ -152,7 +153,9 @@ int main(int argc, char **argv) {
 
   std::string shell;
   CLI::App *completion = app.add_subcommand("completion", "Print what makes a shell complete distc's command line");
-  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->add_option("SHELL", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   CLI::App *manual = app.add_subcommand("manual", "Print distc's manual page, for man");
 
   // `run`: what stands behind -- is the executable's.

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
-#include "cpu/kernels/matmul.h"
 #include "cpu/kernels/library_matmul.h"
+#include "cpu/kernels/matmul.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/streamed_update.h"
 
