@@ -135,18 +135,19 @@ StraightLine::Results StraightLine::call(const Node &node, dfg::FuncOp function,
   scope.prefix = prefix.str();
   for (auto [argument, operand] : llvm::zip(body.getArguments(), operands))
     scope.data[argument] = operand;
-  Value outside = active;
-  active = predicate ? logicalAnd(active, predicate, prefix.str() + "active") : active;
-  calls.push_back(function);
-  auto knownOutside = known;
-  for (auto [predicate, value] : holds)
-    known[predicate] = value;
-  llvm::scope_exit restore([&] {
+  llvm::scope_exit restore([&, outside = active, guardedOutside = guarded, knownOutside = known] {
     active = outside;
-    known = std::move(knownOutside);
-    calls.pop_back();
+    guarded = guardedOutside;
+    known = knownOutside;
   });
-  if ((predicate && !active) || failed(runBlock(body, scope, nullptr)))
+  if (predicate && failed(enter({{predicate, true}}, prefix)))
+    return failure();
+  calls.push_back(function);
+  for (auto [holding, value] : holds)
+    known[holding] = value;
+  LogicalResult ran = runBlock(body, scope, nullptr);
+  calls.pop_back();
+  if (failed(ran))
     return failure();
   Data results;
   for (Value result : body.getTerminator()->getOperands()) {

@@ -425,7 +425,9 @@ StraightLine::Results StraightLine::concatLists(Node &node) {
 StraightLine::Results StraightLine::newStack(Node &node) {
   auto handle = makeList(node, {});
   kept.push_back(handle);
-  stacks[handle.get()] = makeList(node, {});
+  auto stack = makeList(node, {});
+  stack->continuing = continuing;
+  stacks[handle.get()] = stack;
   return Data{toDatum(handle)};
 }
 
@@ -438,14 +440,18 @@ StraightLine::Results StraightLine::stackPush(Node &node) {
     return fail(node) << "takes what is no stack", failure();
   auto longer = copyOf(*state);
   longer->elements.push_back(node.operands[1]);
-  if (active || longer->length) {
-    // Elements behind the first that data keep away are there in order: a loop that has ended does not go on.
+  longer->guards.push_back(guarded);
+  if (continuing != longer->continuing) {
+    // A loop that has ended does not go on: what is there comes first.
+    if (!continuing)
+      return fail(node) << "adds to a stack of a loop that data end, outside of the loop", failure();
     Value old = state->length ? state->length : getInt32(state->elements.size());
-    FailureOr<Datum> length =
-        active ? select(active, getInt32(longer->elements.size()), old, node) : FailureOr<Datum>(failure());
+    FailureOr<Datum> length = select(continuing, getInt32(longer->elements.size()), old, node);
     if (failed(length))
-      return fail(node) << "adds to a stack whose length depends on data", failure();
+      return failure();
     longer->length = length->value;
+  } else if (longer->length) {
+    return fail(node) << "adds to a stack whose length depends on data", failure();
   }
   state = longer;
   return Data{node.operands[1]};
@@ -460,9 +466,13 @@ StraightLine::Results StraightLine::stackPop(Node &node) {
     return fail(node) << "takes an element of a stack that has none", failure();
   if (state->length)
     return fail(node) << "takes the last element of a stack whose length depends on data", failure();
+  // Under a condition an element is there only where it was added under the same; it is then the last.
+  if (continuing != state->continuing || guarded != state->guards.back())
+    return fail(node) << "takes an element of a stack under other conditions than it was added", failure();
   Datum last = state->elements.back();
   auto shorter = copyOf(*state);
   shorter->elements.pop_back();
+  shorter->guards.pop_back();
   state = shorter;
   return Data{last};
 }

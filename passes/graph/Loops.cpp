@@ -83,8 +83,11 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
 StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
   // What the loop gives if it has ended; `goesOn` is whether it has not, null while that is certain.
   Data results = state, before = state;
-  Value goesOn, outside = active;
-  llvm::scope_exit restore([&] { active = outside; });
+  Value goesOn, outside = active, continuingOutside = continuing;
+  llvm::scope_exit restore([&] {
+    active = outside;
+    continuing = continuingOutside;
+  });
   for (int64_t iteration = 0;; ++iteration) {
     std::string prefix = loop.prefix(iteration);
     FailureOr<Value> condition = evaluateCondition(loop, state, prefix + "condition/");
@@ -106,7 +109,8 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
     if (!known) {
       goesOn = logicalAnd(goesOn, *condition, prefix + "goes_on");
       active = goesOn ? logicalAnd(outside, goesOn, prefix + "active") : Value();
-      if (!active)
+      continuing = goesOn ? logicalAnd(continuingOutside, goesOn, prefix + "continuing") : Value();
+      if (!active || !continuing)
         return failure();
     }
     Results next = call(loop.node, loop.body, state, prefix);
@@ -221,6 +225,7 @@ StraightLine::Results StraightLine::runBackward(Loop &loop, Data state) {
   auto trim = [&](const Container &list, size_t size, Value length) {
     auto trimmed = std::make_shared<Container>(list);
     trimmed->elements.resize(std::min(size, trimmed->elements.size()));
+    trimmed->guards.resize(std::min(trimmed->guards.size(), trimmed->elements.size()));
     trimmed->length = trimmed->elements.empty() ? Value() : length;
     return std::shared_ptr<const Container>(trimmed);
   };

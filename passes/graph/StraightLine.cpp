@@ -176,15 +176,17 @@ bool StraightLine::isDead(Operation &op, Scope &scope, Guard &guard) {
   return false;
 }
 
-FailureOr<Value> StraightLine::getActive(const Guard &guard, StringRef name) {
-  Value all = active;
+LogicalResult StraightLine::enter(const Guard &guard, StringRef name) {
   for (auto &[predicate, value] : guard) {
     Value holds = value ? predicate : logicalNot(predicate, name.str() + "/not");
-    all = holds ? logicalAnd(all, holds, name.str() + "/and") : Value();
-    if (!all)
+    if (!holds)
+      return failure();
+    active = logicalAnd(active, holds, name.str() + "/and");
+    guarded = logicalAnd(guarded, holds, name.str() + "/and");
+    if (!active || !guarded)
       return failure();
   }
-  return all;
+  return success();
 }
 
 LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
@@ -208,14 +210,12 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   for (Value operand : op.getOperands())
     node.operands.push_back(lookup(scope, operand));
   // Only effects are not to happen where a condition does not hold.
-  Value outside = active;
-  llvm::scope_exit restore([&] { active = outside; });
-  if (!guard.empty() && (!isMemoryEffectFree(&op) || isControlFlow(&op))) {
-    FailureOr<Value> inside = getActive(guard, node.name);
-    if (failed(inside))
-      return failure();
-    active = *inside;
-  }
+  llvm::scope_exit restore([&, outside = active, guardedOutside = guarded] {
+    active = outside;
+    guarded = guardedOutside;
+  });
+  if ((!isMemoryEffectFree(&op) || isControlFlow(&op)) && failed(enter(guard, node.name)))
+    return failure();
 
   Handler handler = isControlFlow(&op) ? findHandler(node.kind) : nullptr;
   // What is known to hold needs no check.

@@ -68,6 +68,9 @@ struct Container {
   llvm::StringRef source;
   /// Of a tensor array: whether a second write to an element adds to it.
   bool accumulates = false;
+  /// Of a stack: `continuing` where it was made, and `guarded` where each element was added.
+  mlir::Value continuing;
+  llvm::SmallVector<mlir::Value> guards;
   /// Of an optional: whether there is a value, a scalar.
   mlir::Value hasValue;
   /// One of two optionals, which may hold tensors that have nothing to do with each other: those that either branch of
@@ -136,7 +139,8 @@ private:
   llvm::LogicalResult runControlFlow(Node &node, Handler handler);
   /// Whether the guards say that the node does not run at all; else what it runs under.
   bool isDead(mlir::Operation &op, Scope &scope, Guard &guard);
-  llvm::FailureOr<mlir::Value> getActive(const Guard &guard, llvm::StringRef name);
+  /// Nodes that are made from here on run under `guard`, too.
+  llvm::LogicalResult enter(const Guard &guard, llvm::StringRef name);
   Datum lookup(Scope &scope, mlir::Value value);
   /// The one of two optionals that the branch which is evaluated is told.
   Datum resolve(Datum datum);
@@ -276,6 +280,8 @@ private:
   Scope top;
   /// What the nodes that are being made run under: a scalar, null: they run.
   mlir::Value active;
+  /// The parts of `active` that are conditions, and that are loops which data end.
+  mlir::Value guarded, continuing;
   /// What is known of predicates in the branch that is being evaluated.
   llvm::DenseMap<mlir::Value, bool> known;
   /// Functions that are being evaluated, for those that call themselves.

@@ -399,7 +399,7 @@ def run_one(program, folder, initial, want, variables, what, found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", help="names, or beginnings of names, of cases (all)")
+    parser.add_argument("cases", nargs="*", help="names, or beginnings of names, of cases; random: graphs at random (all)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first random graph")
     parser.add_argument("--random", type=int, default=6, help="how many random graphs")
@@ -411,7 +411,7 @@ def main():
     for number, (name, (function, generation, replicas, refused)) in enumerate(CASES.items()):
         if not arguments.cases or any(name.startswith(wanted) for wanted in arguments.cases):
             checks.check(name, check, tf, tf2, function, generation, replicas, refused, number)
-    for number in range(arguments.first, arguments.first + (0 if arguments.cases else arguments.random)):
+    for number in range(arguments.first, arguments.first + (arguments.random if not arguments.cases or "random" in arguments.cases else 0)):
         rng = random.Random(f"{arguments.seed} {number}")
         checks.check(f"random graph {number} of seed {arguments.seed}", check, tf, tf2,
                      lambda i: i.loss_of(random_rows(i, rng, 2)), 1 + number % 2, (1, 2), None, number)

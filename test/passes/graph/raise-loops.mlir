@@ -6,8 +6,8 @@
 // CHECK: %[[W:.*]] = dfg.placeholder
 // CHECK: %[[LOOP:.*]]:3 = dfg.opaque "While"(%{{.*}}, %[[X]], %[[W]]) {{.*}} loc("while")
 // CHECK-NOT: dfg.opaque
-// CHECK: %[[EXIT:.*]] = dfg.identity %[[LOOP]]#1 {{.*}} loc("exit")
-// CHECK: dfg.identity %[[EXIT]]{{.*}} loc("loss")
+// CHECK: dfg.identity %[[LOOP]]#1 {{.*}} loc("exit")
+// CHECK: dfg.identity %[[LOOP]]#1 {{.*}} loc("loss")
 // CHECK: dfg.func @"__raised/while/body"(%[[I:.*]]: tensor<*xi32>{{.*}}, %[[H:.*]]: tensor<*xf32>{{.*}}, %[[V:.*]]: tensor<*xf32>
 // CHECK: dfg.mul %[[H]], %[[V]]
 // CHECK: dfg.func @"__raised/while/cond"
@@ -19,6 +19,7 @@
 // UNROLLED: dfg.mul
 // UNROLLED-SAME: loc("while/1/mul")
 // UNROLLED-NOT: dfg.mul
+// UNROLLED: dfg.func
 dfg.graph attributes {loss = "loss"} {
   %x = dfg.placeholder : () -> tensor<3xf32> loc("x")
   %w = dfg.placeholder : () -> tensor<3xf32> loc("w")
