@@ -61,8 +61,8 @@ public:
   virtual void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
                           const std::vector<int64_t> &bytes_from) = 0;
 
-  /// As all_gather with `bytes[i]` bytes of task i.
-  virtual void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) = 0;
+  /// As all_gather with `bytes[i]` bytes of task i, and in place: this task's are there already.
+  virtual void all_gather(void *gathered, const std::vector<int64_t> &bytes) = 0;
 
   /// Returns when every task has come here.
   virtual void barrier() = 0;

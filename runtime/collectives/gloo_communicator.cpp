@@ -141,11 +141,10 @@ public:
     });
   }
 
-  void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) override {
+  void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
     guarded([&] {
       gloo::AllgathervOptions options(context);
-      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)),
-                       static_cast<size_t>(bytes[static_cast<size_t>(rank())]));
+      // Without an input gloo takes this task's from the output.
       options.setOutput(static_cast<uint8_t *>(gathered), std::vector<size_t>(bytes.begin(), bytes.end()));
       options.setTag(next_tag());
       gloo::allgatherv(options);

@@ -23,62 +23,70 @@ Range CpuTask::partOf(int32_t rank, const drt_member &member) const {
   return layout_.shareOf(layout_.tasks[rank], member.count);
 }
 
-// Each task's part of every member to that task, which sums them in the order of tasks: (T-1)/T of the bytes, as much
-// as any reduce-scatter sends.
+// Each task's part of every member to that task, which adds its own to what the others sent, in the order of tasks:
+// (T-1)/T of the bytes, as much as any reduce-scatter sends. What stays here is copied once, beside what arrives.
 void CpuTask::reduceScatter(const drt_bucket &plan, char *data) {
   const int64_t size = dtypeSize(plan.dtype);
-  std::vector<int64_t> to(layout_.numTasks(), 0);
-  for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
+  const int32_t tasks = layout_.numTasks(), self = layout_.rank;
+  const auto forEachPart = [&](int32_t rank, int64_t at, auto visit) {
     for (int32_t m = 0; m < plan.num_members; ++m)
-      to[rank] += partOf(rank, plan.members[m]).size() * size;
-  const int64_t own = to[layout_.rank];
-  shares_.resize(std::accumulate(to.begin(), to.end(), int64_t(0)));
-  allShares_.resize(own * layout_.numTasks());
-  const auto forEachPart = [&](int32_t rank, char *at, auto move) {
-    for (int32_t m = 0; m < plan.num_members; ++m) {
-      const drt_member &member = plan.members[m];
-      const Range part = partOf(rank, member);
-      if (!part.empty())
-        move(at, data + (member.offset + part.begin) * size, part.size() * size);
-      at += part.size() * size;
-    }
+      if (const Range part = partOf(rank, plan.members[m]); !part.empty()) {
+        visit(at, data + (plan.members[m].offset + part.begin) * size, part.size());
+        at += part.size() * size;
+      }
     return at;
   };
-  char *at = shares_.data();
-  for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
-    at = forEachPart(rank, at, [](char *to, const char *from, int64_t bytes) { std::memcpy(to, from, bytes); });
-  communicator_->all_to_all(shares_.data(), to, allShares_.data(), std::vector<int64_t>(layout_.numTasks(), own));
-  reduce(static_cast<drt_dtype>(plan.dtype), allShares_.data(), {allShares_.data(), own, layout_.numTasks()},
-         own / size, 1);
-  forEachPart(layout_.rank, allShares_.data(),
-              [](const char *from, char *to, int64_t bytes) { std::memcpy(to, from, bytes); });
+  const auto skip = [](int64_t, char *, int64_t) {};
+  const int64_t own = forEachPart(self, 0, skip);
+  std::vector<int64_t> to(tasks, 0), from(tasks, own);
+  from[self] = 0;
+  int64_t sent = 0;
+  for (int32_t rank = 0; rank < tasks; ++rank)
+    if (rank != self)
+      sent += to[rank] = forEachPart(rank, 0, skip);
+  shares_.resize(sent);
+  allShares_.resize(own * tasks);
+  int64_t at = 0;
+  for (int32_t rank = 0; rank < tasks; ++rank)
+    if (rank != self)
+      at = forEachPart(rank, at, [&](int64_t to, const char *part, int64_t count) {
+        std::memcpy(shares_.data() + to, part, count * size);
+      });
+  forEachPart(self, own * (tasks - 1), [&](int64_t to, const char *part, int64_t count) {
+    std::memcpy(allShares_.data() + to, part, count * size);
+  });
+  communicator_->all_to_all(shares_.data(), to, allShares_.data(), from);
+  forEachPart(self, 0, [&](int64_t at, char *part, int64_t count) {
+    reduce(static_cast<drt_dtype>(plan.dtype), part, {allShares_.data() + at, own, tasks}, count, 1);
+  });
 }
 
 void CpuTask::gatherVariables(const drt_bucket &plan) {
-  const auto forEachPart = [&](int32_t rank, char *at, auto move) {
+  const auto forEachPart = [&](int32_t rank, int64_t at, auto visit) {
     for (int32_t m = 0; m < plan.num_members; ++m) {
       const drt_member &member = plan.members[m];
       const int64_t size = dtypeSize(program_.variables[member.offset].type.dtype);
-      const Range part = partOf(rank, member);
-      if (!part.empty())
-        move(at, static_cast<char *>(variables_[member.offset]) + part.begin * size, part.size() * size);
-      at += part.size() * size;
+      if (const Range part = partOf(rank, member); !part.empty()) {
+        visit(at, static_cast<char *>(variables_[member.offset]) + part.begin * size, part.size() * size);
+        at += part.size() * size;
+      }
     }
     return at;
   };
-  std::vector<int64_t> bytes(layout_.numTasks(), 0);
+  std::vector<int64_t> bytes(layout_.numTasks());
+  int64_t all = 0;
   for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
-    forEachPart(rank, nullptr, [&](char *, char *, int64_t count) { bytes[rank] += count; });
-  shares_.resize(bytes[layout_.rank]);
-  allShares_.resize(std::accumulate(bytes.begin(), bytes.end(), int64_t(0)));
-  forEachPart(layout_.rank, shares_.data(),
-              [](char *to, const char *from, int64_t bytes) { std::memcpy(to, from, bytes); });
-  communicator_->all_gather(shares_.data(), bytes, allShares_.data());
-  char *at = allShares_.data();
+    all += bytes[rank] = forEachPart(rank, 0, [](int64_t, char *, int64_t) {});
+  allShares_.resize(all);
+  const auto own = bytes.begin() + layout_.rank;
+  forEachPart(layout_.rank, std::accumulate(bytes.begin(), own, int64_t(0)),
+              [&](int64_t at, const char *part, int64_t count) { std::memcpy(allShares_.data() + at, part, count); });
+  communicator_->all_gather(allShares_.data(), bytes);
+  int64_t at = 0;
   for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
-    at = forEachPart(rank, at, [&](const char *from, char *to, int64_t bytes) {
+    at = forEachPart(rank, at, [&](int64_t from, char *part, int64_t count) {
       if (rank != layout_.rank)
-        std::memcpy(to, from, bytes);
+        std::memcpy(part, allShares_.data() + from, count);
     });
 }
 

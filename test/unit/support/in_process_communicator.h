@@ -81,16 +81,18 @@ private:
         }
       });
     }
-    void all_gather(const void *data, const std::vector<int64_t> &bytes, void *gathered) override {
-      Blocks mine = {static_cast<const char *>(data), &bytes, static_cast<char *>(gathered)};
+    void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
+      Blocks mine = {nullptr, &bytes, static_cast<char *>(gathered)};
       group.meet(rank_, &mine, [](std::vector<void *> &buffers) {
         for (void *buffer : buffers) {
-          char *to = static_cast<Blocks *>(buffer)->received;
+          char *all = static_cast<Blocks *>(buffer)->received;
+          int64_t at = 0;
           for (size_t i = 0; i < buffers.size(); ++i) {
             const Blocks &sender = *static_cast<Blocks *>(buffers[i]);
-            if ((*sender.bytes)[i] > 0)
-              std::memcpy(to, sender.data, (*sender.bytes)[i]);
-            to += (*sender.bytes)[i];
+            const int64_t size = (*sender.bytes)[i];
+            if (size > 0 && sender.received != all)
+              std::memcpy(all + at, sender.received + at, size);
+            at += size;
           }
         }
       });
