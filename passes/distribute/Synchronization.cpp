@@ -9,6 +9,8 @@
 #include "passes/distribute/AppliedStrategy.h"
 #include "passes/distribute/Roles.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace distc {
@@ -76,9 +78,9 @@ void Synchronizations::setPlace(llvm::StringRef variable, dist::PlaceAttr place)
   (isServer(place) ? way.place : way.owner) = place;
 }
 
-void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &strategy) {
+void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &strategy, bool travel) {
   // As DistributedDataParallel's buckets: the last variable's gradient is ready first, and the first group is small so
-  // that something is on its way early.
+  // that something is on its way early. Within one task nothing is: it meets once.
   constexpr int64_t kFirstBytes = 1 << 20, kBytes = 25 << 20;
   llvm::StringMap<int64_t> bytes;
   for (auto variable : module.getOps<dfg::VariableOp>())
@@ -98,7 +100,7 @@ void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &s
       visit(part);
   }
   ++group;
-  int64_t filled = 0, most = kFirstBytes;
+  int64_t filled = 0, most = travel ? kFirstBytes : std::numeric_limits<int64_t>::max();
   for (llvm::StringRef name : llvm::reverse(owned)) {
     Synchronization &way = variables[name];
     // A server chooses among the gradients of one variable: it has no other at hand.
@@ -151,7 +153,7 @@ FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrat
       found.staleness = std::max(found.staleness, way.staleness);
   }
   if (found.hasOwners)
-    found.groupOwned(module, strategy);
+    found.groupOwned(module, strategy, applied->topology.getTasks().size() > 1);
   return found;
 }
 

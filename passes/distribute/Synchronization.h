@@ -63,8 +63,8 @@ public:
   int64_t staleness = 0;
 
 private:
-  /// Groups for the gradients that go to owners, behind those that the strategy has.
-  void groupOwned(mlir::ModuleOp module, const strategies::Strategy &strategy);
+  /// Groups for the gradients that go to owners, behind those that the strategy has. `travel`: between tasks.
+  void groupOwned(mlir::ModuleOp module, const strategies::Strategy &strategy, bool travel);
 
   llvm::StringMap<Synchronization> variables;
   llvm::StringSet<> entries;

@@ -95,3 +95,26 @@ module @groups attributes {dist.strategy = "node_config { var_name: 'u' PSSynchr
     dfg.apply_gradient_descent %hu, %lr, %gu : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// Within one task nothing travels: one bucket, whatever its size.
+// CHECK-LABEL: @one_task
+module @one_task attributes {dist.strategy = "node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @w : tensor<262144xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x262144xf32>
+    %y = dfg.placeholder : () -> tensor<?x4xf32>
+    %lr = dfg.placeholder : () -> tensor<f32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %hv = dfg.var_handle @v : !dfg.ref<tensor<4xf32>>
+    %hw = dfg.var_handle @w : !dfg.ref<tensor<262144xf32>>
+    %gw = dfg.mean %x, %zero : (tensor<?x262144xf32>, tensor<1xi32>) -> tensor<262144xf32>
+    %gv = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    // CHECK: dist.reduce_scatter mean bucket 0 group 0 (%{{.*}}, %{{.*}}) variables ["w", "v"] {owners = array<i64: 0, 0>}
+    dfg.apply_gradient_descent %hw, %lr, %gw : (!dfg.ref<tensor<262144xf32>>, tensor<f32>, tensor<262144xf32>) -> ()
+    dfg.apply_gradient_descent %hv, %lr, %gv : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
