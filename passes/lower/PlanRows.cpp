@@ -11,19 +11,6 @@ using namespace mlir;
 
 namespace distc::lower {
 
-/// Whether the program is for devices, which add up and do not gather.
-static bool isForDevices(ModuleOp module) {
-  auto program = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
-  auto name = program ? program.getAs<StringAttr>("target") : StringAttr();
-  if (!name)
-    return false;
-  llvm::Expected<Target> target = Target::parse(name.getValue());
-  if (target)
-    return target->isDevice();
-  llvm::consumeError(target.takeError());
-  return false;
-}
-
 LogicalResult PlanBuilder::gatherRows(dist::AllGatherOp node) {
   FailureOr<RankedTensorType> joined = getStaticType(node);
   if (failed(joined))
@@ -33,7 +20,7 @@ LogicalResult PlanBuilder::gatherRows(dist::AllGatherOp node) {
   int64_t replicas = joined->getNumElements() / type.getNumElements();
   ArrayAttr names = builder.getStrArrayAttr(node.getName());
   int32_t bucket = startedBuckets++;
-  if (isForDevices(module)) {
+  if (isForDevices) {
     // Every replica's rows in their places, and zero elsewhere, add up to all of them.
     Value zeros = elementwise(node.getLoc(), *joined, ValueRange(), [&](dfg::ScalarBuilder &s, ValueRange) {
       return s.constant(joined->getElementType(), 0);
