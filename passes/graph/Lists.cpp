@@ -30,13 +30,14 @@ FailureOr<const Container *> StraightLine::getList(const Node &node, unsigned op
 
 FailureOr<int64_t> StraightLine::getIndex(const Node &node, unsigned operand, StringRef what) {
   std::optional<int64_t> known = getConstant(node.operands[operand]);
-  std::optional<dfg::Dims> symbolic = node.operands[operand].value ? shapes.getElements(node.operands[operand].value) : std::nullopt;
+  std::optional<dfg::Dims> symbolic =
+      node.operands[operand].value ? shapes.getElements(node.operands[operand].value) : std::nullopt;
   if (!known && symbolic && symbolic->size() == 1 && symbolic->front().dependsOnBatch())
-    return fail(node) << "takes " << what << " that is the batch's: distc has no code for a loop over the examples of a batch",
+    return fail(node) << "takes " << what
+                      << " that is the batch's: distc has no code for a loop over the examples of a batch",
            failure();
   if (!known)
-    return fail(node) << "takes " << what
-                      << " that depends on data; lists are resolved when the graph is compiled",
+    return fail(node) << "takes " << what << " that depends on data; lists are resolved when the graph is compiled",
            failure();
   if (*known > kMaxElements)
     return fail(node) << "takes " << what << " " << *known << "; a list can have " << kMaxElements << " elements",

@@ -182,10 +182,14 @@ LogicalResult StraightLine::enter(const Guard &guard, StringRef name) {
     if (!holds)
       return failure();
     active = logicalAnd(active, holds, name.str() + "/and");
-    guarded = logicalAnd(guarded, holds, name.str() + "/and");
-    if (!active || !guarded)
+    if (!active)
       return failure();
+    if (!llvm::is_contained(guarded, std::pair(predicate, value)))
+      guarded.emplace_back(predicate, value);
   }
+  llvm::sort(guarded, [](auto &x, auto &y) {
+    return std::pair(x.first.getAsOpaquePointer(), x.second) < std::pair(y.first.getAsOpaquePointer(), y.second);
+  });
   return success();
 }
 

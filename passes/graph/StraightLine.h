@@ -70,7 +70,7 @@ struct Container {
   bool accumulates = false;
   /// Of a stack: `continuing` where it was made, and `guarded` where each element was added.
   mlir::Value continuing;
-  llvm::SmallVector<mlir::Value> guards;
+  llvm::SmallVector<llvm::SmallVector<std::pair<mlir::Value, bool>, 2>> guards;
   /// Of an optional: whether there is a value, a scalar.
   mlir::Value hasValue;
   /// One of two optionals, which may hold tensors that have nothing to do with each other: those that either branch of
@@ -280,8 +280,10 @@ private:
   Scope top;
   /// What the nodes that are being made run under: a scalar, null: they run.
   mlir::Value active;
-  /// The parts of `active` that are conditions, and that are loops which data end.
-  mlir::Value guarded, continuing;
+  /// The parts of `active` that are conditions, in one order whatever they are nested in, and that are loops which data
+  /// end.
+  Guard guarded;
+  mlir::Value continuing;
   /// What is known of predicates in the branch that is being evaluated.
   llvm::DenseMap<mlir::Value, bool> known;
   /// Functions that are being evaluated, for those that call themselves.
