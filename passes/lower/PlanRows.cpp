@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/PlanBuilder.h"
-#include "passes/lower/Target.h"
 
 using namespace mlir;
 
