@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/graph/StraightLine.h"
+#include "passes/graph/control_flow/StraightLine.h"
 
 using namespace mlir;
 

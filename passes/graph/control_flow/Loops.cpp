@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/graph/StraightLine.h"
+#include "passes/graph/control_flow/StraightLine.h"
 #include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/graph/StraightLine.h"
+#include "passes/graph/control_flow/StraightLine.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/graph/StraightLine.h"
+#include "passes/graph/control_flow/StraightLine.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "mlir/IR/IRMapping.h"

@@ -7,7 +7,7 @@
 #include "dialects/dist/Dist.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
-#include "passes/graph/StraightLine.h"
+#include "passes/graph/control_flow/StraightLine.h"
 
 using namespace mlir;
 
