@@ -76,8 +76,9 @@ private:
   }
 
   void visit(Operation *op, bool joinDistinct) {
+    // A reduction of an earlier round has what it reduces.
     for (OpOperand &operand : op->getOpOperands())
-      if (Value reduced = conversions.getReduced(operand.get()))
+      if (Value reduced = conversions.getReduced(operand.get()); reduced && !llvm::isa<dist::AllReduceOp>(op))
         operand.set(reduced);
     if (isProven(op) || isFunctionOfSums(op))
       return;
