@@ -62,6 +62,19 @@ class Graph:
         h = tf.nn.relu(self.batch_norm("norm", tf.nn.conv2d(image, self.variable("filter", 3, 3, 2, 3), 1, "SAME"), [0, 1, 2], 3))
         return tf.reduce_mean(tf.square(tf.reduce_mean(h, [1, 2]) - self.y[:, :3]))
 
+    def fused_batch_norm(self, name, h, size):
+        h, mean, variance = self.tf.nn.fused_batch_norm(h, self.variable(f"{name}/gamma", size), self.variable(f"{name}/beta", size), epsilon=1e-3)
+        self.statistic(f"{name}/moving_mean", mean, size)
+        self.statistic(f"{name}/moving_variance", variance, size)
+        return h
+
+    def loss_fused_batch_normalization(self):
+        tf = self.tf
+        image = tf.reshape(self.encoded(size=32), [-1, 4, 4, 2])
+        h = tf.nn.relu(self.fused_batch_norm("first", tf.nn.conv2d(image, self.variable("filter", 3, 3, 2, 3), 1, "SAME"), 3))
+        h = self.fused_batch_norm("second", tf.nn.conv2d(h, self.variable("filters", 3, 3, 3, 3), 1, "SAME"), 3)
+        return tf.reduce_mean(tf.square(tf.reduce_mean(h, [1, 2]) - self.y[:, :3]))
+
     def loss_contrastive(self):
         tf = self.tf
         u, v = tf.nn.l2_normalize(self.encoded("x"), 1), tf.nn.l2_normalize(self.encoded("y"), 1)
