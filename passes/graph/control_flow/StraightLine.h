@@ -249,6 +249,7 @@ private:
   // ---- TensorArrays.cpp ----------------------------------------------------------------------------------------
   Results newArray(Node &node);
   Results arrayGradient(Node &node);
+  llvm::FailureOr<const Container *> getArray(Node &node, unsigned flow);
   Results arrayWrite(Node &node);
   Results arrayRead(Node &node);
   Results arrayGather(Node &node);

@@ -21,6 +21,11 @@ static Datum toDatum(std::shared_ptr<Container> list) {
   return Datum(std::shared_ptr<const Container>(std::move(list)));
 }
 
+/// Whether a flow is of those gradients of an array, and not of the array itself.
+static bool isOf(const Datum &flow, const Container &gradients) {
+  return flow.container && flow.container->arrayOf == gradients.arrayOf && flow.container->source == gradients.source;
+}
+
 StraightLine::Results StraightLine::newArray(Node &node) {
   FailureOr<int64_t> size = getIndex(node, 0, "a number of elements");
   if (failed(size) || *size < 0)
@@ -42,28 +47,36 @@ StraightLine::Results StraightLine::arrayGradient(Node &node) {
   auto source = node.getAttr<StringAttr>("source");
   StringRef name = source ? source.getValue() : "";
   Datum flow = node.operands[1];
+  auto gradients = std::make_shared<Container>(**handle);
+  size_t size = flow.container ? flow.container->elements.size() : (*handle)->elements.size();
+  gradients->elements.assign(std::max(size, (*handle)->elements.size()), Datum());
+  gradients->like = {};
+  gradients->arrayOf = *handle;
+  gradients->source = name;
+  gradients->accumulates = true;
+  // Elements of an array that was written know their shape.
+  if (flow.container)
+    for (const Datum &element : flow.container->elements)
+      if (element.value)
+        gradients->like = element.value;
+  kept.push_back(gradients);
   // The flow of these gradients, or of the array itself, or of nothing yet.
-  if (!flow.container || flow.container->arrayOf != *handle || flow.container->source != name) {
-    auto gradients = std::make_shared<Container>(**handle);
-    size_t size = flow.container ? flow.container->elements.size() : (*handle)->elements.size();
-    gradients->elements.assign(std::max(size, (*handle)->elements.size()), Datum());
-    gradients->like = {};
-    gradients->arrayOf = *handle;
-    gradients->source = name;
-    gradients->accumulates = true;
-    // Elements of an array that was written know their shape.
-    if (flow.container)
-      for (const Datum &element : flow.container->elements)
-        if (element.value)
-          gradients->like = element.value;
+  if (!isOf(flow, *gradients))
     flow = toDatum(gradients);
-  }
   kept.push_back(flow.container);
-  return Data{node.operands[0], flow};
+  return Data{toDatum(gradients), flow};
+}
+
+/// TensorFlow hands on the flow of the array itself beside the handle of its gradients: then there are none yet.
+FailureOr<const Container *> StraightLine::getArray(Node &node, unsigned flow) {
+  const Container *handle = node.operands[0].container.get();
+  if (handle && handle->accumulates && !isOf(node.operands[flow], *handle))
+    return handle;
+  return getList(node, flow);
 }
 
 StraightLine::Results StraightLine::arrayWrite(Node &node) {
-  FailureOr<const Container *> array = getList(node, 3);
+  FailureOr<const Container *> array = getArray(node, 3);
   if (failed(array))
     return failure();
   Datum item = node.operands[2];
@@ -81,7 +94,7 @@ StraightLine::Results StraightLine::arrayWrite(Node &node) {
 }
 
 StraightLine::Results StraightLine::arrayRead(Node &node) {
-  FailureOr<const Container *> array = getList(node, 2);
+  FailureOr<const Container *> array = getArray(node, 2);
   if (failed(array))
     return failure();
   kept.push_back(node.operands[2].container);
@@ -90,7 +103,7 @@ StraightLine::Results StraightLine::arrayRead(Node &node) {
 }
 
 StraightLine::Results StraightLine::arrayGather(Node &node) {
-  FailureOr<const Container *> array = getList(node, 2);
+  FailureOr<const Container *> array = getArray(node, 2);
   if (failed(array))
     return failure();
   std::optional<SmallVector<int64_t>> indices =
@@ -116,7 +129,7 @@ StraightLine::Results StraightLine::arrayGather(Node &node) {
 }
 
 StraightLine::Results StraightLine::arrayScatter(Node &node) {
-  FailureOr<const Container *> array = getList(node, 3);
+  FailureOr<const Container *> array = getArray(node, 3);
   FailureOr<Data> parts = failed(array) ? FailureOr<Data>(failure()) : unpack(node, node.operands[2].value);
   if (failed(parts))
     return failure();
@@ -145,7 +158,7 @@ StraightLine::Results StraightLine::arrayScatter(Node &node) {
 }
 
 StraightLine::Results StraightLine::arrayConcat(Node &node) {
-  FailureOr<const Container *> array = getList(node, 1);
+  FailureOr<const Container *> array = getArray(node, 1);
   if (failed(array))
     return failure();
   FailureOr<Value> joined = concatRows(node, **array);
@@ -163,7 +176,7 @@ StraightLine::Results StraightLine::arrayConcat(Node &node) {
 }
 
 StraightLine::Results StraightLine::arraySplit(Node &node) {
-  FailureOr<const Container *> array = getList(node, 3);
+  FailureOr<const Container *> array = getArray(node, 3);
   FailureOr<Data> parts =
       failed(array) ? FailureOr<Data>(failure()) : splitRows(node, node.operands[1].value, node.operands[2].value);
   if (failed(parts))
@@ -181,7 +194,7 @@ StraightLine::Results StraightLine::arraySplit(Node &node) {
 }
 
 StraightLine::Results StraightLine::arraySize(Node &node) {
-  FailureOr<const Container *> array = getList(node, 1);
+  FailureOr<const Container *> array = getArray(node, 1);
   return failed(array) ? Results(failure()) : Results(Data{getInt32((*array)->elements.size())});
 }
 
