@@ -21,6 +21,8 @@ static Datum clear(const Datum &datum) {
   if (!datum.container)
     return {};
   auto zeros = std::make_shared<Container>(*datum.container);
+  zeros->chosen = clear(zeros->chosen);
+  zeros->otherwise = clear(zeros->otherwise);
   for (Datum &element : zeros->elements) {
     if (element.value)
       zeros->like = element.value;
