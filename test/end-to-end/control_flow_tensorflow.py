@@ -102,6 +102,14 @@ def scan(i):
 
 
 @case(1, 2)
+def scan_over_trained_rows(i):
+    """Elements that the loop reads have a gradient."""
+    tf = i.tf
+    states = tf.scan(lambda h, x: tf.tanh(tf.matmul(h, i.m) + x), tf.transpose(i.x * i.v, [1, 0, 2]))
+    return i.loss_of(states[-1])
+
+
+@case(1, 2)
 def map_over_time(i):
     tf = i.tf
     return i.loss_of(tf.reduce_sum(tf.map_fn(lambda x: tf.matmul(x, i.m) * i.v, tf.transpose(i.x, [1, 0, 2])), 0))
@@ -243,6 +251,18 @@ def condition_with_an_update(i):
         with tf.control_dependencies([tf.raw_ops.ResourceApplyMomentum(var=weight.handle, accum=slot.handle, lr=0.1, grad=i.p, momentum=0.9)]):
             return tf.identity(i.x[:, 0] * 2.0)
     return i.loss_of(tf.cond(i.p > 0, updated, lambda: i.x[:, 1] * i.v))
+
+
+@case(1, 2)
+def batch_normalization_in_a_phase(i):
+    """Each branch leaves the other's gradient nothing but zeros."""
+    tf = i.tf
+    image = tf.reshape(i.x, [-1, TIME, SIZE, 1]) * tf.ones([2])
+    scale, offset = (tf.get_variable(name, initializer=np.float32([1.0, 0.5]), use_resource=True) for name in ("scale", "offset"))
+    normalized = lambda **statistics: tf.nn.fused_batch_norm(image, scale, offset, epsilon=1e-2, **statistics)[0]
+    h = tf.cond(i.p > 0, lambda: normalized(is_training=True),
+                lambda: normalized(mean=tf.zeros([2]), variance=tf.ones([2]), is_training=False))
+    return i.loss_of(tf.reduce_mean(tf.tanh(h), [1, 3]))
 
 
 @case(2)
