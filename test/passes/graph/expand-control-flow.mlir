@@ -150,3 +150,37 @@ dfg.graph attributes {loss = "loss", fetches = ["merge:0"]} {
   // CHECK: dfg.identity %[[M]] {{.*}} loc("merge")
   %loss = dfg.identity %k#0 : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// Zeros like one of two optionals: what its gradient adds to them is the gradient.
+// CHECK-LABEL: dfg.graph attributes {loss = "optionals"
+// CHECK: %[[X:.*]] = dfg.placeholder : () -> tensor<3xf32>
+// CHECK-NEXT: %[[G:.*]] = dfg.mul %[[X]], %[[X]] {{.*}}loc("grad/then/gradient")
+// CHECK-NEXT: dfg.select_v2 %{{.*}}, %[[G]], %[[X]]
+dfg.graph attributes {loss = "optionals"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %x = dfg.placeholder : () -> tensor<3xf32> loc("x")
+  %optional = dfg.opaque "If"(%p, %x) {tf = {Tcond = i1, Tin = [f32], Tout = [!dfg.variant], then_branch = #dfg.func<@wrap, {}>, else_branch = #dfg.func<@wrap_square, {}>}} : (tensor<i1>, tensor<3xf32>) -> tensor<!dfg.variant> loc("cond")
+  %zeros = dfg.zeros_like %optional : (tensor<!dfg.variant>) -> tensor<!dfg.variant> loc("zeros")
+  %grad = dfg.opaque "If"(%p, %x, %zeros) {tf = {Tcond = i1, Tin = [f32, !dfg.variant], Tout = [f32], then_branch = #dfg.func<@grad, {}>, else_branch = #dfg.func<@other, {}>}} : (tensor<i1>, tensor<3xf32>, tensor<!dfg.variant>) -> tensor<3xf32> loc("grad")
+  %loss = dfg.identity %grad : (tensor<3xf32>) -> tensor<3xf32> loc("optionals")
+}
+dfg.func @wrap(%x: tensor<3xf32>) -> tensor<!dfg.variant> {
+  %optional = dfg.opaque "OptionalFromValue"(%x) {tf = {Toutput_types = [f32]}} : (tensor<3xf32>) -> tensor<!dfg.variant> loc("optional")
+  dfg.return %optional : tensor<!dfg.variant>
+}
+dfg.func @wrap_square(%x: tensor<3xf32>) -> tensor<!dfg.variant> {
+  %square = dfg.square %x : (tensor<3xf32>) -> tensor<3xf32> loc("square")
+  %optional = dfg.opaque "OptionalFromValue"(%square) {tf = {Toutput_types = [f32]}} : (tensor<3xf32>) -> tensor<!dfg.variant> loc("optional")
+  dfg.return %optional : tensor<!dfg.variant>
+}
+dfg.func @grad(%x: tensor<3xf32>, %zeros: tensor<!dfg.variant>) -> tensor<3xf32> {
+  %value = dfg.opaque "OptionalGetValue"(%zeros) {tf = {output_types = [f32]}} : (tensor<!dfg.variant>) -> tensor<3xf32> loc("value")
+  %gradient = dfg.mul %x, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32> loc("gradient")
+  %sum = dfg.add_n %value, %gradient : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32> loc("sum")
+  dfg.return %sum : tensor<3xf32>
+}
+dfg.func @other(%x: tensor<3xf32>, %zeros: tensor<!dfg.variant>) -> tensor<3xf32> {
+  dfg.return %x : tensor<3xf32>
+}
