@@ -245,6 +245,16 @@ LogicalResult lowerAssert(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
+/// A step begins when all variables are initialized. Whether one is before another's initializer runs is for the graph to
+/// say; initializers that ask take the initial value, which both have.
+LogicalResult lowerIsInitialized(EntryLowering &lowering, Operation *op) {
+  auto entry = op->getParentOfType<dfg::FuncOp>()->getAttrOfType<StringAttr>("dfg.entry");
+  const bool isStep = !entry || entry.getValue() != "init";
+  lowering.set(op->getResult(0),
+               lowering.constant(op->getLoc(), RankedTensorType::get({}, lowering.builder.getI1Type()), isStep));
+  return success();
+}
+
 Value always(EntryLowering &lowering, Location loc) {
   return lowering.constant(loc, RankedTensorType::get({}, lowering.builder.getI1Type()), 1);
 }
@@ -289,6 +299,7 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);
   addLowering<dfg::ComputeAccidentalHitsOp>(table, context, lowerAccidentalHits);
   addLowering<dfg::AssertOp>(table, context, lowerAssert);
+  addLowering<dfg::IsInitializedOp>(table, context, lowerIsInitialized);
   addLowering<dfg::PrintOp>(table, context, lowerPrint);
   addLowering<dfg::PrintV2Op>(table, context, lowerPrintV2);
   addLowering<dfg::StringFormatOp>(table, context, lowerStringFormat);

@@ -339,7 +339,7 @@ LogicalResult StraightLine::checkEffects(const Node &node) {
                           : "condition, where data decide whether its generator goes on")
            << "; distc has no code for that: draw outside of it, without a seed, or by a stateless operation";
   }
-  if (active && !llvm::isa<dfg::UpdateInterface>(node.op))
+  if (active && !llvm::isa<dfg::UpdateInterface, dfg::AssertOp>(node.op))
     return fail(node)
            << "has effects, and data decide whether it runs; distc has no code for that: only variables can be "
               "changed under a condition that depends on data";
@@ -388,6 +388,17 @@ FailureOr<Data> StraightLine::copy(Node &node) {
 }
 
 LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
+  if (auto assertion = llvm::dyn_cast<dfg::AssertOp>(op)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(op);
+    Type truth = builder.getI1Type();
+    Value inactive = make<dfg::LogicalNotOp>(node.name + "/inactive", truth, active);
+    Value holds = inactive ? make<dfg::LogicalOrOp>(node.name + "/holds", truth, assertion.getCondition(), inactive) : Value();
+    if (!holds)
+      return failure();
+    assertion.getConditionMutable().assign(holds);
+    return success();
+  }
   auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
   if (!update)
     return success();
