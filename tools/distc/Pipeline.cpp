@@ -20,6 +20,7 @@ void addGraphStage(mlir::OpPassManager &manager) {
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
   // What an executable is made of has no control flow, and the batch's flow need not look through any; a graph keeps its own.
   if (options.emit != "graphdef") {
+    manager.addPass(createReadReferences());
     manager.addPass(createRaiseLoops());
     ExpandControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());

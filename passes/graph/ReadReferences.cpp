@@ -1,0 +1,114 @@
+//===- ReadReferences.cpp - References are read where they are used ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "passes/graph/Passes.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_READREFERENCES
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+class References {
+public:
+  explicit References(dfg::GraphOp graph) : block(graph.getBody().front()), builder(graph.getContext()) {
+    for (Operation &op : block)
+      byName[dfg::getNodeName(&op)] = &op;
+  }
+
+  void run(const llvm::StringMap<bool> &isReference) {
+    findLate();
+    if (late.empty())
+      return;
+    SmallVector<dfg::ReadVariableOp> reads(block.getOps<dfg::ReadVariableOp>());
+    for (dfg::ReadVariableOp read : reads)
+      if (auto handle = dfg::getVariableHandle(read.getHandle()); handle && isReference.contains(handle.getVariable()))
+        replaceLateUses(read, handle.getVariable(), read.getValue());
+  }
+
+private:
+  SmallVector<Operation *> getBefore(Operation *op) const {
+    SmallVector<Operation *> before;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        before.push_back(def);
+    for (llvm::StringRef name : dfg::getControlInputs(op))
+      if (Operation *node = byName.lookup(name))
+        before.push_back(node);
+    return before;
+  }
+
+  /// What runs behind any update. Nearly nothing that reads does.
+  void findLate() {
+    for (Operation &op : block)
+      if (llvm::any_of(getBefore(&op), [&](Operation *before) {
+            return late.contains(before) || llvm::isa<dfg::UpdateInterface>(before);
+          }))
+        late.insert(&op);
+  }
+
+  Operation *findUpdateBefore(Operation *user, llvm::StringRef variable) const {
+    SmallVector<Operation *> pending = getBefore(user);
+    llvm::DenseSet<Operation *> seen(pending.begin(), pending.end());
+    while (!pending.empty()) {
+      Operation *op = pending.pop_back_val();
+      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+        for (unsigned written : update.getWrittenOperands())
+          if (auto handle = dfg::getVariableHandle(op->getOperand(written)); handle && handle.getVariable() == variable)
+            return op;
+      if (late.contains(op))
+        for (Operation *before : getBefore(op))
+          if (seen.insert(before).second)
+            pending.push_back(before);
+    }
+    return nullptr;
+  }
+
+  void replaceLateUses(dfg::ReadVariableOp read, llvm::StringRef variable, Value value) {
+    for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+      Operation *user = use.getOwner();
+      if (auto identity = llvm::dyn_cast<dfg::IdentityOp>(user); identity && !late.contains(user)) {
+        replaceLateUses(read, variable, identity.getResult());
+        continue;
+      }
+      if (!late.contains(user) || late.contains(read))
+        continue;
+      Operation *update = findUpdateBefore(user, variable);
+      if (!update)
+        continue;
+      builder.setInsertionPoint(user);
+      auto name = builder.getStringAttr(dfg::getNodeName(user) + "/" + variable);
+      auto again = dfg::ReadVariableOp::create(builder, NameLoc::get(name), value.getType(), read.getHandle(), false);
+      again->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(update)}));
+      use.set(again.getValue());
+    }
+  }
+
+  Block &block;
+  OpBuilder builder;
+  llvm::StringMap<Operation *> byName;
+  llvm::DenseSet<Operation *> late;
+};
+
+struct ReadReferences : impl::ReadReferencesBase<ReadReferences> {
+  void runOnOperation() override {
+    llvm::StringMap<bool> isReference;
+    for (auto variable : getOperation().getOps<dfg::VariableOp>())
+      if (auto kind = variable->getAttrOfType<StringAttr>("kind"); kind && kind.getValue() == "ref")
+        isReference[variable.getSymName()] = true;
+    if (isReference.empty())
+      return;
+    for (auto graph : getOperation().getOps<dfg::GraphOp>())
+      References(graph).run(isReference);
+  }
+};
+
+} // namespace
+} // namespace distc
