@@ -29,7 +29,8 @@ public:
     for (auto take : worker.block.getOps<dist::TakeOp>())
       if (take.getAggregatorAttr())
         worker.servers.aggregated.insert(take.getAccumulator());
-    findReads(worker);
+    if (failed(findReads(worker)))
+      return failure();
     pruneChiefsWork(worker);
     findProxies(worker);
     guardUpdates();

@@ -78,19 +78,21 @@ class ReadOrder {
 public:
   explicit ReadOrder(WorkerGraph &worker) : worker(worker), edges(worker.block) {}
 
-  void run() {
+  LogicalResult run() {
     auto train = worker.graph->getAttrOfType<StringAttr>("train_op");
     Operation *end = train ? edges.find(train.getValue()) : nullptr;
     if (!end || !worker.hasPlaces())
-      return;
+      return success();
     const Edges::Set step = edges.collectBefore(end);
     SmallVector<Operation *> updates;
     for (Operation *op : step)
       if (llvm::isa<dfg::UpdateInterface>(op) && op->hasAttr(dist::kPlaceAttr))
         updates.push_back(op);
     const Edges::Set late = edges.collectAfter(updates);
-    SmallVector<Operation *> pushes, lateTakes;
+    SmallVector<Operation *> pushes, latePushes, lateTakes;
     for (Operation *op : step) {
+      if (llvm::isa<dist::PushOp>(op) && late.contains(op))
+        latePushes.push_back(op);
       if (auto push = llvm::dyn_cast<dist::PushOp>(op); push && isOfAllReplicas(push) && !late.contains(op))
         pushes.push_back(op);
       if (llvm::isa<dist::TakeOp>(op) && late.contains(op))
@@ -102,8 +104,14 @@ public:
       if (llvm::isa<dfg::UpdateInterface>(op))
         worker.servers.earlyUpdates.insert(op);
 
-    const Edges::Set waitedFor = edges.collectBefore(pushes);
+    const Edges::Set waitedFor = edges.collectBefore(pushes), waitsForLate = edges.collectBefore(latePushes);
     for (Operation *read : findReads(step)) {
+      // Only the chief's own nodes come behind its updates.
+      if (worker.workers.size() > 1 && late.contains(read) && waitsForLate.contains(read))
+        return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
+                                 << dfg::getVariableHandle(getHandle(read)).getVariable()
+                                 << "', which a server holds, behind an update of the same step, for a gradient that every worker "
+                                    "pushes: workers cannot know when the chief has updated; all-reduce that gradient, or train with one worker";
       if (waitedFor.contains(read) || late.contains(read))
         continue;
       // A reference is read where it is used; a resource's value is its reader's own.
@@ -118,6 +126,7 @@ public:
     // A copy is renewed at the end of a step: that all workers have done so, any element or gradient of the next one says.
     const bool hasCopies = llvm::any_of(step, [&](Operation *op) { return isOfProxy(op, step); });
     worker.servers.waitsForReads = !worker.servers.reads.empty() || (hasCopies && pushes.empty());
+    return success();
   }
 
 private:
@@ -182,6 +191,6 @@ private:
 
 } // namespace
 
-void findReads(WorkerGraph &worker) { ReadOrder(worker).run(); }
+LogicalResult findReads(WorkerGraph &worker) { return ReadOrder(worker).run(); }
 
 } // namespace distc

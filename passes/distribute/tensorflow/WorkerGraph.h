@@ -169,7 +169,7 @@ llvm::LogicalResult legalizePullRows(WorkerGraph &worker, const Issue &issue);
 void findProxies(WorkerGraph &worker);
 void finishProxies(WorkerGraph &worker);
 /// What the chief's updates must wait for, while the graph is that of all workers.
-void findReads(WorkerGraph &worker);
+llvm::LogicalResult findReads(WorkerGraph &worker);
 /// Takes out of other workers' graphs what the chief does for all, and finds the chief's updates.
 void pruneChiefsWork(WorkerGraph &worker);
 /// The chief updates what servers hold when it has all gradients: until then workers may read.
