@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/Passes.h"
@@ -37,6 +38,9 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
 
   LogicalResult inlineBlock(Block &block, SymbolTable &symbols) {
     Replacements replacements;
+    byName.clear();
+    for (Operation &op : block)
+      byName[dfg::getNodeName(&op)] = &op;
     // Calls in a body that was put in are found on the way; `until` says where each body ends, for recursion.
     SmallVector<std::pair<Operation *, StringRef>> open;
     for (Operation *op = &block.front(), *next; op; op = next) {
@@ -75,6 +79,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     std::string scope = dfg::getNodeName(call).str() + "/";
     auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
     auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
+    const llvm::StringMap<SmallVector<Attribute>> updates = findUpdatesBefore(call, replacements);
     nextAfter = next;
     Operation *first = nullptr;
     for (Operation &op : body.without_terminator()) {
@@ -89,6 +94,14 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       // What the call waited for, its first nodes wait for.
       if (callControls && op.getNumOperands() == 0 && controls.empty())
         llvm::append_range(controls, callControls);
+      // A call runs when all that it takes is there: what of its body touches a variable comes behind the updates that the call did.
+      for (Value operand : copy->getOperands())
+        if (auto handle = dfg::isHandle(operand.getType()) ? dfg::getVariableHandle(operand) : dfg::VarHandleOp())
+          if (auto before = updates.find(handle.getVariable()); before != updates.end())
+            for (Attribute update : before->second)
+              if (!llvm::is_contained(controls, update))
+                controls.push_back(update);
+      byName[dfg::getNodeName(copy)] = copy;
       if (!controls.empty())
         copy->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
     }
@@ -104,9 +117,46 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     }
     if (callControls)
       llvm::append_range(after, callControls);
+    byName.erase(dfg::getNodeName(call));
     call.erase();
     next = first ? first : next;
     return success();
+  }
+
+  /// The updates that a call runs behind, by its operands or its control edges; names by variable.
+  llvm::StringMap<SmallVector<Attribute>> findUpdatesBefore(dfg::CallOp call, const Replacements &replacements) const {
+    llvm::StringMap<SmallVector<Attribute>> updates;
+    if (llvm::none_of(call->getOperandTypes(), [](Type type) { return dfg::isHandle(type); }))
+      return updates;
+    SmallVector<Operation *> pending;
+    llvm::DenseSet<Operation *> seen;
+    auto add = [&](Operation *op) {
+      if (op && seen.insert(op).second)
+        pending.push_back(op);
+    };
+    auto addNamed = [&](auto &self, StringRef name) -> void {
+      auto gone = replacements.find(name);
+      if (gone == replacements.end())
+        return add(byName.lookup(name));
+      for (Attribute replacement : gone->second)
+        self(self, llvm::cast<StringAttr>(replacement).getValue());
+    };
+    auto addBefore = [&](Operation *op) {
+      for (Value operand : op->getOperands())
+        add(operand.getDefiningOp());
+      for (StringRef control : dfg::getControlInputs(op))
+        addNamed(addNamed, control);
+    };
+    addBefore(call);
+    while (!pending.empty()) {
+      Operation *op = pending.pop_back_val();
+      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+        for (unsigned written : update.getWrittenOperands())
+          if (auto handle = dfg::getVariableHandle(op->getOperand(written)))
+            updates[handle.getVariable()].push_back(dfg::getNodeNameAttr(op));
+      addBefore(op);
+    }
+    return updates;
   }
 
   void rewriteControls(Block &block, const Replacements &replacements) {
@@ -134,6 +184,8 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
 
   /// The operation after the call that was put in last.
   Operation *nextAfter = nullptr;
+  /// Nodes of the block.
+  llvm::StringMap<Operation *> byName;
 };
 
 } // namespace
