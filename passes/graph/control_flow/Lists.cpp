@@ -80,7 +80,7 @@ FailureOr<Value> StraightLine::getLength(const Node &, const Container &list) {
   return ifMade(length);
 }
 
-FailureOr<Value> StraightLine::pack(const Node &node, const Container &list) {
+FailureOr<SmallVector<Value>> StraightLine::getElements(const Node &node, const Container &list) {
   if (list.length)
     return fail(node) << "joins a list whose length depends on data; distc has no code for a tensor of such a size",
            failure();
@@ -93,6 +93,14 @@ FailureOr<Value> StraightLine::pack(const Node &node, const Container &list) {
       return fail(node) << "joins the elements of a list of lists", failure();
     values.push_back(element->value);
   }
+  return values;
+}
+
+FailureOr<Value> StraightLine::pack(const Node &node, const Container &list) {
+  FailureOr<SmallVector<Value>> elements = getElements(node, list);
+  if (failed(elements))
+    return failure();
+  ArrayRef<Value> values = *elements;
   if (values.empty()) {
     std::optional<dfg::Dims> sizes = list.elementShape ? shapes.getElements(list.elementShape) : std::nullopt;
     SmallVector<int64_t> extents = {0};
@@ -115,18 +123,10 @@ FailureOr<Value> StraightLine::pack(const Node &node, const Container &list) {
 }
 
 FailureOr<Value> StraightLine::concatRows(const Node &node, const Container &list) {
-  if (list.length)
-    return fail(node) << "joins a list whose length depends on data; distc has no code for a tensor of such a size",
-           failure();
-  SmallVector<Value> values;
-  for (size_t i = 0; i < list.elements.size(); ++i) {
-    FailureOr<Datum> element = getElement(list, i, node);
-    if (failed(element))
-      return failure();
-    if (!element->value)
-      return fail(node) << "joins the elements of a list of lists", failure();
-    values.push_back(element->value);
-  }
+  FailureOr<SmallVector<Value>> elements = getElements(node, list);
+  if (failed(elements))
+    return failure();
+  ArrayRef<Value> values = *elements;
   if (values.empty())
     return fail(node) << "joins the rows of a list without elements", failure();
   if (values.size() == 1)
@@ -318,11 +318,15 @@ StraightLine::Results StraightLine::resize(Node &node) {
 
 StraightLine::Results StraightLine::concat(Node &node) {
   FailureOr<const Container *> list = getList(node, 0);
-  FailureOr<Value> joined = failed(list) ? FailureOr<Value>(failure()) : concatRows(node, **list);
+  return failed(list) ? Results(failure()) : concatWithLengths(node, **list);
+}
+
+StraightLine::Results StraightLine::concatWithLengths(const Node &node, const Container &list) {
+  FailureOr<Value> joined = concatRows(node, list);
   if (failed(joined))
     return failure();
   SmallVector<int64_t> lengths;
-  for (const Datum &element : (*list)->elements) {
+  for (const Datum &element : list.elements) {
     std::optional<dfg::Dims> sizes = element.value ? shapes.getShape(element.value) : std::nullopt;
     bool isKnown = sizes && !sizes->empty() && (*sizes)[0].isConstant();
     if (!isKnown && !node.op->getResult(1).use_empty())

@@ -262,9 +262,13 @@ private:
   llvm::FailureOr<int64_t> getIndex(const Node &node, unsigned operand, llvm::StringRef what);
   /// The parts of a tensor along axis 0.
   llvm::FailureOr<Data> unpack(const Node &node, mlir::Value tensor);
+  /// The tensors of a list; fails with a diagnostic where it has others, or how many depends on data.
+  llvm::FailureOr<llvm::SmallVector<mlir::Value>> getElements(const Node &node, const Container &list);
   /// The elements along a new axis 0.
   llvm::FailureOr<mlir::Value> pack(const Node &node, const Container &list);
   llvm::FailureOr<mlir::Value> concatRows(const Node &node, const Container &list);
+  /// The same, and the length of each element.
+  Results concatWithLengths(const Node &node, const Container &list);
   /// Element `index`, which may depend on data.
   llvm::FailureOr<Datum> getAt(const Node &node, const Container &list, const Datum &index);
   llvm::FailureOr<std::shared_ptr<Container>> setAt(const Node &node, const Container &list, const Datum &index,

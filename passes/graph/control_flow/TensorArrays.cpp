@@ -159,20 +159,7 @@ StraightLine::Results StraightLine::arrayScatter(Node &node) {
 
 StraightLine::Results StraightLine::arrayConcat(Node &node) {
   FailureOr<const Container *> array = getArray(node, 1);
-  if (failed(array))
-    return failure();
-  FailureOr<Value> joined = concatRows(node, **array);
-  if (failed(joined))
-    return failure();
-  SmallVector<int64_t> lengths;
-  for (const Datum &element : (*array)->elements) {
-    std::optional<dfg::Dims> sizes = element.value ? shapes.getShape(element.value) : std::nullopt;
-    bool isKnown = sizes && !sizes->empty() && (*sizes)[0].isConstant();
-    if (!isKnown && !node.op->getResult(1).use_empty())
-      return fail(node) << "gives the lengths of elements, which are not known when it is compiled", failure();
-    lengths.push_back(isKnown ? (*sizes)[0].getConstant() : 0);
-  }
-  return Data{*joined, getVector(builder.getI64Type(), lengths)};
+  return failed(array) ? Results(failure()) : concatWithLengths(node, **array);
 }
 
 StraightLine::Results StraightLine::arraySplit(Node &node) {
