@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/distribute/Roles.h"
@@ -29,7 +30,7 @@ public:
         return failure();
       found[&op] = findWhereKnown(&op);
     }
-    findLate();
+    late = dfg::findBehind(block, [&](Operation *op) { return isInStep(op) && llvm::isa<dfg::UpdateInterface>(op); });
     SmallVector<Operation *> readers;
     for (Operation &op : block) {
       if (llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::UpdateInterface>(op))
@@ -251,22 +252,6 @@ private:
         to->setAttr(name, attribute);
   }
 
-  /// What runs behind an update of its own step. A worker's copy does not have the new value before the step's end.
-  void findLate() {
-    llvm::StringSet<> names;
-    for (Operation &op : block) {
-      bool isLate = isInStep(&op) && llvm::isa<dfg::UpdateInterface>(op);
-      for (Value operand : op.getOperands())
-        isLate |= late.contains(operand.getDefiningOp());
-      for (llvm::StringRef control : dfg::getControlInputs(&op))
-        isLate |= names.contains(control);
-      if (!isLate)
-        continue;
-      late.insert(&op);
-      names.insert(dfg::getNodeName(&op));
-    }
-  }
-
   bool isProxy(Value handle) const { return ways.get(dfg::getVariableHandle(handle).getVariable()).proxy; }
 
   /// Behind all pushes and updates of the step: the tokens, or a group where nothing waits; training waits for it.
@@ -321,6 +306,7 @@ private:
   OpBuilder builder;
   llvm::DenseMap<Operation *, Where> found;
   llvm::StringSet<> named; // by control edges
+  /// What runs behind an update of its own step. A worker's copy does not have the new value before the step's end.
   llvm::DenseSet<Operation *> late;
   llvm::DenseMap<std::pair<Operation *, Attribute>, Operation *> copies;
   llvm::DenseMap<std::tuple<Value, Attribute, unsigned>, Value> sent;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -38,9 +39,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
 
   LogicalResult inlineBlock(Block &block, SymbolTable &symbols) {
     Replacements replacements;
-    byName.clear();
-    for (Operation &op : block)
-      byName[dfg::getNodeName(&op)] = &op;
+    edges = dfg::NodeEdges(block);
     // Calls in a body that was put in are found on the way; `until` says where each body ends, for recursion.
     SmallVector<std::pair<Operation *, StringRef>> open;
     for (Operation *op = &block.front(), *next; op; op = next) {
@@ -101,7 +100,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
             for (Attribute update : before->second)
               if (!llvm::is_contained(controls, update))
                 controls.push_back(update);
-      byName[dfg::getNodeName(copy)] = copy;
+      edges.add(copy);
       if (!controls.empty())
         copy->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
     }
@@ -117,7 +116,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     }
     if (callControls)
       llvm::append_range(after, callControls);
-    byName.erase(dfg::getNodeName(call));
+    edges.remove(call);
     call.erase();
     next = first ? first : next;
     return success();
@@ -137,7 +136,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     auto addNamed = [&](auto &self, StringRef name) -> void {
       auto gone = replacements.find(name);
       if (gone == replacements.end())
-        return add(byName.lookup(name));
+        return add(edges.find(name));
       for (Attribute replacement : gone->second)
         self(self, llvm::cast<StringAttr>(replacement).getValue());
     };
@@ -184,8 +183,8 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
 
   /// The operation after the call that was put in last.
   Operation *nextAfter = nullptr;
-  /// Nodes of the block.
-  llvm::StringMap<Operation *> byName;
+  /// Of the block.
+  dfg::NodeEdges edges;
 };
 
 } // namespace

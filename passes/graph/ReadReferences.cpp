@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/StringMap.h"
@@ -18,15 +19,11 @@ namespace {
 
 class References {
 public:
-  explicit References(dfg::GraphOp graph) : block(graph.getBody().front()), builder(graph.getContext()) {
-    for (Operation &op : block)
-      byName[dfg::getNodeName(&op)] = &op;
-  }
+  explicit References(dfg::GraphOp graph)
+      : block(graph.getBody().front()), builder(graph.getContext()), edges(block),
+        late(dfg::findBehind(block, [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op); })) {}
 
   void run(const llvm::StringMap<bool> &isReference) {
-    findLate();
-    if (late.empty())
-      return;
     SmallVector<dfg::ReadVariableOp> reads(block.getOps<dfg::ReadVariableOp>());
     for (dfg::ReadVariableOp read : reads)
       if (auto handle = dfg::getVariableHandle(read.getHandle()); handle && isReference.contains(handle.getVariable()))
@@ -34,28 +31,8 @@ public:
   }
 
 private:
-  SmallVector<Operation *> getBefore(Operation *op) const {
-    SmallVector<Operation *> before;
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp())
-        before.push_back(def);
-    for (llvm::StringRef name : dfg::getControlInputs(op))
-      if (Operation *node = byName.lookup(name))
-        before.push_back(node);
-    return before;
-  }
-
-  /// What runs behind any update. Nearly nothing that reads does.
-  void findLate() {
-    for (Operation &op : block)
-      if (llvm::any_of(getBefore(&op), [&](Operation *before) {
-            return late.contains(before) || llvm::isa<dfg::UpdateInterface>(before);
-          }))
-        late.insert(&op);
-  }
-
   Operation *findUpdateBefore(Operation *user, llvm::StringRef variable) const {
-    SmallVector<Operation *> pending = getBefore(user);
+    SmallVector<Operation *> pending = edges.getBefore(user);
     llvm::DenseSet<Operation *> seen(pending.begin(), pending.end());
     while (!pending.empty()) {
       Operation *op = pending.pop_back_val();
@@ -64,7 +41,7 @@ private:
           if (auto handle = dfg::getVariableHandle(op->getOperand(written)); handle && handle.getVariable() == variable)
             return op;
       if (late.contains(op))
-        for (Operation *before : getBefore(op))
+        for (Operation *before : edges.getBefore(op))
           if (seen.insert(before).second)
             pending.push_back(before);
     }
@@ -93,7 +70,8 @@ private:
 
   Block &block;
   OpBuilder builder;
-  llvm::StringMap<Operation *> byName;
+  dfg::NodeEdges edges;
+  /// Updates, and what runs behind one. Nearly nothing that reads does.
   llvm::DenseSet<Operation *> late;
 };
 

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 
 using namespace mlir;
@@ -23,27 +24,18 @@ namespace {
 /// The graph's edges by data, by control, and from what is pushed to what is taken.
 class Edges {
 public:
-  explicit Edges(Block &block) {
-    for (Operation &op : block) {
-      byName[dfg::getNodeName(&op)] = &op;
-      if (auto push = llvm::dyn_cast<dist::PushOp>(op))
-        pushes[push.getAccumulator()].push_back(push);
-    }
+  explicit Edges(Block &block) : nodes(block) {
+    for (auto push : block.getOps<dist::PushOp>())
+      pushes[push.getAccumulator()].push_back(push);
     for (Operation &op : block)
       for (Operation *before : getBefore(&op))
         after[before].push_back(&op);
   }
 
-  Operation *find(llvm::StringRef tensor) const { return byName.lookup(tensor.split(':').first); }
+  Operation *find(llvm::StringRef tensor) const { return nodes.find(tensor.split(':').first); }
 
   SmallVector<Operation *> getBefore(Operation *op) const {
-    SmallVector<Operation *> before;
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp())
-        before.push_back(def);
-    for (llvm::StringRef name : dfg::getControlInputs(op))
-      if (Operation *node = byName.lookup(name))
-        before.push_back(node);
+    SmallVector<Operation *> before = nodes.getBefore(op);
     if (auto take = llvm::dyn_cast<dist::TakeOp>(op))
       llvm::append_range(before, pushes.lookup(take.getAccumulator()));
     return before;
@@ -69,7 +61,7 @@ private:
     return found;
   }
 
-  llvm::StringMap<Operation *> byName;
+  dfg::NodeEdges nodes;
   llvm::StringMap<SmallVector<Operation *>> pushes; // by accumulator
   llvm::DenseMap<Operation *, SmallVector<Operation *>> after;
 };

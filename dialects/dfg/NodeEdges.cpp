@@ -1,0 +1,47 @@
+//===- NodeEdges.cpp - What runs before and behind a node --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/NodeEdges.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace distc::dfg {
+
+NodeEdges::NodeEdges(Block &block) {
+  for (Operation &op : block)
+    add(&op);
+}
+
+SmallVector<Operation *> NodeEdges::getBefore(Operation *op) const {
+  SmallVector<Operation *> before;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp())
+      before.push_back(def);
+  for (llvm::StringRef name : getControlInputs(op))
+    if (Operation *node = find(name))
+      before.push_back(node);
+  return before;
+}
+
+llvm::DenseSet<Operation *> findBehind(Block &block, llvm::function_ref<bool(Operation *)> isRoot) {
+  llvm::DenseSet<Operation *> behind;
+  llvm::StringSet<> names;
+  for (Operation &op : block) {
+    bool isBehind = isRoot(&op);
+    for (Value operand : op.getOperands())
+      isBehind |= behind.contains(operand.getDefiningOp());
+    for (llvm::StringRef control : getControlInputs(&op))
+      isBehind |= names.contains(control);
+    if (!isBehind)
+      continue;
+    behind.insert(&op);
+    names.insert(getNodeName(&op));
+  }
+  return behind;
+}
+
+} // namespace distc::dfg
