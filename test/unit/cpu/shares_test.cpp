@@ -74,97 +74,14 @@ struct Program {
 
 } // namespace
 
-TEST_CASE("each replica updates its share, and every task has all values") {
-  const int32_t replicas = GENERATE(1, 3, 4, 5), tasks = GENERATE(1, 2, 3);
-  const int32_t kind = GENERATE(DRT_BUCKET_ALL_REDUCE, DRT_BUCKET_REDUCE_SCATTER);
-  if (tasks > replicas)
-    return;
-  const int64_t steps = 4;
-  std::vector<float> w[2], m[2];
-  for (int v = 0; v < 2; ++v) {
-    w[v].assign(sizes[v], 0);
-    m[v].assign(sizes[v], 0);
-    for (int64_t s = 0; s < steps; ++s)
-      for (int64_t i = 0; i < sizes[v]; ++i) {
-        float sum = 0;
-        for (int32_t r = 0; r < replicas; ++r)
-          sum += gradientOf(s, r, i + v);
-        m[v][i] = m[v][i] / 2 + sum / static_cast<float>(replicas);
-        w[v][i] -= m[v][i];
-      }
-  }
-  const Program plan(replicas, kind);
-  InProcessGroup group(tasks);
-  std::vector<int64_t> wrong(tasks);
-  std::vector<std::thread> threads;
-  for (int32_t t = 0; t < tasks; ++t)
-    threads.emplace_back([&, t] {
-      TaskConfig config;
-      config.numReplicas = config.hostReplicas = replicas;
-      config.localReplicas = replicas / tasks + (t < replicas % tasks);
-      config.firstReplica = config.hostOffset = t * (replicas / tasks) + std::min(t, replicas % tasks);
-      CpuTask task(plan.program, tasks > 1 ? &group.member(t) : nullptr, config);
-      for (int64_t s = 0; s < steps; ++s)
-        task.run(plan.entry, s);
-      const auto compare = [&](const float *got, const std::vector<float> &want) {
-        for (size_t i = 0; i < want.size(); ++i)
-          wrong[t] += std::abs(got[i] - want[i]) > 1e-4f;
-      };
-      for (int v = 0; v < 2; ++v) {
-        compare(static_cast<const float *>(task.variable(v)), w[v]);
-        // Out of the shares, and back into them.
-        std::vector<float> whole(sizes[v], -1);
-        task.gatherShares(2 + v, t == 0 ? whole.data() : nullptr);
-        if (t == 0)
-          compare(whole.data(), m[v]);
-        for (float &element : whole)
-          element *= 2;
-        task.scatterShares(2 + v, whole.data());
-        task.gatherShares(2 + v, whole.data());
-        for (float &element : whole)
-          element /= 2;
-        compare(whole.data(), m[v]);
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  CHECK(wrong == std::vector<int64_t>(tasks));
-}
-
 namespace {
 
-// As step, but the task that owns a variable updates all of it.
-void ownedStep(drt_replica *replica) {
-  for (int v = 0; v < 2; ++v)
-    for (int64_t i = 0; i < sizes[v]; ++i)
-      reinterpret_cast<float *>(replica->arena)[offsets[v] + i] =
-          gradientOf(replica->step, replica->global_index, i + v);
-  drt_all_reduce_start(replica, 0);
-  drt_all_reduce_wait(replica, 0);
-  for (int v = 0; v < 2; ++v) {
-    void *arguments[] = {replica->variables[v], replica->variables[2 + v]};
-    drt_update_owned(replica, replica->num_replicas % (v + 2), 0, offsets[v], sizes[v], momentum, arguments);
-  }
-  drt_all_reduce_start(replica, 1);
-  drt_all_reduce_wait(replica, 1);
-}
-
-} // namespace
-
-TEST_CASE("the owner of a variable updates it alone, and every task has its value") {
-  const int32_t tasks = GENERATE(1, 2, 3), replicas = GENERATE(3, 4, 5);
+/// Runs the plan's steps in tasks that share the replicas: values and slots are those of one replica, in every task, also
+/// when slots have been taken to task 0 and put back.
+void checkTraining(const Program &plan, int32_t replicas, int32_t tasks) {
   const int64_t steps = 4;
-  Program plan(replicas, DRT_BUCKET_REDUCE_SCATTER);
-  plan.entry.run = ownedStep;
-  // Of one task and of several, both of one and apart.
-  const int32_t owners[] = {replicas % 2, replicas % 3};
-  if (std::max(owners[0], owners[1]) >= tasks)
-    return;
   std::vector<float> w[2], m[2];
   for (int v = 0; v < 2; ++v) {
-    plan.variables[2 + v] = {v ? "v/m" : "w/m", {DRT_F32, 1, &sizes[v]}, sizes[v] * 4, 0, nullptr, nullptr, 0, 0, 0,
-                             owners[v] + 1};
-    plan.gradients[v].owner = plan.values[v].owner = owners[v] + 1;
     w[v].assign(sizes[v], 0);
     m[v].assign(sizes[v], 0);
     for (int64_t s = 0; s < steps; ++s)
@@ -194,7 +111,6 @@ TEST_CASE("the owner of a variable updates it alone, and every task has its valu
       };
       for (int v = 0; v < 2; ++v) {
         compare(static_cast<const float *>(task.variable(v)), w[v]);
-        // To task 0, from it to the owner, and back.
         std::vector<float> whole(sizes[v], -1);
         task.gatherShares(2 + v, t == 0 ? whole.data() : nullptr);
         if (t == 0)
@@ -212,6 +128,52 @@ TEST_CASE("the owner of a variable updates it alone, and every task has its valu
   for (std::thread &thread : threads)
     thread.join();
   CHECK(wrong == std::vector<int64_t>(tasks));
+}
+
+} // namespace
+
+TEST_CASE("each replica updates its share, and every task has all values") {
+  const int32_t replicas = GENERATE(1, 3, 4, 5), tasks = GENERATE(1, 2, 3);
+  const int32_t kind = GENERATE(DRT_BUCKET_ALL_REDUCE, DRT_BUCKET_REDUCE_SCATTER);
+  if (tasks > replicas)
+    return;
+  checkTraining(Program(replicas, kind), replicas, tasks);
+}
+
+namespace {
+
+// As step, but the task that owns a variable updates all of it.
+void ownedStep(drt_replica *replica) {
+  for (int v = 0; v < 2; ++v)
+    for (int64_t i = 0; i < sizes[v]; ++i)
+      reinterpret_cast<float *>(replica->arena)[offsets[v] + i] =
+          gradientOf(replica->step, replica->global_index, i + v);
+  drt_all_reduce_start(replica, 0);
+  drt_all_reduce_wait(replica, 0);
+  for (int v = 0; v < 2; ++v) {
+    void *arguments[] = {replica->variables[v], replica->variables[2 + v]};
+    drt_update_owned(replica, replica->num_replicas % (v + 2), 0, offsets[v], sizes[v], momentum, arguments);
+  }
+  drt_all_reduce_start(replica, 1);
+  drt_all_reduce_wait(replica, 1);
+}
+
+} // namespace
+
+TEST_CASE("the owner of a variable updates it alone, and every task has its value") {
+  const int32_t tasks = GENERATE(1, 2, 3), replicas = GENERATE(3, 4, 5);
+  Program plan(replicas, DRT_BUCKET_REDUCE_SCATTER);
+  plan.entry.run = ownedStep;
+  // Of one task and of several, both of one and apart.
+  const int32_t owners[] = {replicas % 2, replicas % 3};
+  if (std::max(owners[0], owners[1]) >= tasks)
+    return;
+  for (int v = 0; v < 2; ++v) {
+    plan.variables[2 + v] = {v ? "v/m" : "w/m", {DRT_F32, 1, &sizes[v]}, sizes[v] * 4, 0, nullptr, nullptr, 0, 0, 0,
+                             owners[v] + 1};
+    plan.gradients[v].owner = plan.values[v].owner = owners[v] + 1;
+  }
+  checkTraining(plan, replicas, tasks);
 }
 
 TEST_CASE("an accumulator adds up or joins batches, and begins anew") {
