@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, must, need_tensorflow, need_tools, read_log
+from support import DISTC, ROOT, Checks, Folder, must, need_tensorflow, need_tools, read_losses, trained
 
 BATCH, STEPS, RATE = 8, 3, 0.1
 
@@ -180,16 +180,13 @@ def check(folder, want, replicas, flags, strategy="AllReduce"):
     name = f"train-{replicas}-{len(flags)}-{strategy.replace(':', '-')}"
     must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
           "loss:0", "--init-op", "init", "-o", folder / name, *flags])
-    log = folder / f"{name}.jsonl"
-    must([folder / name, "--quiet", "--data", folder / "data.npz", "--steps", STEPS, "--log-json", log, "--export-npz", folder / f"{name}.npz"])
-    got = [line["loss"] if line["loss"] is not None else np.nan for line in read_log(log) if "loss" in line]
+    got, final = trained(folder / name, folder / "data.npz", STEPS)
     found = []
     if not np.allclose(got, losses, rtol=2e-4, atol=1e-5):
         found.append(f"losses {got}, not {losses}")
-    with np.load(folder / f"{name}.npz") as final:
-        for variable, value in variables.items():
-            if not np.allclose(final[variable], value, rtol=1e-3, atol=2e-4):
-                found.append(f"variable {variable} is\n{final[variable]}, not\n{value}")
+    for variable, value in variables.items():
+        if not np.allclose(final[variable], value, rtol=1e-3, atol=2e-4):
+            found.append(f"variable {variable} is\n{final[variable]}, not\n{value}")
     return found
 
 
@@ -200,7 +197,7 @@ def check_export(folder, want, flags):
           "--init-op", "init", "--emit=graphdef", "-o", folder / name, *flags])
     log = folder / f"{name}.jsonl"
     must([sys.executable, ROOT / "tools" / "run_in_tensorflow.py", folder / name, "--data", folder / "data.npz", "--steps", STEPS, "--log-json", log])
-    got = [line["loss"] for line in read_log(log) if "loss" in line]
+    got = read_losses(log)
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 

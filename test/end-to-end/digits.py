@@ -1,7 +1,7 @@
 """examples/digits, as tools/quickstart.sh runs it: two replicas learn the digits, and the held-back ones are recognized."""
 import re
 
-from support import DISTC, ROOT, Checks, Folder, must, need_tools, read_log
+from support import DISTC, ROOT, Checks, Folder, must, need_tools, read_losses
 
 DIGITS = ROOT / "examples" / "digits"
 
@@ -13,7 +13,7 @@ def learns():
               "--fetch", "accuracy:0", "-o", train])
         must([train, "--data", DIGITS / "train.npz", "--epochs", "12", "--shuffle", "--seed", "1", "--log-json", log,
               "--checkpoint-dir", folder / "checkpoints"])
-        losses = [line["loss"] for line in read_log(log) if "loss" in line]
+        losses = read_losses(log)
         newest = re.search('^model_checkpoint_path: "(.*)"', (folder / "checkpoints" / "checkpoint").read_text(), re.M).group(1)
         out = must([train, "--eval", "--fetch", "accuracy:0", "--data", DIGITS / "test.npz",
                     "--restore", folder / "checkpoints" / newest]).stdout

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from support import Checks, Folder, Model, must, need_tensorflow, need_tools, read_log
+from support import Checks, Folder, Model, must, need_tensorflow, need_tools, read_losses
 from tensorflow_runs import (FOUR_IN_ONE_TASK, ONE_TASK, ONE_TASK_TWO_SERVERS, TWO_WORKERS, TWO_WORKERS_TWO_SERVERS,
                              Originals, export, load_runner)
 
@@ -96,7 +96,7 @@ def draws_as_native(runner, name, strategy, tasks):
 def train_native(folder, model, strategy):
     model.compile(folder / "train", 2, strategy)
     must(model.run_command(folder / "train", folder))
-    losses = [line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line]
+    losses = read_losses(folder / "log.jsonl")
     with np.load(folder / "final.npz") as final:
         return losses, {name: final[name] for name in final.files}
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from support import DISTC, ROOT, TRANSLATE, Checks, Folder, must, need_tools, read_log
+from support import DISTC, ROOT, TRANSLATE, Checks, Folder, must, need_tools, read_losses
 
 sys.path.insert(0, str(ROOT / "test"))
 from random_training import Graph, make_meta_graph, random_strategy  # noqa: E402
@@ -94,7 +94,7 @@ class Case:
         with Folder() as folder:
             must([program, "--data", self.folder / "feeds.npz", "--steps", steps, "--log-json", folder / "log.jsonl",
                   "--export-npz", folder / "final.npz"], env={**os.environ, **environment})
-            losses = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line])
+            losses = np.array(read_losses(folder / "log.jsonl"))
             with np.load(folder / "final.npz") as final:
                 return Trained(losses, {name: final[name] for name in final.files})
 

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_log, run
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run, trained
 
 BATCH, STEPS = 6, 2
 RATE = 0.1
@@ -155,16 +155,12 @@ def check_loss(tf, seed, number, counts):
             counts["coupled"] = counts.get("coupled", 0) + ("depend on other replicas' examples" in compiled.out)
             if compiled.returncode != 0:
                 return [f"{replicas} replicas: {compiled.out}"]
-            must([folder / "train", "--quiet", "--data", folder / "data.npz", "--steps", STEPS, "--log-json", folder / "log.jsonl", "--export-npz",
-                  folder / "final.npz"])
-            losses = [line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line]
-            (folder / "log.jsonl").unlink()
+            losses, final = trained(folder / "train", folder / "data.npz", STEPS)
             if not np.allclose(losses, want, rtol=1e-3, atol=1e-4):
                 found.append(f"{replicas} replicas: losses {losses}, not {want}")
-            with np.load(folder / "final.npz") as final:
-                for name, value in variables.items():
-                    if name in final.files and not np.allclose(final[name], value, rtol=2e-3, atol=2e-4):
-                        found.append(f"{replicas} replicas: variable {name} is\n{final[name]}, not\n{value}")
+            for name, value in variables.items():
+                if name in final and not np.allclose(final[name], value, rtol=2e-3, atol=2e-4):
+                    found.append(f"{replicas} replicas: variable {name} is\n{final[name]}, not\n{value}")
         counts["equal"] = counts.get("equal", 0) + 1
         return found
 

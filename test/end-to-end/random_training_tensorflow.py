@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import numpy as np
 
-from support import BIN, DISTC, ROOT, TRANSLATE, Folder, need_tensorflow, need_tools, read_log
+from support import BIN, DISTC, ROOT, TRANSLATE, Folder, need_tensorflow, need_tools, read_losses
 
 sys.path.insert(0, str(ROOT / "test"))
 import training_recipes  # noqa: E402
@@ -176,7 +176,7 @@ class Case:
             raise Failure("hangs", f"DRT_DELAYS={seed}")
         if status:
             raise Failure("run fails", f"DRT_DELAYS={seed}: status {status}: {text[-400:]}")
-        losses = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line], np.float64)
+        losses = np.array(read_losses(folder / "log.jsonl"), np.float64)
         if len(losses) == self.facts["steps"]:
             parts = 1  # a loss that an update needs is the whole batch's, known when the update runs
         if len(losses) % parts:

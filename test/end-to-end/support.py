@@ -108,7 +108,7 @@ class Model:
         """What a run left in `folder` against TensorFlow's numbers: a list of sentences, empty where all agree."""
         found = []
         expect = np.load(self.folder / "expect.npz")
-        loss = np.array([line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line])
+        loss = np.array(read_losses(folder / "log.jsonl"))
         want = expect["loss"]
         if self.case["loss"] is None:
             pass
@@ -145,6 +145,20 @@ class Model:
 def read_log(path):
     """The lines of --log-json."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def read_losses(path):
+    """The losses of --log-json, in order; NaN where one is no number."""
+    return [np.nan if line["loss"] is None else line["loss"] for line in read_log(path) if "loss" in line]
+
+
+def trained(program, data, steps):
+    """What an executable makes of the first steps: its losses, and the variables at the end by name."""
+    log, final = program.with_suffix(".jsonl"), program.with_suffix(".npz")
+    log.unlink(missing_ok=True)
+    must([program, "--quiet", "--data", data, "--steps", steps, "--log-json", log, "--export-npz", final])
+    with np.load(final) as variables:
+        return read_losses(log), dict(variables)
 
 
 class Checks:

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, Model, must, need_tools, read_log
+from support import DISTC, Checks, Folder, Model, must, need_tools, read_losses
 
 MODEL = "mlp-momentum"
 
@@ -15,7 +15,7 @@ def train(folder, strategy, replicas, batch, steps, *more, data=None, compiling=
     must([DISTC, "compile", model.graph, "--strategy", strategy, "--replicas", replicas, "--batch", batch, "-o", folder / "train", *compiling])
     must([folder / "train", "--data", data or model.feeds, "--steps", steps, "--log-json", folder / "log.jsonl", "--export-npz",
           folder / "final.npz", "--restore", model.checkpoint, *more])
-    losses = [line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line]
+    losses = read_losses(folder / "log.jsonl")
     return np.array(losses), dict(np.load(folder / "final.npz"))
 
 
@@ -84,7 +84,7 @@ def outvotes(aggregator, survives, compiling=()):
               data=folder / "garbage.npz", compiling=compiling)
         after = loss_on(folder, folder / "clean.npz")
         train(folder, "AllReduce", replicas, batch, 1, data=folder / "clean.npz")
-        before = [line["loss"] for line in read_log(folder / "log.jsonl") if "loss" in line][0]
+        before = read_losses(folder / "log.jsonl")[0]
     if (after < 0.9 * before) != survives:
         return [f"the loss went from {before} to {after}"]
     return []
