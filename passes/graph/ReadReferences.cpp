@@ -7,7 +7,7 @@
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/graph/Passes.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -23,10 +23,11 @@ public:
       : block(graph.getBody().front()), builder(graph.getContext()), edges(block),
         late(dfg::findBehind(block, [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op); })) {}
 
-  void run(const llvm::StringMap<bool> &isReference) {
+  void run(const llvm::StringSet<> &references) {
     SmallVector<dfg::ReadVariableOp> reads(block.getOps<dfg::ReadVariableOp>());
     for (dfg::ReadVariableOp read : reads)
-      if (auto handle = dfg::getVariableHandle(read.getHandle()); handle && isReference.contains(handle.getVariable()))
+      if (auto handle = dfg::getVariableHandle(read.getHandle());
+          handle && references.contains(handle.getVariable()) && !late.contains(read))
         replaceLateUses(read, handle.getVariable(), read.getValue());
   }
 
@@ -55,7 +56,7 @@ private:
         replaceLateUses(read, variable, identity.getResult());
         continue;
       }
-      if (!late.contains(user) || late.contains(read))
+      if (!late.contains(user))
         continue;
       Operation *update = findUpdateBefore(user, variable);
       if (!update)
@@ -77,14 +78,14 @@ private:
 
 struct ReadReferences : impl::ReadReferencesBase<ReadReferences> {
   void runOnOperation() override {
-    llvm::StringMap<bool> isReference;
+    llvm::StringSet<> references;
     for (auto variable : getOperation().getOps<dfg::VariableOp>())
-      if (auto kind = variable->getAttrOfType<StringAttr>("kind"); kind && kind.getValue() == "ref")
-        isReference[variable.getSymName()] = true;
-    if (isReference.empty())
+      if (variable.getKind() == "ref")
+        references.insert(variable.getSymName());
+    if (references.empty())
       return;
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
-      References(graph).run(isReference);
+      References(graph).run(references);
   }
 };
 
