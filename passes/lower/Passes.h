@@ -28,6 +28,9 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
                        llvm::cl::init(true)};
 };
 
+/// Refuses a finished plan whose accesses could meet in the wrong order: on a CPU's threads, or on a device's streams.
+void addPlanVerifiers(mlir::OpPassManager &manager, bool device);
+
 /// The stage of lowering: a distributed graph becomes the plan of its task (dialect drt), with kernels on buffers and
 /// places in memory. A target that there is not ends the program.
 void buildLowerToRuntimePipeline(mlir::OpPassManager &manager, const LowerToRuntimeOptions &options);

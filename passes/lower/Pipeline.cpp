@@ -29,7 +29,6 @@ static void addCPUPasses(OpPassManager &manager) {
   manager.addPass(createInsertCopies());
   manager.addPass(createInsertBarriers());
   manager.addPass(createPlanMemory());
-  manager.addPass(createVerifyOrder());
 }
 
 static void addDevicePasses(OpPassManager &manager) {
@@ -51,8 +50,13 @@ static void addDevicePasses(OpPassManager &manager) {
   manager.addPass(createPlanMemory({/*device=*/true}));
   // The tables of its kernels say where tensors and variables lie.
   manager.addPass(createGroupUpdates());
-  // What moved, and where everything lies now, is what will run.
-  manager.addNestedPass<func::FuncOp>(createVerifyStreamOrder());
+}
+
+void addPlanVerifiers(OpPassManager &manager, bool device) {
+  if (device)
+    manager.addNestedPass<func::FuncOp>(createVerifyStreamOrder());
+  else
+    manager.addPass(createVerifyOrder());
 }
 
 void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOptions &options) {
@@ -79,6 +83,8 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
     addDevicePasses(manager);
   else
     addCPUPasses(manager);
+  // What moved, and where everything lies now, is what will run.
+  addPlanVerifiers(manager, target.isDevice());
 }
 
 #define GEN_PASS_REGISTRATION

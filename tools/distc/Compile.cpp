@@ -165,6 +165,9 @@ int compile(Session &session, CompileOptions options) {
   if ((*stage == Stage::Plan && (options.emit == "dfg" || options.emit == "dist" || options.emit == "graphdef")) ||
       (*stage == Stage::Distributed && options.emit == "dfg"))
     return session.fail("the file is behind the stage that --emit=" + options.emit + " asks for", kWrongCommand);
+  if (*stage != Stage::Graph &&
+      !session.verifyGiven(*module, [&](OpPassManager &manager) { addVerifyStage(manager, *stage, *target); }))
+    return session.status();
   // A stage has verified it, and a graph has nothing that aliases would shorten: to look for them takes as long as to
   // print it. Locations are its nodes' names.
   auto write = [&](OpPrintingFlags flags, bool severalTasks = false) {

@@ -44,6 +44,13 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   buildDistributePipeline(manager, distribute);
 }
 
+void addVerifyStage(mlir::OpPassManager &manager, Stage stage, const Target &target) {
+  if (stage == Stage::Distributed)
+    manager.addPass(createDistVerifyCollectives());
+  else if (stage == Stage::Plan)
+    addPlanVerifiers(manager, target.isDevice());
+}
+
 void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch) {
   LowerToRuntimeOptions lower;
   lower.target = options.target;

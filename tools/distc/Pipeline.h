@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/lower/Target.h"
 #include "tools/distc/Options.h"
+#include "tools/distc/Stage.h"
 
 namespace distc {
 
@@ -16,6 +17,8 @@ namespace distc {
 void addGraphStage(mlir::OpPassManager &manager);
 /// dfg -> dfg and dist: topology and synchronization.
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options);
+/// What stands in a module that was read, and that somebody may have changed, is proven again.
+void addVerifyStage(mlir::OpPassManager &manager, Stage stage, const Target &target);
 /// -> drt: entries at the replica's batch, kernels, places in memory.
 /// `replicaBatch`: rows of a replica's share; 0 where no feed is batched.
 void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch);

@@ -74,7 +74,7 @@ Session::Session(const CompileOptions &options)
         message = "node " + quoted + ": " + message;
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
-      verifiesPlan ? defect(message) : fail(message);
+      verifiesPlan && !isPlanGiven ? defect(message) : fail(message);
       break;
     case DiagnosticSeverity::Warning:
       llvm::errs() << this->file << ": warning: " << message << "\n";
@@ -134,6 +134,13 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
                                     llvm::SmallVector<StringRef>(options.fetches.begin(), options.fetches.end())));
   }
   return module;
+}
+
+bool Session::verifyGiven(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addStage) {
+  isPlanGiven = true;
+  bool done = run(module, addStage);
+  isPlanGiven = false;
+  return done;
 }
 
 bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addStage) {

@@ -28,6 +28,9 @@ public:
   /// and so is a plan that a verifier of plans (drt-verify-...) refuses.
   bool run(mlir::ModuleOp module, llvm::function_ref<void(mlir::OpPassManager &)> addStage);
 
+  /// The same for verifiers of what a file holds: what they refuse is the file's fault.
+  bool verifyGiven(mlir::ModuleOp module, llvm::function_ref<void(mlir::OpPassManager &)> addStage);
+
   /// Says what is wrong; returns the status.
   int fail(const llvm::Twine &message, int status = kWrongInput);
   int defect(const llvm::Twine &message);
@@ -50,6 +53,7 @@ private:
   int failed = kDone;
   /// While a verifier of plans runs: what it refuses, passes before it did wrong.
   bool verifiesPlan = false;
+  bool isPlanGiven = false;
 };
 
 } // namespace distc
