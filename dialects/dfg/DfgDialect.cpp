@@ -74,6 +74,17 @@ VarHandleOp getVariableHandle(Value handle) {
   return llvm::dyn_cast_or_null<VarHandleOp>(op);
 }
 
+LogicalResult VarHandleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(*this, getVariableAttr());
+  if (!variable)
+    return emitOpError() << "names variable '" << getVariable() << "', which there is not";
+  auto ref = llvm::dyn_cast<RefType>(getHandle().getType());
+  if (ref && ref.getValueType() != variable.getType())
+    return emitOpError() << "is a handle of " << ref.getValueType() << ", but variable '" << getVariable() << "' is "
+                         << variable.getType();
+  return success();
+}
+
 OpFoldResult ConstOp::fold(FoldAdaptor) { return getValue(); }
 
 RegionKind GraphOp::getRegionKind(unsigned) { return RegionKind::Graph; }

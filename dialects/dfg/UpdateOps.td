@@ -26,7 +26,8 @@ def DFG_VariableOp : Op<DFG_Dialect, "variable", [Symbol]> {
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
 
-def DFG_VarHandleOp : DFG_Node<"var_handle", "\"VariableV2\", \"VarHandleOp\", \"Variable\"", [Pure]> {
+def DFG_VarHandleOp : DFG_Node<"var_handle", "\"VariableV2\", \"VarHandleOp\", \"Variable\"",
+                               [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The handle of a variable";
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs DFG_Handle:$handle);

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --convert-dfg-to-drt --split-input-file | FileCheck %s
 
 // How gradients are compressed, and become one, goes with their bucket.
-drt.variable @w : tensor<4xf32>
+dfg.variable @w : tensor<4xf32>
 // CHECK-LABEL: @entry_step
 dfg.func @step() -> () attributes {dfg.fetches = []} {
   %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
@@ -16,7 +16,7 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
 // -----
 
 // The last batch of an update takes the gradients that were kept, those before it keep theirs.
-drt.variable @w : tensor<4xf32>
+dfg.variable @w : tensor<4xf32>
 // CHECK-LABEL: @entry_step
 // CHECK: %[[G:.*]] = drt.feed
 // CHECK: %[[SUM:.*]] = drt.accumulated %[[G]] {first = 0 : i32, scale = 2.500000e-01 : f64, steps = 4 : i64}
