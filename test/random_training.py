@@ -288,7 +288,8 @@ class Graph:
             elif kind == "history":
                 before = self.variable(f"{name}_before", full(handle.shape, 0.0))
                 last = self.read(kept)
-                self.run_update(f"{name}_{kind}", "assign", (kept, old), behind)
+                # TensorFlow may run a read that nothing orders behind the update.
+                self.run_update(f"{name}_{kind}", "assign", (kept, old), self.after(f"{name}/update", last.name.lstrip("%")))
                 self.run_update(f"{name}_before", "assign", (before, last), self.after(f"{name}_{kind}/update"))
             else:
                 new = self.node("read_variable", (handle,), ("f32", *handle.shape), attributes=behind)
