@@ -18,7 +18,7 @@ dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Oper
     return llvm::any_of(op->getOperands(), [&](Value operand) { return set.contains(operand.getDefiningOp()); });
   };
   for (Operation &op : block) {
-    auto share = op.getAttrOfType<StringAttr>(kShareAttr);
+    auto share = op.getAttrOfType<StringAttr>(kFeedAttr);
     bool sees = (share && share.getValue() == kSharded) || llvm::isa<TakeOp>(op) || any(&op, nodes.seeBatch);
     if (sees)
       nodes.seeBatch.insert(&op);

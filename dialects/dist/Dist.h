@@ -42,7 +42,7 @@ inline constexpr llvm::StringLiteral kSliceAttr = "dist.slice";
 /// On a slot whose replicas hold a share each: how many shares there are.
 inline constexpr llvm::StringLiteral kSharesAttr = "dist.shares";
 /// On a placeholder: kSharded or kWhole.
-inline constexpr llvm::StringLiteral kShareAttr = "dist.share";
+inline constexpr llvm::StringLiteral kFeedAttr = "dist.feed";
 inline constexpr llvm::StringLiteral kSharded = "sharded";
 inline constexpr llvm::StringLiteral kWhole = "whole";
 /// On a stateful random node whose numbers differ between replicas: "replica".

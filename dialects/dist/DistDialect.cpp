@@ -50,24 +50,85 @@ void DISTDialect::registerAttributes() {
       >();
 }
 
+namespace {
+
+/// What stands on operations that are not this dialect's.
+struct AttachedAttribute {
+  llvm::StringLiteral name;
+  /// Where it may stand, and what it may be: both as a check, and as words of the error.
+  bool (*isOn)(Operation *op);
+  llvm::StringLiteral on;
+  bool (*isValue)(Attribute value);
+  llvm::StringLiteral value;
+};
+
+template <typename... Ops> bool isOn(Operation *op) { return llvm::isa<Ops...>(op); }
+bool isOnNode(Operation *op) { return !llvm::isa<ModuleOp, dfg::GraphOp>(op); }
+bool isOnGraphOrNode(Operation *op) { return !llvm::isa<ModuleOp>(op); }
+
+template <typename Attr> bool isA(Attribute value) { return llvm::isa<Attr>(value); }
+bool isOneOf(Attribute value, ArrayRef<llvm::StringRef> words) {
+  auto text = llvm::dyn_cast<StringAttr>(value);
+  return text && llvm::is_contained(words, text.getValue());
+}
+bool isAtLeast(Attribute value, int64_t least) {
+  auto number = llvm::dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger(64) && number.getInt() >= least;
+}
+
+const AttachedAttribute kAttached[] = {
+    {kStrategyAttr, isOn<ModuleOp>, "the module", isA<StringAttr>, "a string"},
+    {kCouplingAttr, isOn<ModuleOp>, "the module", [](Attribute value) { return isOneOf(value, {"replica"}); }, "\"replica\""},
+    {kJoinsAttr, isOn<dfg::GraphOp>, "a graph", isA<DictionaryAttr>, "a dictionary of tensors' names"},
+    {kRoleAttr, isOn<dfg::GraphOp>, "a graph",
+     [](Attribute value) { return isOneOf(value, {"chief", "worker", "server"}); },
+     "\"chief\" or \"worker\" or \"server\""},
+    {kPlaceAttr, isOnGraphOrNode, "a graph, a variable or a node",
+     [](Attribute value) {
+       auto place = llvm::dyn_cast<PlaceAttr>(value);
+       return place && place.getIndex() >= 0;
+     },
+     "a #dist.place whose index is not negative"},
+    {kSliceAttr, isOn<dfg::VariableOp>, "a variable", isA<SliceAttr>, "a #dist.slice"},
+    {kSharesAttr, isOn<dfg::VariableOp>, "a variable", [](Attribute value) { return isAtLeast(value, 1); },
+     "a positive 64-bit integer"},
+    {kFeedAttr, isOn<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>, "a placeholder",
+     [](Attribute value) { return isOneOf(value, {kSharded, kWhole}); }, "\"sharded\" or \"whole\""},
+    {kSeedAttr, isOnNode, "a node", [](Attribute value) { return isOneOf(value, {"replica"}); }, "\"replica\""},
+    {kReplicaAttr, isOnNode, "a node", [](Attribute value) { return isAtLeast(value, 0); },
+     "a 64-bit integer that is not negative"},
+};
+
+/// The part lies within the whole. A share of a slot is flat: its whole variable's axes are none of its own.
+LogicalResult verifySlice(dfg::VariableOp variable, SliceAttr slice) {
+  ArrayRef<int64_t> whole = slice.getShape().asArrayRef(), begin = slice.getOffsets().asArrayRef();
+  auto part = llvm::dyn_cast<RankedTensorType>(variable.getType());
+  const bool isFlat = variable->hasAttr(kSharesAttr);
+  if (whole.size() != begin.size() || (part && !isFlat && part.getRank() != static_cast<int64_t>(whole.size())))
+    return variable->emitOpError() << "is " << variable.getType() << ", a part at " << begin.size()
+                                   << " offsets of a variable of rank " << whole.size();
+  for (auto [axis, offset] : llvm::enumerate(begin)) {
+    const int64_t size = part && !isFlat ? part.getDimSize(axis) : 0;
+    if (offset < 0 || offset > whole[axis] || (size != ShapedType::kDynamic && size > whole[axis] - offset))
+      return variable->emitOpError() << "is " << variable.getType() << " at " << offset << " of axis " << axis
+                                     << ", where '" << slice.getWhole().getValue() << "' has " << whole[axis];
+  }
+  return success();
+}
+
+} // namespace
+
 LogicalResult DISTDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  auto expect = [&](ArrayRef<llvm::StringRef> values) -> LogicalResult {
-    auto text = llvm::dyn_cast<StringAttr>(attribute.getValue());
-    if (text && (values.empty() || llvm::is_contained(values, text.getValue())))
-      return success();
-    InFlightDiagnostic error = op->emitOpError() << "attribute '" << attribute.getName().getValue() << "' is not ";
-    if (values.empty())
-      return error << "a string";
-    llvm::interleave(
-        values, [&](llvm::StringRef value) { error << '"' << value << '"'; }, [&] { error << " or "; });
-    return error;
-  };
-  if (attribute.getName() == kShareAttr)
-    return expect({kSharded, kWhole});
-  if (attribute.getName() == kSeedAttr || attribute.getName() == kCouplingAttr)
-    return expect({"replica"});
-  if (attribute.getName() == kStrategyAttr)
-    return expect({});
+  llvm::StringRef name = attribute.getName().getValue();
+  const auto *attached = llvm::find_if(kAttached, [&](const AttachedAttribute &known) { return known.name == name; });
+  if (attached == std::end(kAttached))
+    return op->emitOpError() << "attribute '" << name << "' is none of the dialect 'dist'";
+  if (!attached->isOn(op))
+    return op->emitOpError() << "attribute '" << name << "' stands on " << attached->on << " only";
+  if (!attached->isValue(attribute.getValue()))
+    return op->emitOpError() << "attribute '" << name << "' is not " << attached->value;
+  if (auto slice = llvm::dyn_cast<SliceAttr>(attribute.getValue()))
+    return verifySlice(llvm::cast<dfg::VariableOp>(op), slice);
   return success();
 }
 

@@ -32,11 +32,16 @@ def DIST_Dialect : Dialect {
     - `dist.shares` on a variable of rank 1: each replica holds its own share of a slot that is split into so many equal shares, flat, the last
       one padded; the whole one is `dist.slice`;
     - `dist.strategy` on the module: the strategy, as Protocol Buffers' text;
-    - `dist.share` on a placeholder: "sharded" where each replica is given its part of the first axis, "whole" where each is
+    - `dist.coupling` = "replica" on the module, where replicas use values of their own share in place of the whole batch's, which the strategy asks
+      for;
+    - `dist.joins` on a graph: of each fetched tensor what it gives over all replicas, "concat:AXIS", "sum", "mean" or "first";
+    - `dist.feed` on a placeholder: "sharded" where each replica is given its part of the first axis, "whole" where each is
       given all of it;
     - `dist.seed` = "replica" on a random node: its numbers belong to a replica's own examples, so that each replica draws its rows
       of what one replica would draw for the whole batch; without it all replicas draw the same;
     - `dist.replica` on a node of the unrolled form: the replica that it belongs to, until it has its scope.
+
+    Each of them is checked where it stands; another name of this dialect on an operation is an error.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -144,8 +144,8 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
     After:
     ```mlir
     dfg.graph {
-      %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x64xf32> loc("x")
-      %lr = dfg.placeholder {dist.share = "whole"} : () -> tensor<f32> loc("lr")
+      %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x64xf32> loc("x")
+      %lr = dfg.placeholder {dist.feed = "whole"} : () -> tensor<f32> loc("lr")
     }
     ```
   }];

@@ -38,7 +38,7 @@ private:
     Builder builder(graph.getContext());
     for (Operation &op : graph.getBody().front()) {
       if (auto feed = llvm::dyn_cast<dfg::PlaceholderOp>(op))
-        op.setAttr(dist::kShareAttr, builder.getStringAttr(flow.isBatched(feed) ? dist::kSharded : dist::kWhole));
+        op.setAttr(dist::kFeedAttr, builder.getStringAttr(flow.isBatched(feed) ? dist::kSharded : dist::kWhole));
       else if (op.hasTrait<dfg::DrawsNumbers>() && flow.get(op.getResult(0)).isSharded(0))
         op.setAttr(dist::kSeedAttr, builder.getStringAttr("replica"));
     }

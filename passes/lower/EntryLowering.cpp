@@ -61,7 +61,7 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
       break;
   }
   if (auto feed = origin.getDefiningOp<dfg::PlaceholderOp>()) {
-    auto share = feed->getAttrOfType<StringAttr>("dist.share");
+    auto share = feed->getAttrOfType<StringAttr>("dist.feed");
     auto type = llvm::cast<RankedTensorType>(origin.getType());
     bool batched = share && share.getValue() == "sharded" && type.hasStaticShape() && type.getRank() > 0 && type.getDimSize(0) > 0;
     return {("the feed '" + dfg::getNodeName(feed) + "'").str(), batched ? type.getNumElements() / type.getDimSize(0) : 0};

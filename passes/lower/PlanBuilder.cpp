@@ -208,7 +208,7 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
 }
 
 void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
-  auto share = node->getAttrOfType<StringAttr>("dist.share");
+  auto share = node->getAttrOfType<StringAttr>("dist.feed");
   bool batched = share && share.getValue() == "sharded";
   set(node.getResult(), drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched));
 }

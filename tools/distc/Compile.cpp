@@ -53,7 +53,7 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
   module.walk([&](dfg::PlaceholderOp placeholder) {
     known.push_back(dfg::getNodeName(placeholder));
     auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
-    auto share = placeholder->getAttrOfType<StringAttr>("dist.share");
+    auto share = placeholder->getAttrOfType<StringAttr>("dist.feed");
     if (share && share.getValue() == "sharded" && type && type.getRank() > 0 && type.isDynamicDim(0))
       batched.push_back(dfg::getNodeName(placeholder));
   });

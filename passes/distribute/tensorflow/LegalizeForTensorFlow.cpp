@@ -149,7 +149,7 @@ private:
     Builder builder(worker.graph.getContext());
     SmallVector<Attribute> byRows;
     for (auto placeholder : worker.block.getOps<dfg::PlaceholderOp>())
-      if (auto share = placeholder->getAttrOfType<StringAttr>(dist::kShareAttr))
+      if (auto share = placeholder->getAttrOfType<StringAttr>(dist::kFeedAttr))
         if (share.getValue() == dist::kSharded)
           byRows.push_back(builder.getStringAttr(dfg::getNodeName(placeholder) + ":0"));
     int64_t numbers[] = {worker.replicas, worker.task.getFirstReplica(), worker.taskReplicas, batch,

@@ -33,8 +33,91 @@ dfg.graph {
 // -----
 
 dfg.graph {
-  // expected-error @below {{attribute 'dist.share' is not "sharded" or "whole"}}
-  %a = dfg.placeholder {dist.share = "some"} : () -> tensor<2xf32>
+  // expected-error @below {{attribute 'dist.feed' is not "sharded" or "whole"}}
+  %a = dfg.placeholder {dist.feed = "some"} : () -> tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{attribute 'dist.feed' stands on a placeholder only}}
+  %b = dfg.neg %a {dist.feed = "whole"} : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+// A place that is not one would read as every worker's.
+dfg.graph {
+  // expected-error @below {{attribute 'dist.place' is not a #dist.place whose index is not negative}}
+  dfg.variable @w : tensor<2xf32> {dist.place = "ps:0"}
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'dist.slice' is not a #dist.slice}}
+  dfg.variable @w : tensor<2xf32> {dist.slice = [2]}
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{is 'tensor<2xf32>', a part at 2 offsets of a variable of rank 2}}
+  dfg.variable @w : tensor<2xf32> {dist.slice = #dist.slice<"whole" [4, 2] at [2, 0]>}
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{is 'tensor<2x2xf32>' at 3 of axis 0, where 'whole' has 4}}
+  dfg.variable @w : tensor<2x2xf32> {dist.slice = #dist.slice<"whole" [4, 2] at [3, 0]>}
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'dist.shares' is not a positive 64-bit integer}}
+  dfg.variable @w : tensor<2xf32> {dist.shares = 0 : i64}
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'dist.seed' is not "replica"}}
+  %a = dfg.placeholder {dist.seed = 3} : () -> tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'dist.replica' is not a 64-bit integer that is not negative}}
+  %a = dfg.placeholder {dist.replica = -1 : i64} : () -> tensor<2xf32>
+}
+
+// -----
+
+// expected-error @below {{attribute 'dist.role' is not "chief" or "worker" or "server"}}
+dfg.graph attributes {dist.role = "boss"} {
+}
+
+// -----
+
+// expected-error @below {{attribute 'dist.joins' is not a dictionary of tensors' names}}
+dfg.graph attributes {dist.joins = "x"} {
+}
+
+// -----
+
+// expected-error @below {{attribute 'dist.strategy' stands on the module only}}
+dfg.graph attributes {dist.strategy = ""} {
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'dist.plaec' is none of the dialect 'dist'}}
+  dfg.variable @w : tensor<2xf32> {dist.plaec = #dist.place<"ps" 0>}
 }
 
 // -----

@@ -73,7 +73,7 @@ module {
     %one = dfg.const dense<1> : tensor<i64> : tensor<i64> loc("one")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
     %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
-    %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
     %g = dfg.mean %x, %axis : (tensor<?x4xf32>, tensor<i32>) -> tensor<4xf32> loc("g")
     dfg.assign_add %steps, %one : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("count")
     %a = dist.accumulate mean of 3 (%g) variables ["w"] : tensor<4xf32> -> tensor<4xf32> loc("accumulate/0")

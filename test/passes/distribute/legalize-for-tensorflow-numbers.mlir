@@ -4,7 +4,7 @@ dist.topology @cluster replicas 3 [
   #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
   #dist.task<"worker" 2 on "c" devices ["c:CPU:0"] replicas 1 from 2>]
 dfg.graph attributes {} {
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x7xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x7xf32> loc("x")
   // CHECK: %[[SHAPE:.*]] = dfg.shape
   %shape = dfg.shape %x : (tensor<?x7xf32>) -> tensor<2xi32> loc("shape")
   // The numbers of all three replicas' examples, of which the second replica's rows.

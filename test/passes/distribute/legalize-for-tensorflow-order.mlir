@@ -12,7 +12,7 @@ dist.topology @cluster replicas 2 [
 dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
 dfg.variable @step : tensor<i64>
 dfg.graph attributes {train_op = "train"} {
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
   %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
   %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
   %one = dfg.const dense<1> : tensor<i64> : tensor<i64> loc("one")
@@ -40,7 +40,7 @@ dist.topology @cluster replicas 2 [
 dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
 dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
 dfg.graph attributes {train_op = "train"} {
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
   %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
   %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")

@@ -9,7 +9,7 @@ dfg.graph attributes {loss = "loss:0", train_op = "update", fetches = ["y:0"]} {
   // CHECK: %[[PARTS:.*]]:2 = dfg.opaque "Split"(%{{.*}}, %[[X]]) {{.*}}num_split = 2
   // CHECK: %[[X0:.*]] = dfg.identity %[[PARTS]]#0 {device = "/job:worker/task:0/device:GPU:0"} {{.*}} loc("replica_0/x")
   // CHECK: %[[X1:.*]] = dfg.identity %[[PARTS]]#1 {device = "/job:worker/task:0/device:GPU:1"} {{.*}} loc("replica_1/x")
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
   %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("lr")
   %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("axis")
   %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")

@@ -9,7 +9,7 @@ dfg.variable @b : tensor<2xf32> {trainable}
 // CHECK: more_collections = {distc_feeds_by_rows = ["x:0"], distc_loss_is_sum = [0], distc_share = [2, 1, 1, 8, 0]}
 dfg.graph attributes {loss = "loss:0", train_op = "train"} {
   // CHECK: %[[X:.*]] = dfg.placeholder {{.*}}device = "/job:worker/task:1"{{.*}} loc("x")
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
   %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("lr")
   %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("axis")
   // What an author asked for within a task is kept.

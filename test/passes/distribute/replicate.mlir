@@ -8,9 +8,9 @@
 dfg.variable @w : tensor<4xf32> {trainable}
 dfg.variable @b : tensor<4xf32> {trainable}
 dfg.graph {
-  // CHECK: dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x4xf32>
+  // CHECK: dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32>
   %x = dfg.placeholder : () -> tensor<?x4xf32>
-  // CHECK: dfg.placeholder {dist.share = "whole"} : () -> tensor<f32>
+  // CHECK: dfg.placeholder {dist.feed = "whole"} : () -> tensor<f32>
   %lr = dfg.placeholder : () -> tensor<f32>
   %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
   // Dropout's mask belongs to a replica's examples; noise on a variable is the same for all.

@@ -23,7 +23,7 @@ dfg.variable @global_step : tensor<i64>
 // CHECK-NOT: all_reduce
 // CHECK: dfg.return
 dfg.graph attributes {train_op = "train", loss = "loss:0", fetches = ["norm:0"]} {
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<?x2xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x2xf32> loc("x")
   %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
   %one = dfg.const dense<1> : tensor<i64> : tensor<i64>
   %rate = dfg.const dense<0.5> : tensor<f32> : tensor<f32>

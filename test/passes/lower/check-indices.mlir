@@ -10,7 +10,7 @@
 dfg.variable @w : tensor<10x2xf32> {trainable}
 dfg.func @step() attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
-  %ids = dfg.placeholder {dist.share = "sharded"} : () -> tensor<4x2xi32> loc("ids")
+  %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4x2xi32> loc("ids")
   %rows = dfg.resource_gather %w, %ids : (!dfg.ref<tensor<10x2xf32>>, tensor<4x2xi32>) -> tensor<4x2x2xf32> loc("rows")
   %again = dfg.resource_gather %w, %ids : (!dfg.ref<tensor<10x2xf32>>, tensor<4x2xi32>) -> tensor<4x2x2xf32> loc("again")
   %a = dfg.add_v2 %rows, %again : (tensor<4x2x2xf32>, tensor<4x2x2xf32>) -> tensor<4x2x2xf32> loc("a")
@@ -45,7 +45,7 @@ dfg.func @step() attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "st
 dfg.variable @w : tensor<10x2xf32> {trainable}
 dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
-  %ids = dfg.placeholder {dist.share = "sharded"} : () -> tensor<4xi32> loc("ids")
+  %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4xi32> loc("ids")
   %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
   %ten = dfg.const dense<10> : tensor<i32> : tensor<i32> loc("ten")
   %others = dfg.greater_equal %ids, %ten : (tensor<4xi32>, tensor<i32>) -> tensor<4xi1> loc("others")

@@ -7,7 +7,7 @@
 dfg.func @elementwise() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
   // CHECK: %[[X:.*]] = drt.feed {batched, name = "x"}
   // CHECK: %[[V:.*]] = drt.feed {name = "row"}
-  %x = dfg.placeholder {dist.share = "sharded"} : () -> tensor<4x3xf32> loc("x")
+  %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4x3xf32> loc("x")
   %row = dfg.placeholder : () -> tensor<3xf32> loc("row")
   // CHECK: %[[SUM:.*]] = linalg.generic {indexing_maps = [#[[WHOLE]], #[[ROW]], #[[WHOLE]]]{{.*}} ins(%[[X]], %[[V]] :
   // CHECK: arith.addf
