@@ -223,6 +223,14 @@ def condition_on_a_feed(i):
 
 
 @case(1, 2)
+def condition_that_spares_errors(i):
+    tf = i.tf
+    index = tf.cast(i.p * 2.0, tf.int32)  # -1 and a division by zero where p is not positive
+    h = tf.cond(i.p > 0, lambda: tf.gather(i.x, index, axis=1) * tf.cast(7 // (index + 1), tf.float32), lambda: i.x[:, 1] * i.v)
+    return i.loss_of(h)
+
+
+@case(1, 2)
 def conditions_in_conditions(i):
     tf = i.tf
     h = tf.cond(i.p > 0, lambda: tf.cond(i.p > 1, lambda: tf.tanh(tf.matmul(i.x[:, 0], i.m)), lambda: i.x[:, 2]), lambda: i.x[:, 1] * i.v)

@@ -193,6 +193,27 @@ LogicalResult StraightLine::enter(const Guard &guard, StringRef name) {
   return success();
 }
 
+namespace {
+/// An operand whose elements end the program where they are wrong, and an element that never is.
+struct CheckedOperand {
+  unsigned index;
+  int64_t harmless;
+};
+} // namespace
+
+static std::optional<CheckedOperand> getCheckedOperand(Operation *op) {
+  if (llvm::isa<dfg::DivOp, dfg::FloorDivOp, dfg::TruncateDivOp, dfg::ModOp, dfg::FloorModOp, dfg::TruncateModOp>(op)) {
+    auto type = llvm::dyn_cast<TensorType>(op->getOperand(1).getType());
+    return type && type.getElementType().isInteger() ? std::optional(CheckedOperand{1, 1}) : std::nullopt;
+  }
+  if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::GatherNdOp, dfg::ResourceGatherOp, dfg::ResourceGatherNdOp,
+                dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(op))
+    return CheckedOperand{1, 0};
+  if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op); update && update.getIndicesOperand() >= 0)
+    return CheckedOperand{static_cast<unsigned>(update.getIndicesOperand()), 0};
+  return std::nullopt;
+}
+
 LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   StringRef ownName = dfg::getNodeName(&op);
   Guard guard;
@@ -213,12 +234,12 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   Node node{&op, getKind(&op), scope.prefix + ownName.str(), {}, getControls(&op, scope), scope};
   for (Value operand : op.getOperands())
     node.operands.push_back(lookup(scope, operand));
-  // Only effects are not to happen where a condition does not hold.
+  // Only effects, and errors, are not to happen where a condition does not hold.
   llvm::scope_exit restore([&, outside = active, guardedOutside = guarded] {
     active = outside;
     guarded = guardedOutside;
   });
-  if ((!isMemoryEffectFree(&op) || isControlFlow(&op)) && failed(enter(guard, node.name)))
+  if ((!isMemoryEffectFree(&op) || isControlFlow(&op) || getCheckedOperand(&op)) && failed(enter(guard, node.name)))
     return failure();
 
   Handler handler = isControlFlow(&op) ? findHandler(node.kind) : nullptr;
@@ -244,7 +265,7 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   if (scope.inPlace) {
     for (auto [index, operand] : llvm::enumerate(node.operands))
       op.setOperand(index, operand.value);
-    if (active && (failed(checkEffects(node)) || failed(predicateUpdate(&op, node))))
+    if (active && (failed(checkEffects(node)) || failed(predicateErrors(&op, node)) || failed(predicateUpdate(&op, node))))
       return failure();
     return infer(&op);
   }
@@ -361,7 +382,7 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     op->removeAttr(dfg::kControlAttr);
   else
     op->setAttr(dfg::kControlAttr, builder.getArrayAttr(node.controls));
-  if (failed(infer(op)))
+  if (failed(predicateErrors(op, node)) || failed(infer(op)))
     return failure();
   SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
   const bool hasEffects = !isMemoryEffectFree(op);
@@ -385,6 +406,24 @@ FailureOr<Data> StraightLine::copy(Node &node) {
         results[0] = op->getOperand(1 - zero);
   }
   return results;
+}
+
+LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
+  std::optional<CheckedOperand> checked = active ? getCheckedOperand(op) : std::nullopt;
+  if (!checked)
+    return success();
+  OpOperand &operand = op->getOpOperand(checked->index);
+  if (getKnown(operand.get()))
+    return success(); // an error, if it is one, when it is compiled
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(op);
+  Type element = llvm::cast<TensorType>(operand.get().getType()).getElementType();
+  Value harmless = getInteger(element, checked->harmless);
+  Value value = harmless ? make<dfg::SelectV2Op>(node.name + "/checked", element, active, operand.get(), harmless) : Value();
+  if (!value)
+    return failure();
+  operand.set(value);
+  return success();
 }
 
 LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {

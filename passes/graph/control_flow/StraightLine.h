@@ -149,6 +149,8 @@ private:
   llvm::FailureOr<Data> copy(Node &node);
   /// Infers shapes and types of a node that is there.
   llvm::LogicalResult infer(mlir::Operation *op);
+  /// Divisors and indices end the program only where `active` is true: elsewhere they are ones that cannot.
+  llvm::LogicalResult predicateErrors(mlir::Operation *op, const Node &node);
   /// An update that only takes place where `active` is true.
   llvm::LogicalResult predicateUpdate(mlir::Operation *op, const Node &node);
   /// Fails where an effect of `op` has no meaning if it is repeated, or if data decide whether it happens.

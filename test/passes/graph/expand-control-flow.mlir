@@ -184,3 +184,33 @@ dfg.func @grad(%x: tensor<3xf32>, %zeros: tensor<!dfg.variant>) -> tensor<3xf32>
 dfg.func @other(%x: tensor<3xf32>, %zeros: tensor<!dfg.variant>) -> tensor<3xf32> {
   dfg.return %x : tensor<3xf32>
 }
+
+// -----
+
+// Both branches run, but an index or a divisor ends the program only where its branch is chosen.
+dfg.func @chosen(%i: tensor<*xi32>, %x: tensor<*xf32>, %n: tensor<*xi32>) -> tensor<*xf32> {
+  %q = dfg.floor_div %i, %n : (tensor<*xi32>, tensor<*xi32>) -> tensor<*xi32> loc("quotient")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %row = dfg.gather_v2 %x, %q, %axis : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("row")
+  dfg.return %row : tensor<*xf32>
+}
+dfg.func @otherwise(%i: tensor<*xi32>, %x: tensor<*xf32>, %n: tensor<*xi32>) -> tensor<*xf32> {
+  %none = dfg.const dense<0.0> : tensor<f32> : tensor<f32>
+  dfg.return %none : tensor<f32>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %n = dfg.placeholder : () -> tensor<i32> loc("n")
+  %i = dfg.placeholder : () -> tensor<i32> loc("i")
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  // CHECK-DAG: %[[P:.*]] = dfg.placeholder {{.*}} loc("p")
+  // CHECK-DAG: %[[N:.*]] = dfg.placeholder {{.*}} loc("n")
+  // CHECK-DAG: %[[ONE:.*]] = dfg.const dense<1>
+  // CHECK: %[[DIVISOR:.*]] = dfg.select_v2 %[[P]], %[[N]], %[[ONE]]
+  // CHECK: %[[QUOTIENT:.*]] = dfg.floor_div %{{.*}}, %[[DIVISOR]]
+  // CHECK: %[[INDEX:.*]] = dfg.select_v2 %[[P]], %[[QUOTIENT]], %{{.*}}
+  // CHECK: dfg.gather_v2 %{{.*}}, %[[INDEX]],
+  %r = dfg.opaque "If"(%p, %i, %x, %n) {tf = {then_branch = #dfg.func<@chosen, {}>, else_branch = #dfg.func<@otherwise, {}>}} : (tensor<i1>, tensor<i32>, tensor<4xf32>, tensor<i32>) -> tensor<f32> loc("if")
+  %loss = dfg.identity %r : (tensor<f32>) -> tensor<f32> loc("loss")
+}
