@@ -27,22 +27,22 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
                                                        << "; a bucket has one type";
   if (!op.getGradients().empty() && !op.getAt())
     return op.emitOpError("has no place in the arena; run drt-plan-memory");
-  FailureOr<Attribute> exchange = describeExchange(constants, program.structs.exchange, op);
+  FailureOr<Attribute> exchange = describeExchange(constants, op);
   if (failed(exchange))
     return failure();
   SmallVector<Attribute> members;
   const SmallVector<int64_t> offsets = getMemberOffsets(op);
   for (size_t i = 0; i < op.getGradients().size(); ++i)
     members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element)));
-  enum { AllReduce = 0, ReduceScatter = 1, GatherRows = 3 }; // DRT_BUCKET_*
+  const int32_t kind = op.getGather() ? DRT_BUCKET_GATHER_ROWS : op.getScatter() ? DRT_BUCKET_REDUCE_SCATTER : DRT_BUCKET_ALL_REDUCE;
   std::string name = "bucket " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(op.getGather() ? GatherRows : op.getScatter() ? ReduceScatter : AllReduce), constants.i32(getDtype(element)),
-       constants.i32(op.getMean()), constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
+      {constants.string(name), constants.i32(kind), constants.i32(getDtype(element)),
+       constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
        constants.i64(op.getGather() ? getNumElements(op.getGradients().front()) : offsets.back() / getElementBytes(element)),
        constants.i32(members.size()),
-       constants.array(rows, program.structs.member, members), *exchange}));
+       constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange}));
   buckets[op.getBucket()] = op;
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
@@ -66,12 +66,11 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
                                            constants.i64(op.getOwners() ? (*op.getOwners())[i] + 1 : 0)}));
     bytes += getTensorBytes(type);
   }
-  enum { Gather = 2 }; // DRT_BUCKET_*
   std::string name = "gather " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(constants.structure({constants.string(name), constants.i32(Gather), constants.i32(getDtype(builder.getI8Type())),
-                                                constants.i32(0), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
-                                                constants.array(rows, program.structs.member, members), constants.null()}));
+  tables.buckets.push_back(constants.structure({constants.string(name), constants.i32(DRT_BUCKET_GATHER), constants.i32(getDtype(builder.getI8Type())),
+                                                constants.i32(DRT_REDUCE_SUM), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
+                                                constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null()}));
   gathers.insert(op.getBucket());
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();

@@ -13,27 +13,22 @@
 using namespace mlir;
 
 namespace distc {
+
+// The dialect's numbers are those of drt.h.
+static_assert(static_cast<int>(dist::Reduction::Sum) == DRT_REDUCE_SUM && static_cast<int>(dist::Reduction::Mean) == DRT_REDUCE_MEAN);
+static_assert(static_cast<int>(dist::Compressor::None) == DRT_COMPRESS_NONE && static_cast<int>(dist::Compressor::FP16) == DRT_COMPRESS_F16 &&
+              static_cast<int>(dist::Compressor::FP16EF) == DRT_COMPRESS_F16_EF &&
+              static_cast<int>(dist::Compressor::PowerSGD) == DRT_COMPRESS_POWER_SGD &&
+              static_cast<int>(dist::Compressor::BF16) == DRT_COMPRESS_BF16 &&
+              static_cast<int>(dist::Compressor::BF16EF) == DRT_COMPRESS_BF16_EF &&
+              static_cast<int>(dist::Compressor::TopK) == DRT_COMPRESS_TOP_K);
+static_assert(static_cast<int>(dist::AggregatorKind::Median) == DRT_AGGREGATE_MEDIAN &&
+              static_cast<int>(dist::AggregatorKind::TrimmedMean) == DRT_AGGREGATE_TRIMMED_MEAN &&
+              static_cast<int>(dist::AggregatorKind::Krum) == DRT_AGGREGATE_KRUM &&
+              static_cast<int>(dist::AggregatorKind::MultiKrum) == DRT_AGGREGATE_MULTI_KRUM &&
+              static_cast<int>(dist::AggregatorKind::GeometricMedian) == DRT_AGGREGATE_GEOMETRIC_MEDIAN);
+
 namespace {
-
-// A descriptor: 32-bit fields, then 64-bit ones.
-FlatSymbolRefAttr describe(ConstantTables &tables, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
-  SmallVector<Type> types(small.size(), tables.int32);
-  types.append(large.size(), tables.int64);
-  SmallVector<Attribute> fields;
-  for (int64_t value : small)
-    fields.push_back(tables.i32(value));
-  for (int64_t value : large)
-    fields.push_back(tables.i64(value));
-  return tables.descriptor(tables.structType(types), tables.structure(fields));
-}
-
-// A descriptor of fields of 32 and 64 bits in any order, each aligned to its size.
-FlatSymbolRefAttr describeFields(ConstantTables &tables, ArrayRef<Attribute> fields) {
-  SmallVector<Type> types;
-  for (Attribute field : fields)
-    types.push_back(cast<IntegerAttr>(field).getType());
-  return tables.descriptor(tables.structType(types), tables.structure(fields));
-}
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -60,13 +55,14 @@ int32_t dtypeOf(Operation *op) {
 }
 
 // drt_rows_desc: indices of `depth` numbers into a tensor of `shape`.
-void appendRows(ConstantTables &tables, SmallVectorImpl<Attribute> &fields, Value indices, int64_t depth, ArrayRef<int64_t> shape) {
-  constexpr int64_t maxDepth = 8; // DRT_MAX_INDEX_DEPTH
+Attribute describeRows(ConstantTables &tables, Value indices, int64_t depth, ArrayRef<int64_t> shape) {
   RankedTensorType type = typeOf(indices);
-  fields.append({tables.i32(getDtype(type.getElementType())), tables.i32(depth), tables.i64(type.getNumElements() / std::max<int64_t>(depth, 1)),
-                 tables.i64(product(shape.drop_front(depth)))});
-  for (int64_t axis = 0; axis < maxDepth; ++axis)
+  SmallVector<Attribute> fields = {tables.i32(getDtype(type.getElementType())), tables.i32(depth),
+                                   tables.i64(type.getNumElements() / std::max<int64_t>(depth, 1)),
+                                   tables.i64(product(shape.drop_front(depth)))};
+  for (int64_t axis = 0; axis < DRT_MAX_INDEX_DEPTH; ++axis)
     fields.push_back(tables.i64(axis < depth ? shape[axis] : 1));
+  return tables.structure(fields);
 }
 
 } // namespace
@@ -80,42 +76,45 @@ FailureOr<FlatSymbolRefAttr> describeMatmul(ConstantTables &tables, drt::MatmulO
   if (failed(strideA) || failed(strideB))
     return failure();
   ArrayRef<int64_t> shapeA = a.getShape().take_back(2), shapeC = c.getShape().take_back(2);
-  return describe(tables,
-                  {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), op.getBias() != nullptr,
-                   static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0},
-                  {product(batch), shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], *strideA, *strideB});
+  return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), op.getBias() != nullptr,
+                                            static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0, product(batch),
+                                            shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], *strideA, *strideB});
 }
 
 FailureOr<FlatSymbolRefAttr> describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB());
   if (a.getRank() != 2 || b.getRank() != 2)
     return op.emitOpError("needs matrices");
-  return describe(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), 0, 0, 0},
-                  {1, a.getShape()[op.getTransposeA() ? 1 : 0], b.getShape()[op.getTransposeB() ? 0 : 1],
-                   a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0});
+  return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), /*has_bias=*/0, DRT_EPILOGUE_NONE,
+                                            /*accumulate=*/0, /*batch=*/1, a.getShape()[op.getTransposeA() ? 1 : 0],
+                                            b.getShape()[op.getTransposeB() ? 0 : 1], a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0});
 }
 
 FailureOr<FlatSymbolRefAttr> describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,
                                             bool hasBias, int32_t epilogue) {
   if (descriptor.size() != 18)
     return op->emitOpError("needs a descriptor of 18 numbers, not ") << descriptor.size();
-  return describe(tables, {dtypeOf(op), hasBias, epilogue}, descriptor);
+  SmallVector<int64_t> numbers = {dtypeOf(op), hasBias, epilogue};
+  numbers.append(descriptor.begin(), descriptor.end());
+  return describe<drt_conv2d_desc>(tables, numbers);
 }
 
 FailureOr<FlatSymbolRefAttr> describePool(ConstantTables &tables, Operation *op, int32_t kind,
                                           ArrayRef<int64_t> descriptor) {
   if (descriptor.size() != 14)
     return op->emitOpError("needs a descriptor of 14 numbers, not ") << descriptor.size();
-  return describe(tables, {dtypeOf(op), kind}, descriptor);
+  SmallVector<int64_t> numbers = {dtypeOf(op), kind};
+  numbers.append(descriptor.begin(), descriptor.end());
+  return describe<drt_pool_desc>(tables, numbers);
 }
 
 FlatSymbolRefAttr describeRandom(ConstantTables &tables, RankedTensorType type, int32_t distribution, int64_t seed,
                                  int64_t seed2, bool perReplica) {
-  return describe(tables, {getDtype(type.getElementType()), distribution},
-                  {seed, seed2, type.getNumElements(), perReplica});
+  return describe<drt_random_desc>(
+      tables, {getDtype(type.getElementType()), distribution, seed, seed2, type.getNumElements(), perReplica});
 }
 
-FailureOr<Attribute> describeExchange(ConstantTables &tables, Type type, drt::AllReduceStartOp op) {
+FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op) {
   auto compression = dyn_cast_or_null<dist::CompressionAttr>(op.getCompressionAttr());
   auto aggregator = dyn_cast_or_null<dist::AggregatorAttr>(op.getAggregatorAttr());
   auto kind = compression ? compression.getKind() : dist::Compressor::None;
@@ -127,10 +126,9 @@ FailureOr<Attribute> describeExchange(ConstantTables &tables, Type type, drt::Al
   if (op.getScatter())
     return op.emitOpError("scatters gradients that are compressed or chosen from; shard the updates in stage 1 instead of 2");
   int64_t rank = kind == dist::Compressor::PowerSGD ? compression.getMatrixRank() : 0;
-  return Attribute(tables.descriptor(
-      type, tables.structure({tables.i32(static_cast<int32_t>(kind)), tables.i32(rank),
-                              tables.i32(aggregator ? static_cast<int32_t>(aggregator.getKind()) : 0),
-                              tables.i32(aggregator ? aggregator.getF() : 0), tables.i32(aggregator ? aggregator.getM() : 0)})));
+  return Attribute(describe<drt_exchange>(
+      tables, {static_cast<int64_t>(kind), rank, aggregator ? static_cast<int64_t>(aggregator.getKind()) : DRT_AGGREGATE_NONE,
+               aggregator ? aggregator.getF() : 0, aggregator ? aggregator.getM() : 0}));
 }
 
 Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset) {
@@ -144,36 +142,36 @@ Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsig
 }
 
 FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, RankedTensorType type, bool concat) {
-  return describe(tables, {getDtype(type.getElementType()), concat}, {type.getNumElements()});
+  return describe<drt_accumulate_desc>(tables, {getDtype(type.getElementType()), concat, type.getNumElements()});
 }
 
 FlatSymbolRefAttr describeUnique(ConstantTables &tables, drt::UniqueOp op) {
   RankedTensorType x = typeOf(op.getX());
-  return describeFields(tables, {tables.i32(getDtype(x.getElementType())), tables.i32(getDtype(typeOf(op.getIdx()).getElementType())),
-                                 tables.i64(x.getNumElements())});
+  return describe<drt_unique_desc>(
+      tables, {getDtype(x.getElementType()), getDtype(typeOf(op.getIdx()).getElementType()), x.getNumElements()});
 }
 
 FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op) {
   RankedTensorType result = typeOf(op.getResult());
-  SmallVector<Attribute> fields = {tables.i32(getDtype(result.getElementType())), tables.i32(op.getKind()), tables.i64(result.getNumElements())};
-  appendRows(tables, fields, op.getIndices(), op.getDepth(), result.getShape());
-  return describeFields(tables, fields);
+  return describe<drt_scatter_desc>(tables, ArrayRef<Attribute>{tables.i32(getDtype(result.getElementType())), tables.i32(op.getKind()),
+                                             tables.i64(result.getNumElements()),
+                                             describeRows(tables, op.getIndices(), op.getDepth(), result.getShape())});
 }
 
 FlatSymbolRefAttr describeNumbers(ConstantTables &tables, ArrayRef<int64_t> numbers) {
-  return describeFields(tables, llvm::map_to_vector(numbers, [&](int64_t number) -> Attribute { return tables.i64(number); }));
+  SmallVector<Type> types(numbers.size(), tables.int64);
+  auto fields = llvm::map_to_vector(numbers, [&](int64_t number) { return tables.i64(number); });
+  return tables.descriptor(tables.structType(types), tables.structure(fields));
 }
 
 FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op) {
-  SmallVector<Attribute> fields = {tables.i32(op.getPadded()), tables.i32(0), tables.i64(op.getPerRow())};
-  appendRows(tables, fields, op.getIndices(), op.getSizes().size(), op.getSizes());
-  return describeFields(tables, fields);
+  return describe<drt_indices_desc>(tables, ArrayRef<Attribute>{tables.i32(op.getPadded()), tables.i32(0), tables.i64(op.getPerRow()),
+                                             describeRows(tables, op.getIndices(), op.getSizes().size(), op.getSizes())});
 }
 
 FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, ArrayRef<int64_t> shape) {
-  SmallVector<Attribute> fields = {tables.i32(getDtype(typeOf(op.getValues()).getElementType())), tables.i32(0)};
-  appendRows(tables, fields, op.getIndices(), op.getDepth(), shape);
-  return describeFields(tables, fields);
+  return describe<drt_sparse_update_desc>(tables, ArrayRef<Attribute>{tables.i32(getDtype(typeOf(op.getValues()).getElementType())),
+                                                   tables.i32(0), describeRows(tables, op.getIndices(), op.getDepth(), shape)});
 }
 
 } // namespace distc

@@ -26,7 +26,7 @@ mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTenso
                                        int64_t seed, int64_t seed2, bool perReplica);
 /// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a diagnostic
 /// where the runtime has no such exchange.
-llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, mlir::Type type, drt::AllReduceStartOp op);
+llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op);
 /// A member of a bucket (drt_member); `offset` in elements.
 mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset);
 /// drt_accumulate_desc.

@@ -41,7 +41,7 @@ static Attribute describeImage(DictionaryAttr image, ConstantTables &tables, Str
       {tables.string(image.getAs<StringAttr>("arch").getValue()), tables.bytes(name, data), tables.i64(data.size())});
 }
 
-FailureOr<Attribute> describeDevice(ModuleOp module, ConstantTables &tables, const DrtStructs &structs) {
+FailureOr<Attribute> describeDevice(ModuleOp module, ConstantTables &tables) {
   if (!isForDevices(module))
     return tables.null();
   SmallVector<Attribute> kernels, images;
@@ -57,11 +57,10 @@ FailureOr<Attribute> describeDevice(ModuleOp module, ConstantTables &tables, con
   if (images.empty() && !kernels.empty())
     return module.emitError("has kernels for devices and no images of them; run drt-make-images");
   auto variableBytes = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr);
-  return Attribute(tables.descriptor(
-      structs.device,
-      tables.structure({tables.i32(images.size()), tables.array("drt_images", structs.image, images),
-                        tables.i32(kernels.size()), tables.array("drt_kernels", structs.kernel, kernels),
-                        tables.i64(variableBytes.getInt())})));
+  return Attribute(describe<drt_device_code>(
+      tables, {tables.i32(images.size()), tables.array("drt_images", getRuntimeType<drt_image>(tables), images),
+               tables.i32(kernels.size()), tables.array("drt_kernels", getRuntimeType<drt_kernel>(tables), kernels),
+               tables.i64(variableBytes.getInt())}));
 }
 
 } // namespace distc

@@ -20,8 +20,7 @@ llvm::SmallVector<mlir::FunctionOpInterface> getDeviceKernels(mlir::ModuleOp mod
 
 /// The address of a drt_device_code; null in a program for CPUs. Fails with a diagnostic where a kernel has no grid or
 /// no images are there.
-llvm::FailureOr<mlir::Attribute> describeDevice(mlir::ModuleOp module, ConstantTables &tables,
-                                                const DrtStructs &structs);
+llvm::FailureOr<mlir::Attribute> describeDevice(mlir::ModuleOp module, ConstantTables &tables);
 
 } // namespace distc
 

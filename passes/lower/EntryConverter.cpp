@@ -16,7 +16,7 @@ using namespace mlir;
 namespace distc {
 
 ProgramConversion::ProgramConversion(ModuleOp module)
-    : module(module), symbols(module), tables(module), structs(tables) {
+    : module(module), symbols(module), tables(module) {
   for (auto variable : module.getOps<drt::VariableOp>()) {
     variables.insert({variable.getSymName(), static_cast<int64_t>(variables.size())});
     if (variable.getShares())
@@ -166,9 +166,9 @@ Value EntryConverter::offset(Value base, int64_t bytes) { return bytes ? offset(
 Value EntryConverter::arenaAddress(int64_t place) { return offset(arena, place); }
 
 Value EntryConverter::replicaField(int32_t field) {
-  Value at = LLVM::GEPOp::create(builder, program.tables.ptr, program.structs.replica, replica,
-                                 ArrayRef<LLVM::GEPArg>{0, field});
-  return LLVM::LoadOp::create(builder, cast<LLVM::LLVMStructType>(program.structs.replica).getBody()[field], at);
+  auto type = cast<LLVM::LLVMStructType>(getRuntimeType<drt_replica>(program.tables));
+  Value at = LLVM::GEPOp::create(builder, program.tables.ptr, type, replica, ArrayRef<LLVM::GEPArg>{0, field});
+  return LLVM::LoadOp::create(builder, type.getBody()[field], at);
 }
 
 Value EntryConverter::variableAddress(StringRef name) {

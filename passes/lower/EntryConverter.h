@@ -15,7 +15,13 @@
 namespace distc {
 
 /// Fields of drt_replica, by number.
-enum ReplicaField { kArena = 0, kArenaStride = 1, kArenaBase = 2, kVariables = 3, kFeeds = 4, kLocalIndex = 5, kGlobalIndex = 7 };
+inline constexpr int32_t kArena = getFieldNumber<drt_replica>(offsetof(drt_replica, arena)),
+                         kArenaStride = getFieldNumber<drt_replica>(offsetof(drt_replica, arena_stride)),
+                         kArenaBase = getFieldNumber<drt_replica>(offsetof(drt_replica, arena_base)),
+                         kVariables = getFieldNumber<drt_replica>(offsetof(drt_replica, variables)),
+                         kFeeds = getFieldNumber<drt_replica>(offsetof(drt_replica, feeds)),
+                         kLocalIndex = getFieldNumber<drt_replica>(offsetof(drt_replica, local_index)),
+                         kGlobalIndex = getFieldNumber<drt_replica>(offsetof(drt_replica, global_index));
 
 /// What converting every entry shares.
 struct ProgramConversion {
@@ -24,7 +30,6 @@ struct ProgramConversion {
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
   ConstantTables tables;
-  DrtStructs structs;
   CallSites sites;
   llvm::StringMap<int64_t> variables; // index in the program's table
   llvm::StringMap<drt::VariableOp> shared; // that the replicas hold in shares

@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/FusionPlan.h"
+#include "runtime/include/drt/drt.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 
@@ -79,8 +80,7 @@ void EntryLowering::notePadding(Operation *node) {
 }
 
 LogicalResult EntryLowering::checkIndices(Operation *node, unsigned operand, ArrayRef<int64_t> sizes) {
-  constexpr size_t maxDepth = 8; // DRT_MAX_INDEX_DEPTH
-  if (!asserts || sizes.size() > maxDepth)
+  if (!asserts || sizes.size() > DRT_MAX_INDEX_DEPTH)
     return success();
   Value given = node->getOperand(operand), indices = get(given);
   if (typeOf(indices).getNumElements() == 0 || sizes.empty())

@@ -17,10 +17,11 @@ namespace distc {
 
 #define GEN_PASS_DEF_FUSEEPILOGUES
 #include "passes/lower/Passes.h.inc"
+#include "runtime/include/drt/drt.h"
 
 namespace {
 
-enum Epilogue : int32_t { None = 0, Relu = 1, Tanh = 2 }; // DRT_EPILOGUE_*
+enum Epilogue : int32_t { None = DRT_EPILOGUE_NONE, Relu = DRT_EPILOGUE_RELU, Tanh = DRT_EPILOGUE_TANH };
 
 /// The only operation of an element-wise body, null where there are more.
 Operation *onlyOperation(linalg::GenericOp generic) {

@@ -7,6 +7,7 @@
 #include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/EntryLowering.h"
+#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
@@ -191,8 +192,6 @@ SmallVector<int64_t> describePool(Operation *op, RankedTensorType input, RankedT
           right};
 }
 
-constexpr int32_t kMaxPool = 0, kAvgPool = 1; // DRT_POOL_*
-
 template <int32_t kind> LogicalResult lowerPool(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
@@ -207,7 +206,7 @@ template <int32_t kind> LogicalResult lowerPoolGrad(EntryLowering &lowering, Ope
   if (failed(type) || failed(checkFormat(op)))
     return failure();
   SmallVector<Value> inputAndOutput;
-  if (kind == kMaxPool)
+  if (kind == DRT_POOL_MAX)
     inputAndOutput = {getOperand(lowering, op, 0, *type), getOperand(lowering, op, 1, *type)};
   Value gradient = getOperand(lowering, op, op->getNumOperands() - 1, *type);
   if (setZero(lowering, op, gradient))
@@ -254,10 +253,10 @@ void addProductLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::DepthwiseConv2dNativeOp>(table, context, lowerConv<true>);
   addLowering<dfg::DepthwiseConv2dNativeBackpropInputOp>(table, context, lowerConvGradInput<true>);
   addLowering<dfg::DepthwiseConv2dNativeBackpropFilterOp>(table, context, lowerConvGradFilter<true>);
-  addLowering<dfg::MaxPoolOp>(table, context, lowerPool<kMaxPool>);
-  addLowering<dfg::AvgPoolOp>(table, context, lowerPool<kAvgPool>);
-  addLowering<dfg::MaxPoolGradOp>(table, context, lowerPoolGrad<kMaxPool>);
-  addLowering<dfg::AvgPoolGradOp>(table, context, lowerPoolGrad<kAvgPool>);
+  addLowering<dfg::MaxPoolOp>(table, context, lowerPool<DRT_POOL_MAX>);
+  addLowering<dfg::AvgPoolOp>(table, context, lowerPool<DRT_POOL_AVG>);
+  addLowering<dfg::MaxPoolGradOp>(table, context, lowerPoolGrad<DRT_POOL_MAX>);
+  addLowering<dfg::AvgPoolGradOp>(table, context, lowerPoolGrad<DRT_POOL_AVG>);
   addLowering<dfg::BiasAddOp>(table, context, lowerBiasAdd);
   addLowering<dfg::BiasAddV1Op>(table, context, lowerBiasAdd);
   addLowering<dfg::BiasAddGradOp>(table, context, lowerBiasAddGrad);

@@ -7,13 +7,19 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/EntryLowering.h"
+#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
 namespace distc::lower {
 namespace {
 
-enum Distribution : int32_t { Uniform = 0, Normal = 1, TruncatedNormal = 2, UniformInt = 3 }; // DRT_RANDOM_*
+enum Distribution : int32_t {
+  Uniform = DRT_RANDOM_UNIFORM,
+  Normal = DRT_RANDOM_NORMAL,
+  TruncatedNormal = DRT_RANDOM_TRUNCATED_NORMAL,
+  UniformInt = DRT_RANDOM_UNIFORM_INT
+};
 
 /// The type of the numbers; fails with a diagnostic where the runtime does not draw such.
 template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Operation *op) {

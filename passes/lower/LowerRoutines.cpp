@@ -9,6 +9,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/lower/EntryLowering.h"
 #include "passes/lower/ProgramTables.h"
+#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
@@ -148,8 +149,7 @@ template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &loweri
   auto bound = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(scalar, builder.getI64IntegerAttr(value)));
   };
-  constexpr int32_t uniformInt = 3; // DRT_RANDOM_UNIFORM_INT
-  Value seed = drt::RandomOp::create(builder, loc, seedType, uniformInt, number("seed"), number("seed2"),
+  Value seed = drt::RandomOp::create(builder, loc, seedType, DRT_RANDOM_UNIFORM_INT, number("seed"), number("seed2"),
                                      ValueRange{bound(0), bound(std::numeric_limits<int64_t>::max())},
                                      /*per_replica=*/false, DenseI64ArrayAttr());
   Value classes = lowering.get(op->getOperand(0));

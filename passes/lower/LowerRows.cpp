@@ -7,6 +7,7 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/EntryLowering.h"
+#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
@@ -15,8 +16,14 @@ namespace {
 
 using dfg::ScalarBuilder;
 
-// DRT_SCATTER_*.
-enum Kind { Update = 0, Add = 1, Sub = 2, Mul = 3, Min = 4, Max = 5 };
+enum Kind {
+  Update = DRT_SCATTER_UPDATE,
+  Add = DRT_SCATTER_ADD,
+  Sub = DRT_SCATTER_SUB,
+  Mul = DRT_SCATTER_MUL,
+  Min = DRT_SCATTER_MIN,
+  Max = DRT_SCATTER_MAX
+};
 
 Value index(ScalarBuilder &s, int64_t value) { return arith::ConstantIndexOp::create(s.builder, s.loc, value); }
 Value toIndex(ScalarBuilder &s, Value value) {

@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "passes/lower/Addresses.h"
 #include "passes/lower/RangeKernel.h"
+#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
@@ -508,12 +509,15 @@ void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
     Location loc = ret.getLoc();
     if (getStorage(tensor).getDefiningOp<arith::ConstantOp>())
       tensor = elementwise(loc, type, tensor, [](dfg::ScalarBuilder &, ValueRange x) { return x[0]; });
-    enum { Concat = 0, Mean = 1, First = 2, Sum = 3 }; // DRT_JOIN_*
-    int32_t join = type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType()) ? Mean : First;
+    int32_t join = type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType()) ? DRT_JOIN_MEAN : DRT_JOIN_FIRST;
     int32_t axis = 0;
     if (joins) {
       auto [kind, number] = llvm::cast<StringAttr>(joins[i]).getValue().split(':');
-      join = llvm::StringSwitch<int32_t>(kind).Case("concat", Concat).Case("mean", Mean).Case("sum", Sum).Default(First);
+      join = llvm::StringSwitch<int32_t>(kind)
+                 .Case("concat", DRT_JOIN_CONCAT)
+                 .Case("mean", DRT_JOIN_MEAN)
+                 .Case("sum", DRT_JOIN_SUM)
+                 .Default(DRT_JOIN_FIRST);
       (void)number.getAsInteger(10, axis);
     }
     drt::FetchOp::create(builder, loc, llvm::cast<StringAttr>(names[i]).getValue(), join, axis, tensor);

@@ -7,7 +7,6 @@
 
 #include "passes/lower/Addresses.h"
 #include "passes/lower/DeviceTables.h"
-#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
@@ -33,25 +32,6 @@ int32_t getDtype(Type element) {
   if (element.isInteger(64))
     return DRT_I64;
   return 0;
-}
-
-DrtStructs::DrtStructs(ConstantTables &t) {
-  const Type p = t.ptr, i = t.int32, l = t.int64;
-  type = t.structType({i, i, p});
-  variable = t.structType({p, type, l, i, p, p, i, i, l, i});
-  feed = t.structType({p, type, i, i});
-  fetch = t.structType({p, type, i, i, l, p});
-  scope = t.structType({p, p});
-  exchange = t.structType({i, i, i, i, i});
-  member = t.structType({p, l, l, l, l, l});
-  bucket = t.structType({p, i, i, i, l, l, i, p, p});
-  entry = t.structType({p, p, i, p, i, p, i, p, i, p});
-  task = t.structType({p, i, p, i, i});
-  kernel = t.structType({p, i, i, i, i, i, i, i}); // grid and block: three each
-  image = t.structType({p, p, l});
-  device = t.structType({i, p, i, p, l});
-  program = t.structType({i, p, p, p, p, l, i, l, i, p, i, p, i, i, p, i, i, i, i, p, p, i, p});
-  replica = t.structType({p, l, p, p, p, i, i, i, i, l});
 }
 
 FailureOr<Attribute> describeType(ConstantTables &tables, Location loc, Type tensor) {
@@ -118,15 +98,15 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
   return rows;
 }
 
-Attribute describeEntry(const EntryTables &entry, ConstantTables &tables, const DrtStructs &structs) {
-  auto array = [&](StringRef what, Type row, ArrayRef<Attribute> rows) {
-    return tables.array(("drt_" + entry.name + "_" + what).str(), row, rows);
+Attribute describeEntry(const EntryTables &entry, ConstantTables &tables) {
+  auto array = [&]<typename Row>(StringRef what, ArrayRef<Attribute> rows) {
+    return tables.array(("drt_" + entry.name + "_" + what).str(), getRuntimeType<Row>(tables), rows);
   };
   return tables.structure({tables.string(entry.name), tables.function(entry.function), tables.i32(entry.feeds.size()),
-                           array("feeds", structs.feed, entry.feeds), tables.i32(entry.fetches.size()),
-                           array("fetches", structs.fetch, entry.fetches), tables.i32(entry.scopes.size()),
-                           array("scopes", structs.scope, entry.scopes), tables.i32(entry.buckets.size()),
-                           array("buckets", structs.bucket, entry.buckets)});
+                           array.operator()<drt_feed>("feeds", entry.feeds), tables.i32(entry.fetches.size()),
+                           array.operator()<drt_fetch>("fetches", entry.fetches), tables.i32(entry.scopes.size()),
+                           array.operator()<drt_scope>("scopes", entry.scopes), tables.i32(entry.buckets.size()),
+                           array.operator()<drt_bucket>("buckets", entry.buckets)});
 }
 
 // The index of the variable that counts steps, -1 where there is none.
@@ -152,8 +132,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
   ProgramAttribute program(module.getLoc(), attribute);
   FailureOr<int64_t> globalStep = findGlobalStep(module, attribute);
   FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
-  DrtStructs structs(tables);
-  FailureOr<Attribute> device = describeDevice(module, tables, structs);
+  FailureOr<Attribute> device = describeDevice(module, tables);
   if (failed(globalStep) || failed(variables) || failed(device))
     return failure();
 
@@ -171,7 +150,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
     for (auto name : names.getAsRange<StringAttr>())
       placeholders.push_back(tables.string(name.getValue()));
   for (const EntryTables &entry : entries)
-    entryRows.push_back(describeEntry(entry, tables, structs));
+    entryRows.push_back(describeEntry(entry, tables));
 
   Attribute fields[] = {tables.i32(DRT_ABI_VERSION),
                         tables.string(DISTC_VERSION),
@@ -182,12 +161,12 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.i32(program.number("num_replicas")),
                         tables.i64(arena.getInt()),
                         tables.i32(tasks.size()),
-                        tables.array("drt_tasks", structs.task, tasks),
+                        tables.array("drt_tasks", getRuntimeType<drt_task>(tables), tasks),
                         tables.i32(variables->size()),
-                        tables.array("drt_variables", structs.variable, *variables),
+                        tables.array("drt_variables", getRuntimeType<drt_variable>(tables), *variables),
                         tables.i32(*globalStep),
                         tables.i32(entryRows.size()),
-                        tables.array("drt_entries", structs.entry, entryRows),
+                        tables.array("drt_entries", getRuntimeType<drt_entry>(tables), entryRows),
                         tables.i32(sites.primitives),
                         tables.i32(sites.randomStates),
                         tables.i32(sites.accumulateSteps),
@@ -198,7 +177,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.array("drt_placeholders", tables.ptr, placeholders)};
   if (!program.isComplete())
     return failure();
-  tables.global("drt_the_program", LLVM::Linkage::External, structs.program, tables.structure(fields));
+  tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
   return success();
 }
 

@@ -4,26 +4,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The structures of drt.h's drt_program, as constants. A change of drt.h is a
-// change of DrtStructs, and of DRT_ABI_VERSION.
+// The tables of drt.h's drt_program, as constants.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DISTC_PASSES_LOWER_PROGRAMTABLES_H
 #define DISTC_PASSES_LOWER_PROGRAMTABLES_H
 
 #include "dialects/drt/Drt.h"
-#include "passes/lower/ConstantTables.h"
+#include "passes/lower/RuntimeStructs.h"
 
 namespace distc {
 
 /// TensorFlow's number of an element type (drt_dtype), 0 where the runtime has none.
 int32_t getDtype(mlir::Type element);
-
-/// The layouts of drt.h's structures.
-struct DrtStructs {
-  explicit DrtStructs(ConstantTables &tables);
-  mlir::Type type, variable, feed, fetch, scope, exchange, member, bucket, entry, task, kernel, image, device, program, replica;
-};
 
 /// The rows that converting an entry gives.
 struct EntryTables {

@@ -12,12 +12,17 @@
 #define DISTC_PASSES_LOWER_GPU_PHILOXWRITER_H
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "runtime/include/drt/drt.h"
 #include <array>
 
 namespace distc::philox {
 
-/// DRT_RANDOM_*.
-enum class Distribution : int32_t { Uniform = 0, Normal = 1, TruncatedNormal = 2, UniformInt = 3 };
+enum class Distribution : int32_t {
+  Uniform = DRT_RANDOM_UNIFORM,
+  Normal = DRT_RANDOM_NORMAL,
+  TruncatedNormal = DRT_RANDOM_TRUNCATED_NORMAL,
+  UniformInt = DRT_RANDOM_UNIFORM_INT
+};
 
 /// A position in the stream of a key.
 struct Generator {
