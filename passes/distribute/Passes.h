@@ -27,6 +27,9 @@ struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
                                     llvm::cl::init(false)};
   Option<bool> colocateServers{*this, "colocate-servers", llvm::cl::desc("Servers in the processes of workers"),
                                llvm::cl::init(false)};
+  Option<bool> whereSupported{*this, "where-supported",
+                              llvm::cl::desc("Leaves servers alone that cannot share processes, with a program for each"),
+                              llvm::cl::init(false)};
   Option<bool> roles{*this, "roles", llvm::cl::desc("A program for each role, where there are servers"),
                      llvm::cl::init(true)};
   Option<bool> unrolled{*this, "unrolled", llvm::cl::desc("All replicas in one graph, under scopes replica_K/"),

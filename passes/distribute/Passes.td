@@ -175,7 +175,9 @@ def DistColocateServers : Pass<"dist-colocate-servers", "mlir::ModuleOp"> {
       #dist.task<"worker" 1 on "localhost" devices ["localhost:CPU:1"] replicas 1 from 1>]
     dfg.variable @w : tensor<64x10xf32> {dist.place = #dist.place<"worker" 1>, trainable}
     ```
+    With `where-supported` such servers are no error, and all stay what they are.
   }];
+  let options = [Option<"whereSupported", "where-supported", "bool", "false", "Leaves servers alone that cannot share processes">];
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 

@@ -22,8 +22,11 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   // What comes after knows shards only, as variables of their own.
   manager.addPass(createDistPartitionVariables());
   // Behind it: shards have places of their own.
-  if (options.colocateServers)
-    manager.addPass(createDistColocateServers());
+  if (options.colocateServers) {
+    DistColocateServersOptions colocate;
+    colocate.whereSupported = options.whereSupported;
+    manager.addPass(createDistColocateServers(colocate));
+  }
   // Before shares are marked: what is gathered draws no numbers of a replica's own.
   manager.addPass(createDistCoupleReplicas());
   manager.addPass(createDistReplicate());

@@ -103,7 +103,7 @@ int checkNative(Session &session, ModuleOp module, const CompileOptions &options
   if (llvm::any_of(applied->topology.getTasks().getAsRange<dist::TaskAttr>(),
                    [](dist::TaskAttr task) { return task.getJob() == "ps"; }))
     return session.fail("the graph has been split for servers in processes of their own, which is not supported yet by "
-                        "executables; compile the graph that it was made of, whose servers share workers' processes");
+                        "executables; take a strategy of synchronous servers, which share workers' processes");
   if (std::string remark = device ? "" : strategies::remarkOnProcessors(*applied->strategy); !remark.empty())
     module.emitWarning() << remark;
   llvm::Error error = strategies::checkNative(*applied->strategy);

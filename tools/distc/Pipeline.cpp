@@ -38,7 +38,9 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   distribute.replicas = options.replicas;
   distribute.servers = options.servers;
   distribute.oneProcessPerReplica = options.oneProcessPerReplica;
-  distribute.colocateServers = isExecutable;
+  // What is looked at is what an executable is made of, or what it would be if all strategies had executables.
+  distribute.colocateServers = options.emit != "graphdef";
+  distribute.whereSupported = !isExecutable;
   // Sessions of workers run the servers' nodes: an exported graph has them all.
   distribute.roles = options.emit != "graphdef";
   buildDistributePipeline(manager, distribute);

@@ -1,0 +1,31 @@
+// RUN: distc-opt %s --split-input-file --dist-colocate-servers=where-supported | FileCheck %s
+
+// A server on a host without workers serves on its own, so that all do.
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+  // CHECK: dist.topology
+  // CHECK-SAME: #dist.task<"ps" 0 on "b"
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"ps" 0 on "b" devices [] replicas 0 from 1>]
+  // CHECK: dfg.variable @w {{.*}}dist.place = #dist.place<"ps" 0>
+  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+}
+
+// -----
+
+// Updates that wait for nobody need servers.
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } }"} {
+  // CHECK: dist.topology
+  // CHECK-SAME: #dist.task<"ps" 0 on "a"
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 1>]
+  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+}
+
+// -----
+
+// Others share processes.
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+  // CHECK: dist.topology
+  // CHECK-NOT: "ps"
+  // CHECK: dfg.variable @w {{.*}}dist.place = #dist.place<"worker" 0>
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 1>]
+  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+}
