@@ -16,6 +16,18 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace distc::drt {
+
+/// Whether the places in the arena that `op` says (`at`) are those of its results.
+llvm::LogicalResult verifyPlaces(mlir::Operation *op);
+
+/// Results are written to the arena, at places that drt-plan-memory chooses.
+template <typename Op> struct Placed : mlir::OpTrait::TraitBase<Op, Placed> {
+  static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyPlaces(op); }
+};
+
+} // namespace distc::drt
+
 #include "dialects/drt/DrtDialect.h.inc"
 #include "dialects/drt/DrtInterfaces.h.inc"
 #define GET_OP_CLASSES

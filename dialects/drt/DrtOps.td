@@ -25,6 +25,9 @@ def DRT_Dialect : Dialect {
   }];
 }
 
+// A tensor is memory: every size is known.
+def DRT_Tensor : ConfinedType<AnyRankedTensor, [HasStaticShapePred], "tensor of static shape">;
+
 class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemonic, traits> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
@@ -34,12 +37,14 @@ class DRT_Accesses<list<string> methods> : DeclareOpInterfaceMethods<DRT_AccessI
 // An operation of an entry that reads its operands, and has no part in sharing.
 class DRT_PlanOp<string mnemonic, list<Trait> traits = []> : DRT_Op<mnemonic, !listconcat(traits, [DRT_AccessInterface])>;
 // An operation whose results are written to the arena.
-class DRT_Placed<string mnemonic, list<Trait> traits = [Pure, DRT_AccessInterface]> : DRT_Op<mnemonic, traits> {
+def DRT_PlacedTrait : NativeOpTrait<"Placed"> { let cppNamespace = "::distc::drt"; }
+class DRT_Placed<string mnemonic, list<Trait> traits = [Pure, DRT_AccessInterface]> : DRT_Op<mnemonic, !listconcat(traits, [DRT_PlacedTrait])> {
   dag placed = (ins OptionalAttr<DenseI64ArrayAttr>:$at);
 }
 
 // ---- What the program describes ------------------------------------------------------------
 def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
+  let hasVerifier = 1;
   let summary = "A variable that the task holds, in the order of the program's table";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
                        OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin,
@@ -56,124 +61,137 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
 def DRT_FeedOp : DRT_PlanOp<"feed", [Pure]> {
   let summary = "What the replica is fed: its share where `batched`, else the whole";
   let arguments = (ins StrAttr:$name, UnitAttr:$batched);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs DRT_Tensor:$result);
 }
 def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses"]>]> {
   let summary = "A variable's memory as a tensor, not a copy: valid until the variable is updated";
   let arguments = (ins FlatSymbolRefAttr:$variable);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs DRT_Tensor:$result);
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
 def DRT_FeedOrOp : DRT_Placed<"feed_or"> {
+  let hasVerifier = 1;
   let summary = "What the replica is fed, whole; the default where the data has nothing of that name";
-  let arguments = !con((ins StrAttr:$name, AnyRankedTensor:$default_value), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins StrAttr:$name, DRT_Tensor:$default_value), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 def DRT_CopyOp : DRT_Placed<"copy"> {
+  let hasVerifier = 1;
   let summary = "A copy in the arena (an old value that outlives an update, a fetch of a feed)";
-  let arguments = !con((ins AnyRankedTensor:$input), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins DRT_Tensor:$input), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 
 def DRT_TakeRowsOp : DRT_Placed<"take_rows"> {
+  let hasVerifier = 1;
   let summary = "A copy of the replica's rows: part r of N equal ones along the first axis, with r its number of all N replicas";
-  let arguments = !con((ins AnyRankedTensor:$input), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins DRT_Tensor:$input), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 
 def DRT_PutRowsOp : DRT_Placed<"put_rows"> {
+  let hasVerifier = 1;
   let summary = "A copy of `initial` with the replica's rows in their place: what drt.take_rows takes";
-  let arguments = !con((ins AnyRankedTensor:$initial, AnyRankedTensor:$rows), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins DRT_Tensor:$initial, DRT_Tensor:$rows), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 
 def DRT_EmptyOp : DRT_Placed<"empty"> {
+  let hasVerifier = 1;
   let summary = "A tensor without elements: an extent is 0, so that nothing computes it and nothing reads it";
   let description = [{
     No kernel and no library call is made for what has no elements. What only takes a tensor's address or size (a fetch, a bucket, a scatter of no rows)
     takes this.
   }];
   let arguments = placed;
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs DRT_Tensor:$result);
 }
 
 // ---- Work -------------------------------------------------------------------------------------
 def DRT_LaunchOp : DRT_Placed<"launch"> {
   let summary = "Runs a kernel: operands' addresses, then results'";
-  let arguments = !con((ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$operands), placed);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let arguments = !con((ins FlatSymbolRefAttr:$kernel, Variadic<DRT_Tensor>:$operands), placed);
+  let results = (outs Variadic<DRT_Tensor>:$results);
   let assemblyFormat = "$kernel `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
 def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+  let hasVerifier = 1;
   let summary = "drt_matmul: epilogue(op(a) op(b) + bias), rank 2 or batched rank 3 and more";
   let description = [{
     With `joined` (drt_matmul_joined) the task's replicas compute the product for all of them together, each some of its columns: b is
     the same for all, a and the result are each replica's own.
   }];
-  let arguments = !con((ins AnyRankedTensor:$a, AnyRankedTensor:$b, Optional<AnyRankedTensor>:$bias, UnitAttr:$transpose_a,
+  let arguments = !con((ins DRT_Tensor:$a, DRT_Tensor:$b, Optional<DRT_Tensor>:$bias, UnitAttr:$transpose_a,
                             UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs DRT_Tensor:$result);
 }
 class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
+  let hasVerifier = 1;
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.
   let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed,
                        (ins OptionalAttr<StrAttr>:$filter_layout));
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs DRT_Tensor:$result);
   let description = [{
     Images are NHWC. `filter_layout`: of the filter or its gradient. HWIO without it (that of a depthwise convolution has its multiplier as the
     last axis); "OHWI" as the libraries of GPUs want it, (k, kh, kw, c / groups).
   }];
 }
-def DRT_Conv2DOp : DRT_Conv<"conv2d", (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Optional<AnyRankedTensor>:$bias)>;
-def DRT_Conv2DGradInputOp : DRT_Conv<"conv2d_grad_input", (ins AnyRankedTensor:$filter, AnyRankedTensor:$output_grad)>;
-def DRT_Conv2DGradFilterOp : DRT_Conv<"conv2d_grad_filter", (ins AnyRankedTensor:$input, AnyRankedTensor:$output_grad)>;
+def DRT_Conv2DOp : DRT_Conv<"conv2d", (ins DRT_Tensor:$input, DRT_Tensor:$filter, Optional<DRT_Tensor>:$bias)>;
+def DRT_Conv2DGradInputOp : DRT_Conv<"conv2d_grad_input", (ins DRT_Tensor:$filter, DRT_Tensor:$output_grad)>;
+def DRT_Conv2DGradFilterOp : DRT_Conv<"conv2d_grad_filter", (ins DRT_Tensor:$input, DRT_Tensor:$output_grad)>;
 class DRT_Pool<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
+  let hasVerifier = 1;
   // kind, then n h w c oh ow kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right.
   let arguments = !con(operands, (ins I32Attr:$kind, DenseI64ArrayAttr:$descriptor), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs DRT_Tensor:$result);
 }
-def DRT_PoolOp : DRT_Pool<"pool", (ins AnyRankedTensor:$input)>;
-def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<AnyRankedTensor>:$input_and_output, AnyRankedTensor:$output_grad)> {
+def DRT_PoolOp : DRT_Pool<"pool", (ins DRT_Tensor:$input)>;
+def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<DRT_Tensor>:$input_and_output, DRT_Tensor:$output_grad)> {
   let description = "Operands: input and output (maximum only), then the gradient of the output.";
 }
 def DRT_RandomOp : DRT_Placed<"random", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
+  let hasVerifier = 1;
   let description = "`per_replica`: the replica's part of a tensor that all replicas draw together.";
-  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<AnyRankedTensor>:$bounds, UnitAttr:$per_replica), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
+  let hasVerifier = 1;
   let summary = "`seed`: two int64; `bounds`: minimum and maximum of a uniform integer";
-  let arguments = !con((ins I32Attr:$distribution, AnyRankedTensor:$seed, Variadic<AnyRankedTensor>:$bounds, UnitAttr:$per_replica), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins I32Attr:$distribution, DRT_Tensor:$seed, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 
 def DRT_RandomStateOp : DRT_PlanOp<"random_state", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "A random operation's state in the replica's device memory (drt_random_state)";
   let description = [{
     Seven 32-bit words: Philox's counter (4, the lowest first), its key (2), and the replica's number among all. Every such operation is a state of its
     own. Kernels draw from it; `drt.random_advance` moves it on behind them.
   }];
   let arguments = (ins I64Attr:$seed, I64Attr:$seed2);
-  let results = (outs AnyRankedTensor:$state);
+  let results = (outs DRT_Tensor:$state);
 }
 def DRT_RandomAdvanceOp : DRT_PlanOp<"random_advance", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Runs a kernel that moves states on by what a run of the entry draws from them";
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$states);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<DRT_Tensor>:$states);
   let assemblyFormat = "$kernel `(` $states `)` attr-dict `:` type($states)";
 }
 
 // ---- Rows by index: padding's index is -1 -----------------------------------------------------------
 def DRT_UniqueOp : DRT_Placed<"unique"> {
+  let hasVerifier = 1;
   let summary = "drt_unique: distinct values, which one each element is, and how often each occurs";
-  let arguments = !con((ins AnyRankedTensor:$x), placed);
-  let results = (outs AnyRankedTensor:$y, AnyRankedTensor:$idx, AnyRankedTensor:$count);
+  let arguments = !con((ins DRT_Tensor:$x), placed);
+  let results = (outs DRT_Tensor:$y, DRT_Tensor:$idx, DRT_Tensor:$count);
 }
 def DRT_ScatterOp : DRT_Placed<"scatter"> {
+  let hasVerifier = 1;
   let summary = "drt_scatter: slices of the result combined with rows of updates, from `initial` or what changes nothing";
   let description = "`kind` as DRT_SCATTER_*. An index has `depth` numbers, which name the result's first axes.";
-  let arguments = !con((ins I32Attr:$kind, I64Attr:$depth, AnyRankedTensor:$indices, AnyRankedTensor:$updates,
-                            Optional<AnyRankedTensor>:$initial), placed);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = !con((ins I32Attr:$kind, I64Attr:$depth, DRT_Tensor:$indices, DRT_Tensor:$updates,
+                            Optional<DRT_Tensor>:$initial), placed);
+  let results = (outs DRT_Tensor:$result);
 }
 def DRT_RoutineOp : DRT_Placed<"routine"> {
   let summary = "drt_routine_NAME: a routine of the runtime's library on whole tensors (sorting, linear algebra)";
@@ -183,33 +201,36 @@ def DRT_RoutineOp : DRT_Placed<"routine"> {
     %values, %indices = drt.routine "top_k" (%x) {parameters = array<i64: ...>} : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
     ```
   }];
-  let arguments = !con((ins StrAttr:$name, DenseI64ArrayAttr:$parameters, Variadic<AnyRankedTensor>:$operands), placed);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let arguments = !con((ins StrAttr:$name, DenseI64ArrayAttr:$parameters, Variadic<DRT_Tensor>:$operands), placed);
+  let results = (outs Variadic<DRT_Tensor>:$results);
   let assemblyFormat = "$name `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
 def DRT_AssertOp : DRT_PlanOp<"assert", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "drt_assert: ends the program with `message` where the condition does not hold";
   let description = [{
     Where the message has a byte 1, the first `summarize` elements of the next tensor of `data` are put. With `prints` the program goes on, and the
     message is written to stderr where the condition holds.
   }];
-  let arguments = (ins StrAttr:$message, I64Attr:$summarize, UnitAttr:$prints, AnyRankedTensor:$condition, Variadic<AnyRankedTensor>:$data);
+  let arguments = (ins StrAttr:$message, I64Attr:$summarize, UnitAttr:$prints, DRT_Tensor:$condition, Variadic<DRT_Tensor>:$data);
 }
 def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Ends the program with `message` where an element is infinite or NaN";
-  let arguments = (ins StrAttr:$message, AnyRankedTensor:$input);
+  let arguments = (ins StrAttr:$message, DRT_Tensor:$input);
 }
 def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "drt_check_indices: ends the program where an index is outside of its axis";
   let description = [{
     An index has as many numbers as `sizes`, each from 0 to below its size. `name` says for the message where indices come from; `per_row` of them
     belong to an example of the replica's share of the batch (0: they have none). With `padded` -1 is padding, and passes.
   }];
-  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$sizes, I64Attr:$per_row, UnitAttr:$padded, AnyRankedTensor:$indices);
+  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$sizes, I64Attr:$per_row, UnitAttr:$padded, DRT_Tensor:$indices);
 }
 
 // ---- Synchronization ------------------------------------------------------------------------------
 def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+  let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
     The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
@@ -217,7 +238,7 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
     replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER), or with `owners`, a task a gradient, the gradients that it owns. With `gather` = N the bucket has one member, whose rows of all N replicas are
     joined (DRT_BUCKET_GATHER_ROWS); the joined rows lie behind it, and are what drt.all_reduce_result gives.
   }];
-  let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<AnyRankedTensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
+  let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<DRT_Tensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
                        OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather,
                        OptionalAttr<DenseI64ArrayAttr>:$owners);
   let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients, CArg<"int64_t", "0">:$gather), [{
@@ -225,6 +246,7 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
   }]>];
 }
 def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+  let hasVerifier = 1;
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = [{
     `bucket` numbers it among the buckets of the entry. With `owners`, a task a variable, each comes whole from its owner instead.
@@ -238,9 +260,10 @@ def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [MemoryEffects<[MemRead,
 def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses", "meetsAfter"]>]> {
   let summary = "The reduced gradients, shared by the task's replicas, in the bucket's order";
   let arguments = (ins I32Attr:$bucket);
-  let results = (outs Variadic<AnyRankedTensor>:$gradients);
+  let results = (outs Variadic<DRT_Tensor>:$gradients);
 }
 def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+  let hasVerifier = 1;
   let summary = "Runs a range kernel on this replica's part of the variables";
   let description = [{
     With `bucket`: drt_update, the gradient is member `member` of the bucket; without: drt_update_local. The range kernel is a
@@ -254,7 +277,7 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Acc
     With `owner` (drt_update_owned) the replicas of that task update, each its range, and those of others do nothing.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
-                       I64Attr:$count, Variadic<AnyRankedTensor>:$arguments, OptionalAttr<I64Attr>:$share, OptionalAttr<I64Attr>:$owner);
+                       I64Attr:$count, Variadic<DRT_Tensor>:$arguments, OptionalAttr<I64Attr>:$share, OptionalAttr<I64Attr>:$owner);
 }
 def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "One launch that updates several variables by one rule, on a device";
@@ -266,38 +289,43 @@ def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemW
     `members` are those of the bucket that the gradients are; `scale` is what the kernel multiplies them by: 1/N for the mean of a bucket that is summed.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
-                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<AnyRankedTensor>:$arguments, Variadic<AnyRankedTensor>:$reads);
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<DRT_Tensor>:$arguments, Variadic<DRT_Tensor>:$reads);
   let assemblyFormat = "$arguments (`reads` `(` $reads^ `:` type($reads) `)`)? attr-dict `:` functional-type($arguments, results)";
 }
 def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+  let hasVerifier = 1;
   let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";
   let description = [{
     The kernel is as that of `drt.update` with a bucket: its gradient is the row of `values`. `depth`: the numbers of an index, which name the
     first axes of the variables.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, I64Attr:$depth, AnyRankedTensor:$indices, AnyRankedTensor:$values,
-                       Variadic<AnyRankedTensor>:$arguments);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, I64Attr:$depth, DRT_Tensor:$indices, DRT_Tensor:$values,
+                       Variadic<DRT_Tensor>:$arguments);
 }
 def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+  let hasVerifier = 1;
   let summary = "An update from a product over the joined batch (drt_matmul_update)";
-  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, AnyRankedTensor:$a, AnyRankedTensor:$b, UnitAttr:$transpose_a,
-                       UnitAttr:$transpose_b, F64Attr:$scale, Variadic<AnyRankedTensor>:$arguments);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, DRT_Tensor:$a, DRT_Tensor:$b, UnitAttr:$transpose_a,
+                       UnitAttr:$transpose_b, F64Attr:$scale, Variadic<DRT_Tensor>:$arguments);
 }
 // ---- Several batches an update ------------------------------------------------------------------------
 def DRT_AccumulateOp : DRT_PlanOp<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "Keeps a batch's gradients (drt_accumulate); `first` numbers the first one's accumulator";
-  let arguments = (ins I32Attr:$first, I64Attr:$steps, UnitAttr:$slices, Variadic<AnyRankedTensor>:$gradients);
+  let arguments = (ins I32Attr:$first, I64Attr:$steps, UnitAttr:$slices, Variadic<DRT_Tensor>:$gradients);
 }
 def DRT_AccumulatedOp : DRT_Placed<"accumulated", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
+  let hasVerifier = 1;
   let summary = "The sums, times scale, of the gradients kept and of these, the last batch's (drt_accumulated)";
-  let arguments = !con((ins I32Attr:$first, I64Attr:$steps, F64Attr:$scale, UnitAttr:$slices, Variadic<AnyRankedTensor>:$gradients), placed);
-  let results = (outs Variadic<AnyRankedTensor>:$accumulated);
+  let arguments = !con((ins I32Attr:$first, I64Attr:$steps, F64Attr:$scale, UnitAttr:$slices, Variadic<DRT_Tensor>:$gradients), placed);
+  let results = (outs Variadic<DRT_Tensor>:$accumulated);
 }
 def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["meetsBefore"]>]> {
   let assemblyFormat = "attr-dict";
 }
 def DRT_FetchOp : DRT_PlanOp<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "The entry leaves this value in the arena under a name; `join` as DRT_JOIN_*, along `axis`";
-  let arguments = (ins StrAttr:$name, I32Attr:$join, DefaultValuedAttr<I32Attr, "0">:$axis, AnyRankedTensor:$value);
+  let arguments = (ins StrAttr:$name, I32Attr:$join, DefaultValuedAttr<I32Attr, "0">:$axis, DRT_Tensor:$value);
 }
 #endif // DRT_OPS

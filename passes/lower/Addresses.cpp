@@ -13,11 +13,7 @@ using namespace mlir;
 
 namespace distc {
 
-bool isPlaced(Operation *op) {
-  return isa<drt::CopyOp, drt::TakeRowsOp, drt::PutRowsOp, drt::EmptyOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp,
-             drt::PoolOp, drt::PoolGradOp, drt::RandomOp, drt::RandomStatelessOp, drt::AccumulatedOp, drt::UniqueOp,
-             drt::ScatterOp, drt::RoutineOp, drt::FeedOrOp>(op);
-}
+bool isPlaced(Operation *op) { return op->hasTrait<drt::Placed>(); }
 
 Value getStorage(Value value) {
   while (Operation *op = value.getDefiningOp()) {

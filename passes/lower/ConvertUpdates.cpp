@@ -253,15 +253,15 @@ LogicalResult EntryConverter::convertMatmulUpdate(drt::MatmulUpdateOp op) {
     if (!producer || (!isPlaced(producer) && !isa<drt::FeedOp>(producer)))
       return op.emitOpError("needs operands that every replica has at the same place: feeds, or tensors in the arena");
   }
-  FailureOr<FlatSymbolRefAttr> descriptor = describeMatmulUpdate(program.tables, op);
+  FlatSymbolRefAttr descriptor = describeMatmulUpdate(program.tables, op);
   FailureOr<Value> kernel = rangeKernel(op, op.getKernel(), op.getVariables().size() + op.getArguments().size(), true);
   FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments());
-  if (failed(descriptor) || failed(kernel) || failed(array))
+  if (failed(kernel) || failed(array))
     return failure();
   auto [a, strideA] = replicated(op.getA());
   auto [b, strideB] = replicated(op.getB());
   Value scale = LLVM::ConstantOp::create(builder, builder.getF64Type(), op.getScaleAttr());
-  callRuntime("drt_matmul_update", {number32(program.sites.primitives++), symbolAddress(*descriptor), strideA, strideB,
+  callRuntime("drt_matmul_update", {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideB,
                                     a, b, scale, *kernel, *array, number32(op.getVariables().size())});
   return success();
 }

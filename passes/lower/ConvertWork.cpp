@@ -32,17 +32,15 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       })
       .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
       .Case([&](drt::MatmulOp matmul) {
-        FailureOr<FlatSymbolRefAttr> descriptor = describeMatmul(program.tables, matmul);
-        if (failed(descriptor))
-          return failure();
+        FlatSymbolRefAttr descriptor = describeMatmul(program.tables, matmul);
         if (matmul.getJoined()) {
           auto [a0, strideA] = replicated(matmul.getA());
           auto [c0, strideC] = replicated(matmul.getResult());
-          callRuntime("drt_matmul_joined", {number32(program.sites.primitives++), symbolAddress(*descriptor), strideA, strideC, a0,
+          callRuntime("drt_matmul_joined", {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideC, a0,
                                             address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(), c0});
           return success();
         }
-        callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(*descriptor),
+        callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(descriptor),
                                    address(matmul.getA()), address(matmul.getB()),
                                    matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
         return success();
@@ -186,10 +184,8 @@ LogicalResult EntryConverter::convertConv2D(Operation *op) {
     name = "drt_conv2d_grad_input";
   }
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
-  FailureOr<FlatSymbolRefAttr> descriptor = describeConv2D(program.tables, op, numbers, hasBias, epilogue);
-  if (failed(descriptor))
-    return failure();
-  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(*descriptor)};
+  FlatSymbolRefAttr descriptor = describeConv2D(program.tables, op, numbers, hasBias, epilogue);
+  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(descriptor)};
   llvm::append_range(arguments, tensors);
   arguments.push_back(address(op->getResult(0)));
   callRuntime(name, arguments);
@@ -199,10 +195,8 @@ LogicalResult EntryConverter::convertConv2D(Operation *op) {
 LogicalResult EntryConverter::convertPool(Operation *op) {
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
   auto kind = op->getAttrOfType<IntegerAttr>("kind").getInt();
-  FailureOr<FlatSymbolRefAttr> descriptor = describePool(program.tables, op, kind, numbers);
-  if (failed(descriptor))
-    return failure();
-  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(*descriptor)};
+  FlatSymbolRefAttr descriptor = describePool(program.tables, op, kind, numbers);
+  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(descriptor)};
   if (isa<drt::PoolGradOp>(op) && op->getNumOperands() == 1)
     arguments.append({null(), null()}); // the average's gradient needs neither input nor output
   for (Value tensor : llvm::concat<Value>(op->getOperands(), op->getResults()))

@@ -40,13 +40,8 @@ int64_t product(ArrayRef<int64_t> sizes) {
 }
 
 // Elements from one matrix of a batch to the next; 0 where one serves all.
-FailureOr<int64_t> getBatchStride(drt::MatmulOp op, RankedTensorType type, ArrayRef<int64_t> batch) {
-  ArrayRef<int64_t> own = type.getShape().drop_back(2);
-  if (product(own) == 1)
-    return int64_t(0);
-  if (product(own) != product(batch))
-    return op.emitOpError("broadcasts some axes of its batch and not others: ") << type;
-  return product(type.getShape().take_back(2));
+int64_t getBatchStride(RankedTensorType type) {
+  return product(type.getShape().drop_back(2)) == 1 ? 0 : product(type.getShape().take_back(2));
 }
 
 int32_t dtypeOf(Operation *op) {
@@ -67,42 +62,31 @@ Attribute describeRows(ConstantTables &tables, Value indices, int64_t depth, Arr
 
 } // namespace
 
-FailureOr<FlatSymbolRefAttr> describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
+FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getResult());
-  if (a.getRank() < 2 || b.getRank() < 2 || c.getRank() < 2)
-    return op.emitOpError("needs matrices");
-  ArrayRef<int64_t> batch = c.getShape().drop_back(2);
-  FailureOr<int64_t> strideA = getBatchStride(op, a, batch), strideB = getBatchStride(op, b, batch);
-  if (failed(strideA) || failed(strideB))
-    return failure();
   ArrayRef<int64_t> shapeA = a.getShape().take_back(2), shapeC = c.getShape().take_back(2);
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), op.getBias() != nullptr,
-                                            static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0, product(batch),
-                                            shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], *strideA, *strideB});
+                                            static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0, product(c.getShape().drop_back(2)),
+                                            shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], getBatchStride(a),
+                                            getBatchStride(b)});
 }
 
-FailureOr<FlatSymbolRefAttr> describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
+FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB());
-  if (a.getRank() != 2 || b.getRank() != 2)
-    return op.emitOpError("needs matrices");
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), /*has_bias=*/0, DRT_EPILOGUE_NONE,
                                             /*accumulate=*/0, /*batch=*/1, a.getShape()[op.getTransposeA() ? 1 : 0],
                                             b.getShape()[op.getTransposeB() ? 0 : 1], a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0});
 }
 
-FailureOr<FlatSymbolRefAttr> describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,
+FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,
                                             bool hasBias, int32_t epilogue) {
-  if (descriptor.size() != 18)
-    return op->emitOpError("needs a descriptor of 18 numbers, not ") << descriptor.size();
   SmallVector<int64_t> numbers = {dtypeOf(op), hasBias, epilogue};
   numbers.append(descriptor.begin(), descriptor.end());
   return describe<drt_conv2d_desc>(tables, numbers);
 }
 
-FailureOr<FlatSymbolRefAttr> describePool(ConstantTables &tables, Operation *op, int32_t kind,
+FlatSymbolRefAttr describePool(ConstantTables &tables, Operation *op, int32_t kind,
                                           ArrayRef<int64_t> descriptor) {
-  if (descriptor.size() != 14)
-    return op->emitOpError("needs a descriptor of 14 numbers, not ") << descriptor.size();
   SmallVector<int64_t> numbers = {dtypeOf(op), kind};
   numbers.append(descriptor.begin(), descriptor.end());
   return describe<drt_pool_desc>(tables, numbers);

@@ -13,14 +13,14 @@ namespace distc {
 
 /// The address of the constant descriptor (drt_matmul_desc, ...) of a library call. Fails with a diagnostic at the
 /// operation.
-llvm::FailureOr<mlir::FlatSymbolRefAttr> describeMatmul(ConstantTables &tables, drt::MatmulOp op);
-llvm::FailureOr<mlir::FlatSymbolRefAttr> describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op);
+mlir::FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op);
+mlir::FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op);
 /// `descriptor`: the numbers behind has_bias and epilogue, in the order of drt_conv2d_desc.
-llvm::FailureOr<mlir::FlatSymbolRefAttr> describeConv2D(ConstantTables &tables, mlir::Operation *op,
+mlir::FlatSymbolRefAttr describeConv2D(ConstantTables &tables, mlir::Operation *op,
                                                         llvm::ArrayRef<int64_t> descriptor, bool hasBias,
                                                         int32_t epilogue);
 /// `descriptor`: the numbers behind kind, in the order of drt_pool_desc.
-llvm::FailureOr<mlir::FlatSymbolRefAttr> describePool(ConstantTables &tables, mlir::Operation *op, int32_t kind,
+mlir::FlatSymbolRefAttr describePool(ConstantTables &tables, mlir::Operation *op, int32_t kind,
                                                       llvm::ArrayRef<int64_t> descriptor);
 mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTensorType type, int32_t distribution,
                                        int64_t seed, int64_t seed2, bool perReplica);

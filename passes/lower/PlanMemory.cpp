@@ -38,20 +38,6 @@ LogicalResult checkPlaced(func::FuncOp entry) {
   return success();
 }
 
-LogicalResult checkStatic(func::FuncOp entry) {
-  auto result = entry.walk([&](Operation *op) {
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
-      auto tensor = dyn_cast<RankedTensorType>(type);
-      if (tensor && !tensor.hasStaticShape()) {
-        op->emitOpError("has a tensor of unknown size, ") << tensor << "; no memory can be planned for it";
-        return WalkResult::interrupt();
-      }
-    }
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
-}
-
 // The blocks of one entry: one a tensor, one a bucket.
 class EntryBlocks {
 public:
@@ -164,7 +150,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     int64_t bytes = 0;
     for (func::FuncOp entry : getEntries(getOperation())) {
-      if (failed(checkStatic(entry)) || failed(checkPlaced(entry)))
+      if (failed(checkPlaced(entry)))
         return signalPassFailure();
       EntryBlocks blocks(entry);
       bytes = std::max(bytes, blocks.pack());

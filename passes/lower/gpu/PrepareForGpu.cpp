@@ -83,24 +83,9 @@ public:
   }
 
 private:
-  template <typename Conv> LogicalResult check(Conv conv, Value filter) {
-    ArrayRef<int64_t> descriptor = conv.getDescriptor();
-    if (descriptor.size() != 18)
-      return conv.emitOpError("needs a descriptor of 18 numbers, not ") << descriptor.size();
-    int64_t elements = 1;
-    for (int64_t size : getFilterShape(descriptor))
-      elements *= size;
-    if (elements != typeOf(filter).getNumElements())
-      return conv.emitOpError("has a filter of type ")
-             << filter.getType() << ", its descriptor says " << elements << " elements";
-    return success();
-  }
-
   template <typename Conv> LogicalResult convertOperand(Conv conv) {
     if (conv.getFilterLayout())
       return success();
-    if (failed(check(conv, conv.getFilter())))
-      return failure();
     conv.getFilterMutable().assign(getTransposed(conv, conv.getFilter(), getFilterShape(conv.getDescriptor())));
     conv.setFilterLayout(kDeviceLayout);
     return success();
@@ -109,8 +94,6 @@ private:
   LogicalResult convertGradient(drt::Conv2DGradFilterOp conv) {
     if (conv.getFilterLayout())
       return success();
-    if (failed(check(conv, conv.getResult())))
-      return failure();
     SmallVector<int64_t> shape = getFilterShape(conv.getDescriptor());
     RankedTensorType type = typeOf(conv.getResult());
     ImplicitLocOpBuilder b(conv.getLoc(), conv.getContext());

@@ -60,7 +60,7 @@ func.func @starts_from_result() attributes {drt.entry = "step"} {
     %v = arith.addf %o, %a : f32
     linalg.yield %v : f32
   } -> tensor<f32>
-  drt.fetch %1 {name = "s", join = 0 : i32} : (tensor<f32>) -> ()
+  drt.fetch %1 {name = "s", join = 1 : i32} : (tensor<f32>) -> ()
   return
 }
 
@@ -85,7 +85,7 @@ func.func @only_extent() attributes {drt.entry = "step"} {
     %v = arith.addf %o, %a : f32
     linalg.yield %v : f32
   } -> tensor<f32>
-  drt.fetch %1 {name = "s", join = 0 : i32} : (tensor<f32>) -> ()
+  drt.fetch %1 {name = "s", join = 1 : i32} : (tensor<f32>) -> ()
   return
 }
 

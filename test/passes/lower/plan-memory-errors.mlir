@@ -1,13 +1,5 @@
 // RUN: distc-opt %s --drt-plan-memory --split-input-file --verify-diagnostics
 
-func.func @unknown_size() attributes {drt.entry = "step"} {
-  // expected-error @below {{has a tensor of unknown size, 'tensor<?xf32>'; no memory can be planned for it}}
-  %x = drt.feed {name = "x"} : () -> tensor<?xf32>
-  return
-}
-
-// -----
-
 // Copies are made before: a bucket is reduced in place.
 func.func @feed_in_bucket() attributes {drt.entry = "step"} {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>

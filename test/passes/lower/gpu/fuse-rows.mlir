@@ -83,7 +83,7 @@ func.func @separate() attributes {drt.entry = "eval"} {
     %s = arith.addf %o, %a : f32
     linalg.yield %s : f32
   } -> tensor<f32>
-  drt.fetch %sum {name = "sum", join = 0 : i32} : (tensor<f32>) -> ()
+  drt.fetch %sum {name = "sum", join = 1 : i32} : (tensor<f32>) -> ()
   return
 }
 

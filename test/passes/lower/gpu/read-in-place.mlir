@@ -40,6 +40,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK: drt.update %[[POWER]]
   drt.update %3 {kernel = @power, variables = [@power], count = 2 : i64} : (tensor<2xf32>) -> ()
   // CHECK: drt.fetch %[[FETCHED]]
-  drt.fetch %2 {name = "fetched", join = 0 : i32} : (tensor<f32>) -> ()
+  drt.fetch %2 {name = "fetched", join = 1 : i32} : (tensor<f32>) -> ()
   return
 }

@@ -1,0 +1,361 @@
+//===- DrtVerifiers.cpp - What a plan's operations are held to -------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The runtime trusts the plan: a descriptor or an attribute that does not fit the
+// tensors would read or write memory that is not theirs. A plan may have been read
+// from a file.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "runtime/include/drt/drt.h"
+
+using namespace mlir;
+
+namespace distc::drt {
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+int64_t countOf(Value value) { return typeOf(value).getNumElements(); }
+
+int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes)
+    count *= size;
+  return count;
+}
+
+LogicalResult expectSame(Operation *op, Value x, Value y) {
+  if (x.getType() != y.getType())
+    return op->emitOpError() << "has " << x.getType() << " where " << y.getType() << " is needed";
+  return success();
+}
+
+LogicalResult expectCount(Operation *op, StringRef what, Value value, int64_t count) {
+  if (countOf(value) != count)
+    return op->emitOpError() << "has " << what << " " << value.getType() << "; it needs " << count << " elements";
+  return success();
+}
+
+LogicalResult expectBetween(Operation *op, StringRef what, int64_t number, int64_t least, int64_t most) {
+  if (number < least || number > most)
+    return op->emitOpError() << "has " << what << " " << number << ", which is not from " << least << " to " << most;
+  return success();
+}
+
+/// `rows` is one of equal parts of `whole` along the first axis.
+LogicalResult expectRows(Operation *op, Value rows, Value whole) {
+  auto part = typeOf(rows), all = typeOf(whole);
+  if (part.getRank() == 0 || part.getRank() != all.getRank() || part.getElementType() != all.getElementType() ||
+      part.getShape().drop_front() != all.getShape().drop_front() ||
+      (part.getDimSize(0) == 0 ? all.getDimSize(0) != 0 : all.getDimSize(0) % part.getDimSize(0) != 0))
+    return op->emitOpError() << "takes rows " << part << " of " << all << ", which are no equal part of it";
+  return success();
+}
+
+/// Indices of `depth` numbers each, which name the first axes of `shape`.
+LogicalResult expectIndices(Operation *op, Value indices, int64_t depth, ArrayRef<int64_t> shape) {
+  Type element = typeOf(indices).getElementType();
+  if (!element.isInteger(32) && !element.isInteger(64))
+    return op->emitOpError() << "has indices " << indices.getType() << "; they are of 32 or 64 bits";
+  if (failed(expectBetween(op, "depth", depth, 1, DRT_MAX_INDEX_DEPTH)))
+    return failure();
+  if (depth > static_cast<int64_t>(shape.size()))
+    return op->emitOpError() << "has indices of " << depth << " numbers into " << shape.size() << " axes";
+  if (countOf(indices) % depth)
+    return op->emitOpError() << "has " << indices.getType() << " for indices of " << depth << " numbers";
+  return success();
+}
+
+LogicalResult expectOwners(Operation *op, std::optional<ArrayRef<int64_t>> owners, size_t members) {
+  if (!owners)
+    return success();
+  if (owners->size() != members)
+    return op->emitOpError() << "has " << owners->size() << " owners of " << members << " members";
+  for (int64_t owner : *owners)
+    if (owner < 0)
+      return op->emitOpError() << "names task " << owner << " as an owner; tasks are numbered from 0 on";
+  return success();
+}
+
+/// What names a distribution, and its bounds: of integers two of them, of the result's type.
+LogicalResult expectDistribution(Operation *op, int32_t distribution, OperandRange bounds, Value result) {
+  if (failed(expectBetween(op, "distribution", distribution, DRT_RANDOM_UNIFORM, DRT_RANDOM_UNIFORM_INT)))
+    return failure();
+  const size_t needed = distribution == DRT_RANDOM_UNIFORM_INT ? 2 : 0;
+  if (bounds.size() != needed)
+    return op->emitOpError() << "has " << bounds.size() << " bounds; its distribution has " << needed;
+  for (Value bound : bounds) {
+    if (typeOf(bound).getElementType() != typeOf(result).getElementType())
+      return op->emitOpError() << "has a bound " << bound.getType() << " of numbers " << result.getType();
+    if (failed(expectCount(op, "a bound", bound, 1)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult expectContraction(Operation *op, RankedTensorType a, RankedTensorType b, bool transposeA, bool transposeB,
+                                ArrayRef<int64_t> result) {
+  ArrayRef<int64_t> x = a.getShape().take_back(2), y = b.getShape().take_back(2);
+  if (x[transposeA ? 0 : 1] != y[transposeB ? 1 : 0] || x[transposeA ? 1 : 0] != result[0] ||
+      y[transposeB ? 0 : 1] != result[1])
+    return op->emitOpError() << "makes " << result[0] << " x " << result[1] << " of " << a
+                             << (transposeA ? " transposed" : "") << " and " << b << (transposeB ? " transposed" : "");
+  return success();
+}
+
+/// A convolution's numbers, against its tensors: input, filter, output (or their gradients).
+LogicalResult expectConvolution(Operation *op, ArrayRef<int64_t> numbers, Value input, Value filter, Value output) {
+  if (numbers.size() != 18)
+    return op->emitOpError() << "needs a descriptor of 18 numbers, not " << numbers.size();
+  auto [n, h, w, c] = std::tuple(numbers[0], numbers[1], numbers[2], numbers[3]);
+  auto [kh, kw, k, oh, ow] = std::tuple(numbers[4], numbers[5], numbers[6], numbers[7], numbers[8]);
+  const int64_t groups = numbers[17];
+  for (int64_t number : numbers.take_front(13))
+    if (number < 1)
+      return op->emitOpError() << "has " << number << " in its descriptor, where sizes, strides and dilations are";
+  if (groups < 1 || c % groups || k % groups)
+    return op->emitOpError() << "has " << groups << " groups of " << c << " channels into " << k;
+  if (failed(expectCount(op, "an input", input, n * h * w * c)) ||
+      failed(expectCount(op, "a filter", filter, kh * kw * (c / groups) * k)))
+    return failure();
+  return expectCount(op, "an output", output, n * oh * ow * k);
+}
+
+LogicalResult expectPool(Operation *op, int32_t kind, ArrayRef<int64_t> numbers, Value input, Value output) {
+  if (failed(expectBetween(op, "kind", kind, DRT_POOL_MAX, DRT_POOL_AVG)))
+    return failure();
+  if (numbers.size() != 14)
+    return op->emitOpError() << "needs a descriptor of 14 numbers, not " << numbers.size();
+  for (int64_t number : numbers.take_front(10))
+    if (number < 1)
+      return op->emitOpError() << "has " << number << " in its descriptor, where sizes and strides are";
+  const int64_t n = numbers[0], c = numbers[3];
+  if (failed(expectCount(op, "an input", input, n * numbers[1] * numbers[2] * c)))
+    return failure();
+  return expectCount(op, "an output", output, n * numbers[4] * numbers[5] * c);
+}
+
+} // namespace
+
+LogicalResult verifyPlaces(Operation *op) {
+  auto places = op->getAttrOfType<DenseI64ArrayAttr>("at");
+  if (!places)
+    return success();
+  if (places.size() != static_cast<int64_t>(op->getNumResults()))
+    return op->emitOpError() << "has " << places.size() << " places in the arena for " << op->getNumResults() << " results";
+  for (int64_t place : places.asArrayRef())
+    if (place < 0)
+      return op->emitOpError() << "has place " << place << " in the arena";
+  return success();
+}
+
+// ---- Variables and addresses ----------------------------------------------------------------------------
+
+LogicalResult VariableOp::verify() {
+  auto type = llvm::dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape())
+    return emitOpError() << "is " << getType() << "; a variable's memory has a size";
+  if (static_cast<int64_t>(getAt().value_or(0)) < 0 || static_cast<int64_t>(getOwner().value_or(0)) < 0)
+    return emitOpError("has a negative place or owner");
+  if (getShares()) {
+    if (static_cast<int64_t>(*getShares()) < 1 || type.getRank() != 1 || !getFullShape())
+      return emitOpError() << "holds a share that is no flat part of a whole";
+    const int64_t whole = product(*getFullShape()), shares = *getShares();
+    if (type.getNumElements() != (whole + shares - 1) / shares)
+      return emitOpError() << "is " << type << ", which is no one of " << shares << " shares of " << whole << " elements";
+    return success();
+  }
+  if (getFullShape().has_value() != getSliceBegin().has_value())
+    return emitOpError("has the shape of a whole or where it begins in it, and not both");
+  if (!getFullShape())
+    return success();
+  ArrayRef<int64_t> whole = *getFullShape(), begin = *getSliceBegin();
+  if (whole.size() != begin.size() || static_cast<int64_t>(whole.size()) != type.getRank())
+    return emitOpError() << "is " << type << ", a part of a variable of rank " << whole.size();
+  for (int64_t axis = 0; axis < type.getRank(); ++axis)
+    if (begin[axis] < 0 || type.getDimSize(axis) > whole[axis] - begin[axis])
+      return emitOpError() << "is " << type << " at " << begin[axis] << " of axis " << axis << " of " << whole[axis];
+  return success();
+}
+
+LogicalResult FeedOrOp::verify() { return expectSame(*this, getDefaultValue(), getResult()); }
+LogicalResult CopyOp::verify() { return expectSame(*this, getInput(), getResult()); }
+LogicalResult TakeRowsOp::verify() { return expectRows(*this, getResult(), getInput()); }
+
+LogicalResult PutRowsOp::verify() {
+  if (failed(expectSame(*this, getInitial(), getResult())))
+    return failure();
+  return expectRows(*this, getRows(), getResult());
+}
+
+LogicalResult EmptyOp::verify() { return expectCount(*this, "a result", getResult(), 0); }
+
+// ---- Work -----------------------------------------------------------------------------------------------
+
+LogicalResult MatmulOp::verify() {
+  RankedTensorType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getResult());
+  if (a.getRank() < 2 || b.getRank() < 2 || c.getRank() < 2)
+    return emitOpError("needs matrices");
+  if (a.getElementType() != c.getElementType() || b.getElementType() != c.getElementType())
+    return emitOpError() << "makes " << c << " of " << a << " and " << b;
+  if (failed(expectContraction(*this, a, b, getTransposeA(), getTransposeB(), c.getShape().take_back(2))))
+    return failure();
+  const int64_t batch = product(c.getShape().drop_back(2));
+  for (RankedTensorType operand : {a, b})
+    if (int64_t own = product(operand.getShape().drop_back(2)); own != 1 && own != batch)
+      return emitOpError("broadcasts some axes of its batch and not others: ") << operand;
+  if (getBias() && failed(expectCount(*this, "a bias", getBias(), c.getShape().back())))
+    return failure();
+  if (getJoined() && (getTransposeA() || a.getRank() != 2))
+    return emitOpError("joins replicas' rows, which are those of a matrix that is not transposed");
+  return expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
+}
+
+LogicalResult Conv2DOp::verify() {
+  if (failed(expectConvolution(*this, getDescriptor(), getInput(), getFilter(), getResult())) ||
+      (getBias() && failed(expectCount(*this, "a bias", getBias(), getDescriptor()[6]))))
+    return failure();
+  return expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
+}
+LogicalResult Conv2DGradInputOp::verify() {
+  return expectConvolution(*this, getDescriptor(), getResult(), getFilter(), getOutputGrad());
+}
+LogicalResult Conv2DGradFilterOp::verify() {
+  return expectConvolution(*this, getDescriptor(), getInput(), getResult(), getOutputGrad());
+}
+
+LogicalResult PoolOp::verify() { return expectPool(*this, getKind(), getDescriptor(), getInput(), getResult()); }
+
+LogicalResult PoolGradOp::verify() {
+  if (failed(expectPool(*this, getKind(), getDescriptor(), getResult(), getOutputGrad())))
+    return failure();
+  const size_t needed = getKind() == DRT_POOL_MAX ? 2 : 0;
+  if (getInputAndOutput().size() != needed)
+    return emitOpError() << "has " << getInputAndOutput().size() << " tensors of the pool; its kind needs " << needed;
+  if (needed && (failed(expectSame(*this, getInputAndOutput()[0], getResult())) ||
+                 failed(expectSame(*this, getInputAndOutput()[1], getOutputGrad()))))
+    return failure();
+  return success();
+}
+
+LogicalResult RandomOp::verify() { return expectDistribution(*this, getDistribution(), getBounds(), getResult()); }
+
+LogicalResult RandomStatelessOp::verify() {
+  if (!typeOf(getSeed()).getElementType().isInteger(64))
+    return emitOpError() << "has a seed " << getSeed().getType() << "; it is of 64-bit integers";
+  if (failed(expectCount(*this, "a seed", getSeed(), 2)))
+    return failure();
+  return expectDistribution(*this, getDistribution(), getBounds(), getResult());
+}
+
+LogicalResult RandomStateOp::verify() {
+  if (!typeOf(getState()).getElementType().isInteger(32))
+    return emitOpError() << "has a state " << getState().getType() << "; it is of 32-bit words";
+  return expectCount(*this, "a state", getState(), kRandomStateWords);
+}
+
+LogicalResult UniqueOp::verify() {
+  if (failed(expectSame(*this, getY(), getX())) || failed(expectCount(*this, "positions", getIdx(), countOf(getX()))) ||
+      failed(expectCount(*this, "counts", getCount(), countOf(getX()))))
+    return failure();
+  return expectSame(*this, getIdx(), getCount());
+}
+
+LogicalResult ScatterOp::verify() {
+  ArrayRef<int64_t> shape = typeOf(getResult()).getShape();
+  const auto depth = static_cast<int64_t>(getDepth());
+  if (failed(expectBetween(*this, "kind", getKind(), DRT_SCATTER_UPDATE, DRT_SCATTER_MAX)) ||
+      failed(expectIndices(*this, getIndices(), depth, shape)) ||
+      (getInitial() && failed(expectSame(*this, getInitial(), getResult()))))
+    return failure();
+  if (typeOf(getUpdates()).getElementType() != typeOf(getResult()).getElementType())
+    return emitOpError() << "scatters " << getUpdates().getType() << " into " << getResult().getType();
+  return expectCount(*this, "updates", getUpdates(), countOf(getIndices()) / depth * product(shape.drop_front(depth)));
+}
+
+LogicalResult AssertOp::verify() {
+  if (!typeOf(getCondition()).getElementType().isInteger(1))
+    return emitOpError() << "has a condition " << getCondition().getType();
+  if (size_t places = getMessage().count('\x01'); places != getData().size())
+    return emitOpError() << "has " << getData().size() << " tensors for " << places << " places in its message";
+  return expectCount(*this, "a condition", getCondition(), 1);
+}
+
+LogicalResult CheckIndicesOp::verify() {
+  ArrayRef<int64_t> sizes = getSizes();
+  for (int64_t size : sizes)
+    if (size < 0)
+      return emitOpError() << "has an axis of " << size;
+  return expectIndices(*this, getIndices(), sizes.size(), sizes);
+}
+
+// ---- Synchronization ------------------------------------------------------------------------------------
+
+LogicalResult AllReduceStartOp::verify() {
+  if (getNames().size() != getGradients().size())
+    return emitOpError() << "has " << getNames().size() << " names of " << getGradients().size() << " gradients";
+  if (getAt() && (getAt()->size() != 1 || getAt()->front() < 0))
+    return emitOpError("needs one place in the arena for all of its gradients");
+  const auto gather = static_cast<int64_t>(getGather());
+  if (gather < 0 || (gather && getGradients().size() != 1))
+    return emitOpError() << "joins the rows of " << gather << " replicas of " << getGradients().size() << " gradients; it is one";
+  return expectOwners(*this, getOwners(), getGradients().size());
+}
+
+LogicalResult GatherStartOp::verify() { return expectOwners(*this, getOwners(), getVariables().size()); }
+
+LogicalResult UpdateOp::verify() {
+  if (static_cast<int64_t>(getCount()) < 0 || static_cast<int64_t>(getShare().value_or(1)) < 0 ||
+      static_cast<int64_t>(getOwner().value_or(0)) < 0)
+    return emitOpError("has a negative count, share or owner");
+  if (getBucket().has_value() != getMember().has_value())
+    return emitOpError("names a bucket or a member of one, and not both");
+  return success();
+}
+
+LogicalResult SparseUpdateOp::verify() {
+  const auto depth = static_cast<int64_t>(getDepth());
+  if (failed(expectBetween(*this, "depth", depth, 1, DRT_MAX_INDEX_DEPTH)))
+    return failure();
+  Type element = typeOf(getIndices()).getElementType();
+  if (!element.isInteger(32) && !element.isInteger(64))
+    return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
+  const int64_t rows = countOf(getIndices()) / depth;
+  if (countOf(getIndices()) % depth || (rows ? countOf(getValues()) % rows : countOf(getValues())) != 0)
+    return emitOpError() << "has " << getValues().getType() << " for indices " << getIndices().getType() << " of depth " << depth;
+  return success();
+}
+
+LogicalResult MatmulUpdateOp::verify() {
+  RankedTensorType a = typeOf(getA()), b = typeOf(getB());
+  if (a.getRank() != 2 || b.getRank() != 2)
+    return emitOpError("needs matrices");
+  const int64_t result[] = {a.getDimSize(getTransposeA() ? 1 : 0), b.getDimSize(getTransposeB() ? 0 : 1)};
+  return expectContraction(*this, a, b, getTransposeA(), getTransposeB(), result);
+}
+
+LogicalResult AccumulateOp::verify() { return expectBetween(*this, "batches an update:", getSteps(), 2, INT32_MAX); }
+
+LogicalResult AccumulatedOp::verify() {
+  if (getAccumulated().size() != getGradients().size())
+    return emitOpError() << "has " << getAccumulated().size() << " sums of " << getGradients().size() << " gradients";
+  for (auto [gradient, sum] : llvm::zip(getGradients(), getAccumulated()))
+    if (failed(expectCount(*this, "a sum", sum, countOf(gradient) * (getSlices() ? static_cast<int64_t>(getSteps()) : 1))))
+      return failure();
+  return expectBetween(*this, "batches an update:", getSteps(), 2, INT32_MAX);
+}
+
+LogicalResult FetchOp::verify() {
+  if (failed(expectBetween(*this, "join", getJoin(), DRT_JOIN_CONCAT, DRT_JOIN_SUM)))
+    return failure();
+  if (getJoin() == DRT_JOIN_CONCAT && (getAxis() < 0 || getAxis() >= typeOf(getValue()).getRank()))
+    return emitOpError() << "joins " << getValue().getType() << " along axis " << getAxis();
+  return success();
+}
+
+} // namespace distc::drt

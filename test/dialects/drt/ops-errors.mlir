@@ -1,0 +1,257 @@
+// RUN: distc-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{is 'tensor<?xf32>'; a variable's memory has a size}}
+drt.variable @w : tensor<?xf32>
+
+// -----
+
+// expected-error @below {{is 'tensor<2x2xf32>' at 3 of axis 0 of 4}}
+drt.variable @w : tensor<2x2xf32> {full_shape = array<i64: 4, 2>, slice_begin = array<i64: 3, 0>, whole = "whole"}
+
+// -----
+
+// expected-error @below {{is 'tensor<2xf32>', which is no one of 2 shares of 6 elements}}
+drt.variable @w : tensor<2xf32> {full_shape = array<i64: 3, 2>, shares = 2 : i64, whole = "whole"}
+
+// -----
+
+func.func @sizes_unknown() {
+  // expected-error @below {{result #0 must be tensor of static shape}}
+  %x = drt.feed {name = "x"} : () -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @default() {
+  %x = drt.feed {name = "x"} : () -> tensor<2xf32>
+  // expected-error @below {{has 'tensor<2xf32>' where 'tensor<3xf32>' is needed}}
+  %y = drt.feed_or %x {name = "y"} : (tensor<2xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @place(%x: tensor<2xf32>) {
+  // expected-error @below {{has 2 places in the arena for 1 results}}
+  %y = drt.copy %x {at = array<i64: 0, 64>} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @negative_place(%x: tensor<2xf32>) {
+  // expected-error @below {{has place -64 in the arena}}
+  %y = drt.copy %x {at = array<i64: -64>} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rows(%x: tensor<5x3xf32>) {
+  // expected-error @below {{takes rows 'tensor<2x3xf32>' of 'tensor<5x3xf32>', which are no equal part of it}}
+  %y = drt.take_rows %x : (tensor<5x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @empty() {
+  // expected-error @below {{has a result 'tensor<2xf32>'; it needs 0 elements}}
+  %y = drt.empty : () -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @contraction(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @below {{makes 4 x 5 of 'tensor<4x3xf32>' and 'tensor<4x5xf32>'}}
+  %c = drt.matmul %a, %b : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @batch(%a: tensor<2x1x4x3xf32>, %b: tensor<2x6x3x5xf32>) {
+  // expected-error @below {{broadcasts some axes of its batch and not others: 'tensor<2x1x4x3xf32>'}}
+  %c = drt.matmul %a, %b : (tensor<2x1x4x3xf32>, tensor<2x6x3x5xf32>) -> tensor<2x6x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @bias(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>, %bias: tensor<4xf32>) {
+  // expected-error @below {{has a bias 'tensor<4xf32>'; it needs 5 elements}}
+  %c = drt.matmul %a, %b, %bias : (tensor<4x3xf32>, tensor<3x5xf32>, tensor<4xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @epilogue(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>) {
+  // expected-error @below {{has epilogue 7, which is not from 0 to 3}}
+  %c = drt.matmul %a, %b {epilogue = 7 : i32} : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @filter(%x: tensor<1x8x8x4xf32>, %w: tensor<3x3x4x2xf32>) {
+  // expected-error @below {{has a filter 'tensor<3x3x4x2xf32>'; it needs 288 elements}}
+  %y = drt.conv2d %x, %w {descriptor = array<i64: 1, 8, 8, 4, 3, 3, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1>}
+      : (tensor<1x8x8x4xf32>, tensor<3x3x4x2xf32>) -> tensor<1x8x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @descriptor(%x: tensor<1x8x8x4xf32>, %dy: tensor<1x8x8x8xf32>) {
+  // expected-error @below {{needs a descriptor of 18 numbers, not 2}}
+  %dw = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 1, 8>} : (tensor<1x8x8x4xf32>, tensor<1x8x8x8xf32>) -> tensor<3x3x4x2xf32>
+  return
+}
+
+// -----
+
+func.func @groups(%dy: tensor<1x8x8x8xf32>, %w: tensor<3x3x4x2xf32>) {
+  // expected-error @below {{has 3 groups of 4 channels into 8}}
+  %dx = drt.conv2d_grad_input %w, %dy {descriptor = array<i64: 1, 8, 8, 4, 3, 3, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1, 1, 3>}
+      : (tensor<3x3x4x2xf32>, tensor<1x8x8x8xf32>) -> tensor<1x8x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @pool(%x: tensor<1x4x4x2xf32>) {
+  // expected-error @below {{has an output 'tensor<1x3x2x2xf32>'; it needs 8 elements}}
+  %y = drt.pool %x {kind = 0 : i32, descriptor = array<i64: 1, 4, 4, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0>} : (tensor<1x4x4x2xf32>) -> tensor<1x3x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @pool_grad(%dy: tensor<1x2x2x2xf32>) {
+  // expected-error @below {{has 0 tensors of the pool; its kind needs 2}}
+  %dx = drt.pool_grad %dy {kind = 0 : i32, descriptor = array<i64: 1, 4, 4, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0>} : (tensor<1x2x2x2xf32>) -> tensor<1x4x4x2xf32>
+  return
+}
+
+// -----
+
+func.func @distribution() {
+  // expected-error @below {{has 0 bounds; its distribution has 2}}
+  %y = drt.random {distribution = 3 : i32, seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @seed(%seed: tensor<3xi64>) {
+  // expected-error @below {{has a seed 'tensor<3xi64>'; it needs 2 elements}}
+  %y = drt.random_stateless %seed {distribution = 0 : i32} : (tensor<3xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @state() {
+  // expected-error @below {{has a state 'tensor<6xi32>'; it needs 7 elements}}
+  %state = drt.random_state {seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<6xi32>
+  return
+}
+
+// -----
+
+func.func @unique(%x: tensor<4xi32>) {
+  // expected-error @below {{has counts 'tensor<3xi32>'; it needs 4 elements}}
+  %y, %idx, %count = drt.unique %x : (tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>, tensor<3xi32>)
+  return
+}
+
+// -----
+
+func.func @updates(%i: tensor<2xi32>, %rows: tensor<3x4xf32>) {
+  // expected-error @below {{has updates 'tensor<3x4xf32>'; it needs 8 elements}}
+  %y = drt.scatter %i, %rows {kind = 1 : i32, depth = 1 : i64} : (tensor<2xi32>, tensor<3x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @depth(%i: tensor<2x2xi32>, %rows: tensor<2xf32>) {
+  // expected-error @below {{has indices of 2 numbers into 1 axes}}
+  %y = drt.scatter %i, %rows {kind = 1 : i32, depth = 2 : i64} : (tensor<2x2xi32>, tensor<2xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @assert(%holds: tensor<i1>, %x: tensor<2xf32>) {
+  // expected-error @below {{has 1 tensors for 0 places in its message}}
+  drt.assert %holds, %x {message = "wrong", summarize = 3 : i64} : (tensor<i1>, tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @indices(%i: tensor<2xf32>) {
+  // expected-error @below {{has indices 'tensor<2xf32>'; they are of 32 or 64 bits}}
+  drt.check_indices %i {name = "i", sizes = array<i64: 3>, per_row = 0 : i64} : (tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @names(%g: tensor<2xf32>) {
+  // expected-error @below {{has 2 names of 1 gradients}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a", "b"]} : (tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @owners(%g: tensor<2xf32>) {
+  // expected-error @below {{names task -1 as an owner; tasks are numbered from 0 on}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], scatter, owners = array<i64: -1>} : (tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @member() {
+  // expected-error @below {{names a bucket or a member of one, and not both}}
+  drt.update {kernel = @sgd, variables = [@w], count = 4 : i64, bucket = 0 : i32} : () -> ()
+  return
+}
+
+// -----
+
+func.func @sparse(%i: tensor<3xi32>, %v: tensor<4x2xf32>) {
+  // expected-error @below {{has 'tensor<4x2xf32>' for indices 'tensor<3xi32>' of depth 1}}
+  drt.sparse_update %i, %v {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<3xi32>, tensor<4x2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @joined_batch(%a: tensor<2x4xf32>, %b: tensor<3x5xf32>) {
+  // expected-error @below {{makes 4 x 5 of 'tensor<2x4xf32>' transposed and 'tensor<3x5xf32>'}}
+  drt.matmul_update %a, %b {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<2x4xf32>, tensor<3x5xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @accumulated(%g: tensor<2xf32>) {
+  // expected-error @below {{has a sum 'tensor<3xf32>'; it needs 2 elements}}
+  %sum = drt.accumulated %g {first = 0 : i32, steps = 4 : i64, scale = 0.25 : f64} : (tensor<2xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @fetch(%x: tensor<f32>) {
+  // expected-error @below {{joins 'tensor<f32>' along axis 0}}
+  drt.fetch %x {name = "x", join = 0 : i32} : (tensor<f32>) -> ()
+  return
+}
