@@ -288,8 +288,13 @@ LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
     if (isRelevant(control))
       before.insert(control);
   before.insert(effects.begin() + firstEffect, effects.end());
+  // Who only waits for the node waits for what it is made of (a Merge, for what its branches did before they gave it).
   SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
   after.assign(before.begin(), before.end());
+  for (const Datum &operand : node.operands)
+    if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && ordered.contains(def))
+      if (StringAttr name = dfg::getNodeNameAttr(def); name && !before.contains(name))
+        after.push_back(name);
   for (auto [index, result] : llvm::enumerate(*results)) {
     Value &value = result.value;
     if (!before.empty() && value && llvm::isa<TensorType>(value.getType()) && !dfg::isHandle(value.getType())) {
@@ -317,6 +322,10 @@ LogicalResult StraightLine::infer(Operation *op) {
     if (StringRef name = dfg::getNodeName(op); !name.empty())
       nodesByName.try_emplace(name, op);
   }
+  if (llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op, dfg::OpaqueOp>(op) ||
+      !dfg::getControl(op).empty() ||
+      llvm::any_of(op->getOperands(), [&](Value operand) { return ordered.contains(operand.getDefiningOp()); }))
+    ordered.insert(op);
   if (made.size() > kMaxNodes)
     return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op)
                                    << "': the graph's control flow becomes more than " << kMaxNodes << " nodes";
@@ -386,7 +395,7 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     return failure();
   SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
   const bool hasEffects = !isMemoryEffectFree(op);
-  if (hasEffects || !node.controls.empty())
+  if (hasEffects || ordered.contains(op))
     after.assign({dfg::getNodeNameAttr(op)});
   if (hasEffects && !llvm::isa<dfg::ReadVariableOp, dfg::IsInitializedOp>(op) && !op->hasTrait<dfg::DrawsNumbers>())
     effects.push_back(dfg::getNodeNameAttr(op));
@@ -432,7 +441,8 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
     builder.setInsertionPoint(op);
     Type truth = builder.getI1Type();
     Value inactive = make<dfg::LogicalNotOp>(node.name + "/inactive", truth, active);
-    Value holds = inactive ? make<dfg::LogicalOrOp>(node.name + "/holds", truth, assertion.getCondition(), inactive) : Value();
+    Value holds =
+        inactive ? make<dfg::LogicalOrOp>(node.name + "/holds", truth, assertion.getCondition(), inactive) : Value();
     if (!holds)
       return failure();
     assertion.getConditionMutable().assign(holds);
@@ -554,7 +564,12 @@ void StraightLine::eraseDead() {
       continue;
     if (StringAttr name = dfg::getNodeNameAttr(op)) {
       ArrayRef<Attribute> controls = dfg::getControl(op);
-      top.replacements[name.getValue()].assign(controls.begin(), controls.end());
+      SmallVector<Attribute> &after = top.replacements[name.getValue()];
+      after.assign(controls.begin(), controls.end());
+      for (Value operand : op->getOperands())
+        if (StringAttr before = dfg::getNodeNameAttr(operand.getDefiningOp());
+            before && ordered.contains(operand.getDefiningOp()))
+          after.push_back(before);
     }
     op->erase();
   }
@@ -570,12 +585,15 @@ LogicalResult StraightLine::finish() {
     if (old.empty())
       continue;
     llvm::SetVector<Attribute> controls;
+    llvm::DenseSet<Attribute> seen;
     auto add = [&](auto &self, Attribute control) -> void {
       auto it = top.replacements.find(llvm::cast<StringAttr>(control).getValue());
       if (it == top.replacements.end()) {
         controls.insert(control);
         return;
       }
+      if (!seen.insert(control).second)
+        return;
       for (Attribute next : it->second)
         if (next == control)
           controls.insert(control);

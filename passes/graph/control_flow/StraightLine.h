@@ -298,6 +298,8 @@ private:
   /// Nodes with effects that were made, in order.
   llvm::SmallVector<mlir::Attribute> effects;
   llvm::SmallVector<mlir::Operation *> made;
+  /// Nodes that run behind something: what changes or tells the world, what waits, and what is made of their values.
+  llvm::DenseSet<mlir::Operation *> ordered;
   llvm::StringSet<> names;
   /// Whether the node that is being made stands in a loop.
   bool isRepeated = false;

@@ -214,3 +214,38 @@ dfg.graph attributes {loss = "loss"} {
   %r = dfg.opaque "If"(%p, %i, %x, %n) {tf = {then_branch = #dfg.func<@chosen, {}>, else_branch = #dfg.func<@otherwise, {}>}} : (tensor<i1>, tensor<i32>, tensor<4xf32>, tensor<i32>) -> tensor<f32> loc("if")
   %loss = dfg.identity %r : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// Who only waits for a Merge waits for what its branches did, though both give the same; and who waits for something that is made
+// of a node behind an update waits for the update, also where nothing else needs what lies between.
+dfg.variable @v : tensor<f32>
+dfg.variable @w : tensor<f32>
+dfg.func @counts(%v: tensor<*x!dfg.resource>, %one: tensor<*xf32>) -> tensor<*xf32> {
+  dfg.assign_add %v, %one : (tensor<*x!dfg.resource>, tensor<*xf32>) -> () loc("add")
+  %new = dfg.read_variable %v {control = ["add"]} : (tensor<*x!dfg.resource>) -> tensor<*xf32> loc("new")
+  dfg.return %new : tensor<*xf32>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {train_op = "train"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32> loc("two")
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+  %s:2 = dfg.opaque "Switch"(%one, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  %t:2 = dfg.opaque "Switch"(%two, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch_1")
+  // CHECK: dfg.assign %{{.*}} loc("assign")
+  // CHECK: dfg.const {{.*}} {control = ["assign"]} {{.*}} loc("done")
+  dfg.assign %v, %s#1 : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("assign")
+  %done = dfg.const dense<0.0> : tensor<f32> {control = ["assign"]} : tensor<f32> loc("done")
+  // CHECK: dfg.assign %{{.*}} loc("assign_1")
+  // CHECK: dfg.const {{.*}} {control = ["assign_1"]} {{.*}} loc("done_1")
+  dfg.assign %v, %t#0 : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("assign_1")
+  %done_1 = dfg.const dense<0.0> : tensor<f32> {control = ["assign_1"]} : tensor<f32> loc("done_1")
+  %m:2 = dfg.opaque "Merge"(%done_1, %done) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+  // CHECK: dfg.assign_add {{.*}} loc("call/add")
+  %c = dfg.opaque "StatefulPartitionedCall"(%w, %one) {tf = {f = #dfg.func<@counts, {}>}} : (!dfg.ref<tensor<f32>>, tensor<f32>) -> tensor<f32> loc("call")
+  // CHECK: dfg.group {control = ["done_1", "done", "call/add"]} : () -> () loc("train")
+  dfg.group {control = ["merge", "call"]} : () -> () loc("train")
+}
