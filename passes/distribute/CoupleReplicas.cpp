@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/AppliedStrategy.h"
 #include "passes/distribute/BatchConversions.h"
@@ -207,7 +208,8 @@ private:
 
 /// Erases nodes whose values nothing that runs for an effect is made of, and no fetch, and which control edges alone
 /// keep in the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all
-/// others. What waits for them waits for what they wait for.
+/// others. What waits for them waits for what they wait for. What is made of something that an update, a check or a
+/// message wrote stays: who waits for it has that run (the result of a metric, which its two counters are added for).
 void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   Block &block = graph.getBody().front();
   llvm::StringSet<> named;
@@ -217,10 +219,16 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   for (llvm::StringRef endpoint : {"train_op", "init_op"})
     if (auto node = graph->getAttrOfType<StringAttr>(endpoint))
       name(node.getValue());
+  llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(block, [](Operation *op) {
+    return llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op>(op);
+  });
   auto mayGo = [&](Operation *op) {
-    bool isForOrder = llvm::isa<dfg::IdentityOp>(op) && !dfg::getControlInputs(op).empty();
+    // The result of a saver, which waits as well, is no value of the step.
+    bool isForOrder =
+        llvm::isa<dfg::IdentityOp>(op) && !dfg::getControlInputs(op).empty() &&
+        llvm::all_of(op->getOperands(), [&](Value operand) { return step.contains(operand.getDefiningOp()); });
     return step.isKnown() && (step.contains(op) || isForOrder) && op->getNumResults() > 0 && op->getNumOperands() > 0 &&
-           isMemoryEffectFree(op) && !named.contains(dfg::getNodeName(op));
+           isMemoryEffectFree(op) && !behindEffects.contains(op) && !named.contains(dfg::getNodeName(op));
   };
   SmallVector<Operation *> unneeded;
   llvm::DenseSet<Operation *> gone;

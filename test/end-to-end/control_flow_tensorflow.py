@@ -37,6 +37,8 @@ class Inputs:
         make = lambda name, *shape: tf.get_variable(name, initializer=numbers.normal(size=shape).astype(np.float32) * 0.5, use_resource=True)
         self.v, self.m = make("v", SIZE), make("m", SIZE, SIZE)
         self.seed = seed
+        # Of these the training step uses nothing; it waits for them.
+        self.waited_for = []
 
     def loss_of(self, rows):
         """The mean over examples of what rows [b, SIZE] are worth."""
@@ -334,6 +336,32 @@ def condition_on_the_loss(i):
     return tf.cond(loss > 1.0, lambda: loss * 0.5, lambda: tf.square(loss))
 
 
+@case(1, 2)
+def condition_that_is_waited_for(i):
+    """Both branches give the same, after an assignment each; nothing takes it. The loss couples the examples of a batch."""
+    tf = i.tf
+    count = tf.get_variable("count", initializer=np.float32(0), use_resource=True)
+
+    def counted(change):
+        with tf.control_dependencies([count.assign_add(change)]):
+            return tf.constant(0.0)
+    h = tf.matmul(i.x[:, 0], i.m)
+    loss = i.loss_of(h - tf.reduce_mean(h, 0))
+    with tf.control_dependencies([loss]):
+        i.waited_for.append(tf.cond(i.p > 0, lambda: counted(2.0), lambda: counted(-3.0)))
+    return loss
+
+
+@case(2)
+def metric_that_is_waited_for(i):
+    """What is computed of an update's new value."""
+    tf = i.tf
+    h = tf.matmul(i.x[:, 0], i.m)
+    loss = i.loss_of(h - tf.reduce_max(h, 0))
+    i.waited_for.append(tf.metrics.mean(tf.reduce_sum(h, 1))[1])
+    return loss
+
+
 # ---- At random ------------------------------------------------------------------------------------------------------
 
 
@@ -371,8 +399,9 @@ def check(tf, tf2, function, generation, counts, refused, seed):
         loss = tf.identity(function(inputs), "loss")
         optimizer = tf.train.AdamOptimizer(0.05) if seed % 2 else tf.train.GradientDescentOptimizer(0.1)
         gradients = [(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None]
-        train = optimizer.apply_gradients(gradients, name="train")
-        init = tf.global_variables_initializer()
+        train = tf.group(optimizer.apply_gradients(gradients, name="minimized"), *inputs.waited_for, name="train")
+        all_variables = [*tf.global_variables(), *tf.local_variables()]
+        init = tf.variables_initializer(all_variables, name="init_all")
         tf.train.export_meta_graph(str(folder / "graph.meta"))
         data, scalars = inputs.data()
         read = read_by(train.op if hasattr(train, "op") else train, loss.op)
@@ -390,13 +419,13 @@ def check(tf, tf2, function, generation, counts, refused, seed):
         with tf.Session() as session:
             for scalar in scalars if "p" in read else scalars[:1]:
                 session.run(init)
-                initial = {v.op.name: session.run(v) for v in tf.global_variables()}
+                initial = {v.op.name: session.run(v) for v in all_variables}
                 want = []
                 for step in range(STEPS):
                     feed = {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in data.items()}
                     feed["p:0"] = scalar
                     want.append(session.run([loss, train], feed)[0])
-                variables = {v.op.name: session.run(v) for v in tf.global_variables()}
+                variables = {v.op.name: session.run(v) for v in all_variables}
                 if "p" in arrays:
                     arrays["p"] = np.array(scalar)
                 np.savez(folder / "data.npz", **arrays)

@@ -125,6 +125,42 @@ module @plain attributes {dist.strategy = ""} {
 
 // -----
 
+// Who waits for what is made of an update's new value has the update run: the result of a metric, which is only waited for. What a
+// saver gives is no value of the step.
+// CHECK-LABEL: @waited_for
+module @waited_for attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @total : tensor<f32>
+  dfg.graph attributes {train_op = "train"} {
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %file = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("file")
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %total = dfg.var_handle @total : !dfg.ref<tensor<f32>> loc("total")
+    // CHECK: dfg.max
+    // CHECK: dist.all_gather
+    %most = dfg.max %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("most")
+    // Nothing is made of it, and nothing lies before it.
+    // CHECK-NOT: dfg.square
+    %nothing = dfg.square %most : (tensor<f32>) -> tensor<f32> loc("nothing")
+    %waits = dfg.identity %nothing {control = ["most"]} : (tensor<f32>) -> tensor<f32> loc("waits")
+    dfg.assign_sub %w, %most : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    dfg.assign_add %total, %half : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("count")
+    %counted = dfg.read_variable %total {control = ["count"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("counted")
+    // CHECK: dfg.real_div
+    %metric = dfg.real_div %counted, %half : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("metric")
+    // CHECK: dfg.identity %{{.*}} {control = ["save"]}
+    dfg.group {control = ["update"]} : () -> () loc("save")
+    %saved = dfg.identity %file {control = ["save"]} : (tensor<f32>) -> tensor<f32> loc("saved")
+    // CHECK: dfg.group {control = ["update", "metric", "most"]}
+    dfg.group {control = ["update", "metric", "nothing", "waits"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
 // Asked for: each replica's own.
 // CHECK-LABEL: @replica
 module @replica attributes {dist.strategy = "", dist.coupling = "replica"} {
