@@ -33,6 +33,7 @@ struct NpyArray {
   // copy rows out with memcpy instead of reading through a typed pointer.
   const void *data = nullptr;
   bool aligned = true; // data is aligned for its type
+  bool mapped = false; // data lie in a mapped file (mapped_file.h)
   std::shared_ptr<const void> storage;
 
   int64_t rows() const { return shape.empty() ? 1 : shape[0]; }

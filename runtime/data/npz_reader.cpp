@@ -9,48 +9,17 @@
 //===----------------------------------------------------------------------===//
 #include "checkpoint/tensor_type.h"
 #include "core/error.h"
+#include "data/mapped_file.h"
 #include "data/npz.h"
 #include "data/npz_header.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 namespace drt {
 namespace {
-
-// A buffer or a mapping, and its bytes.
-struct Contents {
-  std::shared_ptr<const void> storage;
-  std::string_view bytes;
-};
-
-Contents mapFile(const std::string &path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status;
-  if (fd < 0 || fstat(fd, &status) != 0) {
-    std::string why = strerror(errno);
-    if (fd >= 0)
-      close(fd);
-    throw Error("cannot read " + path + ": " + why);
-  }
-  auto size = size_t(status.st_size);
-  void *mapping = size && S_ISREG(status.st_mode) ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
-  int error = errno;
-  close(fd);
-  if (!mapping)
-    throw Error("cannot read " + path + ": " + (size ? "it is no regular file" : "it is empty"));
-  if (mapping == MAP_FAILED)
-    throw Error("cannot read " + path + ": " + strerror(error));
-  return {std::shared_ptr<const void>(mapping, [size](const void *p) { munmap(const_cast<void *>(p), size); }),
-          std::string_view(static_cast<const char *>(mapping), size)};
-}
 
 std::shared_ptr<char> allocate(size_t bytes, const std::string &what) {
   auto *memory = static_cast<char *>(aligned_alloc(64, (bytes + 64) / 64 * 64));
@@ -90,9 +59,11 @@ NpyArray makeArray(const Contents &contents, const std::string &what) {
   array.bytes = header.dataBytes;
   array.data = contents.bytes.data() + header.bytes;
   array.storage = contents.storage;
+  array.mapped = contents.mapped;
   if (header.fortranOrder && header.shape.size() > 1) {
     array.storage = transpose(static_cast<const char *>(array.data), header, what);
     array.data = array.storage.get();
+    array.mapped = false;
   }
   array.aligned = reinterpret_cast<uintptr_t>(array.data) % uintptr_t(elementSize(header.dtype)) == 0;
   return array;
@@ -103,6 +74,19 @@ template <typename T> T field(std::string_view bytes, size_t offset) {
   T value;
   memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
+}
+
+// A part at a time: a file may be larger than the memory that is left.
+uint32_t checksum(const Contents &contents) {
+  constexpr size_t part = size_t(16) << 20;
+  auto crc = uint32_t(crc32_z(0, nullptr, 0));
+  for (size_t done = 0; done < contents.bytes.size(); done += part) {
+    const std::string_view bytes = contents.bytes.substr(done, part);
+    crc = uint32_t(crc32_z(crc, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size()));
+    if (contents.mapped && contents.bytes.size() > 4 * part)
+      forgetPages(bytes.data(), bytes.size());
+  }
+  return crc;
 }
 
 struct Member {
@@ -214,7 +198,7 @@ Contents NpzReader::Impl::unpack(const Member &member, std::string_view packed, 
   if (member.method == 0) {
     if (member.packed != member.unpacked)
       throw Error(what + " is damaged: stored, but of two sizes");
-    return {file.storage, packed};
+    return {file.storage, packed, file.mapped};
   }
   if (member.method != Z_DEFLATED)
     throw Error(what + " is packed by method " + std::to_string(member.method) +
@@ -242,7 +226,7 @@ Contents NpzReader::Impl::unpack(const Member &member, std::string_view packed, 
   inflateEnd(&stream);
   if (status != Z_STREAM_END || made != member.unpacked)
     throw Error(what + " is damaged: it cannot be unpacked");
-  return {buffer, std::string_view(buffer.get(), member.unpacked)};
+  return {buffer, std::string_view(buffer.get(), member.unpacked), false};
 }
 
 NpzReader::NpzReader(const std::string &path, bool verify) : impl(new Impl) {
@@ -273,11 +257,8 @@ NpyArray NpzReader::read(std::string_view name) const {
   const Member &member = impl->members[size_t(found - impl->names.begin())];
   std::string what = impl->path + ": member '" + member.name + ".npy'";
   Contents contents = impl->unpack(member, impl->stored(member, what), what);
-  if (impl->verify) {
-    const auto *bytes = reinterpret_cast<const Bytef *>(contents.bytes.data());
-    if (crc32_z(crc32_z(0, nullptr, 0), bytes, contents.bytes.size()) != member.crc)
-      throw Error(what + " is damaged: wrong checksum");
-  }
+  if (impl->verify && checksum(contents) != member.crc)
+    throw Error(what + " is damaged: wrong checksum");
   return makeArray(contents, what);
 }
 
