@@ -17,6 +17,7 @@ import argparse
 import csv
 import gzip
 import pathlib
+import shutil
 import struct
 import sys
 import zipfile
@@ -168,7 +169,12 @@ class Feed:
         return converted
 
 
-# ---- Outputs: write(dictionary of arrays), close() ------------------------------------------------------------
+# ---- Outputs: write(dictionary of arrays), then close() or discard(). What is not whole has another name ----------
+
+
+def part_of(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(path.name + ".part")
 
 
 class NpyFile:
@@ -196,38 +202,47 @@ class NpyFile:
 
 class NpyFolder:
     def __init__(self, path):
-        self.path, self.files = path, {}
-        path.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            raise Refused(f"{path} is there already: remove it, or name another folder")
+        self.path, self.folder, self.files = path, part_of(path), {}
+        self.folder.mkdir(exist_ok=True)
 
     def write(self, arrays):
         for name, rows in arrays.items():
             if name not in self.files:
-                target = self.path / (name + ".npy")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self.files[name] = NpyFile(target)
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                self.files[name] = NpyFile(self.folder / f"{name}.npy")
             self.files[name].write(rows)
 
     def close(self):
         for file in self.files.values():
             file.close()
+        self.folder.rename(self.path)
+
+    def discard(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class NpzFile(NpyFolder):
-    """Stored, so that executables map it; arrays are gathered in files beside it."""
+class NpzFile:
+    """Stored, so that executables map it; the arrays are gathered in files of a folder beside it."""
 
     def __init__(self, path):
-        self.target = path
-        super().__init__(path.with_name(path.name + ".parts"))
+        self.path, self.part = path, part_of(path)
+        self.arrays = NpyFolder(part_of(path.with_name(path.name + ".arrays")))
+        self.write = self.arrays.write
 
     def close(self):
-        super().close()
-        with zipfile.ZipFile(self.target, "w", zipfile.ZIP_STORED) as archive:
-            for name, file in self.files.items():
-                archive.write(file.path, name + ".npy")
-                file.path.unlink()
-        for folder in sorted((p for p in self.path.rglob("*") if p.is_dir()), reverse=True):
-            folder.rmdir()
-        self.path.rmdir()
+        self.arrays.close()
+        with zipfile.ZipFile(self.part, "w", zipfile.ZIP_STORED) as archive:
+            for name in self.arrays.files:
+                archive.write(self.arrays.path / f"{name}.npy", name + ".npy")
+        shutil.rmtree(self.arrays.path)
+        self.part.rename(self.path)
+
+    def discard(self):
+        self.arrays.discard()
+        shutil.rmtree(self.arrays.path, ignore_errors=True)
+        self.part.unlink(missing_ok=True)
 
 
 def crc_table():
@@ -294,14 +309,19 @@ def frame(records):
 
 class RecordFile:
     def __init__(self, path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = gzip.open(path, "wb", compresslevel=6) if path.suffix == ".gz" else open(path, "wb")
+        self.path, self.part = path, part_of(path)
+        self.file = gzip.open(self.part, "wb", compresslevel=6) if path.suffix == ".gz" else open(self.part, "wb")
 
     def write(self, arrays):
         self.file.write(b"".join(frame(list(serialize(arrays)))))
 
     def close(self):
         self.file.close()
+        self.part.rename(self.path)
+
+    def discard(self):
+        self.file.close()
+        self.part.unlink(missing_ok=True)
 
 
 def open_output(path):
@@ -324,17 +344,23 @@ def shard_paths(path, shards):
 
 def convert(inputs, output, feeds=(), shards=1):
     """Rows go to the shards in turns, a block each. Returns how many there were."""
-    outputs = [open_output(path) for path in shard_paths(output, shards)]
-    rows, turn = 0, 0
-    for path in inputs:
-        for block in blocks_of(path):
-            arrays = {feed.name: feed.of(block, path) for feed in feeds or [Feed(name, [name]) for name in block]}
-            outputs[turn % shards].write(arrays)
-            rows, turn = rows + len(next(iter(arrays.values()))), turn + 1
-    if turn < shards:
-        raise Refused(f"{rows} rows are too few for {shards} shards, which take {BLOCK} at a time; say fewer --shards")
-    for made in outputs:
-        made.close()
+    outputs, rows, turn = [], 0, 0
+    try:
+        for path in shard_paths(output, shards):
+            outputs.append(open_output(path))
+        for path in inputs:
+            for block in blocks_of(path):
+                arrays = {feed.name: feed.of(block, path) for feed in feeds or [Feed(name, [name]) for name in block]}
+                outputs[turn % shards].write(arrays)
+                rows, turn = rows + len(next(iter(arrays.values()))), turn + 1
+        if turn < shards:
+            raise Refused(f"{rows} rows are too few for {shards} files, which take {BLOCK} at a time" + ("; say fewer --shards" if shards > 1 else ""))
+        for made in outputs:
+            made.close()
+    except BaseException:
+        for made in outputs:
+            made.discard()
+        raise
     return rows
 
 

@@ -108,9 +108,10 @@ public:
   explicit CheckpointManager(const std::string &directory, int keep = 5);
 
   // Writes D/ckpt-STEP by calling `write`, then the state file, then deletes those
-  // D/ckpt-N that are older than `keep`; whatever else the state file names stays. Where it throws (a full disk), the older checkpoints and
-  // the state file are as they were. Returns the prefix.
-  std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write);
+  // D/ckpt-N that are older than `keep`; whatever else the state file names stays. Where it throws (a full disk), the
+  // older checkpoints and the state file are as they were. Returns the prefix. `input`: what D/ckpt-STEP.input is to
+  // hold; "": there is none.
+  std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write, const std::string &input = "");
 
   // The newest complete checkpoint's prefix, "" where there is none.
   std::string latest() const;
@@ -126,6 +127,9 @@ private:
 // Tells a checkpoint from others: a checksum of its index, which has those of all
 // tensors. 0 where there is none.
 uint32_t checkpointDigest(const std::string &prefix);
+
+// The file beside a checkpoint that says where its run stood in the data (launch/input_position.h).
+inline std::string inputPath(const std::string &prefix) { return prefix + ".input"; }
 
 // The step of a prefix that ends in -STEP; -1 otherwise.
 int64_t checkpointStep(std::string_view prefix);

@@ -94,6 +94,7 @@ bool isComplete(const std::string &prefix) {
 
 void removeCheckpoint(const std::string &prefix) {
   unlink(indexPath(prefix).c_str()); // first: what has no index is no checkpoint
+  unlink(inputPath(prefix).c_str());
   removeDataFiles(prefix);
 }
 
@@ -153,12 +154,20 @@ CheckpointManager::CheckpointManager(const std::string &directory, int keep) : d
     this->directory.pop_back();
 }
 
-std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write) {
+std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write,
+                                    const std::string &input) {
   removeTemporaries(directory);
   std::string name = std::string(kName) + std::to_string(step), prefix = directory + "/" + name;
   {
     CheckpointWriter writer(prefix);
     write(writer);
+    // Before there is an index: a checkpoint is never without it.
+    unlink(inputPath(prefix).c_str());
+    if (!input.empty()) {
+      OutputFile file(inputPath(prefix), prefix + ".tempstate" + std::to_string(getpid()) + ".input");
+      file.write(input.data(), input.size());
+      file.publish();
+    }
     writer.finish();
   }
   CheckpointState state = readState(directory);

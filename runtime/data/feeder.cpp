@@ -8,16 +8,26 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/near_names.h"
+#include "data/array_examples.h"
+#include "data/record_examples.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace drt {
 namespace {
 
 // An array that is not aligned for its type is copied once, when it is opened,
 // unless it is larger than this; then its rows are, in every step.
-constexpr int64_t copyOnceBytes = int64_t{1} << 30;
+constexpr int64_t copyOnceBytes = int64_t{256} << 20;
+
+// Rows that are copied: from this size of a batch on a thread of its own is worth its while.
+constexpr int64_t readAheadBytes = 256 << 10;
+
+// Tells readers' threads from replicas' (core/delays.h).
+constexpr uint64_t readerDelays = 1 << 20;
 
 std::string quoted(const char *name) { return std::string("'") + name + "'"; }
 
@@ -52,12 +62,82 @@ void align(NpyArray &array, int64_t limit) {
   array.data = copy->data();
   array.storage = copy;
   array.aligned = true;
+  array.mapped = false;
 }
 
 // The array that a feed reads; ":0" may be left out.
 std::string arrayOf(const drt_feed &feed, const Dataset &data) {
   const std::string name = feed.name;
   return !data.has(name) && data.has(name + ":0") ? name + ":0" : name;
+}
+
+// ":0" may be left out.
+std::string plainName(std::string_view name) {
+  return std::string(name.ends_with(":0") ? name.substr(0, name.size() - 2) : name);
+}
+
+// What a flag says of a feed; null where it says nothing.
+template <typename T> const T *findOf(const std::vector<std::pair<std::string, T>> &said, const drt_feed &feed) {
+  for (const auto &[name, value] : said)
+    if (plainName(name) == plainName(feed.name))
+      return &value;
+  return nullptr;
+}
+
+template <typename T> bool storeExactly(double number, void *to) {
+  const bool isInteger = std::numeric_limits<T>::is_integer;
+  if (isInteger && !(number >= -0x1p63 && number < 0x1p63 && number == std::floor(number)))
+    return false;
+  if (isInteger && (static_cast<int64_t>(number) < static_cast<int64_t>(std::numeric_limits<T>::min()) ||
+                    static_cast<int64_t>(number) > static_cast<int64_t>(std::numeric_limits<T>::max())))
+    return false;
+  const T value = static_cast<T>(number);
+  std::memcpy(to, &value, sizeof value);
+  return true;
+}
+
+// Whether the type has the number; floats are rounded.
+bool storeNumber(int32_t dtype, double number, void *to) {
+  switch (dtype) {
+  case DRT_F32:
+    return storeExactly<float>(number, to);
+  case DRT_F64:
+    return storeExactly<double>(number, to);
+  case DRT_I64:
+    return storeExactly<int64_t>(number, to);
+  case DRT_I32:
+    return storeExactly<int32_t>(number, to);
+  case DRT_I16:
+    return storeExactly<int16_t>(number, to);
+  case DRT_I8:
+    return storeExactly<int8_t>(number, to);
+  case DRT_U8:
+    return storeExactly<uint8_t>(number, to);
+  case DRT_BOOL:
+    return storeExactly<bool>(number, to);
+  default:
+    return false;
+  }
+}
+
+// An array that a feed reads, in parts.
+std::vector<NpyArray> readArray(const Dataset &data, const drt_feed &feed) {
+  const std::string name = arrayOf(feed, data);
+  if (!data.has(name))
+    throw Error(data.path() + " has no array for the feed " + quoted(feed.name) + " (" + dtypeName(feed.type.dtype) +
+                " " + wantedShape(feed) + "); it has " + listed(data.names()));
+  std::vector<NpyArray> parts = data.read(name);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const NpyArray &array = parts[i];
+    const std::string what = "the feed " + quoted(feed.name) + " in " + data.partPath(i);
+    if (array.dtype != feed.type.dtype)
+      throw Error(what + " is " + dtypeName(array.dtype) + ", but the graph takes " + dtypeName(feed.type.dtype) +
+                  "; convert it with numpy's astype(numpy." + dtypeName(feed.type.dtype) + ")");
+    if (!shapeFits(feed, array))
+      throw Error(what + " has shape " + shapeName(array.shape.data(), static_cast<int32_t>(array.shape.size())) +
+                  ", but the graph takes " + wantedShape(feed));
+  }
+  return parts;
 }
 
 uint32_t addTo(uint32_t digest, const NpyArray &array) {
@@ -73,6 +153,8 @@ uint32_t addTo(uint32_t digest, const NpyArray &array) {
 } // namespace
 
 void checkAllRead(const Dataset &data, const drt_program &program) {
+  if (data.holdsRecords()) // which often hold more than one graph takes
+    return;
   std::vector<std::string> feeds, read;
   for (int32_t e = 0; e < program.num_entries; ++e)
     for (int32_t i = 0; i < program.entries[e].num_feeds; ++i) {
@@ -92,75 +174,293 @@ void checkAllRead(const Dataset &data, const drt_program &program) {
                   "; rename it or take it out");
 }
 
-uint32_t Feeder::digest() const {
-  uint32_t digest = 0;
-  for (const auto &[feed, array] : whole_)
-    digest = addTo(digest, array);
-  for (const Batched &batched : batched_)
-    digest = addTo(digest, batched.array);
-  return digest;
-}
-
-Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config) : config_(config) {
+void checkFeedFlags(const FeederConfig &config, const drt_program &program) {
   std::vector<std::string> feeds;
-  for (int32_t i = 0; i < entry.num_feeds; ++i)
-    if (!entry.feeds[i].optional)
-      feeds.push_back(quoted(entry.feeds[i].name) + " " + dtypeName(entry.feeds[i].type.dtype) + " " +
-                      wantedShape(entry.feeds[i]));
-  if (!data && !feeds.empty())
-    throw Error("the graph is fed " + listed(feeds) + "; say where from: --data FILE.npz, or a folder of .npy files",
-                2);
-  for (int32_t i = 0; i < entry.num_feeds; ++i)
-    if (data && (!entry.feeds[i].optional || data->has(arrayOf(entry.feeds[i], *data))))
-      addFeed(*data, entry, i);
-    else
-      missing_.push_back(i);
-  if (!batched_.empty() && config_.wrap && examples_ < batch_)
-    throw Error(path_ + " has " + std::to_string(examples_) + " examples, fewer than the batch of " +
-                std::to_string(batch_) + "; give more data, or compile with a smaller --batch");
-  if (config_.shuffleSeed && !batched_.empty())
-    order_.emplace(examples_, *config_.shuffleSeed);
+  for (int32_t e = 0; e < program.num_entries; ++e)
+    for (int32_t i = 0; i < program.entries[e].num_feeds; ++i)
+      if (std::string name = program.entries[e].feeds[i].name;
+          std::find(feeds.begin(), feeds.end(), name) == feeds.end())
+        feeds.push_back(std::move(name));
+  const auto check = [&](const char *flag, const std::string &name) {
+    if (std::find(feeds.begin(), feeds.end(), plainName(name)) == feeds.end())
+      throw Error(std::string(flag) + " " + name + ": the program has no feed of that name" +
+                      nearNamesHint(plainName(name), feeds) + "; it has " + (feeds.empty() ? "none" : listed(feeds)),
+                  2);
+  };
+  for (const auto &[feed, feature] : config.features)
+    check("--feature", feed);
+  for (const auto &[feed, value] : config.values)
+    check("--value", feed);
 }
 
-void Feeder::addFeed(const Dataset &data, const drt_entry &entry, int32_t index) {
-  const drt_feed &feed = entry.feeds[index];
-  path_ = data.path();
-  const std::string name = arrayOf(feed, data);
-  if (!data.has(name))
-    throw Error(path_ + " has no array for the feed " + quoted(feed.name) + " (" + dtypeName(feed.type.dtype) + " " +
-                wantedShape(feed) + "); it has " + listed(data.names()));
-  NpyArray array = data.read(name);
-  const std::string what = "the feed " + quoted(feed.name) + " in " + path_;
-  if (array.dtype != feed.type.dtype)
-    throw Error(what + " is " + dtypeName(array.dtype) + ", but the graph takes " + dtypeName(feed.type.dtype) +
-                "; convert it with numpy's astype(numpy." + dtypeName(feed.type.dtype) + ")");
-  if (!shapeFits(feed, array))
-    throw Error(what + " has shape " + shapeName(array.shape.data(), static_cast<int32_t>(array.shape.size())) +
-                ", but the graph takes " + wantedShape(feed));
-  align(array, copyOnceBytes);
-  if (!feed.batched) {
-    align(array, array.bytes);
-    whole_.emplace_back(index, std::move(array));
+Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config) : config_(std::move(config)) {
+  if (!config_.nextStep)
+    config_.nextStep = [](int64_t step) { return step + 1; };
+  std::vector<std::string> wanted;
+  std::vector<const drt_feed *> batched;
+  for (int32_t i = 0; i < entry.num_feeds; ++i) {
+    const drt_feed &feed = entry.feeds[i];
+    if (!feed.optional && !data && !findOf(config_.values, feed))
+      wanted.push_back(quoted(feed.name) + " " + dtypeName(feed.type.dtype) + " " + wantedShape(feed));
+  }
+  if (!wanted.empty())
+    throw Error("the graph is fed " + listed(wanted) +
+                    "; say where from: --data FILE.npz, a folder of .npy files, or TFRecord files",
+                2);
+  path_ = data ? data->path() : "";
+  for (int32_t i = 0; i < entry.num_feeds; ++i) {
+    const drt_feed &feed = entry.feeds[i];
+    const bool inData = data && data->has(arrayOf(feed, *data));
+    if (findOf(config_.values, feed)) {
+      if (inData)
+        throw Error(
+            "the feed " + quoted(feed.name) + " is in " + path_ + " and has a --value, too; leave one of them out", 2);
+      addValue(feed, i);
+    } else if (feed.batched) {
+      addBatched(feed, i, batched);
+    } else if (feed.optional && !inData) {
+      missing_.push_back(i);
+    } else {
+      addWhole(*data, feed, i);
+    }
+  }
+  if (batched.empty())
+    return;
+  if (data->holdsRecords())
+    addRecords(*data, batched);
+  else
+    addArrays(*data, batched);
+  prepare();
+}
+
+Feeder::~Feeder() = default;
+
+// The feed is one number, the same in every step.
+void Feeder::addValue(const drt_feed &feed, int32_t index) {
+  const double number = *findOf(config_.values, feed);
+  const auto refuse = [&](const std::string &why) { throw Error("--value " + std::string(feed.name) + ": " + why, 2); };
+  if (feed.batched || elementCount(feed.type) != 1)
+    refuse("the feed is " + dtypeName(feed.type.dtype) + " " + wantedShape(feed) +
+           ", not one number; give an array in --data");
+  NpyArray array;
+  auto memory = std::make_shared<int64_t>(0);
+  array.dtype = feed.type.dtype;
+  array.bytes = dtypeSize(feed.type.dtype);
+  array.data = memory.get();
+  array.storage = memory;
+  if (!storeNumber(feed.type.dtype, number, memory.get()))
+    refuse("a " + dtypeName(feed.type.dtype) + " cannot be " + std::to_string(number));
+  whole_.emplace_back(index, std::move(array));
+}
+
+void Feeder::addWhole(const Dataset &data, const drt_feed &feed, int32_t index) {
+  if (data.holdsRecords())
+    throw Error("the feed " + quoted(feed.name) + " (" + dtypeName(feed.type.dtype) + " " + wantedShape(feed) +
+                    ") is the same for a whole batch, but " + path_ + " holds examples; say --value " + feed.name +
+                    "=NUMBER",
+                2);
+  std::vector<NpyArray> parts = readArray(data, feed);
+  NpyArray &array = parts.front();
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (std::memcmp(parts[i].data, array.data, array.bytes) != 0)
+      throw Error("the feed " + quoted(feed.name) + " is the same for all examples, but " + data.partPath(i) +
+                  " has another value than " + data.partPath(0));
+  align(array, array.bytes);
+  digest_ = addTo(digest_, array);
+  whole_.emplace_back(index, std::move(array));
+}
+
+void Feeder::addBatched(const drt_feed &feed, int32_t index, std::vector<const drt_feed *> &batched) {
+  const int64_t batch = feed.type.shape[0] * config_.numReplicas;
+  if (!batched.empty() && batch != batch_)
+    throw Error("the program takes " + std::to_string(batch) + " rows of " + quoted(feed.name) + " a step, but " +
+                    std::to_string(batch_) + " of " + quoted(batched.front()->name) +
+                    ", which is a defect of the compiler",
+                70);
+  batch_ = batch;
+  batched.push_back(&feed);
+  const int64_t shareBytes = elementCount(feed.type) * dtypeSize(feed.type.dtype);
+  batched_.push_back({index, shareBytes / feed.type.shape[0], shareBytes, batchBytes_});
+  // Each feed's rows begin where any type and any vector register is aligned.
+  batchBytes_ += (shareBytes * config_.localReplicas + 63) / 64 * 64;
+}
+
+void Feeder::addArrays(const Dataset &data, const std::vector<const drt_feed *> &feeds) {
+  std::vector<std::vector<NpyArray>> arrays;
+  for (const drt_feed *feed : feeds) {
+    arrays.push_back(readArray(data, *feed));
+    for (size_t i = 0; i < arrays.back().size(); ++i) {
+      NpyArray &part = arrays.back()[i];
+      const int64_t rows = part.rows(), others = arrays.front()[i].rows();
+      if (rows != others)
+        throw Error("the feed " + quoted(feed->name) + " in " + data.partPath(i) + " holds " + std::to_string(rows) +
+                    " examples, but " + quoted(feeds.front()->name) + " holds " + std::to_string(others));
+      digest_ = addTo(digest_, part);
+      align(part, copyOnceBytes);
+    }
+  }
+  auto examples = std::make_unique<ArrayExamples>(std::move(arrays));
+  arrays_ = examples.get();
+  examples_ = std::move(examples);
+}
+
+void Feeder::addRecords(const Dataset &data, const std::vector<const drt_feed *> &feeds) {
+  std::vector<Feature> features;
+  for (const drt_feed *feed : feeds) {
+    const std::string *renamed = findOf(config_.features, *feed);
+    const int64_t count = elementCount(feed->type) / feed->type.shape[0];
+    features.push_back({renamed ? *renamed : plainName(feed->name), feed->name, feed->type.dtype, count,
+                        count * dtypeSize(feed->type.dtype)});
+  }
+  const bool inAnyOrder = config_.shuffleSeed && config_.shuffleWindow == 0;
+  auto examples = std::make_unique<RecordExamples>(data.recordFiles(), std::move(features), inAnyOrder);
+  const uint32_t files = examples->digest();
+  digest_ = crc32c(digest_, &files, sizeof files);
+  examples_ = std::move(examples);
+}
+
+// What is right for arrays and for records: how many examples, in which order, copied by whom.
+void Feeder::prepare() {
+  const LastBatch last = config_.lastBatch;
+  // Records are counted where something depends on it: else training begins at once.
+  if (last != LastBatch::Mix || examples_->known()) {
+    const int64_t count = examples_->count();
+    checkCount(count);
+    filler_ = count - 1;
+  }
+  startAt(0, 0, config_.shuffleSeed);
+}
+
+void Feeder::checkCount(int64_t examples) const {
+  if (examples == 0)
+    throw Error(path_ + " holds no example");
+  if (config_.lastBatch != LastBatch::Fill && examples < batch_)
+    throw Error(path_ + " has " + std::to_string(examples) + " examples, fewer than the batch of " +
+                std::to_string(batch_) + "; give more data, or compile with a smaller --batch");
+}
+
+void Feeder::startAt(int64_t step, int64_t position, std::optional<uint64_t> shuffleSeed) {
+  firstStep_ = step;
+  firstPosition_ = position;
+  config_.shuffleSeed = shuffleSeed;
+  if (!examples_)
+    return;
+  if (!shuffleSeed)
+    order_ = std::make_unique<StoredOrder>(*examples_);
+  else if (config_.shuffleWindow > 0)
+    order_ = std::make_unique<WindowOrder>(*examples_, config_.shuffleWindow, *shuffleSeed);
+  else
+    order_ = std::make_unique<ShuffledOrder>(examples_->count(), *shuffleSeed);
+}
+
+// Without what is left out.
+int64_t Feeder::epochLength(int64_t examples) const {
+  return config_.lastBatch == LastBatch::Drop ? examples / batch_ * batch_ : examples;
+}
+
+int64_t Feeder::examples() const {
+  if (!examples_)
+    return 0;
+  const int64_t count = examples_->count();
+  checkCount(count);
+  return count;
+}
+
+std::optional<int64_t> Feeder::batchesOf(int64_t epochs) const {
+  int64_t rows = 0;
+  if (__builtin_mul_overflow(epochs, epochLength(examples()), &rows) || __builtin_add_overflow(rows, batch_ - 1, &rows))
+    return std::nullopt;
+  return rows / batch_;
+}
+
+// Which example is at a position of the sequence; nothing where one fills the batch up.
+std::optional<int64_t> Feeder::exampleAt(int64_t position) {
+  if (config_.lastBatch == LastBatch::Fill)
+    return position < *examples_->known() ? std::optional(position) : std::nullopt;
+  for (;;) {
+    const std::optional<int64_t> known = examples_->known();
+    const int64_t length = known ? epochLength(*known) : INT64_MAX;
+    if (const std::optional<int64_t> example = order_->at(position / length, position % length))
+      return example;
+    // The first epoch has ended: now it is known where.
+    if (known || !examples_->known())
+      throw Error(path_ + " has fewer examples than before: it was changed while it is read");
+    checkCount(*examples_->known());
+  }
+}
+
+// Rows of records that are needed more than once, which are not read again: those that fill a batch up, and those of
+// the batch that is filled up (Evaluation runs it several times).
+bool Feeder::isKept(int64_t example) const {
+  return config_.lastBatch == LastBatch::Fill && (example == 0 || example >= *examples_->known() / batch_ * batch_);
+}
+
+// The rows of an example, or, for none, of the one that fills a batch up.
+void Feeder::copyRow(std::optional<int64_t> example, char *const *rows) {
+  const int64_t wanted = example.value_or(filler_);
+  if (arrays_) {
+    examples_->copy(wanted, rows);
     return;
   }
-  const int64_t batch = feed.type.shape[0] * config_.numReplicas;
-  if (array.rows() == 0)
-    throw Error(what + " holds no example");
-  if (batched_.empty()) {
-    counted_ = feed.name;
-    examples_ = array.rows();
-    filler_ = examples_ - 1;
-    batch_ = batch;
+  const auto forEach = [&](auto copy) {
+    for (size_t i = 0, offset = 0; i < batched_.size(); offset += batched_[i++].rowBytes)
+      copy(rows[i], offset, static_cast<size_t>(batched_[i].rowBytes));
+  };
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto &kept) { return kept.first == wanted; });
+  if (found != kept_.end()) {
+    forEach([&](char *row, size_t offset, size_t bytes) { std::memcpy(row, found->second.data() + offset, bytes); });
+    return;
   }
-  if (array.rows() != examples_)
-    throw Error(what + " holds " + std::to_string(array.rows()) + " examples, but " + quoted(counted_.c_str()) +
-                " holds " + std::to_string(examples_));
-  if (batch != batch_)
-    throw Error("the program takes " + std::to_string(batch) + " rows of " + quoted(feed.name) + " a step, but " +
-                    std::to_string(batch_) + " of " + quoted(counted_.c_str()) + ", which is a defect of the compiler",
-                70);
-  const int64_t rowBytes = array.rowBytes();
-  batched_.push_back({index, std::move(array), rowBytes, rowBytes * feed.type.shape[0], {}});
+  if (config_.lastBatch == LastBatch::Fill)
+    order_->at(0, wanted);
+  examples_->copy(wanted, rows);
+  if (!isKept(wanted))
+    return;
+  std::vector<char> bytes;
+  forEach([&](char *row, size_t, size_t count) { bytes.insert(bytes.end(), row, row + count); });
+  kept_.emplace_back(wanted, std::move(bytes));
+}
+
+void Feeder::makeBatch(int64_t step, char *batch) {
+  const int64_t share = batch_ / config_.numReplicas, first = position(step) + config_.firstReplica * share;
+  std::vector<char *> rows(batched_.size());
+  for (int64_t i = 0; i < share * config_.localReplicas; ++i) {
+    for (size_t feed = 0; feed < batched_.size(); ++feed)
+      rows[feed] = batch + batched_[feed].offset + i * batched_[feed].rowBytes;
+    copyRow(exampleAt(first + i), rows.data());
+  }
+}
+
+// Without a copy, where the task's rows are side by side.
+bool Feeder::feedInPlace(int64_t step, const SetFeed &set) {
+  if (!arrays_ || config_.shuffleSeed)
+    return false;
+  const int64_t share = batch_ / config_.numReplicas, count = share * config_.localReplicas;
+  int64_t first = position(step) + config_.firstReplica * share;
+  if (config_.lastBatch != LastBatch::Fill)
+    first %= epochLength(*examples_->known());
+  for (size_t i = 0; i < batched_.size(); ++i)
+    if (!arrays_->find(i, first, count))
+      return false;
+  for (size_t i = 0; i < batched_.size(); ++i) {
+    set(batched_[i].feed, arrays_->find(i, first, count), batched_[i].shareBytes);
+    arrays_->readOn(i, first, count);
+  }
+  return true;
+}
+
+const char *Feeder::stagedBatch(int64_t step) {
+  const bool costly = !arrays_ || (config_.shuffleSeed && batchBytes_ >= readAheadBytes);
+  if (config_.readAhead && costly && config_.lastBatch != LastBatch::Fill && !readAhead_)
+    readAhead_ =
+        std::make_unique<ReadAhead>(ReadAhead::Config{batchBytes_, config_.nextStep, config_.cores, config_.timeline,
+                                                      readerDelays + static_cast<uint64_t>(config_.firstReplica)},
+                                    [this](int64_t made, char *batch) { makeBatch(made, batch); });
+  if (readAhead_)
+    return readAhead_->get(step);
+  staged_.resize(batchBytes_);
+  makeBatch(step, staged_.data());
+  return staged_.data();
 }
 
 void Feeder::feed(int64_t step, const SetFeed &set) {
@@ -171,41 +471,11 @@ void Feeder::feed(int64_t step, const SetFeed &set) {
       set(feed, nullptr, 0);
   }
   wholeGiven_ = true;
-  if (batched_.empty())
+  if (batched_.empty() || feedInPlace(step, set))
     return;
-  const int64_t share = batch_ / config_.numReplicas;
-  const int64_t position = step * batch_ + config_.firstReplica * share;
-  if (order_) {
-    chosen_.resize(config_.localReplicas * share);
-    for (size_t i = 0; i < chosen_.size(); ++i)
-      chosen_[i] = order_->at(position + static_cast<int64_t>(i));
-  }
-  for (Batched &batched : batched_)
-    set(batched.feed, rows(batched, position), batched.shareBytes);
-}
-
-// The task's rows from `position` of the endless sequence on.
-const char *Feeder::rows(Batched &batched, int64_t position) {
-  const int64_t count = batch_ / config_.numReplicas * config_.localReplicas;
-  const char *data = static_cast<const char *>(batched.array.data);
-  const int64_t first = config_.wrap ? position % examples_ : position;
-  if (!order_ && first + count <= examples_ && batched.array.aligned)
-    return data + first * batched.rowBytes;
-  batched.staged.resize(count * batched.rowBytes);
-  char *out = batched.staged.data();
-  if (order_) {
-    for (int64_t i = 0; i < count; ++i)
-      std::memcpy(out + i * batched.rowBytes, data + chosen_[i] * batched.rowBytes, batched.rowBytes);
-    return out;
-  }
-  for (int64_t done = 0; done < count;) {
-    const int64_t next = first + done;
-    const int64_t from = config_.wrap ? next % examples_ : next < examples_ ? next : filler_;
-    const int64_t run = next >= examples_ && !config_.wrap ? 1 : std::min(count - done, examples_ - from);
-    std::memcpy(out + done * batched.rowBytes, data + from * batched.rowBytes, run * batched.rowBytes);
-    done += run;
-  }
-  return out;
+  const char *batch = stagedBatch(step);
+  for (const Batched &batched : batched_)
+    set(batched.feed, batch + batched.offset, batched.shareBytes);
 }
 
 } // namespace drt

@@ -31,7 +31,11 @@ int evaluate(const drt_program &program, const Options &options) {
   std::optional<Dataset> data;
   if (!options.data.empty())
     data = Dataset::open(options.data);
-  Evaluation evaluation(*task, data ? &*data : nullptr, options.fetches);
+  FeederConfig feeding;
+  feeding.features = options.features;
+  feeding.values = options.values;
+  checkFeedFlags(feeding, program);
+  Evaluation evaluation(*task, data ? &*data : nullptr, options.fetches, std::move(feeding));
   if (data)
     checkAllRead(*data, program);
 

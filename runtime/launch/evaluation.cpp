@@ -109,10 +109,11 @@ std::vector<const drt_fetch *> select(TaskRuntime &task, const drt_entry &entry,
   return selected;
 }
 
-FeederConfig feederConfig(const TaskRuntime &task) {
-  FeederConfig feeding;
+FeederConfig feederConfig(const TaskRuntime &task, FeederConfig feeding) {
+  feeding.firstReplica = 0;
   feeding.localReplicas = feeding.numReplicas = task.localReplicas();
-  feeding.wrap = false;
+  feeding.shuffleSeed.reset();
+  feeding.lastBatch = LastBatch::Fill;
   feeding.alternates = true; // with the step's feeds, in training
   return feeding;
 }
@@ -269,9 +270,9 @@ struct Evaluation::Impl {
   Feeder feeder;
   std::vector<Fetched> fetched; // of the last run
 
-  Impl(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names)
+  Impl(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names, FeederConfig feeding)
       : task(task), entry(evalEntry(task, names)), selected(select(task, entry, names)),
-        feeder(data, entry, feederConfig(task)) {}
+        feeder(data, entry, feederConfig(task, std::move(feeding))) {}
 
   std::vector<Value> runBatch(int64_t batch) {
     feeder.feed(batch, [this](int32_t feed, const void *share0, int64_t shareBytes) {
@@ -311,8 +312,9 @@ struct Evaluation::Impl {
   }
 };
 
-Evaluation::Evaluation(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names)
-    : impl_(std::make_unique<Impl>(task, data, names)) {}
+Evaluation::Evaluation(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names,
+                       FeederConfig feeding)
+    : impl_(std::make_unique<Impl>(task, data, names, std::move(feeding))) {}
 
 Evaluation::~Evaluation() = default;
 

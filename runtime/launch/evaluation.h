@@ -25,7 +25,8 @@ const drt_fetch *findFetch(const drt_entry *entry, std::string_view name);
 class Evaluation {
 public:
   /// names: of the fetches to compute, none for all that are compiled in. `data` outlives it.
-  Evaluation(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names);
+  /// Of `feeding` what says how the data are read counts: features, values.
+  Evaluation(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names, FeederConfig feeding);
   ~Evaluation();
 
   void run();

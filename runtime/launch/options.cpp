@@ -26,7 +26,27 @@ struct Refused {
 /// What is understood once all of the line is known.
 struct Raw {
   std::string resume, stopWhen;
+  std::string lastBatch = "mix";
+  std::vector<std::string> features, values;
 };
+
+std::pair<std::string, std::string> splitAssignment(const char *flag, const std::string &text, const char *form) {
+  const size_t at = text.find('=');
+  if (at == 0 || at == text.npos || at + 1 == text.size())
+    throw Error(std::string(flag) + " " + text + " is not of the form " + form, 2);
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+LastBatch parseLastBatch(const std::string &text) {
+  if (text == "mix" || text == "drop")
+    return text == "mix" ? LastBatch::Mix : LastBatch::Drop;
+  if (text == "pad")
+    throw Error(
+        "--last-batch pad is refused: nothing proves that a weight of 0 takes an example out of the graph's loss and "
+        "of every update; say drop or mix, or give data whose examples are a multiple of the batch",
+        2);
+  throw Error("--last-batch is mix or drop, not '" + text + "'", 2);
+}
 
 void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
   const auto group = [](const char *title, std::initializer_list<CLI::Option *> options) {
@@ -34,12 +54,26 @@ void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
       option->group(title);
   };
   group("Training",
-        {last(app, "--data", o.data, "an .npz file, or a folder of .npy files: one array a feed, first axis = example"),
+        {last(app, "--data", o.data,
+              "an .npz file, or a folder of .npy files: one array a feed, first axis = example; or TFRecord files of "
+              "tf.Example; or a pattern of files ('train-*.tfrecord')"),
          last(app, "--steps", o.steps, "steps to train")->check(wholeNumber(0, mostCount)),
          last(app, "--epochs", o.epochs, "times to go through the data, instead of --steps")
              ->check(wholeNumber(1, mostCount)),
          last(app, "--batch", o.batch, "global batch; must equal the compiled one")->check(wholeNumber(1, INT32_MAX)),
          app.add_flag("--shuffle", o.shuffle, "another order of the examples in each epoch"),
+         last(app, "--shuffle-window", o.shuffleWindow,
+              "shuffles by drawing each example from the next so many, which is what has to be in memory")
+             ->check(wholeNumber(1, INT32_MAX)),
+         last(app, "--last-batch", raw.lastBatch,
+              "an epoch's last examples, fewer than a batch: mix (with the next epoch's first ones) or drop")
+             ->type_name("mix|drop"),
+         app.add_option("--feature", raw.features,
+                        "FEED=FEATURE: the feature of tf.Examples that a feed takes; default: "
+                        "of the feed's name")
+             ->allow_extra_args(false),
+         app.add_option("--value", raw.values, "FEED=NUMBER: a feed of one number that is not in the data")
+             ->allow_extra_args(false),
          last(app, "--seed", o.seed, "for --shuffle and for random operations without a seed of their own")
              ->check(wholeNumber(0, INT64_MAX)),
          last(app, "--eval-data", o.evalData, "data that the fetches are computed on while training, as --eval does"),
@@ -190,6 +224,18 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   }
   if (app.count("--resume") > 0)
     options.resume = raw.resume;
+  for (const std::string &text : raw.features)
+    options.features.push_back(splitAssignment("--feature", text, "FEED=FEATURE"));
+  for (const std::string &text : raw.values) {
+    const auto [feed, number] = splitAssignment("--value", text, "FEED=NUMBER");
+    double value = 0;
+    const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error != std::errc() || rest != number.data() + number.size())
+      throw Error("--value " + text + ": '" + number + "' is not a number", 2);
+    options.values.emplace_back(feed, value);
+  }
+  options.lastBatch = parseLastBatch(raw.lastBatch);
+  options.shuffle |= options.shuffleWindow.has_value();
   if (!raw.stopWhen.empty())
     options.stopWhen = parseStopCondition(raw.stopWhen);
   check(program, options, refused);

@@ -6,6 +6,7 @@
 #ifndef DRT_LAUNCH_OPTIONS_H
 #define DRT_LAUNCH_OPTIONS_H
 
+#include "data/feeder.h"
 #include "drt/drt.h"
 
 #include <cstdint>
@@ -33,7 +34,11 @@ struct Options {
 
   std::string data;
   std::optional<int64_t> steps, epochs, batch;
-  bool shuffle = false;
+  bool shuffle = false; // set by shuffleWindow, too
+  std::optional<int64_t> shuffleWindow;
+  LastBatch lastBatch = LastBatch::Mix;
+  std::vector<std::pair<std::string, std::string>> features; // of --feature FEED=FEATURE
+  std::vector<std::pair<std::string, double>> values;        // of --value FEED=NUMBER
   std::optional<uint64_t> seed;
 
   /// Continue a run: from this checkpoint, or where it is empty from the newest in checkpointDir, if there is one.

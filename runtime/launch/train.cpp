@@ -12,6 +12,7 @@
 #include "launch/trainer.h"
 #include "launch/variables.h"
 
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <random>
@@ -61,7 +62,12 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   group.fingerprint = std::string(program.graph) + " " + program.strategy + " " + program.distc_version + " " +
                       std::to_string(program.num_replicas) + " " + std::to_string(program.arena_bytes) + " " +
                       number(program.global_batch) + number(options.steps) + number(options.epochs) +
-                      (options.shuffle ? "shuffled" : "");
+                      (options.shuffle ? "shuffled " + number(options.shuffleWindow) : "") + " last batch " +
+                      std::to_string(static_cast<int>(options.lastBatch));
+  for (const auto &[feed, feature] : options.features)
+    group.fingerprint += " " + feed + "=" + feature;
+  for (const auto &[feed, value] : options.values)
+    group.fingerprint += " " + feed + "=" + std::to_string(std::bit_cast<uint64_t>(value));
   // What every task must take part in.
   group.fingerprint +=
       " evaluated every " + number(options.evalEvery) + (options.stopWhen ? options.stopWhen->text : "");
@@ -104,7 +110,7 @@ void writeTimelineOf(Trainer &trainer, const Options &options, const std::string
   if (options.timeline.empty())
     return;
   const std::string path = rank == 0 ? options.timeline : options.timeline + "." + std::to_string(rank);
-  writeTimeline(path, task, rank, originNs, trainer.task().timelineRows());
+  writeTimeline(path, task, rank, originNs, trainer.timelineRows());
 }
 
 int trainTask(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank,

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <sched.h>
 
 namespace drt {
 namespace {
@@ -41,10 +42,15 @@ std::string taskName(const drt_program &program, size_t rank) {
   return std::string(task.job) + ":" + std::to_string(task.index) + " (" + task.host + ")";
 }
 
+std::optional<cpu_set_t> ownCores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::optional(cores) : std::nullopt;
+}
+
 } // namespace
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config)
-    : program_(program), options_(options), first_(!communicator || communicator->rank() == 0),
+    : program_(program), options_(options), first_(!communicator || communicator->rank() == 0), cores_(ownCores()),
       task_(makeTask(program, communicator, config)) {
   if (!task_->findEntry("step"))
     throw Error("the program has no entry 'step': it was compiled without a train op", 70);
@@ -53,8 +59,15 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   feeding_.firstReplica = config.firstReplica;
   feeding_.localReplicas = config.localReplicas;
   feeding_.numReplicas = config.numReplicas;
+  shuffleSeed_ = config.entropy & INT64_MAX; // what --seed can say
   if (options.shuffle)
-    feeding_.shuffleSeed = config.entropy;
+    feeding_.shuffleSeed = shuffleSeed_;
+  feeding_.shuffleWindow = options.shuffleWindow.value_or(0);
+  feeding_.lastBatch = options.lastBatch;
+  feeding_.features = options.features;
+  feeding_.values = options.values;
+  feeding_.cores = cores_;
+  checkFeedFlags(feeding_, program);
   feeding_.alternates = program.accumulate_steps > 1 || !options.evalData.empty();
   chooseLogged();
   step_ = entryOf("step");
@@ -67,7 +80,7 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
     evalData_ = Dataset::open(options.evalData);
     std::vector<std::string> names = options.fetches;
     std::erase_if(names, [&](const std::string &name) { return !findFetch(task_->findEntry("eval"), name); });
-    evaluation_ = std::make_unique<Evaluation>(*task_, &*evalData_, names);
+    evaluation_ = std::make_unique<Evaluation>(*task_, &*evalData_, names, feeding_);
     checkAllRead(*evalData_, program);
     if (communicator && task_->findEntry("eval")->num_buckets > 0)
       throw Error("--eval-data: what is evaluated is reduced over the tasks, which one task cannot do while the others "
@@ -78,19 +91,32 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   if (options.epochs && feeder.batch() == 0)
     throw Error("the graph reads no examples, so there are no epochs; say --steps N", 2);
   wanted_ = options.steps.value_or(0);
-  if (options.epochs && (__builtin_mul_overflow(*options.epochs, feeder.examples(), &wanted_) ||
-                         __builtin_add_overflow(wanted_, feeder.batch() - 1, &wanted_)))
+  if (!options.epochs)
+    return;
+  const std::optional<int64_t> batches = feeder.batchesOf(*options.epochs);
+  if (!batches)
     throw Error("--epochs " + std::to_string(*options.epochs) + " of " + std::to_string(feeder.examples()) +
                     " examples are more steps than can be counted; say fewer",
                 2);
-  if (options.epochs)
-    wanted_ /= feeder.batch();
+  wanted_ = *batches;
 }
 
 Trainer::Entry Trainer::entryOf(const char *name) {
   Entry made;
   made.entry = task_->findEntry(name);
-  made.feeder.emplace(data_ ? &*data_ : nullptr, *made.entry, feeding_);
+  FeederConfig feeding = feeding_;
+  const int64_t every = program_.accumulate_steps;
+  const bool accumulates = made.entry == task_->findEntry("accumulate");
+  if (every > 1)
+    feeding.nextStep = [every, accumulates](int64_t step) {
+      return !accumulates ? step + every : (step + 2) % every == 0 ? step + 2 : step + 1;
+    };
+  if (!options_.timeline.empty()) {
+    // Behind the replicas and the communication.
+    made.row = std::make_unique<TimelineRow>("data", program_.num_replicas + (accumulates ? 2 : 1));
+    feeding.timeline = made.row.get();
+  }
+  made.feeder = std::make_unique<Feeder>(data_ ? &*data_ : nullptr, *made.entry, std::move(feeding));
   const drt_entry &entry = *made.entry;
   if (entry.num_fetches > 0 && isFloat(entry.fetches[0].type.dtype) && elementCount(entry.fetches[0].type) == 1)
     made.loss = &entry.fetches[0];
@@ -157,27 +183,52 @@ int Trainer::run() {
   return signal_;
 }
 
+std::vector<const TimelineRow *> Trainer::timelineRows() {
+  std::vector<const TimelineRow *> rows = task_->timelineRows();
+  for (Entry *entry : {&step_, &accumulate_}) {
+    entry->feeder.reset(); // its thread writes the row
+    if (entry->row && !entry->row->events().empty())
+      rows.push_back(entry->row.get());
+  }
+  return rows;
+}
+
 // Steps are counted on from those that the restored variables have seen, as the names of checkpoints are. Task 0 says
 // so: it alone needs to have the checkpoint.
 void Trainer::count() {
-  int64_t counts[3] = {}; // steps before the run, and before this start of it; whether there is a checkpoint
+  // Steps before the run, and before this start of it; whether there is a checkpoint; where the data go on, and their
+  // order.
+  int64_t counts[5] = {};
   if (first_) {
     counts[0] = counts[1] = updatesOf(program_, options_.restore) * program_.accumulate_steps;
     if (isResumed())
       counts[1] = std::max(counts[0], checkpointStep(*options_.resume) * program_.accumulate_steps);
     counts[2] = isResumed() || !options_.restore.empty();
+    const std::optional<InputPosition> input =
+        isResumed() ? readInputPosition(*options_.resume) : std::optional<InputPosition>();
+    counts[3] = input ? input->position : counts[1] * step_.feeder->batch();
+    counts[4] = static_cast<int64_t>(input && !options_.seed ? input->seed : shuffleSeed_);
   }
   if (Communicator *communicator = task_->communicator()) {
     communicator->describe(0, "the first step");
     communicator->broadcast(counts, sizeof counts, 0);
   }
   begin_ = done_ = counts[1];
+  shuffleSeed_ = static_cast<uint64_t>(counts[4]);
   restores_ = counts[2] != 0;
   if (__builtin_add_overflow(counts[0], wanted_, &end_) ||
-      end_ > INT64_MAX / std::max<int64_t>(step_.feeder->batch(), 1) - 1)
+      end_ > INT64_MAX / 4 / std::max<int64_t>(step_.feeder->batch(), 1))
     throw Error("the run would end in step " + std::to_string(counts[0]) + " + " + std::to_string(wanted_) +
                     ", which is more than can be counted; say fewer --steps or --epochs",
                 2);
+  for (Entry *entry : {&step_, &accumulate_})
+    if (entry->feeder)
+      entry->feeder->startAt(begin_, counts[3], options_.shuffle ? std::optional(shuffleSeed_) : std::nullopt);
+}
+
+// Of the checkpoint that is saved: an update that is not complete is begun again.
+InputPosition Trainer::inputPosition() const {
+  return {step_.feeder->position(updates() * program_.accumulate_steps), shuffleSeed_};
 }
 
 // Tasks that were given other data or another checkpoint would train, to nobody's numbers. A checkpoint that a task
@@ -421,7 +472,9 @@ void Trainer::save() {
     log_->sync();
   if (events_)
     events_->flush();
-  checkpoint_ = checkpoints_->save(updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); });
+  checkpoint_ = checkpoints_->save(
+      updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); },
+      step_.feeder->batch() > 0 ? inputPositionText(inputPosition()) : "");
 }
 
 void Trainer::finish() {

@@ -11,6 +11,7 @@
 #include "data/feeder.h"
 #include "launch/evaluation.h"
 #include "launch/event_file.h"
+#include "launch/input_position.h"
 #include "launch/options.h"
 #include "launch/progress.h"
 #include "launch/signals.h"
@@ -35,6 +36,9 @@ public:
 
   TaskRuntime &task() { return *task_; }
 
+  /// The task's rows of the timeline, and those of the threads that read ahead. Not while a step runs.
+  std::vector<const TimelineRow *> timelineRows();
+
 private:
   void compareInputs();
   void count();
@@ -50,18 +54,21 @@ private:
   void checkStop(std::string_view name, double value);
   void evaluate();
   bool isResumed() const { return options_.resume && !options_.resume->empty(); }
+  InputPosition inputPosition() const;
   int64_t updates() const { return done_ / program_.accumulate_steps; }
   void report(const StepRecord &record);
   void save();
 
   const drt_program &program_;
   const Options &options_;
-  const bool first_; // task 0
+  const bool first_;                     // task 0
+  const std::optional<cpu_set_t> cores_; // of the process, before the task binds its threads
   const std::unique_ptr<TaskRuntime> task_;
   // An update's last batch runs the entry "step", those before it "accumulate".
   struct Entry {
     const drt_entry *entry = nullptr;
-    std::optional<Feeder> feeder;
+    std::unique_ptr<TimelineRow> row; // of the feeder's thread; null: none
+    std::unique_ptr<Feeder> feeder;
     const drt_fetch *loss = nullptr;
     std::vector<const drt_fetch *> logged; // in the order of logged_; null where this entry does not give it
   };
@@ -69,6 +76,7 @@ private:
 
   std::optional<Dataset> data_;
   FeederConfig feeding_;
+  uint64_t shuffleSeed_ = 0;
   Entry step_, accumulate_;
 
   // Batches, a step each, counted from the first one that the variables have ever seen: where this start begins, where

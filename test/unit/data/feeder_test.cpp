@@ -105,7 +105,7 @@ TEST_CASE("what evaluates repeats the last row") {
   Data data(5);
   const Dataset set = data.open();
   FeederConfig config = configOf(0, 2, 2);
-  config.wrap = false;
+  config.lastBatch = LastBatch::Fill;
   Feeder feeder(&set, entry, config);
   CHECK(firstElements(feeder, 1, 2) == std::vector<int>{4, 4, 4, 4});
 }
@@ -186,7 +186,7 @@ TEST_CASE("what fills a batch up can be chosen") {
   Data data(5);
   const Dataset set = data.open();
   FeederConfig config = configOf(0, 2, 2);
-  config.wrap = false;
+  config.lastBatch = LastBatch::Fill;
   Feeder feeder(&set, entry, config);
   feeder.setFiller(1);
   CHECK(firstElements(feeder, 1, 2) == std::vector<int>{4, 1, 1, 1});

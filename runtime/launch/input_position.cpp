@@ -1,0 +1,35 @@
+//===- input_position.cpp - Where a checkpoint's run stood in its data ----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "launch/input_position.h"
+
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+
+#include <fstream>
+
+namespace drt {
+
+std::string inputPositionText(const InputPosition &position) {
+  return "next_example: " + std::to_string(position.position) + "\nshuffle_seed: " + std::to_string(position.seed) +
+         "\n";
+}
+
+std::optional<InputPosition> readInputPosition(const std::string &prefix) {
+  const std::string path = inputPath(prefix);
+  std::ifstream file(path);
+  if (!file)
+    return std::nullopt;
+  InputPosition read;
+  std::string example, seed;
+  if (!(file >> example >> read.position >> seed >> read.seed) || example != "next_example:" ||
+      seed != "shuffle_seed:" || read.position < 0 || read.position > INT64_MAX / 4)
+    throw Error(path +
+                " is damaged: it does not say at which example the run goes on; without it the run goes on at the "
+                "checkpoint's step times the batch");
+  return read;
+}
+
+} // namespace drt

@@ -1,0 +1,33 @@
+//===- input_position.h - Where a checkpoint's run stood in its data ------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A text file beside the checkpoint, ckpt-STEP.input: a resumed run goes on at the right example also where it has
+// another batch, and in the same order where no --seed says which.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_INPUT_POSITION_H
+#define DRT_LAUNCH_INPUT_POSITION_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace drt {
+
+struct InputPosition {
+  int64_t position = 0; // of the next example in the sequence of epochs
+  uint64_t seed = 0;    // of the order
+};
+
+std::string inputPositionText(const InputPosition &position);
+
+/// Of the checkpoint PREFIX; nothing where it has none (TensorFlow wrote it). Throws drt::Error where it cannot be
+/// understood.
+std::optional<InputPosition> readInputPosition(const std::string &prefix);
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_INPUT_POSITION_H
