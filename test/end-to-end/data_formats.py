@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, expect, must, need_tools, read_log, read_losses, run
+from support import DISTC, ROOT, Checks, Folder, expect, load_script, must, need_tools, read_log, read_losses, run
 
 CONVERT = ROOT / "tools" / "convert_data.py"
 GRAPH = ROOT / "test" / "tools" / "distc" / "Inputs" / "summaries.pbtxt"
@@ -19,14 +19,7 @@ WRONG_COMMAND = 2
 BATCH, EXAMPLES = 16, 92  # no multiple: batches reach over the end of an epoch
 
 
-def load_convert():
-    spec = importlib.util.spec_from_file_location("convert_data", CONVERT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-convert = load_convert()
+convert = load_script("convert_data", CONVERT)
 
 
 def examples(count=EXAMPLES):

@@ -3,6 +3,7 @@
 Tests run side by side, so each works in folders of its own, on the models of test/models (MODELS), with the tools of
 $DISTC_BIN (by default build/bin).
 """
+import importlib.util
 import json
 import os
 import pathlib
@@ -42,6 +43,14 @@ def need_tensorflow():
     except ImportError:
         skip("needs TensorFlow: pip install tensorflow-cpu, and set DISTC_PYTHON to that python")
     return tf.compat.v1, tf
+
+
+def load_script(name, path):
+    """A script of the project as a module."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Folder(tempfile.TemporaryDirectory):

@@ -7,6 +7,7 @@ time, so that `--first K --count 1` gives it again. What fails stays in the fold
 """
 import argparse
 import concurrent.futures
+import gzip
 import os
 import pathlib
 import random
@@ -18,12 +19,13 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "end-to-end")]
 import corrupt
 import graphs
 import wire
-from support import BIN, DISTC, MODELS, TRANSLATE, Model, must
+from support import BIN, DISTC, MODELS, ROOT, TRANSLATE, Model, load_script, must
 
 OPT = BIN / "distc-opt"
 TIMEOUT_S = 60
@@ -207,6 +209,28 @@ class Arrays(Trained):
         return self.train(folder / "data"), "npy"
 
 
+class Records(Trained):
+    """Data: TFRecords. Half of them have right checksums, so that it is the example which is damaged."""
+
+    def make(self, draw, folder):
+        import numpy
+        convert = load_script("convert_data", ROOT / "tools" / "convert_data.py")
+        records = list(convert.serialize(dict(numpy.load(self.model.feeds))))
+        inside, packed = draw.random() < 0.5, draw.random() < 0.3
+        if inside:
+            k = draw.randrange(len(records))
+            records[k] = corrupt.corrupt_bytes(records[k], draw)
+        data = b"".join(convert.frame(records))
+        if not inside and not packed:
+            data = corrupt.corrupt_bytes(data, draw)
+        if packed:
+            data = draw.choice([gzip.compress, zlib.compress])(data)
+            data = data if inside else corrupt.corrupt_bytes(data, draw)
+        path = folder / "data.tfrecord"
+        path.write_bytes(data)
+        return self.train(path, *draw.choice([[], ["--shuffle-window", 5]])), f"records{' inside' * inside}{' packed' * packed}"
+
+
 class Ir(Kind):
     """Printed IR of each stage, and the passes that follow it."""
 
@@ -236,7 +260,7 @@ class Ir(Kind):
 
 
 KINDS = {"graph": GraphStructure, "graph-bytes": GraphBytes, "graph-text": GraphText, "strategy": Strategies,
-         "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "ir": Ir}
+         "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir}
 
 
 # ---- Running ------------------------------------------------------------------------------
