@@ -161,14 +161,23 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
   {
     CheckpointWriter writer(prefix);
     write(writer);
+    const std::string beside = inputPath(prefix);
+    const bool isNew = access(beside.c_str(), F_OK) != 0;
     // Before there is an index: a checkpoint is never without it.
-    unlink(inputPath(prefix).c_str());
-    if (!input.empty()) {
-      OutputFile file(inputPath(prefix), prefix + ".tempstate" + std::to_string(getpid()) + ".input");
+    if (input.empty()) {
+      unlink(beside.c_str());
+    } else {
+      OutputFile file(beside, prefix + ".tempstate" + std::to_string(getpid()) + ".input");
       file.write(input.data(), input.size());
       file.publish();
     }
-    writer.finish();
+    try {
+      writer.finish();
+    } catch (...) {
+      if (isNew)
+        unlink(beside.c_str());
+      throw;
+    }
   }
   CheckpointState state = readState(directory);
   std::erase_if(state.all, [&](const std::string &path) { return prefixOf(directory, path) == prefix; });
