@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 
-from support import BIN, MODELS, ROOT, Checks, Folder, must, need_tools, run, skip
+from support import BIN, MODELS, ROOT, Checks, Folder, is_sanitized, must, need_tools, run, skip
 
 LIBRARY = BIN.parent / "lib"
 COMPARE = BIN / "compare_run"
@@ -55,6 +55,8 @@ def main():
     if not (LIBRARY / "drt-cuda-emulated.link").exists():
         skip("distc was built without CUDA's headers")
     need_tools(COMPARE)
+    if is_sanitized():
+        skip("executables with sanitizers are larger than a bundle may be")
     checks = Checks()
     with Folder() as folder:
         bundle = make(folder)

@@ -2,7 +2,7 @@
 import os
 import shutil
 
-from support import BIN, Checks, Folder, Model, expect, must, need_tools, run, skip
+from support import BIN, Checks, Folder, Model, expect, is_sanitized, must, need_tools, run, skip
 
 BUILD = BIN.parent
 LINREG, MLP = Model("linreg-sgd"), Model("mlp-momentum")
@@ -56,6 +56,8 @@ if __name__ == "__main__":
     need_tools()
     if not (BUILD / "pages" / "distc.1").exists():
         skip("the build has no pages; build all of it")
+    if is_sanitized():
+        skip("a build with sanitizers is not installed")
     checks = Checks()
     checks.check("a prefix that was moved", moved_prefix)
     checks.check("the Debian package", package)

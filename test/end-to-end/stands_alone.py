@@ -3,7 +3,7 @@ import os
 import pathlib
 import shutil
 
-from support import BIN, DISTC, ROOT, Checks, Folder, Model, expect, must, need_tools, run, skip
+from support import BIN, DISTC, ROOT, Checks, Folder, Model, expect, is_sanitized, must, need_tools, run, skip
 
 DIGITS = ROOT / "examples" / "digits"
 LOADER = pathlib.Path("/lib64/ld-linux-x86-64.so.2")
@@ -30,7 +30,7 @@ def in_root(root, *command):
 def check_can_enter():
     if not LOADER.exists():
         skip("needs glibc of x86-64")
-    if not (BIN.parent / "lib" / "carried").is_dir():
+    if is_sanitized():
         skip("executables of a build with sanitizers need the machine's libraries")
     with Folder() as folder:
         root = make_root(folder)

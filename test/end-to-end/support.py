@@ -27,6 +27,11 @@ def skip(reason):
     sys.exit(EXIT_SKIPPED)
 
 
+def is_sanitized():
+    """Whether the build has sanitizers: it is larger, and needs the sanitizers' own libraries, so nothing of it is packed or installed."""
+    return not (BIN.parent / "lib" / "carried").is_dir()
+
+
 def need_tools(*tools):
     """Fails the test where a tool is not built: a test that cannot find what it tests has not passed."""
     for tool in tools or (DISTC,):
