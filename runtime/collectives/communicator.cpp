@@ -1,15 +1,82 @@
-//===- communicator.cpp - The communicator of a plan with one task -----===//
+//===- communicator.cpp - What collectives are made of others, and the sole task's -----===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
 #include "collectives/communicator.h"
 
+#include "core/dtype.h"
+
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace drt {
 
 Communicator::~Communicator() = default;
+
+char *Communicator::shared_memory(int64_t) { return nullptr; }
+
+void Communicator::all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor) {
+  char *result = const_cast<char *>(contributions.first);
+  if (contributions.parts > 1 || divisor > 1)
+    reduce(dtype, result, contributions, count, divisor);
+  all_reduce_sum(result, count, dtype);
+}
+
+// Each task's pieces to that task, which adds its own to what the others sent, in the order of tasks: (T-1)/T of the
+// bytes, as much as any reduce-scatter sends. What stays here is copied once, beside what arrives.
+void Communicator::reduce_scatter(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                                  const Pieces &pieces) {
+  const size_t self = static_cast<size_t>(rank());
+  if (contributions.parts > 1 || divisor > 1)
+    reduce(dtype, const_cast<char *>(contributions.first), contributions, count, divisor);
+  std::vector<int64_t> to(pieces.size()), from(pieces.size(), bytes_of(pieces[self]));
+  from[self] = 0;
+  sent_.clear();
+  for (size_t task = 0; task < pieces.size(); ++task)
+    if (task != self) {
+      to[task] = bytes_of(pieces[task]);
+      for (const Piece &piece : pieces[task])
+        sent_.insert(sent_.end(), piece.data, piece.data + piece.bytes);
+    }
+  const int64_t own = bytes_of(pieces[self]), tasks = size();
+  received_.resize(static_cast<size_t>(own * tasks));
+  char *last = received_.data() + own * (tasks - 1);
+  for (const Piece &piece : pieces[self])
+    last = std::copy_n(piece.data, piece.bytes, last);
+  all_to_all(sent_.data(), to, received_.data(), from);
+  int64_t at = 0;
+  for (const Piece &piece : pieces[self]) {
+    reduce(dtype, piece.data, {received_.data() + at, own, static_cast<int32_t>(tasks)}, piece.bytes / dtypeSize(dtype),
+           1);
+    at += piece.bytes;
+  }
+}
+
+void Communicator::all_gather_pieces(const Pieces &pieces) {
+  std::vector<int64_t> bytes;
+  for (const std::vector<Piece> &ofTask : pieces)
+    bytes.push_back(bytes_of(ofTask));
+  const auto self = bytes.begin() + rank();
+  received_.resize(static_cast<size_t>(std::accumulate(bytes.begin(), bytes.end(), int64_t(0))));
+  char *own = received_.data() + std::accumulate(bytes.begin(), self, int64_t(0));
+  for (const Piece &piece : pieces[static_cast<size_t>(rank())])
+    own = std::copy_n(piece.data, piece.bytes, own);
+  all_gather(received_.data(), bytes);
+  const char *from = received_.data();
+  for (size_t task = 0; task < pieces.size(); ++task)
+    for (const Piece &piece : pieces[task]) {
+      if (task != static_cast<size_t>(rank()))
+        std::memcpy(piece.data, from, static_cast<size_t>(piece.bytes));
+      from += piece.bytes;
+    }
+}
+
+int64_t bytes_of(const std::vector<Piece> &pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), int64_t(0),
+                         [](int64_t sum, const Piece &piece) { return sum + piece.bytes; });
+}
 
 namespace {
 class SoleCommunicator final : public Communicator {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What one task needs of the others. Inside a task the replicas reduce over
-// shared memory (runtime/cpu); only what is left, one buffer a bucket and task,
-// crosses the network here.
+// shared memory (runtime/cpu); what is between tasks is done here: through memory
+// that tasks of one host share, or over the network.
 //
 // Threads: a communicator's collectives are called by one thread at a time, the
 // task's communication thread, and by every task in the same order with the same
@@ -20,6 +20,7 @@
 #ifndef DRT_COLLECTIVES_COMMUNICATOR_H
 #define DRT_COLLECTIVES_COMMUNICATOR_H
 
+#include "collectives/reduce.h"
 #include "drt/drt.h"
 
 #include <cstdint>
@@ -28,6 +29,15 @@
 #include <vector>
 
 namespace drt {
+
+/// Some bytes of a task's memory.
+struct Piece {
+  char *data;
+  int64_t bytes;
+};
+/// The pieces of each task, in the order of ranks: the same list in every task, of its own memory.
+using Pieces = std::vector<std::vector<Piece>>;
+int64_t bytes_of(const std::vector<Piece> &pieces);
 
 class Communicator {
 public:
@@ -41,10 +51,26 @@ public:
   /// and, say, the bucket ("group 3"). `name` must outlive the communicator.
   virtual void describe(int64_t step, const char *name) = 0;
 
+  /// Zeroed memory, page aligned, that collectives read and write in place, without copies; null where there is none
+  /// such. Every task calls it at the same time, each for as many bytes as it likes. It belongs to the communicator.
+  virtual char *shared_memory(int64_t bytes);
+
   /// data[i] becomes the sum over all tasks of data[i], the same bits in every
   /// task. `data` is element-aligned and has `count` elements (0 is allowed) of
   /// DRT_F32, DRT_F64, DRT_I32 or DRT_I64.
   virtual void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) = 0;
+
+  /// Of `count` elements of every task's contributions, the first contribution becomes (the sum of all) / divisor, the
+  /// same bits in every task. What the other contributions hold afterwards is undefined.
+  virtual void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor);
+
+  /// As all_reduce, but task t alone has the result, of pieces[t], which are elements of the first contribution.
+  /// Nothing else of it is defined afterwards.
+  virtual void reduce_scatter(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                              const Pieces &pieces);
+
+  /// Every task's own pieces to all others.
+  virtual void all_gather_pieces(const Pieces &pieces);
 
   /// `bytes` bytes of `root`'s data to every task.
   virtual void broadcast(void *data, int64_t bytes, int root) = 0;
@@ -70,6 +96,9 @@ public:
   /// Makes the collective that is under way, here and in the tasks connected to
   /// it, and every later one fail with `reason`. Only the first reason counts.
   virtual void abort(const std::string &reason) noexcept = 0;
+
+private:
+  std::vector<char> sent_, received_; // pieces on their way
 };
 
 /// The communicator of a plan with one task: nothing to wait for, nothing to send.

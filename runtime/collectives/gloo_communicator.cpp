@@ -26,8 +26,6 @@
 
 namespace drt {
 
-KeyValueStore::~KeyValueStore() = default;
-
 namespace {
 
 // The network's round trip counts up to here, its bandwidth above.
@@ -43,21 +41,22 @@ constexpr std::chrono::hours no_timeout(24 * 365);
 
 class StoreAdapter final : public gloo::rendezvous::Store {
 public:
-  explicit StoreAdapter(KeyValueStore &to) : store(to) {}
+  StoreAdapter(KeyValueStore &to, const std::string &group) : store(to), prefix("gloo/" + group + "/") {}
   void set(const std::string &key, const std::vector<char> &data) override {
-    store.set("gloo/" + key, std::string(data.begin(), data.end()));
+    store.set(prefix + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string &key) override {
-    std::string value = store.get("gloo/" + key);
+    std::string value = store.get(prefix + key);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string> &keys) override {
     for (const std::string &key : keys)
-      store.get("gloo/" + key);
+      store.get(prefix + key);
   }
 
 private:
   KeyValueStore &store;
+  const std::string prefix;
 };
 
 class GlooCommunicator final : public Communicator {
@@ -67,7 +66,7 @@ public:
         context(std::make_shared<gloo::rendezvous::Context>(options.rank, options.size)) {
     auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
     context->setTimeout(std::chrono::milliseconds(static_cast<int64_t>(options.connect_timeout * 1000)));
-    StoreAdapter adapter(store);
+    StoreAdapter adapter(store, options.group);
     context->connectFullMesh(adapter, device);
     context->setTimeout(no_timeout);
   }

@@ -7,6 +7,7 @@
 #define DRT_COLLECTIVES_GLOO_COMMUNICATOR_H
 
 #include "collectives/communicator.h"
+#include "collectives/key_value_store.h"
 #include "collectives/progress.h"
 
 #include <functional>
@@ -15,18 +16,10 @@
 
 namespace drt {
 
-/// Where the tasks leave their addresses for each other.
-class KeyValueStore {
-public:
-  virtual ~KeyValueStore();
-  virtual void set(const std::string &key, const std::string &value) = 0;
-  /// Blocks until the key is set; throws Error where that will not happen.
-  virtual std::string get(const std::string &key) = 0;
-};
-
 struct GlooOptions {
   int rank = 0;
   int size = 1;
+  std::string group;           // before its keys in the store: one for each set of tasks that are connected
   std::string address;         // of the interface that leads to the other tasks
   double connect_timeout = 10; // seconds
   // Why a collective broke, in the user's terms, given gloo's own words: the one

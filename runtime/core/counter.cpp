@@ -23,15 +23,17 @@ void pauseCore() {
 }
 
 // The kernel looks at the bare integer; std::atomic<uint32_t> is one.
-void futexWait(std::atomic<uint32_t> &word, uint32_t seen, int64_t nanoseconds) {
+void futexWait(std::atomic<uint32_t> &word, Counter::Between between, uint32_t seen, int64_t nanoseconds) {
   const timespec timeout = {nanoseconds / 1000000000, nanoseconds % 1000000000};
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+  const int call = between == Counter::Between::Threads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), call, seen, &timeout, nullptr, 0);
 }
 
 } // namespace
 
 void Counter::wake() {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  const int call = between_ == Between::Threads ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE;
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&value_), call, INT_MAX, nullptr, nullptr, 0);
 }
 
 bool Counter::waitLonger(uint32_t target, const Patience &patience) {
@@ -52,7 +54,7 @@ bool Counter::waitLonger(uint32_t target, const Patience &patience) {
     const bool there = static_cast<int32_t>(seen - target) >= 0;
     const bool stopped = patience.stop.load(std::memory_order_acquire);
     if (!there && !stopped)
-      futexWait(value_, seen, napNs);
+      futexWait(value_, between_, seen, napNs);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
     if (there || reached(target))
       return true;

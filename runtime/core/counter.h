@@ -32,6 +32,9 @@ struct Patience {
 /// Wraps around; waiters are never 2^31 behind.
 class Counter {
 public:
+  enum class Between : uint32_t { Threads, Processes }; // Processes: it lies in memory that they share
+  explicit Counter(Between between = Between::Threads) : between_(between) {}
+
   void add(uint32_t n) {
     value_.fetch_add(n, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) != 0)
@@ -53,6 +56,7 @@ private:
 
   alignas(64) std::atomic<uint32_t> value_{0};
   std::atomic<uint32_t> sleepers_{0};
+  const Between between_;
 };
 
 /// Joins a fixed number of threads, again and again.

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/accumulator.h"
+#include "collectives/reduce.h"
 #include "core/dtype.h"
-#include "cpu/reduce.h"
 
 #include <cmath>
 #include <cstring>

@@ -23,8 +23,8 @@
 #ifndef DRT_CPU_AGGREGATION_H
 #define DRT_CPU_AGGREGATION_H
 
-#include "cpu/ranges.h"
-#include "cpu/reduce.h"
+#include "collectives/reduce.h"
+#include "core/ranges.h"
 
 #include <memory>
 #include <vector>

@@ -3,9 +3,9 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "collectives/reduce.h"
 #include "core/dtype.h"
-#include "cpu/ranges.h"
-#include "cpu/reduce.h"
+#include "core/ranges.h"
 #include "cpu/task.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 // for. So a bucket travels while the replicas go on with the rest of backward.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/reduce.h"
+#include "collectives/reduce.h"
 #include "cpu/task.h"
 
 #include <cstring>
@@ -73,7 +73,10 @@ void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
   communicator_->describe(step, plan.name);
   if (plan.kind == DRT_BUCKET_GATHER) {
     const Span span(row, plan.name, "all_gather", step);
-    return gatherVariables(plan);
+    return communicator_->all_gather_pieces(piecesOf(plan, [&](const drt_member &member, Range part) -> Piece {
+      const int64_t size = dtypeSize(program_.variables[member.offset].type.dtype);
+      return {static_cast<char *>(variables_[member.offset]) + part.begin * size, part.size() * size};
+    }));
   }
   if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
     const Span span(row, plan.name, "all_gather", step);
@@ -89,16 +92,16 @@ void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
     return state.exchange->communicate(*communicator_, contributions);
   }
   const drt_dtype dtype = static_cast<drt_dtype>(plan.dtype);
-  if (config_.localReplicas > 1 || divisor(plan) > 1) {
-    const Span span(row, plan.name, "reduce", step);
-    reduce(dtype, data, contributions, plan.count, divisor(plan));
-  }
   if (plan.kind == DRT_BUCKET_REDUCE_SCATTER) {
     const Span span(row, plan.name, "reduce_scatter", step);
-    return reduceScatter(plan, data);
+    const int64_t size = dtypeSize(dtype);
+    return communicator_->reduce_scatter(dtype, contributions, plan.count, divisor(plan),
+                                         piecesOf(plan, [&](const drt_member &member, Range part) -> Piece {
+                                           return {data + (member.offset + part.begin) * size, part.size() * size};
+                                         }));
   }
   const Span span(row, plan.name, "all_reduce", step);
-  communicator_->all_reduce_sum(data, plan.count, dtype);
+  communicator_->all_reduce(dtype, contributions, plan.count, divisor(plan));
 }
 
 void CpuTask::gatherRows(const drt_bucket &plan) {
@@ -142,7 +145,7 @@ void CpuTask::broadcastVariables() {
     return;
   drain();
   communicator_->describe(0, "the variables");
-  communicator_->broadcast(variableMemory_.data(), sharedBytes_, 0);
+  communicator_->broadcast(variableMemory_, sharedBytes_, 0);
 }
 
 } // namespace drt

@@ -19,11 +19,11 @@
 #define DRT_CPU_EXCHANGE_H
 
 #include "collectives/communicator.h"
+#include "collectives/reduce.h"
 #include "cpu/aggregation.h"
 #include "cpu/compressor.h"
 #include "cpu/layout.h"
 #include "cpu/power_sgd.h"
-#include "cpu/reduce.h"
 
 #include <memory>
 #include <vector>

@@ -6,7 +6,7 @@
 #ifndef DRT_CPU_LAYOUT_H
 #define DRT_CPU_LAYOUT_H
 
-#include "cpu/ranges.h"
+#include "core/ranges.h"
 
 #include <cstdint>
 #include <vector>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/power_sgd.h"
-#include "cpu/ranges.h"
+#include "core/ranges.h"
 
 #include <algorithm>
 #include <cmath>

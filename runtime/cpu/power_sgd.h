@@ -20,7 +20,7 @@
 #define DRT_CPU_POWER_SGD_H
 
 #include "collectives/communicator.h"
-#include "cpu/reduce.h"
+#include "collectives/reduce.h"
 
 #include <cstdint>
 #include <utility>

@@ -45,13 +45,13 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
     if (!isOwn)
       sharedBytes_ = bytes;
   }
-  variableMemory_ = Memory(bytes);
+  variableMemory_ = newMemory(bytes);
   for (int32_t i = 0; i < program.num_variables; ++i)
-    variables_[i] = variableMemory_.data() + offsets[i];
+    variables_[i] = variableMemory_ + offsets[i];
 
   const int32_t replicas = config_.localReplicas;
   const int64_t stride = roundUp(std::max<int64_t>(program.arena_bytes, 1), 4096) + arenaSkew;
-  arenaMemory_ = Memory(stride * replicas);
+  arenaMemory_ = newMemory(stride * replicas);
 
   reportDivisionsByZero();
   mainCores_ = allowedCores();
@@ -62,9 +62,9 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   for (int32_t i = 0; i < replicas; ++i) {
     replicas_.push_back(std::make_unique<Replica>(*this, i, libraryThreads(hostReplicas)));
     Replica &replica = *replicas_.back();
-    replica.arena_base = arenaMemory_.data();
+    replica.arena_base = arenaMemory_;
     replica.arena_stride = stride;
-    replica.arena = arenaMemory_.data() + i * stride;
+    replica.arena = arenaMemory_ + i * stride;
     replica.variables = variables_.data();
   }
   for (int32_t i = 0; i < program.num_entries; ++i) {
@@ -85,6 +85,13 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   if (config_.pin && hostReplicas > 1)
     stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset));
   flushDenormals();
+}
+
+char *CpuTask::newMemory(int64_t bytes) {
+  if (char *shared = communicator_ ? communicator_->shared_memory(bytes) : nullptr)
+    return shared;
+  memory_.emplace_back(bytes);
+  return memory_.back().data();
 }
 
 bool CpuTask::needsLayout() const {

@@ -87,9 +87,16 @@ private:
   void communicate(const drt_bucket &plan, Bucket &state, int64_t step);
   /// Elements of a member that a task has of it alone: those that it owns, or its replicas' shares.
   Range partOf(int32_t rank, const drt_member &member) const;
-  void reduceScatter(const drt_bucket &plan, char *data);
+  /// What each task has alone of a bucket's members; `pieceOf` says where a part of a member lies.
+  template <class PieceOf> Pieces piecesOf(const drt_bucket &plan, PieceOf pieceOf) const {
+    Pieces pieces(static_cast<size_t>(layout_.numTasks()));
+    for (int32_t rank = 0; rank < layout_.numTasks(); ++rank)
+      for (int32_t m = 0; m < plan.num_members; ++m)
+        if (const Range part = partOf(rank, plan.members[m]); !part.empty())
+          pieces[static_cast<size_t>(rank)].push_back(pieceOf(plan.members[m], part));
+    return pieces;
+  }
   void gatherRows(const drt_bucket &plan);
-  void gatherVariables(const drt_bucket &plan);
   void gatherOwned(const drt_variable &variable, int32_t index, void *whole);
   Layout findLayout();
   bool needsLayout() const;
@@ -105,11 +112,15 @@ private:
 
   const Layout layout_;
 
-  Memory variableMemory_;
+  /// Zeroed memory: where other tasks reach it, if they reach any.
+  char *newMemory(int64_t bytes);
+
+  std::vector<Memory> memory_; // what newMemory gave that is this task's alone
+  char *variableMemory_ = nullptr;
   int64_t sharedBytes_ = 0;              // of the variables that every task has; what is the task's own lies behind
   std::vector<char> shares_, allShares_; // on their way
   std::vector<void *> variables_;
-  Memory arenaMemory_;
+  char *arenaMemory_ = nullptr;
   std::vector<std::unique_ptr<Replica>> replicas_;
 
   // What runs: written by run() while every other replica is at rest.

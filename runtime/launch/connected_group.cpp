@@ -5,9 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "launch/group.h"
 
+#include "collectives/gloo_communicator.h"
+#include "collectives/shared_memory_communicator.h"
+#include "collectives/two_level_communicator.h"
 #include "core/error.h"
+#include "launch/same_host.h"
 #include "launch/watch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <unistd.h>
@@ -32,14 +37,8 @@ public:
     if (options.rank == 0)
       open_rendezvous();
     watch = std::make_unique<Watch>(options, progress);
-    GlooOptions gloo;
-    gloo.rank = options.rank;
-    gloo.size = static_cast<int>(options.tasks.size());
-    gloo.address = watch->address();
-    gloo.connect_timeout = options.failure_timeout / 5; // gloo waits five times as long
-    gloo.explain = [this](const std::string &gloo_error) { return explain(gloo_error); };
     watch->on_failure([this](const std::string &message) { end(message); });
-    auto connected = make_gloo_communicator(gloo, *watch, progress);
+    auto connected = connect();
     std::lock_guard lock(connecting);
     if (!failure.empty())
       throw Error(failure);
@@ -56,6 +55,59 @@ public:
   void leave() override { watch->leave(); }
 
 private:
+  std::unique_ptr<Communicator> connect() {
+    const std::vector<std::vector<int>> hosts = find_hosts(*watch, options.rank, size(),
+                                                           options.network        ? std::string()
+                                                           : options.host.empty() ? host_identity()
+                                                                                  : options.host);
+    const auto own = std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int> &host) {
+      return std::find(host.begin(), host.end(), options.rank) != host.end();
+    });
+    if (own == hosts.end())
+      throw Error("task " + std::to_string(options.rank) + " is on no host", 70);
+    if (hosts.size() == 1)
+      return connect_host(*own, progress);
+    if (hosts.size() == options.tasks.size())
+      return connect_network("tasks", options.rank, size(), progress);
+    TwoLevelOptions two;
+    two.uncounted = std::make_unique<Progress>();
+    two.hosts = hosts;
+    two.tasks = connect_network("tasks", options.rank, size(), *two.uncounted);
+    if (own->size() > 1)
+      two.host = connect_host(*own, *two.uncounted);
+    if (own->front() == options.rank)
+      two.hosts_between = connect_network("hosts", static_cast<int>(own - hosts.begin()),
+                                          static_cast<int>(hosts.size()), *two.uncounted);
+    return make_two_level_communicator(std::move(two), progress);
+  }
+
+  std::unique_ptr<Communicator> connect_network(const char *group, int rank, int tasks, Progress &counted) {
+    GlooOptions gloo;
+    gloo.rank = rank;
+    gloo.size = tasks;
+    gloo.group = group;
+    gloo.address = watch->address();
+    gloo.connect_timeout = options.failure_timeout / 5; // gloo waits five times as long
+    gloo.explain = [this](const std::string &error) { return explain(error); };
+    return make_gloo_communicator(gloo, *watch, counted);
+  }
+
+  std::unique_ptr<Communicator> connect_host(const std::vector<int> &ranks, Progress &counted) {
+    std::string why;
+    const Socket file = share_file(*watch, ranks, options.rank, seconds(options.failure_timeout), why);
+    if (!file)
+      throw Error("the tasks of this host cannot share memory (" + why +
+                  "): let them use the network, with --collectives=network");
+    SharedMemoryOptions memory;
+    memory.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin());
+    memory.size = static_cast<int>(ranks.size());
+    memory.file = file.fd();
+    memory.explain = [this](const std::string &error) { return explain(error); };
+    return make_shared_memory_communicator(std::move(memory), counted);
+  }
+
+  int size() const { return static_cast<int>(options.tasks.size()); }
+
   void open_rendezvous() {
     Socket listening =
         options.listen_socket >= 0 ? Socket(options.listen_socket) : listen_at(parse_host_port(options.rendezvous));
@@ -84,13 +136,13 @@ private:
       collectives->abort(message);
   }
 
-  /// gloo only knows that a connection broke. Who is gone, and why, comes over the
-  /// control connection, at once or when its silence has been noticed.
-  std::string explain(const std::string &gloo_error) {
+  /// Collectives only know that a connection broke, or that another task ended them. Who is gone, and why, comes over
+  /// the control connection, at once or when its silence has been noticed.
+  std::string explain(const std::string &error) {
     std::string cause = watch->wait_for_failure(seconds(options.failure_timeout));
     if (!cause.empty())
       return cause;
-    return "a connection between tasks broke though all of them are alive: " + gloo_error;
+    return "a connection between tasks broke though all of them are alive: " + error;
   }
 
   GroupOptions options;
@@ -103,7 +155,6 @@ private:
   std::unique_ptr<Watch> watch; // last: its thread, which uses all of the above, ends first
 };
 
-/// A plan with one task: nobody to meet, nobody to lose.
 } // namespace
 
 } // namespace drt

@@ -39,6 +39,8 @@ struct GroupOptions {
   int rank = 0;
   std::string rendezvous;      // host:port; rank 0 listens there
   int listen_socket = -1;      // rank 0: a listening socket to use instead of opening one (spawn.h hands it over)
+  bool network = false;        // --collectives=network: tasks of one host, too, speak over the network
+  std::string host;            // tasks with the same are on one host; empty: see same_host.h
   std::string fingerprint;     // of the program and its flags: tasks that differ are refused. May be empty
   double arrival_timeout = 60; // seconds until every task must have come
   double failure_timeout = 10; // --failure-timeout: seconds within which a silent task is given up

@@ -12,7 +12,8 @@
 #ifndef DRT_LAUNCH_WATCH_H
 #define DRT_LAUNCH_WATCH_H
 
-#include "collectives/gloo_communicator.h"
+#include "collectives/key_value_store.h"
+#include "collectives/progress.h"
 #include "launch/group.h"
 #include "launch/rendezvous.h"
 

@@ -26,19 +26,27 @@ inline std::vector<Task> local_tasks(int size) {
   return tasks;
 }
 
+/// How tasks of a test reach each other: all over the network, all through shared memory, or as on several hosts with
+/// two tasks each.
+enum class Hosts { Network, One, Several };
+
 /// Options of each task of a loopback cluster that meets at a port of its own.
 /// Failures return to the test instead of ending the process.
-inline std::vector<GroupOptions> local_cluster(int size) {
+inline std::vector<GroupOptions> local_cluster(int size, Hosts hosts = Hosts::One) {
   Socket listening = listen_at({"127.0.0.1", 0});
   GroupOptions options;
   options.tasks = local_tasks(size);
   options.rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
   options.arrival_timeout = 30;
   options.failure_timeout = 10;
+  options.network = hosts == Hosts::Network;
   options.on_failure = [](const std::string &) {};
   std::vector<GroupOptions> all(static_cast<size_t>(size), options);
-  for (int rank = 0; rank < size; ++rank)
+  for (int rank = 0; rank < size; ++rank) {
     all[static_cast<size_t>(rank)].rank = rank;
+    if (hosts == Hosts::Several)
+      all[static_cast<size_t>(rank)].host = "host " + std::to_string(rank / 2);
+  }
   all[0].listen_socket = std::exchange(listening, Socket()).release();
   return all;
 }

@@ -50,8 +50,9 @@ template <class T> void check_sum(Communicator &c, int64_t count, drt_dtype dtyp
 
 TEST_CASE("all-reduce sums over 1 to 5 tasks, any count and type") {
   int size = GENERATE(1, 2, 3, 4, 5);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::One, Hosts::Several);
   std::vector<std::string> wrong(static_cast<size_t>(size));
-  auto errors = run_tasks(local_cluster(size), [&](Group &group, int) {
+  auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int) {
     // Around the border between the two algorithms (32 KiB), fewer elements than
     // tasks, and counts that no number of tasks divides.
     for (int64_t count : {0, 1, 2, 3, 7, 1001, 8191, 8192, 8193, 100003}) {
@@ -69,8 +70,9 @@ TEST_CASE("all-reduce sums over 1 to 5 tasks, any count and type") {
 TEST_CASE("every task has the same bits after an all-reduce of rounded numbers") {
   int size = GENERATE(2, 3, 4);
   const int64_t count = GENERATE(1000, 50001);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::One, Hosts::Several);
   std::vector<std::vector<float>> results(static_cast<size_t>(size));
-  auto errors = run_tasks(local_cluster(size), [&](Group &group, int rank) {
+  auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int rank) {
     std::vector<float> &data = results[static_cast<size_t>(rank)];
     data.resize(static_cast<size_t>(count));
     for (size_t i = 0; i < data.size(); ++i)
@@ -85,8 +87,9 @@ TEST_CASE("every task has the same bits after an all-reduce of rounded numbers")
 
 TEST_CASE("broadcast, all-gather and barrier") {
   int size = GENERATE(1, 2, 3, 4);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::One, Hosts::Several);
   std::vector<std::string> wrong(static_cast<size_t>(size));
-  auto errors = run_tasks(local_cluster(size), [&](Group &group, int rank) {
+  auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int rank) {
     Communicator &c = group.communicator();
     for (int root = 0; root < size; ++root) {
       for (int64_t bytes : {0, 1, 13, 100001}) {
@@ -143,7 +146,9 @@ TEST_CASE("a type that cannot be summed is refused by name") {
 }
 
 TEST_CASE("abort ends a collective that waits, here and there") {
-  auto cluster = local_cluster(3);
+  auto cluster = local_cluster(3, GENERATE(Hosts::Network, Hosts::One, Hosts::Several));
+  for (GroupOptions &options : cluster)
+    options.failure_timeout = 3; // as long is a cause awaited
   std::latch ended(2);
   auto errors = run_tasks(cluster, [&](Group &group, int rank) {
     // Takes no part, so that nobody can complete, but stays: a task that goes is a loss of its own.

@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/ranges.h"
-#include "cpu/reduce.h"
+#include "collectives/reduce.h"
+#include "core/ranges.h"
 
 #include <catch2/catch.hpp>
 

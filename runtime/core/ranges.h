@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CPU_RANGES_H
-#define DRT_CPU_RANGES_H
+#ifndef DRT_CORE_RANGES_H
+#define DRT_CORE_RANGES_H
 
 #include <algorithm>
 #include <cstdint>
@@ -35,4 +35,4 @@ inline Range rangeOf(int64_t count, int64_t parts, int64_t index, int64_t grain 
 
 } // namespace drt
 
-#endif // DRT_CPU_RANGES_H
+#endif // DRT_CORE_RANGES_H

@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CPU_REDUCE_H
-#define DRT_CPU_REDUCE_H
+#ifndef DRT_COLLECTIVES_REDUCE_H
+#define DRT_COLLECTIVES_REDUCE_H
 
 #include "core/dtype.h"
 #include "drt/drt.h"
@@ -26,6 +26,10 @@ struct Contributions {
 /// contribution itself. float16 and bfloat16 are summed in float32.
 void reduce(drt_dtype dtype, void *out, Contributions contributions, int64_t count, int64_t divisor);
 
+/// As above of contributions that lie anywhere: `parts` of them, one or more.
+void reduce(drt_dtype dtype, void *out, const char *const *contributions, int32_t parts, int64_t count,
+            int64_t divisor);
+
 /// Where the joined rows of a gathered bucket lie behind the first replica's own, in bytes.
 inline int64_t gatheredOffset(const drt_bucket &bucket) {
   return (bucket.count * dtypeSize(bucket.dtype) + 63) / 64 * 64;
@@ -33,4 +37,4 @@ inline int64_t gatheredOffset(const drt_bucket &bucket) {
 
 } // namespace drt
 
-#endif // DRT_CPU_REDUCE_H
+#endif // DRT_COLLECTIVES_REDUCE_H

@@ -1,0 +1,114 @@
+//===- two_level_communicator.cpp - Sums within hosts, then between them -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "collectives/two_level_communicator.h"
+
+#include <algorithm>
+
+namespace drt {
+
+namespace {
+
+class TwoLevelCommunicator final : public Communicator {
+public:
+  TwoLevelCommunicator(TwoLevelOptions what, Progress &where) : options(std::move(what)), progress(where) {}
+  ~TwoLevelCommunicator() override {
+    // Before the progress that they count in.
+    options.hosts_between.reset();
+    options.host.reset();
+    options.tasks.reset();
+  }
+
+  int rank() const override { return options.tasks->rank(); }
+  int size() const override { return options.tasks->size(); }
+
+  void describe(int64_t step, const char *name) override {
+    progress.step.store(step, std::memory_order_relaxed);
+    progress.name.store(name, std::memory_order_relaxed);
+  }
+
+  char *shared_memory(int64_t bytes) override { return options.host ? options.host->shared_memory(bytes) : nullptr; }
+
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
+    all_reduce(dtype, {static_cast<const char *>(data), 0, 1}, count, 1);
+  }
+
+  void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor) override {
+    const InCollective mark(progress);
+    void *result = const_cast<char *>(contributions.first);
+    if (options.host)
+      options.host->all_reduce(dtype, contributions, count, divisor);
+    else if (contributions.parts > 1 || divisor > 1)
+      reduce(dtype, result, contributions, count, divisor);
+    if (options.hosts_between)
+      options.hosts_between->all_reduce_sum(result, count, dtype);
+    if (options.host)
+      options.host->broadcast(result, count * dtypeSize(dtype), 0);
+  }
+
+  void broadcast(void *data, int64_t bytes, int root) override {
+    const InCollective mark(progress);
+    const auto is_there = [&](const std::vector<int> &host) {
+      return std::find(host.begin(), host.end(), root) != host.end();
+    };
+    const auto of_root = std::find_if(options.hosts.begin(), options.hosts.end(), is_there);
+    const bool is_here = of_root->front() == first_here();
+    // To those of the root's host first, so that its first task can tell the other hosts.
+    if (options.host && is_here)
+      options.host->broadcast(data, bytes,
+                              static_cast<int>(std::find(of_root->begin(), of_root->end(), root) - of_root->begin()));
+    if (options.hosts_between)
+      options.hosts_between->broadcast(data, bytes, static_cast<int>(of_root - options.hosts.begin()));
+    if (options.host && !is_here)
+      options.host->broadcast(data, bytes, 0);
+  }
+
+  void all_gather(const void *data, int64_t bytes, void *gathered) override {
+    const InCollective mark(progress);
+    options.tasks->all_gather(data, bytes, gathered);
+  }
+  void all_to_all(const void *data, int64_t bytes, void *received) override {
+    const InCollective mark(progress);
+    options.tasks->all_to_all(data, bytes, received);
+  }
+  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                  const std::vector<int64_t> &bytes_from) override {
+    const InCollective mark(progress);
+    options.tasks->all_to_all(data, bytes_to, received, bytes_from);
+  }
+  void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
+    const InCollective mark(progress);
+    options.tasks->all_gather(gathered, bytes);
+  }
+  void barrier() override {
+    const InCollective mark(progress);
+    options.tasks->barrier();
+  }
+
+  void abort(const std::string &reason) noexcept override {
+    for (Communicator *each : {options.host.get(), options.hosts_between.get(), options.tasks.get()})
+      if (each)
+        each->abort(reason);
+  }
+
+private:
+  int first_here() const {
+    for (const std::vector<int> &host : options.hosts)
+      if (std::find(host.begin(), host.end(), rank()) != host.end())
+        return host.front();
+    return rank();
+  }
+
+  TwoLevelOptions options;
+  Progress &progress;
+};
+
+} // namespace
+
+std::unique_ptr<Communicator> make_two_level_communicator(TwoLevelOptions options, Progress &progress) {
+  return std::make_unique<TwoLevelCommunicator>(std::move(options), progress);
+}
+
+} // namespace drt
