@@ -19,7 +19,7 @@ install(DIRECTORY ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY}/ DESTINATION ${runtime} FILE
         PATTERN carried EXCLUDE)
 if(NOT DISTC_SANITIZE)
   install(DIRECTORY ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY}/carried DESTINATION ${runtime} PATTERN stamp EXCLUDE)
-  foreach(library IN ITEMS leveldb snappy protobuf-lite z)
+  foreach(library IN ITEMS leveldb snappy protobuf-lite sodium z)
     find_library(DISTC_STATIC_${library} lib${library}.a REQUIRED)
     mark_as_advanced(DISTC_STATIC_${library})
     install(FILES ${DISTC_STATIC_${library}} DESTINATION ${runtime})

@@ -22,6 +22,7 @@
 
 #include <csignal>
 #include <mutex>
+#include <sys/random.h>
 #include <vector>
 
 namespace drt {
@@ -34,6 +35,9 @@ constexpr size_t small_message_bytes = 32 * 1024;
 // gloo's collectives use prefixes counted from 0 (gloo/types.h).
 constexpr uint8_t doubling_slot_prefix = 0x40;
 constexpr uint8_t abort_slot_prefix = 0x41;
+constexpr uint8_t verify_slot_prefix = 0x42;
+
+constexpr size_t challenge_bytes = 32;
 
 // A collective waits for its slowest task however long that computes. That a task
 // is gone is the control connection's to notice, which then aborts.
@@ -62,12 +66,7 @@ private:
 class GlooCommunicator final : public Communicator {
 public:
   GlooCommunicator(const GlooOptions &options, KeyValueStore &store, Progress &where)
-      : progress(where), explain(options.explain),
-        context(std::make_shared<gloo::rendezvous::Context>(options.rank, options.size)) {
-    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
-    context->setTimeout(std::chrono::milliseconds(static_cast<int64_t>(options.connect_timeout * 1000)));
-    StoreAdapter adapter(store, options.group);
-    context->connectFullMesh(adapter, device);
+      : progress(where), explain(options.explain), context(connect(options, store)) {
     context->setTimeout(no_timeout);
   }
 
@@ -172,6 +171,98 @@ public:
   }
 
 private:
+  using Context = gloo::rendezvous::Context;
+
+  /// gloo listens until each task has connected, and takes whoever comes first. So tasks ask each other for a proof
+  /// over the new connections, and where one is a stranger's, or a stranger kept a task out, all connect once more.
+  static std::shared_ptr<Context> connect(const GlooOptions &options, KeyValueStore &store) {
+    constexpr int most_attempts = 5;
+    std::string failure;
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+      const std::string group = options.group + "/" + std::to_string(attempt);
+      std::shared_ptr<Context> mesh = try_to_connect(options, store, group, failure);
+      const auto key = [&](int rank) { return "connected/" + group + "/" + std::to_string(rank); };
+      store.set(key(options.rank), failure);
+      for (int rank = 0; rank < options.size; ++rank)
+        if (const std::string theirs = store.get(key(rank)); failure.empty())
+          failure = theirs;
+      if (failure.empty())
+        return mesh;
+    }
+    throw Error(options.explain ? options.explain(failure) : failure);
+  }
+
+  static std::shared_ptr<Context> try_to_connect(const GlooOptions &options, KeyValueStore &store,
+                                                 const std::string &group, std::string &failure) {
+    failure.clear();
+    const std::chrono::milliseconds timeout(static_cast<int64_t>(options.connect_timeout * 1000));
+    auto mesh = std::make_shared<Context>(options.rank, options.size);
+    try {
+      auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
+      mesh->setTimeout(timeout);
+      StoreAdapter adapter(store, group);
+      mesh->connectFullMesh(adapter, device);
+      if (options.prove)
+        verify(*mesh, options, group, timeout);
+    } catch (const gloo::Exception &e) {
+      failure = e.what();
+      return nullptr;
+    }
+    return mesh;
+  }
+
+  /// Every task to every other: a challenge, then the proof that the other's asks for.
+  static void verify(Context &mesh, const GlooOptions &options, const std::string &group,
+                     std::chrono::milliseconds timeout) {
+    const size_t size = static_cast<size_t>(options.size);
+    std::vector<std::string> challenges(size), theirs(size, std::string(challenge_bytes, 0));
+    for (std::string &challenge : challenges)
+      challenge = random_bytes(challenge_bytes);
+    swap(mesh, gloo::Slot::build(verify_slot_prefix, 0), challenges, theirs, timeout);
+    const auto statement = [&](int from, int to, const std::string &challenge) -> std::vector<std::string> {
+      return {"connection", group, std::to_string(from), std::to_string(to), challenge};
+    };
+    std::vector<std::string> proofs(size), answers(size);
+    for (int peer = 0; peer < options.size; ++peer) {
+      const size_t at = static_cast<size_t>(peer);
+      proofs[at] = options.prove(statement(options.rank, peer, theirs[at]));
+      answers[at].resize(proofs[at].size());
+    }
+    swap(mesh, gloo::Slot::build(verify_slot_prefix, 1), proofs, answers, timeout);
+    for (int peer = 0; peer < options.size; ++peer)
+      if (peer != options.rank &&
+          answers[static_cast<size_t>(peer)] !=
+              options.prove(statement(peer, options.rank, challenges[static_cast<size_t>(peer)])))
+        throw gloo::IoException("a stranger took the connection of task " + std::to_string(peer));
+  }
+
+  /// sent[p] to each peer, received[p], of a size that is known, from each.
+  static void swap(Context &mesh, gloo::Slot slot, std::vector<std::string> &sent, std::vector<std::string> &received,
+                   std::chrono::milliseconds timeout) {
+    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> sending(sent.size()), receiving(sent.size());
+    for (int peer = 0; peer < mesh.size; ++peer) {
+      if (peer == mesh.rank)
+        continue;
+      const size_t at = static_cast<size_t>(peer);
+      receiving[at] = mesh.createUnboundBuffer(received[at].data(), received[at].size());
+      receiving[at]->recv(peer, slot);
+      sending[at] = mesh.createUnboundBuffer(sent[at].data(), sent[at].size());
+      sending[at]->send(peer, slot);
+    }
+    for (size_t at = 0; at < sent.size(); ++at)
+      if (sending[at]) {
+        receiving[at]->waitRecv(timeout);
+        sending[at]->waitSend(timeout);
+      }
+  }
+
+  static std::string random_bytes(size_t count) {
+    std::string bytes(count, '\0');
+    if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count))
+      throw Error("the system gives no random bytes");
+    return bytes;
+  }
+
   /// Runs a collective; what gloo throws becomes an Error in the user's terms.
   template <class F> void guarded(F &&collective) {
     throw_if_aborted();

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace drt {
 
@@ -25,6 +26,8 @@ struct GlooOptions {
   // Why a collective broke, in the user's terms, given gloo's own words: the one
   // place that knows is the control connection. May block a while, may not return.
   std::function<std::string(const std::string &gloo_error)> explain;
+  // What only tasks of this run can say of a statement (launch/secret.h).
+  std::function<std::string(const std::vector<std::string> &)> prove;
 };
 
 /// Connects every task to every other one. All tasks call it at the same time;

@@ -10,6 +10,7 @@
 #include "collectives/two_level_communicator.h"
 #include "core/error.h"
 #include "launch/same_host.h"
+#include "launch/secret.h"
 #include "launch/watch.h"
 
 #include <algorithm>
@@ -89,6 +90,7 @@ private:
     gloo.address = watch->address();
     gloo.connect_timeout = options.failure_timeout / 5; // gloo waits five times as long
     gloo.explain = [this](const std::string &error) { return explain(error); };
+    gloo.prove = [this](const std::vector<std::string> &statement) { return prove(options.secret, statement); };
     return make_gloo_communicator(gloo, *watch, counted);
   }
 
@@ -115,7 +117,7 @@ private:
     HostPort where = parse_host_port(options.rendezvous);
     options.rendezvous = where.host + ":" + std::to_string(bound_port(listening));
     RendezvousOptions server_options{
-        options.tasks,           options.rendezvous,    options.fingerprint, options.arrival_timeout,
+        options.tasks,           options.rendezvous,    options.fingerprint, options.secret, options.arrival_timeout,
         options.failure_timeout, options.stall_warning, options.log,         options.note};
     server = std::make_unique<RendezvousServer>(std::move(server_options), std::move(listening));
   }

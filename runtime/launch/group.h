@@ -42,6 +42,7 @@ struct GroupOptions {
   bool network = false;        // --collectives=network: tasks of one host, too, speak over the network
   std::string host;            // tasks with the same are on one host; empty: see same_host.h
   std::string fingerprint;     // of the program and its flags: tasks that differ are refused. May be empty
+  std::string secret;          // what proves that a task belongs (secret.h); the same in all. May be empty
   double arrival_timeout = 60; // seconds until every task must have come
   double failure_timeout = 10; // --failure-timeout: seconds within which a silent task is given up
   double stall_warning = 60;   // --stall-warning: seconds in one collective before the log says who is late

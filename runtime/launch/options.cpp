@@ -108,19 +108,27 @@ void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
          app.add_flag("--quiet", o.quiet, "no progress")});
   CLI::Option *failureTimeout =
       last(app, "--failure-timeout", o.failureTimeout, "seconds after which a silent task is given up");
-  group("Tasks",
-        {last(app, "--task", o.task, "which task of the plan this process is, for example worker:1"),
-         last(app, "--rendezvous", o.rendezvous, "HOST:PORT where the tasks meet; task 0 listens there"),
-         last(app, "--stall-warning", o.stallWarning, "seconds of waiting before the log says who is late; 0: never")
-             ->check(realNumber(0, mostSeconds))
-             ->capture_default_str(),
-         failureTimeout->check(realNumber(leastTimeout, mostSeconds))->capture_default_str(),
-         last(app, "--arrival-timeout", o.arrivalTimeout,
-              "seconds within which every task must have come; default: --failure-timeout where it is given or where "
-              "this program starts all tasks, else 60")
-             ->check(realNumber(leastTimeout, mostSeconds)),
-         app.add_flag_callback(
-             "--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
+  group(
+      "Tasks",
+      {last(app, "--task", o.task, "which task of the plan this process is, for example worker:1"),
+       last(app, "--rendezvous", o.rendezvous, "HOST:PORT where the tasks meet; task 0 listens there"),
+       last(app, "--secret-file", o.secretFile,
+            "file with the secret by which tasks know each other, the same for every task; default: $DISTC_SECRET, and "
+            "a random one where this program starts all tasks"),
+       last(app, "--collectives", o.collectives,
+            "auto: tasks of one host share memory; network: all speak over the network, the same for every task")
+           ->check(CLI::IsMember({"auto", "network"}))
+           ->capture_default_str(),
+       last(app, "--stall-warning", o.stallWarning, "seconds of waiting before the log says who is late; 0: never")
+           ->check(realNumber(0, mostSeconds))
+           ->capture_default_str(),
+       failureTimeout->check(realNumber(leastTimeout, mostSeconds))->capture_default_str(),
+       last(app, "--arrival-timeout", o.arrivalTimeout,
+            "seconds within which every task must have come; default: --failure-timeout where it is given or where "
+            "this program starts all tasks, else 60")
+           ->check(realNumber(leastTimeout, mostSeconds)),
+       app.add_flag_callback(
+           "--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan{tables}", o.plan,
                       "print the plan: tasks, variables, buckets, memory; with --plan=full also the schedule")

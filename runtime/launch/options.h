@@ -58,7 +58,8 @@ struct Options {
   std::string logJson, timeline, summaryDir;
   bool quiet = false;
 
-  std::string task, rendezvous;
+  std::string task, rendezvous, secretFile;
+  std::string collectives = "auto"; // or "network"
   double stallWarning = 60, failureTimeout = 10;
   std::optional<double> arrivalTimeout; // set when parsed
   bool pin = true, shareDevices = false;

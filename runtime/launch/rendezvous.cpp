@@ -6,6 +6,7 @@
 #include "launch/rendezvous.h"
 
 #include "core/error.h"
+#include "launch/secret.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -87,6 +88,8 @@ void RendezvousServer::accept_one() {
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   connections.push_back(std::make_unique<Connection>());
   connections.back()->socket = std::move(socket);
+  connections.back()->challenge = make_nonce();
+  say(*connections.back(), {MessageKind::Challenge, {connections.back()->challenge}});
   if (std::count_if(connections.begin(), connections.end(), [](const auto &c) { return c->rank < 0 && !c->closed; }) >
       static_cast<std::ptrdiff_t>(most_strangers))
     close_oldest_stranger();
@@ -173,6 +176,15 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
 
 void RendezvousServer::greet(Connection &from, const Message &hello) {
   const std::vector<std::string> &f = hello.fields;
+  if (!is_proof(options.secret, {"task", from.challenge, f[0], f[1], f[2], f[3], f[4]}, f[5])) {
+    note_stranger(from, "does not know the run's secret");
+    say(from, {MessageKind::Refused,
+               {"0", "it does not know the secret of the run at " + options.address +
+                         ": give every task the same --secret-file, or the same " + secret_variable}});
+    from.refused = true;
+    return;
+  }
+  say(from, {MessageKind::Welcome, {prove(options.secret, {"server", f[4], from.challenge})}});
   const int64_t rank = number(f[0]);
   std::string why;
   bool again = false;
@@ -292,9 +304,20 @@ void RendezvousServer::check_stall() {
 
 void RendezvousServer::lose(Connection &lost, const std::string &how) {
   lost.closed = true;
+  if (lost.rank < 0 && !lost.refused)
+    note_stranger(lost, "says no Hello of this run (" + how + ")");
   if (lost.rank < 0 || lost.goodbye || ended || refused)
     return;
   end_all({MessageKind::Lost, {describe(lost.rank) + " was lost", ": " + how}});
+}
+
+/// Once a run: who goes on trying fills no log.
+void RendezvousServer::note_stranger(const Connection &stranger, const std::string &what) {
+  if (std::exchange(noted_stranger, true) || !options.note)
+    return;
+  const std::string from = peer_address(stranger.socket);
+  options.note("a connection" + (from.empty() ? "" : " from " + from) + " to the rendezvous " + options.address +
+               " was closed, as it " + what + "; others like it are closed without a word");
 }
 
 void RendezvousServer::end_all(const Message &message) {

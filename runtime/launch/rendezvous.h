@@ -7,9 +7,10 @@
 // A server in task 0. Every task, task 0 too, keeps one connection to it (watch.h)
 // for as long as it lives. It keeps a small key-value store, tells all when all
 // have come, and tells the others when one has failed, is lost, or is late.
-// It has a thread of its own; it trusts who can reach its port and says a Hello of
-// this plan, as gloo does. Others are strangers: they are closed when they say
-// something else, when their Hello does not come in time, or when there are many.
+// It has a thread of its own. It asks whoever connects for a proof that it knows the
+// run's secret (secret.h), and gives one itself. Others are strangers: they are closed
+// when they say something else, when their Hello does not come in time, or when there
+// are many, and the first of them is noted.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_LAUNCH_RENDEZVOUS_H
@@ -39,6 +40,7 @@ struct RendezvousOptions {
   std::vector<Task> tasks;
   std::string address; // host:port as the user knows it, for messages
   std::string fingerprint;
+  std::string secret;
   double arrival_timeout = 60;
   double failure_timeout = 10;
   double stall_warning = 60;
@@ -67,6 +69,7 @@ private:
     bool goodbye = false;
     bool closed = false;
     bool refused = false; // nothing that it says counts any more
+    std::string challenge;
     Clock::time_point accepted = Clock::now(), last_heard = accepted;
     // From its last heartbeat.
     int64_t step = -1, begun = 0;
@@ -86,6 +89,7 @@ private:
   void close_oldest_stranger();
   void check_stall();
   void lose(Connection &lost, const std::string &how);
+  void note_stranger(const Connection &stranger, const std::string &what);
   void end_all(const Message &message);
   void say(Connection &to, const Message &message);
   void say_all(const Message &message);
@@ -106,7 +110,7 @@ private:
   std::map<std::string, std::string> values;
   std::map<std::string, std::vector<int>> awaited; // key -> ranks that asked for it
   std::string address_of_first;                    // task 0's, as another task reached it
-  bool ready = false, ended = false, refused = false;
+  bool ready = false, ended = false, refused = false, noted_stranger = false;
   Clock::time_point next_heartbeat = Clock::now(), next_warning = Clock::now(),
                     next_note = Clock::now() + std::chrono::seconds(1);
   std::thread thread;

@@ -240,7 +240,7 @@ void check(const Message &message) {
   bool right = false;
   switch (message.kind) {
   case MessageKind::Hello:
-    right = fields == 4;
+    right = fields == 6;
     break;
   case MessageKind::Refused:
   case MessageKind::Set:
@@ -249,6 +249,8 @@ void check(const Message &message) {
     right = fields == 2;
     break;
   case MessageKind::Ready:
+  case MessageKind::Challenge:
+  case MessageKind::Welcome:
   case MessageKind::Get:
   case MessageKind::Failed:
     right = fields == 1;

@@ -66,7 +66,7 @@ std::string peer_address(const Socket &socket);
 
 /// What the control connection carries.
 enum class MessageKind : uint8_t {
-  Hello = 1, // to the server: rank, number of tasks, fingerprint, address it was reached at
+  Hello = 1, // to the server: rank, number of tasks, fingerprint, address it was reached at, challenge, proof
   Ready,     // all tasks are here: address of task 0 as the others see it
   Refused,   // "1" if trying again makes sense, else "0"; why
   Set,       // key, value
@@ -77,6 +77,8 @@ enum class MessageKind : uint8_t {
   Lost,      // from the server: who failed or was lost; how. Every task says so before it ends
   Goodbye,   // to the server: this task's part is done
   AllGone,   // from the server: every task's is
+  Challenge, // from the server, first of all: what Hello's proof is of
+  Welcome,   // from the server: its own proof, of what Hello asked. What comes before it may be a stranger's
 };
 
 struct Message {

@@ -6,6 +6,7 @@
 #include "launch/supervise.h"
 
 #include "core/error.h"
+#include "launch/secret.h"
 #include "launch/socket.h"
 #include "launch/spawn.h"
 
@@ -51,6 +52,9 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
   std::string rendezvous = options.place.rendezvous;
   if (rendezvous.empty())
     rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
+  // Nobody else has a part in this run.
+  const bool has_secret = has_flag(command, "--secret-file") || !find_secret("").empty();
+  const std::string secret = has_secret ? "" : make_secret();
   std::vector<Child> children;
   for (const Task &task : options.tasks) {
     Child child;
@@ -60,6 +64,8 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
     if (!has_flag(command, "--arrival-timeout"))
       child.command = withFlag(child.command, "--arrival-timeout", std::to_string(options.failure_timeout));
     child.environment = {{launched_variable, "1"}};
+    if (!has_secret)
+      child.environment.emplace_back(secret_variable, secret);
     if (children.empty()) {
       child.environment.emplace_back(listen_variable, std::to_string(listening.fd()));
       child.inherited = listening.fd();

@@ -7,6 +7,7 @@
 #include "core/timeline.h"
 #include "launch/group.h"
 #include "launch/program.h"
+#include "launch/secret.h"
 #include "launch/start_point.h"
 #include "launch/supervise.h"
 #include "launch/trainer.h"
@@ -59,6 +60,8 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   group.rank = place.rank;
   group.rendezvous = place.rendezvous;
   group.listen_socket = inherited_listen_socket();
+  group.secret = find_secret(options.secretFile);
+  group.network = options.collectives == "network";
   group.fingerprint = std::string(program.graph) + " " + program.strategy + " " + program.distc_version + " " +
                       std::to_string(program.num_replicas) + " " + std::to_string(program.arena_bytes) + " " +
                       number(program.global_batch) + number(options.steps) + number(options.epochs) +

@@ -6,6 +6,7 @@
 #include "launch/watch.h"
 
 #include "core/error.h"
+#include "launch/secret.h"
 
 #include <cerrno>
 #include <cstring>
@@ -56,6 +57,18 @@ std::optional<Message> Watch::next_answer() {
   }
 }
 
+/// Who this task is, with a proof, and what the server shall prove.
+bool Watch::say_hello(const Socket &connection, const std::string &challenge, const std::string &own_challenge) const {
+  Message hello{MessageKind::Hello,
+                {std::to_string(options.rank), std::to_string(options.tasks.size()), options.fingerprint,
+                 peer_address(connection), own_challenge}};
+  std::vector<std::string> statement = {"task", challenge};
+  statement.insert(statement.end(), hello.fields.begin(), hello.fields.end());
+  hello.fields.push_back(prove(options.secret, statement));
+  const std::string bytes = hello.encode();
+  return ::send(connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
+}
+
 /// Connects, says hello and waits for the others, again where an old run is about
 /// to make room.
 Socket Watch::meet() {
@@ -72,17 +85,14 @@ Socket Watch::meet() {
     if (!connection)
       break;
     own_address = local_address(connection);
-    Message hello{MessageKind::Hello,
-                  {std::to_string(options.rank), std::to_string(options.tasks.size()), options.fingerprint,
-                   peer_address(connection)}};
-    std::string bytes = hello.encode();
-    if (::send(connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
-      continue;
+    const std::string own_challenge = make_nonce();
+    std::string challenge; // the server's
+    bool welcome = false;
     reader = MessageReader();
     auto last_heartbeat = Clock::now(), last_heard = last_heartbeat;
     bool again = false;
     while (!again && Clock::now() < deadline) {
-      if (Clock::now() - last_heartbeat > heartbeat.interval) {
+      if (welcome && Clock::now() - last_heartbeat > heartbeat.interval) {
         last_heartbeat = Clock::now();
         std::string beat = Message{MessageKind::Heartbeat, {"-1", "0", "0", "", "0"}}.encode();
         ::send(connection.fd(), beat.data(), beat.size(), MSG_NOSIGNAL);
@@ -105,6 +115,23 @@ Socket Watch::meet() {
       last_heard = Clock::now();
       reader.append(buffer, static_cast<size_t>(n));
       while (auto message = next_answer()) {
+        if (!welcome) {
+          // Who has not proven to be the rendezvous can only turn this task away.
+          if (message->kind == MessageKind::Challenge && challenge.empty()) {
+            challenge = message->fields[0];
+            if (!say_hello(connection, challenge, own_challenge))
+              break;
+          } else if (message->kind == MessageKind::Welcome && !challenge.empty() &&
+                     is_proof(options.secret, {"server", own_challenge, challenge}, message->fields[0])) {
+            welcome = true;
+          } else if (message->kind == MessageKind::Refused) {
+            throw Error(options.tasks[static_cast<size_t>(options.rank)].name() + " was refused by what answers at " +
+                        options.rendezvous + ": " + message->fields[1]);
+          } else {
+            refuse_rendezvous();
+          }
+          continue;
+        }
         if (message->kind == MessageKind::Ready) {
           // Task 0 reached itself by whatever way; the others know its real address.
           if (options.rank == 0 && !message->fields.at(0).empty())

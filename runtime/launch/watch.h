@@ -49,6 +49,7 @@ public:
 
 private:
   Socket meet();
+  bool say_hello(const Socket &connection, const std::string &challenge, const std::string &own_challenge) const;
   std::optional<Message> next_answer();
   [[noreturn]] void refuse_rendezvous() const;
   void run();

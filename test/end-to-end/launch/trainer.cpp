@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/error.h"
 #include "launch/group.h"
+#include "launch/secret.h"
 #include "launch/supervise.h"
 #include "launch/tasks.h"
 
@@ -126,6 +127,7 @@ int run(int argc, char **argv) {
   options.rank = place.rank;
   options.rendezvous = place.rendezvous;
   options.listen_socket = inherited_listen_socket();
+  options.secret = find_secret("");
   options.arrival_timeout = flags.number("--arrival-timeout", 60);
   options.failure_timeout = failure_timeout;
   auto group = Group::join(options);

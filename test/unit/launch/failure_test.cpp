@@ -181,7 +181,7 @@ int train_for_ever(Group &group, int rank) {
 } // namespace
 
 TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
-  Processes processes(local_cluster(3), train_for_ever);
+  Processes processes(local_cluster(3, GENERATE(Hosts::Network, Hosts::One, Hosts::Several)), train_for_ever);
   CHECK(processes.status(1) == 128 + SIGKILL);
   CHECK(processes.status(0) == 1);
   CHECK(processes.status(2) == 1);
@@ -192,7 +192,7 @@ TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
 }
 
 TEST_CASE("a task that is stopped, not closed, is noticed by its silence") {
-  auto cluster = local_cluster(2);
+  auto cluster = local_cluster(2, GENERATE(Hosts::Network, Hosts::One));
   for (GroupOptions &options : cluster)
     options.failure_timeout = 2;
   Processes processes(cluster, [](Group &group, int rank) {
@@ -261,13 +261,18 @@ TEST_CASE("strangers at the rendezvous end no run") {
   auto cluster = local_cluster(2);
   for (GroupOptions &options : cluster)
     options.failure_timeout = 3;
-  const std::string refusedHello = Message{MessageKind::Hello, {"1", "2", "wrong", ""}}.encode();
+  std::vector<std::string> notes;
+  cluster[0].note = [&](const std::string &note) { notes.push_back(note); }; // the server's thread alone calls it
+  const auto hello = [](const char *rank) {
+    return Message{MessageKind::Hello, {rank, "2", "", "", "challenge", "proof"}}.encode();
+  };
+  const std::string refusedHello = hello("1");
   const std::vector<std::string> said = {"GET / HTTP/1.0\r\n\r\n",
                                          std::string(4, '\xff'),
                                          std::string(4, '\0'),
                                          Message{MessageKind::Lost, {"worker:1 was lost", ": forged"}}.encode(),
-                                         Message{MessageKind::Hello, {"4294967297", "2", "", ""}}.encode(),
-                                         Message{MessageKind::Hello, {"-1", "2", "", ""}}.encode(),
+                                         hello("4294967297"),
+                                         hello("-1"),
                                          refusedHello};
   std::vector<Socket> strangers;
   auto errors = run_tasks(cluster, [&](Group &group, int rank) {
@@ -288,6 +293,75 @@ TEST_CASE("strangers at the rendezvous end no run") {
           put(flood, refusedHello);
     }
     group.communicator().all_reduce_sum(&x, 1, DRT_F32);
+    group.leave();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string &note) {
+          return note.find("was closed, as it says no Hello of this run") != note.npos;
+        }) == 1);
+}
+
+TEST_CASE("a task that does not know the secret is turned away, and the run goes on") {
+  auto cluster = local_cluster(2);
+  for (GroupOptions &options : cluster)
+    options.secret = "the secret of this run";
+  const std::string other = GENERATE("the secret of another run", "");
+  std::string refusal;
+  const auto errors = run_tasks(cluster, [&](Group &group, int rank) {
+    if (rank == 1) {
+      GroupOptions wrong = cluster[1];
+      wrong.secret = other;
+      try {
+        Group::join(wrong);
+      } catch (const Error &error) {
+        refusal = error.what();
+      }
+    }
+    group.communicator().barrier();
+    group.leave();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK_THAT(refusal, Catch::Contains("worker:1 was refused") && Catch::Contains("does not know the secret") &&
+                          Catch::Contains("--secret-file"));
+}
+
+TEST_CASE("a rendezvous that does not know the secret is not trusted, nor a Hello that was heard elsewhere") {
+  // Between a task and the rendezvous, a stranger that passes on what it hears, until it knows a whole Hello.
+  Socket listening = listen_at({"127.0.0.1", 0});
+  auto cluster = local_cluster(2);
+  for (GroupOptions &options : cluster)
+    options.secret = "the secret of this run", options.failure_timeout = 2, options.arrival_timeout = 3;
+  std::string heard;
+  GroupOptions deceived = cluster[1];
+  deceived.rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
+  std::thread stranger([&] {
+    Socket connection(accept(listening.fd(), nullptr, nullptr));
+    put(connection, Message{MessageKind::Challenge, {std::string(32, 'x')}}.encode());
+    char buffer[1000];
+    const ssize_t n = recv(connection.fd(), buffer, sizeof buffer, 0);
+    heard.assign(buffer, n > 0 ? static_cast<size_t>(n) : 0);
+    put(connection, Message{MessageKind::Welcome, {std::string(32, 'y')}}.encode() +
+                        Message{MessageKind::Ready, {"127.0.0.1"}}.encode());
+    while (recv(connection.fd(), buffer, sizeof buffer, 0) > 0) {
+    }
+  });
+  CHECK_THROWS_WITH(Group::join(deceived), Catch::Contains("is not the rendezvous of worker:0"));
+  stranger.join();
+  REQUIRE(!heard.empty());
+
+  const auto errors = run_tasks({cluster[0], cluster[1]}, [&](Group &group, int rank) {
+    if (rank == 0) {
+      Socket again = connected(cluster[0].rendezvous);
+      char buffer[1000];
+      [[maybe_unused]] ssize_t n = recv(again.fd(), buffer, sizeof buffer, 0); // the challenge
+      put(again, heard);
+      std::string answer;
+      for (ssize_t m; (m = recv(again.fd(), buffer, sizeof buffer, 0)) > 0;)
+        answer.append(buffer, static_cast<size_t>(m));
+      if (answer.find("does not know the secret") == answer.npos)
+        throw Error("the rendezvous took a Hello that it had not asked for");
+    }
+    group.communicator().barrier();
     group.leave();
   });
   CHECK(errors == std::vector<std::string>(2));

@@ -152,9 +152,10 @@ TEST_CASE("messages survive any cutting of the stream") {
 }
 
 TEST_CASE("a message with other fields than its kind has is none") {
-  for (const Message &message : {Message{MessageKind::Refused, {}}, Message{MessageKind::Refused, {"1"}},
-                                 Message{MessageKind::Ready, {}}, Message{MessageKind::Lost, {"x"}},
-                                 Message{MessageKind::Hello, {"1"}}, Message{static_cast<MessageKind>(99), {}}}) {
+  for (const Message &message :
+       {Message{MessageKind::Refused, {}}, Message{MessageKind::Refused, {"1"}}, Message{MessageKind::Ready, {}},
+        Message{MessageKind::Lost, {"x"}}, Message{MessageKind::Hello, {"1"}}, Message{MessageKind::Challenge, {}},
+        Message{static_cast<MessageKind>(99), {}}}) {
     const std::string bytes = message.encode();
     MessageReader reader;
     reader.append(bytes.data(), bytes.size());
