@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/distc/Session.h"
+#include "dialects/dfg/stablehlo/Import.h"
 #include "dialects/dfg/tensorflow/Import.h"
+#include "dialects/dfg/tensorflow/Types.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/Diagnostics.h"
@@ -14,6 +16,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/distc/Stage.h"
+#include "tools/distc/tensor_file.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -107,10 +110,20 @@ int Session::defect(const llvm::Twine &message) {
   return fail("internal error: " + message + "; please report it with the graph and the command line", kDefect);
 }
 
+/// The tensors of an .npz, a .safetensors or a checkpoint.
+static llvm::Error readTensorFile(StringRef path, MLIRContext *context, stablehlo::TakeTensor take) {
+  std::string error = readTensors(path.str(), [&](const TensorHead &head, const std::vector<char> &bytes) {
+    take(head.name, tf::getElementType(static_cast<tf::DataType>(head.dtype), context), head.shape, bytes);
+  });
+  return error.empty() ? llvm::Error::success() : llvm::createStringError(error);
+}
+
 OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
   TimingScope scope = time("import");
-  OwningOpRef<ModuleOp> module = isIr(options.graph) ? parseSourceFile<ModuleOp>(options.graph, ParserConfig(&context))
-                                                     : tf::importGraph(options.graph, &context);
+  OwningOpRef<ModuleOp> module =
+      stablehlo::isStableHlo(options.graph) ? stablehlo::importStep(options.graph, &context, readTensorFile)
+      : isIr(options.graph)                 ? parseSourceFile<ModuleOp>(options.graph, ParserConfig(&context))
+                                            : tf::importGraph(options.graph, &context);
   if (!module) {
     if (failed == kDone)
       fail("cannot be read");

@@ -90,4 +90,19 @@ std::unique_ptr<TensorSink> openSink(const std::string &path, const std::vector<
   return std::make_unique<CheckpointSink>(path);
 }
 
+std::string readTensors(const std::string &path,
+                        const std::function<void(const TensorHead &, const std::vector<char> &)> &take) try {
+  std::unique_ptr<TensorSource> source = openSource(path);
+  std::vector<char> bytes;
+  for (size_t i = 0; i < source->tensors().size(); ++i) {
+    const TensorHead &head = source->tensors()[i];
+    bytes.resize(static_cast<size_t>(head.bytes));
+    source->read(i, bytes.data());
+    take(head, bytes);
+  }
+  return "";
+} catch (const std::exception &error) {
+  return error.what();
+}
+
 } // namespace distc

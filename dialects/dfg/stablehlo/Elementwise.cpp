@@ -1,0 +1,340 @@
+//===- Elementwise.cpp - Constants, and operations on each element -----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/stablehlo/Elementwise.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+using namespace mlir;
+
+namespace distc::stablehlo {
+
+// ---- Constants -----------------------------------------------------------------------------------------------------
+
+Converter::Result Converter::constant(Operation *op, Values, Builder &g) {
+  auto elements = op->getAttrOfType<ElementsAttr>("value");
+  auto type = elements ? llvm::dyn_cast<RankedTensorType>(elements.getType()) : RankedTensorType();
+  Type element = type ? getElementType(type.getElementType()) : Type();
+  if (!element)
+    return fail(g, "has a value that is no tensor of numbers");
+  auto dense = llvm::dyn_cast<DenseElementsAttr>(elements);
+  if (auto resource = llvm::dyn_cast<DenseResourceElementsAttr>(elements)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    bool isSplat = false;
+    if (!blob || !DenseElementsAttr::isValidRawBuffer(type, blob->getData(), isSplat))
+      return fail(g, "has a value whose bytes are not in the file");
+    dense = DenseElementsAttr::getFromRawBuffer(type, blob->getData());
+  }
+  if (!dense)
+    return fail(g, "has a value that is no list of numbers");
+  if (element != type.getElementType())
+    dense = dense.bitcast(element);
+  Value value = makeConstant(g, dense);
+  if (dense.isSplat() && type.getRank() > 0)
+    narrowed[value] = makeConstant(g, dense.resizeSplat(RankedTensorType::get({}, element)));
+  return one(g, value);
+}
+
+Converter::Result Converter::identity(Operation *, Values operands, Builder &) { return operands; }
+
+// ---- Broadcast operands ------------------------------------------------------------------------------------------
+
+void Converter::narrow(Builder &, Values &operands) {
+  // One must have the result's shape.
+  auto isNarrow = [&](Value value) { return narrowed.contains(value); };
+  bool isLast = llvm::all_of(operands, isNarrow);
+  for (Value &operand : operands) {
+    if (isLast && operand == operands.back())
+      continue;
+    if (auto it = narrowed.find(operand); it != narrowed.end())
+      operand = it->second;
+  }
+}
+
+// ---- What depends on the sign --------------------------------------------------------------------------------------
+
+Value Converter::flipSign(Builder &g, Value x) {
+  unsigned width = Builder::elementOf(x).getIntOrFloatBitWidth();
+  auto sign = DenseElementsAttr::get(RankedTensorType::get({}, Builder::elementOf(x)), APInt::getSignMask(width));
+  return g.make<dfg::BitwiseXorOp>({x, makeConstant(g, sign)});
+}
+
+Value Converter::widen(Builder &g, Value x, Type element) {
+  unsigned from = Builder::elementOf(x).getIntOrFloatBitWidth(), to = element.getIntOrFloatBitWidth();
+  Value wide = g.cast(x, element);
+  if (from <= 1 || from >= to)
+    return wide;
+  auto mask = DenseElementsAttr::get(RankedTensorType::get({}, element), APInt::getLowBitsSet(to, from));
+  return g.make<dfg::BitwiseAndOp>({wide, makeConstant(g, mask)});
+}
+
+Converter::Result Converter::compare(Operation *op, Values operands, Builder &g) {
+  StringRef direction = getKeyword(op, "comparison_direction");
+  Value x = operands[0];
+  Type element = Builder::elementOf(x);
+  if (getKeyword(op, "compare_type") == "TOTALORDER")
+    return fail(g, "compares by the total order of floats");
+  bool isOrder = direction != "EQ" && direction != "NE";
+  narrow(g, operands);
+  if (isOrder && element.isInteger(1))
+    for (Value &operand : operands)
+      operand = g.cast(operand, g.builder.getI32Type());
+  else if (isOrder && isUnsigned(op->getOperand(0)))
+    for (Value &operand : operands)
+      operand = flipSign(g, operand);
+  Type boolean = g.builder.getI1Type();
+  Value a = operands[0], b = operands[1];
+  if (direction == "EQ")
+    return one(g, g.equal(a, b));
+  if (direction == "NE")
+    return one(g, g.make<dfg::NotEqualOp>({a, b}, {}, boolean));
+  if (direction == "LT")
+    return one(g, g.less(a, b));
+  if (direction == "LE")
+    return one(g, g.lessEqual(a, b));
+  if (direction == "GT")
+    return one(g, g.make<dfg::GreaterOp>({a, b}, {}, boolean));
+  if (direction == "GE")
+    return one(g, g.make<dfg::GreaterEqualOp>({a, b}, {}, boolean));
+  return fail(g, "has no comparison_direction");
+}
+
+Converter::Result Converter::extremum(Operation *op, Values operands, Builder &g) {
+  bool isMax = op->getName().getStringRef() == "stablehlo.maximum";
+  narrow(g, operands);
+  return one(g, combine(g, isMax ? Combination::Max : Combination::Min, operands[0], operands[1],
+                        isUnsigned(op->getOperand(0))));
+}
+
+Value Converter::combine(Builder &g, Combination combination, Value x, Value y, bool isUnsigned) {
+  Type element = Builder::elementOf(x);
+  bool isBool = element && element.isInteger(1);
+  switch (combination) {
+  case Combination::Add:
+    return isBool ? g.either(x, y) : g.add(x, y);
+  case Combination::Mul:
+    return isBool ? g.both(x, y) : g.mul(x, y);
+  case Combination::Max:
+  case Combination::Min: {
+    bool isMax = combination == Combination::Max;
+    if (isBool)
+      return isMax ? g.either(x, y) : g.both(x, y);
+    if (isUnsigned) {
+      x = flipSign(g, x);
+      y = flipSign(g, y);
+    }
+    Value result = isMax ? g.maximum(x, y) : g.minimum(x, y);
+    return isUnsigned ? flipSign(g, result) : result;
+  }
+  case Combination::And:
+    return isBool ? g.both(x, y) : g.make<dfg::BitwiseAndOp>({x, y});
+  case Combination::Or:
+    return isBool ? g.either(x, y) : g.make<dfg::BitwiseOrOp>({x, y});
+  case Combination::Xor:
+    return isBool ? g.make<dfg::NotEqualOp>({x, y}, {}, element) : g.make<dfg::BitwiseXorOp>({x, y});
+  case Combination::Assign:
+    return y;
+  }
+  return {};
+}
+
+Converter::Result Converter::bitwise(Operation *op, Values operands, Builder &g) {
+  auto combination = llvm::StringSwitch<Combination>(op->getName().getStringRef())
+                         .Case("stablehlo.add", Combination::Add)
+                         .Case("stablehlo.multiply", Combination::Mul)
+                         .Case("stablehlo.and", Combination::And)
+                         .Case("stablehlo.or", Combination::Or)
+                         .Default(Combination::Xor);
+  narrow(g, operands);
+  return one(g, combine(g, combination, operands[0], operands[1], false));
+}
+
+Converter::Result Converter::invert(Operation *, Values operands, Builder &g) {
+  bool isBool = Builder::elementOf(operands[0]).isInteger(1);
+  return one(g, isBool ? g.negate(operands[0]) : g.make<dfg::InvertOp>(operands[0]));
+}
+
+// ---- Quotients
+// -------------------------------------------------------------------------------------------------------
+
+/// Operands of an integer quotient, of which the divisor is never zero; `isZero` is where it was, null where it cannot
+/// be.
+namespace {
+struct IntegerDivision {
+  Value x, y, isZero;
+};
+} // namespace
+
+static IntegerDivision guard(dfg::GraphBuilder &g, Value x, Value y, bool isKnown) {
+  if (isKnown)
+    return {x, y, {}};
+  Value isZero = g.equal(y, g.scalar(g.elementOf(y), 0));
+  return {x, g.select(isZero, g.scalar(g.elementOf(y), 1), y), isZero};
+}
+
+Converter::Result Converter::divide(Operation *op, Values operands, Builder &g) {
+  Type element = Builder::elementOf(operands[0]);
+  narrow(g, operands);
+  if (llvm::isa<FloatType>(element))
+    return one(g, g.div(operands[0], operands[1]));
+  const bool natural = isUnsigned(op->getOperand(0));
+  if (natural && element.isInteger(64))
+    return fail(g, "divides unsigned integers of 64 bits");
+  if (natural)
+    for (Value &operand : operands)
+      operand = widen(g, operand, g.builder.getI64Type());
+  std::optional<APInt> divisor = getSplatInt(op->getOperand(1));
+  IntegerDivision division = guard(g, operands[0], operands[1], divisor && !divisor->isZero());
+  Value quotient = g.make<dfg::DivOp>({division.x, division.y});
+  if (division.isZero)
+    quotient = g.select(division.isZero, g.scalar(Builder::elementOf(quotient), -1), quotient);
+  return one(g, g.cast(quotient, element));
+}
+
+Converter::Result Converter::remainder(Operation *op, Values operands, Builder &g) {
+  Type element = Builder::elementOf(operands[0]);
+  narrow(g, operands);
+  if (llvm::isa<FloatType>(element))
+    return one(g, g.make<dfg::ModOp>(operands));
+  const bool natural = isUnsigned(op->getOperand(0));
+  if (natural && element.isInteger(64))
+    return fail(g, "divides unsigned integers of 64 bits");
+  if (natural)
+    for (Value &operand : operands)
+      operand = widen(g, operand, g.builder.getI64Type());
+  std::optional<APInt> divisor = getSplatInt(op->getOperand(1));
+  IntegerDivision division = guard(g, operands[0], operands[1], divisor && !divisor->isZero());
+  Value rest = g.make<dfg::ModOp>({division.x, division.y});
+  if (division.isZero)
+    rest = g.select(division.isZero, division.x, rest);
+  return one(g, g.cast(rest, element));
+}
+
+Converter::Result Converter::shift(Operation *op, Values operands, Builder &g) {
+  Type element = Builder::elementOf(operands[0]);
+  int64_t width = element.getIntOrFloatBitWidth();
+  StringRef kind = op->getName().getStringRef();
+  std::optional<APInt> known = getSplatInt(op->getOperand(1));
+  narrow(g, operands);
+  Value x = operands[0], by = operands[1];
+  Value isInside;
+  if (!known || known->uge(width)) {
+    // By as many bits as there are, or more, nothing is left: for the processor that is no shift at all.
+    isInside = g.both(g.lessEqual(g.scalar(element, 0), by), g.less(by, g.scalar(element, width)));
+    by = g.select(isInside, by, g.scalar(element, 0));
+  }
+  Value shifted, beyond = g.scalar(element, 0);
+  if (kind == "stablehlo.shift_left") {
+    shifted = g.make<dfg::LeftShiftOp>({x, by});
+  } else {
+    shifted = g.make<dfg::RightShiftOp>({x, by});
+    if (kind == "stablehlo.shift_right_arithmetic") {
+      beyond = g.make<dfg::RightShiftOp>({x, g.scalar(element, width - 1)});
+    } else {
+      // Without the copies of the sign.
+      Value sign =
+          makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, element), APInt::getSignMask(width)));
+      Value copies = g.make<dfg::LeftShiftOp>({g.make<dfg::RightShiftOp>({sign, by}), g.scalar(element, 1)});
+      shifted = g.make<dfg::BitwiseAndOp>({shifted, g.make<dfg::InvertOp>(copies)});
+    }
+  }
+  return one(g, isInside ? g.select(isInside, shifted, beyond) : shifted);
+}
+
+// ---- Conversions ---------------------------------------------------------------------------------------------------
+
+Converter::Result Converter::convertElements(Operation *op, Values operands, Builder &g) {
+  Value x = operands[0];
+  Type from = Builder::elementOf(x), to = elementOfResult(op);
+  if (auto it = narrowed.find(x); it != narrowed.end() && from != to) {
+    // Made narrow as well, and wide again where it is asked for.
+    Value narrow = g.cast(it->second, to), wide = g.cast(x, to);
+    narrowed[wide] = narrow;
+    if (!isUnsigned(op->getOperand(0)) && !isUnsigned(op->getResult(0)))
+      return one(g, wide);
+  }
+  bool fromUnsigned = isUnsigned(op->getOperand(0)), toUnsigned = isUnsigned(op->getResult(0));
+  bool fromFloat = llvm::isa<FloatType>(from), toFloat = llvm::isa<FloatType>(to);
+  if (fromUnsigned && from.isInteger(64) && toFloat)
+    return fail(g, "converts unsigned integers of 64 bits to floats");
+  if (fromUnsigned && toFloat)
+    return one(g, g.cast(widen(g, x, g.builder.getI64Type()), to));
+  if (fromUnsigned)
+    return one(g, widen(g, x, to));
+  if (fromFloat && toUnsigned && to.isInteger(64))
+    return fail(g, "converts floats to unsigned integers of 64 bits");
+  if (fromFloat && toUnsigned)
+    return one(g, g.cast(g.cast(x, g.builder.getI64Type()), to));
+  return one(g, g.cast(x, to));
+}
+
+Converter::Result Converter::bitcastConvert(Operation *op, Values operands, Builder &g) {
+  Type from = Builder::elementOf(operands[0]), to = elementOfResult(op);
+  if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    return fail(g, "takes elements for others of another size");
+  return one(g, from == to ? operands[0] : g.make<dfg::BitcastOp>(operands[0], {}, to));
+}
+
+// ---- Choices --------------------------------------------------------------------------------------------------------
+
+Converter::Result Converter::select(Operation *, Values operands, Builder &g) {
+  // The condition may be a scalar, which no broadcast made.
+  Values values = {operands[1], operands[2]};
+  narrow(g, values);
+  FailureOr<Dims> condition = g.getShape(operands[0]);
+  if (failed(condition))
+    return failure();
+  // Where nothing but the condition has the shape of the result, it must keep it.
+  bool isWide = !narrowed.contains(operands[1]) || !narrowed.contains(operands[2]);
+  Value chosen = operands[0];
+  if (auto it = narrowed.find(chosen); it != narrowed.end() && isWide)
+    chosen = it->second;
+  if (!isWide && !condition->empty())
+    values = {narrowed.lookup(operands[1]), narrowed.lookup(operands[2])};
+  return one(g, g.select(chosen, values[0], values[1]));
+}
+
+Converter::Result Converter::clamp(Operation *op, Values operands, Builder &g) {
+  const bool natural = isUnsigned(op->getOperand(1));
+  Value low = operands[0], x = operands[1], high = operands[2];
+  for (Value *bound : {&low, &high})
+    if (auto it = narrowed.find(*bound); it != narrowed.end())
+      *bound = it->second;
+  return one(g, combine(g, Combination::Min, combine(g, Combination::Max, x, low, natural), high, natural));
+}
+
+// ---- Functions that no node computes alone ------------------------------------------------------------------------
+
+Converter::Result Converter::cbrt(Operation *, Values operands, Builder &g) {
+  Value x = operands[0];
+  Value root = g.pow(g.make<dfg::AbsOp>(x), g.scalar(Builder::elementOf(x), 1.0 / 3.0));
+  return one(g, g.mul(g.make<dfg::SignOp>(x), root));
+}
+
+Converter::Result Converter::roundAwayFromZero(Operation *, Values operands, Builder &g) {
+  Value x = operands[0], size = g.make<dfg::AbsOp>(x);
+  Value whole = g.make<dfg::FloorOp>(size);
+  Value isUp = g.lessEqual(g.scalar(Builder::elementOf(x), 0.5), g.sub(size, whole));
+  Value rounded = g.add(whole, g.cast(isUp, Builder::elementOf(x)));
+  return one(g, g.mul(g.make<dfg::SignOp>(x), rounded));
+}
+
+Converter::Result Converter::customCall(Operation *op, Values operands, Builder &g) {
+  StringRef target = getText(op, "call_target_name");
+  // What a shape must be, shape inference has proven or refuses where it is used.
+  if (target == "shape_assertion")
+    return Values();
+  if (target == "mhlo.erf")
+    return one(g, g.make<dfg::ErfOp>(operands[0]));
+  if (target == "mhlo.topk")
+    return topK(op, std::move(operands), g);
+  // Where values should be kept, which the strategy says here.
+  if (operands.size() == op->getNumResults())
+    return operands;
+  return fail(g, "calls '" + target + "', which there is no code for");
+}
+
+} // namespace distc::stablehlo

@@ -1,0 +1,503 @@
+//===- Indexing.cpp - Slices by index, gathers and scatters ------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A gather becomes one of rows: the indexed axes of its operand are one axis, by
+// row-major positions, and a window of several elements has a position an element.
+// A scatter adds to rows in the same way. Axes that operand and indices share
+// (operand_batching_dims) stay in front.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/stablehlo/Converter.h"
+
+using namespace mlir;
+
+namespace distc::stablehlo {
+
+using Dim = dfg::Dim;
+using Dims = dfg::Dims;
+
+namespace {
+
+/// The indices of a gather or scatter as positions of rows.
+struct Rows {
+  /// Axes of the operand: shared with the indices, indexed (in order of the operand), and all others.
+  Ints shared, indexed, rest;
+  /// Indexed axes of which a window of several elements is taken.
+  Ints windows;
+  /// Axes of the indices without that of the index vector: those that are shared, and all others.
+  Ints sharedIndices, otherIndices;
+  /// Sizes of the indices' axes, without that of the index vector.
+  Dims indexSizes;
+  /// Positions, [shared, other, windows], and whether the window of each is inside of the operand ([shared, other]).
+  Value positions, isInside;
+  int64_t count = 1;
+};
+
+struct Form {
+  Ints shared, sharedIndices, indexMap;
+  int64_t vectorAxis;
+};
+
+class RowFinder {
+public:
+  RowFinder(dfg::GraphBuilder &g, const Form &form) : g(g), form(form) {}
+
+  /// `window`: the size of the window along each axis of the operand. `clamps`: windows that are not inside are moved
+  /// there.
+  FailureOr<Rows> find(ArrayRef<Dim> shape, Value indices, ArrayRef<Dim> window, bool clamps) {
+    FailureOr<Dims> sizes = g.getShape(indices);
+    if (failed(sizes))
+      return failure();
+    int64_t rank = sizes->size(), vectorAxis = form.vectorAxis;
+    if (vectorAxis < 0 || vectorAxis > rank || window.size() != shape.size())
+      return g.fail("has dimension_numbers that its operands are not of");
+    if (!g.elementOf(indices).isInteger(64))
+      indices = g.cast(indices, g.builder.getI32Type());
+    if (vectorAxis == rank) {
+      indices = g.expandDims(indices, rank);
+      sizes->push_back(Dim(1));
+    } else {
+      Ints order;
+      for (int64_t axis = 0; axis < rank; ++axis)
+        if (axis != vectorAxis)
+          order.push_back(axis);
+      order.push_back(vectorAxis);
+      indices = g.transpose(indices, order);
+      sizes->erase(sizes->begin() + vectorAxis);
+      sizes->push_back(Dim(static_cast<int64_t>(form.indexMap.size())));
+    }
+    Rows rows;
+    rows.indexSizes.assign(sizes->begin(), sizes->end() - 1);
+    rows.shared = form.shared;
+    for (int64_t axis : form.sharedIndices)
+      rows.sharedIndices.push_back(axis > vectorAxis ? axis - 1 : axis);
+    for (int64_t axis = 0; axis < static_cast<int64_t>(rows.indexSizes.size()); ++axis)
+      if (!llvm::is_contained(rows.sharedIndices, axis))
+        rows.otherIndices.push_back(axis);
+    bool isOne = llvm::all_of(rows.otherIndices, [&](int64_t axis) { return rows.indexSizes[axis] == Dim(1); });
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
+      if (llvm::is_contained(form.shared, axis))
+        continue;
+      // A window of a whole axis has one place.
+      bool isWhole = clamps && isOne && form.shared.empty() && window[axis] == shape[axis];
+      if (!llvm::is_contained(form.indexMap, axis) || isWhole)
+        rows.rest.push_back(axis);
+      else
+        rows.indexed.push_back(axis);
+    }
+    // [shared, other, vector]
+    Ints order(rows.sharedIndices);
+    llvm::append_range(order, rows.otherIndices);
+    order.push_back(rows.indexSizes.size());
+    indices = g.transpose(indices, order);
+    Dims leading;
+    for (int64_t axis : ArrayRef(order).drop_back())
+      leading.push_back(rows.indexSizes[axis]);
+    for (int64_t axis : rows.indexed)
+      if (!(window[axis] == Dim(1)))
+        rows.windows.push_back(axis);
+    int64_t vector = leading.size();
+    Dims spread(leading);
+    spread.append(rows.windows.size(), Dim(1));
+    Type element = g.elementOf(indices);
+    for (int64_t axis : rows.indexed) {
+      if (!shape[axis].isConstant() || !window[axis].isConstant())
+        return g.fail("takes examples of the batch by index");
+      int64_t size = shape[axis].getConstant(), last = size - window[axis].getConstant();
+      int64_t component = llvm::find(form.indexMap, axis) - form.indexMap.begin();
+      Value at = g.reshape(g.slice(indices, vector, component, 1), leading);
+      Value zero = g.scalar(element, 0), most = g.scalar(element, static_cast<double>(last));
+      if (clamps) {
+        at = g.minimum(g.maximum(at, zero), most);
+      } else {
+        Value inside = g.both(g.lessEqual(zero, at), g.lessEqual(at, most));
+        rows.isInside = rows.isInside ? g.both(rows.isInside, inside) : inside;
+      }
+      at = g.reshape(at, spread);
+      if (auto it = llvm::find(rows.windows, axis); it != rows.windows.end()) {
+        Dims along(spread.size(), Dim(1));
+        along[leading.size() + (it - rows.windows.begin())] = window[axis];
+        Value range = g.make<dfg::RangeOp>({g.integer(0), g.integer(window[axis].getConstant()), g.integer(1)});
+        at = g.add(at, g.reshape(g.cast(range, element), along));
+      }
+      rows.positions =
+          rows.positions ? g.add(g.mul(rows.positions, g.scalar(element, static_cast<double>(size))), at) : at;
+      rows.count *= size;
+    }
+    return rows;
+  }
+
+private:
+  dfg::GraphBuilder &g;
+  const Form &form;
+};
+
+Ints complement(ArrayRef<int64_t> axes, size_t rank) {
+  Ints others;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(rank); ++axis)
+    if (!llvm::is_contained(axes, axis))
+      others.push_back(axis);
+  return others;
+}
+
+Ints join(ArrayRef<int64_t> a, ArrayRef<int64_t> b, ArrayRef<int64_t> c = {}) {
+  Ints all(a);
+  all.append(b.begin(), b.end());
+  all.append(c.begin(), c.end());
+  return all;
+}
+
+Ints inverse(ArrayRef<int64_t> order) {
+  Ints back(order.size());
+  for (auto [to, from] : llvm::enumerate(order))
+    back[from] = to;
+  return back;
+}
+
+} // namespace
+
+// ---- Gathers
+// ---------------------------------------------------------------------------------------------------------
+
+Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indices, ArrayRef<Dim> window, Builder &g) {
+  std::optional<DimensionNumbers> numbers = DimensionNumbers::get(op, "dimension_numbers");
+  FailureOr<Dims> shape = g.getShape(operand);
+  if (!numbers || failed(shape))
+    return fail(g, "has no dimension_numbers");
+  Form form{(*numbers)["operand_batching_dims"], (*numbers)["start_indices_batching_dims"],
+            (*numbers)["start_index_map"], numbers->getNumber("index_vector_dim")};
+  FailureOr<Rows> rows = RowFinder(g, form).find(*shape, indices, window, /*clamps=*/true);
+  if (failed(rows))
+    return failure();
+  // Of axes that no index names, the first elements.
+  Value x = operand;
+  for (int64_t axis : rows->rest)
+    if (!(window[axis] == (*shape)[axis])) {
+      if (!window[axis].isConstant() || !(*shape)[axis].isConstant())
+        return fail(g, "takes some of the examples of the batch");
+      x = g.slice(x, axis, 0, window[axis].getConstant());
+    }
+  x = g.transpose(x, join(rows->shared, rows->indexed, rows->rest));
+  // What the axes of the result are of: the indices' (0), windows (1) or other axes of the operand (2).
+  SmallVector<std::pair<int, int64_t>> labels;
+  Dims sizes;
+  if (rows->indexed.empty()) {
+    for (int64_t axis : rows->otherIndices) {
+      labels.push_back({0, axis});
+      sizes.push_back(Dim(1));
+    }
+  } else {
+    Dims merged;
+    for (int64_t axis : rows->shared)
+      merged.push_back((*shape)[axis]);
+    merged.push_back(Dim(rows->count));
+    for (int64_t axis : rows->rest)
+      merged.push_back(window[axis]);
+    int64_t front = rows->shared.size();
+    x = g.gather(rows->indexed.size() == 1 ? x : g.reshape(x, merged), rows->positions, front, front);
+    for (int64_t axis : join(rows->sharedIndices, rows->otherIndices)) {
+      labels.push_back({0, axis});
+      sizes.push_back(rows->indexSizes[axis]);
+    }
+    for (int64_t axis : rows->windows) {
+      labels.push_back({1, axis});
+      sizes.push_back(window[axis]);
+    }
+  }
+  for (int64_t axis : rows->rest) {
+    labels.push_back({2, axis});
+    sizes.push_back(window[axis]);
+  }
+  if (rows->indexed.empty())
+    x = g.reshape(x, sizes);
+  // In the order of the result, and what it does not have behind it.
+  const Ints &offsets = (*numbers)["offset_dims"], &collapsed = (*numbers)["collapsed_slice_dims"];
+  Ints kept = complement(join(collapsed, rows->shared), shape->size());
+  size_t rank = rows->indexSizes.size() + kept.size();
+  if (offsets.size() != kept.size())
+    return fail(g, "has dimension_numbers that its operands are not of");
+  Ints order;
+  Dims result;
+  size_t nextIndex = 0, nextOffset = 0;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    bool isOffset = llvm::is_contained(offsets, static_cast<int64_t>(axis));
+    int64_t source = isOffset ? kept[nextOffset++] : static_cast<int64_t>(nextIndex++);
+    auto found = llvm::find_if(
+        labels, [&](auto &label) { return label.second == source && (isOffset ? label.first > 0 : label.first == 0); });
+    if (found == labels.end()) {
+      result.push_back(Dim(1));
+      continue;
+    }
+    order.push_back(found - labels.begin());
+    result.push_back(sizes[order.back()]);
+  }
+  Ints dropped = complement(order, labels.size());
+  x = g.transpose(x, join(order, dropped));
+  FailureOr<Dims> now = g.getShape(x);
+  if (failed(now))
+    return failure();
+  return one(g, *now == result ? x : g.reshape(x, result));
+}
+
+Converter::Result Converter::gather(Operation *op, Values operands, Builder &g) {
+  Ints window = getInts(op, "slice_sizes");
+  return gatherOf(op, operands[0], operands[1], Dims(window.begin(), window.end()), g);
+}
+
+Converter::Result Converter::dynamicGather(Operation *op, Values operands, Builder &g) {
+  FailureOr<Dims> window = getSizes(operands[2], g);
+  if (failed(window))
+    return failure();
+  return gatherOf(op, operands[0], operands[1], *window, g);
+}
+
+// ---- Scatters
+// --------------------------------------------------------------------------------------------------------
+
+Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g) {
+  std::optional<DimensionNumbers> numbers = DimensionNumbers::get(op, "scatter_dimension_numbers");
+  std::optional<Combination> combination = op->getNumRegions() == 1 ? getCombination(op->getRegion(0)) : std::nullopt;
+  if (operands.size() != 3 || !numbers || !combination)
+    return fail(g, "scatters by a function that is not a sum, product, maximum or minimum, nor the new value");
+  Value operand = operands[0], updates = operands[2];
+  FailureOr<Dims> shape = g.getShape(operand), updateSizes = g.getShape(updates);
+  if (failed(shape) || failed(updateSizes))
+    return failure();
+  Form form{(*numbers)["input_batching_dims"], (*numbers)["scatter_indices_batching_dims"],
+            (*numbers)["scatter_dims_to_operand_dims"], numbers->getNumber("index_vector_dim")};
+  const Ints &windowAxes = (*numbers)["update_window_dims"], &inserted = (*numbers)["inserted_window_dims"];
+  Ints kept = complement(join(inserted, form.shared), shape->size());
+  if (windowAxes.size() != kept.size())
+    return fail(g, "has dimension_numbers that its operands are not of");
+  Dims window(shape->size(), Dim(1));
+  for (auto [axis, of] : llvm::zip(windowAxes, kept)) {
+    if (axis < 0 || axis >= static_cast<int64_t>(updateSizes->size()))
+      return fail(g, "has dimension_numbers that its operands are not of");
+    window[of] = (*updateSizes)[axis];
+  }
+  FailureOr<Rows> rows = RowFinder(g, form).find(*shape, operands[1], window, /*clamps=*/false);
+  if (failed(rows))
+    return failure();
+  if (rows->indexed.empty())
+    return fail(g, "has no indices");
+  for (int64_t axis : rows->rest)
+    if (!(window[axis] == (*shape)[axis]))
+      return fail(g, "updates a part of an axis that no index names");
+  // Updates as [shared, other, windows, rest].
+  Ints indexAxes = complement(windowAxes, updateSizes->size()), order;
+  for (int64_t axis : join(rows->sharedIndices, rows->otherIndices))
+    order.push_back(indexAxes[axis]);
+  auto axisOf = [&](int64_t axis) { return windowAxes[llvm::find(kept, axis) - kept.begin()]; };
+  for (int64_t axis : rows->windows)
+    order.push_back(axisOf(axis));
+  for (int64_t axis : rows->rest)
+    order.push_back(axisOf(axis));
+  // Of windows of one element no axis is left.
+  Ints single = complement(order, updateSizes->size());
+  updates = g.transpose(updates, join(order, single));
+  Dims arranged;
+  for (int64_t axis : order)
+    arranged.push_back((*updateSizes)[axis]);
+  if (!single.empty())
+    updates = g.reshape(updates, arranged);
+  Type element = Builder::elementOf(operand), indexType = Builder::elementOf(rows->positions);
+  // What is outside is -1.
+  Dims insideSizes;
+  for (int64_t axis : join(rows->sharedIndices, rows->otherIndices))
+    insideSizes.push_back(rows->indexSizes[axis]);
+  insideSizes.append(rows->windows.size(), Dim(1));
+  Value inside = rows->windows.empty() ? rows->isInside : g.reshape(rows->isInside, insideSizes);
+  Value positions = g.select(inside, rows->positions, g.scalar(indexType, -1));
+
+  // The operand as [shared, rows, rest].
+  Ints operandOrder = join(rows->shared, rows->indexed, rows->rest);
+  Dims merged, ordered;
+  for (int64_t axis : rows->shared)
+    merged.push_back((*shape)[axis]);
+  merged.push_back(Dim(rows->count));
+  for (int64_t axis : rows->rest)
+    merged.push_back((*shape)[axis]);
+  for (int64_t axis : operandOrder)
+    ordered.push_back((*shape)[axis]);
+  auto asRows = [&](Value x) {
+    x = g.transpose(x, operandOrder);
+    return rows->indexed.size() == 1 ? x : g.reshape(x, merged);
+  };
+  auto asOperand = [&](Value x) {
+    return g.transpose(rows->indexed.size() == 1 ? x : g.reshape(x, ordered), inverse(operandOrder));
+  };
+  const bool natural = isUnsigned(op->getOperand(0));
+  int64_t front = rows->shared.size(), depth = rows->count;
+  FailureOr<Dims> positionSizes = g.getShape(positions);
+  if (failed(positionSizes))
+    return failure();
+  Dim each = Dim(1);
+  for (Dim size : ArrayRef(*positionSizes).drop_front(front))
+    each = each * size;
+  if (each == Dim(1)) {
+    // One row an example: a choice, element by element.
+    Dims ids(merged.begin(), merged.begin() + front), values(ids), range(front, Dim(1));
+    ids.append(merged.size() - front, Dim(1));
+    values.push_back(Dim(1));
+    values.append(merged.begin() + front + 1, merged.end());
+    range.push_back(Dim(depth));
+    range.append(rows->rest.size(), Dim(1));
+    Value count = g.make<dfg::RangeOp>({g.integer(0), g.integer(depth), g.integer(1)});
+    Value isRow = g.equal(g.reshape(positions, ids), g.reshape(g.cast(count, indexType), range));
+    Value value = g.reshape(updates, values);
+    Value old = asRows(operand);
+    if (*combination == Combination::Add && isIdentity(op->getOperand(0), Combination::Add))
+      return one(g, asOperand(g.select(isRow, value, g.scalar(element, 0))));
+    return one(g, asOperand(g.select(isRow, combine(g, *combination, old, value, natural), old)));
+  }
+  if (*combination == Combination::Add && element.isInteger(1))
+    return fail(g, "adds booleans where indices say");
+  if (*combination == Combination::Add) {
+    Value sum;
+    if (front == 0) {
+      sum = g.segmentSum(updates, positions, g.integer(depth));
+    } else {
+      if (!llvm::isa<FloatType>(element))
+        return fail(g, "adds integers to several rows of each example");
+      // A product with the rows' indicators.
+      std::string shared;
+      for (int64_t i = 0; i < front; ++i)
+        shared += static_cast<char>('a' + i);
+      Dims flatIds(merged.begin(), merged.begin() + front), flatValues;
+      flatIds.push_back(each);
+      flatValues = flatIds;
+      flatIds.push_back(Dim(1));
+      Dim size = 1;
+      for (int64_t axis : rows->rest)
+        size = size * (*shape)[axis];
+      flatValues.push_back(size);
+      Value count = g.cast(g.make<dfg::RangeOp>({g.integer(0), g.integer(depth), g.integer(1)}), indexType);
+      Value indicators = g.cast(g.equal(g.reshape(positions, flatIds), count), element);
+      sum = g.make<dfg::EinsumOp>(
+          {indicators, g.reshape(updates, flatValues)},
+          g.attribute("equation", g.builder.getStringAttr(shared + "zy," + shared + "zx->" + shared + "yx")));
+      sum = g.reshape(sum, merged);
+    }
+    Value added = asOperand(sum);
+    return one(g, isIdentity(op->getOperand(0), Combination::Add) ? added : g.add(operand, added));
+  }
+  if (*combination != Combination::Assign || front > 0)
+    return fail(g, "scatters by a function that is not a sum, to several rows");
+  // What is outside goes to a row of its own.
+  Value rowsAndOne = g.padAxis(asRows(operand), 0, 0, 1);
+  positions = g.select(inside, rows->positions, g.scalar(indexType, static_cast<double>(depth)));
+  Dims vectors(*positionSizes);
+  vectors.push_back(Dim(1));
+  Value updated = g.make<dfg::TensorScatterUpdateOp>({rowsAndOne, g.reshape(positions, vectors), updates});
+  return one(g, asOperand(g.slice(updated, 0, 0, depth)));
+}
+
+// ---- Slices from where indices say ---------------------------------------------------------------------------------
+// Where a place is known, what is made are slices; else rows are gathered, or chosen element by element.
+
+namespace {
+
+/// The place along an axis: a number, or a value that is inside.
+struct Place {
+  std::optional<int64_t> known;
+  Value value;
+};
+
+FailureOr<Place> getPlace(dfg::GraphBuilder &g, Value start, int64_t size, int64_t taken) {
+  if (taken > size)
+    return g.fail("takes more than there is along an axis");
+  if (std::optional<int64_t> known = g.shapes.getConstant(start))
+    return Place{std::clamp<int64_t>(*known, 0, size - taken), {}};
+  Type type = g.elementOf(start);
+  Value moved = g.minimum(g.maximum(start, g.scalar(type, 0)), g.scalar(type, static_cast<double>(size - taken)));
+  return Place{std::nullopt, g.expandDims(moved, 0)};
+}
+
+Value getRange(dfg::GraphBuilder &g, int64_t size) {
+  return g.make<dfg::RangeOp>({g.integer(0), g.integer(size), g.integer(1)});
+}
+
+} // namespace
+
+Converter::Result Converter::takeSlice(Builder &g, Value x, ArrayRef<Value> starts, ArrayRef<int64_t> sizes) {
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape) || sizes.size() != shape->size() || starts.size() != shape->size())
+    return fail(g, "does not say how much it takes of each axis");
+  for (auto [axis, size] : llvm::enumerate(*shape)) {
+    int64_t taken = sizes[axis];
+    if (taken == -1 || size == Dim(taken))
+      continue;
+    if (!size.isConstant())
+      return fail(g, "takes some of the examples of the batch");
+    FailureOr<Place> place = getPlace(g, starts[axis], size.getConstant(), taken);
+    if (failed(place))
+      return failure();
+    if (place->known) {
+      x = g.slice(x, axis, *place->known, taken);
+      continue;
+    }
+    Value rows = place->value;
+    if (taken != 1)
+      rows = g.add(rows, g.cast(getRange(g, taken), Builder::elementOf(rows)));
+    x = g.gather(x, rows, axis);
+  }
+  return one(g, x);
+}
+
+Converter::Result Converter::dynamicSlice(Operation *op, Values operands, Builder &g) {
+  return takeSlice(g, operands[0], ArrayRef(operands).drop_front(), getInts(op, "slice_sizes"));
+}
+
+Converter::Result Converter::dynamicUpdateSlice(Operation *, Values operands, Builder &g) {
+  Value x = operands[0], update = operands[1];
+  FailureOr<Dims> shape = g.getShape(x), part = g.getShape(update);
+  if (failed(shape) || failed(part) || shape->size() != part->size() || operands.size() != 2 + shape->size())
+    return fail(g, "updates a tensor by one with other axes");
+  Ints axes;
+  SmallVector<Place> places;
+  for (auto [axis, size] : llvm::enumerate(*shape)) {
+    if (size == (*part)[axis])
+      continue;
+    if (!size.isConstant() || !(*part)[axis].isConstant())
+      return fail(g, "updates some of the examples of the batch");
+    FailureOr<Place> place = getPlace(g, operands[2 + axis], size.getConstant(), (*part)[axis].getConstant());
+    if (failed(place))
+      return failure();
+    axes.push_back(axis);
+    places.push_back(*place);
+  }
+  if (axes.empty())
+    return one(g, update);
+  if (axes.size() == 1 && places[0].known) {
+    int64_t axis = axes[0], from = *places[0].known, size = (*shape)[axis].getConstant();
+    int64_t to = from + (*part)[axis].getConstant();
+    Values parts;
+    if (from > 0)
+      parts.push_back(g.slice(x, axis, 0, from));
+    parts.push_back(update);
+    if (to < size)
+      parts.push_back(g.slice(x, axis, to, size - to));
+    return one(g, g.concat(parts, axis));
+  }
+  // For each element, which one of the update it is, if it is one.
+  Value isUpdated, rows = update;
+  for (auto [axis, place] : llvm::zip(axes, places)) {
+    int64_t size = (*shape)[axis].getConstant(), taken = (*part)[axis].getConstant();
+    Value start = place.known ? g.integer(*place.known) : g.cast(place.value, g.builder.getI32Type());
+    Value inside = g.sub(getRange(g, size), start);
+    Value is = g.both(g.lessEqual(g.integer(0), inside), g.less(inside, g.integer(taken)));
+    Dims along(shape->size(), Dim(1));
+    along[axis] = Dim(size);
+    is = g.reshape(is, along);
+    isUpdated = isUpdated ? g.both(isUpdated, is) : is;
+    if (taken > 1)
+      rows = g.gather(rows, g.minimum(g.maximum(inside, g.integer(0)), g.integer(taken - 1)), axis);
+  }
+  return one(g, g.select(isUpdated, rows, x));
+}
+
+} // namespace distc::stablehlo

@@ -1,0 +1,265 @@
+//===- Layout.cpp - The same elements elsewhere ------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/stablehlo/Converter.h"
+
+using namespace mlir;
+
+namespace distc::stablehlo {
+
+/// The shape that the module says of a result, where it is static.
+static std::optional<dfg::Dims> getStaticSizes(Operation *op) {
+  auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || !type.hasStaticShape())
+    return std::nullopt;
+  return dfg::Dims(type.getShape().begin(), type.getShape().end());
+}
+
+// ---- Broadcasts
+// ------------------------------------------------------------------------------------------------------
+
+Value Converter::broadcastInDim(Builder &g, Value x, ArrayRef<int64_t> axes, Dims shape, Value sizes) {
+  FailureOr<Dims> from = g.getShape(x);
+  if (failed(from) || from->size() != axes.size())
+    return (void)g.fail("its broadcast_dimensions do not name the axes of its operand"), Value();
+  if (!sizes)
+    sizes = llvm::all_of(shape, [](Dim size) { return size.isConstant(); })
+                ? g.integers(llvm::map_to_vector(shape, [](Dim size) { return size.getConstant(); }))
+                : g.sizes(shape, x);
+  if (!llvm::is_sorted(axes)) {
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, axes.size()));
+    llvm::sort(order, [&](int64_t a, int64_t b) { return axes[a] < axes[b]; });
+    SmallVector<int64_t> sorted = llvm::map_to_vector(order, [&](int64_t i) { return axes[i]; });
+    return broadcastInDim(g, g.transpose(x, order), sorted, shape, sizes);
+  }
+  Dims expanded(shape.size(), Dim(1));
+  for (auto [axis, size] : llvm::zip(axes, *from)) {
+    if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+      return (void)g.fail("its broadcast_dimensions name an axis that the result does not have"), Value();
+    expanded[axis] = size;
+  }
+  if (from->empty() && !shape.empty()) {
+    Value filled = g.make<dfg::FillOp>({sizes, x}, {}, Builder::elementOf(x));
+    narrowed[filled] = x;
+    return filled;
+  }
+  Value wide = expanded.size() == from->size() ? x : g.reshape(x, expanded);
+  if (expanded == shape)
+    return wide;
+  Value result = g.make<dfg::BroadcastToOp>({wide, sizes});
+  narrowed[result] = wide;
+  return result;
+}
+
+Converter::Result Converter::broadcastInDim(Operation *op, Values operands, Builder &g) {
+  std::optional<Dims> shape = getStaticSizes(op);
+  if (!shape)
+    return fail(g, "has a result of unknown size");
+  return one(g, broadcastInDim(g, operands[0], getInts(op, "broadcast_dimensions"), *shape, Value()));
+}
+
+Converter::Result Converter::dynamicBroadcastInDim(Operation *op, Values operands, Builder &g) {
+  FailureOr<Dims> shape = getSizes(operands[1], g);
+  if (failed(shape))
+    return failure();
+  return one(g, broadcastInDim(g, operands[0], getInts(op, "broadcast_dimensions"), *shape, operands[1]));
+}
+
+// ---- Reshapes -------------------------------------------------------------------------------------------------------
+
+Converter::Result Converter::reshapeStatic(Operation *op, Values operands, Builder &g) {
+  std::optional<Dims> shape = getStaticSizes(op);
+  if (!shape)
+    return fail(g, "has a result of unknown size");
+  return one(g, g.reshape(operands[0], *shape));
+}
+
+Converter::Result Converter::dynamicReshape(Operation *, Values operands, Builder &g) {
+  FailureOr<Dims> shape = getSizes(operands[1], g);
+  if (failed(shape))
+    return failure();
+  FailureOr<Dims> from = g.getShape(operands[0]);
+  if (failed(from))
+    return failure();
+  if (*from == *shape)
+    return operands.front() ? one(g, operands[0]) : Result(failure());
+  return one(g, g.reshape(operands[0], *shape));
+}
+
+Converter::Result Converter::transpose(Operation *op, Values operands, Builder &g) {
+  Ints permutation = getInts(op, "permutation");
+  // A gradient of weights comes as a product that is turned: the product of the turned ones is no copy.
+  if (auto product = operands[0].getDefiningOp<dfg::MatMulOp>(); product && permutation == Ints{1, 0})
+    return one(g, g.matMul(product.getB(), product.getA(), !product.getTransposeB(), !product.getTransposeA()));
+  return one(g, g.transpose(operands[0], permutation));
+}
+
+Converter::Result Converter::concatenate(Operation *op, Values operands, Builder &g) {
+  return one(g, g.concat(operands, getInt(op, "dimension")));
+}
+
+Converter::Result Converter::reverse(Operation *op, Values operands, Builder &g) {
+  Ints axes = getInts(op, "dimensions");
+  return one(g, axes.empty() ? operands[0] : g.make<dfg::ReverseV2Op>({operands[0], g.integers(axes)}));
+}
+
+// ---- Padding and cutting -------------------------------------------------------------------------------------------
+
+Value Converter::padAll(Builder &g, Value x, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior,
+                        Value value) {
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return {};
+  size_t rank = shape->size();
+  if (low.size() != rank || high.size() != rank || interior.size() != rank)
+    return (void)g.fail("does not say how each axis is padded"), Value();
+  for (size_t axis = 0; axis < rank; ++axis) {
+    if (interior[axis] == 0)
+      continue;
+    Dim size = (*shape)[axis];
+    if (!size.isConstant())
+      return (void)g.fail("puts elements between the examples of the batch"), Value();
+    int64_t count = size.getConstant(), step = interior[axis] + 1;
+    if (count <= 1)
+      continue;
+    (*shape)[axis] = Dim(count * step);
+    x = g.reshape(g.padAxis(g.expandDims(x, axis + 1), axis + 1, 0, step - 1, value), *shape);
+    x = g.slice(x, axis, 0, count * step - interior[axis]);
+    (*shape)[axis] = Dim(count * step - interior[axis]);
+  }
+  SmallVector<int64_t> paddings;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    paddings.push_back(std::max<int64_t>(low[axis], 0));
+    paddings.push_back(std::max<int64_t>(high[axis], 0));
+  }
+  x = g.pad(x, paddings, value);
+  for (size_t axis = 0; axis < rank; ++axis) {
+    int64_t before = std::max<int64_t>(-low[axis], 0), behind = std::max<int64_t>(-high[axis], 0);
+    if (before == 0 && behind == 0)
+      continue;
+    Dim size = (*shape)[axis] + Dim(paddings[2 * axis] + paddings[2 * axis + 1]);
+    if (!size.isConstant())
+      return (void)g.fail("cuts examples off the batch"), Value();
+    x = g.slice(x, axis, before, size.getConstant() - before - behind);
+  }
+  return x;
+}
+
+Converter::Result Converter::pad(Operation *op, Values operands, Builder &g) {
+  Value value = isIdentity(op->getOperand(1), Combination::Add) ? Value() : operands[1];
+  return one(g, padAll(g, operands[0], getInts(op, "edge_padding_low"), getInts(op, "edge_padding_high"),
+                       getInts(op, "interior_padding"), value));
+}
+
+Converter::Result Converter::dynamicPad(Operation *op, Values operands, Builder &g) {
+  Ints paddings[3];
+  for (auto [list, operand] : llvm::zip(paddings, ArrayRef(operands).drop_front(2))) {
+    auto known = g.getConstants(operand);
+    if (failed(known))
+      return failure();
+    list = *known;
+  }
+  Value value = isIdentity(op->getOperand(1), Combination::Add) ? Value() : operands[1];
+  return one(g, padAll(g, operands[0], paddings[0], paddings[1], paddings[2], value));
+}
+
+Value Converter::stridedSlice(Builder &g, Value x, ArrayRef<int64_t> begin, ArrayRef<Dim> limit,
+                              ArrayRef<int64_t> strides) {
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return {};
+  if (begin.size() != shape->size() || limit.size() != shape->size() || strides.size() != shape->size())
+    return (void)g.fail("does not say what is taken of each axis"), Value();
+  for (size_t axis = 0; axis < shape->size(); ++axis) {
+    Dim size = (*shape)[axis];
+    if (begin[axis] == 0 && strides[axis] == 1 && limit[axis] == size)
+      continue;
+    if (!size.isConstant() || !limit[axis].isConstant())
+      return (void)g.fail("takes some of the examples of the batch"), Value();
+    int64_t end = limit[axis].getConstant();
+    if (begin[axis] < 0 || begin[axis] > end || end > size.getConstant() || strides[axis] < 1)
+      return (void)g.fail("takes what is outside of its operand"), Value();
+    x = g.slice(x, axis, begin[axis], llvm::divideCeil(end - begin[axis], strides[axis]), strides[axis]);
+  }
+  return x;
+}
+
+Converter::Result Converter::slice(Operation *op, Values operands, Builder &g) {
+  Ints limits = getInts(op, "limit_indices");
+  return one(g, stridedSlice(g, operands[0], getInts(op, "start_indices"), Dims(limits.begin(), limits.end()),
+                             getInts(op, "strides")));
+}
+
+Converter::Result Converter::realDynamicSlice(Operation *op, Values operands, Builder &g) {
+  if (!shapes.getConstants(operands[1])) {
+    // From where a loop's counter or data say: what is taken is as long as the module says.
+    FailureOr<Dims> shape = g.getShape(operands[0]);
+    auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    FailureOr<Ints> strides = g.getConstants(operands[3]);
+    if (failed(shape) || failed(strides) || !type || type.getRank() != static_cast<int64_t>(shape->size()))
+      return failure();
+    if (llvm::any_of(*strides, [](int64_t stride) { return stride != 1; }))
+      return fail(g, "takes every so many-th element from where data say");
+    Ints sizes;
+    for (auto [axis, size] : llvm::enumerate(*shape)) {
+      std::optional<Dims> begin = shapes.getElements(operands[1]), limit = shapes.getElements(operands[2]);
+      bool isAll = begin && limit && (*begin)[axis] == Dim(0) && (*limit)[axis] == size;
+      if (!isAll && type.isDynamicDim(axis))
+        return fail(g, "takes some of the examples of the batch");
+      sizes.push_back(isAll ? -1 : type.getDimSize(axis));
+    }
+    Values starts;
+    for (size_t axis = 0; axis < shape->size(); ++axis)
+      starts.push_back(g.reshape(g.slice(operands[1], 0, axis, 1), {}));
+    return takeSlice(g, operands[0], starts, sizes);
+  }
+  FailureOr<Ints> begin = g.getConstants(operands[1]), strides = g.getConstants(operands[3]);
+  FailureOr<Dims> limit = getSizes(operands[2], g);
+  if (failed(begin) || failed(limit) || failed(strides))
+    return failure();
+  return one(g, stridedSlice(g, operands[0], *begin, *limit, *strides));
+}
+
+// ---- Positions and sizes
+// ---------------------------------------------------------------------------------------------
+
+Value Converter::iota(Builder &g, Dims shape, int64_t axis, Type element, Value sizes) {
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    return (void)g.fail("counts along an axis that it does not have"), Value();
+  Value count;
+  if (shape[axis].isConstant())
+    count = g.integer(shape[axis].getConstant());
+  else
+    count = g.cast(g.make<dfg::StridedSliceOp>({sizes, g.integers({axis}), g.integers({axis + 1}), g.integers({1})},
+                                               g.attribute("shrink_axis_mask", g.builder.getI64IntegerAttr(1))),
+                   g.builder.getI32Type());
+  Value range = g.cast(g.make<dfg::RangeOp>({g.integer(0), count, g.integer(1)}), element);
+  return broadcastInDim(g, range, {axis}, shape, sizes);
+}
+
+Converter::Result Converter::iota(Operation *op, Values, Builder &g) {
+  std::optional<Dims> shape = getStaticSizes(op);
+  if (!shape)
+    return fail(g, "has a result of unknown size");
+  return one(g, iota(g, *shape, getInt(op, "iota_dimension"), elementOfResult(op), Value()));
+}
+
+Converter::Result Converter::dynamicIota(Operation *op, Values operands, Builder &g) {
+  FailureOr<Dims> shape = getSizes(operands[0], g);
+  if (failed(shape))
+    return failure();
+  return one(g, iota(g, *shape, getInt(op, "iota_dimension"), elementOfResult(op), operands[0]));
+}
+
+Converter::Result Converter::dimensionSize(Operation *op, Values operands, Builder &g) {
+  FailureOr<Dims> shape = g.getShape(operands[0]);
+  int64_t axis = getInt(op, "dimension");
+  if (failed(shape) || axis < 0 || axis >= static_cast<int64_t>(shape->size()))
+    return fail(g, "asks for the size of an axis that there is not");
+  return one(g, g.sizeOf(operands[0], axis, elementOfResult(op)));
+}
+
+} // namespace distc::stablehlo
