@@ -1,0 +1,80 @@
+"""What is known of a step that was exported: names, types, and where its values are in the caller's trees."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+# Of the same bits: what executables know are signed integers.
+_SIGNED = {"uint8": "int8", "uint16": "int16", "uint32": "int32", "uint64": "int64"}
+
+
+def to_file(name: str, value: Any) -> np.ndarray:
+    """The array as files for executables have it."""
+    array = np.asarray(value)
+    signed = _SIGNED.get(array.dtype.name)
+    if signed:
+        return np.ascontiguousarray(array).view(signed)
+    if array.dtype.kind not in "fib":
+        raise TypeError(f"'{name}' has elements of type {array.dtype}, which .npz files do not hold; "
+                        "make them float32 in the step")
+    return array
+
+
+def from_file(array: np.ndarray, dtype: str) -> np.ndarray:
+    return np.ascontiguousarray(array).view(dtype) if dtype in _SIGNED else array
+
+
+@dataclasses.dataclass
+class Leaf:
+    """An array of the state or of the batch."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+@dataclasses.dataclass
+class Step:
+    """A training step that was exported. `path` is the module; signature and initial state lie beside it."""
+
+    path: pathlib.Path
+    state: list[Leaf]
+    batch: list[Leaf]
+    fetches: list[str]
+    # Of JAX: the structure of the state and of the batch. None for a step that was read from its files.
+    state_tree: Any = None
+    batch_tree: Any = None
+
+    @classmethod
+    def read(cls, path: str | pathlib.Path) -> "Step":
+        """The step of these files. Its state is a dictionary by names, as the structure of a tree is not in them."""
+        path = pathlib.Path(path)
+        signature = json.loads(path.with_suffix(".json").read_text())
+        leaves: dict[str, list[Leaf]] = {"state": [], "batch": [], "feed": []}
+        for entry in signature["arguments"]:
+            leaves[entry["role"]].append(Leaf(entry["name"], entry["dtype"], tuple(entry["shape"])))
+        return cls(path, leaves["state"], leaves["batch"] + leaves["feed"],
+                   [entry["name"] for entry in signature.get("fetches", [])])
+
+    def flatten(self, leaves: Sequence[Leaf], tree: Any, value: Any) -> dict[str, np.ndarray]:
+        """Arrays by name; `value` is a tree of the structure, or a mapping of names."""
+        names = [leaf.name for leaf in leaves]
+        if isinstance(value, Mapping) and set(value) == set(names):
+            values = [value[name] for name in names]
+        elif tree is not None:
+            from distc.jax import flatten
+            values = flatten(tree, value)
+        else:
+            raise ValueError(f"expected arrays by name: {', '.join(names)}")
+        return {name: to_file(name, each) for name, each in zip(names, values)}
+
+    def unflatten_state(self, arrays: Mapping[str, np.ndarray]) -> Any:
+        values = [from_file(arrays[leaf.name], leaf.dtype).reshape(leaf.shape) for leaf in self.state]
+        if self.state_tree is None:
+            return {leaf.name: value for leaf, value in zip(self.state, values)}
+        from distc.jax import unflatten
+        return unflatten(self.state_tree, values)

@@ -1,0 +1,147 @@
+"""Training steps of JAX as files that distc compiles."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+from typing import Any, Callable
+
+import numpy as np
+
+from distc._signature import Leaf, Step, to_file
+
+
+def _make_names(leaves: list[tuple[Any, Any]], prefix: str, taken: set[str]) -> list[str]:
+    """Names of leaves by their place in the tree: params/0/w. Of letters, digits and _ . / -, none twice."""
+    from jax import tree_util
+
+    names = []
+    for path, _ in leaves:
+        name = re.sub(r"[^A-Za-z0-9_./-]+", "_", tree_util.keystr(path, simple=True, separator="/")).strip("/")
+        if not name or not name[0].isalpha():
+            name = f"{prefix}/{name}" if name else prefix
+        unique, count = name, 0
+        while unique in taken:
+            count += 1
+            unique = f"{name}_{count}"
+        taken.add(unique)
+        names.append(unique)
+    return names
+
+
+def _get_data(leaf: Any) -> Any:
+    """Of a random key, its numbers."""
+    import jax
+
+    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf)
+    return leaf
+
+
+def flatten(tree: Any, value: Any) -> list[Any]:
+    """The leaves of `value`, whose structure must be `tree`."""
+    import jax
+
+    leaves, structure = jax.tree.flatten(value)
+    if structure != tree[0]:
+        raise ValueError(f"expected a tree of the structure {tree[0]}, got {structure}")
+    return [_get_data(leaf) for leaf in leaves]
+
+
+def unflatten(tree: Any, values: list[Any]) -> Any:
+    import jax
+
+    structure, keys = tree
+    return jax.tree.unflatten(
+        structure, [value if key is None else jax.random.wrap_key_data(value, impl=key) for value, key in zip(values, keys)])
+
+
+def _get_key_type(leaf: Any) -> Any:
+    import jax
+
+    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_impl(leaf)
+    return None
+
+
+def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
+    """Writes a training step to `path` (the module), with its signature (.json) and initial state (.npz) beside it.
+
+    step:   `step(state, batch)` gives the next state and the loss, one number; or those and a dictionary of further
+            values, which may be fetched while training.
+    state:  a tree of arrays: parameters, the optimizer's state, counters, random keys.
+    batch:  a tree of arrays, or of what has a shape and a dtype. The first axis of each is the batch's; its size is left
+            open.
+    """
+    import jax
+    from jax import export as jax_export
+
+    path = pathlib.Path(path)
+    if path.suffix != ".mlir":
+        raise ValueError(f"the path of a step ends in .mlir, but is '{path}'")
+    state_leaves, state_structure = jax.tree_util.tree_flatten_with_path(state)
+    batch_leaves, batch_structure = jax.tree_util.tree_flatten_with_path(batch)
+    taken = {"train", "init", "loss"}
+    state_names = _make_names(state_leaves, "state", taken)
+    batch_names = _make_names(batch_leaves, "batch", taken)
+
+    (size,) = jax_export.symbolic_shape("b")
+    specs = []
+    for name, (_, leaf) in zip(batch_names, batch_leaves):
+        if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
+            raise ValueError(f"'{name}' of the batch has no axis of examples")
+        specs.append(jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype))
+    symbolic = jax.tree.unflatten(batch_structure, specs)
+
+    # Unused arguments stay: each leaf of the state is one.
+    exported = jax_export.export(jax.jit(step, keep_unused=True))(state, symbolic)
+    shapes = jax.eval_shape(step, state, jax.tree.unflatten(
+        batch_structure, [jax.ShapeDtypeStruct((8, *spec.shape[1:]), spec.dtype) for spec in specs]))
+    if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):
+        raise ValueError("the step gives (state, loss) or (state, loss, fetches)")
+    if jax.tree.structure(shapes[0]) != state_structure:
+        raise ValueError(f"the step gives a state of the structure {jax.tree.structure(shapes[0])}, "
+                         f"but takes one of {state_structure}")
+    if jax.tree.structure(shapes[1]) != jax.tree.structure(0) or shapes[1].shape != ():
+        raise ValueError("the loss, the second of what the step gives, is one number")
+    fetched = jax.tree_util.tree_flatten_with_path(shapes[2])[0] if len(shapes) == 3 else []
+    fetch_names = _make_names(fetched, "fetch", taken)
+
+    arguments: list[dict[str, Any]] = []
+    initial: dict[str, np.ndarray] = {}
+    leaves: list[Leaf] = []
+    for number, (name, (_, leaf)) in enumerate(zip(state_names, state_leaves)):
+        array = np.asarray(_get_data(leaf))
+        leaves.append(Leaf(name, array.dtype.name, array.shape))
+        initial[name] = to_file(name, array)
+        arguments.append({"name": name, "role": "state", "result": number, "dtype": array.dtype.name,
+                          "shape": list(array.shape)})
+    feeds = [Leaf(name, np.dtype(spec.dtype).name, (None, *spec.shape[1:])) for name, spec in zip(batch_names, specs)]
+    for leaf in feeds:
+        arguments.append({"name": leaf.name, "role": "batch", "dtype": leaf.dtype, "shape": list(leaf.shape)})
+    count = len(state_leaves)
+    signature = {"version": 1, "arguments": arguments, "loss": count,
+                 "fetches": [{"name": name, "result": count + 1 + i} for i, name in enumerate(fetch_names)],
+                 "initial": path.with_suffix(".npz").name}
+    path.write_text(_get_text(exported.mlir_module()))
+    path.with_suffix(".json").write_text(json.dumps(signature, indent=1) + "\n")
+    with open(path.with_suffix(".npz"), "wb") as file:
+        np.savez(file, **initial)
+    keys = [_get_key_type(leaf) for _, leaf in state_leaves]
+    return Step(path, leaves, feeds, fetch_names, (state_structure, keys), (batch_structure, [None] * len(feeds)))
+
+
+def _get_text(module: str) -> str:
+    """The module in generic form, which any MLIR reads. Of its locations the names stay, not the caller's files."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+
+    with mlir.make_ir_context():
+        text = ir.Module.parse(module).operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
+    # Locations are defined at the end and the beginning, each on a line of its own, and may stand where they are used.
+    named = dict(re.findall(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"(?:\(#loc\d*\))?\)$', text, re.MULTILINE))
+    lines = [line for line in text.splitlines() if not re.match(r"#loc\d* = ", line)]
+    body = re.sub(r'loc\("((?:[^"\\]|\\.)*)"\(#loc\d*\)\)', r'loc("\1")', "\n".join(lines) + "\n")
+    return re.sub(r"loc\((#loc\d*)\)",
+                  lambda match: f'loc("{named[match[1]]}")' if match[1] in named else "loc(unknown)", body)
