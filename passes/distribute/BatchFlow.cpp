@@ -7,6 +7,7 @@
 #include "passes/distribute/BatchFlow.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/SameValues.h"
 #include "passes/distribute/SparseGradients.h"
 #include <cmath>
 
@@ -301,6 +302,14 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
   // A size that nothing is known of is the whole batch's where that of an operand is.
   if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
     return getUnproven(op);
+  // Nor are elements that are not known the whole batch's where they are computed from what replicas have of their own.
+  const bool isOfShapes = llvm::isa<dfg::ShapeOp, dfg::ShapeNOp, dfg::SizeOp, dfg::RankOp, dfg::VariableShapeOp>(op);
+  auto isOwn = [&](Value operand) {
+    const Flow &at = get(operand);
+    return at.kind != Flow::Replicated || (!shapes.getElements(operand) && !at.zero && at.scale != 0);
+  };
+  if (!known && !isOfShapes && llvm::any_of(op->getOperands(), isOwn))
+    return std::nullopt;
   Flow flow;
   flow.ofShare = !known && ((!choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch)) ||
                             llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).ofShare; }));
@@ -423,8 +432,7 @@ Flow BatchFlow::getUnproven(Operation *op) const {
   return flow;
 }
 
-/// Whether two values are computed alike from the same values, in a few steps.
-static bool areSame(Value x, Value y, int depth = 8) {
+bool areSame(Value x, Value y, int depth) {
   Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
   if (x == y)
     return true;

@@ -166,3 +166,22 @@ module @coupling attributes {dist.coupling = "replica"} {
     %d = dfg.sub %w, %mean : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
   }
 }
+
+// -----
+
+// A size that is computed from the examples is that of the share, also among sizes that are known.
+// CHECK-LABEL: @counted
+module @counted {
+  dfg.graph {
+    %w = dfg.placeholder : () -> tensor<?xi1>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %four = dfg.const dense<4> : tensor<i32> : tensor<i32>
+    %numbers = dfg.cast %w : (tensor<?xi1>) -> tensor<?xi32>
+    // CHECK: dfg.sum {{.*}} {flow = "partial sum"}
+    %count = dfg.sum %numbers, %zero : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32>
+    // CHECK: dfg.pack {{.*}}flow = "local"
+    %sizes = dfg.pack %count, %four : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+    // CHECK: dfg.prod {{.*}}flow = "local"
+    %all = dfg.prod %sizes, %zero : (tensor<2xi32>, tensor<1xi32>) -> tensor<i32>
+  }
+}
