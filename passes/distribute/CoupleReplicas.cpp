@@ -359,7 +359,6 @@ private:
 
   LogicalResult couple(dfg::GraphOp graph, const Synchronizations &ways, bool &changed) {
     strategies::StepNodes step(graph);
-    bool isLoose = ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
     constexpr unsigned kMaxRounds = 16;
     bool joinDistinct = false, coupled = false;
     // Other nodes change with those that matter, and collectives for what nothing needs would cost like any.
@@ -378,7 +377,7 @@ private:
         setOwnValues(changed);
         break;
       }
-      if (isLoose)
+      if (isLoose(ways))
         return useOwnValues(graph, flow, wanted, changed);
       if (!isPruned) {
         isPruned = changed = true;
@@ -393,6 +392,9 @@ private:
         for (const Obstacle &obstacle : wanted.obstacles)
           makeOperandWhole(conversions, obstacle);
         makeFetchesWhole(graph, flow, ways, conversions);
+        for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
+          if (Value whole = conversions.makeWhole(assertion.getCondition()))
+            assertion.getConditionMutable().assign(whole);
         progress = conversions.eraseUnused();
       }
       coupled |= progress;
@@ -417,7 +419,42 @@ private:
       wanted.values.push_back(obstacle.value);
     for (auto [node, value] : findUnjoinable(graph, flow, ways))
       wanted.values.push_back(value);
+    // An assertion is about the whole batch. It alone is no reason for replicas to use their own values.
+    if (ways.replicas > 1 && !isLoose(ways))
+      for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
+        wanted.values.push_back(assertion.getCondition());
     return wanted;
+  }
+
+  /// Assertions of the step whose conditions each share would have to itself.
+  static SmallVector<dfg::AssertOp> findAssertions(dfg::GraphOp graph, const BatchFlow &flow,
+                                                   const strategies::StepNodes &step) {
+    SmallVector<dfg::AssertOp> found;
+    for (auto assertion : graph.getOps<dfg::AssertOp>())
+      if (step.contains(assertion) && !holdsOfShares(assertion.getCondition(), flow))
+        found.push_back(assertion);
+    return found;
+  }
+
+  /// Whether a condition holds of the whole batch where it holds of each share: what is asked of every example.
+  static bool holdsOfShares(Value condition, const BatchFlow &flow) {
+    auto isSame = [&](Value value) {
+      const Flow &at = flow.get(value);
+      return at.kind == Flow::Replicated && (at.zero || at.scale == 0);
+    };
+    if (isSame(condition))
+      return true;
+    Operation *op = condition.getDefiningOp();
+    if (llvm::isa_and_nonnull<dfg::AllOp>(op))
+      return flow.get(op->getOperand(0)).kind == Flow::Sharded || isSame(op->getOperand(0));
+    auto holds = [&](Value operand) { return holdsOfShares(operand, flow); };
+    if (llvm::isa_and_nonnull<dfg::LogicalOrOp>(op))
+      return llvm::any_of(op->getOperands(), isSame) && llvm::all_of(op->getOperands(), holds);
+    return llvm::isa_and_nonnull<dfg::LogicalAndOp, dfg::IdentityOp>(op) && llvm::all_of(op->getOperands(), holds);
+  }
+
+  static bool isLoose(const Synchronizations &ways) {
+    return ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
   }
 
   static void forEachFetch(dfg::GraphOp graph, llvm::function_ref<void(Operation *, Value)> visit) {
@@ -532,6 +569,9 @@ private:
         text += (text.empty() ? "'" : ", '") + name + "'";
       return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
     };
+    // Sizes of the whole batch are known without the others.
+    if (reduced.empty() && gathered.empty())
+      return;
     InFlightDiagnostic diagnostic = graph.emitRemark() << "values of the step depend on other replicas' examples: ";
     if (!reduced.empty())
       diagnostic << "all-reduced " << (reduced.size() == 1 ? "is " : "are ") << list(reduced);

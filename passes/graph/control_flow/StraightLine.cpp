@@ -439,10 +439,12 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
   if (auto assertion = llvm::dyn_cast<dfg::AssertOp>(op)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(op);
-    Type truth = builder.getI1Type();
-    Value inactive = make<dfg::LogicalNotOp>(node.name + "/inactive", truth, active);
-    Value holds =
-        inactive ? make<dfg::LogicalOrOp>(node.name + "/holds", truth, assertion.getCondition(), inactive) : Value();
+    Value inactive = logicalNot(active, node.name + "/inactive"), holds;
+    // A guard runs the assertion where it does not hold.
+    if (inactive == assertion.getCondition())
+      return success();
+    if (inactive)
+      holds = make<dfg::LogicalOrOp>(node.name + "/holds", builder.getI1Type(), assertion.getCondition(), inactive);
     if (!holds)
       return failure();
     assertion.getConditionMutable().assign(holds);

@@ -236,6 +236,8 @@ Value StraightLine::logicalAnd(Value x, Value y, StringRef name) {
 Value StraightLine::logicalNot(Value x, StringRef name) {
   if (std::optional<int64_t> known = shapes.getConstant(x))
     return getBool(!*known);
+  if (auto negation = x.getDefiningOp<dfg::LogicalNotOp>(); negation && dfg::getControl(negation).empty())
+    return negation.getOperand();
   Value &opposite = conjunctions[{x, Value()}];
   if (!opposite)
     opposite = make<dfg::LogicalNotOp>(name, builder.getI1Type(), x);

@@ -173,3 +173,38 @@ module @replica attributes {dist.strategy = "", dist.coupling = "replica"} {
     %y = dfg.sub %x, %mean : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
   }
 }
+
+// -----
+
+// An assertion is about the whole batch; one about every example holds of the batch where it holds of each share.
+// CHECK-LABEL: @assertions
+module @assertions attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %limit = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    // CHECK: %[[EACH:.*]] = dfg.all
+    %small = dfg.less %x, %limit : (tensor<?xf32>, tensor<f32>) -> tensor<?xi1>
+    %all = dfg.all %small, %zero : (tensor<?xi1>, tensor<1xi32>) -> tensor<i1>
+    // CHECK: dfg.assert %[[EACH]]
+    dfg.assert %all, %all : (tensor<i1>, tensor<i1>) -> () loc("each")
+    // CHECK-DAG: %[[MEAN:.*]] = dist.all_reduce mean {{.*}} variables ["mean"] {coupling}
+    // CHECK-DAG: %[[LESS:.*]] = dfg.less %[[MEAN]]
+    %mean = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("mean")
+    %less = dfg.less %mean, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    // CHECK-DAG: dfg.assert %[[LESS]]
+    dfg.assert %less, %mean : (tensor<i1>, tensor<f32>) -> () loc("whole")
+    // CHECK-DAG: %[[SIZE:.*]] = dist.whole_size
+    // CHECK-DAG: dfg.equal %[[SIZE]]
+    %count = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("count")
+    %eight = dfg.const dense<8> : tensor<i32> : tensor<i32>
+    %equal = dfg.equal %count, %eight : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    dfg.assert %equal, %count : (tensor<i1>, tensor<i32>) -> () loc("size")
+    %one = dfg.const dense<1.0> : tensor<f32> {control = ["each", "whole", "size"]} : tensor<f32>
+    dfg.assign_sub %w, %one : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
