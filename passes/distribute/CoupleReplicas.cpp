@@ -415,6 +415,8 @@ private:
                            const Synchronizations &ways) {
     Wanted wanted;
     wanted.obstacles = findObstacles(graph, flow, step, ways);
+    // What all replicas have as the whole batch does is refused for another reason, of which no collective would help.
+    llvm::erase_if(wanted.obstacles, [&](const Obstacle &obstacle) { return flow.isWhole(obstacle.value); });
     for (const Obstacle &obstacle : wanted.obstacles)
       wanted.values.push_back(obstacle.value);
     for (auto [node, value] : findUnjoinable(graph, flow, ways))
