@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/FusionPlan.h"
+#include "passes/rows/Padding.h"
 #include "runtime/include/drt/drt.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
@@ -74,7 +75,7 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
 } // namespace
 
 void EntryLowering::notePadding(Operation *node) {
-  bool makes = llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op, dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
+  bool makes = node->hasAttr(kPaddingAttr) || llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op, dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());
 }

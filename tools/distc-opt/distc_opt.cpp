@@ -15,6 +15,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/rows/Passes.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/SourceMgr.h"
 #include <unistd.h>
@@ -49,6 +50,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   distc::registerGraphPasses();
   distc::registerDistributePasses();
+  distc::rows::registerRowsPasses();
   distc::registerLowering();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "distc's passes\n", registry);
   // What is on standard input is most often another tool's output, and can be read once.

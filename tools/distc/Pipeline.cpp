@@ -8,6 +8,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/rows/Passes.h"
 
 namespace distc {
 
@@ -26,12 +27,14 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createExpandControlFlow(control));
   }
-  // Before the batch's flow is asked about nodes that have no semantics.
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
-  manager.addPass(createCheckEndpoints({/*code=*/isExecutable}));
-  // Before the batch's flow, which knows simple operations. A graph that is exported keeps its own.
-  if (options.emit != "graphdef")
+  // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is exported keeps its own.
+  if (options.emit != "graphdef") {
     manager.addPass(createDecompose());
+    manager.addPass(rows::createMaskRows());
+  }
+  // Before the batch's flow is asked about nodes that have no semantics.
+  manager.addPass(createCheckEndpoints({/*code=*/isExecutable}));
   DistributeOptions distribute;
   distribute.strategy = options.strategy;
   distribute.resources = options.resources;

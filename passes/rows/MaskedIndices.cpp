@@ -1,0 +1,369 @@
+//===- MaskedIndices.cpp - Rows by index where data decide how many there are ------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A row that is read or written at the place where it is already needs no index: what
+// takes chosen rows of a tensor gives the tensor, with a mask, and what puts them back
+// selects. Any other index that is not there is 0 where rows are read, and -1 where
+// they are written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/rows/MaskedRows.h"
+
+using namespace mlir;
+
+namespace distc {
+
+using dfg::Dim;
+using dfg::Dims;
+
+/// [b, ...] for each element of the grid, whose first axis b is: the rows' view of it.
+Value RowMasker::spread(Builder &g, Value value, const Selection *rows) {
+  FailureOr<Dims> sizes = g.getShape(value);
+  if (failed(sizes))
+    return {};
+  SmallVector<int64_t> multiples(sizes->size() + rows->grid.size() - 1, 1);
+  for (size_t axis = 1; axis < rows->grid.size(); ++axis) {
+    if (!rows->grid[axis].isConstant())
+      return (void)g.fail("an axis behind the batch's must have a known size"), Value();
+    value = g.expandDims(value, 1);
+    multiples[axis] = rows->grid[axis].getConstant();
+  }
+  Dims flat = {rows->rows};
+  flat.append(sizes->begin() + 1, sizes->end());
+  return g.reshape(g.tile(value, multiples), flat);
+}
+
+/// [rows, ...] as [grid..., ...].
+Value RowMasker::onGrid(Builder &g, Value value, const Selection *rows) {
+  FailureOr<Dims> sizes = g.getShape(value);
+  if (failed(sizes))
+    return {};
+  Dims grid = rows->grid;
+  grid.append(sizes->begin() + 1, sizes->end());
+  return g.reshape(value, grid);
+}
+
+LogicalResult RowMasker::gather(Operation *op) {
+  Value params = op->getOperand(0), indices = op->getOperand(1);
+  const MaskedValue *of = getMasked(params), *at = getMasked(indices);
+  std::optional<Dims> sizes = shapes.getShape(params);
+  auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+  auto axis = op->getNumOperands() > 2 ? shapes.getConstant(op->getOperand(2)) : std::optional<int64_t>(0);
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  if (at && sizes && !sizes->empty() && axis == 0 && (!batchDims || batchDims.getInt() == 0) && at->axis == 0 &&
+      !dfg::isHandle(params.getType())) {
+    const RowNumbers &numbers = at->numbers;
+    // The rows themselves.
+    if (numbers.kind == RowNumbers::Number && numbers.among
+            ? of && of->rows == numbers.among && of->axis == 0
+            : numbers.kind == RowNumbers::Number && !of && sizes->front() == at->rows->rows)
+      return replace(g, op->getResult(0), params, {at->rows, 0, of ? of->numbers : RowNumbers(), of && of->areTerms});
+    if (numbers.kind == RowNumbers::Coordinate && numbers.column == 0 && sizes->front() == at->rows->grid.front() &&
+        (!of || (of->axis == 0 && of->rows->isPrefix)))
+      return replace(g, op->getResult(0), spread(g, params, at->rows), {at->rows, 0, {}, of && of->areTerms});
+  }
+  if (of && at)
+    return refuse(op, "its indices are no places that are known");
+  if (at) {
+    Value there = keep(g, indices, *at, 0);
+    if (!there)
+      return refuse(op, g.getReason());
+    masked[there] = {at->rows, at->axis, {}};
+    op->setOperand(1, there);
+  }
+  // Columns of a vector of places.
+  if (of && of->numbers.kind == RowNumbers::Coordinates && axis == 1)
+    if (auto column = shapes.getConstant(indices); column && shapes.getShape(indices)->empty()) {
+      bool isVector = of->numbers.among || of->rows->grid.size() == 1;
+      masked[op->getResult(0)] = {of->rows, 0,
+                                  isVector ? RowNumbers{RowNumbers::Number, 0, of->numbers.among}
+                                           : RowNumbers{RowNumbers::Coordinate, *column, nullptr}};
+      return success();
+    }
+  return visitByAxis(op);
+}
+
+LogicalResult RowMasker::gatherNd(Operation *op) {
+  Value params = op->getOperand(0), indices = op->getOperand(1);
+  const MaskedValue *of = getMasked(params), *at = getMasked(indices);
+  std::optional<Dims> sizes = shapes.getShape(params);
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  if (at && sizes && at->numbers.kind == RowNumbers::Coordinates && at->axis == 0 && !dfg::isHandle(params.getType())) {
+    if (at->numbers.among) {
+      if (of && of->rows == at->numbers.among && of->axis == 0)
+        return replace(g, op->getResult(0), params, {at->rows, 0, of->numbers, of->areTerms});
+    } else if (!of && sizes->size() >= at->rows->grid.size() &&
+               ArrayRef(*sizes).take_front(at->rows->grid.size()) == ArrayRef(at->rows->grid)) {
+      Dims flat = {at->rows->rows};
+      flat.append(sizes->begin() + at->rows->grid.size(), sizes->end());
+      return replace(g, op->getResult(0), g.reshape(params, flat), {at->rows, 0, {}});
+    }
+  }
+  if (of && at)
+    return refuse(op, "its indices are no places that are known");
+  if (at) {
+    Value there = keep(g, indices, *at, 0);
+    if (!there)
+      return refuse(op, g.getReason());
+    masked[there] = {at->rows, at->axis, {}};
+    op->setOperand(1, there);
+  }
+  return visitByAxis(op);
+}
+
+/// Operands: data, segments, how many.
+LogicalResult RowMasker::unsortedSegment(Operation *op) {
+  Value data = op->getOperand(0), ids = op->getOperand(1), count = op->getOperand(2);
+  const MaskedValue *of = getMasked(data), *at = getMasked(ids);
+  if (!of || !at)
+    return visitByAxis(op);
+  if (of->rows != at->rows || of->axis != 0 || at->axis != 0)
+    return refuse(op, "its rows and their segments are not of one choice");
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  const Selection *rows = at->rows;
+  auto size = shapes.getElements(count);
+  llvm::SetVector<const Selection *> counted;
+  if (auto it = sized.find(count); it != sized.end())
+    counted = it->second;
+  const bool isSum = llvm::isa<dfg::UnsortedSegmentSumOp>(op);
+  if (!isSum && of->areTerms)
+    return refuse(op, "it is not linear in rows that are to be added up");
+  auto hasSize = [&](Dim dim) { return size && size->size() == 1 && size->front() == dim; };
+  // Rows that are segments, at their places.
+  if (isSum && at->numbers.kind == RowNumbers::Number && hasSize(rows->rows)) {
+    const Selection *among = at->numbers.among;
+    if (among ? counted.size() == 1 && counted.front() == among : counted.empty())
+      return replace(g, op->getResult(0), keep(g, data, *of, 0),
+                     {among, 0, {}, of->areTerms || (among && among->repeats)});
+  }
+  if (isSum && !rows->repeats && at->numbers.kind == RowNumbers::Coordinate && at->numbers.column == 0 &&
+      hasSize(rows->grid.front()) && (counted.empty() || (counted.size() == 1 && counted.front()->isPrefix))) {
+    SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
+    return replace(g, op->getResult(0), g.sum(onGrid(g, keep(g, data, *of, 0), rows), axes),
+                   {counted.empty() ? nullptr : counted.front(), 0, {}});
+  }
+  if (!counted.empty())
+    return refuse(op, "as many segments are asked for");
+  if (rows->repeats && !of->areTerms)
+    return refuse(op, "distinct rows are not summed up");
+  Value named = keepIndices(g, ids, *at), there = isSum ? keep(g, data, *of, 0) : data;
+  if (!named || !there)
+    return refuse(op, g.getReason());
+  op->setOperand(0, there);
+  op->setOperand(1, named);
+  return success();
+}
+
+/// Operands: data and segments in order; of a sparse one the rows of the data between them.
+LogicalResult RowMasker::segments(Operation *op) {
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  const bool isSparse = op->getNumOperands() == 3;
+  const MaskedValue *at = getMasked(op->getOperand(isSparse ? 2 : 1));
+  if (!at || at->axis != 0 || at->numbers.kind != RowNumbers::Coordinate || at->numbers.column != 0)
+    return refuse(op, "its segments are not the rows that they were chosen from");
+  const Selection *rows = at->rows;
+  Value data = op->getOperand(0);
+  if (rows->repeats || (isMasked(data) && getMasked(data)->areTerms))
+    return refuse(op, "distinct rows are not summed up");
+  if (isSparse) {
+    const MaskedValue *taken = getMasked(op->getOperand(1)), *of = getMasked(data);
+    if (!taken || taken->rows != rows || taken->axis != 0)
+      return refuse(op, "its rows and their segments are not of one choice");
+    const RowNumbers &numbers = taken->numbers;
+    if (of ? numbers.kind != RowNumbers::Number || numbers.among != of->rows || of->axis != 0 : false)
+      return refuse(op, "its indices are no places that are known");
+    if (!of)
+      data = g.gather(data, keep(g, op->getOperand(1), *taken, 0), 0);
+  } else if (const MaskedValue *of = getMasked(data); !of || of->rows != rows || of->axis != 0) {
+    return refuse(op, "its rows and their segments are not of one choice");
+  }
+  const bool isMax = llvm::isa<dfg::SegmentMaxOp>(op), isMin = llvm::isa<dfg::SegmentMinOp>(op),
+             isProd = llvm::isa<dfg::SegmentProdOp>(op);
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
+  Type element = g.elementOf(data);
+  if ((isMax || isMin) && !llvm::isa_and_nonnull<FloatType>(element))
+    return refuse(op, "of integers there is none of no rows");
+  double otherwise = isMax    ? -std::numeric_limits<double>::infinity()
+                     : isMin  ? std::numeric_limits<double>::infinity()
+                     : isProd ? 1
+                              : 0;
+  Value there = onGrid(g, keep(g, data, {rows, 0, {}}, otherwise), rows);
+  StringRef reduction = isMax    ? dfg::MaxOp::getOperationName()
+                        : isMin  ? dfg::MinOp::getOperationName()
+                        : isProd ? dfg::ProdOp::getOperationName()
+                                 : dfg::SumOp::getOperationName();
+  Value result = g.reduce(reduction, there, axes, false);
+  FailureOr<Dims> sizes = g.getShape(result);
+  auto asColumn = [&](Value value) {
+    for (size_t axis = 1; succeeded(sizes) && axis < sizes->size(); ++axis)
+      value = g.expandDims(value, -1);
+    return value;
+  };
+  Value count = g.sum(onGrid(g, g.cast(rows->mask, isMax || isMin ? Type(builder.getI32Type()) : element), rows), axes);
+  if (isMax || isMin)
+    result = g.select(asColumn(g.less(g.integer(0), count)), result, g.scalar(element, 0));
+  if (llvm::isa<dfg::SegmentMeanOp, dfg::SparseSegmentMeanOp, dfg::SparseSegmentSqrtNOp>(op)) {
+    count = g.maximum(count, g.scalar(element, 1));
+    result = g.div(result, asColumn(llvm::isa<dfg::SparseSegmentSqrtNOp>(op) ? g.make<dfg::SqrtOp>(count) : count));
+  }
+  return replace(g, op->getResult(0), result, {getNonEmptyPrefix(g, rows), 0, {}});
+}
+
+/// Operands: indices, updates, the shape.
+LogicalResult RowMasker::scatterNd(Operation *op) {
+  Value indices = op->getOperand(0), updates = op->getOperand(1);
+  const MaskedValue *at = getMasked(indices), *of = getMasked(updates);
+  if (!at || !of || at->rows != of->rows || at->axis != 0 || of->axis != 0 || at->rows->repeats || of->areTerms)
+    return refuse(op, "its updates and their indices are not of one choice");
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  auto sizes = shapes.getElements(op->getOperand(2));
+  llvm::SetVector<const Selection *> counted;
+  if (auto it = sized.find(op->getOperand(2)); it != sized.end())
+    counted = it->second;
+  const RowNumbers &numbers = at->numbers;
+  if (numbers.kind == RowNumbers::Coordinates && sizes) {
+    const Dims grid = numbers.among ? Dims{at->rows->rows} : at->rows->grid;
+    bool isPlace = sizes->size() >= grid.size() && ArrayRef(*sizes).take_front(grid.size()) == ArrayRef(grid) &&
+                   (numbers.among ? counted.size() == 1 && counted.front() == numbers.among : counted.empty());
+    if (isPlace) {
+      Value there = keep(g, updates, *of, 0);
+      return replace(g, op->getResult(0), numbers.among ? there : onGrid(g, there, at->rows), {numbers.among, 0, {}});
+    }
+  }
+  if (!counted.empty())
+    return refuse(op, "as many rows are asked for");
+  Value named = keepIndices(g, indices, *at), there = keep(g, updates, *of, 0);
+  if (!named || !there)
+    return refuse(op, g.getReason());
+  op->setOperand(0, named);
+  op->setOperand(1, there);
+  return success();
+}
+
+/// Operands: a tensor, indices, updates.
+LogicalResult RowMasker::tensorScatter(Operation *op) {
+  Value tensor = op->getOperand(0), indices = op->getOperand(1), updates = op->getOperand(2);
+  const MaskedValue *at = getMasked(indices), *of = getMasked(updates);
+  if (isMasked(tensor) || !at || at->axis != 0 || at->rows->repeats ||
+      (of && (of->rows != at->rows || of->axis != 0 || of->areTerms)))
+    return refuse(op, "its updates and their indices are not of one choice");
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  std::optional<Dims> sizes = shapes.getShape(tensor);
+  const Dims &grid = at->rows->grid;
+  if (llvm::isa<dfg::TensorScatterUpdateOp>(op) && of && sizes && at->numbers.kind == RowNumbers::Coordinates &&
+      !at->numbers.among && sizes->size() >= grid.size() &&
+      ArrayRef(*sizes).take_front(grid.size()) == ArrayRef(grid)) {
+    Value mask = onGrid(g, at->rows->mask, at->rows);
+    for (size_t axis = grid.size(); axis < sizes->size(); ++axis)
+      mask = g.expandDims(mask, -1);
+    return replace(g, op->getResult(0), g.select(mask, onGrid(g, updates, at->rows), tensor));
+  }
+  if (!of)
+    return refuse(op, "its updates and their indices are not of one choice");
+  Value named = keepIndices(g, indices, *at);
+  if (!named)
+    return refuse(op, g.getReason());
+  op->setOperand(1, named);
+  return success();
+}
+
+/// The parts of a partition, back at their places.
+LogicalResult RowMasker::stitch(Operation *op) {
+  const unsigned count = op->getNumOperands() / 2;
+  const Selection *among = nullptr;
+  llvm::SmallDenseSet<int64_t> seen;
+  Value origin;
+  bool areTerms = false;
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value result;
+  for (unsigned i = 0; i < count; ++i) {
+    Value data = op->getOperand(count + i);
+    const MaskedValue *at = getMasked(op->getOperand(i)), *of = getMasked(data);
+    if (!at || !of || at->rows != of->rows || at->axis != 0 || of->axis != 0 || at->rows->part < 0 ||
+        at->numbers.kind != RowNumbers::Number || at->numbers.among != at->rows->among ||
+        (origin && origin != at->rows->origin) || (i > 0 && at->rows->among != among))
+      return refuse(op, "they are not the parts of one partition with their places");
+    if (i > 0 && of->areTerms != areTerms)
+      return refuse(op, "some of its rows are to be added up");
+    areTerms = of->areTerms;
+    origin = at->rows->origin;
+    among = at->rows->among;
+    if (!seen.insert(at->rows->part).second)
+      return refuse(op, "they are not the parts of one partition with their places");
+    result = result ? keep(g, data, *of, result) : data;
+  }
+  const auto *whole = llvm::find_if(selections, [&](const auto &known) {
+    return known->origin == origin && known->among == among && !known->parts.empty();
+  });
+  if (whole == selections.end() || (*whole)->parts.size() != count)
+    return refuse(op, "some parts of the partition are left out");
+  return replace(g, op->getResult(0), result, {among, 0, {}, areTerms});
+}
+
+/// Whether rows that the values name, each by itself, are partitioned: how many distinct values there are, nothing else
+/// says.
+bool RowMasker::isPartitioned(Value distinct) const {
+  constexpr size_t kMaxNodes = 64;
+  llvm::SetVector<Operation *> users;
+  users.insert_range(distinct.getUsers());
+  for (size_t i = 0; i < users.size() && i < kMaxNodes; ++i) {
+    if (llvm::isa<dfg::DynamicPartitionOp>(users[i]))
+      return needed.contains(users[i]);
+    if (llvm::isa<dfg::ScalarInterface, dfg::ReshapeOp>(users[i]))
+      users.insert_range(users[i]->getUsers());
+  }
+  return false;
+}
+
+/// The values themselves, as often as they are there. What works row by row gives the same for equal ones, and what is
+/// looked up by their positions is that of each.
+LogicalResult RowMasker::repeatRows(Operation *op) {
+  Value x = op->getOperand(0);
+  std::optional<Dims> sizes = shapes.getShape(x);
+  const MaskedValue *at = getMasked(x);
+  if (!sizes || sizes->size() != 1 || !sizes->front().isMultipleOfBatch() || (at && at->axis != 0))
+    return refuse(op, "only rows of the batch are partitioned");
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  const Selection *rows = at ? at->rows : nullptr;
+  if (!rows) {
+    Type flag = builder.getI1Type();
+    Value all = g.make<dfg::FillOp>({g.pack(g.sizeOf(x, 0, builder.getI32Type()), 0), g.scalar(flag, 1)}, {}, flag);
+    rows = add({all, sizes->front(), *sizes, nullptr, Value(), -1, {}, false, true});
+  }
+  const Selection *distinct = add({rows->mask, rows->rows, rows->grid, rows, x, -1, {}, true});
+  if (failed(replace(g, op->getResult(0), x, {distinct, 0, {}})))
+    return failure();
+  return replace(g, op->getResult(1), numberRows(g, rows, g.elementOf(op->getResult(1))),
+                 {rows, 0, {RowNumbers::Number, 0, distinct}});
+}
+
+/// What is not there is -1, which names no row.
+LogicalResult RowMasker::unique(Operation *op) {
+  const MaskedValue *rows = getMasked(op->getOperand(0));
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Type element = g.elementOf(op->getOperand(0));
+  if (rows->axis != 0 || op->getNumOperands() != 1 || (!element.isInteger(32) && !element.isInteger(64)))
+    return refuse(op, "distinct values are found among indices");
+  const MaskedValue of = *rows;
+  Value there = keepIndices(g, op->getOperand(0), of);
+  if (!there)
+    return refuse(op, g.getReason());
+  op->setOperand(0, there);
+  masked[op->getResult(1)] = {of.rows, 0, {}};
+  return success();
+}
+
+} // namespace distc

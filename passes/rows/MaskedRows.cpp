@@ -1,0 +1,443 @@
+//===- MaskedRows.cpp - Rows whose number data decide, kept in place ---------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/rows/MaskedRows.h"
+#include "passes/distribute/RawGradients.h"
+#include "passes/distribute/SameValues.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+
+using dfg::Dim;
+using dfg::Dims;
+
+static bool isOpaque(Operation *op, StringRef name) {
+  auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+  return opaque && opaque.getOp() == name;
+}
+
+bool choosesRows(Operation *op) {
+  return llvm::isa<dfg::DynamicPartitionOp>(op) || isOpaque(op, "Where") || isOpaque(op, "DenseToDenseSetOperation");
+}
+
+LogicalResult RowMasker::run() {
+  Block &block = graph.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
+      return failure();
+    bool isTouched =
+        llvm::any_of(op.getOperands(), [&](Value operand) { return isMasked(operand) || sized.contains(operand); });
+    if (!needed.contains(&op) && (isTouched || choosesRows(&op))) {
+      // Nothing that runs for an effect is made of it.
+      for (Value result : op.getResults())
+        masked.try_emplace(result);
+      unneeded.push_back(&op);
+      continue;
+    }
+    if (failed(visit(&op)))
+      return failure();
+  }
+  for (Operation *op : llvm::reverse(unneeded))
+    if (op->use_empty())
+      op->erase();
+  return checkFetches();
+}
+
+/// What is fetched has no mask with it.
+LogicalResult RowMasker::checkFetches() {
+  llvm::StringSet<> fetched;
+  for (const std::string &tensor : getFetchedTensors(graph))
+    fetched.insert(StringRef(tensor).split(':').first);
+  for (Operation &op : graph.getBody().front())
+    if (fetched.contains(dfg::getNodeName(&op)))
+      for (Value result : op.getResults())
+        if ((isMasked(result) && getMasked(result)->rows) || sized.contains(result))
+          return op.emitError()
+                 << "'" << dfg::getNodeName(&op)
+                 << "' has as many rows as data say, and cannot be fetched: fetch a sum or a mean over them";
+  return success();
+}
+
+LogicalResult RowMasker::visit(Operation *op) {
+  if (isOpaque(op, "Where"))
+    return selectWhere(op);
+  if (isOpaque(op, "DenseToDenseSetOperation"))
+    return subtractSizes(op);
+  if (llvm::isa<dfg::UniqueOp>(op) && isPartitioned(op->getResult(0)))
+    return repeatRows(op);
+  if (auto partition = llvm::dyn_cast<dfg::DynamicPartitionOp>(op))
+    return selectParts(partition);
+  if (llvm::any_of(op->getOperands(), [&](Value operand) { return sized.contains(operand); }))
+    if (failed(visitSizes(op)))
+      return failure();
+  if (llvm::any_of(op->getOperands(), [&](Value operand) { return isMasked(operand); }))
+    return visitMasked(op);
+  return success();
+}
+
+LogicalResult RowMasker::refuse(Operation *op, const Twine &why) {
+  llvm::SetVector<const Selection *> chosen = getSelections(op);
+  InFlightDiagnostic error = op->emitError()
+                             << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                             << ") has no code here: the number of its rows is only known when the program runs";
+  if (!chosen.empty() && chosen.front()->origin)
+    if (Operation *origin = chosen.front()->origin.getDefiningOp())
+      error << " (by '" << dfg::getNodeName(origin) << "')";
+  return error << ", and " << why;
+}
+
+/// The new node has the name and the control inputs of the old one.
+LogicalResult RowMasker::replace(Builder &g, OpResult result, Value value, MaskedValue rows) {
+  Operation *op = result.getOwner();
+  Value named = g.make<dfg::IdentityOp>(value);
+  if (g.failed() || !named)
+    return refuse(op, g.getReason().empty() ? "its operands do not fit" : g.getReason());
+  if (result.getResultNumber() == 0)
+    named.getDefiningOp()->setLoc(op->getLoc());
+  if (auto control = op->getDiscardableAttr(dfg::kControlAttr))
+    named.getDefiningOp()->setDiscardableAttr(dfg::kControlAttr, control);
+  result.replaceAllUsesWith(named);
+  if (rows.rows)
+    masked[named] = rows;
+  if (unneeded.empty() || unneeded.back() != op)
+    unneeded.push_back(op);
+  return success();
+}
+
+// ---- Operations on rows ------------------------------------------------------------------------------
+
+LogicalResult RowMasker::visitMasked(Operation *op) {
+  if (llvm::isa<dfg::UpdateInterface>(op))
+    return update(op);
+  if (isOpaque(op, "SparseReshape"))
+    return reshapeSparse(op);
+  if (isOpaque(op, "SparseFillEmptyRows"))
+    return fillEmptyRows(op);
+  if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+      opaque && opaque.getOp().starts_with("SparseSegment") && opaque.getOp().ends_with("GradV2"))
+    return segmentsGrad(op);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<dfg::ShapeOp, dfg::ShapeNOp, dfg::SizeOp>([&](auto) { return noteShapes(op); })
+      .Case<dfg::RankOp, dfg::AssertOp>([&](auto) { return success(); })
+      .Case<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>([&](auto) { return gather(op); })
+      .Case<dfg::GatherNdOp, dfg::ResourceGatherNdOp>([&](auto) { return gatherNd(op); })
+      .Case<dfg::UnsortedSegmentSumOp, dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp,
+            dfg::UnsortedSegmentMinOp>([&](auto) { return unsortedSegment(op); })
+      .Case<dfg::SegmentSumOp, dfg::SegmentMeanOp, dfg::SegmentMaxOp, dfg::SegmentMinOp, dfg::SegmentProdOp,
+            dfg::SparseSegmentSumOp, dfg::SparseSegmentMeanOp, dfg::SparseSegmentSqrtNOp>(
+          [&](auto) { return segments(op); })
+      .Case<dfg::ScatterNdOp>([&](auto) { return scatterNd(op); })
+      .Case<dfg::TensorScatterUpdateOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp, dfg::TensorScatterMaxOp,
+            dfg::TensorScatterMinOp>([&](auto) { return tensorScatter(op); })
+      .Case<dfg::DynamicStitchOp>([&](auto) { return stitch(op); })
+      .Case<dfg::UniqueOp, dfg::UniqueV2Op>([&](auto) { return unique(op); })
+      .Case<dfg::MeanOp>([&](auto) { return mean(op); })
+      .Case<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(
+          [&](auto) { return reduce(op); })
+      .Case<dfg::ConcatV2Op>([&](auto) { return concat(op); })
+      .Default([&](Operation *) { return visitByAxis(op); });
+}
+
+/// What the batch's axis would do there, the rows do.
+LogicalResult RowMasker::visitByAxis(Operation *op) {
+  const Selection *rows = nullptr;
+  SmallVector<std::optional<BatchAxis>> axes;
+  bool areTerms = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    axes.push_back(std::nullopt);
+    const MaskedValue *at = getMasked(operand.get());
+    if (!at)
+      continue;
+    areTerms |= at->areTerms;
+    if (!at->rows || isParameterOperand(op, operand.getOperandNumber()))
+      return refuse(op, "it takes them for sizes or axes");
+    if (rows && rows != at->rows)
+      return refuse(op, "rows of two choices meet");
+    rows = at->rows;
+    axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};
+  }
+  if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) && getSelections(op).size() != 1)
+    return refuse(op, "rows of two choices meet");
+  if (areTerms && !isLinearInTerms(op))
+    return refuse(op, "it is not linear in rows that are to be added up");
+  SmallVector<BatchPlacement> placements;
+  for (OpResult result : op->getResults())
+    placements.push_back(findBatchPlacement(op, result.getResultNumber(), axes, shapes, /*fixedBatch=*/0));
+  for (auto [result, placement] : llvm::zip(op->getResults(), placements)) {
+    switch (placement.kind) {
+    case BatchPlacement::Unknown:
+      return takeAsWhole(op, rows) ? success() : refuse(op, "it does not work row by row");
+    case BatchPlacement::Without:
+      break;
+    case BatchPlacement::Along:
+      if (placement.axis.segments.size() != 1 || placement.axis.segments.front() != rows->rows.getScale())
+        return refuse(op, "it makes other rows of them");
+      masked[result] = {rows, placement.axis.axis, followNumbers(op, result), areTerms};
+      break;
+    case BatchPlacement::Summed:
+      if (rows->repeats && !areTerms)
+        return refuse(op, "distinct rows are not summed up");
+      OpBuilder builder(op);
+      Builder g(builder, shapes, op);
+      for (OpOperand &operand : op->getOpOperands())
+        if (const MaskedValue *at = getMasked(operand.get())) {
+          Value there = keep(g, operand.get(), *at, 0);
+          if (!there)
+            return refuse(op, g.getReason());
+          operand.set(there);
+        }
+      return success();
+    }
+  }
+  return success();
+}
+
+/// Where the rows meet as many others, all must be there: anything else is an error in TensorFlow, too.
+bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
+  if (!llvm::isa<dfg::ScalarInterface, dfg::ConcatV2Op, dfg::PackOp, dfg::SoftmaxCrossEntropyWithLogitsOp,
+                 dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(op))
+    return false;
+  SmallVector<std::optional<BatchAxis>> axes;
+  bool meets = false;
+  for (Value operand : op->getOperands()) {
+    axes.push_back(std::nullopt);
+    if (const MaskedValue *at = getMasked(operand)) {
+      axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};
+      continue;
+    }
+    std::optional<Dims> sizes = shapes.getShape(operand);
+    for (auto [axis, size] : llvm::enumerate(sizes.value_or(Dims())))
+      if (size == rows->rows && !axes.back()) {
+        axes.back() = BatchAxis{static_cast<int64_t>(axis), {rows->rows.getScale()}, false};
+        meets = true;
+      }
+  }
+  for (OpResult result : op->getResults())
+    if (!meets || findBatchPlacement(op, result.getResultNumber(), axes, shapes, 0).kind == BatchPlacement::Unknown)
+      return false;
+  if (rows->repeats ||
+      llvm::any_of(op->getOperands(), [&](Value operand) { return isMasked(operand) && getMasked(operand)->areTerms; }))
+    return false;
+  if (rows->isAll)
+    return true;
+  StringAttr &checked = complete[rows];
+  if (!checked) {
+    OpBuilder builder(op);
+    Builder g(builder, shapes, op);
+    checked = check(g, g.reduce(dfg::AllOp::getOperationName(), rows->mask, {0}, false), rows->mask);
+  }
+  runBehind(op, checked);
+  return checked != nullptr;
+}
+
+/// Whether the result has the numbers of the operand.
+RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
+  RowNumbers numbers = getMasked(op->getOperand(0)) ? getMasked(op->getOperand(0))->numbers : RowNumbers();
+  std::optional<Dims> from = shapes.getShape(op->getOperand(0)), to = shapes.getShape(result);
+  if (numbers.kind == RowNumbers::Unknown || !from || !to)
+    return {};
+  const Selection *rows = getMasked(op->getOperand(0))->rows;
+  const bool isVector = numbers.among || rows->grid.size() == 1;
+  if (llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::SnapshotOp>(op) ||
+      (llvm::isa<dfg::CastOp>(op) && dfg::GraphBuilder::elementOf(result).isInteger() &&
+       !dfg::GraphBuilder::elementOf(result).isInteger(1)))
+    return numbers;
+  if (llvm::isa<dfg::SqueezeOp, dfg::ReshapeOp, dfg::ExpandDimsOp>(op)) {
+    if (numbers.kind == RowNumbers::FirstCoordinate || (numbers.kind == RowNumbers::Coordinates && !isVector))
+      return *to == *from ? numbers : RowNumbers();
+    if (to->size() == 1)
+      return {RowNumbers::Number, 0, numbers.among};
+    bool isColumn = to->size() == 2 && (*to)[1] == Dim(1) && isVector && numbers.kind == RowNumbers::Number;
+    return isColumn ? RowNumbers{RowNumbers::Coordinates, 0, numbers.among} : *to == *from ? numbers : RowNumbers();
+  }
+  if (auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op);
+      slice && (numbers.kind == RowNumbers::Coordinates || numbers.kind == RowNumbers::FirstCoordinate) &&
+      to->size() == 1) {
+    auto begin = shapes.getConstants(slice.getBegin());
+    if (!begin || begin->size() != 2 || (*begin)[1] < 0 ||
+        (numbers.kind == RowNumbers::FirstCoordinate && (*begin)[1] != 0))
+      return {};
+    return isVector ? RowNumbers{RowNumbers::Number, 0, numbers.among}
+                    : RowNumbers{RowNumbers::Coordinate, (*begin)[1], nullptr};
+  }
+  return {};
+}
+
+/// Whether what op makes of the sum of terms is the sum of what it makes of each.
+bool RowMasker::isLinearInTerms(Operation *op) const {
+  auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+  unsigned values = 0, terms = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (isParameterOperand(op, operand.getOperandNumber()))
+      continue;
+    ++values;
+    terms += isMasked(operand.get()) && getMasked(operand.get())->areTerms;
+  }
+  auto isTerm = [&](Value value) { return isMasked(value) && getMasked(value)->areTerms; };
+  switch (node ? node.getLinearity() : dfg::Linearity::None) {
+  case dfg::Linearity::None:
+    return false;
+  case dfg::Linearity::Joint:
+    return terms == values;
+  case dfg::Linearity::Each:
+    return terms == 1;
+  case dfg::Linearity::First:
+    return terms == 1 && isTerm(op->getOperands().front());
+  case dfg::Linearity::Last:
+    return terms == 1 && isTerm(op->getOperands().back());
+  }
+  return false;
+}
+
+/// The sum of those that are there, divided by their number.
+LogicalResult RowMasker::mean(Operation *op) {
+  const MaskedValue *rows = getMasked(op->getOperand(0));
+  std::optional<Dims> sizes = shapes.getShape(op->getOperand(0));
+  auto axes = shapes.getConstants(op->getOperand(1));
+  if (!rows || !rows->rows || !sizes || !axes)
+    return refuse(op, "its axes must be known");
+  Dim others = 1;
+  bool overRows = false;
+  SmallVector<int64_t> along;
+  for (int64_t axis : *axes) {
+    along.push_back(axis < 0 ? axis + static_cast<int64_t>(sizes->size()) : axis);
+    if (along.back() == rows->axis)
+      overRows = true;
+    else
+      others = others * (*sizes)[along.back()];
+  }
+  if (!overRows)
+    return visitByAxis(op);
+  if (rows->rows->repeats)
+    return refuse(op, "distinct rows are not averaged");
+  if (!others.isConstant() || !llvm::isa<FloatType>(Builder::elementOf(op->getResult(0))))
+    return refuse(op, "their mean is over other axes of the batch too, or of integers");
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  auto keeps = op->getAttrOfType<BoolAttr>("keep_dims");
+  Value sum = g.sum(keep(g, op->getOperand(0), *rows, 0), along, keeps && keeps.getValue());
+  Value count = g.mul(getCount(g, rows->rows, builder.getF32Type()),
+                      g.scalar(builder.getF32Type(), static_cast<double>(others.getConstant())));
+  return replace(g, op->getResult(0), g.div(sum, g.cast(count, g.elementOf(sum))));
+}
+
+/// A maximum over the rows and the like: what is not there does not change it.
+LogicalResult RowMasker::reduce(Operation *op) {
+  const MaskedValue *rows = getMasked(op->getOperand(0));
+  std::optional<Dims> sizes = shapes.getShape(op->getOperand(0));
+  auto axes = shapes.getConstants(op->getOperand(1));
+  if (!rows || !rows->rows || !sizes || !axes)
+    return refuse(op, "its axes must be known");
+  if (llvm::none_of(*axes, [&](int64_t axis) {
+        return (axis < 0 ? axis + static_cast<int64_t>(sizes->size()) : axis) == rows->axis;
+      }))
+    return visitByAxis(op);
+  if (rows->areTerms)
+    return refuse(op, "it is not linear in rows that are to be added up");
+  if (rows->rows->repeats && llvm::isa<dfg::ProdOp, dfg::EuclideanNormOp>(op))
+    return refuse(op, "distinct rows are not multiplied");
+  Type element = Builder::elementOf(op->getOperand(0));
+  const bool isFloat = llvm::isa<FloatType>(element), isLarge = llvm::isa<dfg::MinOp>(op);
+  double otherwise = llvm::isa<dfg::ProdOp, dfg::AllOp>(op) ? 1 : 0;
+  if (llvm::isa<dfg::MaxOp, dfg::MinOp>(op)) {
+    if (!isFloat)
+      return refuse(op, "of integers there is none of no rows");
+    otherwise = isLarge ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  }
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value there = keep(g, op->getOperand(0), *rows, otherwise);
+  if (!there)
+    return refuse(op, g.getReason());
+  op->setOperand(0, there);
+  return success();
+}
+
+/// Behind each other: the masks too.
+LogicalResult RowMasker::concat(Operation *op) {
+  auto axis = shapes.getConstant(op->getOperands().back());
+  SmallVector<Value> values(op->getOperands().drop_back()), masks;
+  std::optional<Dims> sizes = shapes.getShape(values.front());
+  if (!axis || !sizes)
+    return refuse(op, "its axes must be known");
+  int64_t along = *axis < 0 ? *axis + static_cast<int64_t>(sizes->size()) : *axis;
+  bool isAlong = llvm::any_of(values, [&](Value value) { return isMasked(value) && getMasked(value)->axis == along; });
+  if (!isAlong)
+    return visitByAxis(op);
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Dim all = 0;
+  std::string key;
+  const Selection *first = nullptr;
+  bool repeats = false, areTerms = false;
+  for (Value value : values) {
+    const MaskedValue *rows = getMasked(value);
+    repeats |= rows && rows->rows->repeats;
+    areTerms |= rows && rows->areTerms;
+    FailureOr<Dims> own = g.getShape(value);
+    if (failed(own) || (rows && rows->axis != along))
+      return refuse(op, "its parts have other rows");
+    Dim size = (*own)[along];
+    if (!size.isMultipleOfBatch())
+      return refuse(op, "its parts are not all of the batch");
+    all = all + size;
+    first = rows ? rows->rows : first;
+    masks.push_back(rows ? rows->rows->mask : Value());
+    if (!rows)
+      masks.back() = g.make<dfg::FillOp>(
+          {g.pack(g.sizeOf(value, along, builder.getI32Type()), 0), g.scalar(builder.getI1Type(), 1)}, {},
+          builder.getI1Type());
+  }
+  // Tensors that are joined alike, a gradient's indices and its values, have the same rows.
+  const Selection *joined = nullptr;
+  for (const auto &known : selections)
+    if (known->mask && known->rows == all)
+      if (auto other = known->mask.getDefiningOp<dfg::ConcatV2Op>();
+          other && known->repeats == repeats && other->getNumOperands() == masks.size() + 1 &&
+          llvm::all_of(llvm::zip(masks, other->getOperands()),
+                       [](auto pair) { return areSame(std::get<0>(pair), std::get<1>(pair)); }))
+        joined = known.get();
+  if (!joined)
+    joined = add({g.concat(masks, 0), all, {all}, nullptr, first->origin, -1, {}, repeats});
+  if (g.failed())
+    return refuse(op, g.getReason());
+  masked[op->getResult(0)] = {joined, along, {}, areTerms};
+  return success();
+}
+
+/// Rows of a variable: those that are not there name none.
+LogicalResult RowMasker::update(Operation *op) {
+  auto node = llvm::cast<dfg::UpdateInterface>(op);
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  if (node.getIndicesOperand() < 0)
+    return refuse(op, "it updates all elements of a variable");
+  const MaskedValue *indices = getMasked(op->getOperand(node.getIndicesOperand()));
+  const bool adds = llvm::isa<dfg::ScatterAddOp, dfg::ScatterSubOp, dfg::ScatterNdAddOp, dfg::ScatterNdSubOp>(op);
+  if (!adds && indices &&
+      (indices->rows->repeats || (isMasked(op->getOperand(node.getGradientOperand())) &&
+                                  getMasked(op->getOperand(node.getGradientOperand()))->areTerms)))
+    return refuse(op, "rows of equal indices must be added up before");
+  for (OpOperand &operand : op->getOpOperands()) {
+    const MaskedValue *rows = getMasked(operand.get());
+    if (!rows)
+      continue;
+    int number = static_cast<int>(operand.getOperandNumber());
+    if (!indices || rows->rows != indices->rows || rows->axis != 0 ||
+        (number != node.getIndicesOperand() && number != node.getGradientOperand()))
+      return refuse(op, "it is no gradient of rows");
+    Value there =
+        number == node.getIndicesOperand() ? keepIndices(g, operand.get(), *rows) : keep(g, operand.get(), *rows, 0);
+    if (!there)
+      return refuse(op, g.getReason());
+    operand.set(there);
+  }
+  return success();
+}
+
+} // namespace distc

@@ -1,0 +1,177 @@
+//===- MaskedRows.h - Rows whose number data decide, kept in place -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// `Where` and `DynamicPartition` choose rows, and how many these are is known when
+// the program runs. Here all rows keep their places, and a mask says which of them
+// are there: what works row by row is as it was, a sum over the rows adds those that
+// are there, a mean divides by their number, an index that is not there is -1.
+//
+// Proven, node by node, is that a value's rows are those that the original node would
+// have, in their order, at the places where the mask is set. What no rule is for is
+// refused at its node. As a size, of a tensor that is filled or tiled, the number of
+// rows is that of all; what is computed from it as a number takes the true one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_ROWS_MASKEDROWS_H
+#define DISTC_PASSES_ROWS_MASKEDROWS_H
+
+#include "dialects/dfg/GraphBuilder.h"
+#include "passes/distribute/BatchAxis.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include <memory>
+
+namespace distc {
+
+/// Some of the rows of a tensor.
+struct Selection {
+  /// A bool a row.
+  mlir::Value mask;
+  /// How many rows there are with and without those that are not there; a multiple of the batch.
+  dfg::Dim rows;
+  /// The shape of what was chosen from, whose elements the rows are in row-major order.
+  dfg::Dims grid;
+  /// The rows that were chosen from; null: all.
+  const Selection *among = nullptr;
+  /// What the mask was made of, and the number of the part where that is a partition.
+  mlir::Value origin;
+  int64_t part = -1;
+  /// The parts of a partition: each row of `among` is in one.
+  llvm::SmallVector<const Selection *> parts;
+  /// Rows that are one in the original graph may stand here as often as they are met; nothing may be summed up or
+  /// counted over them.
+  bool repeats = false;
+  /// All rows are there.
+  bool isAll = false;
+  /// The rows that are there come first: their numbers are their places.
+  bool isPrefix = false;
+  /// Of each row of the grid something is there.
+  bool fillsGrid = false;
+};
+
+/// What the elements of a tensor of indices are.
+struct RowNumbers {
+  enum Kind {
+    Unknown,
+    Coordinates,     // along the last axis: where the row lies in the grid
+    FirstCoordinate, // the same, but of the first coordinate alone it is said
+    Coordinate,      // one of them
+    Number           // of the row, among those of `among`, or in the grid
+  };
+  Kind kind = Unknown;
+  int64_t column = 0;
+  const Selection *among = nullptr;
+};
+
+struct MaskedValue {
+  const Selection *rows = nullptr;
+  int64_t axis = 0;
+  RowNumbers numbers;
+  /// Terms of a sum over the rows that repeat: only what is linear may be made of each.
+  bool areTerms = false;
+};
+
+/// `op` runs behind the node of that name.
+void runBehind(mlir::Operation *op, mlir::StringAttr name);
+/// How many elements there are; unknown where two sizes depend on the batch.
+dfg::Dim product(llvm::ArrayRef<dfg::Dim> sizes);
+/// Whether the operation gives as many elements as data say, and is taken for another here.
+bool choosesRows(mlir::Operation *op);
+
+/// Rewrites the nodes of a graph that `needed` holds.
+class RowMasker {
+public:
+  using Value = mlir::Value;
+  using Operation = mlir::Operation;
+
+  RowMasker(dfg::GraphOp graph, const llvm::DenseSet<Operation *> &needed) : graph(graph), needed(needed) {}
+  /// Fails with a diagnostic at a node that has no rule.
+  llvm::LogicalResult run();
+
+private:
+  using Builder = dfg::GraphBuilder;
+
+  llvm::LogicalResult visit(Operation *op);
+  llvm::LogicalResult checkFetches();
+  llvm::LogicalResult refuse(Operation *op, const llvm::Twine &why);
+  const MaskedValue *getMasked(Value value) const {
+    auto it = masked.find(value);
+    return it == masked.end() ? nullptr : &it->second;
+  }
+  bool isMasked(Value value) const { return masked.contains(value); }
+  /// The result is `value` from here on, whose rows are masked by `rows`, or all there where it is null.
+  llvm::LogicalResult replace(Builder &g, mlir::OpResult result, Value value, MaskedValue rows = MaskedValue());
+
+  // Selections (Selections.cpp).
+  const Selection *add(Selection selection);
+  llvm::LogicalResult selectWhere(Operation *op);
+  llvm::LogicalResult subtractSizes(Operation *op);
+  llvm::LogicalResult selectParts(dfg::DynamicPartitionOp op);
+  const Selection *findPartition(Builder &g, Value parts, const Selection *among, int64_t count);
+  const Selection *getNonEmptyPrefix(Builder &g, const Selection *rows);
+  Value getCount(Builder &g, const Selection *rows, mlir::Type element);
+  Value numberRows(Builder &g, const Selection *rows, mlir::Type element);
+  Value keep(Builder &g, Value value, const MaskedValue &rows, Value otherwise);
+  Value keep(Builder &g, Value value, const MaskedValue &rows, double otherwise);
+  Value keepIndices(Builder &g, Value indices, const MaskedValue &rows);
+  mlir::StringAttr check(Builder &g, Value condition, Value shown);
+  bool isRange(Value value, dfg::Dim rows) const;
+
+  // Sizes (MaskedSizes.cpp).
+  llvm::LogicalResult visitSizes(Operation *op);
+  llvm::LogicalResult fillRows(Operation *op);
+  Value makeExact(Builder &g, Value value);
+  llvm::SetVector<const Selection *> getSelections(Operation *op) const;
+
+  // Operations on masked rows (MaskedRows.cpp).
+  llvm::LogicalResult visitMasked(Operation *op);
+  llvm::LogicalResult visitByAxis(Operation *op);
+  llvm::LogicalResult noteShapes(Operation *op);
+  llvm::LogicalResult mean(Operation *op);
+  llvm::LogicalResult reduce(Operation *op);
+  llvm::LogicalResult concat(Operation *op);
+  llvm::LogicalResult update(Operation *op);
+  bool takeAsWhole(Operation *op, const Selection *rows);
+  RowNumbers followNumbers(Operation *op, mlir::OpResult result);
+
+  // Rows by index (MaskedIndices.cpp).
+  llvm::LogicalResult gather(Operation *op);
+  llvm::LogicalResult gatherNd(Operation *op);
+  llvm::LogicalResult unsortedSegment(Operation *op);
+  llvm::LogicalResult segments(Operation *op);
+  llvm::LogicalResult scatterNd(Operation *op);
+  llvm::LogicalResult tensorScatter(Operation *op);
+  llvm::LogicalResult stitch(Operation *op);
+  llvm::LogicalResult unique(Operation *op);
+  llvm::LogicalResult repeatRows(Operation *op);
+  bool isPartitioned(Value distinct) const;
+  bool isLinearInTerms(Operation *op) const;
+  Value spread(Builder &g, Value value, const Selection *rows);
+  Value onGrid(Builder &g, Value value, const Selection *rows);
+
+  // Sparse tensors (MaskedSparse.cpp).
+  llvm::LogicalResult reshapeSparse(Operation *op);
+  llvm::LogicalResult fillEmptyRows(Operation *op);
+  llvm::LogicalResult segmentsGrad(Operation *op);
+
+  dfg::GraphOp graph;
+  const llvm::DenseSet<Operation *> &needed;
+  dfg::ShapeContext shapes;
+  llvm::DenseMap<Value, MaskedValue> masked;
+  /// Shape arithmetic that sees how many rows there are, and whose.
+  llvm::DenseMap<Value, llvm::SetVector<const Selection *>> sized;
+  llvm::DenseMap<Value, Value> exact;
+  llvm::SmallVector<std::unique_ptr<Selection>> selections;
+  llvm::DenseMap<const Selection *, const Selection *> prefixes, filled;
+  llvm::DenseMap<std::pair<const Selection *, mlir::Type>, Value> counts;
+  /// The node that ends the program where some of the rows are not there.
+  llvm::DenseMap<const Selection *, mlir::StringAttr> complete;
+  llvm::SmallVector<Operation *> unneeded;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_ROWS_MASKEDROWS_H

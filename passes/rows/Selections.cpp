@@ -1,0 +1,271 @@
+//===- Selections.cpp - Which rows data choose -------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/SameValues.h"
+#include "passes/rows/MaskedRows.h"
+#include "passes/rows/Padding.h"
+
+using namespace mlir;
+
+namespace distc {
+
+using dfg::Dim;
+using dfg::Dims;
+
+const Selection *RowMasker::add(Selection selection) {
+  selections.push_back(std::make_unique<Selection>(std::move(selection)));
+  return selections.back().get();
+}
+
+/// `op` runs behind the node of that name.
+void runBehind(Operation *op, StringAttr name) {
+  if (!name)
+    return;
+  auto given = llvm::dyn_cast_or_null<ArrayAttr>(op->getDiscardableAttr(dfg::kControlAttr));
+  SmallVector<Attribute> control(given ? given.getValue() : ArrayRef<Attribute>());
+  control.push_back(name);
+  op->setDiscardableAttr(dfg::kControlAttr, ArrayAttr::get(op->getContext(), control));
+}
+
+static Value isSet(dfg::GraphBuilder &g, Value condition) {
+  if (!condition || g.elementOf(condition).isInteger(1))
+    return condition;
+  return g.make<dfg::NotEqualOp>({condition, g.scalar(g.elementOf(condition), 0)}, {}, g.builder.getI1Type());
+}
+
+Dim product(ArrayRef<Dim> sizes) {
+  Dim all = 1;
+  for (Dim size : sizes)
+    all = all * size;
+  return all;
+}
+
+LogicalResult RowMasker::selectWhere(Operation *op) {
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value condition = op->getOperand(0);
+  std::optional<Dims> sizes = shapes.getShape(condition);
+  if (!sizes || sizes->empty())
+    return refuse(op, "its operand's axes must be known");
+  Type wide = builder.getI64Type();
+  if (const MaskedValue *of = getMasked(condition)) {
+    if (sizes->size() != 1)
+      return refuse(op, "of rows that were chosen before, a vector chooses");
+    const Selection *rows = add({g.both(of->rows->mask, isSet(g, condition)),
+                                 of->rows->rows,
+                                 of->rows->grid,
+                                 of->rows,
+                                 condition,
+                                 -1,
+                                 {},
+                                 of->rows->repeats});
+    Value numbers = g.reshape(numberRows(g, of->rows, wide), {rows->rows, Dim(1)});
+    return replace(g, op->getResult(0), numbers, {rows, 0, {RowNumbers::Coordinates, 0, of->rows}});
+  }
+  Dim all = product(*sizes);
+  if (!all.isMultipleOfBatch() || all.getScale() <= 0)
+    return refuse(op,
+                  "only rows of the batch are chosen; there are " + Twine(all.isKnown() ? "others" : "unknown ones"));
+  const Selection *rows = nullptr;
+  for (const auto &known : selections)
+    if (!known->among && known->part < 0 && known->parts.empty() && known->grid == *sizes &&
+        areSame(known->origin, condition))
+      rows = known.get();
+  if (!rows)
+    rows = add({g.reshape(isSet(g, condition), {all}), all, *sizes, nullptr, condition});
+  SmallVector<Value> columns;
+  for (size_t axis = 0; axis < sizes->size(); ++axis) {
+    Value along = g.positions(condition, axis, wide);
+    for (size_t behind = axis + 1; behind < sizes->size(); ++behind)
+      along = g.expandDims(along, -1);
+    if (sizes->size() > 1)
+      along = g.broadcastTo(along, g.make<dfg::ShapeOp>(condition, {}, builder.getI32Type()));
+    columns.push_back(g.reshape(along, {all, Dim(1)}));
+  }
+  return replace(g, op->getResult(0), g.concat(columns, 1), {rows, 0, {RowNumbers::Coordinates, 0, nullptr}});
+}
+
+/// Each row of `among`, or of all, is in one of `count` parts.
+const Selection *RowMasker::findPartition(Builder &g, Value parts, const Selection *among, int64_t count) {
+  for (const auto &known : selections)
+    if (known->among == among && static_cast<int64_t>(known->parts.size()) == count && areSame(known->origin, parts))
+      return known.get();
+  FailureOr<Dims> sizes = g.getShape(parts);
+  if (failed(sizes))
+    return nullptr;
+  Dim all = product(*sizes);
+  Value numbers = g.reshape(parts, {all});
+  auto *whole = const_cast<Selection *>(add({Value(), all, among ? among->grid : *sizes, among, parts}));
+  Type element = g.elementOf(parts);
+  for (int64_t part = 0; part < count; ++part) {
+    Value mask = g.equal(numbers, g.scalar(element, static_cast<double>(part)));
+    if (among)
+      mask = g.both(mask, among->mask);
+    whole->parts.push_back(add({mask, all, whole->grid, among, parts, part, {}, among && among->repeats}));
+  }
+  // As TensorFlow does: a part that is not there would lose a row.
+  Value there = among ? g.select(among->mask, numbers, g.scalar(element, 0)) : numbers;
+  Value fits =
+      g.both(g.lessEqual(g.scalar(element, 0), there), g.less(there, g.scalar(element, static_cast<double>(count))));
+  runBehind(g.node, check(g, g.reduce(dfg::AllOp::getOperationName(), fits, {0}, false), numbers));
+  return whole;
+}
+
+/// Whether `value` is 0, 1, ... of a tensor of `rows` elements.
+bool RowMasker::isRange(Value value, Dim rows) const {
+  while (Operation *op = value.getDefiningOp()) {
+    if (llvm::isa<dfg::RangeOp>(op)) {
+      std::optional<Dims> sizes = shapes.getShape(value);
+      return shapes.getConstant(op->getOperand(0)) == 0 && shapes.getConstant(op->getOperand(2)) == 1 && sizes &&
+             sizes->front() == rows;
+    }
+    if (!llvm::isa<dfg::IdentityOp, dfg::CastOp, dfg::ReshapeOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+LogicalResult RowMasker::selectParts(dfg::DynamicPartitionOp op) {
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value data = op.getData(), parts = op.getPartitions();
+  std::optional<Dims> of = shapes.getShape(data), sizes = shapes.getShape(parts);
+  const MaskedValue *rows = getMasked(parts), *from = getMasked(data);
+  if (!of || !sizes || sizes->empty())
+    return refuse(op, "its operands' axes must be known");
+  if ((rows != nullptr) != (from != nullptr) ||
+      (rows && (rows->rows != from->rows || rows->axis != 0 || from->axis != 0 || sizes->size() != 1)))
+    return refuse(op, "its data and its partitions have other rows");
+  Dim all = product(*sizes);
+  if (!all.isMultipleOfBatch() || all.getScale() <= 0)
+    return refuse(op, "only rows of the batch are partitioned");
+  const Selection *whole = findPartition(g, parts, rows ? rows->rows : nullptr, op->getNumResults());
+  RowNumbers numbers = from ? from->numbers : RowNumbers();
+  const bool areTerms = from && from->areTerms;
+  if (!from && isRange(data, all))
+    numbers = {RowNumbers::Number, 0, nullptr};
+  if (sizes->size() > 1) {
+    Dims flat = {all};
+    flat.append(of->begin() + sizes->size(), of->end());
+    data = g.reshape(data, flat);
+  }
+  if (!whole)
+    return refuse(op, "the shape of its partitions must be known");
+  for (OpResult result : op->getResults())
+    if (failed(replace(g, result, data, {whole->parts[result.getResultNumber()], 0, numbers, areTerms})))
+      return failure();
+  return success();
+}
+
+Value RowMasker::getCount(Builder &g, const Selection *rows, Type element) {
+  if (rows->repeats)
+    return (void)g.fail("distinct rows are not counted"), Value();
+  Value &count = counts[{rows, element}];
+  if (!count)
+    count = g.sum(g.cast(rows->mask, element), {0});
+  return count;
+}
+
+/// Of each row that is there its number among those that are.
+Value RowMasker::numberRows(Builder &g, const Selection *rows, Type element) {
+  return g.make<dfg::CumsumOp>({g.cast(rows->mask, element), g.integer(0)}, g.flag("exclusive", true));
+}
+
+/// The rows of the grid up to the last one in which something is.
+const Selection *RowMasker::getNonEmptyPrefix(Builder &g, const Selection *rows) {
+  if (rows->fillsGrid)
+    return nullptr;
+  const Selection *&prefix = prefixes[rows];
+  if (prefix)
+    return prefix;
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
+  Value any = g.reduce(dfg::AnyOp::getOperationName(), g.reshape(rows->mask, rows->grid), axes, false);
+  Value behind = g.make<dfg::CumsumOp>({g.cast(any, g.builder.getI32Type()), g.integer(0)}, g.flag("reverse", true));
+  Value mask = g.less(g.integer(0), behind);
+  return prefix =
+             add({mask, rows->grid.front(), {rows->grid.front()}, nullptr, rows->origin, -1, {}, false, false, true});
+}
+
+Value RowMasker::keep(Builder &g, Value value, const MaskedValue &rows, Value otherwise) {
+  FailureOr<Dims> sizes = g.getShape(value);
+  if (failed(sizes))
+    return {};
+  Value mask = rows.rows->mask;
+  for (int64_t axis = rows.axis + 1; axis < static_cast<int64_t>(sizes->size()); ++axis)
+    mask = g.expandDims(mask, -1);
+  return g.select(mask, value, otherwise);
+}
+
+Value RowMasker::keep(Builder &g, Value value, const MaskedValue &rows, double otherwise) {
+  return keep(g, value, rows, g.scalar(g.elementOf(value), otherwise));
+}
+
+/// Of rows that are not there -1, which names none.
+Value RowMasker::keepIndices(Builder &g, Value indices, const MaskedValue &rows) {
+  Value there = keep(g, indices, rows, -1);
+  if (there)
+    there.getDefiningOp()->setDiscardableAttr(kPaddingAttr, g.builder.getUnitAttr());
+  return there;
+}
+
+/// Ends the program where `condition` does not hold; the name of the node that does.
+StringAttr RowMasker::check(Builder &g, Value condition, Value shown) {
+  if (g.failed() || !condition)
+    return {};
+  StringAttr name = g.builder.getStringAttr(dfg::getNodeName(g.node) + "/rows_fit");
+  dfg::AssertOp::create(g.builder, NameLoc::get(name), condition, ValueRange(shown), /*summarize=*/3);
+  return name;
+}
+
+/// Whether `size` is among `set`; none where that depends on the batch's size.
+static std::optional<bool> isMember(Dim size, ArrayRef<Dim> set) {
+  bool decided = true;
+  for (Dim other : set) {
+    if (size == other)
+      return true;
+    decided &= size.isConstant() && other.isConstant();
+  }
+  return decided ? std::optional(false) : std::nullopt;
+}
+
+/// tf.losses asks by the difference of two sets whether weights and losses have axes of other sizes. How many there are
+/// follows from the shapes.
+LogicalResult RowMasker::subtractSizes(Operation *op) {
+  auto sizes = shapes.getElements(op->getOperand(0)), others = shapes.getElements(op->getOperand(1));
+  auto shape = shapes.getShape(op->getOperand(0));
+  auto attributes = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  auto kind = attributes ? attributes.getAs<StringAttr>("set_operation") : StringAttr();
+  bool isOneSet =
+      shape && !shape->empty() && llvm::all_of(ArrayRef(*shape).drop_back(), [](Dim size) { return size == Dim(1); });
+  if (!sizes || !others || !isOneSet || !kind || kind.getValue() != "a-b")
+    return refuse(op, "only the difference of two lists of sizes that are known is followed");
+  SmallVector<int64_t> left;
+  for (Dim size : *sizes) {
+    std::optional<bool> removed = isMember(size, *others);
+    if (!removed || (!*removed && !size.isConstant()))
+      return refuse(op, "whether the batch's size is among others depends on the batch");
+    if (!*removed && !llvm::is_contained(left, size.getConstant()))
+      left.push_back(size.getConstant());
+  }
+  llvm::sort(left);
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  const int64_t count = static_cast<int64_t>(left.size()), rank = static_cast<int64_t>(shape->size());
+  SmallVector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t axis = 0; axis < rank; ++axis)
+      places.push_back(axis == rank - 1 ? i : 0);
+  SmallVector<int64_t> dimensions(rank, 1);
+  dimensions.back() = count;
+  Value values = g.cast(g.integers(left, /*wide=*/true), g.elementOf(op->getResult(1)));
+  if (failed(replace(g, op->getResult(0), g.reshape(g.integers(places, true), {Dim(count), Dim(rank)}))) ||
+      failed(replace(g, op->getResult(1), values)))
+    return failure();
+  return replace(g, op->getResult(2), g.integers(dimensions, true));
+}
+
+} // namespace distc

@@ -1,0 +1,176 @@
+// RUN: distc-opt %s --split-input-file --dfg-mask-rows --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// Rows that a mask chooses stay where they are; their mean is the sum of those that are there, divided by their number.
+// CHECK-LABEL: @masked_mean
+module @masked_mean {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %last = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("last")
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    // CHECK-NOT: "Where"
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %flat = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("flat")
+    // CHECK: %[[ROWS:.*]] = dfg.identity %{{.*}} loc("rows")
+    %rows = dfg.gather_v2 %x, %flat, %first {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("rows")
+    // CHECK: %[[SQUARE:.*]] = dfg.square %[[ROWS]]
+    %square = dfg.square %rows : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("square")
+    // CHECK: %[[THERE:.*]] = dfg.select_v2 %{{.*}}, %[[SQUARE]], %{{.*}} loc("loss/select_v2")
+    // CHECK: %[[SUM:.*]] = dfg.sum %[[THERE]]
+    // CHECK: %[[COUNT:.*]] = dfg.sum %{{.*}} loc("loss/sum")
+    // CHECK: dfg.real_div %[[SUM]]
+    // CHECK: loc("loss")
+    %loss = dfg.mean %square, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// As a size the number of rows is that of all; as a number it is that of those that are there.
+// CHECK-LABEL: @sizes
+module @sizes {
+  dfg.graph attributes {loss = "loss:0"} {
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+    %value = dfg.const dense<2.0> : tensor<1xf32> : tensor<1xf32> loc("value")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    // CHECK: %[[SHAPE:.*]] = dfg.shape %{{.*}} loc("shape")
+    %shape = dfg.shape %at : (tensor<?x1xi64>) -> tensor<2xi32> loc("shape")
+    // CHECK: %[[SIZE:.*]] = dfg.strided_slice %[[SHAPE]]{{.*}} loc("size")
+    %size = dfg.strided_slice %shape, %zero, %one, %one : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32> loc("size")
+    // CHECK: %[[ALIKE:.*]] = dfg.tile %{{.*}}, %[[SIZE]]
+    %alike = dfg.tile %value, %size : (tensor<1xf32>, tensor<1xi32>) -> tensor<?xf32> loc("alike")
+    // CHECK: dfg.select_v2 %{{.*}}, %[[ALIKE]]
+    %sum = dfg.sum %alike, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("sum")
+    // CHECK: %[[TRUE:.*]] = dfg.strided_slice {{.*}} loc("size/of_rows")
+    // CHECK: dfg.cast %[[TRUE]]
+    %number = dfg.cast %size : (tensor<1xi32>) -> tensor<1xf32> loc("number")
+    %loss = dfg.real_div %sum, %number : (tensor<f32>, tensor<1xf32>) -> tensor<1xf32> loc("loss")
+  }
+}
+
+// -----
+
+// The parts of a partition, put back where they were, are chosen; a row that is not in a part reads row 0 of its table. Every row must be in one.
+// CHECK-LABEL: @stitch
+module @stitch {
+  dfg.graph attributes {loss = "loss:0"} {
+    %part = dfg.placeholder : () -> tensor<?xi32> loc("part")
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %start = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("start")
+    %step = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("step")
+    %size = dfg.size %id : (tensor<?xi32>) -> tensor<i32> loc("size")
+    %range = dfg.range %start, %size, %step : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("range")
+    %t0 = dfg.const dense<1.0> : tensor<6x4xf32> : tensor<6x4xf32> loc("t0")
+    %t1 = dfg.const dense<2.0> : tensor<6x4xf32> : tensor<6x4xf32> loc("t1")
+    // CHECK: dfg.assert {{.*}} loc("ids/rows_fit")
+    // CHECK: dfg.identity {{.*}}control = ["ids/rows_fit"]{{.*}} loc("ids")
+    %ids:2 = dfg.dynamic_partition %id, %part : (tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("ids")
+    %places:2 = dfg.dynamic_partition %range, %part : (tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("places")
+    // CHECK: %[[I0:.*]] = dfg.select_v2 {{.*}} loc("r0/select_v2")
+    // CHECK: %[[R0:.*]] = dfg.gather_v2 %{{.*}}, %[[I0]]
+    %r0 = dfg.gather_v2 %t0, %ids#0, %axis {batch_dims = 0 : i64} : (tensor<6x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("r0")
+    // CHECK: %[[R1:.*]] = dfg.gather_v2
+    %r1 = dfg.gather_v2 %t1, %ids#1, %axis {batch_dims = 0 : i64} : (tensor<6x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("r1")
+    // CHECK: dfg.select_v2 %{{.*}}, %[[R1]], %[[R0]]
+    %rows = dfg.dynamic_stitch %places#0, %places#1, %r0, %r1
+      : (tensor<?xi32>, tensor<?xi32>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("rows")
+    %zero = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("zero")
+    // CHECK: dfg.sum
+    %loss = dfg.sum %rows, %zero : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// What is not there names no row of a variable, and that is no mistake of the data.
+// CHECK-LABEL: @update
+module @update {
+  dfg.variable @w : tensor<6xf32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %part = dfg.placeholder : () -> tensor<?xi32> loc("part")
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %v = dfg.placeholder : () -> tensor<?xf32> loc("v")
+    %ids:2 = dfg.dynamic_partition %id, %part : (tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("ids")
+    %vs:2 = dfg.dynamic_partition %v, %part : (tensor<?xf32>, tensor<?xi32>) -> (tensor<?xf32>, tensor<?xf32>) loc("vs")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<6xf32>> loc("w")
+    // CHECK: %[[I:.*]] = dfg.select_v2 {{.*}} {dfg.padding}
+    // CHECK: %[[V:.*]] = dfg.select_v2
+    // CHECK: dfg.scatter_add %{{.*}}, %[[I]], %[[V]]
+    dfg.scatter_add %w, %ids#1, %vs#1 : (!dfg.ref<tensor<6xf32>>, tensor<?xi32>, tensor<?xf32>) -> () loc("train")
+  }
+}
+
+// -----
+
+// Segments of the rows that elements were chosen from are sums along the axis. Rows behind the last one with an element are not there.
+// CHECK-LABEL: @segments
+module @segments {
+  dfg.graph attributes {loss = "loss:0"} {
+    %ids = dfg.placeholder : () -> tensor<?x3xi32> loc("ids")
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+    %there = dfg.greater_equal %ids, %none : (tensor<?x3xi32>, tensor<i32>) -> tensor<?x3xi1> loc("there")
+    %at = dfg.opaque "Where"(%there) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    %table = dfg.const dense<1.0> : tensor<6x4xf32> : tensor<6x4xf32> loc("table")
+    %id = dfg.gather_nd %ids, %at : (tensor<?x3xi32>, tensor<?x2xi64>) -> tensor<?xi32> loc("id")
+    // CHECK: %[[ROWS:.*]] = dfg.gather_v2
+    %rows = dfg.gather_v2 %table, %id, %none {batch_dims = 0 : i64} : (tensor<6x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("rows")
+    %begin = dfg.const dense<0> : tensor<2xi32> : tensor<2xi32> loc("begin")
+    %end = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("end")
+    %strides = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32> loc("strides")
+    %row = dfg.strided_slice %at, %begin, %end, %strides {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x2xi64>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xi64> loc("row")
+    // CHECK: %[[THERE:.*]] = dfg.select_v2 %{{.*}}, %[[ROWS]]
+    // CHECK: %[[GRID:.*]] = dfg.reshape %[[THERE]]
+    // CHECK: %[[SUM:.*]] = dfg.sum %[[GRID]]
+    // CHECK: dfg.any
+    // CHECK: dfg.cumsum {{.*}}reverse = true
+    // CHECK: dfg.identity %[[SUM]]{{.*}} loc("sum")
+    %sum = dfg.segment_sum %rows, %row : (tensor<?x4xf32>, tensor<?xi64>) -> tensor<?x4xf32> loc("sum")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    // CHECK: dfg.select_v2
+    // CHECK: dfg.sum
+    %loss = dfg.sum %sum, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// Where the rows meet as many others, all must be there.
+// CHECK-LABEL: @meet
+module @meet {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %rows = dfg.gather_nd %x, %at : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("rows")
+    // CHECK: dfg.assert {{.*}} loc("both/rows_fit")
+    // CHECK: %[[BOTH:.*]] = dfg.add_v2 {{.*}} {control = ["both/rows_fit"]}
+    %both = dfg.add_v2 %rows, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("both")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    // CHECK: dfg.sum %[[BOTH]]
+    %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// Whether two lists of sizes differ is known where the sizes are, also where they depend on the batch.
+// CHECK-LABEL: @sizes_that_differ
+module @sizes_that_differ {
+  dfg.graph attributes {fetches = ["count:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32> loc("shape")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %set = dfg.expand_dims %shape, %axis : (tensor<2xi32>, tensor<i32>) -> tensor<1x2xi32> loc("set")
+    // CHECK-NOT: "DenseToDenseSetOperation"
+    // CHECK: %[[NONE:.*]] = dfg.const dense<> : tensor<0xi64>
+    %sets:3 = dfg.opaque "DenseToDenseSetOperation"(%set, %set) {tf = {set_operation = "a-b", validate_indices = true}}
+      : (tensor<1x2xi32>, tensor<1x2xi32>) -> (tensor<?x2xi64>, tensor<?xi32>, tensor<2xi64>) loc("sets")
+    // CHECK: dfg.size %{{.*}} : (tensor<0xi32>)
+    %count = dfg.size %sets#1 : (tensor<?xi32>) -> tensor<i32> loc("count")
+  }
+}
