@@ -70,7 +70,8 @@ Value EndpointNodes::findTensor(StringRef tensor) {
   return op->getResult(number);
 }
 
-FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> roots) {
+FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> roots,
+                                                        const DenseSet<Operation *> &passedOver) {
   DenseSet<Operation *> needed(roots.begin(), roots.end());
   SmallVector<Operation *> worklist(roots);
   auto need = [&](Operation *op) {
@@ -86,7 +87,8 @@ FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> ro
       if (!before)
         return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' must run after '" << control
                                        << "', which is not in the graph";
-      need(before);
+      if (!passedOver.contains(before) || !isMemoryEffectFree(op))
+        need(before);
     }
   }
   return needed;

@@ -22,8 +22,10 @@ public:
   mlir::Operation *findNode(llvm::StringRef name, llvm::StringRef kind);
   /// The value of `NODE:OUTPUT` (`NODE` is its output 0); null where there is none, or where it is a variable's handle.
   mlir::Value findTensor(llvm::StringRef tensor);
-  /// Everything that `roots` need, through data and control edges.
-  llvm::FailureOr<llvm::DenseSet<mlir::Operation *>> collect(llvm::ArrayRef<mlir::Operation *> roots);
+  /// Everything that `roots` need, through data and control edges. Nodes without effects do not wait for `passedOver`: what
+  /// they compute does not depend on it.
+  llvm::FailureOr<llvm::DenseSet<mlir::Operation *>> collect(llvm::ArrayRef<mlir::Operation *> roots,
+                                                             const llvm::DenseSet<mlir::Operation *> &passedOver = {});
   /// Notes those of `needed` that have no semantics; `endpoint` is what needs them.
   void noteMissingCode(const llvm::DenseSet<mlir::Operation *> &needed, llvm::StringRef endpoint);
   /// Fails where any was noted, with one report of all: operations, their nodes, and which endpoints need them.

@@ -4,10 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
+#include "dialects/dfg/tensorflow/Import.h"
 #include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -80,18 +83,25 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       if (failed(extract(entry)))
         return signalPassFailure();
     notePlaceholders();
+    auto objects = graph->getAttrOfType<DictionaryAttr>(tf::kObjectsAttr);
+    if (objects)
+      getOperation()->setAttr(kProgramObjectsAttr, objects);
     removeUnused();
+    if (objects)
+      removeCopies(objects);
   }
 
-  /// Of the fetches those that evaluation can give: it changes no variable, so nothing that stands behind an update, by
-  /// data or by order. Others are left to the step, with a warning.
+  /// Of the fetches those that evaluation can give: it changes no variable, so nothing that is computed of what an update
+  /// leaves. Others are left to the step, with a warning. That a value waits for an update it does not see, as the results of
+  /// a tf.function do, is no reason.
   FailureOr<SmallVector<std::string>> dropBehindUpdates(ArrayRef<std::string> outputs) {
     SmallVector<std::string> kept;
+    behindUpdates = dfg::findBehind(graph.getBody().front(), llvm::IsaPred<dfg::UpdateInterface>);
     for (const std::string &output : outputs) {
       Value tensor = endpoints->findTensor(output);
       if (!tensor)
         return failure();
-      FailureOr<DenseSet<Operation *>> needed = endpoints->collect({tensor.getDefiningOp()});
+      FailureOr<DenseSet<Operation *>> needed = endpoints->collect({tensor.getDefiningOp()}, behindUpdates);
       if (failed(needed))
         return failure();
       Operation *update = nullptr; // the first one
@@ -211,7 +221,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
         return failure();
       roots.push_back(results.back().getDefiningOp());
     }
-    FailureOr<DenseSet<Operation *>> needed = endpoints->collect(roots);
+    FailureOr<DenseSet<Operation *>> needed =
+        endpoints->collect(roots, entry.name == "eval" ? behindUpdates : DenseSet<Operation *>());
     SmallVector<std::string> fetched(entry.fetches);
     if (succeeded(needed) && entry.name == "accumulate")
       needed = keepWhatAccumulates(*needed, results, fetched);
@@ -246,7 +257,11 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       types.push_back(result.getType());
     }
     dfg::ReturnOp::create(builder, graph.getLoc(), returned);
-    SmallVector<StringRef> names(fetched.begin(), fetched.end());
+    auto shownAs = graph->getAttrOfType<DictionaryAttr>(kShownAsAttr);
+    auto names = llvm::map_to_vector(fetched, [&](StringRef name) {
+      auto shown = shownAs ? shownAs.getAs<StringAttr>(name) : StringAttr();
+      return shown ? shown.getValue() : name;
+    });
     // A variable may have the entry's name already; `dfg.entry` tells it in any case.
     std::string symbol = entry.name.str();
     while (SymbolTable::lookupSymbolIn(getOperation(), symbol))
@@ -270,6 +285,16 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       getOperation()->setAttr(kPlaceholdersAttr, Builder(&getContext()).getStrArrayAttr(names));
   }
 
+  /// Variables that no object owns and no entry needs: a SavedModel has copies of Keras 3's.
+  void removeCopies(DictionaryAttr objects) {
+    auto keys = objects.getAs<DictionaryAttr>("keys");
+    llvm::StringSet<> used;
+    getOperation().walk([&](dfg::VarHandleOp handle) { used.insert(handle.getVariable()); });
+    for (auto variable : llvm::make_early_inc_range(getOperation().getOps<dfg::VariableOp>()))
+      if (!used.contains(variable.getSymName()) && keys && !keys.contains(variable.getSymName()))
+        variable.erase();
+  }
+
   /// The graph, and library functions that no entry calls.
   void removeUnused() {
     graph.erase();
@@ -280,6 +305,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
 
   dfg::GraphOp graph;
   EndpointNodes *endpoints = nullptr;
+  DenseSet<Operation *> behindUpdates;
 };
 
 } // namespace

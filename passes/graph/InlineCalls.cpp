@@ -25,13 +25,72 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     SymbolTable symbols(getOperation());
     for (Operation &op : getOperation().getOps()) {
       Block *block = nullptr;
-      if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op))
+      if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op)) {
         block = &graph.getBody().front();
-      else if (auto function = llvm::dyn_cast<dfg::FuncOp>(op))
+        keepEndpoints(graph);
+      } else if (auto function = llvm::dyn_cast<dfg::FuncOp>(op)) {
         block = &function.getBody().front();
+      }
       if (block && failed(inlineBlock(*block, symbols)))
         return signalPassFailure();
     }
+  }
+
+  /// Of an endpoint that names a call, which will be gone: its run becomes a group's, its tensors those of Identities.
+  void keepEndpoints(dfg::GraphOp graph) {
+    Block &block = graph.getBody().front();
+    dfg::NodeEdges nodes(block);
+    auto findCall = [&](Attribute endpoint) {
+      StringAttr name = dfg::getEndpointNode(endpoint);
+      return name ? llvm::dyn_cast_or_null<dfg::CallOp>(nodes.find(name.getValue())) : dfg::CallOp();
+    };
+    Builder attributes(&getContext());
+    auto getName = [&](const Twine &name) {
+      std::string unique = name.str();
+      while (nodes.find(unique))
+        unique += "_";
+      return unique;
+    };
+    for (StringRef endpoint : {"train_op", "init_op"}) {
+      dfg::CallOp call = findCall(graph->getAttr(endpoint));
+      if (!call)
+        continue;
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfter(call);
+      std::string name = getName(dfg::getNodeName(call) + "/run");
+      auto run = dfg::GroupOp::create(builder, NameLoc::get(builder.getStringAttr(name)));
+      run->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(call)}));
+      nodes.add(run);
+      graph->setAttr(endpoint, builder.getStringAttr(name));
+    }
+    NamedAttrList shown;
+    auto keep = [&](Attribute endpoint) -> Attribute {
+      dfg::CallOp call = findCall(endpoint);
+      unsigned number = 0;
+      StringRef tensor = call ? llvm::cast<StringAttr>(endpoint).getValue() : "";
+      StringRef output = tensor.split(':').second;
+      if (!call || (!output.empty() && output.getAsInteger(10, number)) || number >= call->getNumResults() ||
+          !llvm::isa<TensorType>(call->getResult(number).getType()))
+        return endpoint;
+      Value result = call->getResult(number);
+      std::string name = (dfg::getNodeName(call) + "/output_" + Twine(number)).str();
+      auto identity = llvm::dyn_cast_or_null<dfg::IdentityOp>(nodes.find(name));
+      if (!identity || identity.getX() != result) {
+        OpBuilder builder(&getContext());
+        builder.setInsertionPointAfter(call);
+        name = getName(name);
+        identity = dfg::IdentityOp::create(builder, NameLoc::get(builder.getStringAttr(name)), result.getType(), result);
+        nodes.add(identity);
+      }
+      shown.set(name + ":0", attributes.getStringAttr(tensor.contains(':') ? tensor.str() : tensor.str() + ":0"));
+      return attributes.getStringAttr(name + ":0");
+    };
+    if (Attribute loss = graph->getAttr("loss"))
+      graph->setAttr("loss", keep(loss));
+    if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+      graph->setAttr("fetches", attributes.getArrayAttr(llvm::map_to_vector(fetches, keep)));
+    if (!shown.empty())
+      graph->setAttr(kShownAsAttr, shown.getDictionary(&getContext()));
   }
 
   /// What stands for a call that is gone: nodes that must run before what had to run after it.

@@ -82,7 +82,10 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     for (auto variable : llvm::make_early_inc_range(module.getOps<dfg::VariableOp>())) {
       auto type = llvm::dyn_cast<RankedTensorType>(variable.getType());
       if (!type || !type.hasStaticShape()) {
-        variable.emitError() << "variable '" << variable.getSymName() << "' has no static shape (" << variable.getType() << ")";
+        variable.emitError() << "variable '" << variable.getSymName() << "' has no static shape (" << variable.getType() << ")"
+                             << (variable.getKind() == "captured" ? "; a function captured it, and its graph says shapes "
+                                                                    "where it is written by as_graph_def(add_shapes=True)"
+                                                                  : "");
         return signalPassFailure();
       }
       OpBuilder builder(variable);

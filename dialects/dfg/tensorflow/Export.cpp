@@ -34,7 +34,7 @@ static LogicalResult exportFunction(ExportContext &shared, dfg::FuncOp function,
   return success();
 }
 
-LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph) {
+LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph, bool keepsCaptures) {
   auto graphs = module.getOps<dfg::GraphOp>();
   if (graphs.empty())
     return module.emitError("holds no dfg.graph to export");
@@ -54,6 +54,7 @@ LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph
       proto.mutable_versions()->set_min_consumer(consumer.getInt());
   }
   ExportContext shared(module);
+  shared.keepsCaptures = keepsCaptures;
   if (failed(BlockExporter(shared, graph.getBody().front(), {}, /*isFunction=*/false).run(*proto.mutable_node())))
     return failure();
   for (auto function : module.getOps<dfg::FuncOp>())
@@ -93,7 +94,7 @@ static LogicalResult write(ModuleOp module, llvm::raw_ostream &os, bool text, bo
   google::protobuf::Arena arena;
   auto *meta = google::protobuf::Arena::CreateMessage<MetaGraphDef>(&arena);
   bool isMetaGraph = false;
-  if (failed(exportGraph(module, *meta, isMetaGraph)))
+  if (failed(exportGraph(module, *meta, isMetaGraph, /*keepsCaptures=*/!alwaysMetaGraph)))
     return failure();
   if (alwaysMetaGraph)
     addEndpoints(module, *meta);

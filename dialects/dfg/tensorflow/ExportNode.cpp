@@ -105,6 +105,14 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
     node.set_op(opaque.getOp().str());
     return setRest();
   }
+  if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
+    if (dfg::VariableOp variable = shared.variables.lookup(handle.getVariable());
+        shared.keepsCaptures && variable && variable.getKind() == kCapturedKind) {
+      node.set_op("Placeholder");
+      (*node.mutable_attr())["dtype"].set_type(DT_RESOURCE);
+      (*node.mutable_attr())["shape"].mutable_shape();
+      return setRest();
+    }
   const KnownNode *known = shared.table.find(op->getName());
   if (!known)
     return op->emitError() << "node '" << node.name() << "': TensorFlow has no operation for '"

@@ -19,6 +19,8 @@ struct ExportContext {
   mlir::ModuleOp module;
   NodeTable table;
   llvm::StringMap<dfg::VariableOp> variables;
+  /// Whether variables that a function captured are placeholders, as they were; a session needs handles.
+  bool keepsCaptures = true;
 };
 
 class BlockExporter {

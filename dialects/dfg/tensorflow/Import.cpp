@@ -7,6 +7,7 @@
 #include "dialects/dfg/tensorflow/Import.h"
 #include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/ImportBlock.h"
+#include "dialects/dfg/tensorflow/SavedFunctions.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
@@ -84,6 +85,11 @@ dfg::VariableOp ImportContext::getVariable(const NodeDef &node, bool isReference
   return variable;
 }
 
+dfg::VariableOp ImportContext::addCaptured(const NodeDef &node, Type type) {
+  return dfg::VariableOp::create(variables, NameLoc::get(variables.getStringAttr(node.name())), node.name(), type,
+                                 kCapturedKind, /*trainable=*/false);
+}
+
 // ---- The graph's attributes ------------------------------------------------------------
 
 namespace {
@@ -104,7 +110,10 @@ public:
     BlockImporter block(shared, &graph.getBody().front(), file.meta->graph_def().node());
     if (failed(block.run()))
       return failure();
-    if (!shared.knowsTrainable)
+    SavedVariables saved = findSavedVariables(*file.meta);
+    if (!saved.objects.empty())
+      noteObjects(graph, saved);
+    else if (!shared.knowsTrainable)
       markTrainable(graph);
     setEndpoints(graph);
     keepTheRest(graph);
@@ -122,6 +131,23 @@ private:
         if (update.isOptimizerUpdate())
           if (dfg::VarHandleOp handle = dfg::getVariableHandle(op.getOperand(update.getWrittenOperands().front())))
             symbols.lookup<dfg::VariableOp>(handle.getVariable()).setTrainable(true);
+  }
+
+  /// Where the variables are in checkpoints of the objects that own them.
+  void noteObjects(dfg::GraphOp graph, const SavedVariables &saved) {
+    NamedAttrList keys;
+    SymbolTable symbols(module);
+    for (auto handle : graph.getBody().front().getOps<dfg::VarHandleOp>()) {
+      StringRef node = dfg::getNodeName(handle);
+      if (auto key = saved.keys.find(node); key != saved.keys.end())
+        keys.set(handle.getVariable(), builder.getStringAttr(key->second));
+      if (saved.trainable.contains(node))
+        symbols.lookup<dfg::VariableOp>(handle.getVariable()).setTrainable(true);
+    }
+    graph->setAttr(kObjectsAttr,
+                   builder.getDictionaryAttr(
+                       {builder.getNamedAttr("graph", builder.getStringAttr(saved.objects)),
+                        builder.getNamedAttr("keys", keys.getDictionary(builder.getContext()))}));
   }
 
   SmallVector<std::string> getCollection(StringRef name) {
@@ -150,6 +176,21 @@ private:
       set("train_op", "saved_model_train_op", false);
     set("init_op", "init_op", false);
     set("loss", "losses", true);
+    if (!graph->hasAttr("train_op") && candidates.empty()) {
+      FunctionEndpoints found = findFunctionEndpoints(*file.meta);
+      auto setFound = [&](StringRef attribute, ArrayRef<std::string> names) {
+        SmallVector<Attribute> known;
+        for (const std::string &name : names)
+          known.push_back(builder.getStringAttr(name));
+        if (known.size() == 1)
+          graph->setAttr(attribute, known.front());
+        else if (!known.empty())
+          candidates.emplace_back(builder.getStringAttr(attribute), builder.getArrayAttr(known));
+      };
+      setFound("train_op", found.trainOps);
+      if (!graph->hasAttr("loss"))
+        setFound("loss", found.losses);
+    }
     if (!candidates.empty())
       graph->setAttr("candidates", builder.getDictionaryAttr(candidates));
 

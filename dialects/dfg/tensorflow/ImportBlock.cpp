@@ -7,6 +7,7 @@
 #include "dialects/dfg/tensorflow/ImportBlock.h"
 #include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/NodeSignature.h"
+#include "dialects/dfg/tensorflow/SavedFunctions.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -300,8 +301,33 @@ static bool hasPlaceholders(const NodeDef &node) {
                       [](const auto &entry) { return entry.second.value_case() == AttrValue::kPlaceholder; });
 }
 
+/// The graph of a concrete function has placeholders of the resources that it captured: handles of its variables.
+LogicalResult BlockImporter::createCapture(int index, Type type) {
+  const NodeDef &node = nodes[index];
+  dfg::VariableOp variable = shared.addCaptured(node, type);
+  OperationState state(NameLoc::get(builder.getStringAttr(node.name())), dfg::VarHandleOp::getOperationName());
+  state.addTypes(dfg::RefType::get(context, variable.getType()));
+  state.addAttribute("variable", FlatSymbolRefAttr::get(variable.getSymNameAttr()));
+  SmallVector<NamedAttribute> rest;
+  std::string problem;
+  for (const auto &[key, value] : node.attr())
+    if (key != "dtype" && key != "shape") {
+      Attribute attribute = importAttribute(value, context, problem);
+      if (!attribute)
+        return shared.fail(&node) << "attribute '" << key << "': " << problem;
+      rest.emplace_back(builder.getStringAttr(key), attribute);
+    }
+  addEdges(index, state, rest);
+  if (!rest.empty())
+    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
+  created[index].op = builder.create(state);
+  return success();
+}
+
 LogicalResult BlockImporter::createNode(int index) {
   const NodeDef &node = nodes[index];
+  if (Type captured = isFunction ? Type() : getCapturedType(node, nodes, context))
+    return createCapture(index, captured);
   SmallVector<Value> operands;
   if (failed(getOperands(index, operands)))
     return failure();

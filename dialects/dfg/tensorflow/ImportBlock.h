@@ -24,6 +24,8 @@ struct ImportContext {
   mlir::InFlightDiagnostic fail(const NodeDef *node) const;
   /// The variable that `node` (VarHandleOp, VariableV2) makes a handle of; null where MLIR has no form for its type.
   dfg::VariableOp getVariable(const NodeDef &node, bool isReference);
+  /// The variable that a function captured, of which its graph has a placeholder.
+  dfg::VariableOp addCaptured(const NodeDef &node, mlir::Type type);
   bool isReference(llvm::StringRef variable) const { return references.contains(variable); }
   /// From the file's library of functions, TensorFlow's own, else from the MetaGraphDef (custom operations); or null.
   const OpDef *getOpDef(llvm::StringRef op) const;
@@ -84,6 +86,7 @@ private:
   DataType getType(Output from) const;
   std::optional<Output> parseInput(llvm::StringRef input, const NodeDef *user);
   mlir::LogicalResult createNode(int index);
+  mlir::LogicalResult createCapture(int index, mlir::Type type);
   mlir::LogicalResult checkVariableTypes(const NodeDef &node, mlir::Operation *op) const;
   mlir::LogicalResult getOperands(int index, llvm::SmallVectorImpl<mlir::Value> &operands);
   mlir::Value getValue(Output from, const NodeDef *user);

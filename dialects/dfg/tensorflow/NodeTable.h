@@ -75,6 +75,9 @@ struct TypeValue {
 /// None where it does not follow: an operand of unknown type, or an entry that is no attribute.
 std::optional<TypeValue> getTypeValue(const TypeEntry &entry, mlir::Operation *op);
 
+/// The kind of a variable that the graph of a concrete function captured.
+inline constexpr llvm::StringLiteral kCapturedKind = "captured";
+
 /// Entries of `tf` that are no attributes of the NodeDef but how it was written.
 inline constexpr llvm::StringLiteral kOpKey = "$op";           // its name, where getNameIndex says another
 inline constexpr llvm::StringLiteral kAbsentKey = "$absent";   // attributes that it left to their defaults

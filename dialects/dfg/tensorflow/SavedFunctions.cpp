@@ -1,0 +1,199 @@
+//===- SavedFunctions.cpp - Training steps that are functions --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/tensorflow/SavedFunctions.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/Types.h"
+#include <map>
+
+using namespace mlir;
+
+namespace distc::tf {
+
+static const AttrValue *findAttr(const NodeDef &node, const char *name) {
+  auto it = node.attr().find(name);
+  return it == node.attr().end() ? nullptr : &it->second;
+}
+
+static llvm::StringRef getNodeOf(llvm::StringRef tensor) { return tensor.split(':').first; }
+
+/// The function that a node calls, "" for none.
+static llvm::StringRef getCallee(const NodeDef &node) {
+  const AttrValue *callee = node.op().ends_with("PartitionedCall") ? findAttr(node, "f") : nullptr;
+  return callee ? llvm::StringRef(callee->func().name()) : llvm::StringRef();
+}
+
+static bool isUpdate(llvm::StringRef op) {
+  op.consume_front("Resource");
+  return op.starts_with("Assign") || op.starts_with("Apply") || op.starts_with("SparseApply") ||
+         op.starts_with("Scatter");
+}
+
+namespace {
+
+/// Functions of a library, and whether running one updates a variable.
+class Library {
+public:
+  explicit Library(const FunctionDefLibrary &library) {
+    for (const FunctionDef &function : library.function())
+      functions[function.signature().name()] = &function;
+  }
+
+  bool updates(llvm::StringRef name) {
+    auto [entry, isNew] = known.try_emplace(name, false);
+    const FunctionDef *function = isNew ? functions.lookup(name) : nullptr;
+    if (!function)
+      return entry->second; // a function that runs itself included
+    bool found = llvm::any_of(function->node_def(), [&](const NodeDef &node) {
+      return (isUpdate(node.op()) && takesResource(node)) || llvm::any_of(node.attr(), [&](const auto &attr) {
+               return attr.second.has_func() && updates(attr.second.func().name());
+             });
+    });
+    return known[name] = found;
+  }
+
+private:
+  /// TensorArrays and tables are updated by operations of other names.
+  static bool takesResource(const NodeDef &node) {
+    return llvm::StringRef(node.op()).starts_with("Resource") || llvm::StringRef(node.op()).ends_with("VariableOp");
+  }
+
+  llvm::StringMap<const FunctionDef *> functions;
+  llvm::StringMap<bool> known;
+};
+
+} // namespace
+
+/// The results of the function whose graph this is.
+static void addResults(const GraphDef &graph, FunctionEndpoints &endpoints) {
+  llvm::StringSet<> used;
+  bool captures = false, updates = false;
+  for (const NodeDef &node : graph.node()) {
+    for (llvm::StringRef input : node.input()) {
+      input.consume_front("^");
+      used.insert(getNodeOf(input));
+    }
+    const AttrValue *dtype = findAttr(node, "dtype");
+    captures |= node.op() == "Placeholder" && dtype && dtype->type() == DT_RESOURCE;
+    updates |= isUpdate(node.op());
+  }
+  if (!captures || !updates)
+    return;
+  for (const NodeDef &node : graph.node())
+    if (const AttrValue *type = findAttr(node, "T"); node.op() == "Identity" && !used.contains(node.name()))
+      if (type && (type->type() == DT_FLOAT || type->type() == DT_DOUBLE))
+        endpoints.losses.push_back(node.name() + ":0");
+  // Each of them waits for everything that the function must run.
+  if (!endpoints.losses.empty())
+    endpoints.trainOps.push_back(getNodeOf(endpoints.losses.front()).str());
+}
+
+FunctionEndpoints findFunctionEndpoints(const MetaGraphDef &meta) {
+  FunctionEndpoints endpoints;
+  llvm::StringMap<const NodeDef *> nodes;
+  for (const NodeDef &node : meta.graph_def().node())
+    nodes[node.name()] = &node;
+  Library library(meta.graph_def().library());
+  // In the order of names: a map of protobuf has none.
+  std::map<std::string, const SignatureDef *> signatures;
+  for (const auto &[name, signature] : meta.signature_def())
+    signatures.emplace(name, &signature);
+  for (const auto &[name, signature] : signatures) {
+    std::map<std::string, const TensorInfo *> outputs;
+    for (const auto &[key, tensor] : signature->outputs())
+      outputs.emplace(key, &tensor);
+    const NodeDef *call = outputs.empty() ? nullptr : nodes.lookup(getNodeOf(outputs.begin()->second->name()));
+    if (!call || !library.updates(getCallee(*call)) || llvm::is_contained(endpoints.trainOps, call->name()))
+      continue;
+    endpoints.trainOps.push_back(call->name());
+    if (auto loss = outputs.find("loss"); loss != outputs.end()) {
+      endpoints.losses.push_back(loss->second->name());
+      continue;
+    }
+    for (const auto &[key, tensor] : outputs)
+      if ((tensor->dtype() == DT_FLOAT || tensor->dtype() == DT_DOUBLE) && tensor->tensor_shape().dim_size() == 0 &&
+          !tensor->tensor_shape().unknown_rank())
+        endpoints.losses.push_back(tensor->name());
+  }
+  if (meta.signature_def().empty())
+    addResults(meta.graph_def(), endpoints);
+  return endpoints;
+}
+
+/// What the node that saves writes beside the variables: a constant.
+static bool readObjects(const MetaGraphDef &meta, TrackableObjectGraph &objects) {
+  llvm::StringMap<const NodeDef *> nodes;
+  for (const NodeDef &node : meta.graph_def().node())
+    nodes[node.name()] = &node;
+  const NodeDef *save = nodes.lookup(getNodeOf(meta.saver_def().save_tensor_name()));
+  if (!save || !meta.has_object_graph_def())
+    return false;
+  for (llvm::StringRef input : save->input()) {
+    const NodeDef *constant = nodes.lookup(getNodeOf(input));
+    const AttrValue *value = constant && constant->op() == "Const" ? findAttr(*constant, "value") : nullptr;
+    if (value && value->tensor().string_val_size() == 1 && objects.ParseFromString(value->tensor().string_val(0)) &&
+        objects.nodes_size() > 0)
+      return true;
+  }
+  return false;
+}
+
+SavedVariables findSavedVariables(const MetaGraphDef &meta) {
+  SavedVariables saved;
+  TrackableObjectGraph objects;
+  if (!readObjects(meta, objects))
+    return saved;
+  const SavedObjectGraph &owners = meta.object_graph_def();
+  for (const NodeDef &node : meta.graph_def().node()) {
+    auto function = owners.concrete_functions().find(getCallee(node).str());
+    if (function == owners.concrete_functions().end())
+      continue;
+    const auto &captures = function->second.bound_inputs();
+    auto inputs = llvm::make_filter_range(node.input(), [](llvm::StringRef input) { return !input.starts_with("^"); });
+    llvm::SmallVector<llvm::StringRef> operands(inputs.begin(), inputs.end());
+    const int first = static_cast<int>(operands.size()) - captures.size();
+    for (int i = 0; i < captures.size() && first >= 0; ++i) {
+      const int object = captures[i];
+      if (object < 0 || object >= objects.nodes_size() || object >= owners.nodes_size() ||
+          !owners.nodes(object).has_variable())
+        continue;
+      llvm::StringRef variable = getNodeOf(operands[first + i]);
+      if (owners.nodes(object).variable().trainable())
+        saved.trainable.insert(variable);
+      for (auto &tensor : *objects.mutable_nodes(object)->mutable_attributes())
+        if (tensor.name() == "VARIABLE_VALUE") {
+          saved.keys[variable] = tensor.checkpoint_key();
+          // Keras 3 saves copies of its variables, under the copies' names.
+          tensor.set_full_name(variable.str());
+        }
+    }
+  }
+  saved.objects = serialize(objects);
+  return saved;
+}
+
+Type getCapturedType(const NodeDef &node, const NodeList &nodes, MLIRContext *context) {
+  const AttrValue *dtype = findAttr(node, "dtype");
+  if (node.op() != "Placeholder" || !dtype || dtype->type() != DT_RESOURCE)
+    return {};
+  Type found;
+  for (const NodeDef &user : nodes) {
+    if (user.input().empty() || getNodeOf(user.input(0)) != node.name())
+      continue;
+    const bool isRead = user.op() == "ReadVariableOp";
+    const AttrValue *held = findAttr(user, isRead || user.op().starts_with("Assign") ? "dtype" : "T");
+    Type element = held ? getElementType(held->type(), context) : Type();
+    if (!element)
+      continue;
+    const AttrValue *shapes = isRead ? findAttr(user, "_output_shapes") : nullptr;
+    const bool hasShape = shapes && shapes->list().shape_size() == 1 && !shapes->list().shape(0).unknown_rank();
+    if (!found || hasShape)
+      found = getTensorType(hasShape ? &shapes->list().shape(0) : nullptr, element);
+  }
+  return found;
+}
+
+} // namespace distc::tf
