@@ -33,7 +33,7 @@ bool writes(Operation *op, unsigned operand) {
 
 } // namespace
 
-llvm::DenseMap<Operation *, unsigned> findWaves(Block &block, llvm::function_ref<bool(Value)> isReduced,
+llvm::DenseMap<Operation *, unsigned> findWaves(Block &block, FindReduction findReduction,
                                                 const llvm::DenseSet<Operation *> &consumers) {
   // Of the nodes behind the first wave, the rest is 0.
   llvm::DenseMap<Operation *, unsigned> waves;
@@ -43,8 +43,11 @@ llvm::DenseMap<Operation *, unsigned> findWaves(Block &block, llvm::function_ref
     unsigned wave = 0;
     bool consumes = consumers.contains(&op);
     for (OpOperand &operand : op.getOpOperands()) {
-      if (Operation *def = operand.get().getDefiningOp())
-        wave = std::max(wave, waves.lookup(def) + (consumes && isReduced(operand.get()) ? 1 : 0));
+      if (Operation *def = operand.get().getDefiningOp()) {
+        unsigned made = waves.lookup(def);
+        std::optional<unsigned> reduced = consumes ? findReduction(&op, operand.get(), made) : std::nullopt;
+        wave = std::max(wave, reduced ? *reduced + 1 : made);
+      }
       if (!dfg::isHandle(operand.get().getType()))
         continue;
       const Accesses &accesses = variables[getVariable(operand.get())];

@@ -279,7 +279,11 @@ void mergeReductions(dfg::GraphOp graph) {
       for (Operation *user : op.getUsers())
         consumers.insert(user);
   llvm::DenseMap<Operation *, unsigned> waves = findWaves(
-      block, [&](Value value) { return isCoupling(value.getDefiningOp()); }, consumers);
+      block,
+      [&](Operation *, Value value, unsigned wave) {
+        return isCoupling(value.getDefiningOp()) ? std::optional(wave) : std::nullopt;
+      },
+      consumers);
   SmallVector<SmallVector<Operation *>> order(1);
   for (Operation &op : block) {
     unsigned wave = waves.lookup(&op);

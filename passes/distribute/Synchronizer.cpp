@@ -36,8 +36,22 @@ Synchronizer::Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawG
 
 void Synchronizer::run(const Sites &sites) {
   this->sites = &sites;
-  waves = findWaves(
-      block, [&](Value value) { return gradients.contains(value); }, consumers);
+  // Indices are gathered with their rows, which may be made behind nodes that take the indices: again with what is
+  // known of the rows then, until nothing changes: of rows that are made of other rows, one at least each time.
+  bool changed = true;
+  for (size_t round = 0; changed && round <= gradients.values.size() + 1; ++round) {
+    llvm::DenseMap<Operation *, unsigned> found = findWaves(
+        block,
+        [&](Operation *consumer, Value value, unsigned wave) -> std::optional<unsigned> {
+          if (!gradients.contains(value))
+            return std::nullopt;
+          Value rows = gradients.find(consumer, value);
+          return rows ? std::max(wave, waves.lookup(rows.getDefiningOp())) : wave;
+        },
+        consumers);
+    changed = found != waves;
+    waves = std::move(found);
+  }
   SmallVector<SmallVector<Operation *>> order = sortIntoWaves();
   // Nodes of later waves move behind the first in their order; each wave gets its collectives.
   for (auto [wave, ops] : llvm::enumerate(order)) {

@@ -114,3 +114,32 @@ module @shared_indices attributes {dist.strategy = "node_config { var_name: 'u' 
     dfg.scatter_sub %v, %ids, %gv : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_v")
   }
 }
+
+// -----
+
+// Indices are taken, by a cast that others need as well, before the rows are made, which wait for another update: who takes them
+// stands behind both.
+// CHECK-LABEL: @indices_before_rows
+module @indices_before_rows attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @count : tensor<9xf32>
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %count = dfg.var_handle @count : !dfg.ref<tensor<9xf32>> loc("count")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %g = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("g")
+    dfg.assign_sub %w, %g : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    %long = dfg.cast %ids : (tensor<?xi32>) -> tensor<?xi64> loc("long")
+    %float = dfg.cast %long {control = ["update"]} : (tensor<?xi64>) -> tensor<?xf32> loc("float")
+    // CHECK: %[[ROWS:.*]] = dfg.mul %{{.*}} loc("rows")
+    %rows = dfg.mul %float, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("rows")
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices sum bucket {{.*}} (%{{.*}}, %[[ROWS]])
+    // CHECK: %[[LONG:.*]] = dfg.cast %[[I]] {{.*}} loc("long/synchronized")
+    // CHECK: dfg.scatter_add %{{.*}}, %[[LONG]], %[[V]]
+    dfg.scatter_add %count, %long, %rows : (!dfg.ref<tensor<9xf32>>, tensor<?xi64>, tensor<?xf32>) -> () loc("scatter")
+    dfg.group {control = ["update", "scatter"]} : () -> () loc("train")
+  }
+}
