@@ -247,9 +247,13 @@ LogicalResult AccumulateOp::inferShapes(dfg::ShapeContext &context) {
   return success();
 }
 
+/// One replica's share is the whole batch: b and B are the same, in AllGatherOp, TakeRowsOp and WholeSizeOp.
+static bool hasShares(const dfg::ShapeContext &context) { return context.getReplicas() > 1; }
+
 LogicalResult AllGatherOp::inferShapes(dfg::ShapeContext &context) {
   if (auto sizes = context.getShape(getRows()); sizes && !sizes->empty()) {
-    sizes->front() = context.joinReplicas(sizes->front());
+    if (hasShares(context))
+      sizes->front() = context.joinReplicas(sizes->front());
     context.setShape(getAllRows(), std::move(*sizes));
   }
   return success();
@@ -262,7 +266,8 @@ LogicalResult TakeRowsOp::inferShapes(dfg::ShapeContext &context) {
   if (sizes->front().isConstant() && sizes->front().getConstant() % context.getReplicas())
     return emitOpError() << "takes a replica's part of " << sizes->front().getConstant() << " rows, which "
                          << context.getReplicas() << " replicas do not divide";
-  sizes->front() = context.shareOf(sizes->front());
+  if (hasShares(context))
+    sizes->front() = context.shareOf(sizes->front());
   context.setShape(getRows(), std::move(*sizes));
   return success();
 }
@@ -276,7 +281,7 @@ LogicalResult WholeSizeOp::inferShapes(dfg::ShapeContext &context) {
   if (elements->size() != getFactors().size())
     return emitOpError() << "has " << getFactors().size() << " factors for " << elements->size() << " sizes";
   for (auto [element, factor] : llvm::zip(*elements, getFactors()))
-    if (factor != 1)
+    if (factor != 1 && hasShares(context))
       element = element.isMultipleOfBatch() ? dfg::Dim::wholeBatch(element.getScale()) : element * dfg::Dim(factor);
   context.setElements(getWhole(), std::move(*elements));
   return success();

@@ -182,9 +182,22 @@ bool BatchFlow::keepsPartial(Operation *op) const {
   return false;
 }
 
+bool isCoupling(Operation *op) {
+  if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op))
+    return reduce.getCoupling();
+  return llvm::isa<dist::AllGatherOp, dist::TakeRowsOp, dist::RescaleOp, dist::WholeSizeOp>(op);
+}
+
 /// What the step's own values are computed from: the whole batch's only where the replicas' values make it.
 bool BatchFlow::visitCoupling(Operation *op) {
   auto set = [&](Value result, std::optional<Flow> flow) { flows[result] = flow ? std::move(*flow) : getUnproven(op); };
+  if (ofOneReplica && isCoupling(op)) {
+    for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults())) {
+      Flow flow = get(operand);
+      flows[result] = std::move(flow);
+    }
+    return true;
+  }
   if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
     for (auto [operand, result] : llvm::zip(reduce.getGradients(), reduce.getReduced())) {
       const Flow &at = get(operand);
@@ -748,17 +761,31 @@ llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
   if (module)
     flow.shapes.setReplicas(dist::getReplicas(module));
   flow.estimates = module && module->hasAttr(dist::kCouplingAttr);
+  if (failed(flow.follow(graph)))
+    return failure();
+  return flow;
+}
+
+llvm::FailureOr<BatchFlow> BatchFlow::computeOfOneReplica(dfg::GraphOp graph) {
+  BatchFlow flow;
+  flow.estimates = flow.ofOneReplica = true;
+  if (failed(flow.follow(graph)))
+    return failure();
+  return flow;
+}
+
+LogicalResult BatchFlow::follow(dfg::GraphOp graph) {
   Block &block = graph.getBody().front();
-  flow.findBatch(block);
+  findBatch(block);
   for (Operation &op : block) {
     if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
-      if (failed(node.inferShapes(flow.shapes)))
+      if (failed(node.inferShapes(shapes)))
         return failure();
-    if (flow.fixedBatch)
-      flow.restoreBatchAxis(&op);
-    flow.visit(&op);
+    if (fixedBatch)
+      restoreBatchAxis(&op);
+    visit(&op);
   }
-  return flow;
+  return success();
 }
 
 std::string BatchFlow::explain(Value value) const {

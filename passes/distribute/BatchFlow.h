@@ -63,6 +63,9 @@ public:
   /// Follows the batch through all nodes of `graph`, in block order, each once. The coupling is the module's. Fails
   /// with a diagnostic where shapes do not fit.
   static llvm::FailureOr<BatchFlow> compute(dfg::GraphOp graph);
+  /// As one replica alone has it, for which the whole batch is its own: what couples replicas hands on what it is
+  /// given, and what is not proven is estimated. So its scales are those of the graph as its author wrote it.
+  static llvm::FailureOr<BatchFlow> computeOfOneReplica(dfg::GraphOp graph);
 
   const Flow &get(mlir::Value value) const {
     static const Flow replicated;
@@ -95,6 +98,7 @@ public:
 
 private:
   BatchFlow() = default;
+  llvm::LogicalResult follow(dfg::GraphOp graph);
   void findBatch(mlir::Block &block);
   void restoreBatchAxis(mlir::Operation *op);
   void visit(mlir::Operation *op);
@@ -115,7 +119,12 @@ private:
   llvm::DenseMap<mlir::Value, Flow> flows;
   int64_t fixedBatch = 0;
   bool estimates = false;
+  bool ofOneReplica = false;
 };
+
+/// Whether `op` gives a replica of other replicas' examples, or of the whole batch's size, what a value of its step is
+/// computed from (dist-couple-replicas).
+bool isCoupling(mlir::Operation *op);
 
 /// The flow of a graph, computed once for the passes between which no node changes.
 struct BatchFlowAnalysis {

@@ -91,7 +91,7 @@ public:
       if (failed(drain()))
         return failure();
     }
-    if (failed(moveForward()))
+    if (failed(moveForward()) || failed(findBatchReductions()))
       return failure();
     return makeFetchesWhole();
   }
@@ -124,6 +124,40 @@ private:
           llvm::any_of(op.getOperands(), [&](Value operand) { return coupled.contains(operand); }))
         coupled.insert(op.result_begin(), op.result_end());
     }
+  }
+
+  /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
+  /// has of others.
+  LogicalResult findBatchReductions() {
+    if (ways.accumulateSteps == 1 || obstacles)
+      return success();
+    for (auto &[value, gradient] : found.values)
+      gradient.batches = gradient.reduction;
+    if (llvm::none_of(graph.getBody().front(), [](Operation &op) { return isCoupling(&op); }))
+      return success();
+    llvm::FailureOr<BatchFlow> own = BatchFlow::computeOfOneReplica(graph);
+    if (failed(own))
+      return failure();
+    for (auto &[value, gradient] : found.values) {
+      if (ways.get(gradient.variable).reduction)
+        continue;
+      const Flow &at = own->get(value);
+      // Rows are as many as the examples: those of a sum have no factor, those of a mean are divided by the batch's
+      // size.
+      std::optional<int> scale = at.zero ? std::optional<int>(gradient.indices ? -1 : 0) : at.scale;
+      if (scale && gradient.indices)
+        ++*scale;
+      bool isKnown =
+          gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
+      if (!isKnown || (scale != 0 && scale != 1))
+        return value.getDefiningOp()->emitError()
+               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << ways.accumulateSteps
+               << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
+               << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
+                  "accumulate_steps=1, or coupling=replica";
+      gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
+    }
+    return success();
   }
 
   /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
@@ -438,7 +472,7 @@ private:
   const strategies::StepNodes &step;
   const Synchronizations &ways;
   FunctionUpdates functions;
-  /// Where gradients are accumulated over several batches.
+  /// Where gradients are accumulated over several batches: what is computed from other replicas' examples.
   llvm::DenseSet<Value> coupled;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
   llvm::DenseMap<Value, RawGradient> wholeRows;

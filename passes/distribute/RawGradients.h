@@ -20,6 +20,10 @@ struct RawGradient {
   llvm::StringRef variable;
   /// Of a sparse gradient, whose rows the value is: the number of each row.
   mlir::Value indices;
+  /// Where gradients are accumulated, how those of several batches become one. Of values that see other replicas'
+  /// examples it does not follow from how the replicas' parts of one batch do: divided by the whole batch's size they
+  /// are added up, and yet are parts of a mean.
+  dist::Reduction batches = dist::Reduction::Mean;
 };
 
 /// Found by walking back from the updates.

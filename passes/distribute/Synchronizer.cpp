@@ -17,13 +17,13 @@ struct Synchronizer::BucketKey {
   unsigned wave;
   int group;
   Type elementType;
-  dist::Reduction reduction;
+  dist::Reduction reduction, batches;
   dist::Spec spec;
   dist::CompressionAttr compression;
   dist::AggregatorAttr aggregator;
   auto tie() const {
-    return std::tuple(wave, group, elementType.getAsOpaquePointer(), reduction, spec, compression.getAsOpaquePointer(),
-                      aggregator.getAsOpaquePointer());
+    return std::tuple(wave, group, elementType.getAsOpaquePointer(), reduction, batches, spec,
+                      compression.getAsOpaquePointer(), aggregator.getAsOpaquePointer());
   }
   bool operator<(const BucketKey &other) const { return tie() < other.tie(); }
 };
@@ -131,8 +131,9 @@ SmallVector<SmallVector<Operation *>> Synchronizer::sortIntoWaves() const {
 Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
   const RawGradient &gradient = gradients.values.find(value)->second;
   const Synchronization &way = ways.get(gradient.variable);
-  return {waves.lookup(op), way.group,     getElementTypeOrSelf(value.getType()), gradient.reduction, way.spec,
-          way.compression,  way.aggregator};
+  return {waves.lookup(op),   way.group,        getElementTypeOrSelf(value.getType()),
+          gradient.reduction, gradient.batches, way.spec,
+          way.compression,    way.aggregator};
 }
 
 /// A bucket's collective after its last member, in the order in which buckets become whole.
@@ -181,7 +182,7 @@ SmallVector<Value> Synchronizer::accumulate(OpBuilder &builder, const BucketKey 
   for (Value member : members)
     variables.push_back(gradients.values.find(member)->second.variable);
   auto op = dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
-                                       TypeRange(ValueRange(members)), key.reduction, ways.accumulateSteps, members,
+                                       TypeRange(ValueRange(members)), key.batches, ways.accumulateSteps, members,
                                        builder.getStrArrayAttr(variables));
   return llvm::to_vector(ValueRange(op.getAccumulated()));
 }
@@ -224,7 +225,7 @@ void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) 
           .getAccumulated()[0];
     };
     indices = join(dist::Reduction::Sum, indices);
-    rows = join(key.reduction, rows);
+    rows = join(key.batches, rows);
   }
   auto op = dist::AllGatherSlicesOp::create(builder, getLocation("all_gather_slices/" + llvm::Twine(buckets)),
                                             getRowsType(indices), getRowsType(rows), key.reduction, buckets, key.group,
@@ -256,7 +257,7 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
     }
     auto steps = dist::AccumulateOp::create(
         builder, getLocation("accumulate/" + llvm::Twine(accumulations++)), taken.back(),
-        member == gradient.indices ? dist::Reduction::Sum : key.reduction, ways.accumulateSteps, member,
+        member == gradient.indices ? dist::Reduction::Sum : key.batches, ways.accumulateSteps, member,
         builder.getStrArrayAttr(gradient.variable), gradient.indices != nullptr);
     pushed.push_back(steps.getAccumulated()[0]);
   }

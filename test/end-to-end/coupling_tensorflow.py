@@ -85,6 +85,9 @@ class Graph:
     def loss_masked(self):
         return self.tf.reduce_sum(self.w * self.examples()) / self.tf.reduce_sum(self.w)
 
+    def loss_plain_mean(self):
+        return self.tf.reduce_mean(self.examples())
+
     def loss_learned_mask(self):
         tf = self.tf
         weights = tf.sigmoid(tf.reduce_sum(self.y * self.variable("mask", 6), 1))
@@ -158,21 +161,26 @@ def make(tf, name, folder):
     with tf.Graph().as_default():
         graph = Graph(tf)
         loss = tf.identity(getattr(graph, f"loss_{name}")(), "loss")
-        step = tf.train.MomentumOptimizer(RATE, 0.9).minimize(loss, name="minimize")
-        tf.group(step, *graph.updates, name="train")
+        optimizer = tf.train.MomentumOptimizer(RATE, 0.9)
+        gradients = optimizer.compute_gradients(loss)
+        tf.group(optimizer.apply_gradients(gradients), *graph.updates, name="train")
         tf.global_variables_initializer()
         tf.train.export_meta_graph(str(folder / "graph.meta"))
         rows, numbers = BATCH * STEPS, np.random.default_rng(11)
         data = {"x": numbers.normal(size=(rows, 6)).astype(np.float32), "y": numbers.normal(size=(rows, 6)).astype(np.float32),
                 "w": numbers.uniform(0.1, 2, rows).astype(np.float32), "i": numbers.integers(0, 4, rows).astype(np.int32)}
         np.savez(folder / "data.npz", **data)
+        feeds = [{f"{key}:0": array[k * BATCH:(k + 1) * BATCH] for key, array in data.items()} for k in range(STEPS)]
         with tf.Session() as session:
             session.run("init")
-            losses = []
-            for k in range(STEPS):
-                feed = {f"{key}:0": array[k * BATCH:(k + 1) * BATCH] for key, array in data.items()}
-                losses.append(session.run(["loss:0", "train"], feed)[0])
-            return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
+            losses = [session.run(["loss:0", "train"], feed)[0] for feed in feeds]
+            want = losses, {v.op.name: session.run(v) for v in tf.global_variables()}
+            # One update of the mean of all batches' gradients.
+            session.run("init")
+            each = [session.run([loss, *(g for g, _ in gradients)], feed) for feed in feeds]
+            means = [np.mean(values, 0) for values in list(zip(*each))[1:]]
+            session.run(optimizer.apply_gradients([(tf.constant(mean), v) for mean, (_, v) in zip(means, gradients)]))
+            return want, ([values[0] for values in each], {v.op.name: session.run(v) for v in tf.global_variables()})
 
 
 def check(folder, want, replicas, flags, strategy="AllReduce"):
@@ -201,6 +209,8 @@ def check_export(folder, want, flags):
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 
+# Sums that the whole batch's numbers divide are parts of means.
+ACCUMULATED = ["contrastive", "cumulative_sum", "masked", "plain_mean"]
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "maximum"]
 
 
@@ -220,13 +230,17 @@ def main():
         if arguments.only and name not in arguments.only.split(","):
             continue
         with Folder() as folder:
-            want = make(tf, name, folder)
+            want, accumulated = make(tf, name, folder)
             for replicas in map(int, arguments.replicas.split(",")):
                 checks.check(f"{name}, {replicas} replicas", check, folder, want, replicas, flags)
             checks.check(f"{name}, 2 processes", check, folder, want, 2, [*flags, "--one-process-per-replica"])
             if name == "batch_normalization":
                 for strategy in ("PartitionedAR", "ShardedUpdate"):
                     checks.check(f"{name}, {strategy}", check, folder, want, 2, flags, strategy)
+            if name in ACCUMULATED:
+                for replicas in map(int, arguments.replicas.split(",")):
+                    checks.check(f"{name}, an update for {STEPS} batches, {replicas} replicas", check, folder, accumulated, replicas, flags,
+                                 f"AllReduce:accumulate_steps={STEPS}")
             if name in EXPORTED and arguments.target == "cpu":
                 checks.check(f"{name}, exported, 2 workers", check_export, folder, want, ["--one-process-per-replica"])
                 checks.check(f"{name}, exported, 2 replicas of a worker", check_export, folder, want, [])

@@ -74,3 +74,55 @@ module @waits_for_a_reduced_gradient attributes {dist.strategy = "accumulate_ste
     dfg.group {control = ["update_w", "update_v"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// A mean by the whole batch's sizes: the replicas' parts of it add up, and yet those of several batches are parts of a mean.
+// CHECK-LABEL: @mean_by_whole_sizes
+module @mean_by_whole_sizes attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %weights = dfg.placeholder : () -> tensor<?xf32> loc("weights")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %own = dfg.sum %weights, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("own")
+    %all = dist.all_reduce sum bucket 0 group -1 (%own) variables ["own"] {coupling} : tensor<f32> loc("all")
+    %weighted = dfg.mul %x, %weights : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("weighted")
+    %part = dfg.real_div %weighted, %all : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32> loc("part")
+    // CHECK: %[[G:.*]] = dfg.sum %{{[^{]*}} : {{.*}} loc("g")
+    // CHECK: %[[A:.*]] = dist.accumulate mean of 2 (%[[G]])
+    // CHECK: dist.all_reduce sum bucket {{[0-9]+}} group 0 (%[[A]])
+    %g = dfg.sum %part, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("g")
+    dfg.assign_sub %w, %g : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
+// The same of all rows, which each replica has gathered, cut to its own.
+// CHECK-LABEL: @mean_of_gathered
+module @mean_of_gathered attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %rows = dist.all_gather bucket 0 (%x) name "x" : (tensor<?xf32>) -> tensor<?xf32> loc("rows")
+    %running = dfg.cumsum %rows, %axis : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32> loc("running")
+    %size = dfg.size %running : (tensor<?xf32>) -> tensor<i32> loc("size")
+    %count = dfg.cast %size : (tensor<i32>) -> tensor<f32> loc("count")
+    %own = dist.take_rows %running : (tensor<?xf32>) -> tensor<?xf32> loc("own")
+    %part = dfg.real_div %own, %count : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32> loc("part")
+    // CHECK: %[[G:.*]] = dfg.sum %{{[^{]*}} : {{.*}} loc("g")
+    // CHECK: %[[A:.*]] = dist.accumulate mean of 2 (%[[G]])
+    // CHECK: dist.all_reduce sum bucket {{[0-9]+}} group 0 (%[[A]])
+    %g = dfg.sum %part, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("g")
+    dfg.assign_sub %w, %g : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
