@@ -311,17 +311,19 @@ LogicalResult RowMasker::stitch(Operation *op) {
   return replace(g, op->getResult(0), result, {among, 0, {}, areTerms});
 }
 
-/// Whether rows that the values name, each by itself, are partitioned: how many distinct values there are, nothing else
-/// says.
-bool RowMasker::isPartitioned(Value distinct) const {
+/// Whether the distinct values name rows that are read. An optimizer's name those that it updates.
+bool RowMasker::isLookedUp(Value distinct) const {
   constexpr size_t kMaxNodes = 64;
   llvm::SetVector<Operation *> users;
   users.insert_range(distinct.getUsers());
   for (size_t i = 0; i < users.size() && i < kMaxNodes; ++i) {
-    if (llvm::isa<dfg::DynamicPartitionOp>(users[i]))
-      return needed.contains(users[i]);
-    if (llvm::isa<dfg::ScalarInterface, dfg::ReshapeOp>(users[i]))
-      users.insert_range(users[i]->getUsers());
+    Operation *user = users[i];
+    const bool reads =
+        llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>(user) && user->getOperand(0) != distinct;
+    if (reads || llvm::isa<dfg::DynamicPartitionOp>(user))
+      return needed.contains(user);
+    if (llvm::isa<dfg::ScalarInterface, dfg::ReshapeOp>(user))
+      users.insert_range(user->getUsers());
   }
   return false;
 }
@@ -332,8 +334,6 @@ LogicalResult RowMasker::repeatRows(Operation *op) {
   Value x = op->getOperand(0);
   std::optional<Dims> sizes = shapes.getShape(x);
   const MaskedValue *at = getMasked(x);
-  if (!sizes || sizes->size() != 1 || !sizes->front().isMultipleOfBatch() || (at && at->axis != 0))
-    return refuse(op, "only rows of the batch are partitioned");
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
   const Selection *rows = at ? at->rows : nullptr;

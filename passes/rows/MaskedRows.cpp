@@ -68,7 +68,7 @@ LogicalResult RowMasker::visit(Operation *op) {
     return selectWhere(op);
   if (isOpaque(op, "DenseToDenseSetOperation"))
     return subtractSizes(op);
-  if (llvm::isa<dfg::UniqueOp>(op) && isPartitioned(op->getResult(0)))
+  if (llvm::isa<dfg::UniqueOp>(op) && isLookedUp(op->getResult(0)) && isVectorOfRows(op->getOperand(0)))
     return repeatRows(op);
   if (auto partition = llvm::dyn_cast<dfg::DynamicPartitionOp>(op))
     return selectParts(partition);
@@ -78,6 +78,13 @@ LogicalResult RowMasker::visit(Operation *op) {
   if (llvm::any_of(op->getOperands(), [&](Value operand) { return isMasked(operand); }))
     return visitMasked(op);
   return success();
+}
+
+/// Whether it has an element a row of the batch.
+bool RowMasker::isVectorOfRows(Value value) const {
+  std::optional<Dims> sizes = shapes.getShape(value);
+  return sizes && sizes->size() == 1 &&
+         (isMasked(value) || (sizes->front().isMultipleOfBatch() && sizes->front().getScale() > 0));
 }
 
 LogicalResult RowMasker::refuse(Operation *op, const Twine &why) {

@@ -147,7 +147,8 @@ private:
   llvm::LogicalResult stitch(Operation *op);
   llvm::LogicalResult unique(Operation *op);
   llvm::LogicalResult repeatRows(Operation *op);
-  bool isPartitioned(Value distinct) const;
+  bool isLookedUp(Value distinct) const;
+  bool isVectorOfRows(Value value) const;
   bool isLinearInTerms(Operation *op) const;
   Value spread(Builder &g, Value value, const Selection *rows);
   Value onGrid(Builder &g, Value value, const Selection *rows);

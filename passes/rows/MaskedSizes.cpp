@@ -95,8 +95,7 @@ LogicalResult RowMasker::fillRows(Operation *op) {
   Value result = op->getResult(0);
   std::optional<Dims> sizes = shapes.getShape(result);
   // Rows that all must be there are as many as the others that they have met.
-  if (llvm::isa<dfg::ReshapeOp>(op) &&
-      llvm::all_of(of, [&](const Selection *rows) { return complete.contains(rows) || rows->isAll; })) {
+  if (llvm::all_of(of, [&](const Selection *rows) { return complete.contains(rows) || rows->isAll; })) {
     for (const Selection *rows : of)
       runBehind(op, complete.lookup(rows));
     return success();

@@ -71,7 +71,7 @@ LogicalResult RowMasker::selectWhere(Operation *op) {
                   "only rows of the batch are chosen; there are " + Twine(all.isKnown() ? "others" : "unknown ones"));
   const Selection *rows = nullptr;
   for (const auto &known : selections)
-    if (!known->among && known->part < 0 && known->parts.empty() && known->grid == *sizes &&
+    if (!known->among && known->origin && known->part < 0 && known->parts.empty() && known->grid == *sizes &&
         areSame(known->origin, condition))
       rows = known.get();
   if (!rows)
