@@ -102,19 +102,6 @@ def flood(where, until):
             pass
 
 
-def jump_in(process, where, until):
-    """Takes the first ports that open for the tasks' own connections, and holds them."""
-    taken = []
-    while not until.is_set() and len(taken) < 2:
-        try:
-            for open_at in listening(children(process.popen.pid)):
-                if open_at != where and len(taken) < 2:
-                    taken.append(connect(open_at))
-        except OSError:
-            pass  # a task that is not there yet, or a port that has closed again
-    until.wait()
-
-
 def losses(log):
     return [line for line in log.read_text().splitlines() if '"loss"' in line and '"step"' in line]
 
@@ -135,8 +122,6 @@ def harmless(*flags):
                                   "--rendezvous", f"127.0.0.1:{where[1]}", "--log-json", folder / "log", *flags))
         until = threading.Event()
         threads = [threading.Thread(target=attack, args=(where, until)) for attack in (forge, trickle, flood)]
-        if flags:
-            threads.append(threading.Thread(target=jump_in, args=(process, where, until)))
         found = []
         try:
             for thread in threads:
