@@ -54,7 +54,7 @@ void addNoInit(CLI::App &app, CompileOptions &options) {
 }
 
 void addCompile(CLI::App &app, CompileOptions &options) {
-  app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder; .mlir that --emit wrote")->required();
+  app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder; StableHLO with its signature; .mlir that --emit wrote")->required();
   app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->capture_default_str();
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
   addCompile(*run, options);
 
   CLI::App *inspect = app.add_subcommand("inspect", "Print what is in a graph");
-  inspect->add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef or SavedModel folder")->required();
+  inspect->add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef or SavedModel folder, or StableHLO with its signature")->required();
   addEndpoints(*inspect, options);
   CLI::Option *check =
       inspect->add_flag("--check", options.check, "Say instead what must run and has no code for the target: status 1");

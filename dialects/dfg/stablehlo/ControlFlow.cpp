@@ -27,6 +27,17 @@ Converter::Result Converter::call(Operation *op, Values operands, Builder &g) {
   return convert(function, operands);
 }
 
+/// An operation that is named, with a function that computes the same of others.
+Converter::Result Converter::composite(Operation *op, Values operands, Builder &g) {
+  if (Handler handler = findHandler(getText(op, "name")))
+    return (this->*handler)(op, std::move(operands), g);
+  auto decomposition = op->getAttrOfType<FlatSymbolRefAttr>("decomposition");
+  Operation *function = decomposition ? symbols.lookup(decomposition.getValue()) : nullptr;
+  if (!function)
+    return fail(g, "is a composite whose decomposition the module does not have");
+  return convert(function, operands);
+}
+
 SmallVector<Value> Converter::getCaptured(MutableArrayRef<Region> regions) {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(regions, captured);
@@ -51,6 +62,11 @@ FailureOr<FlatSymbolRefAttr> Converter::makeFunction(Operation *op, Region &regi
     // What no iteration changes is what it was.
     if (auto elements = shapes.getElements(argument); elements && isInvariant[number])
       shapes.setElements(parameter, *elements);
+    else if (auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
+             type && type.getElementType().isInteger() && type.hasStaticShape() &&
+             type.getNumElements() <= dfg::ShapeContext::kMaxElements)
+      // A counter: not known, but sizes beside it in a vector of them are.
+      shapes.setElements(parameter, Dims(type.getNumElements(), Dim()));
   }
   // Broadcasts outside are values here.
   auto narrowedOutside = std::move(narrowed);

@@ -23,10 +23,11 @@ Type getElementType(Type element) {
 
 // ---- The table --------------------------------------------------------------------------------------------------
 
-Converter::Handler Converter::findHandler(Operation *op) {
+Converter::Handler Converter::findHandler(StringRef name) {
   using C = Converter;
   static const llvm::StringMap<Handler> table = {
       {"func.call", &C::call},
+      {"stablehlo.composite", &C::composite},
       // Elements.
       {"stablehlo.constant", &C::constant},
       {"stablehlo.abs", &C::elementwise<dfg::AbsOp>},
@@ -125,7 +126,7 @@ Converter::Handler Converter::findHandler(Operation *op) {
       {"stablehlo.if", &C::caseOf},
       {"stablehlo.case", &C::caseOf},
   };
-  return table.lookup(op->getName().getStringRef());
+  return table.lookup(name);
 }
 
 /// What the last operation of a region is, which gives its results.
@@ -157,7 +158,7 @@ LogicalResult Converter::check(Operation *function) {
       if (op == reached[i] || isReturn(op))
         return WalkResult::advance();
       StringRef target = getText(op, "call_target_name");
-      if (!findHandler(op))
+      if (!findHandler(op->getName().getStringRef()))
         ++unknown[op->getName().getIdentifier()];
       else if (!target.empty() && !isKnownCall(target))
         ++unknown[text("stablehlo.custom_call @" + target)];
@@ -168,9 +169,11 @@ LogicalResult Converter::check(Operation *function) {
           llvm::raw_string_ostream(printed) << type;
           ++types[text(printed)];
         }
-      if (auto callee = op->getAttrOfType<FlatSymbolRefAttr>("callee"))
-        if (Operation *called = symbols.lookup(callee.getValue()))
-          reached.insert(called);
+      const bool isKnown = findHandler(getText(op, "name"));
+      for (StringRef attribute : {"callee", "decomposition"})
+        if (auto callee = op->getAttrOfType<FlatSymbolRefAttr>(attribute); callee && !isKnown)
+          if (Operation *called = symbols.lookup(callee.getValue()))
+            reached.insert(called);
       return hasCombiner(op) ? WalkResult::skip() : WalkResult::advance();
     });
   }
@@ -232,7 +235,7 @@ LogicalResult Converter::convertBlock(Block &block, Scope &scope) {
 }
 
 LogicalResult Converter::convertOperation(Operation *op, Scope &scope) {
-  Handler handler = findHandler(op);
+  Handler handler = findHandler(op->getName().getStringRef());
   if (!handler)
     return op->emitError() << "there is no code for operation '" << op->getName() << "'";
   SmallVector<Value> operands;

@@ -54,7 +54,7 @@ private:
   using Result = llvm::FailureOr<Values>;
   /// Of an operation whose operands are `operands`. What is wrong: `g.fail`, or a diagnostic.
   using Handler = Result (Converter::*)(mlir::Operation *op, Values operands, Builder &g);
-  static Handler findHandler(mlir::Operation *op);
+  static Handler findHandler(llvm::StringRef name);
 
   /// The values of the module's that are known where operations are converted.
   struct Scope {
@@ -158,6 +158,7 @@ private:
   Result whileLoop(mlir::Operation *op, Values operands, Builder &g);
   Result caseOf(mlir::Operation *op, Values operands, Builder &g);
   Result call(mlir::Operation *op, Values operands, Builder &g);
+  Result composite(mlir::Operation *op, Values operands, Builder &g);
 
   mlir::ModuleOp source;
   mlir::SymbolTable symbols;

@@ -342,7 +342,10 @@ Converter::Result Converter::selectAndScatter(Operation *op, Values operands, Bu
 
 Converter::Result Converter::topK(Operation *op, Values operands, Builder &g) {
   int64_t k = getInt(op, "k", -1);
-  if (auto attributes = op->getAttrOfType<DictionaryAttr>("mhlo.attributes")) {
+  for (StringRef name : {"mhlo.attributes", "composite_attributes"}) {
+    auto attributes = op->getAttrOfType<DictionaryAttr>(name);
+    if (!attributes)
+      continue;
     if (auto number = attributes.getAs<IntegerAttr>("k"))
       k = number.getInt();
     if (auto largest = attributes.getAs<BoolAttr>("largest"); largest && !largest.getValue())

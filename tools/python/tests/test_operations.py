@@ -1,0 +1,128 @@
+"""Operations one by one: each case gives an array, of which the step fetches a weighted sum."""
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import distc
+
+RANDOM = np.random.RandomState(1)
+W = jnp.asarray(RANDOM.randn(6, 5), jnp.float32)
+I = jnp.asarray(RANDOM.randint(-9, 9, (6, 5)), jnp.int32)
+U = jnp.asarray(RANDOM.randint(0, 2**32, (6, 5), dtype=np.uint32))
+X = RANDOM.randn(8, 6, 5).astype("f")
+LABELS = RANDOM.randint(0, 5, (8, 6)).astype("i")
+
+# Of w [6, 5] floats, i and u alike of integers: what no example is in.
+WHOLE = {
+    "sort of signs": lambda w, i, u: jnp.sign(w) * jnp.cbrt(w),
+    "rounding": lambda w, i, u: jnp.round(w * 3) + lax.round(w * 2, lax.RoundingMethod.AWAY_FROM_ZERO) + jnp.floor(w),
+    "argmax": lambda w, i, u: jnp.argmax(w, 1) + 10 * jnp.argmin(w, 0).sum(),
+    "argmax of integers": lambda w, i, u: jnp.argmax(i, 1),
+    "argmax with ties": lambda w, i, u: jnp.argmax(jnp.round(w), 1),
+    "argmax with NaN": lambda w, i, u: jnp.argmax(jnp.where(w > 0.5, jnp.nan, w), 1),
+    "integer quotients": lambda w, i, u: i // 3 + i % 4 + lax.div(i, 2 + i * i) + lax.rem(i, -4),
+    "unsigned quotients": lambda w, i, u: (u // 7 + u % 1000).astype(jnp.int32) % 1000,
+    "unsigned order": lambda w, i, u: (u > u[::-1]) + 2 * (u.max(0) > u[0]) + 3 * (jnp.minimum(u, u[::-1]) == u),
+    "unsigned as floats": lambda w, i, u: u.astype(jnp.float32) / 1e9,
+    "narrow unsigned": lambda w, i, u: u.astype(jnp.uint8).astype(jnp.float32) + u.astype(jnp.uint8).astype(jnp.int32),
+    "shifts": lambda w, i, u: ((u >> 5) ^ (u << 27)).astype(jnp.int32) % 1000 + (i >> 1) + lax.shift_right_logical(i, 28),
+    "shifts by data": lambda w, i, u: lax.shift_right_logical(u, (u & 63)).astype(jnp.int32) % 1000 + (i << (jnp.abs(i) * 4)) % 999,
+    "bits": lambda w, i, u: lax.bitcast_convert_type(w, jnp.int32) % 1000 + (~i & 12 | 5),
+    "booleans": lambda w, i, u: jnp.all(w > -1, 0) * 1.0 + jnp.any(w > 1, 1).sum() + ((w > 0) ^ (i > 0)).sum(0) + ((w > 0) != (i > 0)).sum(0),
+    "slices": lambda w, i, u: w[1:6:2, ::-1][:, :3],
+    "indices that are constants": lambda w, i, u: w[jnp.array([0, 5, 2]), jnp.array([1, -1, 3])],
+    "indices that are data": lambda w, i, u: w[jnp.abs(i[:, 0]) % 6] + w[jnp.abs(i[:5, 1]) % 6][0],
+    "indices that are clipped": lambda w, i, u: jnp.take(w, i[:, 0], axis=0, mode="clip"),
+    "indices that are filled": lambda w, i, u: jnp.take(w, i[:, 0] + 4, axis=1, mode="fill", fill_value=7.0),
+    "along an axis": lambda w, i, u: jnp.take_along_axis(w, jnp.abs(i) % 5, axis=1) + jnp.take_along_axis(w, jnp.abs(i) % 6, axis=0),
+    "a dynamic slice": lambda w, i, u: lax.dynamic_slice(w, (i[0, 0], i[0, 1]), (3, 2)),
+    "a dynamic update": lambda w, i, u: lax.dynamic_update_slice(w, w[:2, :3] * 10, (i[0, 0], i[1, 1])),
+    "a known update": lambda w, i, u: lax.dynamic_update_slice(w, w[:2] * 10, (3, 0)) + lax.dynamic_update_slice(w, w[:2, :2], (9, 1)),
+    "windows by index": lambda w, i, u: jax.vmap(lambda n: lax.dynamic_slice(w, (n, 1), (2, 3)))(i[:, 0]),
+    "added": lambda w, i, u: w.at[jnp.abs(i[:, 0]) % 6].add(w * 2),
+    "added beyond": lambda w, i, u: w.at[i[:, 0]].add(w),
+    "added at pairs": lambda w, i, u: w.at[jnp.abs(i[:, 0]) % 6, jnp.abs(i[:, 1]) % 5].add(w[:, 0]),
+    "set": lambda w, i, u: w.at[jnp.array([4, 1])].set(0.5).at[:, 2].set(w[:, 0]),
+    "set beyond": lambda w, i, u: w.at[i[0, 0] + 20].set(3.0).at[i[0, 1] % 6].set(4.0),
+    "set at pairs": lambda w, i, u: w.at[jnp.array([0, 3]), jnp.array([1, 2])].set(w[0, :2]),
+    "windows added": lambda w, i, u: lax.fori_loop(0, 3, lambda n, x: lax.dynamic_update_slice(x, x[:2] + n, (n, 0)), w),
+    "paddings": lambda w, i, u: lax.pad(w, jnp.float32(2.0), ((1, 2, 1), (-1, 1, 0))),
+    "concatenated": lambda w, i, u: jnp.concatenate([w, w[:2] * 3]) @ jnp.arange(5.0),
+    "products": lambda w, i, u: jnp.einsum("ab,cb->ca", w, w) + jnp.einsum("ab,ac,ad->d", w, w, w).sum() + jnp.tensordot(w, w, 2),
+    "sums of powers": lambda w, i, u: jnp.cumsum(w, 0) + jnp.cumprod(w, 1) + w**3 + jnp.abs(w) ** 0.5 + jnp.prod(w, 0),
+    "windows": lambda w, i, u: lax.reduce_window(w, -jnp.inf, lax.max, (2, 3), (1, 2), "SAME").sum() + lax.reduce_window(w, 0.0, lax.add, (3, 1), (2, 1), "VALID"),
+    "special functions": lambda w, i, u: lax.erf(w) + jax.scipy.special.erfinv(w / 9) + lax.lgamma(jnp.abs(w) + 1) + jax.nn.gelu(w, approximate=False) + jax.nn.silu(w) + jax.nn.softplus(w),
+    "more functions": lambda w, i, u: jnp.arctan2(w, w[::-1]) + jnp.sinh(w) + jnp.arcsinh(w) + jnp.expm1(w) + jnp.log1p(jnp.abs(w)) + jnp.tan(w) + lax.rsqrt(jnp.abs(w) + 1),
+    "extremes": lambda w, i, u: jnp.clip(w, -0.5, w[0]) + jnp.max(w, 0) + jnp.min(i) + jax.nn.logsumexp(w, 1)[:5],
+    "the largest": lambda w, i, u: lax.top_k(w, 3)[0] + lax.top_k(w, 3)[1],
+    "one of branches": lambda w, i, u: lax.switch(i[0, 0] % 3, [lambda x: x, lambda x: x * 2, lambda x: jnp.sin(x)], w),
+    "a condition": lambda w, i, u: lax.cond(w[0, 0] > 0, lambda x: x + i[0, 0], lambda x: -x, w),
+    "a loop": lambda w, i, u: lax.fori_loop(0, 4, lambda n, x: jnp.sin(x) + n * w[n % 6, 0], w),
+    "a scan": lambda w, i, u: lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(5), w)[1],
+    "a scan and its gradient": lambda w, i, u: jax.grad(lambda v: (lax.scan(lambda c, x: (jnp.tanh(c + x), c * x), jnp.zeros(5), v)[1] ** 2).sum())(w),
+    "random numbers": lambda w, i, u: jax.random.normal(jax.random.key(3), (4, 5)),
+    "random numbers of a key in data": lambda w, i, u: jax.random.uniform(jax.random.wrap_key_data(u[0, :2]), (7,)),
+    "convolutions": lambda w, i, u: lax.conv_general_dilated(w[None, :, :, None], W[None, None, 0, :2].reshape(1, 2, 1, 1), (2, 1), ((1, 0), (0, 2)), rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")),
+    "convolutions of strides": lambda w, i, u: jax.grad(lambda v: (lax.conv_general_dilated(v[None, None], W[None, None, :3, :2], (2, 2), "SAME") ** 2).sum())(w),
+    "convolutions of one axis": lambda w, i, u: lax.conv_general_dilated(w[None], W[:3, :, None] * jnp.ones((1, 1, 2)), (1,), ((2, 0),), dimension_numbers=("NWC", "WIO", "NWC")),
+    "groups": lambda w, i, u: jax.grad(lambda k: (lax.conv_general_dilated(w.reshape(1, 5, 3, 2), k, (1, 1), "SAME", feature_group_count=2, dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).sum())(W[:2, :4].reshape(2, 1, 1, 4)),
+}
+# Of x [b, 6, 5] and labels [b, 6]: one number, which N replicas compute as one does.
+BATCHED = {
+    "mean": lambda w, x, y: (x * w).mean(),
+    "sum": lambda w, x, y: (x * w).sum(),
+    "softmax": lambda w, x, y: (jax.nn.softmax(x * w, -1) * w).mean(),
+    "labels": lambda w, x, y: jnp.take_along_axis(jax.nn.log_softmax(x * w), y[..., None], -1).mean(),
+    "rows": lambda w, x, y: (w[y] * x[:, :1]).mean(),
+    "one hot": lambda w, x, y: (jax.nn.one_hot(y, 5) * x * w).mean(),
+    "the gradient of rows": lambda w, x, y: (jax.grad(lambda v: (v[y] ** 2 * x[:, :1]).mean())(w) * W).sum(),
+    "the gradient of labels": lambda w, x, y: (jax.grad(lambda v: jnp.take_along_axis(jax.nn.log_softmax(x * v), y[..., None], -1).mean())(w) * W).sum(),
+    "the gradient of a convolution": lambda w, x, y: (jax.grad(lambda v: (lax.conv_general_dilated(x[..., None], v[:3, :2, None, None], (2, 1), ((1, 0), (1, 1)), dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).mean())(w) * W).sum(),
+    "statistics of the batch": lambda w, x, y: (((x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5) * w) ** 3).mean(),
+    "the largest over the batch": lambda w, x, y: (x * w).max(0).mean(),
+    "products": lambda w, x, y: jnp.einsum("bij,bkj->ik", x * w, x).mean() / x.shape[0],
+    "slices": lambda w, x, y: x[:, 1:4:2, ::-1].mean() * w[0, 0],
+    "accuracy": lambda w, x, y: ((x * w).argmax(-1) == y).mean(),
+}
+
+
+def make_weights(shape):
+    return jnp.cos(jnp.arange(np.prod(shape, dtype=int), dtype=jnp.float32).reshape(shape) + 1)
+
+
+def check(tmp_path, cases, compute, state, data, replicas):
+    """All cases in one program; those that have no code, alone, say so."""
+    def step(state, batch):
+        values = {}
+        for number, case in enumerate(cases):
+            value = compute(case, state, batch).astype(jnp.float32)
+            values[f"case{number}"] = (value * make_weights(value.shape)).sum()
+        loss = (state["w"] * batch["x"]).mean()
+        return {**state, "w": state["w"] * 0.9}, loss, values
+
+    executable = distc.compile(distc.jax.export(step, state, data, tmp_path / "step.mlir"), batch=8, replicas=replicas)
+    ours = executable.train(data, 1).fetches
+    theirs = jax.jit(step)(state, data)[2]
+    return {case: (float(ours[f"case{number}"][0]), float(theirs[f"case{number}"])) for number, case in enumerate(cases)}
+
+
+DATA = {"x": X, "y": LABELS}
+STATE = {"w": W, "i": I, "u": U}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_whole(tmp_path, replicas):
+    found = check(tmp_path, WHOLE, lambda case, state, batch: WHOLE[case](state["w"], state["i"], state["u"]), STATE, DATA, replicas)
+    for case, (ours, theirs) in found.items():
+        assert ours == pytest.approx(theirs, rel=2e-5, abs=2e-5), case
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_batched(tmp_path, replicas):
+    found = check(tmp_path, BATCHED, lambda case, state, batch: BATCHED[case](state["w"], batch["x"], batch["y"]), STATE, DATA, replicas)
+    for case, (ours, theirs) in found.items():
+        assert ours == pytest.approx(theirs, rel=2e-5, abs=2e-5), case
