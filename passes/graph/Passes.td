@@ -31,6 +31,22 @@ def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def FeedInputs : Pass<"dfg-feed-inputs", "::mlir::ModuleOp"> {
+  let summary = "What the graph reads of files is fed: components of an iterator, features of parsed examples";
+  let description = [{
+    For executables, which read files themselves. Outputs of IteratorGetNext become placeholders of their names (`NODE`, `NODE:1`), and features of fixed
+    length that ParseExample takes of a batch of examples become placeholders named as in the examples; a feature that is a string, decoded by DecodeRaw
+    and reshaped to [-1, ...], is its numbers. What is sparse, ragged or padded stays, and is refused where an endpoint needs it.
+    ```mlir
+    %0:2 = dfg.opaque "ParseExampleV2"(...)     // keys "image", "label"
+    // becomes
+    %0 = dfg.placeholder : () -> tensor<?x784xf32> loc("image")
+    %1 = dfg.placeholder : () -> tensor<?xi64> loc("label")
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def RaiseLoops : Pass<"dfg-raise-loops", "::mlir::ModuleOp"> {
   let summary = "Loops of version 1 become While nodes with functions";
   let description = [{

@@ -21,6 +21,8 @@ void addGraphStage(mlir::OpPassManager &manager) {
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
   // What an executable is made of has no control flow, and the batch's flow need not look through any; a graph keeps its own.
   if (options.emit != "graphdef") {
+    // An exported graph reads its files by itself.
+    manager.addPass(createFeedInputs());
     manager.addPass(createReadReferences());
     manager.addPass(createRaiseLoops());
     ExpandControlFlowOptions control;
