@@ -81,7 +81,7 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       if (Value reduced = conversions.getReduced(operand.get()); reduced && !llvm::isa<dist::AllReduceOp>(op))
         operand.set(reduced);
-    if (isProven(op) || isFunctionOfSums(op))
+    if (isProven(op) || isFunctionOfSums(op) || isGatheredPart(op))
       return;
     bool isDistinct =
         isUnique(op) || llvm::any_of(op->getOperands(), [&](Value operand) { return distinct.contains(operand); });
@@ -91,6 +91,15 @@ private:
     }
     if (canChange(op))
       convert(op);
+  }
+
+  /// A replica's own maximum over its rows, and the row that is made of it: an earlier round's (joinReduction).
+  static bool isGatheredPart(Operation *op) {
+    auto isRow = [](Operation *node) {
+      return llvm::isa<dfg::ExpandDimsOp>(node) && !node->use_empty() &&
+             llvm::all_of(node->getUsers(), llvm::IsaPred<dist::AllGatherOp>);
+    };
+    return isRow(op) || (!op->use_empty() && llvm::all_of(op->getUsers(), isRow));
   }
 
   static bool canChange(Operation *op) {

@@ -161,6 +161,34 @@ module @waited_for attributes {dist.strategy = "node_config { var_name: 'w' AllR
 
 // -----
 
+// Replicas' own maxima are gathered once, also where something else takes another round.
+// CHECK-LABEL: @maximum_of_one_round
+module @maximum_of_one_round attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    // CHECK: dfg.max
+    // CHECK: dist.all_gather
+    // CHECK: dfg.max
+    // CHECK-NOT: dfg.max
+    // CHECK-NOT: dist.all_gather
+    %most = dfg.max %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("most")
+    %below = dfg.sub %x, %most : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32> loc("below")
+    %sum = dfg.sum %below, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("sum")
+    %size = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("size")
+    %count = dfg.cast %size : (tensor<i32>) -> tensor<f32> loc("count")
+    %squared = dfg.mul %sum, %count : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("squared")
+    // CHECK: dfg.assign
+    dfg.assign %w, %squared : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
 // Asked for: each replica's own.
 // CHECK-LABEL: @replica
 module @replica attributes {dist.strategy = "", dist.coupling = "replica"} {
