@@ -714,6 +714,15 @@ LogicalResult tile(Operation *op, ShapeContext &context) {
   for (size_t axis = 0; axis < input->size(); ++axis)
     (*input)[axis] = multiples ? (*input)[axis] * (*multiples)[axis] : Dim();
   context.setShape(op->getResult(0), *input);
+  // A vector of sizes, repeated: the ones around the batch's in the gradient of a gather with batch_dims.
+  auto elements = context.getElements(op->getOperand(0));
+  auto count = context.getConstant(op->getOperand(1));
+  if (elements && count && input->size() == 1 && (*input)[0].isConstant() && (*input)[0].getConstant() <= ShapeContext::kMaxElements) {
+    Dims repeated;
+    for (int64_t i = 0; i < *count; ++i)
+      repeated.append(elements->begin(), elements->end());
+    context.setElements(op->getResult(0), std::move(repeated));
+  }
   return success();
 }
 

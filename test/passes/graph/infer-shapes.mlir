@@ -23,3 +23,13 @@ dfg.func @entry() -> tensor<?x3xf32> {
   %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
   dfg.return %x : tensor<?x3xf32>
 }
+
+// Sizes that are repeated are sizes.
+// CHECK: dfg.func @repeated({{.*}}) -> tensor<1x1xf32>
+dfg.func @repeated(%value: tensor<f32>) -> tensor<?x?xf32> {
+  %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+  %two = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32> loc("two")
+  %sizes = dfg.tile %one, %two : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32> loc("sizes")
+  %filled = dfg.fill %sizes, %value : (tensor<2xi32>, tensor<f32>) -> tensor<?x?xf32> loc("filled")
+  dfg.return %filled : tensor<?x?xf32>
+}
