@@ -232,40 +232,44 @@ static std::optional<bool> isMember(Dim size, ArrayRef<Dim> set) {
   return decided ? std::optional(false) : std::nullopt;
 }
 
-/// tf.losses asks by the difference of two sets whether weights and losses have axes of other sizes. How many there are
-/// follows from the shapes.
+/// tf.losses asks by the differences of two sets an axis whether weights and losses have axes of other sizes. What is
+/// in them follows from the shapes.
 LogicalResult RowMasker::subtractSizes(Operation *op) {
   auto sizes = shapes.getElements(op->getOperand(0)), others = shapes.getElements(op->getOperand(1));
-  auto shape = shapes.getShape(op->getOperand(0));
+  auto first = shapes.getShape(op->getOperand(0)), second = shapes.getShape(op->getOperand(1));
   auto attributes = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
   auto kind = attributes ? attributes.getAs<StringAttr>("set_operation") : StringAttr();
-  bool isOneSet =
-      shape && !shape->empty() && llvm::all_of(ArrayRef(*shape).drop_back(), [](Dim size) { return size == Dim(1); });
-  if (!sizes || !others || !isOneSet || !kind || kind.getValue() != "a-b")
+  const bool isRow = first && first->size() == 2 && (*first)[0].isConstant() && (*first)[1].isConstant();
+  if (!sizes || !others || !isRow || !second || second->size() != 2 || !((*first)[0] == (*second)[0]) ||
+      sizes->empty() || !kind || kind.getValue() != "a-b")
     return refuse(op, "only the difference of two lists of sizes that are known is followed");
-  SmallVector<int64_t> left;
-  for (Dim size : *sizes) {
-    std::optional<bool> removed = isMember(size, *others);
-    if (!removed || (!*removed && !size.isConstant()))
-      return refuse(op, "whether the batch's size is among others depends on the batch");
-    if (!*removed && !llvm::is_contained(left, size.getConstant()))
-      left.push_back(size.getConstant());
+  const size_t count = (*first)[0].getConstant();
+  SmallVector<int64_t> left, places;
+  int64_t most = 0;
+  for (size_t row = 0; row < count; ++row) {
+    SmallVector<int64_t> own;
+    ArrayRef<Dim> all = ArrayRef(*sizes).slice(row * (sizes->size() / count), sizes->size() / count);
+    ArrayRef<Dim> without = ArrayRef(*others).slice(row * (others->size() / count), others->size() / count);
+    for (Dim size : all) {
+      std::optional<bool> removed = isMember(size, without);
+      if (!removed || (!*removed && !size.isConstant()))
+        return refuse(op, "whether the batch's size is among others depends on the batch");
+      if (!*removed && !llvm::is_contained(own, size.getConstant()))
+        own.push_back(size.getConstant());
+    }
+    llvm::sort(own);
+    for (size_t i = 0; i < own.size(); ++i)
+      places.append({static_cast<int64_t>(row), static_cast<int64_t>(i)});
+    llvm::append_range(left, own);
+    most = std::max(most, static_cast<int64_t>(own.size()));
   }
-  llvm::sort(left);
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
-  const int64_t count = static_cast<int64_t>(left.size()), rank = static_cast<int64_t>(shape->size());
-  SmallVector<int64_t> places;
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t axis = 0; axis < rank; ++axis)
-      places.push_back(axis == rank - 1 ? i : 0);
-  SmallVector<int64_t> dimensions(rank, 1);
-  dimensions.back() = count;
   Value values = g.cast(g.integers(left, /*wide=*/true), g.elementOf(op->getResult(1)));
-  if (failed(replace(g, op->getResult(0), g.reshape(g.integers(places, true), {Dim(count), Dim(rank)}))) ||
-      failed(replace(g, op->getResult(1), values)))
+  Value at = g.reshape(g.integers(places, /*wide=*/true), {Dim(static_cast<int64_t>(left.size())), Dim(2)});
+  if (failed(replace(g, op->getResult(0), at)) || failed(replace(g, op->getResult(1), values)))
     return failure();
-  return replace(g, op->getResult(2), g.integers(dimensions, true));
+  return replace(g, op->getResult(2), g.integers({static_cast<int64_t>(count), most}, /*wide=*/true));
 }
 
 } // namespace distc
