@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/ProgramTables.h"
 
+#include "passes/graph/Passes.h"
 #include "passes/lower/Addresses.h"
 #include "passes/lower/DeviceTables.h"
 
@@ -121,6 +122,22 @@ FailureOr<int64_t> findGlobalStep(ModuleOp module, DictionaryAttr attribute) {
                             << ", which is no variable of the program";
 }
 
+/// Where object-graph checkpoints have the variables (drt/objects.h).
+void writeObjects(ModuleOp module, ConstantTables &tables) {
+  auto objects = module->getAttrOfType<DictionaryAttr>(kProgramObjectsAttr);
+  auto graph = objects ? objects.getAs<StringAttr>("graph") : StringAttr();
+  auto keys = objects ? objects.getAs<DictionaryAttr>("keys") : DictionaryAttr();
+  if (!graph || !keys)
+    return;
+  SmallVector<Attribute> rows;
+  for (NamedAttribute entry : keys)
+    rows.push_back(tables.structure({tables.string(entry.getName()), tables.string(llvm::cast<StringAttr>(entry.getValue()))}));
+  tables.global("drt_the_objects", LLVM::Linkage::External, getRuntimeType<drt_objects>(tables),
+                tables.structure({tables.i32(rows.size()),
+                                  tables.array("drt_checkpoint_keys", getRuntimeType<drt_checkpoint_key>(tables), rows),
+                                  tables.i64(graph.size()), tables.bytes("drt_object_graph", graph.getValue())}));
+}
+
 } // namespace
 
 LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<EntryTables> entries,
@@ -177,6 +194,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.array("drt_placeholders", tables.ptr, placeholders)};
   if (!program.isComplete())
     return failure();
+  writeObjects(module, tables);
   tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
   return success();
 }

@@ -62,6 +62,9 @@ public:
   void readSlice(std::string_view name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
                  void *destination) const;
 
+  // The bytes of a scalar string.
+  std::string readString(std::string_view name) const;
+
   // Reads a tensor only to verify its checksum; strings and types without a
   // drt_dtype, too.
   void verify(std::string_view name) const;
@@ -83,6 +86,9 @@ public:
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
 
   void add(const std::string &name, int32_t dtype, const Shape &shape, const void *data);
+
+  // A scalar string.
+  void addString(const std::string &name, std::string_view text);
 
   // One slice of a tensor. All of the whole must have been added by finish(),
   // nothing twice. A slice that is the whole is stored as the whole. TensorFlow

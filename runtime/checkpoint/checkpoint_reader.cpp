@@ -332,6 +332,22 @@ void CheckpointReader::readSlice(std::string_view name, int32_t dtype, const Sha
                 std::string(name) + "' " + regionText(wanted) + ": not all of its slices were saved");
 }
 
+std::string CheckpointReader::readString(std::string_view name) const {
+  const bundle::BundleEntryProto &entry = impl->entryOf(name);
+  if (entry.dtype() != kStringDtype || !shapeOf(entry).empty() || entry.slices_size())
+    throw Error("'" + std::string(name) + "' of checkpoint " + impl->prefix + " is " + typeName(entry.dtype()) +
+                shapeText(shapeOf(entry)) + ", and no string");
+  impl->verifyStrings(impl->piecesOf(name, entry).front());
+  std::vector<char> stored(size_t(entry.size()));
+  readAt(impl->files[size_t(entry.shard_id())], entry.offset(), stored.data(), entry.size());
+  const char *at = stored.data(), *end = at + stored.size();
+  uint64_t length;
+  // Behind the length is its checksum.
+  if (!parseVarint(at, end, length) || uint64_t(end - at) != length + sizeof(uint32_t))
+    throw Error("checkpoint " + impl->prefix + " is damaged: '" + std::string(name) + "' has another length than it says");
+  return std::string(at + sizeof(uint32_t), end);
+}
+
 void CheckpointReader::verify(std::string_view name) const {
   for (const Impl::Piece &piece : impl->piecesOf(name, impl->entryOf(name)))
     if (piece.entry->dtype() == kStringDtype)

@@ -52,6 +52,7 @@ struct CheckpointWriter::Impl {
   }
 
   void store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape, const void *bytes);
+  void storeString(const std::string &name, std::string_view text);
   void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Region &region,
                 const void *bytes);
   void checkCovered() const;
@@ -78,6 +79,30 @@ void CheckpointWriter::Impl::store(const std::string &key, const std::string &na
   entry.set_crc32c(maskCrc32c(crc));
   if (!index.entries.emplace(key, std::move(entry)).second)
     throw Error("variable '" + name + "' is written twice to checkpoint " + prefix);
+}
+
+// As tensor_bundle.cc's WriteStringTensor: the length as a varint, a masked checksum of the length, the bytes. Checksums
+// take the length as four bytes, eight where it needs them.
+void CheckpointWriter::Impl::storeString(const std::string &name, std::string_view text) {
+  std::string stored;
+  uint64_t length = text.size();
+  for (uint64_t left = length; stored.empty() || left; left >>= 7)
+    stored.push_back(char((left & 0x7f) | (left >= 0x80 ? 0x80 : 0)));
+  uint32_t crc = crc32c(0, &length, length <= UINT32_MAX ? 4 : 8);
+  const uint32_t ofLength = maskCrc32c(crc);
+  stored.append(reinterpret_cast<const char *>(&ofLength), sizeof ofLength);
+  crc = crc32c(crc, &ofLength, sizeof ofLength);
+  crc = crc32c(crc, text.data(), text.size());
+  stored.append(text);
+  bundle::BundleEntryProto entry;
+  entry.set_dtype(kStringDtype);
+  entry.mutable_shape();
+  entry.set_offset(data.position());
+  entry.set_size(int64_t(stored.size()));
+  entry.set_crc32c(maskCrc32c(crc));
+  data.write(stored.data(), stored.size());
+  if (!index.entries.emplace(name, std::move(entry)).second)
+    throw Error("'" + name + "' is written twice to checkpoint " + prefix);
 }
 
 void CheckpointWriter::Impl::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape,
@@ -136,6 +161,10 @@ CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::add(const std::string &name, int32_t dtype, const Shape &shape, const void *data) {
   impl->store(name, name, dtype, shape, data);
+}
+
+void CheckpointWriter::addString(const std::string &name, std::string_view text) {
+  impl->storeString(name, text);
 }
 
 void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin,

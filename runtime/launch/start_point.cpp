@@ -33,7 +33,12 @@ bool isSamePrefix(const std::string &a, const std::string &b) {
 void takeNewestCheckpoint(Options &options) {
   if (!isFolder(options.restore))
     return;
-  const std::string newest = CheckpointManager(options.restore).latest();
+  std::string newest = CheckpointManager(options.restore).latest();
+  // A SavedModel's folder has one, of the values that it was saved with.
+  std::error_code ignored;
+  if (const std::string saved = options.restore + "/variables/variables";
+      newest.empty() && std::filesystem::exists(saved + ".index", ignored))
+    newest = saved;
   if (newest.empty())
     throw Error("--restore " + options.restore + ": the folder holds no complete checkpoint");
   options.restore = newest;

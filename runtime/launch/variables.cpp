@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "launch/variables.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/object_graph.h"
 #include "checkpoint/slice_region.h"
 #include "core/dtype.h"
 #include "data/npz.h"
+#include "drt/objects.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,6 +21,19 @@ namespace {
 
 Shape extents(const int64_t *shape, int32_t rank) { return {shape, shape + rank}; }
 
+// A variable's key in the checkpoints of its program.
+std::string keyOf(const drt_variable &variable) {
+  if (&drt_the_objects)
+    for (int32_t i = 0; i < drt_the_objects.num_keys; ++i)
+      if (std::strcmp(drt_the_objects.keys[i].variable, variable.name) == 0)
+        return drt_the_objects.keys[i].key;
+  return variable.name;
+}
+
+std::string_view objectGraph() {
+  return &drt_the_objects ? std::string_view(drt_the_objects.graph, size_t(drt_the_objects.graph_bytes)) : "";
+}
+
 // Parts of one variable, put together.
 struct Whole {
   int32_t dtype;
@@ -29,10 +44,10 @@ struct Whole {
 // By name.
 using Wholes = std::map<std::string, Whole>;
 
-void place(Wholes &wholes, const drt_variable &variable, const void *source) {
+void place(Wholes &wholes, const std::string &name, const drt_variable &variable, const void *source) {
   const int32_t rank = variable.type.rank;
   const char *data = static_cast<const char *>(source);
-  Whole &whole = wholes[variable.name];
+  Whole &whole = wholes[name];
   if (whole.bytes.empty()) {
     whole = {variable.type.dtype, extents(variable.full_shape, rank), {}};
     whole.bytes.resize(elementCount({whole.dtype, rank, variable.full_shape}) * dtypeSize(whole.dtype));
@@ -92,19 +107,23 @@ const void *WholeVariables::data(int32_t variable) const {
 void restoreVariables(TaskRuntime &task, const std::string &prefix) {
   const bool first = !task.communicator() || task.communicator()->rank() == 0;
   std::optional<CheckpointReader> opened;
-  if (first)
+  std::optional<ObjectKeys> keys;
+  if (first) {
     opened.emplace(prefix);
+    keys.emplace(*opened, objectGraph());
+  }
   task.fetchVariables(); // what a checkpoint does not hold keeps its value
   forEachSaved(task.program(), [&](const drt_variable &v, int32_t i) {
     const drt_type type = wholeType(v);
     std::vector<char> spread(isSpread(v) ? elementCount(type) * dtypeSize(type.dtype) : 0);
     void *const data = isSpread(v) ? spread.data() : task.variable(i);
     const Shape shape = extents(type.shape, type.rank);
+    const std::string key = first ? keys->find(v.name, keyOf(v)) : std::string();
     if (first && v.full_shape && !v.shares)
-      opened->readSlice(v.name, type.dtype, extents(v.full_shape, type.rank), extents(v.slice_begin, type.rank), shape,
+      opened->readSlice(key, type.dtype, extents(v.full_shape, type.rank), extents(v.slice_begin, type.rank), shape,
                         data);
     else if (first)
-      opened->read(v.name, type.dtype, shape, data);
+      opened->read(key, type.dtype, shape, data);
     if (isSpread(v))
       task.scatterShares(i, data);
   });
@@ -115,16 +134,19 @@ void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
   Wholes wholes;
   forEachSaved(variables.task().program(), [&](const drt_variable &v, int32_t i) {
     const int32_t rank = v.type.rank;
+    const std::string key = keyOf(v);
     // TensorFlow reads no slices of float16.
     if (v.full_shape && !v.shares && v.type.dtype == DRT_F16)
-      place(wholes, v, variables.data(i));
+      place(wholes, key, v, variables.data(i));
     else if (v.full_shape && !v.shares)
-      writer.addSlice(v.name, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
+      writer.addSlice(key, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
                       extents(v.type.shape, rank), variables.data(i));
     else
-      writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
+      writer.add(key, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
   });
   writeAll(writer, wholes);
+  if (const std::string_view objects = objectGraph(); !objects.empty())
+    writer.addString(std::string(kObjectGraphKey), objects);
 }
 
 void exportVariables(const WholeVariables &variables, const std::string &path) {
@@ -136,7 +158,7 @@ void exportVariables(const WholeVariables &variables, const std::string &path) {
     if (!v.full_shape || v.shares)
       writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
     else
-      place(wholes, v, variables.data(i));
+      place(wholes, v.name, v, variables.data(i));
   }
   writeAll(writer, wholes);
   writer.finish();
