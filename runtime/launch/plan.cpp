@@ -7,7 +7,9 @@
 #include "core/dtype.h"
 #include "launch/program.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -75,6 +77,24 @@ std::string ownersText(const drt_program &program, const drt_bucket &bucket) {
   return text;
 }
 
+// How tasks reach each other if they run where the plan says (connected_group.cpp).
+std::string betweenText(const drt_program &program) {
+  std::map<std::string, int32_t> tasks; // of each host, servers without replicas excepted
+  int32_t all = 0;
+  for (int32_t i = 0; i < program.num_tasks; ++i)
+    if (program.tasks[i].num_replicas > 0)
+      ++tasks[program.tasks[i].host], ++all;
+  if (all <= 1 || program.device) // devices have NCCL
+    return "";
+  const bool several = std::any_of(tasks.begin(), tasks.end(), [](const auto &host) { return host.second > 1; });
+  const std::string network = "the network (recursive doubling up to 32 kB, rings above)";
+  return "Between tasks: " +
+         (tasks.size() == 1 ? "memory that they share"
+          : several         ? "memory that those of a host share; between hosts " + network
+                            : network) +
+         "\n";
+}
+
 std::string tasksText(const drt_program &program) {
   Table table({"task", "host", "replicas"});
   for (int32_t i = 0; i < program.num_tasks; ++i) {
@@ -83,7 +103,7 @@ std::string tasksText(const drt_program &program) {
     table.add({std::string(task.job) + ":" + std::to_string(task.index), task.host,
                std::to_string(task.first_replica) + (task.num_replicas > 1 ? "-" + std::to_string(last) : "")});
   }
-  return "\nTasks\n" + table.text();
+  return "\nTasks\n" + table.text() + betweenText(program);
 }
 
 std::string compressorText(const drt_exchange &exchange) {

@@ -197,7 +197,7 @@ TEST_CASE("what is wrong has the promised exit status") {
 
 TEST_CASE("the plan is readable") {
   const std::string text = planText(fake::program(4, 2, 8), true);
-  for (const char *part :
-       {"worker:1", "2-3", "(5000,)", "20.0 kB", "group 0", "mean", "arenas", "gradients/w, group 0"})
+  for (const char *part : {"worker:1", "2-3", "(5000,)", "20.0 kB", "group 0", "mean", "arenas", "gradients/w, group 0",
+                           "Between tasks: memory that they share"})
     CHECK_THAT(text, Catch::Matchers::Contains(part));
 }
