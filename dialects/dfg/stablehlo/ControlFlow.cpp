@@ -29,8 +29,9 @@ Converter::Result Converter::call(Operation *op, Values operands, Builder &g) {
 
 /// An operation that is named, with a function that computes the same of others.
 Converter::Result Converter::composite(Operation *op, Values operands, Builder &g) {
-  if (Handler handler = findHandler(getText(op, "name")))
-    return (this->*handler)(op, std::move(operands), g);
+  Form form = findForm(getText(op, "name"));
+  if (form.handler && (form.operands < 0 || operands.size() == static_cast<size_t>(form.operands)))
+    return (this->*form.handler)(op, std::move(operands), g);
   auto decomposition = op->getAttrOfType<FlatSymbolRefAttr>("decomposition");
   Operation *function = decomposition ? symbols.lookup(decomposition.getValue()) : nullptr;
   if (!function)
@@ -112,6 +113,12 @@ Converter::Result Converter::makeControlFlow(Operation *op, StringRef kind, Valu
   return Values(node->getResults());
 }
 
+/// Whether values of one may be where those of the other are.
+static bool areAlike(Type x, Type y) {
+  auto a = llvm::dyn_cast<RankedTensorType>(x), b = llvm::dyn_cast<RankedTensorType>(y);
+  return a && b && a.getElementType() == b.getElementType() && succeeded(verifyCompatibleShape(a, b));
+}
+
 static dfg::FuncAttr getReference(FlatSymbolRefAttr name) {
   return dfg::FuncAttr::get(name.getContext(), name, DictionaryAttr::get(name.getContext()));
 }
@@ -138,6 +145,9 @@ Converter::Result Converter::whileLoop(Operation *op, Values operands, Builder &
   FailureOr<FlatSymbolRefAttr> step = makeFunction(op, op->getRegion(1), "body", state, captured, true, isInvariant);
   if (failed(step))
     return failure();
+  for (auto [input, output] : llvm::zip(state, llvm::cast<dfg::FuncOp>(functions.back()).getResultTypes()))
+    if (!areAlike(input.getType(), output))
+      return fail(g, "has a body that gives a variable another type");
   Result results =
       makeControlFlow(op, "StatelessWhile", state,
                       {g.attribute("body", getReference(*step)), g.attribute("cond", getReference(*condition))},
@@ -162,12 +172,20 @@ Converter::Result Converter::caseOf(Operation *op, Values operands, Builder &g) 
     inputs.push_back(current->values.lookup(value));
   SmallVector<bool> isInvariant(inputs.size(), true);
   SmallVector<Attribute> branches;
+  SmallVector<Type> types;
   for (Region &region : op->getRegions()) {
     FailureOr<FlatSymbolRefAttr> branch =
         makeFunction(op, region, "branch", inputs, captured, /*givesCaptured=*/false, isInvariant);
     if (failed(branch))
       return failure();
     branches.push_back(getReference(*branch));
+    auto outputs = llvm::cast<dfg::FuncOp>(functions.back()).getResultTypes();
+    if (outputs.size() != op->getNumResults())
+      return fail(g, "has a branch that does not give its results");
+    for (auto [number, output] : llvm::enumerate(outputs))
+      if (branches.size() > 1 && !areAlike(output, types[number]))
+        return fail(g, "has branches that give values of different types");
+    types.assign(outputs.begin(), outputs.end());
   }
   // What all of them give.
   auto first = llvm::cast<dfg::FuncOp>(functions.back());

@@ -23,108 +23,108 @@ Type getElementType(Type element) {
 
 // ---- The table --------------------------------------------------------------------------------------------------
 
-Converter::Handler Converter::findHandler(StringRef name) {
+Converter::Form Converter::findForm(StringRef name) {
   using C = Converter;
-  static const llvm::StringMap<Handler> table = {
-      {"func.call", &C::call},
-      {"stablehlo.composite", &C::composite},
+  static const llvm::StringMap<Form> table = {
+      {"func.call", {&C::call}},
+      {"stablehlo.composite", {&C::composite}},
       // Elements.
-      {"stablehlo.constant", &C::constant},
-      {"stablehlo.abs", &C::elementwise<dfg::AbsOp>},
-      {"stablehlo.add", &C::bitwise},
-      {"stablehlo.subtract", &C::elementwise<dfg::SubOp>},
-      {"stablehlo.multiply", &C::bitwise},
-      {"stablehlo.and", &C::bitwise},
-      {"stablehlo.or", &C::bitwise},
-      {"stablehlo.xor", &C::bitwise},
-      {"stablehlo.not", &C::invert},
-      {"stablehlo.divide", &C::divide},
-      {"stablehlo.remainder", &C::remainder},
-      {"stablehlo.maximum", &C::extremum},
-      {"stablehlo.minimum", &C::extremum},
-      {"stablehlo.negate", &C::elementwise<dfg::NegOp>},
-      {"stablehlo.sign", &C::elementwise<dfg::SignOp>},
-      {"stablehlo.exponential", &C::elementwise<dfg::ExpOp>},
-      {"stablehlo.exponential_minus_one", &C::elementwise<dfg::Expm1Op>},
-      {"stablehlo.log", &C::elementwise<dfg::LogOp>},
-      {"stablehlo.log_plus_one", &C::elementwise<dfg::Log1pOp>},
-      {"stablehlo.sqrt", &C::elementwise<dfg::SqrtOp>},
-      {"stablehlo.rsqrt", &C::elementwise<dfg::RsqrtOp>},
-      {"stablehlo.cbrt", &C::cbrt},
-      {"stablehlo.power", &C::elementwise<dfg::PowOp>},
-      {"stablehlo.sine", &C::elementwise<dfg::SinOp>},
-      {"stablehlo.cosine", &C::elementwise<dfg::CosOp>},
-      {"stablehlo.tan", &C::elementwise<dfg::TanOp>},
-      {"stablehlo.tanh", &C::elementwise<dfg::TanhOp>},
-      {"stablehlo.atan2", &C::elementwise<dfg::Atan2Op>},
-      {"stablehlo.logistic", &C::elementwise<dfg::SigmoidOp>},
-      {"stablehlo.ceil", &C::elementwise<dfg::CeilOp>},
-      {"stablehlo.floor", &C::elementwise<dfg::FloorOp>},
-      {"stablehlo.round_nearest_even", &C::elementwise<dfg::RoundOp>},
-      {"stablehlo.round_nearest_afz", &C::roundAwayFromZero},
-      {"stablehlo.is_finite", &C::predicate<dfg::IsFiniteOp>},
-      {"stablehlo.compare", &C::compare},
-      {"stablehlo.convert", &C::convertElements},
-      {"stablehlo.bitcast_convert", &C::bitcastConvert},
-      {"stablehlo.select", &C::select},
-      {"stablehlo.clamp", &C::clamp},
-      {"stablehlo.shift_left", &C::shift},
-      {"stablehlo.shift_right_logical", &C::shift},
-      {"stablehlo.shift_right_arithmetic", &C::shift},
-      {"stablehlo.optimization_barrier", &C::identity},
-      {"stablehlo.custom_call", &C::customCall},
-      {"chlo.acos", &C::elementwise<dfg::AcosOp>},
-      {"chlo.acosh", &C::elementwise<dfg::AcoshOp>},
-      {"chlo.asin", &C::elementwise<dfg::AsinOp>},
-      {"chlo.asinh", &C::elementwise<dfg::AsinhOp>},
-      {"chlo.atan", &C::elementwise<dfg::AtanOp>},
-      {"chlo.atanh", &C::elementwise<dfg::AtanhOp>},
-      {"chlo.sinh", &C::elementwise<dfg::SinhOp>},
-      {"chlo.cosh", &C::elementwise<dfg::CoshOp>},
-      {"chlo.tan", &C::elementwise<dfg::TanOp>},
-      {"chlo.erf", &C::elementwise<dfg::ErfOp>},
-      {"chlo.erfc", &C::elementwise<dfg::ErfcOp>},
-      {"chlo.erf_inv", &C::elementwise<dfg::ErfinvOp>},
-      {"chlo.lgamma", &C::elementwise<dfg::LgammaOp>},
-      {"chlo.digamma", &C::elementwise<dfg::DigammaOp>},
-      {"chlo.polygamma", &C::elementwise<dfg::PolygammaOp>},
-      {"chlo.zeta", &C::elementwise<dfg::ZetaOp>},
-      {"chlo.bessel_i1e", &C::elementwise<dfg::BesselI1eOp>},
-      {"chlo.next_after", &C::elementwise<dfg::NextAfterOp>},
-      {"chlo.is_inf", &C::predicate<dfg::IsInfOp>},
-      {"chlo.square", &C::elementwise<dfg::SquareOp>},
+      {"stablehlo.constant", {&C::constant, 0}},
+      {"stablehlo.abs", {&C::elementwise<dfg::AbsOp>, 1}},
+      {"stablehlo.add", {&C::bitwise, 2}},
+      {"stablehlo.subtract", {&C::elementwise<dfg::SubOp>, 2}},
+      {"stablehlo.multiply", {&C::bitwise, 2}},
+      {"stablehlo.and", {&C::bitwise, 2}},
+      {"stablehlo.or", {&C::bitwise, 2}},
+      {"stablehlo.xor", {&C::bitwise, 2}},
+      {"stablehlo.not", {&C::invert, 1}},
+      {"stablehlo.divide", {&C::divide, 2}},
+      {"stablehlo.remainder", {&C::remainder, 2}},
+      {"stablehlo.maximum", {&C::extremum, 2}},
+      {"stablehlo.minimum", {&C::extremum, 2}},
+      {"stablehlo.negate", {&C::elementwise<dfg::NegOp>, 1}},
+      {"stablehlo.sign", {&C::elementwise<dfg::SignOp>, 1}},
+      {"stablehlo.exponential", {&C::elementwise<dfg::ExpOp>, 1}},
+      {"stablehlo.exponential_minus_one", {&C::elementwise<dfg::Expm1Op>, 1}},
+      {"stablehlo.log", {&C::elementwise<dfg::LogOp>, 1}},
+      {"stablehlo.log_plus_one", {&C::elementwise<dfg::Log1pOp>, 1}},
+      {"stablehlo.sqrt", {&C::elementwise<dfg::SqrtOp>, 1}},
+      {"stablehlo.rsqrt", {&C::elementwise<dfg::RsqrtOp>, 1}},
+      {"stablehlo.cbrt", {&C::cbrt, 1}},
+      {"stablehlo.power", {&C::elementwise<dfg::PowOp>, 2}},
+      {"stablehlo.sine", {&C::elementwise<dfg::SinOp>, 1}},
+      {"stablehlo.cosine", {&C::elementwise<dfg::CosOp>, 1}},
+      {"stablehlo.tan", {&C::elementwise<dfg::TanOp>, 1}},
+      {"stablehlo.tanh", {&C::elementwise<dfg::TanhOp>, 1}},
+      {"stablehlo.atan2", {&C::elementwise<dfg::Atan2Op>, 2}},
+      {"stablehlo.logistic", {&C::elementwise<dfg::SigmoidOp>, 1}},
+      {"stablehlo.ceil", {&C::elementwise<dfg::CeilOp>, 1}},
+      {"stablehlo.floor", {&C::elementwise<dfg::FloorOp>, 1}},
+      {"stablehlo.round_nearest_even", {&C::elementwise<dfg::RoundOp>, 1}},
+      {"stablehlo.round_nearest_afz", {&C::roundAwayFromZero, 1}},
+      {"stablehlo.is_finite", {&C::predicate<dfg::IsFiniteOp>, 1}},
+      {"stablehlo.compare", {&C::compare, 2}},
+      {"stablehlo.convert", {&C::convertElements, 1}},
+      {"stablehlo.bitcast_convert", {&C::bitcastConvert, 1}},
+      {"stablehlo.select", {&C::select, 3}},
+      {"stablehlo.clamp", {&C::clamp, 3}},
+      {"stablehlo.shift_left", {&C::shift, 2}},
+      {"stablehlo.shift_right_logical", {&C::shift, 2}},
+      {"stablehlo.shift_right_arithmetic", {&C::shift, 2}},
+      {"stablehlo.optimization_barrier", {&C::identity}},
+      {"stablehlo.custom_call", {&C::customCall}},
+      {"chlo.acos", {&C::elementwise<dfg::AcosOp>, 1}},
+      {"chlo.acosh", {&C::elementwise<dfg::AcoshOp>, 1}},
+      {"chlo.asin", {&C::elementwise<dfg::AsinOp>, 1}},
+      {"chlo.asinh", {&C::elementwise<dfg::AsinhOp>, 1}},
+      {"chlo.atan", {&C::elementwise<dfg::AtanOp>, 1}},
+      {"chlo.atanh", {&C::elementwise<dfg::AtanhOp>, 1}},
+      {"chlo.sinh", {&C::elementwise<dfg::SinhOp>, 1}},
+      {"chlo.cosh", {&C::elementwise<dfg::CoshOp>, 1}},
+      {"chlo.tan", {&C::elementwise<dfg::TanOp>, 1}},
+      {"chlo.erf", {&C::elementwise<dfg::ErfOp>, 1}},
+      {"chlo.erfc", {&C::elementwise<dfg::ErfcOp>, 1}},
+      {"chlo.erf_inv", {&C::elementwise<dfg::ErfinvOp>, 1}},
+      {"chlo.lgamma", {&C::elementwise<dfg::LgammaOp>, 1}},
+      {"chlo.digamma", {&C::elementwise<dfg::DigammaOp>, 1}},
+      {"chlo.polygamma", {&C::elementwise<dfg::PolygammaOp>, 2}},
+      {"chlo.zeta", {&C::elementwise<dfg::ZetaOp>, 2}},
+      {"chlo.bessel_i1e", {&C::elementwise<dfg::BesselI1eOp>, 1}},
+      {"chlo.next_after", {&C::elementwise<dfg::NextAfterOp>, 2}},
+      {"chlo.is_inf", {&C::predicate<dfg::IsInfOp>, 1}},
+      {"chlo.square", {&C::elementwise<dfg::SquareOp>, 1}},
       // Layout.
-      {"stablehlo.broadcast_in_dim", &C::broadcastInDim},
-      {"stablehlo.dynamic_broadcast_in_dim", &C::dynamicBroadcastInDim},
-      {"stablehlo.reshape", &C::reshapeStatic},
-      {"stablehlo.dynamic_reshape", &C::dynamicReshape},
-      {"stablehlo.transpose", &C::transpose},
-      {"stablehlo.concatenate", &C::concatenate},
-      {"stablehlo.reverse", &C::reverse},
-      {"stablehlo.pad", &C::pad},
-      {"stablehlo.dynamic_pad", &C::dynamicPad},
-      {"stablehlo.slice", &C::slice},
-      {"stablehlo.real_dynamic_slice", &C::realDynamicSlice},
-      {"stablehlo.iota", &C::iota},
-      {"stablehlo.dynamic_iota", &C::dynamicIota},
-      {"stablehlo.get_dimension_size", &C::dimensionSize},
+      {"stablehlo.broadcast_in_dim", {&C::broadcastInDim, 1}},
+      {"stablehlo.dynamic_broadcast_in_dim", {&C::dynamicBroadcastInDim, 2}},
+      {"stablehlo.reshape", {&C::reshapeStatic, 1}},
+      {"stablehlo.dynamic_reshape", {&C::dynamicReshape, 2}},
+      {"stablehlo.transpose", {&C::transpose, 1}},
+      {"stablehlo.concatenate", {&C::concatenate}},
+      {"stablehlo.reverse", {&C::reverse, 1}},
+      {"stablehlo.pad", {&C::pad, 2}},
+      {"stablehlo.dynamic_pad", {&C::dynamicPad, 5}},
+      {"stablehlo.slice", {&C::slice, 1}},
+      {"stablehlo.real_dynamic_slice", {&C::realDynamicSlice, 4}},
+      {"stablehlo.iota", {&C::iota, 0}},
+      {"stablehlo.dynamic_iota", {&C::dynamicIota, 1}},
+      {"stablehlo.get_dimension_size", {&C::dimensionSize, 1}},
       // Reductions and products.
-      {"stablehlo.reduce", &C::reduce},
-      {"stablehlo.reduce_window", &C::reduceWindow},
-      {"stablehlo.select_and_scatter", &C::selectAndScatter},
-      {"chlo.top_k", &C::topK},
-      {"stablehlo.dot_general", &C::dotGeneral},
-      {"stablehlo.convolution", &C::convolution},
+      {"stablehlo.reduce", {&C::reduce}},
+      {"stablehlo.reduce_window", {&C::reduceWindow, 2}},
+      {"stablehlo.select_and_scatter", {&C::selectAndScatter, 3}},
+      {"chlo.top_k", {&C::topK, 1}},
+      {"stablehlo.dot_general", {&C::dotGeneral, 2}},
+      {"stablehlo.convolution", {&C::convolution, 2}},
       // Rows by index.
-      {"stablehlo.gather", &C::gather},
-      {"stablehlo.dynamic_gather", &C::dynamicGather},
-      {"stablehlo.scatter", &C::scatter},
-      {"stablehlo.dynamic_slice", &C::dynamicSlice},
-      {"stablehlo.dynamic_update_slice", &C::dynamicUpdateSlice},
+      {"stablehlo.gather", {&C::gather, 2}},
+      {"stablehlo.dynamic_gather", {&C::dynamicGather, 3}},
+      {"stablehlo.scatter", {&C::scatter, 3}},
+      {"stablehlo.dynamic_slice", {&C::dynamicSlice}},
+      {"stablehlo.dynamic_update_slice", {&C::dynamicUpdateSlice}},
       // Control flow.
-      {"stablehlo.while", &C::whileLoop},
-      {"stablehlo.if", &C::caseOf},
-      {"stablehlo.case", &C::caseOf},
+      {"stablehlo.while", {&C::whileLoop}},
+      {"stablehlo.if", {&C::caseOf, 1}},
+      {"stablehlo.case", {&C::caseOf, 1}},
   };
   return table.lookup(name);
 }
@@ -158,7 +158,7 @@ LogicalResult Converter::check(Operation *function) {
       if (op == reached[i] || isReturn(op))
         return WalkResult::advance();
       StringRef target = getText(op, "call_target_name");
-      if (!findHandler(op->getName().getStringRef()))
+      if (!findForm(op->getName().getStringRef()).handler)
         ++unknown[op->getName().getIdentifier()];
       else if (!target.empty() && !isKnownCall(target))
         ++unknown[text("stablehlo.custom_call @" + target)];
@@ -169,7 +169,7 @@ LogicalResult Converter::check(Operation *function) {
           llvm::raw_string_ostream(printed) << type;
           ++types[text(printed)];
         }
-      const bool isKnown = findHandler(getText(op, "name"));
+      const bool isKnown = findForm(getText(op, "name")).handler;
       for (StringRef attribute : {"callee", "decomposition"})
         if (auto callee = op->getAttrOfType<FlatSymbolRefAttr>(attribute); callee && !isKnown)
           if (Operation *called = symbols.lookup(callee.getValue()))
@@ -235,9 +235,12 @@ LogicalResult Converter::convertBlock(Block &block, Scope &scope) {
 }
 
 LogicalResult Converter::convertOperation(Operation *op, Scope &scope) {
-  Handler handler = findHandler(op->getName().getStringRef());
-  if (!handler)
+  Form form = findForm(op->getName().getStringRef());
+  if (!form.handler)
     return op->emitError() << "there is no code for operation '" << op->getName() << "'";
+  if (form.operands >= 0 && op->getNumOperands() != static_cast<unsigned>(form.operands))
+    return op->emitError() << "operation '" << op->getName() << "' takes " << form.operands << " operands, but has "
+                           << op->getNumOperands();
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
     Value value = scope.values.lookup(operand);
@@ -246,7 +249,7 @@ LogicalResult Converter::convertOperation(Operation *op, Scope &scope) {
     operands.push_back(value);
   }
   Builder g(builder, shapes, op);
-  Result results = (this->*handler)(op, std::move(operands), g);
+  Result results = (this->*form.handler)(op, std::move(operands), g);
   if (g.failed() || failed(results)) {
     if (!g.getReason().empty())
       return op->emitError() << "node '" << dfg::getNodeName(op) << "' (operation '" << op->getName()

@@ -54,7 +54,12 @@ private:
   using Result = llvm::FailureOr<Values>;
   /// Of an operation whose operands are `operands`. What is wrong: `g.fail`, or a diagnostic.
   using Handler = Result (Converter::*)(mlir::Operation *op, Values operands, Builder &g);
-  static Handler findHandler(llvm::StringRef name);
+  struct Form {
+    Handler handler = nullptr;
+    /// How many operands it has; any number where negative.
+    int operands = -1;
+  };
+  static Form findForm(llvm::StringRef name);
 
   /// The values of the module's that are known where operations are converted.
   struct Scope {

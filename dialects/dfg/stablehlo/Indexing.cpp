@@ -37,14 +37,14 @@ struct Rows {
   int64_t count = 1;
 };
 
-struct Form {
+struct IndexForm {
   Ints shared, sharedIndices, indexMap;
   int64_t vectorAxis;
 };
 
 class RowFinder {
 public:
-  RowFinder(dfg::GraphBuilder &g, const Form &form) : g(g), form(form) {}
+  RowFinder(dfg::GraphBuilder &g, const IndexForm &form) : g(g), form(form) {}
 
   /// `window`: the size of the window along each axis of the operand. `clamps`: windows that are not inside are moved
   /// there.
@@ -53,7 +53,12 @@ public:
     if (failed(sizes))
       return failure();
     int64_t rank = sizes->size(), vectorAxis = form.vectorAxis;
-    if (vectorAxis < 0 || vectorAxis > rank || window.size() != shape.size())
+    auto areAxes = [](ArrayRef<int64_t> axes, int64_t rank) {
+      return llvm::all_of(axes, [&](int64_t axis) { return axis >= 0 && axis < rank; });
+    };
+    if (vectorAxis < 0 || vectorAxis > rank || window.size() != shape.size() || !areAxes(form.shared, shape.size()) ||
+        !areAxes(form.indexMap, shape.size()) || !areAxes(form.sharedIndices, rank) ||
+        llvm::is_contained(form.sharedIndices, vectorAxis) || form.shared.size() != form.sharedIndices.size())
       return g.fail("has dimension_numbers that its operands are not of");
     if (!g.elementOf(indices).isInteger(64))
       indices = g.cast(indices, g.builder.getI32Type());
@@ -133,7 +138,7 @@ public:
 
 private:
   dfg::GraphBuilder &g;
-  const Form &form;
+  const IndexForm &form;
 };
 
 Ints complement(ArrayRef<int64_t> axes, size_t rank) {
@@ -168,7 +173,7 @@ Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indice
   FailureOr<Dims> shape = g.getShape(operand);
   if (!numbers || failed(shape))
     return fail(g, "has no dimension_numbers");
-  Form form{(*numbers)["operand_batching_dims"], (*numbers)["start_indices_batching_dims"],
+  IndexForm form{(*numbers)["operand_batching_dims"], (*numbers)["start_indices_batching_dims"],
             (*numbers)["start_index_map"], numbers->getNumber("index_vector_dim")};
   FailureOr<Rows> rows = RowFinder(g, form).find(*shape, indices, window, /*clamps=*/true);
   if (failed(rows))
@@ -267,7 +272,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   FailureOr<Dims> shape = g.getShape(operand), updateSizes = g.getShape(updates);
   if (failed(shape) || failed(updateSizes))
     return failure();
-  Form form{(*numbers)["input_batching_dims"], (*numbers)["scatter_indices_batching_dims"],
+  IndexForm form{(*numbers)["input_batching_dims"], (*numbers)["scatter_indices_batching_dims"],
             (*numbers)["scatter_dims_to_operand_dims"], numbers->getNumber("index_vector_dim")};
   const Ints &windowAxes = (*numbers)["update_window_dims"], &inserted = (*numbers)["inserted_window_dims"];
   Ints kept = complement(join(inserted, form.shared), shape->size());
@@ -289,6 +294,8 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
       return fail(g, "updates a part of an axis that no index names");
   // Updates as [shared, other, windows, rest].
   Ints indexAxes = complement(windowAxes, updateSizes->size()), order;
+  if (indexAxes.size() != rows->indexSizes.size())
+    return fail(g, "has dimension_numbers that its operands are not of");
   for (int64_t axis : join(rows->sharedIndices, rows->otherIndices))
     order.push_back(indexAxes[axis]);
   auto axisOf = [&](int64_t axis) { return windowAxes[llvm::find(kept, axis) - kept.begin()]; };

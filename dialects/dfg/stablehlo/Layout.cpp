@@ -114,7 +114,8 @@ Value Converter::padAll(Builder &g, Value x, ArrayRef<int64_t> low, ArrayRef<int
   if (failed(shape))
     return {};
   size_t rank = shape->size();
-  if (low.size() != rank || high.size() != rank || interior.size() != rank)
+  if (low.size() != rank || high.size() != rank || interior.size() != rank ||
+      llvm::any_of(interior, [](int64_t count) { return count < 0; }))
     return (void)g.fail("does not say how each axis is padded"), Value();
   for (size_t axis = 0; axis < rank; ++axis) {
     if (interior[axis] == 0)

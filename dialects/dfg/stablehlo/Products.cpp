@@ -248,6 +248,9 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
   }
   for (Ints *list : {&conv.strides, &conv.inputDilations, &conv.kernelDilations})
     list->resize(rank, 1);
+  for (const Ints &list : {conv.strides, conv.inputDilations, conv.kernelDilations})
+    if (llvm::any_of(list, [](int64_t entry) { return entry < 1; }))
+      return fail(g, "has strides or dilations of less than 1");
   if (rank == 1) {
     // Images of height 1.
     conv.input = g.expandDims(conv.input, 1);
