@@ -160,7 +160,7 @@ def limited(command, data_bytes):
 
 def reads_more_than_memory():
     """A mapped file of several times the memory that the process may have, in order and through a window."""
-    batch, rows, limit = 1 << 16, 48 << 20, 200 << 20
+    batch, rows, limit = 1 << 16, 32 << 20, 200 << 20
     with Folder() as folder:
         train, found = compiled(folder, batch=batch), []
         for name, shape in {"x": (rows, 4), "y": (rows,)}.items():
@@ -170,7 +170,7 @@ def reads_more_than_memory():
         (folder / "npy").mkdir()
         for name in "xy":
             (folder / f"{name}.npy").rename(folder / "npy" / f"{name}.npy")
-        for flags in [["--epochs", 1], ["--steps", 40, "--shuffle-window", 4096, "--seed", 1]]:
+        for flags in [["--epochs", 1], ["--steps", 20, "--shuffle-window", 4096, "--seed", 1]]:
             log = folder / "log"
             most = limited([train, "--quiet", "--data", folder / "npy", "--log-json", log, *flags], limit)
             if most > 2 * limit:
