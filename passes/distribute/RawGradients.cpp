@@ -6,6 +6,7 @@
 
 #include "passes/distribute/RawGradients.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/FunctionUpdates.h"
 #include "passes/distribute/SparseGradients.h"
 #include "llvm/ADT/SetVector.h"
@@ -104,12 +105,14 @@ private:
   struct Item {
     Value value;
     Operation *update;
-    /// Where it came from works on the rows of a sparse gradient: of its shapes nothing is asked.
+    /// Where it came from may work on the rows of a sparse gradient: of shapes nothing is asked.
     bool ofRows = false;
   };
 
   /// Whether what is wrong at `op` matters: a step runs it.
   bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
+
+  static bool isInteger(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
 
   bool isReplicated(Value value) const {
     const Flow &at = flow.get(value);
@@ -289,8 +292,8 @@ private:
       if (coupled.contains(item.value))
         return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
                             "known; take accumulate_steps=1, or coupling=replica");
-      // With values of the replicas' own, a size is the share's.
-      if (at.zero || at.scale == 0 || (!at.scale && (item.ofRows || flow.isEstimated())))
+      // With values of the replicas' own, a size is the share's. What is computed with a size (n - 1) is another number.
+      if (at.zero || at.scale == 0 || (!at.scale && ((item.ofRows && isInteger(item.value)) || flow.isEstimated())))
         return success();
       if (at.scale == 1)
         return reduce(item, dist::Reduction::Sum);

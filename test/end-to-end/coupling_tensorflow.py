@@ -75,6 +75,13 @@ class Graph:
         h = self.fused_batch_norm("second", tf.nn.conv2d(h, self.variable("filters", 3, 3, 3, 3), 1, "SAME"), 3)
         return tf.reduce_mean(tf.square(tf.reduce_mean(h, [1, 2]) - self.y[:, :3]))
 
+    def loss_embedding_and_batch_normalization(self):
+        """A sparse gradient, and numbers that follow from the batch's size without being multiples of it."""
+        tf = self.tf
+        h = self.batch_norm("norm", tf.gather(self.variable("table", 4, 5), self.i) + self.encoded(size=5), [0], 5)
+        count = tf.cast(tf.shape(h)[0], tf.float32)
+        return tf.reduce_sum(tf.square(h - self.y[:, :5])) / (count - 1)
+
     def loss_contrastive(self):
         tf = self.tf
         u, v = tf.nn.l2_normalize(self.encoded("x"), 1), tf.nn.l2_normalize(self.encoded("y"), 1)

@@ -89,3 +89,30 @@ module {
     dfg.return
   }
 }
+
+// -----
+
+// A sparse gradient in the graph does not let a number of the share's size pass: n / (n - 1) of the whole batch is another one.
+module {
+  dfg.variable @table : tensor<9xf32> {trainable}
+  dfg.variable @variance : tensor<f32>
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %less = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9xf32>>
+    %variance = dfg.var_handle @variance : !dfg.ref<tensor<f32>>
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9xf32>>, tensor<?xi32>) -> tensor<?xf32>
+    %size = dfg.size %ids : (tensor<?xi32>) -> tensor<i32>
+    %others = dfg.sub %size, %less : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %n = dfg.cast %size : (tensor<i32>) -> tensor<f32>
+    // expected-note @below {{the value is made here by 'dfg.cast'}}
+    %rest = dfg.cast %others : (tensor<i32>) -> tensor<f32>
+    %mean = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32>
+    %ratio = dfg.real_div %n, %rest : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %unbiased = dfg.mul %mean, %ratio : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    dfg.scatter_sub %table, %ids, %x : (!dfg.ref<tensor<9xf32>>, tensor<?xi32>, tensor<?xf32>) -> ()
+    // expected-error @below {{variable 'variance' cannot be synchronized: the value of node '' (replicated * ?)}}
+    dfg.assign %variance, %unbiased : (!dfg.ref<tensor<f32>>, tensor<f32>) -> ()
+  }
+}
