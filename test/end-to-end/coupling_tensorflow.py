@@ -184,7 +184,7 @@ def make(tf, name, folder):
             want = losses, {v.op.name: session.run(v) for v in tf.global_variables()}
             # One update of the mean of all batches' gradients.
             session.run("init")
-            each = [session.run([loss, *(g for g, _ in gradients)], feed) for feed in feeds]
+            each = [session.run([loss, *(tf.convert_to_tensor(g) for g, _ in gradients)], feed) for feed in feeds]
             means = [np.mean(values, 0) for values in list(zip(*each))[1:]]
             session.run(optimizer.apply_gradients([(tf.constant(mean), v) for mean, (_, v) in zip(means, gradients)]))
             return want, ([values[0] for values in each], {v.op.name: session.run(v) for v in tf.global_variables()})
