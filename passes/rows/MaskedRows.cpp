@@ -258,7 +258,7 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
     if (numbers.kind == RowNumbers::FirstCoordinate || (numbers.kind == RowNumbers::Coordinates && !isVector))
       return *to == *from ? numbers : RowNumbers();
     if (to->size() == 1)
-      return {RowNumbers::Number, 0, numbers.among};
+      return numbers.kind == RowNumbers::Coordinates ? RowNumbers{RowNumbers::Number, 0, numbers.among} : numbers;
     bool isColumn = to->size() == 2 && (*to)[1] == Dim(1) && isVector && numbers.kind == RowNumbers::Number;
     return isColumn ? RowNumbers{RowNumbers::Coordinates, 0, numbers.among} : *to == *from ? numbers : RowNumbers();
   }

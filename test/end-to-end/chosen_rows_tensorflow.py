@@ -137,6 +137,15 @@ def cross_entropy_of_chosen_rows(g):
 
 
 @case()
+def rows_of_others_by_coordinate(g):
+    """A coordinate is the number of a row, and not the number of the element, whatever it is reshaped to."""
+    tf = g.tf
+    rows = tf.reshape(g.encoded(12), [-1, 4])
+    at = tf.where(g.ids >= 0)
+    return tf.reduce_mean(tf.square(tf.gather(rows, tf.reshape(at[:, 0], [-1])) - 0.1 * tf.gather_nd(tf.reshape(rows, [-1, 3, 4]), at)))
+
+
+@case()
 def mean_of_chosen_elements(g):
     return g.tf.reduce_mean(g.tf.square(g.tf.boolean_mask(g.encoded(6), g.x > 0)))
 

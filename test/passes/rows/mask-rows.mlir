@@ -174,3 +174,28 @@ module @sizes_that_differ {
     %count = dfg.size %sets#1 : (tensor<?xi32>) -> tensor<i32> loc("count")
   }
 }
+
+// -----
+
+// The first coordinate of an element is the number of a row, also where it is reshaped: rows of as many as there are elements are looked up by it.
+// CHECK-LABEL: @reshaped_coordinate
+module @reshaped_coordinate {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?x3xi1> loc("w")
+    %vector = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %flat = dfg.reshape %x, %vector : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32> loc("flat")
+    %at = dfg.opaque "Where"(%w) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    %begin = dfg.const dense<0> : tensor<2xi32> : tensor<2xi32> loc("begin")
+    %end = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("end")
+    %strides = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32> loc("strides")
+    %row = dfg.strided_slice %at, %begin, %end, %strides {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x2xi64>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xi64> loc("row")
+    %again = dfg.reshape %row, %vector : (tensor<?xi64>, tensor<1xi32>) -> tensor<?xi64> loc("again")
+    // CHECK: dfg.gather_v2 {{.*}} loc("taken")
+    %taken = dfg.gather_v2 %flat, %again, %none {batch_dims = 0 : i64} : (tensor<?xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?xf32> loc("taken")
+    %loss = dfg.mean %taken, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
