@@ -128,6 +128,7 @@ private:
 
   // Operations on masked rows (MaskedRows.cpp).
   llvm::LogicalResult visitMasked(Operation *op);
+  llvm::LogicalResult passOverErrors(Operation *op);
   llvm::LogicalResult visitByAxis(Operation *op);
   llvm::LogicalResult noteShapes(Operation *op);
   llvm::LogicalResult mean(Operation *op);

@@ -137,6 +137,17 @@ def cross_entropy_of_chosen_rows(g):
 
 
 @case()
+def rows_left_out_for_what_they_hold(g):
+    """Labels that are no class, divisors of 0, ids of no row and what is no number, in rows that are not there."""
+    tf, known, divides = g.tf, g.ids[:, 1] >= 0, g.i > 0
+    labels, logits = tf.boolean_mask(g.ids[:, 1], known), tf.boolean_mask(g.encoded(ROWS), known)
+    inverse = tf.cast(tf.boolean_mask(g.ids[:, 0] * 7, divides) // tf.boolean_mask(g.i, divides), tf.float32)
+    size = tf.debugging.check_numerics(tf.math.log(tf.cast(tf.boolean_mask(g.i, divides), tf.float32)), "log")
+    return (tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)) +
+            tf.reduce_mean(inverse * size * tf.square(tf.boolean_mask(g.encoded(1, "sizes")[:, 0], divides))) * 0.01)
+
+
+@case()
 def rows_of_others_by_coordinate(g):
     """A coordinate is the number of a row, and not the number of the element, whatever it is reshaped to."""
     tf = g.tf

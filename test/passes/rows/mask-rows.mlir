@@ -199,3 +199,25 @@ module @reshaped_coordinate {
     %loss = dfg.mean %taken, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Rows that are left out for what they hold, a divisor of 0, end no program.
+// CHECK-LABEL: @left_out_divisors
+module @left_out_divisors {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?xi32> loc("x")
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    // CHECK: %[[MASK:.*]] = dfg.less
+    %w = dfg.less %zero, %x : (tensor<i32>, tensor<?xi32>) -> tensor<?xi1> loc("w")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    // CHECK: %[[ROWS:.*]] = dfg.identity {{.*}} loc("rows")
+    %rows = dfg.gather_nd %x, %at : (tensor<?xi32>, tensor<?x1xi64>) -> tensor<?xi32> loc("rows")
+    // CHECK: %[[THERE:.*]] = dfg.select_v2 %{{.*}}, %[[ROWS]], %{{.*}}
+    // CHECK: dfg.floor_div %[[ROWS]], %[[THERE]]
+    %divided = dfg.floor_div %rows, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32> loc("divided")
+    %number = dfg.cast %divided : (tensor<?xi32>) -> tensor<?xf32> loc("number")
+    %loss = dfg.sum %number, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
