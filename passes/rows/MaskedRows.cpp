@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/rows/MaskedRows.h"
+#include "dialects/dfg/CheckedOperand.h"
 #include "passes/distribute/RawGradients.h"
 #include "passes/distribute/SameValues.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -150,33 +151,20 @@ LogicalResult RowMasker::visitMasked(Operation *op) {
       .Default([&](Operation *) { return visitByAxis(op); });
 }
 
-/// The operand whose values can end the program, and what never does.
-static std::optional<std::pair<unsigned, double>> findCheckedOperand(Operation *op) {
-  if (llvm::isa<dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(op))
-    return std::pair(1u, 0.); // a label that is no class
-  if (llvm::isa<dfg::CheckNumericsOp>(op))
-    return std::pair(0u, 0.);
-  const bool divides =
-      llvm::isa<dfg::DivOp, dfg::FloorDivOp, dfg::TruncateDivOp, dfg::ModOp, dfg::FloorModOp, dfg::TruncateModOp>(op);
-  if (divides && dfg::GraphBuilder::elementOf(op->getOperand(1)).isInteger())
-    return std::pair(1u, 1.);
-  return std::nullopt;
-}
-
 /// A row that is not there is often one that must not be looked at: the label -1 that a mask leaves out is no mistake.
 LogicalResult RowMasker::passOverErrors(Operation *op) {
-  auto checked = findCheckedOperand(op);
-  const MaskedValue *at = checked ? getMasked(op->getOperand(checked->first)) : nullptr;
+  std::optional<dfg::CheckedOperand> checked = dfg::getCheckedOperand(op);
+  const MaskedValue *at = checked ? getMasked(op->getOperand(checked->index)) : nullptr;
   if (!at || !at->rows)
     return success();
   const MaskedValue rows = *at;
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
-  Value there = keep(g, op->getOperand(checked->first), rows, checked->second);
+  Value there = keep(g, op->getOperand(checked->index), rows, static_cast<double>(checked->harmless));
   if (!there)
     return refuse(op, g.getReason());
   masked[there] = {rows.rows, rows.axis, {}, rows.areTerms};
-  op->setOperand(checked->first, there);
+  op->setOperand(checked->index, there);
   return success();
 }
 

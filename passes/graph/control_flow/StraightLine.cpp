@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/graph/control_flow/StraightLine.h"
+#include "dialects/dfg/CheckedOperand.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "mlir/IR/IRMapping.h"
@@ -193,27 +194,6 @@ LogicalResult StraightLine::enter(const Guard &guard, StringRef name) {
   return success();
 }
 
-namespace {
-/// An operand whose elements end the program where they are wrong, and an element that never is.
-struct CheckedOperand {
-  unsigned index;
-  int64_t harmless;
-};
-} // namespace
-
-static std::optional<CheckedOperand> getCheckedOperand(Operation *op) {
-  if (llvm::isa<dfg::DivOp, dfg::FloorDivOp, dfg::TruncateDivOp, dfg::ModOp, dfg::FloorModOp, dfg::TruncateModOp>(op)) {
-    auto type = llvm::dyn_cast<TensorType>(op->getOperand(1).getType());
-    return type && type.getElementType().isInteger() ? std::optional(CheckedOperand{1, 1}) : std::nullopt;
-  }
-  if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::GatherNdOp, dfg::ResourceGatherOp, dfg::ResourceGatherNdOp,
-                dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(op))
-    return CheckedOperand{1, 0};
-  if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op); update && update.getIndicesOperand() >= 0)
-    return CheckedOperand{static_cast<unsigned>(update.getIndicesOperand()), 0};
-  return std::nullopt;
-}
-
 LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   StringRef ownName = dfg::getNodeName(&op);
   Guard guard;
@@ -239,7 +219,7 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
     active = outside;
     guarded = guardedOutside;
   });
-  if ((!isMemoryEffectFree(&op) || isControlFlow(&op) || getCheckedOperand(&op)) && failed(enter(guard, node.name)))
+  if ((!isMemoryEffectFree(&op) || isControlFlow(&op) || dfg::getCheckedOperand(&op)) && failed(enter(guard, node.name)))
     return failure();
 
   Handler handler = isControlFlow(&op) ? findHandler(node.kind) : nullptr;
@@ -418,7 +398,7 @@ FailureOr<Data> StraightLine::copy(Node &node) {
 }
 
 LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
-  std::optional<CheckedOperand> checked = active ? getCheckedOperand(op) : std::nullopt;
+  std::optional<dfg::CheckedOperand> checked = active ? dfg::getCheckedOperand(op) : std::nullopt;
   if (!checked)
     return success();
   OpOperand &operand = op->getOpOperand(checked->index);
@@ -427,7 +407,8 @@ LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
   Type element = llvm::cast<TensorType>(operand.get().getType()).getElementType();
-  Value harmless = getInteger(element, checked->harmless);
+  Value harmless = element.isInteger() ? getInteger(element, checked->harmless)
+                                       : zerosLike(operand.get(), node.name + "/harmless");
   Value value = harmless ? make<dfg::SelectV2Op>(node.name + "/checked", element, active, operand.get(), harmless) : Value();
   if (!value)
     return failure();
