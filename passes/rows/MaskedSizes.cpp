@@ -26,7 +26,7 @@ llvm::SetVector<const Selection *> RowMasker::getSelections(Operation *op) const
 
 /// Operands that say how large a result is, whose rows then are all rows.
 static bool takesSize(Operation *op, unsigned operand) {
-  return llvm::isa<dfg::BroadcastGradientArgsOp>(op) ||
+  return llvm::isa<dfg::BroadcastGradientArgsOp>(op) || (llvm::isa<dfg::StridedSliceGradOp>(op) && operand == 0) ||
          (llvm::isa<dfg::ReshapeOp, dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp, dfg::UnsortedSegmentSumOp,
                     dfg::ScatterNdOp>(op) &&
           isParameterOperand(op, operand));

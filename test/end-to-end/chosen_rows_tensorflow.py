@@ -148,6 +148,16 @@ def rows_left_out_for_what_they_hold(g):
 
 
 @case()
+def columns_of_chosen_rows(g):
+    """The gradient of a column has the shape of the rows, whose number data decide."""
+    tf, mask = g.tf, g.w > 1
+    rows = tf.boolean_mask(tf.tanh(g.encoded(4)), mask)
+    parts = tf.dynamic_partition(g.encoded(3, "parts"), tf.cast(mask, tf.int32), 2)
+    return (tf.reduce_mean(tf.square(rows[:, 0] - tf.boolean_mask(g.y, mask))) + tf.reduce_mean(rows[:, 1:3] ** 2) +
+            tf.add_n([tf.reduce_sum(tf.sin(part[:, k])) for k, part in enumerate(parts)]) * 0.1)
+
+
+@case()
 def rows_of_others_by_coordinate(g):
     """A coordinate is the number of a row, and not the number of the element, whatever it is reshaped to."""
     tf = g.tf

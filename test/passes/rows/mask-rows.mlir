@@ -221,3 +221,29 @@ module @left_out_divisors {
     %loss = dfg.sum %number, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// The gradient of a column has the rows' shape, as a size: all rows.
+// CHECK-LABEL: @column_gradient
+module @column_gradient {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %begin = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("begin")
+    %end = dfg.const dense<[0, 2]> : tensor<2xi32> : tensor<2xi32> loc("end")
+    %strides = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32> loc("strides")
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %rows = dfg.gather_nd %x, %at : (tensor<?x3xf32>, tensor<?x1xi64>) -> tensor<?x3xf32> loc("rows")
+    %column = dfg.strided_slice %rows, %begin, %end, %strides {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x3xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xf32> loc("column")
+    // CHECK: %[[SHAPE:.*]] = dfg.shape %{{.*}} loc("shape")
+    %shape = dfg.shape %rows : (tensor<?x3xf32>) -> tensor<2xi32> loc("shape")
+    // CHECK: %[[GRADIENT:.*]] = dfg.strided_slice_grad %[[SHAPE]]
+    %gradient = dfg.strided_slice_grad %shape, %begin, %end, %strides, %column {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<?xf32>) -> tensor<?x3xf32> loc("gradient")
+    // CHECK: dfg.select_v2 %{{.*}}, %[[GRADIENT]]
+    %loss = dfg.sum %gradient, %both : (tensor<?x3xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
