@@ -75,13 +75,15 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
   }
   builder.setInsertionPointAfter(op);
   replaced.insert(op);
-  if (llvm::isa<dfg::IdentityOp>(op)) {
+  // A saver says of each variable that it may be read in place.
+  if (llvm::isa<dfg::IdentityOp>(op) || (opaque && opaque.getOp() == "DisableCopyOnRead")) {
     // Its users look through it.
     handleNames[dfg::getNodeName(op)] = variable->getCount();
     for (int64_t shard = 0; shard < variable->getCount(); ++shard) {
       Operation *clone = cloneForShard(op, *variable, shard);
       clone->setOperand(0, getShardHandle(op->getOperand(0), shard));
-      clone->getResult(0).setType(clone->getOperand(0).getType());
+      for (OpResult result : clone->getResults())
+        result.setType(clone->getOperand(0).getType());
     }
     return success();
   }

@@ -19,6 +19,9 @@
 // CHECK: %[[NAMES:.*]] = dfg.const dense<["step", "w", "w"]> : tensor<3x!dfg.string>
 // CHECK: %[[SLICES:.*]] = dfg.const dense<["", "2 5 -:0,3", "2 5 -:3,2"]>
 // CHECK: dfg.opaque "SaveV2"(%{{.*}}, %[[NAMES]], %[[SLICES]], %{{.*}}, %{{.*}}, %{{.*}}) {tf = {dtypes = [i64, f32, f32]}}
+// What a saver says of a variable it says of the shards.
+// CHECK: dfg.opaque "DisableCopyOnRead"(%[[W0]])
+// CHECK: dfg.opaque "DisableCopyOnRead"(%[[W1]])
 // CHECK: %[[RESTORED:.*]]:3 = dfg.opaque "RestoreV2"({{.*}}) {tf = {dtypes = [f32, f32, i64]}} : {{.*}} -> (tensor<2x3xf32>, tensor<2x2xf32>, tensor<i64>) loc("save/RestoreV2")
 // CHECK: %[[T0:.*]] = dfg.identity %[[RESTORED]]#0
 // CHECK: %[[T1:.*]] = dfg.identity %[[RESTORED]]#1
@@ -50,6 +53,7 @@ dfg.graph {
   %step = dfg.read_variable %s {implicit} : (!dfg.ref<tensor<i64>>) -> tensor<i64>
   %saved = dfg.read_variable %w {implicit} : (!dfg.ref<tensor<2x5xf32>>) -> tensor<2x5xf32>
   dfg.opaque "SaveV2"(%file, %names, %slices, %step, %saved) {tf = {dtypes = [i64, f32]}} : (tensor<!dfg.string>, tensor<2x!dfg.string>, tensor<2x!dfg.string>, tensor<i64>, tensor<2x5xf32>) -> () loc("save/SaveV2")
+  dfg.opaque "DisableCopyOnRead"(%w) : (!dfg.ref<tensor<2x5xf32>>) -> () loc("save/DisableCopyOnRead")
   %names2 = dfg.const dense<["w", "step"]> : tensor<2x!dfg.string> : tensor<2x!dfg.string> loc("save/names2")
   %restored:2 = dfg.opaque "RestoreV2"(%file, %names2, %slices) {tf = {dtypes = [f32, i64]}} : (tensor<!dfg.string>, tensor<2x!dfg.string>, tensor<2x!dfg.string>) -> (tensor<*xf32>, tensor<i64>) loc("save/RestoreV2")
   %again = dfg.identity %restored#0 : (tensor<*xf32>) -> tensor<*xf32> loc("save/Identity")
