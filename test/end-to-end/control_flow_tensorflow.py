@@ -207,6 +207,16 @@ def dynamic_rnn_with_lengths(i):
 
 
 @case(1, 2)
+def dynamic_rnn_with_lengths_of_computed_rows(i):
+    """The gradient of what the loop reads is a list, which is zero where the loop need not run."""
+    tf = i.tf
+    cell = keras().layers.SimpleRNNCell(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                        GlorotUniform(5))
+    _, state = tf.nn.dynamic_rnn(cell, tf.tensordot(i.x, i.m, 1), sequence_length=i.n, dtype=tf.float32)
+    return i.loss_of(state[0] if isinstance(state, (list, tuple)) else state)
+
+
+@case(1, 2)
 def learning_phase(i):
     tf = i.tf
     training = tf.placeholder_with_default(True, [], "training")

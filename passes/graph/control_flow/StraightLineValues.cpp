@@ -316,6 +316,18 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
       result = make<dfg::SelectV2Op>(node.name + "/select", type.getElementType(), predicate, x, y);
     return datumIfMade(result);
   }
+  // The gradient of a list begins as zero, which is a list that nothing was written to.
+  auto makeUnwritten = [&](const Datum &zero, const Datum &list) {
+    if (!zero.value || !list.container || list.container->hasValue || !isZero(zero.value))
+      return Datum();
+    auto unwritten = std::make_shared<Container>(*list.container);
+    llvm::fill(unwritten->elements, Datum());
+    return Datum(std::shared_ptr<const Container>(unwritten));
+  };
+  if (Datum unwritten = makeUnwritten(otherwise, chosen); unwritten.container)
+    return select(predicate, chosen, unwritten, node);
+  if (Datum unwritten = makeUnwritten(chosen, otherwise); unwritten.container)
+    return select(predicate, unwritten, otherwise, node);
   if (!chosen.container || !otherwise.container)
     return fail(node) << "gives a list and something else, by a predicate that depends on data", failure();
   const Container &x = *chosen.container, &y = *otherwise.container;
