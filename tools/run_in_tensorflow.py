@@ -71,7 +71,7 @@ class Worker:
     def __init__(self, folder, server, index, data):
         import tensorflow as tf
         self.tf1 = tf1 = tf.compat.v1
-        self.server = server
+        self.server, self.index = server, index
         self.graph = tf.Graph()
         with self.graph.as_default():
             self.saver = tf1.train.import_meta_graph(str(folder / f"worker-{index}.meta"))
@@ -103,9 +103,18 @@ class Worker:
         found = [self.graph.as_graph_element(f) if isinstance(f, str) else f for f in found]
         return found[0] if found else None
 
-    def initialize(self):
+    def initialize(self, restores=True):
+        if not restores and self.index == 0 and (left := self.uninitialized()):
+            raise TaskError(f"nothing initializes '{left[0]}' and {len(left) - 1} other variables: --restore a checkpoint"
+                            " (of a SavedModel SAVED/variables/variables)")
         if self.init_op is not None:
             self.session.run(self.init_op)
+
+    def uninitialized(self):
+        """The variables that a step needs and nothing initializes: of a SavedModel all, whose values are in its checkpoint."""
+        def variables(endpoint):
+            return {op.name for op in needed_operations([endpoint]) if op.type == "VarHandleOp"}
+        return sorted(variables(self.train_op) - variables(self.init_op))
 
     def restore(self, prefix):
         self.saver.restore(self.session, prefix)
@@ -289,7 +298,7 @@ def train(folder, data, steps, restore=None, save=None, timeout=300, on_step=Non
     losses = []
     data = data if isinstance(data, dict) else read_data(data)
     with Cluster(pathlib.Path(folder), data, timeout) as cluster:
-        cluster.do("initialize")
+        cluster.do("initialize", restore is not None)
         if restore:
             cluster.do("restore", str(restore))
         for loss in cluster.train(steps):

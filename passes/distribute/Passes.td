@@ -354,6 +354,20 @@ def DistRenameScopes : Pass<"dist-rename-scopes", "mlir::ModuleOp"> {
   }];
 }
 
+def DistMakeSaver : Pass<"dist-make-saver", "mlir::ModuleOp"> {
+  let summary = "Gives a graph whose saver is of functions, or that has none, one of nodes"
+                " (and an init op, where there is none)";
+  let description = [{
+    For graphs that TensorFlow will train, before calls are inlined: what a session saves with are nodes. Variables are saved
+    under their keys in the graph's `objects`, and with these, so that what is saved is a checkpoint of objects as well; without,
+    under their names. Reference variables are left to the graph's own saver.
+
+    Before: `saver = {filename = "saver_filename:0", restore = "Call_2", save = "Call_1:0"}` and the two calls; after: `SaveV2` and
+    `RestoreV2` of all variables, and `saver = {filename = "save/filename:0", restore = "save/restore_all", save = "save/control_dependency:0"}`.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def DistLegalizeForTensorFlow : Pass<"dist-legalize-for-tensorflow", "mlir::ModuleOp"> {
   let summary = "Makes the graph of one worker of stock TensorFlow operations";
   let description = [{

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from support import DISTC, ROOT, Checks, Folder, must, need_tensorflow, need_tools, read_losses
+from tensorflow_runs import load_runner
 
 STEPS, BATCH = 4, 60
 # Behind the guide's code, in its process: trains it in TensorFlow, and restores what distc saves.
@@ -65,6 +66,24 @@ def check_way(code):
                 log.unlink()
         if not is_graph:
             run_way(folder / "checkpoints2" / f"ckpt-{STEPS}")
+            check_export(folder, want)
+            run_way(folder / "exported")
+
+
+def check_export(folder, want):
+    """What a SavedModel becomes for TensorFlow: it begins with the values that were saved, and saves a checkpoint of the objects."""
+    runner = load_runner()
+    must([DISTC, "compile", folder / "saved", "--strategy", "PartitionedPS", "--replicas", 2, "--ps", 2, "--one-process-per-replica", "--batch", BATCH,
+          "--emit=graphdef", "-o", folder / "graphs"])
+    losses = runner.train(folder / "graphs", folder / "data.npz", STEPS, restore=folder / "saved" / "variables" / "variables",
+                          save=folder / "exported", timeout=120)
+    np.testing.assert_allclose(losses, want, rtol=1e-4)
+    try:
+        runner.train(folder / "graphs", folder / "data.npz", 1, timeout=120)
+    except runner.TaskError as error:
+        assert "nothing initializes" in str(error), error
+    else:
+        raise AssertionError("it trained without initial values")
 
 
 def main():

@@ -179,10 +179,10 @@ int compile(Session &session, CompileOptions options) {
   };
 
   if (options.emit == "dfg")
-    return session.run(*module, addGraphStage) ? write(OpPrintingFlags().useLocalScope()) : session.status();
+    return session.run(*module, [](OpPassManager &manager) { addGraphStage(manager); }) ? write(OpPrintingFlags().useLocalScope()) : session.status();
   // Both stages at once, so that a large graph is verified once.
   if (*stage == Stage::Graph && !session.run(*module, [&](OpPassManager &manager) {
-        addGraphStage(manager);
+        addGraphStage(manager, /*exports=*/options.emit == "graphdef");
         addDistributeStage(manager, options);
       }))
     return session.status();

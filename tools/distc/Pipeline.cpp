@@ -12,7 +12,10 @@
 
 namespace distc {
 
-void addGraphStage(mlir::OpPassManager &manager) {
+void addGraphStage(mlir::OpPassManager &manager, bool exports) {
+  // While a saver of functions is two calls.
+  if (exports)
+    manager.addPass(createDistMakeSaver());
   // The batch's flow and the gradients are seen through calls only when they are inlined.
   manager.addPass(createInlineCalls());
   manager.addPass(createInferShapes());

@@ -13,8 +13,8 @@
 
 namespace distc {
 
-/// dfg, as imported -> dfg without calls, with shapes.
-void addGraphStage(mlir::OpPassManager &manager);
+/// dfg, as imported -> dfg without calls, with shapes. `exports`: for TensorFlow, whose sessions save by nodes.
+void addGraphStage(mlir::OpPassManager &manager, bool exports = false);
 /// dfg -> dfg and dist: topology and synchronization.
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options);
 /// What stands in a module that was read, and that somebody may have changed, is proven again.

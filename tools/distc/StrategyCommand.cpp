@@ -34,7 +34,7 @@ std::optional<Surroundings> readSurroundings(Session &session, const CompileOpti
     read.resources = std::get<strategies::Resources>(file);
   }
   mlir::OwningOpRef<mlir::ModuleOp> module = session.import(options);
-  if (!module || !session.run(*module, addGraphStage))
+  if (!module || !session.run(*module, [](mlir::OpPassManager &manager) { addGraphStage(manager); }))
     return std::nullopt;
   mlir::FailureOr<strategies::GraphFacts> facts = computeGraphFacts(*module);
   if (failed(facts))

@@ -79,6 +79,19 @@ static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
   add("train_op", "train_op");
   add("init_op", "init_op");
   add("loss", "losses");
+  if (auto saver = graph->getAttrOfType<DictionaryAttr>("saver")) {
+    const bool isNew = !meta.has_saver_def();
+    SaverDef &def = *meta.mutable_saver_def();
+    def.set_filename_tensor_name(saver.getAs<StringAttr>("filename").str());
+    def.set_save_tensor_name(saver.getAs<StringAttr>("save").str());
+    def.set_restore_op_name(saver.getAs<StringAttr>("restore").str());
+    // As tf.train.Saver has them.
+    if (isNew) {
+      def.set_max_to_keep(5);
+      def.set_keep_checkpoint_every_n_hours(10000);
+      def.set_version(SaverDef::V2);
+    }
+  }
   auto more = graph->getAttrOfType<DictionaryAttr>(kMoreCollections);
   for (NamedAttribute entry : more ? more.getValue() : ArrayRef<NamedAttribute>())
     for (Attribute element : llvm::cast<ArrayAttr>(entry.getValue())) {

@@ -72,6 +72,12 @@ Value StockNodes::scalar(llvm::StringRef name, double value, Value like) {
   return constant(name, DenseElementsAttr::get(RankedTensorType::get({}, type), builder.getFloatAttr(type, value)));
 }
 
+Value StockNodes::read(llvm::StringRef name, Value handle, TensorType type) {
+  return track(dfg::ReadVariableOp::create(builder, locate(name), type, handle));
+}
+Operation *StockNodes::assign(llvm::StringRef name, Value handle, Value value) {
+  return track(dfg::AssignOp::create(builder, locate(name), /*updated=*/Type(), handle, value));
+}
 Value StockNodes::identity(llvm::StringRef name, Value value) {
   return track(dfg::IdentityOp::create(builder, locate(name), value.getType(), value));
 }

@@ -56,6 +56,9 @@ public:
   /// `value` in the floating-point type of `like`.
   mlir::Value scalar(llvm::StringRef name, double value, mlir::Value like);
 
+  /// A variable's value; what gives it a new one.
+  mlir::Value read(llvm::StringRef name, mlir::Value handle, mlir::TensorType type);
+  mlir::Operation *assign(llvm::StringRef name, mlir::Value handle, mlir::Value value);
   mlir::Value identity(llvm::StringRef name, mlir::Value value);
   mlir::Value addN(llvm::StringRef name, mlir::ArrayRef<mlir::Value> values);
   mlir::Value multiply(llvm::StringRef name, mlir::Value value, double factor);
