@@ -139,10 +139,10 @@ private:
     auto entry = [&](StringRef name, const Twine &value) {
       return builder.getNamedAttr(name, builder.getStringAttr(value));
     };
-    graph->setAttr("saver", builder.getDictionaryAttr(
-                                {entry("filename", dfg::getNodeName(filename.getDefiningOp()) + ":0"),
-                                 entry("save", dfg::getNodeName(done.getDefiningOp()) + ":0"),
-                                 entry("restore", dfg::getNodeName(restore))}));
+    graph->setAttr("saver",
+                   builder.getDictionaryAttr({entry("filename", dfg::getNodeName(filename.getDefiningOp()) + ":0"),
+                                              entry("save", dfg::getNodeName(done.getDefiningOp()) + ":0"),
+                                              entry("restore", dfg::getNodeName(restore))}));
     // What initializes a graph that has no initializers is a checkpoint. What distribution adds has initial values.
     if (!graph->hasAttr("init_op"))
       graph->setAttr("init_op", builder.getStringAttr(dfg::getNodeName(nodes.group("init", {}))));
