@@ -7,7 +7,7 @@ import argparse
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run, trained
+from support import DISTC, Checks, Folder, differences, must, need_tensorflow, need_tools, run, trained
 
 BATCH, STEPS, RATE, ROWS = 8, 3, 0.1, 12
 PROCESSES = ("wide_and_deep", "cross_entropy_of_chosen_rows", "rows_without_ids")
@@ -323,17 +323,9 @@ def compile_command(folder, program, replicas, flags):
 
 
 def check(folder, want, replicas, flags):
-    losses, variables = want
     program = folder / f"train-{replicas}-{len(flags)}"
     must(compile_command(folder, program, replicas, flags))
-    got, final = trained(program, folder / "data.npz", STEPS)
-    found = []
-    if not np.allclose(got, losses, rtol=2e-4, atol=1e-5):
-        found.append(f"losses {got}, not {losses}")
-    for variable, value in variables.items():
-        if not np.allclose(final[variable], value, rtol=1e-3, atol=2e-4):
-            found.append(f"variable {variable} is\n{final[variable]}, not\n{value}")
-    return found
+    return differences(trained(program, folder / "data.npz", STEPS), want)
 
 
 def check_refused(folder, text, flags):

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, must, need_tensorflow, need_tools, read_losses, trained
+from support import DISTC, ROOT, Checks, Folder, differences, must, need_tensorflow, need_tools, read_losses, trained
 
 BATCH, STEPS, RATE = 8, 3, 0.1
 
@@ -191,18 +191,10 @@ def make(tf, name, folder):
 
 
 def check(folder, want, replicas, flags, strategy="AllReduce"):
-    losses, variables = want
     name = f"train-{replicas}-{len(flags)}-{strategy.replace(':', '-')}"
     must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
           "loss:0", "--init-op", "init", "-o", folder / name, *flags])
-    got, final = trained(folder / name, folder / "data.npz", STEPS)
-    found = []
-    if not np.allclose(got, losses, rtol=2e-4, atol=1e-5):
-        found.append(f"losses {got}, not {losses}")
-    for variable, value in variables.items():
-        if not np.allclose(final[variable], value, rtol=1e-3, atol=2e-4):
-            found.append(f"variable {variable} is\n{final[variable]}, not\n{value}")
-    return found
+    return differences(trained(folder / name, folder / "data.npz", STEPS), want)
 
 
 def check_export(folder, want, flags):

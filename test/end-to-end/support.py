@@ -175,6 +175,18 @@ def trained(program, data, steps):
         return read_losses(log), dict(variables)
 
 
+def differences(got, want):
+    """What is wrong with the losses and variables that `trained` gave: they agree with TensorFlow's to the rounding of a few steps in float32."""
+    (losses, variables), (want_losses, want_variables) = got, want
+    found = []
+    if not np.allclose(losses, want_losses, rtol=2e-4, atol=1e-5):
+        found.append(f"losses {losses}, not {want_losses}")
+    for name, value in want_variables.items():
+        if not np.allclose(variables[name], value, rtol=1e-3, atol=2e-4):
+            found.append(f"variable {name} is\n{variables[name]}, not\n{value}")
+    return found
+
+
 class Checks:
     """Runs checks one after another, says how each went, and makes the exit status of it."""
 
