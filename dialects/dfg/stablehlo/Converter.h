@@ -121,6 +121,13 @@ private:
   Result extremum(mlir::Operation *op, Values operands, Builder &g);
   Result bitwise(mlir::Operation *op, Values operands, Builder &g);
   Result invert(mlir::Operation *op, Values operands, Builder &g);
+  /// Operands of a division of integers, wide enough for all of their values, of which the divisor is never zero;
+  /// `isZero` is where it was, null where it cannot be.
+  struct IntegerDivision {
+    Value x, y, isZero;
+  };
+  /// None where the integers are unsigned and no signed ones hold them all.
+  std::optional<IntegerDivision> prepareDivision(Builder &g, mlir::Operation *op, Values operands);
   Result divide(mlir::Operation *op, Values operands, Builder &g);
   Result remainder(mlir::Operation *op, Values operands, Builder &g);
   Result shift(mlir::Operation *op, Values operands, Builder &g);

@@ -160,37 +160,34 @@ Converter::Result Converter::invert(Operation *, Values operands, Builder &g) {
 // ---- Quotients
 // -------------------------------------------------------------------------------------------------------
 
-/// Operands of an integer quotient, of which the divisor is never zero; `isZero` is where it was, null where it cannot
-/// be.
-namespace {
-struct IntegerDivision {
-  Value x, y, isZero;
-};
-} // namespace
-
-static IntegerDivision guard(dfg::GraphBuilder &g, Value x, Value y, bool isKnown) {
-  if (isKnown)
-    return {x, y, {}};
+std::optional<Converter::IntegerDivision> Converter::prepareDivision(Builder &g, Operation *op, Values operands) {
+  Value x = operands[0], y = operands[1];
+  if (isUnsigned(op->getOperand(0))) {
+    if (g.elementOf(x).isInteger(64))
+      return std::nullopt;
+    x = widen(g, x, g.builder.getI64Type());
+    y = widen(g, y, g.builder.getI64Type());
+  }
+  std::optional<APInt> divisor = getSplatInt(op->getOperand(1));
+  if (divisor && !divisor->isZero())
+    return IntegerDivision{x, y, {}};
   Value isZero = g.equal(y, g.scalar(g.elementOf(y), 0));
-  return {x, g.select(isZero, g.scalar(g.elementOf(y), 1), y), isZero};
+  return IntegerDivision{x, g.select(isZero, g.scalar(g.elementOf(y), 1), y), isZero};
 }
+
+static constexpr llvm::StringLiteral kDividesTooWide = "divides unsigned integers of 64 bits";
 
 Converter::Result Converter::divide(Operation *op, Values operands, Builder &g) {
   Type element = Builder::elementOf(operands[0]);
   narrow(g, operands);
   if (llvm::isa<FloatType>(element))
     return one(g, g.div(operands[0], operands[1]));
-  const bool natural = isUnsigned(op->getOperand(0));
-  if (natural && element.isInteger(64))
-    return fail(g, "divides unsigned integers of 64 bits");
-  if (natural)
-    for (Value &operand : operands)
-      operand = widen(g, operand, g.builder.getI64Type());
-  std::optional<APInt> divisor = getSplatInt(op->getOperand(1));
-  IntegerDivision division = guard(g, operands[0], operands[1], divisor && !divisor->isZero());
-  Value quotient = g.make<dfg::DivOp>({division.x, division.y});
-  if (division.isZero)
-    quotient = g.select(division.isZero, g.scalar(Builder::elementOf(quotient), -1), quotient);
+  std::optional<IntegerDivision> division = prepareDivision(g, op, operands);
+  if (!division)
+    return fail(g, kDividesTooWide);
+  Value quotient = g.make<dfg::DivOp>({division->x, division->y});
+  if (division->isZero)
+    quotient = g.select(division->isZero, g.scalar(Builder::elementOf(quotient), -1), quotient);
   return one(g, g.cast(quotient, element));
 }
 
@@ -199,17 +196,12 @@ Converter::Result Converter::remainder(Operation *op, Values operands, Builder &
   narrow(g, operands);
   if (llvm::isa<FloatType>(element))
     return one(g, g.make<dfg::ModOp>(operands));
-  const bool natural = isUnsigned(op->getOperand(0));
-  if (natural && element.isInteger(64))
-    return fail(g, "divides unsigned integers of 64 bits");
-  if (natural)
-    for (Value &operand : operands)
-      operand = widen(g, operand, g.builder.getI64Type());
-  std::optional<APInt> divisor = getSplatInt(op->getOperand(1));
-  IntegerDivision division = guard(g, operands[0], operands[1], divisor && !divisor->isZero());
-  Value rest = g.make<dfg::ModOp>({division.x, division.y});
-  if (division.isZero)
-    rest = g.select(division.isZero, division.x, rest);
+  std::optional<IntegerDivision> division = prepareDivision(g, op, operands);
+  if (!division)
+    return fail(g, kDividesTooWide);
+  Value rest = g.make<dfg::ModOp>({division->x, division->y});
+  if (division->isZero)
+    rest = g.select(division->isZero, division->x, rest);
   return one(g, g.cast(rest, element));
 }
 
