@@ -343,6 +343,8 @@ LogicalResult PushOp::verify() {
     return emitOpError() << "has " << getGradient().size() << " values; a gradient is one value, or indices and values";
   if (getRequired() < 1)
     return emitOpError() << "waits for " << getRequired() << " gradients; at least one is needed";
+  if (getApart() && (getGradient().size() != 2 || getAsync()))
+    return emitOpError("keeps rows apart, but has none: a gradient that servers add up is (indices, values)");
   return getGradient().size() == 2 ? verifySlices(*this, getGradient()[0].getType(), getGradient()[1].getType())
                                    : success();
 }

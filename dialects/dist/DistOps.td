@@ -341,15 +341,18 @@ def DIST_PushOp : Op<DIST_Dialect, "push", [MemoryEffects<[MemWrite]>]> {
     One value is a dense gradient, two are (indices, values). The accumulator, named by `accumulator`, gives the reduced gradient to its
     `dist.take` when it has `required` of them (backup workers: fewer than there are replicas; those that come late, counted by step, are
     dropped unless `staleness` says how many steps late one may be). With `async` nothing waits: every gradient is an update of its own.
+    Rows of a sparse gradient that have one index may be added on the way, and come in any order; with `apart` they are taken as they are
+    pushed, replica after replica, one gradient of each.
     ```mlir
     dist.push mean "gradients/w" to <"ps" 0> of 4 (%g) variable "w" : tensor<64x10xf32>
     %a = dist.take mean "gradients/w" from <"ps" 0> of 4 variable "w" : tensor<64x10xf32>
     ```
   }];
   let arguments = (ins DIST_ReductionAttr:$reduction, StrAttr:$accumulator, DIST_PlaceAttr:$place, I64Attr:$required, Variadic<AnyTensor>:$gradient,
-                       StrAttr:$variable, DefaultValuedAttr<I64Attr, "0">:$staleness, UnitAttr:$async);
+                       StrAttr:$variable, DefaultValuedAttr<I64Attr, "0">:$staleness, UnitAttr:$async,
+                       UnitAttr:$apart);
   let assemblyFormat = [{
-    $reduction $accumulator `to` $place `of` $required ` ` `(` $gradient `)` `variable` $variable (`async` $async^)? attr-dict `:` type($gradient)
+    $reduction $accumulator `to` $place `of` $required ` ` `(` $gradient `)` `variable` $variable (`async` $async^)? (`apart` $apart^)? attr-dict `:` type($gradient)
   }];
   let hasVerifier = 1;
 }
@@ -357,10 +360,10 @@ def DIST_TakeOp : Op<DIST_Dialect, "take", [MemoryEffects<[MemRead, MemWrite]>]>
   let summary = "What an accumulator has made of its gradients";
   let description = "Runs where the update runs; see `dist.push`.";
   let arguments = (ins DIST_ReductionAttr:$reduction, StrAttr:$accumulator, DIST_PlaceAttr:$place, I64Attr:$required, StrAttr:$variable,
-                       OptionalAttr<DIST_AggregatorAttr>:$aggregator, UnitAttr:$async);
+                       OptionalAttr<DIST_AggregatorAttr>:$aggregator, UnitAttr:$async, UnitAttr:$apart);
   let results = (outs Variadic<AnyTensor>:$gradient);
   let assemblyFormat = [{
-    $reduction $accumulator `from` $place `of` $required `variable` $variable (`async` $async^)? attr-dict `:` type($gradient)
+    $reduction $accumulator `from` $place `of` $required `variable` $variable (`async` $async^)? (`apart` $apart^)? attr-dict `:` type($gradient)
   }];
 }
 def DIST_TokensOp : Op<DIST_Dialect, "tokens", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -9,6 +9,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/RawGradients.h"
 #include "passes/distribute/ShardedUpdates.h"
+#include "passes/distribute/SparseGradients.h"
 #include "passes/distribute/Synchronizer.h"
 #include "passes/distribute/VariableAverages.h"
 
@@ -65,7 +66,7 @@ private:
                                             << dfg::getNodeName(value.getDefiningOp()) << "', " << flow.explain(value);
     Synchronizer synchronizer(graph, flow, *gradients, ways);
     Sites sites(graph, *gradients, ways, synchronizer.getConsumers());
-    if (failed(checkSpare(*gradients, ways, sites)))
+    if (failed(checkSpare(*gradients, ways, sites, synchronizer.getConsumers())))
       return failure();
     synchronizer.run(sites);
     if ((ways.hasSync || ways.hasAsync) && failed(finishServers(graph, ways, step, synchronizer.getConsumers(), sites)))
@@ -78,8 +79,10 @@ private:
     return success();
   }
 
-  /// Gradients of a server's variable that workers need too are reduced by all of them: none can be spare.
-  LogicalResult checkSpare(const RawGradients &gradients, const Synchronizations &ways, const Sites &sites) {
+  /// Gradients of a server's variable that workers need too are reduced by all of them, and rows that stay apart are of
+  /// each: none can be spare.
+  LogicalResult checkSpare(const RawGradients &gradients, const Synchronizations &ways, const Sites &sites,
+                           const llvm::DenseSet<Operation *> &consumers) {
     if (ways.required == ways.replicas)
       return success();
     for (const auto &[value, gradient] : gradients.values) {
@@ -90,6 +93,13 @@ private:
                << "' is needed by updates of variables that every worker has, so that each of " << ways.replicas
                << " replicas must give one, but replicas_to_aggregate is " << ways.required
                << "; hold all of these variables on servers";
+      if (way.place && !way.async && gradient.indices && !canAddRows(gradients, value, consumers))
+        return value.getDefiningOp()->emitError()
+               << "the rows of the sparse gradient of variable '" << gradient.variable
+               << "' are used as each replica made them (in a norm, or by an update that does not add rows of one "
+                  "index), so that each of "
+               << ways.replicas << " replicas must give its own, but replicas_to_aggregate is " << ways.required
+               << "; add rows of one index first, or let replicas_to_aggregate be " << ways.replicas;
     }
     return success();
   }

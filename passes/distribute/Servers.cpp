@@ -168,11 +168,11 @@ private:
     if (!llvm::isa<dfg::UpdateInterface>(user))
       variable = dfg::getNodeName(def);
     auto push = dist::PushOp::create(builder, getLocation(name + "/push"), dist::Reduction::Sum, name, place, 1, value,
-                                     variable, 0, async);
+                                     variable, 0, async, false);
     if (!async)
       push->setAttr(dist::kPlaceAttr, sites.getChief());
     auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), value.getType(), dist::Reduction::Sum, name,
-                                     place, 1, variable, dist::AggregatorAttr(), async);
+                                     place, 1, variable, dist::AggregatorAttr(), async, false);
     take->setAttr(dist::kPlaceAttr, place);
     found[take] = {Where::Server, place};
     return it->second = take.getGradient()[0];

@@ -91,7 +91,112 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
   }
 }
 
+/// Follows a sparse gradient from where it is synchronized to where rows of one index have been added.
+class RowUses {
+public:
+  RowUses(const RawGradients &gradients, Value values) : gradients(gradients), values(values) {}
+
+  /// False where the node makes something else of rows that have been added.
+  bool visit(Operation *op) {
+    SmallVector<Kind> kinds;
+    for (Value operand : op->getOperands())
+      kinds.push_back(getKind(op, operand));
+    if (llvm::all_of(kinds, [](Kind kind) { return kind == Kind::None; }))
+      return true;
+    std::optional<SmallVector<Kind>> made = getResults(op, kinds);
+    if (!made)
+      return false;
+    for (auto [result, kind] : llvm::zip(op->getResults(), *made))
+      if (kind != Kind::None)
+        found[result] = kind;
+    return true;
+  }
+
+private:
+  /// Each of rows: linear in the gradient's; a function of their index; numbers of distinct indices.
+  enum class Kind { None, Rows, OfIndex, Positions };
+
+  Kind getKind(Operation *op, Value operand) const {
+    if (operand == values)
+      return Kind::Rows;
+    if (auto it = found.find(operand); it != found.end())
+      return it->second;
+    return gradients.indices.contains(operand) && gradients.find(op, operand) == values ? Kind::OfIndex : Kind::None;
+  }
+
+  static bool isScalar(Value value) {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getRank() == 0;
+  }
+
+  /// What an element-wise node makes of rows: each by itself.
+  static std::optional<Kind> getElementwise(Operation *op, ArrayRef<Kind> kinds) {
+    Kind made = Kind::OfIndex;
+    for (auto [operand, kind] : llvm::zip(op->getOperands(), kinds)) {
+      if (kind == Kind::Positions || (kind == Kind::None && !isScalar(operand)))
+        return std::nullopt;
+      if (kind != Kind::Rows)
+        continue;
+      if (made == Kind::Rows || !isLinearIn(op, operand))
+        return std::nullopt;
+      made = Kind::Rows;
+    }
+    return made;
+  }
+
+  static bool addsRows(Operation *op, ArrayRef<Kind> kinds) {
+    auto is = [&](unsigned rows, unsigned indices) {
+      return kinds[rows] == Kind::Rows && (kinds[indices] == Kind::OfIndex || kinds[indices] == Kind::Positions) &&
+             llvm::count_if(kinds, [](Kind kind) { return kind != Kind::None; }) == 2;
+    };
+    if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+      return llvm::isa<dfg::ScatterAddOp, dfg::ScatterSubOp, dfg::ScatterNdAddOp, dfg::ScatterNdSubOp>(op) &&
+             is(update.getGradientOperand(), update.getIndicesOperand());
+    if (llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+      return is(0, 1);
+    if (llvm::isa<dfg::ScatterNdOp>(op))
+      return is(1, 0);
+    return llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp>(op) && is(2, 1);
+  }
+
+  static std::optional<SmallVector<Kind>> getResults(Operation *op, ArrayRef<Kind> kinds) {
+    SmallVector<Kind> made(op->getNumResults(), Kind::None);
+    if (addsRows(op, kinds))
+      return made;
+    if (llvm::isa<dfg::UniqueOp, dfg::UniqueV2Op>(op) && kinds[0] == Kind::OfIndex) {
+      made[1] = Kind::Positions;
+      return made;
+    }
+    if (llvm::isa<dist::OwnRowsOp>(op) && kinds[0] == Kind::OfIndex && kinds[1] == Kind::Rows)
+      return SmallVector<Kind>{Kind::OfIndex, Kind::Rows};
+    if (llvm::isa<dfg::DynamicPartitionOp>(op) && kinds[1] == Kind::OfIndex && kinds[0] != Kind::Positions &&
+        kinds[0] != Kind::None)
+      return SmallVector<Kind>(op->getNumResults(), kinds[0]);
+    // A row of a table for each index.
+    if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op) && kinds[0] == Kind::None && kinds[1] == Kind::OfIndex)
+      return SmallVector<Kind>{Kind::OfIndex};
+    if (llvm::isa<dfg::ExpandDimsOp>(op) && kinds[0] == Kind::OfIndex)
+      return SmallVector<Kind>{Kind::OfIndex};
+    if (llvm::isa<dfg::IdentityOp>(op))
+      return SmallVector<Kind>(kinds);
+    std::optional<Kind> kind = llvm::isa<dfg::ScalarInterface>(op) ? getElementwise(op, kinds) : std::optional<Kind>();
+    if (!kind)
+      return std::nullopt;
+    return SmallVector<Kind>{*kind};
+  }
+
+  const RawGradients &gradients;
+  Value values;
+  llvm::DenseMap<Value, Kind> found;
+};
+
 } // namespace
+
+bool canAddRows(const RawGradients &gradients, Value values, const llvm::DenseSet<Operation *> &consumers) {
+  RowUses uses(gradients, values);
+  return llvm::all_of(*values.getParentBlock(),
+                      [&](Operation &op) { return !consumers.contains(&op) || uses.visit(&op); });
+}
 
 bool isUnique(Operation *op) {
   return llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op>(op);

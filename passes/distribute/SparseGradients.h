@@ -6,7 +6,7 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_SPARSEGRADIENTS_H
 #define DISTC_PASSES_DISTRIBUTE_SPARSEGRADIENTS_H
 
-#include "passes/distribute/BatchFlow.h"
+#include "passes/distribute/RawGradients.h"
 
 namespace distc {
 
@@ -27,6 +27,11 @@ bool worksOnRows(mlir::Operation *op);
 /// Walks back from the indices and the values of `update` to the first pair of which they are made; none where there is
 /// no such pair.
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow);
+
+/// Whether what `consumers` make of the sparse gradient `values` is the same where rows of one index are added before, and
+/// come in any order, as in a server's accumulator: it is not where a norm is taken over the rows as backward made them.
+bool canAddRows(const RawGradients &gradients, mlir::Value values,
+                const llvm::DenseSet<mlir::Operation *> &consumers);
 
 /// Where a shard's rows are chosen right among those that backward made, the gradient becomes these.
 void chooseOwnRows(SparseGradient &gradient);

@@ -7,6 +7,7 @@
 #include "passes/distribute/Synchronizer.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/BucketOrder.h"
+#include "passes/distribute/SparseGradients.h"
 
 using namespace mlir;
 
@@ -265,12 +266,13 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   // The chief takes from the variable's server; a server has what it takes itself, also of another's variable.
   dist::PlaceAttr site = way.async ? way.place : sites->get(value);
   dist::PlaceAttr place = site == sites->getChief() ? way.place : site;
+  bool apart = gradient.indices && !way.async && !canAddRows(gradients, value, consumers);
   auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, place, required, pushed,
-                                   gradient.variable, way.staleness, way.async);
+                                   gradient.variable, way.staleness, way.async, apart);
   // Whoever takes a gradient waits for it: not before its own work of the wave is done.
   builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
   auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, place, required,
-                                   gradient.variable, way.aggregator, way.async);
+                                   gradient.variable, way.aggregator, way.async, apart);
   lastTake = take;
   take->setAttr(dist::kPlaceAttr, site);
   if (gradient.indices)

@@ -216,6 +216,11 @@ private:
       return mismatch("how many gradients it waits for");
     if (push.getGradient().size() != take.getGradient().size())
       return mismatch("whether the gradient is sparse");
+    if (push.getApart() != take.getApart())
+      return mismatch("whether rows of one index are added");
+    if (push.getApart() && push.getRequired() != topology.getReplicas())
+      return push.emitError() << "keeps the rows of each of " << topology.getReplicas() << " replicas apart, but "
+                              << push.getRequired() << " gradients are waited for";
     for (auto [given, taken] : llvm::zip(push.getGradient().getTypes(), take.getGradient().getTypes()))
       if (failed(verifyCompatibleShape(given, taken)) || getElementTypeOrSelf(given) != getElementTypeOrSelf(taken))
         return mismatch("its type");

@@ -100,16 +100,14 @@ def saved_alike(originals, model, checkpoint, expect):
     return found + originals.differences(model, checkpoint, model.case["steps"], draws=model.name in DRAWING)
 
 
-def constants_train_alike(runner, strategy, tasks, steps=30):
-    """A graph without a feed: its gradients are the same in all replicas, and nobody pushes them; yet no worker reads a later step's
-    values. One process of its own builds it, as sessions start threads."""
+def small_graph_trains_alike(runner, write, strategy, tasks, steps=30):
+    """One process of its own builds the graph, as sessions start threads."""
     with Folder() as folder:
-        process = multiprocessing.get_context("spawn").Process(target=write_constants, args=(folder / "graph.meta", folder / "losses.npy", steps))
+        process = multiprocessing.get_context("spawn").Process(target=write, args=(folder, steps))
         process.start()
         process.join()
         if process.exitcode:
             return ["the graph could not be made"]
-        np.savez(folder / "feeds.npz", unused=np.zeros(1, np.float32))
         must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *tasks, "--emit=graphdef", "-o", folder / "graphs"])
         try:
             losses = runner.train(folder / "graphs", folder / "feeds.npz", steps, timeout=60)
@@ -120,8 +118,9 @@ def constants_train_alike(runner, strategy, tasks, steps=30):
         return [] if off < 1e-5 else [f"loss off by {off:.1e}: got {losses}, want {want}"]
 
 
-def write_constants(graph_path, losses_path, steps):
-    """A regression whose examples are constants, and what TensorFlow makes of it on one device."""
+def write_constants(folder, steps):
+    """A regression whose examples are constants, without a feed: its gradients are the same in all replicas, and nobody pushes them; yet
+    no worker reads a later step's values."""
     tf1, tf = need_tensorflow()
     tf1.disable_eager_execution()
     draw = np.random.RandomState(0)
@@ -131,14 +130,38 @@ def write_constants(graph_path, losses_path, steps):
         bias = tf1.get_variable("bias", [3], initializer=tf1.zeros_initializer(), use_resource=True)
         loss = tf.reduce_mean(tf.square(tf.matmul(x, kernel) + bias - y), name="loss")
         train = tf1.train.MomentumOptimizer(0.05, 0.9).minimize(loss, name="train")
-        init = tf1.global_variables_initializer()
-        meta = tf1.train.export_meta_graph(graph=graph, saver_def=tf1.train.Saver().saver_def)
-        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
-            meta.collection_def[key].node_list.value[:] = [node.name]
-        graph_path.write_bytes(meta.SerializeToString())
-        with tf1.Session() as session:
-            session.run(init)
-            np.save(losses_path, [session.run([loss, train])[0] for _ in range(steps)])
+        write_graph(folder, graph, loss, train, [{} for _ in range(steps)])
+    np.savez(folder / "feeds.npz", unused=np.zeros(1, np.float32))
+
+
+def write_clipped_rows(folder, steps, batch=8):
+    """Rows of a table that one batch has several times, clipped by their norm as backward made them: none may be added before."""
+    tf1, tf = need_tensorflow()
+    tf1.disable_eager_execution()
+    draw = np.random.RandomState(0)
+    with tf.Graph().as_default() as graph:
+        ids = tf1.placeholder(tf.int32, [None], "ids")
+        table = tf1.get_variable("table", [5, 3], initializer=tf1.constant_initializer(draw.randn(5, 3)), use_resource=True)
+        kernel = tf1.get_variable("kernel", [3, 2], initializer=tf1.constant_initializer(draw.randn(3, 2)), use_resource=True)
+        loss = tf.reduce_mean(tf.square(tf.matmul(tf.nn.embedding_lookup(table, ids), kernel) - 1.0), name="loss")
+        gradients, _ = tf.clip_by_global_norm(tf1.gradients(loss, [table, kernel]), 0.1)
+        train = tf1.train.AdagradOptimizer(0.3).apply_gradients(zip(gradients, [table, kernel]), name="train")
+        batches = draw.randint(0, 5, [steps, batch]).astype(np.int32)
+        write_graph(folder, graph, loss, train, [{ids: rows} for rows in batches])
+    np.savez(folder / "feeds.npz", ids=batches.reshape(-1))
+
+
+def write_graph(folder, graph, loss, train, feeds):
+    """graph.meta, and losses.npy: what TensorFlow makes of it on one device, a step for each of `feeds`."""
+    tf1, _ = need_tensorflow()
+    init = tf1.global_variables_initializer()
+    meta = tf1.train.export_meta_graph(graph=graph, saver_def=tf1.train.Saver().saver_def)
+    for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
+        meta.collection_def[key].node_list.value[:] = [node.name]
+    (folder / "graph.meta").write_bytes(meta.SerializeToString())
+    with tf1.Session(graph=graph) as session:
+        session.run(init)
+        np.save(folder / "losses.npy", [session.run([loss, train], feed)[0] for feed in feeds])
 
 
 def main():
@@ -153,7 +176,12 @@ def main():
     if len(sys.argv) < 2 or "constants" in sys.argv[1:]:
         for strategy in ("PSLoadBalancing", "PartitionedPS", "PSLoadBalancing:local_proxy_variable=true"):
             name, flags = TWO_WORKERS_TWO_SERVERS
-            checks.check(f"constants, {strategy}, {name}", constants_train_alike, runner, strategy, flags)
+            checks.check(f"constants, {strategy}, {name}", small_graph_trains_alike, runner, write_constants, strategy, flags)
+    if len(sys.argv) < 2 or "clipped-rows" in sys.argv[1:]:
+        for strategy, (name, flags) in (("PSLoadBalancing", TWO_WORKERS_TWO_SERVERS), ("PartitionedPS", ONE_TASK_TWO_SERVERS),
+                                        ("Parallax", TWO_WORKERS_TWO_SERVERS)):
+            checks.check(f"clipped rows, {strategy}, {name}", small_graph_trains_alike, runner, write_clipped_rows, strategy,
+                         [*flags, "--batch", 8])
     with Folder() as folder:
         flags = hosts(folder / "resources.yml", 3)
         for strategy in ("PSLoadBalancing:total_replicas=2", "AllReduce:total_replicas=2"):

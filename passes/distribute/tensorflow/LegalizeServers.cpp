@@ -62,11 +62,17 @@ public:
       return handle;
     SmallVector<Type> elementTypes;
     SmallVector<Attribute> shapes;
-    for (Type type : components) {
+    for (Type type : components)
       elementTypes.push_back(getElementTypeOrSelf(type));
-      shapes.push_back(
-          dfg::TensorShapeAttr::get(builder.getContext(), false, llvm::cast<RankedTensorType>(type).getShape()));
-    }
+    // Elements of a queue without shapes are of any, each of its own.
+    auto isStatic = [](Type type) {
+      auto ranked = llvm::dyn_cast<RankedTensorType>(type);
+      return ranked && ranked.hasStaticShape();
+    };
+    if (llvm::all_of(components, isStatic))
+      for (Type type : components)
+        shapes.push_back(
+            dfg::TensorShapeAttr::get(builder.getContext(), false, llvm::cast<RankedTensorType>(type).getShape()));
     Operation *op = nodes.make("FIFOQueueV2", name, {}, handleType(dfg::ResourceType::get(builder.getContext())),
                                {nodes.types("component_types", elementTypes),
                                 nodes.attribute("shapes", builder.getArrayAttr(shapes)),
@@ -96,7 +102,14 @@ public:
     return worker.servers.step;
   }
 
-  FailureOr<Operation *> push(dist::PushOp op) {
+  /// A replica's rows, of any number: its own queue has them.
+  Value getRowsQueue(llvm::StringRef accumulator, int64_t replica, dist::PlaceAttr place, Type elementType) {
+    return getQueue("rows", (accumulator + "/rows_" + llvm::Twine(replica)).str(), place,
+                    {UnrankedTensorType::get(builder.getI64Type()), UnrankedTensorType::get(elementType)});
+  }
+
+  /// `replica`: of all tasks'.
+  FailureOr<Operation *> push(dist::PushOp op, int64_t replica) {
     llvm::StringRef name = op.getAccumulator();
     Value gradient = op.getGradient().back();
     Type elementType = getElementTypeOrSelf(gradient.getType());
@@ -110,6 +123,12 @@ public:
       Value queue = getQueue("gradients", name, op.getPlace(), gradient.getType());
       return onServer(op.getPlace(), nodes.make("QueueEnqueueV2", "apply", {queue, gradient}, {},
                                                 nodes.types("Tcomponents", elementType)));
+    }
+    if (op.getApart()) {
+      Value queue = getRowsQueue(name, replica, op.getPlace(), elementType);
+      Value indices = toInt64("indices", op.getGradient().front());
+      return onServer(op.getPlace(), nodes.make("QueueEnqueueV2", "apply", {queue, indices, gradient}, {},
+                                                nodes.types("Tcomponents", {builder.getI64Type(), elementType})));
     }
     if (!elementType.isF16() && !elementType.isF32() && !elementType.isF64())
       return op.emitOpError() << "is of " << elementType << ", which TensorFlow's accumulators do not have; use a "
@@ -148,14 +167,20 @@ public:
       results.back().replaceAllUsesWith(taken->getResult(0));
       return success();
     }
-    dfg::TensorShapeAttr shape = getRowsShape(results.back());
-    Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), results.back().getType(), shape);
     auto number = RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
-    Operation *taken = onServer(op.getPlace(), nodes.make("SparseAccumulatorTakeGradient", "gradient", {handle, count},
-                                                          {number, results.back().getType(), number},
-                                                          nodes.attribute("dtype", elementType)));
-    noteTake(op, taken);
-    Value indices = taken->getResult(0), values = taken->getResult(1);
+    Value indices, values;
+    if (op.getApart()) {
+      std::tie(indices, values) = takeApart(op, number);
+    } else {
+      dfg::TensorShapeAttr shape = getRowsShape(results.back());
+      Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), results.back().getType(), shape);
+      Operation *taken = onServer(op.getPlace(), nodes.make("SparseAccumulatorTakeGradient", "gradient",
+                                                            {handle, count}, {number, results.back().getType(), number},
+                                                            nodes.attribute("dtype", elementType)));
+      noteTake(op, taken);
+      indices = taken->getResult(0);
+      values = taken->getResult(1);
+    }
     if (Type wanted = getElementTypeOrSelf(results.front().getType()); !wanted.isInteger(64))
       indices = onServer(op.getPlace(), nodes.cast("indices", indices, wanted).getDefiningOp())->getResult(0);
     if (op.getReduction() == dist::Reduction::Mean)
@@ -163,6 +188,26 @@ public:
     results.front().replaceAllUsesWith(indices);
     results.back().replaceAllUsesWith(values);
     return success();
+  }
+
+  /// The rows of all replicas in their order.
+  std::pair<Value, Value> takeApart(dist::TakeOp op, Type number) {
+    Type rows = op.getGradient().back().getType();
+    Type elementType = getElementTypeOrSelf(rows);
+    SmallVector<Value> indices, values;
+    for (int64_t replica = 0; replica < worker.replicas; ++replica) {
+      Value queue = getRowsQueue(op.getAccumulator(), replica, op.getPlace(), elementType);
+      Operation *taken =
+          onServer(op.getPlace(), nodes.make("QueueDequeueV2", "rows/dequeue", queue, {number, rows},
+                                             nodes.types("component_types", {builder.getI64Type(), elementType})));
+      noteTake(op, taken);
+      indices.push_back(taken->getResult(0));
+      values.push_back(taken->getResult(1));
+    }
+    auto join = [&](llvm::StringRef name, ArrayRef<Value> parts) {
+      return onServer(op.getPlace(), nodes.concat(name, parts).getDefiningOp())->getResult(0);
+    };
+    return {join("rows/indices", indices), join("rows/values", values)};
   }
 
   LogicalResult takeAggregated(dist::TakeOp op, dist::AggregatorAttr rule, int32_t required) {
@@ -237,8 +282,8 @@ private:
       worker.servers.late.insert(taken);
   }
 
-  /// An element in a queue says that this worker has read; the chief takes one of each before it updates. (A worker comes to
-  /// its next step by a token, which follows from the updates: no element is of another step.)
+  /// An element in a queue says that this worker has read; the chief takes one of each before it updates. (A worker
+  /// comes to its next step by a token, which follows from the updates: no element is of another step.)
   Operation *signalReads(dist::PlaceAttr place, int64_t tasks) {
     auto flag = RankedTensorType::get({}, builder.getI1Type());
     Value queue = getQueue("reads", "synchronization/reads", place, flag);
@@ -254,9 +299,11 @@ private:
     if (worker.servers.guard)
       StockNodes::addControl(signal, worker.servers.guard);
     if (worker.isChief())
-      worker.servers.takes.push_back(onServer(
-          place, nodes.make("QueueDequeueManyV2", "reads/dequeue", {queue, nodes.constant("reads/count", static_cast<int32_t>(tasks))},
-                            RankedTensorType::get({tasks}, builder.getI1Type()), nodes.types("component_types", builder.getI1Type()))));
+      worker.servers.takes.push_back(
+          onServer(place, nodes.make("QueueDequeueManyV2", "reads/dequeue",
+                                     {queue, nodes.constant("reads/count", static_cast<int32_t>(tasks))},
+                                     RankedTensorType::get({tasks}, builder.getI1Type()),
+                                     nodes.types("component_types", builder.getI1Type()))));
     return signal;
   }
 
@@ -317,8 +364,9 @@ LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue) {
     return success();
   }
   worker.servers.isLoose |= static_cast<int64_t>(first.getRequired()) % worker.replicas != 0;
-  for (Operation *op : issue) {
-    FailureOr<Operation *> applied = Servers(worker).push(llvm::cast<dist::PushOp>(op));
+  for (auto [local, op] : llvm::enumerate(issue)) {
+    FailureOr<Operation *> applied =
+        Servers(worker).push(llvm::cast<dist::PushOp>(op), worker.task.getFirstReplica() + local);
     if (failed(applied))
       return failure();
     worker.aliases[dfg::getNodeName(op)].push_back(*applied);

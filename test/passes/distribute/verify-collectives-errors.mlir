@@ -82,3 +82,30 @@ module {
     %v = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32>
   }
 }
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.graph {
+    %i = dfg.placeholder : () -> tensor<?xi32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    // expected-error @below {{keeps the rows of each of 2 replicas apart, but 1 gradients are waited for}}
+    dist.push mean "g" to <"ps" 0> of 1 (%i, %x) variable "w" apart : tensor<?xi32>, tensor<?x4xf32>
+    %t:2 = dist.take mean "g" from <"ps" 0> of 1 variable "w" apart {dist.place = #dist.place<"ps" 0>} : tensor<?xi32>, tensor<?x4xf32>
+  }
+}
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.graph {
+    %i = dfg.placeholder : () -> tensor<?xi32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    // expected-error @below {{differs in whether rows of one index are added from what takes from accumulator "g"}}
+    dist.push mean "g" to <"ps" 0> of 2 (%i, %x) variable "w" apart : tensor<?xi32>, tensor<?x4xf32>
+    // expected-note @below {{it is taken here}}
+    %t:2 = dist.take mean "g" from <"ps" 0> of 2 variable "w" {dist.place = #dist.place<"ps" 0>} : tensor<?xi32>, tensor<?x4xf32>
+  }
+}
