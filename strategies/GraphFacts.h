@@ -27,7 +27,7 @@ struct VariableFacts {
   bool needsStrategy() const { return trainable && gradient != Gradient::None; }
 };
 
-/// passes/distribute/GraphFacts.h takes them from a graph.
+/// passes/distribute/strategy/GraphFacts.h takes them from a graph.
 struct GraphFacts {
   std::vector<VariableFacts> variables; // in the order of the graph
 };

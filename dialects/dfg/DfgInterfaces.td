@@ -30,7 +30,7 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
     }], "::llvm::StringRef", "getTypeAttributes">,
     StaticInterfaceMethod<[{
       How floating-point results depend on floating-point operands; the analysis
-      of the batch's flow asks (passes/distribute/BatchFlow.h).
+      of the batch's flow asks (passes/distribute/flow/BatchFlow.h).
     }], "::distc::dfg::Linearity", "getLinearity">,
   ];
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/Passes.h"
-#include "passes/distribute/Roles.h"
+#include "passes/distribute/servers/Roles.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

@@ -9,7 +9,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/Target.h"
+#include "passes/lower/program/Target.h"
 #include "llvm/Support/Error.h"
 
 using namespace mlir;
@@ -78,7 +78,8 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   // Within one task there is nothing to scatter or to gather, where its replicas share memory.
   manager.addPass(createMergeShares({/*device=*/target.isDevice()}));
   // On GPUs an index that is outside gives what TensorFlow's kernels give there: zeros, and NaN for a label.
-  manager.addPass(createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice(), /*device=*/target.isDevice()}));
+  manager.addPass(
+      createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice(), /*device=*/target.isDevice()}));
   if (target.isDevice())
     addDevicePasses(manager);
   else

@@ -6,8 +6,8 @@
 
 #include "passes/rows/MaskedRows.h"
 #include "dialects/dfg/CheckedOperand.h"
-#include "passes/distribute/RawGradients.h"
-#include "passes/distribute/SameValues.h"
+#include "passes/distribute/flow/SameValues.h"
+#include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -19,7 +19,7 @@
 #define DISTC_PASSES_ROWS_MASKEDROWS_H
 
 #include "dialects/dfg/GraphBuilder.h"
-#include "passes/distribute/BatchAxis.h"
+#include "passes/distribute/flow/BatchAxis.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <memory>

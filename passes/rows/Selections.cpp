@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/SameValues.h"
+#include "passes/distribute/flow/SameValues.h"
 #include "passes/rows/MaskedRows.h"
 #include "passes/rows/Padding.h"
 

@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Made when the executable is linked (passes/lower/LinkExecutable.cpp); the program comes last, then a null name.
+// Made when the executable is linked (passes/lower/program/LinkExecutable.cpp); the program comes last, then a null name.
 struct carried {
   const char *name;
   const char *begin, *end;

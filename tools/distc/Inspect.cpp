@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/GraphFacts.h"
+#include "passes/distribute/strategy/GraphFacts.h"
 #include "strategies/StepNodes.h"
 #include "strategies/TextTable.h"
 #include "tools/distc/Session.h"

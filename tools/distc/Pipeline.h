@@ -7,7 +7,7 @@
 #define DISTC_TOOLS_DISTC_PIPELINE_H
 
 #include "mlir/Pass/PassManager.h"
-#include "passes/lower/Target.h"
+#include "passes/lower/program/Target.h"
 #include "tools/distc/Options.h"
 #include "tools/distc/Stage.h"
 

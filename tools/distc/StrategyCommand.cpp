@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/GraphFacts.h"
+#include "passes/distribute/strategy/GraphFacts.h"
 #include "strategies/Builder.h"
 #include "strategies/LoadStrategy.h"
 #include "strategies/StrategyText.h"

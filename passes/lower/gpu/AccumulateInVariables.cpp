@@ -12,8 +12,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
-#include "passes/lower/Addresses.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
 

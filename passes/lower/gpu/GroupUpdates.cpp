@@ -10,9 +10,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "passes/lower/Addresses.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/UpdateOperands.h"
+#include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
 

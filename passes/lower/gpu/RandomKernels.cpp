@@ -10,11 +10,11 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "passes/lower/Addresses.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/ScopeNames.h"
 #include "passes/lower/gpu/DeviceKernel.h"
 #include "passes/lower/gpu/PhiloxWriter.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/ScopeNames.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/lower/Addresses.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
 

@@ -9,8 +9,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "passes/lower/Addresses.h"
 #include "passes/lower/gpu/DeviceKernel.h"
+#include "passes/lower/plan/Addresses.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

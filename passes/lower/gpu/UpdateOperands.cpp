@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/gpu/UpdateOperands.h"
 
-#include "passes/lower/Addresses.h"
-#include "passes/lower/ScopeNames.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/ScopeNames.h"
 
 using namespace mlir;
 

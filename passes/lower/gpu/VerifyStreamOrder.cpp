@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "passes/lower/Addresses.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/ScopeNames.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/ScopeNames.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <map>

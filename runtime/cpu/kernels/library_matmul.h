@@ -6,7 +6,7 @@
 //
 // Weak: a program whose products are small is linked without the library, and own
 // loops do them all. One that has larger ones, or convolutions, is linked with
-// --undefined=drt_use_onednn (passes/lower/LinkExecutable.cpp).
+// --undefined=drt_use_onednn (passes/lower/program/LinkExecutable.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_CPU_KERNELS_LIBRARY_MATMUL_H

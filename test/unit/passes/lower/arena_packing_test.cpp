@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/lower/ArenaPacking.h"
+#include "passes/lower/plan/ArenaPacking.h"
 
 #include <catch2/catch.hpp>
 #include <map>

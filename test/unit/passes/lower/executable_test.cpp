@@ -8,9 +8,9 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/lower/EmitObject.h"
-#include "passes/lower/LinkExecutable.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/program/EmitObject.h"
+#include "passes/lower/program/LinkExecutable.h"
 #include "runtime/include/drt/drt.h"
 
 #include <catch2/catch.hpp>

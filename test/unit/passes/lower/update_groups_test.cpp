@@ -10,10 +10,10 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/lower/EmitObject.h"
-#include "passes/lower/LinkExecutable.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/RangeKernel.h"
+#include "passes/lower/kernels/RangeKernel.h"
+#include "passes/lower/program/EmitObject.h"
+#include "passes/lower/program/LinkExecutable.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>

@@ -3,9 +3,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/lower/EmitObject.h"
-#include "passes/lower/LinkExecutable.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/program/EmitObject.h"
+#include "passes/lower/program/LinkExecutable.h"
 
 #include <algorithm>
 #include <dlfcn.h>

@@ -1,0 +1,822 @@
+//===- BatchAxis.cpp - Where the batch's axis goes in a node ----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/flow/BatchAxis.h"
+#include "dialects/dfg/ShapeFunctions.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+using dfg::Dim;
+using dfg::Dims;
+using Axis = std::optional<BatchAxis>;
+using Segments = SmallVector<int64_t, 1>;
+
+/// Longer lists of segments are not followed.
+constexpr size_t kMaxSegments = 4096;
+
+const BatchPlacement unknown;
+const BatchPlacement without{BatchPlacement::Without, {}};
+const BatchPlacement summed{BatchPlacement::Summed, {}};
+
+BatchPlacement along(BatchAxis axis) { return {BatchPlacement::Along, std::move(axis)}; }
+
+BatchPlacement moved(BatchAxis axis, int64_t to) {
+  axis.axis = to;
+  return along(std::move(axis));
+}
+
+int64_t sum(ArrayRef<int64_t> segments) {
+  int64_t total = 0;
+  for (int64_t size : segments)
+    total += size;
+  return total;
+}
+
+/// The segments of [begin, begin + size), where they begin and end there.
+std::optional<Segments> cut(const BatchAxis &axis, int64_t begin, int64_t size) {
+  if (axis.uniform)
+    return Segments{size};
+  Segments taken;
+  int64_t at = 0;
+  for (int64_t segment : axis.segments) {
+    if (at >= begin && at + segment <= begin + size)
+      taken.push_back(segment);
+    else if (at + segment > begin && at < begin + size)
+      return std::nullopt;
+    at += segment;
+  }
+  return taken;
+}
+
+std::optional<int64_t> getProduct(ArrayRef<Dim> sizes) {
+  Dim product = 1;
+  for (Dim size : sizes)
+    product = product * size;
+  return product.isConstant() ? std::optional(product.getConstant()) : std::nullopt;
+}
+
+/// The only axis whose size is a multiple of the batch; none where there is no such axis, or another one whose size
+/// depends on it.
+std::optional<int64_t> findBatchSize(ArrayRef<Dim> sizes) {
+  std::optional<int64_t> found;
+  for (auto [axis, size] : llvm::enumerate(sizes)) {
+    if (!size.dependsOnBatch())
+      continue;
+    if (found || !size.isMultipleOfBatch() || size.getScale() <= 0)
+      return std::nullopt;
+    found = axis;
+  }
+  return found;
+}
+
+/// The rules, for one result of one node some operands of which are sharded.
+class Rules {
+public:
+  Rules(Operation *op, unsigned result, ArrayRef<Axis> axes, const dfg::ShapeContext &shapes, int64_t fixedBatch)
+      : op(op), result(result), axes(axes), shapes(shapes), fixedBatch(fixedBatch) {}
+
+  BatchPlacement sharded();
+  /// The same where no operand is: an axis of the batch's size may be made here.
+  BatchPlacement unsharded();
+
+private:
+  std::optional<Dims> sizesOf(unsigned operand) const { return shapes.getShape(op->getOperand(operand)); }
+  std::optional<int64_t> rankOf(unsigned operand) const {
+    auto sizes = sizesOf(operand);
+    return sizes ? std::optional<int64_t>(sizes->size()) : std::nullopt;
+  }
+  std::optional<Dims> elementsOf(unsigned operand) const { return shapes.getElements(op->getOperand(operand)); }
+  std::optional<int64_t> constantOf(unsigned operand) const { return shapes.getConstant(op->getOperand(operand)); }
+  bool anySharded(ArrayRef<unsigned> operands) const {
+    return llvm::any_of(operands, [&](unsigned operand) { return axes[operand].has_value(); });
+  }
+  bool onlySharded(unsigned operand) const {
+    for (auto [i, axis] : llvm::enumerate(axes))
+      if (axis && i != operand)
+        return false;
+    return axes[operand].has_value();
+  }
+  bool flag(llvm::StringRef name) const {
+    auto attribute = op->getAttrOfType<BoolAttr>(name);
+    return attribute && attribute.getValue();
+  }
+  /// An axis that may be counted from the back; none where it is no axis.
+  static std::optional<int64_t> normalize(std::optional<int64_t> axis, int64_t rank) {
+    if (!axis || *axis < -rank || *axis >= rank)
+      return std::nullopt;
+    return *axis < 0 ? *axis + rank : *axis;
+  }
+  int64_t getChannelAxis(int64_t rank) const {
+    auto format = op->getAttrOfType<StringAttr>("data_format");
+    return format && format.getValue() == "NCHW" ? 1 : rank - 1;
+  }
+
+  /// The axis that all of `mapped` are, each of one operand; none where they differ.
+  static Axis merge(ArrayRef<BatchAxis> mapped);
+  /// Whether an operand that is not sharded has the same for every row at `axis` of its own (negative: it has no such
+  /// axis).
+  bool isAlikeAt(unsigned operand, int64_t axis) const;
+
+  BatchPlacement broadcast(ArrayRef<unsigned> operands, int64_t axesBehind = 0);
+  BatchPlacement elementwise();
+  BatchPlacement select();
+  BatchPlacement reduce(bool sums);
+  BatchPlacement argReduce();
+  BatchPlacement matMul(int64_t freeA, int64_t freeB);
+  BatchPlacement firstAxisOf(ArrayRef<unsigned> operands);
+  BatchPlacement biasAdd();
+  BatchPlacement batchNorm();
+  BatchPlacement batchNormGrad();
+  BatchPlacement crossEntropy();
+  BatchPlacement reshape();
+  BatchPlacement transpose();
+  BatchPlacement squeeze();
+  BatchPlacement tile();
+  BatchPlacement concat();
+  BatchPlacement split();
+  BatchPlacement splitV();
+  BatchPlacement pack();
+  BatchPlacement slice();
+  BatchPlacement stridedSlice();
+  BatchPlacement stridedSliceGrad();
+  BatchPlacement pad();
+  BatchPlacement gather();
+  BatchPlacement gatherNd();
+  BatchPlacement segments(bool sums);
+  BatchPlacement scatterNd();
+  BatchPlacement tensorScatter(bool sums);
+  BatchPlacement unlessAlong(int64_t operand, bool lastAxis);
+
+  Operation *op;
+  unsigned result;
+  ArrayRef<Axis> axes;
+  const dfg::ShapeContext &shapes;
+  int64_t fixedBatch;
+};
+
+Axis Rules::merge(ArrayRef<BatchAxis> mapped) {
+  Axis found;
+  for (const BatchAxis &next : mapped) {
+    if (!found) {
+      found = next;
+      continue;
+    }
+    if (found->axis != next.axis || sum(found->segments) != sum(next.segments))
+      return std::nullopt;
+    if (next.uniform)
+      continue;
+    if (!found->uniform && found->segments != next.segments)
+      return std::nullopt;
+    found = next;
+  }
+  return found;
+}
+
+bool Rules::isAlikeAt(unsigned operand, int64_t axis) const {
+  auto sizes = sizesOf(operand);
+  if (!sizes)
+    return false;
+  if (axis < 0 || fixedBatch)
+    return true;
+  return axis < static_cast<int64_t>(sizes->size()) && (*sizes)[axis] == Dim(1);
+}
+
+/// `operands` broadcast against each other, but for `axesBehind` axes at the back that are not sharded.
+BatchPlacement Rules::broadcast(ArrayRef<unsigned> operands, int64_t axesBehind) {
+  int64_t rank = 0;
+  for (unsigned operand : operands) {
+    auto own = rankOf(operand);
+    if (!own)
+      return unknown;
+    rank = std::max(rank, *own);
+  }
+  SmallVector<BatchAxis> mapped;
+  for (unsigned operand : operands)
+    if (axes[operand]) {
+      mapped.push_back(*axes[operand]);
+      mapped.back().axis += rank - *rankOf(operand);
+      if (axesBehind && axes[operand]->axis >= *rankOf(operand) - axesBehind)
+        return unknown;
+    }
+  Axis found = merge(mapped);
+  if (!found)
+    return unknown;
+  for (unsigned operand : operands)
+    if (!axes[operand] && !isAlikeAt(operand, found->axis - (rank - *rankOf(operand))))
+      return unknown;
+  return along(*found);
+}
+
+BatchPlacement Rules::elementwise() { return broadcast(llvm::to_vector(llvm::seq<unsigned>(0, op->getNumOperands()))); }
+
+/// Select, version 1: a condition of rank 1 chooses rows.
+BatchPlacement Rules::select() {
+  auto condition = rankOf(0), rank = rankOf(1);
+  if (!condition || !rank)
+    return unknown;
+  if (*condition != 1 || *rank == 1)
+    return elementwise();
+  SmallVector<BatchAxis> mapped;
+  for (const Axis &axis : axes)
+    if (axis)
+      mapped.push_back(*axis);
+  Axis found = merge(mapped);
+  if (!found)
+    return unknown;
+  for (unsigned operand = 0; operand < 3; ++operand)
+    if (!axes[operand] && !(operand == 0 && found->axis > 0) && !isAlikeAt(operand, found->axis))
+      return unknown;
+  return along(*found);
+}
+
+BatchPlacement Rules::reduce(bool sums) {
+  auto rank = rankOf(0);
+  auto reduced = shapes.getConstants(op->getOperand(1));
+  if (!rank || !reduced)
+    return unknown;
+  int64_t before = 0;
+  llvm::SmallDenseSet<int64_t> seen;
+  for (int64_t axis : *reduced) {
+    auto at = normalize(axis, *rank);
+    if (!at)
+      return unknown;
+    if (*at == axes[0]->axis)
+      return sums ? summed : unknown;
+    before += *at < axes[0]->axis && seen.insert(*at).second;
+  }
+  return moved(*axes[0], axes[0]->axis - (flag("keep_dims") ? 0 : before));
+}
+
+BatchPlacement Rules::argReduce() {
+  auto rank = rankOf(0);
+  auto axis = rank ? normalize(constantOf(1), *rank) : std::nullopt;
+  if (!axis || *axis == axes[0]->axis)
+    return unknown;
+  return moved(*axes[0], axes[0]->axis - (*axis < axes[0]->axis));
+}
+
+/// `freeA`, `freeB`: the axis of each matrix, counted from the back, that is not contracted.
+BatchPlacement Rules::matMul(int64_t freeA, int64_t freeB) {
+  auto rankA = rankOf(0), rankB = rankOf(1);
+  if (!rankA || !rankB || *rankA < 2 || *rankB < 2)
+    return unknown;
+  int64_t rank = std::max(*rankA, *rankB);
+  int64_t a = axes[0] ? axes[0]->axis - *rankA : 0, b = axes[1] ? axes[1]->axis - *rankB : 0;
+  // Axes before the matrices' broadcast.
+  if (a < -2 || b < -2)
+    return broadcast({0, 1}, 2);
+  int64_t contractedA = -3 - freeA, contractedB = -3 - freeB;
+  if (axes[0] && axes[1]) {
+    BatchAxis x = *axes[0], y = *axes[1];
+    x.axis = y.axis = 0;
+    return a == contractedA && b == contractedB && merge({x, y}) ? summed : unknown;
+  }
+  if (a == freeA)
+    return moved(*axes[0], rank - 2);
+  if (b == freeB)
+    return moved(*axes[1], rank - 1);
+  // Where the graph has a number for the batch, a constant may have its rows.
+  return fixedBatch ? summed : unknown;
+}
+
+/// Examples along axis 0 of all `operands`, each treated by itself.
+BatchPlacement Rules::firstAxisOf(ArrayRef<unsigned> operands) {
+  SmallVector<BatchAxis> mapped;
+  for (unsigned operand : operands) {
+    if (!axes[operand] || axes[operand]->axis != 0)
+      return unknown;
+    mapped.push_back(*axes[operand]);
+  }
+  for (auto [i, axis] : llvm::enumerate(axes))
+    if (axis && !llvm::is_contained(operands, i))
+      return unknown;
+  Axis found = merge(mapped);
+  return found ? along(*found) : unknown;
+}
+
+BatchPlacement Rules::biasAdd() {
+  auto rank = rankOf(0);
+  if (!rank || !onlySharded(0) || axes[0]->axis == getChannelAxis(*rank))
+    return unknown;
+  return along(*axes[0]);
+}
+
+BatchPlacement Rules::batchNorm() {
+  auto rank = rankOf(0);
+  // In training the statistics are the batch's.
+  if (!rank || flag("is_training") || !op->hasAttr("is_training") || !onlySharded(0) ||
+      axes[0]->axis == getChannelAxis(*rank))
+    return unknown;
+  return result == 0 ? along(*axes[0]) : without;
+}
+
+BatchPlacement Rules::batchNormGrad() {
+  auto rank = rankOf(0);
+  if (!rank || flag("is_training") || !op->hasAttr("is_training") || !axes[0] || !axes[1] || anySharded({2, 3, 4}))
+    return unknown;
+  Axis found = merge({*axes[0], *axes[1]});
+  if (!found || found->axis == getChannelAxis(*rank))
+    return unknown;
+  return result == 0 ? along(*found) : result < 3 ? summed : without;
+}
+
+BatchPlacement Rules::crossEntropy() {
+  bool sparse = llvm::isa<dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(op);
+  for (unsigned operand : {0u, 1u})
+    if (axes[operand] ? axes[operand]->axis != 0 : sparse || !isAlikeAt(operand, 0))
+      return unknown;
+  SmallVector<BatchAxis> mapped;
+  for (const Axis &axis : axes)
+    if (axis)
+      mapped.push_back(*axis);
+  Axis found = merge(mapped);
+  return found ? along(*found) : unknown;
+}
+
+/// The flat view of the operand is a list of segments; the result's must be the same list.
+BatchPlacement Rules::reshape() {
+  auto from = sizesOf(0), to = shapes.getShape(op->getResult(0));
+  if (!from || !to)
+    return unknown;
+  auto at = findBatchSize(*to);
+  if (!at)
+    return unknown;
+  int64_t scale = (*to)[*at].getScale();
+  const BatchAxis &old = *axes[0];
+  if (fixedBatch)
+    return along({*at, {scale}, false});
+  auto outer = getProduct(ArrayRef(*from).take_front(old.axis)), newOuter = getProduct(ArrayRef(*to).take_front(*at));
+  if (!outer || !newOuter || *outer <= 0 || *newOuter <= 0)
+    return unknown;
+  if (*outer == *newOuter && scale == sum(old.segments))
+    return along({*at, old.segments, old.uniform});
+  if (*outer == *newOuter && old.segments.size() == 1)
+    return along({*at, {scale}, false});
+  auto inner = getProduct(ArrayRef(*from).drop_front(old.axis + 1)),
+       newInner = getProduct(ArrayRef(*to).drop_front(*at + 1));
+  size_t count = *outer * old.segments.size();
+  if (!inner || !newInner || *newInner <= 0 || count > kMaxSegments || count % *newOuter)
+    return unknown;
+  size_t period = count / *newOuter;
+  auto flat = [&](size_t i) { return old.segments[i % old.segments.size()] * *inner; };
+  BatchAxis found{*at, {}, false};
+  for (size_t i = 0; i < count; ++i) {
+    if (flat(i) % *newInner || flat(i) != flat(i % period))
+      return unknown;
+    if (i < period)
+      found.segments.push_back(flat(i) / *newInner);
+  }
+  return sum(found.segments) == scale ? along(found) : unknown;
+}
+
+BatchPlacement Rules::transpose() {
+  auto permutation = shapes.getConstants(op->getOperand(1));
+  if (!permutation)
+    return unknown;
+  for (auto [to, from] : llvm::enumerate(*permutation))
+    if (normalize(from, permutation->size()) == axes[0]->axis)
+      return moved(*axes[0], to);
+  return unknown;
+}
+
+BatchPlacement Rules::squeeze() {
+  auto sizes = sizesOf(0);
+  if (!sizes)
+    return unknown;
+  SmallVector<bool> gone(sizes->size(), false);
+  auto dims = llvm::cast<dfg::SqueezeOp>(op).getSqueezeDims();
+  for (Attribute attribute : dims) {
+    auto axis = normalize(llvm::cast<IntegerAttr>(attribute).getInt(), sizes->size());
+    if (!axis)
+      return unknown;
+    gone[*axis] = true;
+  }
+  for (auto [axis, size] : llvm::enumerate(*sizes)) {
+    if (dims.empty() && !size.isKnown())
+      return unknown;
+    if (dims.empty())
+      gone[axis] = size == Dim(1);
+  }
+  if (gone[axes[0]->axis])
+    return unknown;
+  return moved(*axes[0], axes[0]->axis - std::count(gone.begin(), gone.begin() + axes[0]->axis, true));
+}
+
+BatchPlacement Rules::tile() {
+  auto multiples = elementsOf(1);
+  if (!multiples || static_cast<int64_t>(multiples->size()) <= axes[0]->axis)
+    return unknown;
+  Dim times = (*multiples)[axes[0]->axis];
+  if (!times.isConstant() || times.getConstant() < 1 || axes[0]->segments.size() * times.getConstant() > kMaxSegments)
+    return unknown;
+  BatchAxis found = *axes[0];
+  for (int64_t i = 1; i < times.getConstant(); ++i)
+    found.segments.append(axes[0]->segments.begin(), axes[0]->segments.end());
+  return along(found);
+}
+
+BatchPlacement Rules::concat() {
+  bool axisFirst = llvm::isa<dfg::ConcatOp>(op);
+  unsigned begin = axisFirst ? 1 : 0, end = op->getNumOperands() - (axisFirst ? 0 : 1);
+  SmallVector<BatchAxis> mapped;
+  for (unsigned operand = begin; operand < end; ++operand) {
+    if (!axes[operand] && !fixedBatch)
+      return unknown;
+    if (axes[operand])
+      mapped.push_back(*axes[operand]);
+  }
+  auto rank = rankOf(begin);
+  auto axis = rank ? normalize(constantOf(axisFirst ? 0 : end), *rank) : std::nullopt;
+  if (!axis)
+    return unknown;
+  if (*axis != mapped.front().axis) {
+    Axis found = merge(mapped);
+    return found ? along(*found) : unknown;
+  }
+  BatchAxis found{*axis, {}, false};
+  for (const BatchAxis &part : mapped) {
+    if (part.axis != *axis)
+      return unknown;
+    found.segments.append(part.segments.begin(), part.segments.end());
+  }
+  return found.segments.size() <= kMaxSegments && mapped.size() == end - begin ? along(found) : unknown;
+}
+
+BatchPlacement Rules::split() {
+  auto rank = rankOf(1);
+  auto axis = rank ? normalize(constantOf(0), *rank) : std::nullopt;
+  if (!axis)
+    return unknown;
+  BatchAxis found = *axes[1];
+  if (*axis != found.axis)
+    return along(found);
+  int64_t parts = op->getNumResults(), total = sum(found.segments);
+  if (total % parts)
+    return unknown;
+  auto taken = cut(found, result * (total / parts), total / parts);
+  if (!taken)
+    return unknown;
+  found.segments = *taken;
+  return along(found);
+}
+
+BatchPlacement Rules::splitV() {
+  auto rank = rankOf(0);
+  auto axis = rank ? normalize(constantOf(2), *rank) : std::nullopt;
+  if (!axis)
+    return unknown;
+  BatchAxis found = *axes[0];
+  if (*axis != found.axis)
+    return along(found);
+  Dim begin = 0;
+  for (unsigned i = 0; i <= result; ++i) {
+    auto sizes = shapes.getShape(op->getResult(i));
+    Dim size = sizes ? (*sizes)[*axis] : Dim();
+    if (!size.isMultipleOfBatch() || size.getScale() <= 0)
+      return unknown;
+    if (i == result) {
+      auto taken = cut(found, begin.getScale(), size.getScale());
+      if (!taken)
+        return unknown;
+      found.segments = *taken;
+      return along(found);
+    }
+    begin = begin + size;
+  }
+  return unknown;
+}
+
+BatchPlacement Rules::pack() {
+  SmallVector<BatchAxis> mapped;
+  auto rank = rankOf(0);
+  auto at = rank ? normalize(llvm::cast<dfg::PackOp>(op).getAxisAttr().getInt(), *rank + 1) : std::nullopt;
+  for (const Axis &axis : axes) {
+    if (!axis && !fixedBatch)
+      return unknown;
+    if (axis)
+      mapped.push_back(*axis);
+  }
+  Axis found = merge(mapped);
+  return found && at ? moved(*found, found->axis + (*at <= found->axis)) : unknown;
+}
+
+BatchPlacement Rules::slice() {
+  auto sizes = sizesOf(0), begin = elementsOf(1), to = shapes.getShape(op->getResult(0));
+  if (!sizes || !begin || !to || begin->size() != sizes->size() || to->size() != sizes->size())
+    return unknown;
+  BatchAxis found = *axes[0];
+  for (auto [axis, from] : llvm::enumerate(*begin))
+    if (static_cast<int64_t>(axis) != found.axis && !from.isConstant())
+      return unknown;
+  Dim from = (*begin)[found.axis], size = (*to)[found.axis];
+  if (!(from == Dim(0) || from.isMultipleOfBatch()) || !size.isMultipleOfBatch() || size.getScale() <= 0)
+    return unknown;
+  auto taken = cut(found, from.getScale(), size.getScale());
+  if (!taken || sum(*taken) != size.getScale())
+    return unknown;
+  found.segments = *taken;
+  return along(found);
+}
+
+BatchPlacement Rules::stridedSlice() {
+  auto sizes = sizesOf(0);
+  auto begin = shapes.getConstants(op->getOperand(1)), end = shapes.getConstants(op->getOperand(2)),
+       strides = shapes.getConstants(op->getOperand(3));
+  if (!sizes || !begin || !end || !strides)
+    return unknown;
+  auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
+  int64_t from = axes[0]->axis;
+  if (!slice || slice->begin[from] != 0 || slice->stride[from] != 1 || !(slice->size[from] == (*sizes)[from]))
+    return unknown;
+  auto *to = llvm::find(slice->resultAxes, from);
+  return to == slice->resultAxes.end() ? unknown : moved(*axes[0], to - slice->resultAxes.begin());
+}
+
+BatchPlacement Rules::stridedSliceGrad() {
+  auto sizes = shapes.getShape(op->getResult(0));
+  auto begin = shapes.getConstants(op->getOperand(1)), end = shapes.getConstants(op->getOperand(2)),
+       strides = shapes.getConstants(op->getOperand(3));
+  auto at = sizes ? findBatchSize(*sizes) : std::nullopt;
+  if (!at || !begin || !end || !strides || !onlySharded(4))
+    return unknown;
+  auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
+  if (!slice || slice->begin[*at] != 0 || slice->stride[*at] != 1 || !(slice->size[*at] == (*sizes)[*at]))
+    return unknown;
+  auto *from = llvm::find(slice->resultAxes, *at);
+  if (from == slice->resultAxes.end() || from - slice->resultAxes.begin() != axes[4]->axis)
+    return unknown;
+  return moved(*axes[4], *at);
+}
+
+BatchPlacement Rules::pad() {
+  auto paddings = elementsOf(1);
+  size_t axis = axes[0]->axis;
+  if (!onlySharded(0) || !paddings || paddings->size() < 2 * axis + 2 || !((*paddings)[2 * axis] == Dim(0)) ||
+      !((*paddings)[2 * axis + 1] == Dim(0)))
+    return unknown;
+  return along(*axes[0]);
+}
+
+BatchPlacement Rules::gather() {
+  auto params = rankOf(0), indices = rankOf(1);
+  if (!params || !indices)
+    return unknown;
+  auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+  int64_t lead = batchDims ? batchDims.getInt() : 0;
+  lead = lead < 0 ? lead + *indices : lead;
+  auto gathered = op->getNumOperands() > 2 ? normalize(constantOf(2), *params) : std::optional<int64_t>(lead);
+  if (!gathered)
+    return unknown;
+  if (axes[0] && axes[1]) {
+    Axis found = merge({*axes[0], *axes[1]});
+    return found && found->axis < lead ? along(*found) : unknown;
+  }
+  if (axes[1])
+    return axes[1]->axis < lead ? unknown : moved(*axes[1], *gathered + axes[1]->axis - lead);
+  // Rows of the batch by number: a replica has only some of them.
+  if (axes[0]->axis == *gathered || axes[0]->axis < lead)
+    return unknown;
+  return moved(*axes[0], axes[0]->axis < *gathered ? axes[0]->axis : axes[0]->axis - 1 + *indices - lead);
+}
+
+BatchPlacement Rules::gatherNd() {
+  auto indices = sizesOf(1);
+  if (!indices || indices->empty() || !indices->back().isConstant() || (axes[0] && axes[1]))
+    return unknown;
+  int64_t depth = indices->back().getConstant(), rank = indices->size();
+  if (axes[1])
+    return axes[1]->axis < rank - 1 ? along(*axes[1]) : unknown;
+  return axes[0]->axis >= depth ? moved(*axes[0], rank - 1 + axes[0]->axis - depth) : unknown;
+}
+
+BatchPlacement Rules::segments(bool sums) {
+  auto ids = rankOf(1);
+  if (!ids)
+    return unknown;
+  if (axes[0] && axes[1])
+    return sums && merge({*axes[0], *axes[1]}) && axes[0]->axis < *ids ? summed : unknown;
+  return axes[0] && axes[0]->axis >= *ids ? moved(*axes[0], axes[0]->axis - *ids + 1) : unknown;
+}
+
+BatchPlacement Rules::scatterNd() {
+  auto indices = sizesOf(0);
+  if (!indices || indices->empty() || !indices->back().isConstant())
+    return unknown;
+  int64_t rank = indices->size();
+  if (axes[0] && axes[1])
+    return merge({*axes[0], *axes[1]}) && axes[1]->axis < rank - 1 ? summed : unknown;
+  if (axes[1] && axes[1]->axis >= rank - 1)
+    return moved(*axes[1], indices->back().getConstant() + axes[1]->axis - (rank - 1));
+  return unknown;
+}
+
+/// Operands: a tensor, indices into its first axes, and updates.
+BatchPlacement Rules::tensorScatter(bool sums) {
+  auto indices = sizesOf(1);
+  if (!indices || indices->empty() || !indices->back().isConstant() || !axes[2])
+    return unknown;
+  int64_t depth = indices->back().getConstant(), rank = indices->size();
+  // Rows of the batch, added to what is no row: once a replica, which the caller looks at.
+  if (axes[1])
+    return sums && !axes[0] && merge({*axes[1], *axes[2]}) && axes[2]->axis < rank - 1 ? summed : unknown;
+  if (!axes[0] || axes[0]->axis < depth || axes[2]->axis < rank - 1)
+    return unknown;
+  // The batch's axis lies behind those that are named.
+  BatchAxis updates = *axes[2];
+  updates.axis += depth - (rank - 1);
+  Axis found = merge({*axes[0], updates});
+  return found ? along(*found) : unknown;
+}
+
+/// What works along one axis, which must not be the batch's: the last one, or the constant that `operand` is.
+BatchPlacement Rules::unlessAlong(int64_t operand, bool lastAxis) {
+  auto rank = rankOf(0);
+  if (!rank || !onlySharded(0))
+    return unknown;
+  if (lastAxis)
+    return axes[0]->axis == *rank - 1 ? unknown : along(*axes[0]);
+  auto listed = shapes.getConstants(op->getOperand(operand));
+  if (!listed)
+    return unknown;
+  for (int64_t axis : *listed)
+    if (auto at = normalize(axis, *rank); !at || *at == axes[0]->axis)
+      return unknown;
+  return along(*axes[0]);
+}
+
+BatchPlacement Rules::sharded() {
+  if (llvm::isa<dfg::SelectOp>(op))
+    return select();
+  if (llvm::isa<dfg::ScalarInterface>(op))
+    return elementwise();
+  return llvm::TypeSwitch<Operation *, BatchPlacement>(op)
+      .Case<dfg::EnsureShapeOp, dfg::CheckNumericsOp, dfg::PlaceholderWithDefaultOp>(
+          [&](auto) { return along(*axes[0]); })
+      .Case<dfg::SumOp, dfg::MeanOp>([&](auto) { return reduce(true); })
+      .Case<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(
+          [&](auto) { return reduce(false); })
+      .Case<dfg::L2LossOp>([&](auto) { return summed; })
+      .Case<dfg::ArgMaxOp, dfg::ArgMinOp>([&](auto) { return argReduce(); })
+      .Case<dfg::MatMulOp>(
+          [&](auto product) { return matMul(product.getTransposeA() ? -1 : -2, product.getTransposeB() ? -2 : -1); })
+      .Case<dfg::BatchMatMulOp, dfg::BatchMatMulV2Op, dfg::BatchMatMulV3Op>(
+          [&](auto) { return matMul(flag("adj_x") ? -1 : -2, flag("adj_y") ? -2 : -1); })
+      .Case<dfg::Conv2DOp, dfg::DepthwiseConv2dNativeOp, dfg::MaxPoolOp, dfg::AvgPoolOp>(
+          [&](auto) { return firstAxisOf({0}); })
+      .Case<dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeBackpropInputOp>(
+          [&](auto) { return firstAxisOf({2}); })
+      .Case<dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>([&](auto) {
+        return firstAxisOf({0, 2}).kind == BatchPlacement::Along ? summed : unknown;
+      })
+      .Case<dfg::MaxPoolGradOp>([&](auto) {
+        return firstAxisOf({0, 1, 2});
+      })
+      .Case<dfg::AvgPoolGradOp>([&](auto) { return firstAxisOf({1}); })
+      .Case<dfg::BiasAddOp, dfg::BiasAddV1Op>([&](auto) { return biasAdd(); })
+      .Case<dfg::BiasAddGradOp>([&](auto) {
+        auto rank = rankOf(0);
+        return !rank ? unknown : axes[0]->axis == getChannelAxis(*rank) ? moved(*axes[0], 0) : summed;
+      })
+      .Case<dfg::FusedBatchNormOp, dfg::FusedBatchNormV2Op, dfg::FusedBatchNormV3Op>([&](auto) { return batchNorm(); })
+      .Case<dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(
+          [&](auto) { return batchNormGrad(); })
+      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::TopKOp, dfg::TopKV2Op>([&](auto) { return unlessAlong(-1, true); })
+      // What is drawn is drawn alike by all replicas; true classes are only looked up.
+      .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp>(
+          [&](auto) { return result != 1 ? without : axes[0]->axis == 0 ? along(*axes[0]) : unknown; })
+      .Case<dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp, dfg::LogMatrixDeterminantOp, dfg::QrOp>(
+          [&](auto) { return broadcast({0}, 2); })
+      .Case<dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp>([&](auto) { return broadcast({0, 1}, 2); })
+      .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
+          [&](auto) { return crossEntropy(); })
+      .Case<dfg::ReverseV2Op, dfg::CumsumOp, dfg::CumprodOp, dfg::CumulativeLogsumexpOp>(
+          [&](auto) { return unlessAlong(1, false); })
+      .Case<dfg::ReshapeOp>([&](auto) { return reshape(); })
+      .Case<dfg::TransposeOp>([&](auto) { return transpose(); })
+      .Case<dfg::ExpandDimsOp>([&](auto) {
+        auto rank = rankOf(0);
+        auto at = rank ? normalize(constantOf(1), *rank + 1) : std::nullopt;
+        return at ? moved(*axes[0], axes[0]->axis + (*at <= axes[0]->axis)) : unknown;
+      })
+      .Case<dfg::SqueezeOp>([&](auto) { return squeeze(); })
+      .Case<dfg::TileOp>([&](auto) { return tile(); })
+      .Case<dfg::BroadcastToOp>([&](auto) {
+        auto rank = rankOf(0);
+        auto to = shapes.getShape(op->getResult(0));
+        return rank && to && onlySharded(0) ? moved(*axes[0], axes[0]->axis + static_cast<int64_t>(to->size()) - *rank)
+                                            : unknown;
+      })
+      .Case<dfg::ConcatV2Op, dfg::ConcatOp>([&](auto) { return concat(); })
+      .Case<dfg::SplitOp>([&](auto) { return split(); })
+      .Case<dfg::SplitVOp>([&](auto) { return splitV(); })
+      .Case<dfg::PackOp>([&](auto) { return pack(); })
+      .Case<dfg::UnpackOp>([&](auto unpack) {
+        auto rank = rankOf(0);
+        auto at = rank ? normalize(unpack.getAxisAttr().getInt(), *rank) : std::nullopt;
+        return at && *at != axes[0]->axis ? moved(*axes[0], axes[0]->axis - (*at < axes[0]->axis)) : unknown;
+      })
+      .Case<dfg::SliceOp>([&](auto) { return slice(); })
+      .Case<dfg::StridedSliceOp>([&](auto) { return stridedSlice(); })
+      .Case<dfg::StridedSliceGradOp>([&](auto) { return stridedSliceGrad(); })
+      .Case<dfg::PadOp, dfg::PadV2Op>([&](auto) { return pad(); })
+      .Case<dfg::OneHotOp>([&](auto oneHot) {
+        auto rank = rankOf(0);
+        auto at = rank ? normalize(oneHot.getAxisAttr().getInt(), *rank + 1) : std::nullopt;
+        return at && onlySharded(0) && constantOf(1) ? moved(*axes[0], axes[0]->axis + (*at <= axes[0]->axis))
+                                                     : unknown;
+      })
+      .Case<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>([&](auto) { return gather(); })
+      .Case<dfg::GatherNdOp, dfg::ResourceGatherNdOp>([&](auto) { return gatherNd(); })
+      .Case<dfg::UnsortedSegmentSumOp>([&](auto) { return segments(true); })
+      .Case<dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp, dfg::UnsortedSegmentMinOp>(
+          [&](auto) { return segments(false); })
+      .Case<dfg::ScatterNdOp>([&](auto) { return scatterNd(); })
+      .Case<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp, dfg::ScatterNdNonAliasingAddOp>(
+          [&](auto) { return tensorScatter(true); })
+      .Case<dfg::TensorScatterUpdateOp, dfg::TensorScatterMaxOp, dfg::TensorScatterMinOp>(
+          [&](auto) { return tensorScatter(false); })
+      .Default([](Operation *) { return unknown; });
+}
+
+BatchPlacement Rules::unsharded() {
+  auto sizes = shapes.getShape(op->getResult(result));
+  if (!sizes || llvm::none_of(*sizes, [](Dim size) { return size.dependsOnBatch(); }))
+    return without;
+  auto at = findBatchSize(*sizes);
+  if (!at)
+    return unknown;
+  BatchAxis found{*at, {(*sizes)[*at].getScale()}, true};
+  if (llvm::isa<dfg::FillOp>(op))
+    return along(found);
+  // Replicas draw their parts of one row-major tensor.
+  if (op->hasTrait<dfg::DrawsNumbers>()) {
+    found.uniform = false;
+    return *at == 0 ? along(found) : unknown;
+  }
+  if (!llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op))
+    return unknown;
+  auto from = sizesOf(0);
+  if (!from)
+    return unknown;
+  int64_t axis = *at - (static_cast<int64_t>(sizes->size()) - static_cast<int64_t>(from->size()));
+  // A tile of more rows repeats itself, and each replica's share of it is the same.
+  found.uniform = axis < 0 || (*from)[axis] == Dim(1);
+  return found.uniform || llvm::isa<dfg::TileOp>(op) ? along(found) : unknown;
+}
+
+} // namespace
+
+bool isParameterOperand(Operation *op, unsigned operand) {
+  unsigned last = op->getNumOperands() - 1;
+  if (op->hasTrait<dfg::DrawsNumbers>())
+    return operand == 0;
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<dfg::ReshapeOp, dfg::TransposeOp, dfg::ExpandDimsOp, dfg::TileOp, dfg::BroadcastToOp, dfg::PadOp,
+            dfg::PadV2Op, dfg::ReverseV2Op, dfg::OneHotOp, dfg::SumOp, dfg::MeanOp, dfg::ProdOp, dfg::MaxOp, dfg::MinOp,
+            dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp, dfg::ArgMaxOp, dfg::ArgMinOp, dfg::CumsumOp, dfg::CumprodOp,
+            dfg::CumulativeLogsumexpOp, dfg::TopKV2Op, dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>(
+          [&](auto) { return operand == 1; })
+      .Case<dfg::FillOp, dfg::ConcatOp, dfg::SplitOp, dfg::Conv2DBackpropInputOp,
+            dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp>([&](auto) { return operand == 0; })
+      .Case<dfg::ConcatV2Op>([&](auto) { return operand == last; })
+      .Case<dfg::SplitVOp, dfg::SliceOp, dfg::StridedSliceOp>([&](auto) { return operand > 0; })
+      .Case<dfg::StridedSliceGradOp>([&](auto) { return operand < last; })
+      .Case<dfg::GatherV2Op, dfg::UnsortedSegmentSumOp, dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp,
+            dfg::UnsortedSegmentMinOp, dfg::ScatterNdOp>([&](auto) { return operand == 2; })
+      .Default([](Operation *) { return false; });
+}
+
+bool showsParametersInSizes(Operation *op) {
+  return op->hasTrait<dfg::DrawsNumbers>() ||
+         llvm::isa<dfg::ReshapeOp, dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp, dfg::StridedSliceGradOp,
+                   dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp,
+                   dfg::ScatterNdOp, dfg::UnsortedSegmentSumOp, dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp,
+                   dfg::UnsortedSegmentMinOp>(op);
+}
+
+BatchPlacement findBatchPlacement(Operation *op, unsigned result, ArrayRef<Axis> axes, const dfg::ShapeContext &shapes,
+                                  int64_t fixedBatch) {
+  Rules rules(op, result, axes, shapes, fixedBatch);
+  bool any = llvm::any_of(axes, [](const Axis &axis) { return axis.has_value(); });
+  BatchPlacement found = any ? rules.sharded() : rules.unsharded();
+  if (found.kind == BatchPlacement::Unknown || fixedBatch)
+    return found;
+  // What the shapes say must agree.
+  auto sizes = shapes.getShape(op->getResult(result));
+  for (size_t axis = 0; sizes && axis < sizes->size(); ++axis) {
+    bool isBatch = found.kind == BatchPlacement::Along && static_cast<int64_t>(axis) == found.axis.axis;
+    Dim size = (*sizes)[axis];
+    if (isBatch ? size.isKnown() && !(size == Dim::batch(sum(found.axis.segments))) : size.dependsOnBatch())
+      return unknown;
+  }
+  return found;
+}
+
+} // namespace distc

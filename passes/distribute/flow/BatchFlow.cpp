@@ -1,0 +1,827 @@
+//===- BatchFlow.cpp - How the batch flows through a graph ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/flow/BatchFlow.h"
+#include "dialects/dist/Dist.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/flow/SameValues.h"
+#include "passes/distribute/synchronize/SparseGradients.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// A type that the graph does not say is taken for a float: nothing is computed with it elsewhere.
+bool isFloat(Value value) { return llvm::isa<FloatType, dfg::UnknownType>(getElementTypeOrSelf(value.getType())); }
+
+bool haveSameType(Value x, Value y) {
+  Type typeX = getElementTypeOrSelf(x.getType()), typeY = getElementTypeOrSelf(y.getType());
+  return typeX == typeY ||
+         ((llvm::isa<dfg::UnknownType>(typeX) || llvm::isa<dfg::UnknownType>(typeY)) && isFloat(x) && isFloat(y));
+}
+
+dfg::Linearity getLinearity(Operation *op) {
+  auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+  if (!node)
+    return dfg::Linearity::None;
+  // Quotients of integers are rounded.
+  if (op->getNumResults() > 0 && !isFloat(op->getResult(0)) &&
+      llvm::isa<dfg::MeanOp, dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op))
+    return dfg::Linearity::None;
+  // A cast to integers rounds; one to booleans compares with zero.
+  if (llvm::isa<dfg::CastOp>(op) && ((isFloat(op->getOperand(0)) && !isFloat(op->getResult(0))) ||
+                                     getElementTypeOrSelf(op->getResult(0)).isInteger(1)))
+    return dfg::Linearity::None;
+  return node.getLinearity();
+}
+
+/// The operands that the result depends on linearly, or might: not shapes, axes, indices and conditions.
+SmallVector<Value> getData(Operation *op) {
+  if (llvm::isa<dfg::CastOp>(op))
+    return llvm::to_vector(op->getOperands());
+  SmallVector<Value> data;
+  if (op->getNumResults() == 0)
+    return data;
+  for (Value operand : op->getOperands())
+    if (haveSameType(operand, op->getResult(0)))
+      data.push_back(operand);
+  // Of integers the others may be shapes and axes.
+  if (!isFloat(op->getResult(0)) && !llvm::isa<dfg::ScalarInterface>(op) && data.size() > 1)
+    data.resize(1);
+  return data;
+}
+
+/// Whether a result without the batch's axis is a sum over it: reductions by sums, products, and gradients of
+/// broadcasts.
+bool sumsOverBatch(Operation *op) {
+  if (llvm::isa<dfg::SumOp, dfg::MeanOp, dfg::L2LossOp, dfg::BiasAddGradOp, dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp,
+                dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(op))
+    return true;
+  // Rows of the batch that are added where their indices say.
+  if (llvm::isa<dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp>(op))
+    return true;
+  return getLinearity(op) == dfg::Linearity::Each && !llvm::isa<dfg::ScalarInterface>(op);
+}
+
+bool isZeroConstant(Operation *op) {
+  if (llvm::isa<dfg::ZerosLikeOp>(op))
+    return true;
+  auto constant = llvm::dyn_cast<dfg::ConstOp>(op);
+  auto splat = constant ? llvm::dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  if (!splat)
+    return false;
+  if (llvm::isa<FloatType>(splat.getElementType()))
+    return splat.getSplatValue<APFloat>().isZero();
+  return splat.getElementType().isInteger() && splat.getSplatValue<APInt>().isZero();
+}
+
+std::optional<int> add(std::optional<int> x, std::optional<int> y) {
+  return x && y ? std::optional<int>(*x + *y) : std::nullopt;
+}
+
+} // namespace
+
+/// As far as it is known, the scale of op's results and whether they are zero. `contracts`: they are sums over the
+/// batch.
+Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
+  Flow result;
+  if (isZeroConstant(op)) {
+    result.zero = true;
+    return result;
+  }
+  SmallVector<Value> data = getData(op);
+  dfg::Linearity linearity = getLinearity(op);
+  auto estimate = [&](ArrayRef<Value> values) -> std::optional<int> {
+    for (Value value : values)
+      if (const Flow &flow = get(value); isFloat(value) && !flow.zero && flow.scale != 0)
+        return std::nullopt;
+    return 0;
+  };
+  switch (linearity) {
+  case dfg::Linearity::Joint: {
+    bool first = true;
+    result.zero = !data.empty();
+    for (Value operand : data) {
+      const Flow &flow = get(operand);
+      if (flow.zero)
+        continue;
+      result.zero = false;
+      result.scale = first || result.scale == flow.scale ? flow.scale : std::nullopt;
+      first = false;
+    }
+    break;
+  }
+  case dfg::Linearity::Each:
+    for (Value operand : data) {
+      result.scale = add(result.scale, get(operand).scale);
+      result.zero |= get(operand).zero;
+    }
+    break;
+  case dfg::Linearity::First:
+  case dfg::Linearity::Last: {
+    if (data.empty())
+      break;
+    bool first = linearity == dfg::Linearity::First;
+    Value linear = first ? data.front() : data.back();
+    ArrayRef<Value> others = first ? ArrayRef(data).drop_front() : ArrayRef(data).drop_back();
+    result.zero = get(linear).zero;
+    result.scale = get(linear).scale;
+    if (llvm::isa<dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op) && others.size() == 1) {
+      std::optional<int> divisor = get(others.front()).scale;
+      result.scale = add(result.scale, divisor ? std::optional<int>(-*divisor) : std::nullopt);
+    } else if (!estimate(others)) {
+      result.scale = std::nullopt;
+    }
+    break;
+  }
+  case dfg::Linearity::None:
+    if (llvm::isa<dfg::SquareOp, dfg::L2LossOp>(op))
+      result.scale = add(get(data.front()).scale, get(data.front()).scale);
+    else
+      result.scale = estimate(llvm::to_vector(op->getOperands()));
+    break;
+  }
+  if (!contracts)
+    return result;
+  // The sum has N times the terms; a mean divides by N times as many, if it divides by a multiple of b.
+  if (!llvm::isa<dfg::MeanOp>(op)) {
+    result.scale = add(result.scale, 1);
+  } else if (auto sizes = shapes.getShape(op->getOperand(0))) {
+    for (dfg::Dim size : *sizes)
+      if (size.dependsOnBatch() && !size.isMultipleOfBatch())
+        result.scale = std::nullopt;
+  }
+  return result;
+}
+
+/// Whether op, none of whose operands is sharded, gives a partial value from partial ones.
+bool BatchFlow::keepsPartial(Operation *op) const {
+  SmallVector<Value> data = getData(op);
+  for (Value operand : op->getOperands())
+    if (Flow::Kind kind = get(operand).kind;
+        kind == Flow::Local || (kind != Flow::Replicated && !llvm::is_contained(data, operand)))
+      return false;
+  auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial; };
+  switch (getLinearity(op)) {
+  case dfg::Linearity::None:
+    return false;
+  case dfg::Linearity::Joint:
+    return llvm::all_of(data, [&](Value value) { return isPartial(value) || get(value).zero; });
+  case dfg::Linearity::Each:
+    return llvm::count_if(data, isPartial) == 1;
+  case dfg::Linearity::First:
+    return isPartial(data.front()) && llvm::count_if(data, isPartial) == 1;
+  case dfg::Linearity::Last:
+    return isPartial(data.back()) && llvm::count_if(data, isPartial) == 1;
+  }
+  return false;
+}
+
+bool isCoupling(Operation *op) {
+  if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op))
+    return reduce.getCoupling();
+  return llvm::isa<dist::AllGatherOp, dist::TakeRowsOp, dist::RescaleOp, dist::WholeSizeOp>(op);
+}
+
+/// What the step's own values are computed from: the whole batch's only where the replicas' values make it.
+bool BatchFlow::visitCoupling(Operation *op) {
+  auto set = [&](Value result, std::optional<Flow> flow) { flows[result] = flow ? std::move(*flow) : getUnproven(op); };
+  if (ofOneReplica && isCoupling(op)) {
+    for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults())) {
+      Flow flow = get(operand);
+      flows[result] = std::move(flow);
+    }
+    return true;
+  }
+  if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
+    for (auto [operand, result] : llvm::zip(reduce.getGradients(), reduce.getReduced())) {
+      const Flow &at = get(operand);
+      Flow flow;
+      flow.zero = at.zero;
+      flow.scale = at.zero ? 0 : add(at.scale, reduce.getReduction() == dist::Reduction::Sum ? -1 : 0);
+      bool adds = at.kind == Flow::Partial || at.kind == Flow::Replicated;
+      set(result, adds && flow.scale ? std::optional(std::move(flow)) : std::nullopt);
+    }
+    return true;
+  }
+  if (auto gather = llvm::dyn_cast<dist::AllGatherOp>(op)) {
+    const Flow &at = get(gather.getRows());
+    Flow flow;
+    flow.zero = at.zero;
+    flow.scale = at.scale;
+    bool joins = at.isSharded(0) && (at.batch.uniform || at.batch.segments.size() == 1);
+    set(gather.getAllRows(), joins ? std::optional(std::move(flow)) : std::nullopt);
+    return true;
+  }
+  if (auto rows = llvm::dyn_cast<dist::TakeRowsOp>(op)) {
+    Flow flow = get(rows.getAllRows());
+    auto sizes = shapes.getShape(rows.getRows());
+    bool hasRows = flow.kind == Flow::Replicated && flow.scale && sizes && !sizes->empty() &&
+                   sizes->front().isMultipleOfBatch() && sizes->front().getScale() > 0;
+    flow.kind = Flow::Sharded;
+    if (hasRows)
+      flow.batch = {0, {sizes->front().getScale()}, false};
+    set(rows.getRows(), hasRows ? std::optional(std::move(flow)) : std::nullopt);
+    return true;
+  }
+  if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
+    Flow flow = get(rescale.getShare());
+    if (flow.scale)
+      *flow.scale -= static_cast<int>(rescale.getPowerAttr().getInt());
+    set(rescale.getWhole(), std::move(flow));
+    return true;
+  }
+  if (auto size = llvm::dyn_cast<dist::WholeSizeOp>(op)) {
+    auto elements = shapes.getElements(size.getShare());
+    bool isSize = elements && elements->size() == size.getFactors().size() &&
+                  llvm::all_of(llvm::zip(*elements, size.getFactors()), [&](auto both) {
+                    auto [element, factor] = both;
+                    return factor == 1 ? element.isKnown() && !element.dependsOnBatch()
+                                       : element.isMultipleOfBatch() && factor == shapes.getReplicas();
+                  });
+    set(size.getWhole(), isSize ? std::optional(Flow()) : std::nullopt);
+    return true;
+  }
+  return false;
+}
+
+/// What synchronization gives: all replicas the same, or each its share; accumulated values are as one batch's.
+bool BatchFlow::visitSynchronizer(Operation *op) {
+  if (visitCoupling(op))
+    return true;
+  if (llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::TakeOp, dist::PullOp>(op))
+    return true;
+  if (llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp>(op)) {
+    for (Value result : op->getResults())
+      flows[result].kind = Flow::Local;
+    return true;
+  }
+  if (llvm::isa<dist::AccumulateOp>(op)) {
+    for (auto [operand, result] : llvm::zip(op->getOperands(), op->getResults())) {
+      Flow flow = get(operand);
+      flows[result] = std::move(flow);
+      if (auto sizes = shapes.getShape(operand))
+        shapes.setShape(result, std::move(*sizes));
+    }
+    return true;
+  }
+  if (auto pull = llvm::dyn_cast<dist::PullRowsOp>(op)) {
+    auto type = llvm::dyn_cast<RankedTensorType>(pull.getRows().getType());
+    auto sizes = shapes.getShape(pull.getIndices());
+    if (type && sizes) {
+      for (int64_t size : type.getShape().drop_front(sizes->size()))
+        sizes->push_back(ShapedType::isDynamic(size) ? dfg::Dim() : dfg::Dim(size));
+      shapes.setShape(pull.getRows(), std::move(*sizes));
+    }
+    Flow flow = get(pull.getIndices());
+    flow.scale = 0;
+    flow.zero = false;
+    flows[pull.getRows()] = std::move(flow);
+    return true;
+  }
+  return false;
+}
+
+/// Whether op's elements are some of its operands', unchanged.
+static bool choosesElements(Operation *op) {
+  return llvm::isa<dfg::IdentityOp, dfg::CastOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::SliceOp,
+                   dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op, dfg::PackOp, dfg::UnpackOp, dfg::ConcatOp,
+                   dfg::ConcatV2Op, dfg::SplitOp, dfg::SplitVOp>(op);
+}
+
+/// Shape arithmetic: what its elements are says what they are of the whole batch. None where `result` is none.
+std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const {
+  std::optional<dfg::Dims> elements = shapes.getElements(result);
+  if (!elements)
+    return std::nullopt;
+  bool known = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isKnown(); });
+  bool constant = llvm::none_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch(); });
+  bool multiple = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isMultipleOfBatch(); });
+  auto seeElements = [&](bool (dfg::Dim::*is)() const) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      auto of = shapes.getElements(operand);
+      return of && llvm::any_of(*of, [&](dfg::Dim dim) { return (dim.*is)(); });
+    });
+  };
+  // Sizes of a share compared with sizes of the whole batch.
+  if (llvm::isa<dfg::BroadcastGradientArgsOp>(op) && seeElements(&dfg::Dim::dependsOnBatch) &&
+      seeElements(&dfg::Dim::dependsOnWholeBatch))
+    return getUnproven(op);
+  // A size that nothing is known of is the whole batch's where that of an operand is.
+  if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
+    return getUnproven(op);
+  // Nor are elements that are not known the whole batch's where they are computed from what replicas have of their own.
+  const bool isOfShapes = llvm::isa<dfg::ShapeOp, dfg::ShapeNOp, dfg::SizeOp, dfg::RankOp, dfg::VariableShapeOp>(op);
+  auto isOwn = [&](Value operand) {
+    const Flow &at = get(operand);
+    return at.kind != Flow::Replicated || (!shapes.getElements(operand) && !at.zero && at.scale != 0);
+  };
+  if (!known && !isOfShapes && llvm::any_of(op->getOperands(), isOwn))
+    return std::nullopt;
+  Flow flow;
+  flow.ofShare = !known && ((!choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch)) ||
+                            llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).ofShare; }));
+  if (flow.ofShare)
+    constant = multiple = false;
+  flow.scale = constant ? std::optional<int>(0) : multiple ? std::optional<int>(1) : std::nullopt;
+  flow.zero = isZeroConstant(op);
+  return flow;
+}
+
+/// The operands that the result is linear in, as the declaration says, and the others that it is computed from.
+static void sortOperands(Operation *op, SmallVectorImpl<Value> &linear, SmallVectorImpl<Value> &others) {
+  SmallVector<Value> values;
+  for (OpOperand &operand : op->getOpOperands())
+    if (!isParameterOperand(op, operand.getOperandNumber()) && !dfg::isHandle(operand.get().getType()))
+      values.push_back(operand.get());
+  auto isLinear = [&](size_t i) {
+    if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op))
+      return i > 0;
+    if (llvm::isa<dfg::ScatterNdOp>(op))
+      return i == 1;
+    if (llvm::isa<dfg::TensorScatterUpdateOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp,
+                  dfg::ScatterNdNonAliasingAddOp>(op))
+      return i != 1;
+    switch (getLinearity(op)) {
+    case dfg::Linearity::None:
+      return false;
+    case dfg::Linearity::Joint:
+    case dfg::Linearity::Each:
+      return true;
+    case dfg::Linearity::First:
+      return i == 0;
+    case dfg::Linearity::Last:
+      return i + 1 == values.size();
+    }
+    return false;
+  };
+  for (auto [i, value] : llvm::enumerate(values))
+    (isLinear(i) ? linear : others).push_back(value);
+}
+
+/// The scale that all of `values` but the zeros have; none where they differ.
+static std::optional<int> getCommonScale(ArrayRef<Value> values, const BatchFlow &flow, bool &zero) {
+  std::optional<int> common;
+  bool first = true;
+  for (Value value : values) {
+    const Flow &at = flow.get(value);
+    if (at.zero)
+      continue;
+    if (!at.scale || (!first && at.scale != common))
+      return std::nullopt;
+    common = at.scale;
+    first = false;
+  }
+  zero = first && !values.empty();
+  return first ? std::optional<int>(0) : common;
+}
+
+/// What a function of values N^s times as large is: N^(degree * s) times as large. None: it is no power of N. Of all
+/// operands together.
+static std::optional<double> getDegree(Operation *op) {
+  if (llvm::isa<dfg::SquareOp, dfg::SquaredDifferenceOp, dfg::L2LossOp>(op))
+    return 2;
+  if (llvm::isa<dfg::AbsOp, dfg::ReluOp, dfg::LeakyReluOp, dfg::MaximumOp, dfg::MinimumOp, dfg::MaxOp, dfg::MinOp,
+                dfg::MaxPoolOp, dfg::EuclideanNormOp>(op))
+    return 1;
+  if (llvm::isa<dfg::SqrtOp>(op))
+    return 0.5;
+  if (llvm::isa<dfg::RsqrtOp>(op))
+    return -0.5;
+  if (llvm::isa<dfg::ReciprocalOp, dfg::InvOp>(op))
+    return -1;
+  if (llvm::isa<dfg::SignOp, dfg::EqualOp, dfg::NotEqualOp, dfg::LessOp, dfg::LessEqualOp, dfg::GreaterOp,
+                dfg::GreaterEqualOp>(op))
+    return 0;
+  return std::nullopt;
+}
+
+/// The scale of op's result, before a sum over the batch; none where it has none.
+std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, ArrayRef<Value> others,
+                                       bool &zero) const {
+  bool zeroOthers = false;
+  dfg::Linearity linearity = getLinearity(op);
+  if (llvm::isa<dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op) && linear.size() == 1) {
+    const Flow &dividend = get(linear.front()), &divisor = get(others.front());
+    zero = dividend.zero;
+    if (!divisor.scale || (!zero && !dividend.scale))
+      return std::nullopt;
+    return zero ? 0 : *dividend.scale - *divisor.scale;
+  }
+  std::optional<int> fixed = getCommonScale(others, *this, zeroOthers);
+  if (linearity == dfg::Linearity::None) {
+    std::optional<double> degree = getDegree(op);
+    if (!fixed || (!degree && *fixed != 0))
+      return std::nullopt;
+    double scale = degree ? *degree * *fixed : 0;
+    return scale == std::floor(scale) ? std::optional<int>(scale) : std::nullopt;
+  }
+  if (fixed != 0)
+    return std::nullopt;
+  if (linearity == dfg::Linearity::Joint)
+    return getCommonScale(linear, *this, zero);
+  // Linear in each of them: their product.
+  std::optional<int> scale = 0;
+  for (Value value : linear) {
+    zero |= get(value).zero;
+    scale = add(scale, get(value).scale);
+  }
+  return zero ? std::optional<int>(0) : scale;
+}
+
+Flow BatchFlow::getUnproven(Operation *op) const {
+  Flow flow;
+  flow.kind = Flow::Local;
+  flow.scale = std::nullopt;
+  flow.cause = op;
+  for (Value operand : op->getOperands())
+    if (const Flow &at = get(operand); at.kind == Flow::Local && at.cause)
+      flow.cause = at.cause;
+  return flow;
+}
+
+bool areSame(Value x, Value y, int depth) {
+  Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
+  if (x == y)
+    return true;
+  if (depth == 0 || !left || !right || !isMemoryEffectFree(left) || left->hasTrait<dfg::DrawsNumbers>() ||
+      llvm::cast<OpResult>(x).getResultNumber() != llvm::cast<OpResult>(y).getResultNumber() ||
+      left->getName() != right->getName() || left->getNumOperands() != right->getNumOperands() ||
+      left->getPropertiesAsAttribute() != right->getPropertiesAsAttribute())
+    return false;
+  return llvm::all_of(llvm::zip(left->getOperands(), right->getOperands()),
+                      [&](auto operands) { return areSame(std::get<0>(operands), std::get<1>(operands), depth - 1); });
+}
+
+/// The Unique whose distinct values the rows of `value` are made of, each by itself; null where there is none.
+static Operation *findDistinctRows(Value value, const BatchFlow &flow) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isUnique(op) && op->getNumOperands() == 1)
+      return value == op->getResult(0) ? op : nullptr;
+    Value rows;
+    bool isGather = llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>(op);
+    if (!isGather && !llvm::isa<dfg::ScalarInterface>(op))
+      return nullptr;
+    auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+    if (isGather && ((batchDims && batchDims.getInt() != 0) ||
+                     (op->getNumOperands() > 2 && flow.getShapes().getConstant(op->getOperand(2)) != 0)))
+      return nullptr;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      const Flow &at = flow.get(operand);
+      auto sizes = flow.getShapes().getShape(operand);
+      bool isRows = at.kind == Flow::Local && (!isGather || i == 1);
+      if (isRows && !rows)
+        rows = operand;
+      else if (at.kind != Flow::Replicated || at.scale != 0 || (!isGather && (!sizes || !sizes->empty())))
+        return nullptr;
+    }
+    if (!rows)
+      return nullptr;
+    value = rows;
+  }
+  return nullptr;
+}
+
+/// Whether `op` makes of each replica's maximum over its rows (minimum, product, norm, ...), which are gathered, that
+/// of all rows: max(gather(expand(max(x)))).
+bool BatchFlow::isJoinedReduction(Operation *op) const {
+  if (!llvm::isa<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(op))
+    return false;
+  auto gather = op->getOperand(0).getDefiningOp<dist::AllGatherOp>();
+  auto expand = gather ? gather.getRows().getDefiningOp<dfg::ExpandDimsOp>() : dfg::ExpandDimsOp();
+  Operation *each = expand ? expand->getOperand(0).getDefiningOp() : nullptr;
+  if (!each || each->getName() != op->getName() || shapes.getConstant(expand->getOperand(1)) != 0 ||
+      shapes.getConstant(op->getOperand(1)) != 0)
+    return false;
+  auto keeps = op->getAttrOfType<BoolAttr>("keep_dims");
+  const Flow &rows = get(each->getOperand(0));
+  auto sizes = shapes.getShape(each->getOperand(0));
+  auto axes = shapes.getConstants(each->getOperand(1));
+  if ((keeps && keeps.getValue()) || rows.kind != Flow::Sharded || (rows.scale != 0 && !rows.zero) || !sizes || !axes)
+    return false;
+  return llvm::any_of(*axes, [&](int64_t axis) {
+    return (axis < 0 ? axis + static_cast<int64_t>(sizes->size()) : axis) == rows.batch.axis;
+  });
+}
+
+Flow BatchFlow::prove(Operation *op, OpResult result) const {
+  Flow flow = proveByRules(op, result);
+  if (flow.kind != Flow::Local)
+    return flow;
+  if (isJoinedReduction(op))
+    return Flow();
+  // What every replica computes from the whole batch's values is the whole batch's, whatever it does with its rows.
+  bool isWholes = !fixedBatch && !op->hasTrait<dfg::DrawsNumbers>() &&
+                  llvm::all_of(op->getOperands(), [&](Value operand) { return isWhole(operand); });
+  return isWholes ? Flow() : flow;
+}
+
+Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
+  const Flow unproven = getUnproven(op);
+  // Distinct values of each share, looked up by the positions that go with them: those of the rows themselves.
+  if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op)) {
+    Operation *unique = findDistinctRows(op->getOperand(0), *this);
+    auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+    if (unique && areSame(op->getOperand(1), unique->getResult(1)) && (!batchDims || batchDims.getInt() == 0) &&
+        (op->getNumOperands() < 3 || shapes.getConstant(op->getOperand(2)) == 0))
+      if (const Flow &rows = get(unique->getOperand(0)); rows.kind == Flow::Sharded && rows.scale == 0)
+        return rows;
+  }
+  // Of its operands these give the shape alone.
+  if (llvm::isa<dfg::ZerosLikeOp, dfg::OnesLikeOp>(op)) {
+    Flow flow = get(op->getOperand(0));
+    if (flow.kind == Flow::Local && (hasBatchSize(result) || !shapes.getShape(result)))
+      return unproven;
+    flow.kind = flow.kind == Flow::Sharded ? Flow::Sharded : Flow::Replicated;
+    flow.batch.uniform = true;
+    flow.scale = 0;
+    flow.zero = llvm::isa<dfg::ZerosLikeOp>(op);
+    return flow;
+  }
+  if (!llvm::isa<dfg::ShapeInterface>(op))
+    return llvm::all_of(op->getOperands(),
+                        [&](Value operand) {
+                          const Flow &at = get(operand);
+                          return at.kind == Flow::Replicated && (at.zero || at.scale == 0);
+                        })
+               ? Flow()
+               : unproven;
+
+  SmallVector<std::optional<BatchAxis>> axes;
+  unsigned numSharded = 0, numUniform = 0, numPartial = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const Flow &at = get(operand.get());
+    axes.push_back(std::nullopt);
+    if (isParameterOperand(op, operand.getOperandNumber())) {
+      std::optional<dfg::Dims> elements = shapes.getElements(operand.get());
+      bool isConstant = elements && llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); });
+      // Also where its elements are known: they are not those that a program would compute.
+      if (at.ofShare || (at.kind == Flow::Local && !fixedBatch))
+        return unproven;
+      bool isWhole = at.kind == Flow::Replicated && at.scale == 0;
+      if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated && !fixedBatch) && !fixedBatch)
+        return unproven;
+      continue;
+    }
+    if (at.kind == Flow::Local || (!at.scale && !at.zero))
+      return unproven;
+    if (at.kind == Flow::Sharded) {
+      axes.back() = at.batch;
+      ++numSharded;
+      numUniform += at.batch.uniform;
+    }
+    numPartial += at.kind == Flow::Partial;
+  }
+  // The batch's size in a parameter: what it does must be seen.
+  if (numSharded == 0 && !fixedBatch && !showsParametersInSizes(op))
+    for (OpOperand &operand : op->getOpOperands())
+      if (isParameterOperand(op, operand.getOperandNumber()) && get(operand.get()).scale != 0)
+        return unproven;
+
+  SmallVector<Value> linear, others;
+  sortOperands(op, linear, others);
+  Flow flow;
+  flow.zero = false;
+  std::optional<int> scale = getScale(op, linear, others, flow.zero);
+  if (isZeroConstant(op)) {
+    flow.zero = true;
+    scale = 0;
+  }
+  if (!scale)
+    return unproven;
+  flow.scale = scale;
+
+  BatchPlacement placement = findBatchPlacement(op, result.getResultNumber(), axes, shapes, fixedBatch);
+  auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial; };
+  // Rows that are added to what is no zero: added once a replica, unless that is a sum over the batch too.
+  if (placement.kind == BatchPlacement::Summed &&
+      llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp, dfg::ScatterNdNonAliasingAddOp>(op)) {
+    const Flow &base = get(op->getOperand(0)), &rows = get(op->getOperand(2));
+    if (!base.zero && (base.kind != Flow::Partial || (!rows.zero && base.scale != add(rows.scale, 1))))
+      return unproven;
+    flow.kind = Flow::Partial;
+    flow.scale = rows.zero ? base.scale : add(rows.scale, 1);
+    return flow;
+  }
+  if (numPartial > 0) {
+    if (numSharded > 0 || placement.kind != BatchPlacement::Without || llvm::any_of(others, isPartial))
+      return unproven;
+    bool isLinear = getLinearity(op) == dfg::Linearity::Joint
+                        ? llvm::all_of(linear, [&](Value value) { return isPartial(value) || get(value).zero; })
+                        : llvm::count_if(linear, isPartial) == 1;
+    if (!isLinear)
+      return unproven;
+    flow.kind = Flow::Partial;
+    return flow;
+  }
+  switch (placement.kind) {
+  case BatchPlacement::Unknown:
+    return unproven;
+  case BatchPlacement::Without:
+    flow.kind = Flow::Replicated;
+    break;
+  case BatchPlacement::Along:
+    flow.kind = Flow::Sharded;
+    flow.batch = placement.axis;
+    break;
+  case BatchPlacement::Summed:
+    // Rounded quotients do not add up.
+    if (llvm::isa<dfg::MeanOp>(op) && !isFloat(result))
+      return unproven;
+    flow.kind = numUniform == numSharded ? Flow::Replicated : Flow::Partial;
+    // The sum has N times the terms; a mean is divided by N times as many.
+    if (!llvm::isa<dfg::MeanOp>(op))
+      flow.scale = add(flow.scale, 1);
+    break;
+  }
+  return flow;
+}
+
+/// As prove, where a replica's own values may take the place of the whole batch's.
+Flow BatchFlow::estimate(Operation *op, Value result) const {
+  bool sharded = false, other = false;
+  for (Value operand : op->getOperands()) {
+    Flow::Kind kind = get(operand).kind;
+    sharded |= kind == Flow::Sharded;
+    other |= kind == Flow::Partial || kind == Flow::Local;
+  }
+  std::optional<dfg::Dims> sizes = shapes.getShape(result);
+  bool known = sizes && llvm::all_of(*sizes, [](dfg::Dim size) { return size.isKnown(); });
+  auto axis = sizes ? llvm::find_if(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }) : nullptr;
+  bool batched = sizes && axis != sizes->end();
+  bool contracts = sharded && !batched && sumsOverBatch(op);
+  Flow flow = estimateScale(op, contracts);
+  flow.cause = op;
+  if (batched) {
+    flow.kind = Flow::Sharded;
+    flow.batch = {axis - sizes->begin(), {axis->getScale()}, false};
+  } else if (!llvm::isa<dfg::ShapeInterface>(op) && (sharded || other)) {
+    flow = getUnproven(op);
+  } else if (sharded) {
+    flow.kind = contracts && known && flow.scale ? Flow::Partial : Flow::Local;
+  } else if (other) {
+    flow.kind = keepsPartial(op) && flow.scale ? Flow::Partial : Flow::Local;
+  }
+  return flow;
+}
+
+void BatchFlow::visit(Operation *op) {
+  // Handles and what is read through them, and what updates give: the same everywhere.
+  if (visitSynchronizer(op) ||
+      llvm::isa<dfg::ReadVariableOp, dfg::VarHandleOp, dist::ShareHandleOp, dfg::IsInitializedOp, dfg::UpdateInterface>(
+          op))
+    return;
+  if (llvm::isa<dfg::PlaceholderOp>(op)) {
+    Flow &flow = flows[op->getResult(0)];
+    if (auto sizes = shapes.getShape(op->getResult(0)); sizes && !sizes->empty() && sizes->front() == dfg::Dim::batch())
+      flow.kind = Flow::Sharded;
+    return;
+  }
+  for (OpResult result : op->getResults()) {
+    std::optional<Flow> flow = followElements(op, result);
+    if (!flow) {
+      flow = prove(op, result);
+      if (flow->kind == Flow::Local && estimates)
+        flow = estimate(op, result);
+      if (fixedBatch && flow->scale)
+        flow->scale = 0;
+    }
+    flows[result] = std::move(*flow);
+  }
+}
+
+bool BatchFlow::hasBatchSize(Value value) const {
+  auto sizes = shapes.getShape(value);
+  return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); });
+}
+
+/// Where no placeholder leaves the batch open: the first size that all have in common.
+void BatchFlow::findBatch(Block &block) {
+  SmallVector<dfg::PlaceholderOp> feeds;
+  for (auto feed : block.getOps<dfg::PlaceholderOp>()) {
+    auto type = llvm::dyn_cast<RankedTensorType>(feed.getResult().getType());
+    if (!type || (type.getRank() > 0 && type.isDynamicDim(0)))
+      return;
+    if (type.getRank() == 0)
+      continue;
+    if (!feeds.empty() && type.getDimSize(0) != fixedBatch) {
+      fixedBatch = 0;
+      return;
+    }
+    fixedBatch = type.getDimSize(0);
+    feeds.push_back(feed);
+  }
+  for (auto feed : feeds) {
+    dfg::Dims sizes = *shapes.getShape(feed.getResult());
+    sizes[0] = dfg::Dim::batch();
+    shapes.setShape(feed.getResult(), std::move(sizes));
+  }
+}
+
+/// A graph that fixes its batch has it as a number in shapes too ([32, -1]), which meets b and makes sizes unknown or
+/// fixed: takes a first size that is a multiple of the batch as one of b, where a sharded operand says that it may be.
+void BatchFlow::restoreBatchAxis(Operation *op) {
+  if (llvm::none_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Sharded; }))
+    return;
+  for (Value result : op->getResults()) {
+    std::optional<dfg::Dims> sizes = shapes.getShape(result);
+    auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
+    if (!sizes || sizes->empty() || llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }))
+      continue;
+    dfg::Dim &first = sizes->front();
+    bool lost = !first.isKnown();
+    int64_t size = first.isConstant() ? first.getConstant() : type && !type.isDynamicDim(0) ? type.getDimSize(0) : -1;
+    if (size <= 0 || size % fixedBatch || (!lost && sumsOverBatch(op)))
+      continue;
+    first = dfg::Dim::batch(size / fixedBatch);
+    shapes.setShape(result, std::move(*sizes));
+  }
+}
+
+LogicalResult BatchFlow::revisit(Operation *op) {
+  for (Value result : op->getResults()) {
+    shapes.forget(result);
+    flows.erase(result);
+  }
+  if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
+    if (failed(node.inferShapes(shapes)))
+      return failure();
+  visit(op);
+  return success();
+}
+
+llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
+  BatchFlow flow;
+  auto module = graph->getParentOfType<ModuleOp>();
+  if (module)
+    flow.shapes.setReplicas(dist::getReplicas(module));
+  flow.estimates = module && module->hasAttr(dist::kCouplingAttr);
+  if (failed(flow.follow(graph)))
+    return failure();
+  return flow;
+}
+
+llvm::FailureOr<BatchFlow> BatchFlow::computeOfOneReplica(dfg::GraphOp graph) {
+  BatchFlow flow;
+  flow.estimates = flow.ofOneReplica = true;
+  if (failed(flow.follow(graph)))
+    return failure();
+  return flow;
+}
+
+LogicalResult BatchFlow::follow(dfg::GraphOp graph) {
+  Block &block = graph.getBody().front();
+  findBatch(block);
+  for (Operation &op : block) {
+    if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
+      if (failed(node.inferShapes(shapes)))
+        return failure();
+    if (fixedBatch)
+      restoreBatchAxis(&op);
+    visit(&op);
+  }
+  return success();
+}
+
+std::string BatchFlow::explain(Value value) const {
+  const Flow &flow = get(value);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  int hidden = 0;
+  switch (flow.kind) {
+  case Flow::Replicated:
+    os << "replicated";
+    break;
+  case Flow::Sharded:
+    os << "sharded(" << flow.batch.axis;
+    if (flow.batch.segments.size() > 1 && !flow.batch.uniform) {
+      os << " in segments ";
+      llvm::interleave(flow.batch.segments, os, "+");
+    }
+    os << ")" << (flow.batch.uniform ? ", uniform" : "");
+    break;
+  case Flow::Partial:
+    hidden = flow.scale == 1 ? 1 : 0;
+    os << (hidden ? "partial sum" : "partial mean");
+    break;
+  case Flow::Local:
+    os << "local";
+    break;
+  }
+  if (flow.zero)
+    os << ", zero";
+  else if (flow.kind == Flow::Local)
+    return text;
+  else if (!flow.scale)
+    os << " * ?";
+  else if (*flow.scale != hidden)
+    os << " * N^" << *flow.scale;
+  return text;
+}
+
+} // namespace distc

@@ -1,0 +1,228 @@
+//===- WholeValues.cpp - Values instead of handles, in functions --------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/partition/WholeValues.h"
+#include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/Types.h"
+#include "dialects/dfg/tensorflow/meta_graph.pb.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+constexpr llvm::StringLiteral kOutputs = "$outputs";
+
+/// How an operation hands operands to its functions: from which operand on, whether results are the next operands, and
+/// what the list of their types is called. None where it runs no functions.
+struct Running {
+  unsigned firstOperand;
+  bool isLoop;
+  llvm::StringRef types;
+};
+
+std::optional<Running> getRunning(Operation *op) {
+  if (llvm::isa<dfg::CallOp>(op))
+    return Running{0, false, ""};
+  auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+  llvm::StringRef name = opaque ? opaque.getOp() : "";
+  name.consume_front("Stateless");
+  if (name == "While")
+    return Running{0, true, "T"};
+  if (name == "If" || name == "Case")
+    return Running{1, false, "Tin"};
+  return std::nullopt;
+}
+
+NamedAttrList getRest(Operation *op) {
+  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  return rest ? NamedAttrList(rest) : NamedAttrList();
+}
+
+void setRest(Operation *op, const NamedAttrList &rest) {
+  if (rest.empty())
+    op->removeAttr(dfg::kTensorFlowAttr);
+  else
+    op->setAttr(dfg::kTensorFlowAttr, rest.getDictionary(op->getContext()));
+}
+
+dfg::TensorShapeAttr getShape(TensorType type) {
+  return dfg::TensorShapeAttr::get(type.getContext(), !type.hasRank(),
+                                   type.hasRank() ? type.getShape() : ArrayRef<int64_t>());
+}
+
+} // namespace
+
+WholeValues::WholeValues(ModuleOp module) : symbols(module), builder(module.getContext()) {}
+
+bool WholeValues::runsFunctions(Operation *op) { return getRunning(op).has_value(); }
+
+LogicalResult WholeValues::pass(Operation *op, const llvm::MapVector<unsigned, Value> &values) {
+  Running running = *getRunning(op);
+  Arguments arguments;
+  for (const auto &[operand, value] : values) {
+    if (operand < running.firstOperand)
+      return op->emitError() << "node '" << dfg::getNodeName(op) << "' decides by a variable's handle";
+    op->setOperand(operand, value);
+    arguments.emplace_back(operand - running.firstOperand, llvm::cast<TensorType>(value.getType()));
+  }
+  if (auto call = llvm::dyn_cast<dfg::CallOp>(op)) {
+    FailureOr<FlatSymbolRefAttr> function = specialize(op, call.getCalleeAttr(), arguments, false);
+    if (failed(function))
+      return failure();
+    call.setCalleeAttr(*function);
+    return success();
+  }
+  NamedAttrList rest = getRest(op);
+  // What TensorFlow knew of the handles.
+  rest.erase("_read_only_resource_inputs");
+  for (llvm::StringRef list : {running.types, llvm::StringRef("output_shapes"), llvm::StringRef("_output_shapes")}) {
+    auto old = llvm::dyn_cast_or_null<ArrayAttr>(rest.get(list));
+    if (!old || (list != running.types && !running.isLoop))
+      continue;
+    SmallVector<Attribute> entries(old.getValue());
+    for (auto [argument, type] : arguments)
+      if (argument < entries.size())
+        entries[argument] =
+            list == running.types ? Attribute(TypeAttr::get(type.getElementType())) : Attribute(getShape(type));
+    rest.set(list, builder.getArrayAttr(entries));
+  }
+  auto retarget = [&](Attribute attribute) -> FailureOr<Attribute> {
+    auto function = llvm::cast<dfg::FuncAttr>(attribute);
+    FailureOr<FlatSymbolRefAttr> copy = specialize(op, function.getFunction(), arguments, running.isLoop);
+    if (failed(copy))
+      return failure();
+    return Attribute(dfg::FuncAttr::get(op->getContext(), *copy, function.getAttributes()));
+  };
+  for (NamedAttribute entry : llvm::to_vector(rest)) {
+    SmallVector<Attribute> functions;
+    Attribute value = entry.getValue();
+    auto list = llvm::dyn_cast<ArrayAttr>(value);
+    for (Attribute item : list ? list.getValue() : ArrayRef(value))
+      if (llvm::isa<dfg::FuncAttr>(item)) {
+        FailureOr<Attribute> function = retarget(item);
+        if (failed(function))
+          return failure();
+        functions.push_back(*function);
+      }
+    if (!functions.empty())
+      rest.set(entry.getName(), list ? Attribute(builder.getArrayAttr(functions)) : functions.front());
+  }
+  setRest(op, rest);
+  if (running.isLoop)
+    for (auto [argument, type] : arguments) {
+      op->getResult(argument).setType(type);
+      if (failed(useValue(op->getResult(argument))))
+        return failure();
+    }
+  return success();
+}
+
+/// Makes users of what was a handle users of the value that it is now.
+LogicalResult WholeValues::useValue(Value value) {
+  for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+    Operation *user = use.getOwner();
+    builder.setInsertionPoint(user);
+    Operation *node = nullptr;
+    if (llvm::isa<dfg::ReturnOp>(user)) {
+      continue;
+    } else if (llvm::isa<dfg::IdentityOp>(user)) {
+      user->getResult(0).setType(value.getType());
+      // They were a handle's.
+      NamedAttrList rest = getRest(user);
+      rest.erase("_output_shapes");
+      rest.erase("T");
+      setRest(user, rest);
+      if (failed(useValue(user->getResult(0))))
+        return failure();
+      continue;
+    } else if (llvm::isa<dfg::ReadVariableOp>(user)) {
+      node = dfg::IdentityOp::create(builder, user->getLoc(), value.getType(), value);
+    } else if (llvm::isa<dfg::VariableShapeOp>(user)) {
+      node = dfg::ShapeOp::create(builder, user->getLoc(), user->getResult(0).getType(), value);
+    } else if (runsFunctions(user)) {
+      llvm::MapVector<unsigned, Value> values;
+      values[use.getOperandNumber()] = value;
+      if (failed(pass(user, values)))
+        return failure();
+      continue;
+    } else {
+      return user->emitError()
+             << "node '" << dfg::getNodeName(user)
+             << "' does more with a variable than reading it, in a function that is given the value of "
+                "one that the strategy splits; leave the variable's partitioner out";
+    }
+    // The same node, with its name and what it waits for.
+    if (Attribute control = user->getAttr(dfg::kControlAttr))
+      node->setAttr(dfg::kControlAttr, control);
+    if (getRest(user).get(kOutputs)) {
+      NamedAttrList rest;
+      rest.set(kOutputs, builder.getStrArrayAttr({"output:0"}));
+      setRest(node, rest);
+    }
+    user->getResult(0).replaceAllUsesWith(node->getResult(0));
+    gone.insert(user);
+    user->erase();
+  }
+  return success();
+}
+
+FailureOr<FlatSymbolRefAttr> WholeValues::specialize(Operation *user, FlatSymbolRefAttr name,
+                                                     const Arguments &arguments, bool isLoop) {
+  SmallVector<std::pair<unsigned, void *>> key;
+  for (auto [argument, type] : arguments)
+    key.emplace_back(argument, const_cast<void *>(type.getAsOpaquePointer()));
+  auto entry = std::pair(const_cast<void *>(name.getAsOpaquePointer()), key);
+  if (auto it = known.find(entry); it != known.end())
+    return it->second;
+  auto original = symbols.lookup<dfg::FuncOp>(name.getAttr());
+  if (!original ||
+      llvm::any_of(arguments, [&](auto &argument) { return argument.first >= original.getNumArguments(); }))
+    return user->emitError() << "node '" << dfg::getNodeName(user) << "' runs function '" << name.getValue()
+                             << "', which is not in the library with such arguments";
+  auto copy = llvm::cast<dfg::FuncOp>(original->clone());
+  copy.setSymName((original.getSymName() + "_of_values").str());
+  // As another where there is one of this name.
+  FlatSymbolRefAttr result = FlatSymbolRefAttr::get(symbols.insert(copy));
+  Block &body = copy.getBody().front();
+  Operation *end = body.getTerminator();
+  for (auto [argument, type] : arguments) {
+    body.getArgument(argument).setType(type);
+    if (failed(useValue(body.getArgument(argument))))
+      return failure();
+  }
+  setSignature(copy, arguments, isLoop);
+  copy.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+  known[entry] = result;
+  return result;
+}
+
+/// What the library's own description of the function says of its arguments, and of a loop's results.
+void WholeValues::setSignature(dfg::FuncOp function, const Arguments &arguments, bool isLoop) {
+  auto shell = function->getAttrOfType<dfg::RawAttr>("function_def");
+  tf::FunctionDef proto;
+  if (!shell || !proto.ParseFromString(shell.getBytes().str()))
+    return;
+  tf::OpDef &signature = *proto.mutable_signature();
+  signature.set_name(function.getSymName().str());
+  unsigned numResults = function.getBody().front().getTerminator()->getNumOperands();
+  for (auto [argument, type] : arguments) {
+    tf::DataType dtype = tf::getDataType(type.getElementType());
+    if (static_cast<int>(argument) < signature.input_arg_size())
+      signature.mutable_input_arg(argument)->set_type(dtype);
+    // A loop's condition has one result of its own.
+    bool returned = isLoop && numResults == function.getNumArguments();
+    if (returned && static_cast<int>(argument) < signature.output_arg_size())
+      signature.mutable_output_arg(argument)->set_type(dtype);
+    proto.mutable_arg_attr()->erase(argument);
+    proto.mutable_resource_arg_unique_id()->erase(argument);
+  }
+  function->setAttr("function_def",
+                    dfg::RawAttr::get(function.getContext(), builder.getStringAttr(tf::serialize(proto))));
+}
+
+} // namespace distc

@@ -1,0 +1,601 @@
+//===- CoupleReplicas.cpp - Collectives where values depend on other replicas' rows -===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/NodeEdges.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/Passes.h"
+#include "passes/distribute/flow/BatchConversions.h"
+#include "passes/distribute/strategy/AppliedStrategy.h"
+#include "passes/distribute/synchronize/BucketOrder.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+#include "passes/distribute/synchronize/ShardedUpdates.h"
+#include "passes/distribute/synchronize/SparseGradients.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTCOUPLEREPLICAS
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+/// Gives what some values are computed from, in block order, forms of the batch's flow for which there are rules.
+class Coupler {
+public:
+  Coupler(dfg::GraphOp graph, BatchFlow &flow, BatchConversions &conversions)
+      : graph(graph), flow(flow), conversions(conversions) {}
+
+  /// `joinDistinct`: also distinct values (Unique), which the synchronization of sparse gradients joins by itself.
+  void prove(ArrayRef<Value> wanted, bool joinDistinct) {
+    llvm::DenseSet<Operation *> needed = findNeeded(wanted);
+    SmallVector<Operation *> nodes;
+    for (Operation &op : graph.getBody().front())
+      nodes.push_back(&op);
+    for (Operation *op : nodes) {
+      // What has an operand of other sizes now has to be looked at, too.
+      if (!needed.contains(op) && !llvm::isa<dfg::UpdateInterface>(op) && hasWholeOperand(op))
+        needed.insert(op);
+      if (needed.contains(op))
+        visit(op, joinDistinct);
+    }
+    // What else uses a value that is reduced anyway.
+    for (auto [partial, reduced] : conversions.getAllReduced())
+      partial.replaceUsesWithIf(reduced, [&](OpOperand &use) {
+        return !needed.contains(use.getOwner()) && !llvm::isa<dist::AllReduceOp>(use.getOwner());
+      });
+  }
+
+private:
+  bool hasWholeOperand(Operation *op) const {
+    auto isWhole = [](const std::optional<dfg::Dims> &sizes) {
+      return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnWholeBatch(); });
+    };
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return isWhole(flow.getShapes().getShape(operand)) || isWhole(flow.getShapes().getElements(operand));
+    });
+  }
+
+  static llvm::DenseSet<Operation *> findNeeded(ArrayRef<Value> wanted) {
+    llvm::DenseSet<Operation *> needed;
+    SmallVector<Operation *> pending;
+    auto add = [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      if (op && !dfg::isHandle(value.getType()) && !llvm::isa<dfg::UpdateInterface>(op) && needed.insert(op).second)
+        pending.push_back(op);
+    };
+    llvm::for_each(wanted, add);
+    while (!pending.empty())
+      llvm::for_each(pending.pop_back_val()->getOperands(), add);
+    return needed;
+  }
+
+  void visit(Operation *op, bool joinDistinct) {
+    // A reduction of an earlier round has what it reduces.
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value reduced = conversions.getReduced(operand.get()); reduced && !llvm::isa<dist::AllReduceOp>(op))
+        operand.set(reduced);
+    if (isProven(op) || isFunctionOfSums(op) || isGatheredPart(op))
+      return;
+    bool isDistinct =
+        isUnique(op) || llvm::any_of(op->getOperands(), [&](Value operand) { return distinct.contains(operand); });
+    if (isDistinct && !joinDistinct) {
+      distinct.insert(op->result_begin(), op->result_end());
+      return;
+    }
+    if (canChange(op))
+      convert(op);
+  }
+
+  /// A replica's own maximum over its rows, and the row that is made of it: an earlier round's (joinReduction).
+  static bool isGatheredPart(Operation *op) {
+    auto isRow = [](Operation *node) {
+      return llvm::isa<dfg::ExpandDimsOp>(node) && !node->use_empty() &&
+             llvm::all_of(node->getUsers(), llvm::IsaPred<dist::AllGatherOp>);
+    };
+    return isRow(op) || (!op->use_empty() && llvm::all_of(op->getUsers(), isRow));
+  }
+
+  static bool canChange(Operation *op) {
+    auto isHandle = [](Type type) { return dfg::isHandle(type); };
+    return llvm::none_of(op->getOperandTypes(), isHandle) && llvm::none_of(op->getResultTypes(), isHandle) &&
+           (llvm::isa<dfg::OpaqueOp>(op) || op->hasTrait<dfg::DrawsNumbers>() || isMemoryEffectFree(op));
+  }
+
+  bool isProven(Operation *op) {
+    fits = succeeded(conversions.revisit(op));
+    return fits && llvm::none_of(op->getResults(), [&](Value result) { return flow.get(result).kind == Flow::Local; });
+  }
+
+  /// One that is made whole where something needs it: updates may see reduced values only at their end.
+  bool isFunctionOfSums(Operation *op) const {
+    return fits && llvm::none_of(op->getResults(), [&](Value result) { return flow.hasBatchSize(result); }) &&
+           llvm::none_of(op->getOperands(), [&](Value operand) {
+             const Flow &at = flow.get(operand);
+             return at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand));
+           });
+  }
+
+  bool isSharded(Value value) const { return flow.get(value).kind == Flow::Sharded; }
+
+  bool tryOperands(Operation *op, ArrayRef<Value> operands) {
+    if (llvm::is_contained(operands, Value()))
+      return false;
+    op->setOperands(operands);
+    return isProven(op);
+  }
+
+  /// Tries what costs least first: a few numbers reduced, own rows taken, some of the operands gathered, all of them.
+  void convert(Operation *op) {
+    const SmallVector<Value> original(op->getOperands());
+    SmallVector<Value> operands;
+    for (OpOperand &operand : op->getOpOperands())
+      operands.push_back(makeComparable(op, operand));
+    if (!llvm::is_contained(operands, Value())) {
+      // Also where no operand is another one: functions of sums are made whole where they are.
+      if (tryOperands(op, operands) || tryRows(op, operands))
+        return;
+      op->setOperands(operands);
+      if (conversions.joinReduction(op) && isProven(op))
+        return;
+      if (tryGathers(op, operands))
+        return;
+    }
+    op->setOperands(original);
+    isProven(op);
+  }
+
+  /// What is not sharded as the whole batch has it; what is, of scale 0. Parameters that say how large stay the
+  /// share's.
+  Value makeComparable(Operation *op, OpOperand &operand) {
+    const Flow &at = flow.get(operand.get());
+    if (at.kind == Flow::Sharded)
+      return conversions.rescale(operand.get());
+    if (isParameterOperand(op, operand.getOperandNumber()) && at.kind == Flow::Replicated)
+      return operand.get();
+    return conversions.makeWhole(operand.get());
+  }
+
+  /// The replica's own rows, of operands that have all.
+  bool tryRows(Operation *op, ArrayRef<Value> operands) {
+    constexpr size_t kMaxChoices = 32;
+    SmallVector<SmallVector<Value>> choices = {{}};
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value value = operands[operand.getOperandNumber()];
+      SmallVector<Value> forms;
+      auto sizes = flow.getShapes().getShape(value);
+      if (sizes && flow.isWhole(value) && !isParameterOperand(op, operand.getOperandNumber()))
+        for (auto [axis, size] : llvm::enumerate(*sizes))
+          if (size.isMultipleOfWholeBatch())
+            forms.push_back(conversions.takeRows(value, static_cast<int64_t>(axis)));
+      forms.push_back(value);
+      SmallVector<SmallVector<Value>> longer;
+      for (const SmallVector<Value> &choice : choices)
+        for (Value form : forms)
+          if (longer.size() < kMaxChoices) {
+            longer.push_back(choice);
+            longer.back().push_back(form);
+          }
+      choices = std::move(longer);
+    }
+    for (const SmallVector<Value> &choice : choices)
+      if (ArrayRef(choice) != operands && tryOperands(op, choice))
+        return true;
+    return false;
+  }
+
+  /// The last of several sharded operands, or another one, or all, and with them the sizes that are parameters.
+  bool tryGathers(Operation *op, ArrayRef<Value> operands) {
+    unsigned numSharded = llvm::count_if(operands, [&](Value operand) { return isSharded(operand); });
+    for (size_t i = operands.size(); numSharded > 1 && i-- > 0;) {
+      if (!isSharded(operands[i]))
+        continue;
+      SmallVector<Value> some(operands);
+      // An operand that occurs twice is gathered once.
+      some[i] = conversions.makeWhole(operands[i]);
+      if (tryOperands(op, some))
+        return true;
+    }
+    SmallVector<Value> all;
+    for (Value operand : operands)
+      all.push_back(conversions.makeWhole(operand));
+    return tryOperands(op, all);
+  }
+
+  dfg::GraphOp graph;
+  BatchFlow &flow;
+  BatchConversions &conversions;
+  llvm::DenseSet<Value> distinct;
+  bool fits = true;
+};
+
+/// Erases nodes whose values nothing that runs for an effect is made of, and no fetch, and which control edges alone
+/// keep in the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all
+/// others. What waits for them waits for what they wait for. What is made of something that an update, a check or a
+/// message wrote stays: who waits for it has that run (the result of a metric, which its two counters are added for).
+void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
+  Block &block = graph.getBody().front();
+  llvm::StringSet<> named;
+  auto name = [&](llvm::StringRef tensor) { named.insert(tensor.split(':').first); };
+  for (const std::string &tensor : getFetchedTensors(graph))
+    name(tensor);
+  for (llvm::StringRef endpoint : {"train_op", "init_op"})
+    if (auto node = graph->getAttrOfType<StringAttr>(endpoint))
+      name(node.getValue());
+  llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(block, [](Operation *op) {
+    return llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op>(op);
+  });
+  auto mayGo = [&](Operation *op) {
+    // The result of a saver, which waits as well, is no value of the step.
+    bool isForOrder =
+        llvm::isa<dfg::IdentityOp>(op) && !dfg::getControlInputs(op).empty() &&
+        llvm::all_of(op->getOperands(), [&](Value operand) { return step.contains(operand.getDefiningOp()); });
+    return step.isKnown() && (step.contains(op) || isForOrder) && op->getNumResults() > 0 && op->getNumOperands() > 0 &&
+           isMemoryEffectFree(op) && !behindEffects.contains(op) && !named.contains(dfg::getNodeName(op));
+  };
+  SmallVector<Operation *> unneeded;
+  llvm::DenseSet<Operation *> gone;
+  for (Operation &op : llvm::reverse(block))
+    if (mayGo(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) { return gone.contains(user); })) {
+      gone.insert(&op);
+      unneeded.push_back(&op);
+    }
+  if (gone.empty())
+    return;
+  llvm::StringMap<SmallVector<llvm::StringRef>> inherited;
+  Builder builder(graph.getContext());
+  for (Operation &op : block) {
+    llvm::SetVector<llvm::StringRef> control;
+    bool changes = false;
+    for (llvm::StringRef before : dfg::getControlInputs(&op)) {
+      auto it = inherited.find(before);
+      if (it == inherited.end()) {
+        control.insert(before);
+        continue;
+      }
+      control.insert(it->second.begin(), it->second.end());
+      changes = true;
+    }
+    if (gone.contains(&op))
+      inherited[dfg::getNodeName(&op)] = control.takeVector();
+    else if (changes && control.empty())
+      op.removeAttr(dfg::kControlAttr);
+    else if (changes)
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control.getArrayRef()));
+  }
+  // Users come first.
+  for (Operation *op : unneeded)
+    op->erase();
+}
+
+/// Sorts the block so that reductions of values that do not need each other are one collective: behind each wave of
+/// nodes its reductions, one an element type and way of reducing.
+void mergeReductions(dfg::GraphOp graph) {
+  Block &block = graph.getBody().front();
+  auto isCoupling = [](Operation *op) {
+    auto reduce = llvm::dyn_cast_or_null<dist::AllReduceOp>(op);
+    return (reduce && reduce.getCoupling()) || llvm::isa_and_nonnull<dist::AllGatherOp>(op);
+  };
+  llvm::DenseSet<Operation *> consumers;
+  for (Operation &op : block)
+    if (isCoupling(&op))
+      for (Operation *user : op.getUsers())
+        consumers.insert(user);
+  llvm::DenseMap<Operation *, unsigned> waves = findWaves(
+      block,
+      [&](Operation *, Value value, unsigned wave) {
+        return isCoupling(value.getDefiningOp()) ? std::optional(wave) : std::nullopt;
+      },
+      consumers);
+  SmallVector<SmallVector<Operation *>> order(1);
+  for (Operation &op : block) {
+    unsigned wave = waves.lookup(&op);
+    if (wave >= order.size())
+      order.resize(wave + 1);
+    order[wave].push_back(&op);
+  }
+  OpBuilder builder(graph.getContext());
+  for (auto [wave, ops] : llvm::enumerate(order)) {
+    std::map<std::pair<const void *, dist::Reduction>, SmallVector<dist::AllReduceOp>> alike;
+    SmallVector<dist::AllReduceOp> firsts;
+    for (Operation *op : ops) {
+      if (wave > 0)
+        op->moveBefore(&block, block.end());
+      auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+      if (!reduce || !reduce.getCoupling())
+        continue;
+      auto &members = alike[{getElementTypeOrSelf(reduce.getGradients().front().getType()).getAsOpaquePointer(),
+                             reduce.getReduction()}];
+      if (members.empty())
+        firsts.push_back(reduce);
+      members.push_back(reduce);
+    }
+    Operation *last = ops.empty() ? nullptr : ops.back();
+    for (dist::AllReduceOp first : firsts) {
+      ArrayRef<dist::AllReduceOp> members = alike[{
+          getElementTypeOrSelf(first.getGradients().front().getType()).getAsOpaquePointer(), first.getReduction()}];
+      if (members.size() == 1)
+        continue;
+      SmallVector<Value> values, results;
+      SmallVector<Attribute> names;
+      for (dist::AllReduceOp member : members) {
+        llvm::append_range(values, member.getGradients());
+        llvm::append_range(results, member.getReduced());
+        llvm::append_range(names, member.getVariables());
+      }
+      builder.setInsertionPointAfter(last);
+      auto merged = dist::AllReduceOp::create(builder, first.getLoc(), first.getReduction(), /*bucket=*/0, /*group=*/-1,
+                                              values, builder.getArrayAttr(names), dist::Spec::Auto,
+                                              dist::CompressionAttr(), dist::AggregatorAttr(), /*coupling=*/true);
+      for (auto [old, result] : llvm::zip(results, merged.getReduced()))
+        old.replaceAllUsesWith(result);
+      // `last` may be one of them.
+      last = merged;
+      for (dist::AllReduceOp member : members)
+        member.erase();
+    }
+  }
+}
+
+struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplicas> {
+  using DistCoupleReplicasBase::DistCoupleReplicasBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    AppliedStrategyAnalysis &applied = getAnalysis<AppliedStrategyAnalysis>();
+    FailureOr<Synchronizations> ways = Synchronizations::read(module, applied);
+    if (failed(ways))
+      return signalPassFailure();
+    bool changed = false;
+    // Values of the replicas' own may have been asked for.
+    if ((ways->replicas > 1 || ways->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
+      for (auto graph : module.getOps<dfg::GraphOp>())
+        if (failed(couple(graph, *ways, changed)))
+          return signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
+  }
+
+private:
+  /// Values of the step and of fetches that replicas' shares do not make, and of whose operands some are to be changed.
+  struct Wanted {
+    SmallVector<Value> values;
+    /// Of those that an update depends on.
+    SmallVector<Obstacle> obstacles;
+  };
+
+  LogicalResult couple(dfg::GraphOp graph, const Synchronizations &ways, bool &changed) {
+    strategies::StepNodes step(graph);
+    constexpr unsigned kMaxRounds = 16;
+    bool joinDistinct = false, coupled = false;
+    // Other nodes change with those that matter, and collectives for what nothing needs would cost like any.
+    bool isPruned = false;
+    for (unsigned round = 0; round < kMaxRounds; ++round) {
+      FailureOr<BatchFlow> computed = BatchFlow::compute(graph);
+      if (failed(computed))
+        return failure();
+      BatchFlow flow = std::move(*computed);
+      Wanted wanted = findWanted(graph, flow, step, ways);
+      // A graph that fixes its batch has it in shapes too, as a number that would have to change.
+      if (wanted.values.empty() || flow.getFixedBatch())
+        break;
+      // One replica's own are the whole batch's.
+      if (ways.replicas == 1) {
+        setOwnValues(changed);
+        break;
+      }
+      if (isLoose(ways))
+        return useOwnValues(graph, flow, wanted, changed);
+      if (!isPruned) {
+        isPruned = changed = true;
+        eraseUnneeded(graph, step);
+        continue;
+      }
+      BatchConversions conversions(graph, flow, ways.replicas);
+      Coupler(graph, flow, conversions).prove(wanted.values, joinDistinct);
+      bool progress = conversions.eraseUnused();
+      // Nothing but the updates' operands themselves is left.
+      if (!progress) {
+        for (const Obstacle &obstacle : wanted.obstacles)
+          makeOperandWhole(conversions, obstacle);
+        makeFetchesWhole(graph, flow, ways, conversions);
+        for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
+          if (Value whole = conversions.makeWhole(assertion.getCondition()))
+            assertion.getConditionMutable().assign(whole);
+        progress = conversions.eraseUnused();
+      }
+      coupled |= progress;
+      if (!progress && joinDistinct)
+        break;
+      joinDistinct = !progress;
+    }
+    if (!coupled)
+      return success();
+    changed = true;
+    mergeReductions(graph);
+    numberBuckets(graph);
+    remark(graph);
+    return success();
+  }
+
+  static Wanted findWanted(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                           const Synchronizations &ways) {
+    Wanted wanted;
+    wanted.obstacles = findObstacles(graph, flow, step, ways);
+    // What all replicas have as the whole batch does is refused for another reason, of which no collective would help.
+    llvm::erase_if(wanted.obstacles, [&](const Obstacle &obstacle) { return flow.isWhole(obstacle.value); });
+    for (const Obstacle &obstacle : wanted.obstacles)
+      wanted.values.push_back(obstacle.value);
+    for (auto [node, value] : findUnjoinable(graph, flow, ways))
+      wanted.values.push_back(value);
+    // An assertion is about the whole batch. It alone is no reason for replicas to use their own values.
+    if (ways.replicas > 1 && !isLoose(ways))
+      for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
+        wanted.values.push_back(assertion.getCondition());
+    return wanted;
+  }
+
+  /// Assertions of the step whose conditions each share would have to itself.
+  static SmallVector<dfg::AssertOp> findAssertions(dfg::GraphOp graph, const BatchFlow &flow,
+                                                   const strategies::StepNodes &step) {
+    SmallVector<dfg::AssertOp> found;
+    for (auto assertion : graph.getOps<dfg::AssertOp>())
+      if (step.contains(assertion) && !holdsOfShares(assertion.getCondition(), flow))
+        found.push_back(assertion);
+    return found;
+  }
+
+  /// Whether a condition holds of the whole batch where it holds of each share: what is asked of every example.
+  static bool holdsOfShares(Value condition, const BatchFlow &flow) {
+    auto isSame = [&](Value value) {
+      const Flow &at = flow.get(value);
+      return at.kind == Flow::Replicated && (at.zero || at.scale == 0);
+    };
+    if (isSame(condition))
+      return true;
+    Operation *op = condition.getDefiningOp();
+    if (llvm::isa_and_nonnull<dfg::AllOp>(op))
+      return flow.get(op->getOperand(0)).kind == Flow::Sharded || isSame(op->getOperand(0));
+    auto holds = [&](Value operand) { return holdsOfShares(operand, flow); };
+    if (llvm::isa_and_nonnull<dfg::LogicalOrOp>(op))
+      return llvm::any_of(op->getOperands(), isSame) && llvm::all_of(op->getOperands(), holds);
+    return llvm::isa_and_nonnull<dfg::LogicalAndOp, dfg::IdentityOp>(op) && llvm::all_of(op->getOperands(), holds);
+  }
+
+  static bool isLoose(const Synchronizations &ways) {
+    return ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
+  }
+
+  static void forEachFetch(dfg::GraphOp graph, llvm::function_ref<void(Operation *, Value)> visit) {
+    llvm::StringMap<Operation *> nodes;
+    for (Operation &op : graph.getBody().front())
+      nodes[dfg::getNodeName(&op)] = &op;
+    for (const std::string &tensor : getFetchedTensors(graph)) {
+      auto [name, output] = llvm::StringRef(tensor).split(':');
+      Operation *node = nodes.lookup(name);
+      unsigned number = 0;
+      if (node && !output.getAsInteger(10, number) && number < node->getNumResults() &&
+          !dfg::isHandle(node->getResult(number).getType()))
+        visit(node, node->getResult(number));
+    }
+  }
+
+  /// Fetches that dist-join-fetches cannot make the whole batch's of.
+  static SmallVector<std::pair<Operation *, Value>> findUnjoinable(dfg::GraphOp graph, const BatchFlow &flow,
+                                                                   const Synchronizations &ways) {
+    llvm::DenseSet<Value> functions;
+    if (computesFetchesOfReduced(flow, ways))
+      functions = findFunctionsOfSums(graph, flow);
+    auto isJoinable = [&](Value value) {
+      const Flow &at = flow.get(value);
+      bool isMean = at.zero || at.scale == 0;
+      switch (at.kind) {
+      case Flow::Replicated:
+      case Flow::Partial:
+        return isMean || at.scale == 1;
+      case Flow::Sharded:
+        return isMean && (at.batch.uniform || at.batch.segments.size() == 1);
+      case Flow::Local:
+        break;
+      }
+      return functions.contains(value);
+    };
+    SmallVector<std::pair<Operation *, Value>> found;
+    forEachFetch(graph, [&](Operation *node, Value value) {
+      if (!isJoinable(value))
+        found.emplace_back(node, value);
+    });
+    return found;
+  }
+
+  static void makeOperandWhole(BatchConversions &conversions, const Obstacle &obstacle) {
+    if (!obstacle.update)
+      return;
+    for (OpOperand &operand : obstacle.update->getOpOperands())
+      if (!dfg::isHandle(operand.get().getType()))
+        if (Value whole = conversions.makeWhole(operand.get()))
+          operand.set(whole);
+  }
+
+  /// The name of a fetch goes to its value as the whole batch has it.
+  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways,
+                               BatchConversions &conversions) {
+    Block &block = graph.getBody().front();
+    OpBuilder builder(graph.getContext());
+    for (auto [node, value] : findUnjoinable(graph, flow, ways)) {
+      Value whole = node->getNumResults() == 1 ? conversions.makeWhole(value) : Value();
+      if (!whole || whole == value)
+        continue;
+      builder.setInsertionPointAfterValue(whole);
+      dfg::IdentityOp::create(builder, node->getLoc(), whole.getType(), whole);
+      node->setLoc(
+          NameLoc::get(builder.getStringAttr(getFreeName(block, llvm::Twine(dfg::getNodeName(node)) + "/share"))));
+    }
+  }
+
+  /// Replicas that do not wait for all others in every step have no value of theirs to use.
+  LogicalResult useOwnValues(dfg::GraphOp graph, const BatchFlow &flow, const Wanted &wanted, bool &changed) {
+    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    if (failed(applied))
+      return failure();
+    Value value = wanted.values.front();
+    Operation *cause = flow.get(value).cause ? flow.get(value).cause : value.getDefiningOp();
+    auto say = [&](InFlightDiagnostic diagnostic, llvm::StringRef end) {
+      diagnostic << "node '" << dfg::getNodeName(cause)
+                 << "' depends on examples of other replicas, and with staleness, backup workers or asynchronous "
+                    "servers a replica does not wait for them: "
+                 << end;
+    };
+    if (applied->strategy->graph_config().coupling() == strategies::Strategy::GraphConfig::WHOLE) {
+      say(cause->emitError(), "coupling=whole cannot be; take coupling=replica, or a synchronous strategy");
+      return failure();
+    }
+    say(cause->emitRemark(), "each replica uses its own share's (coupling=replica)");
+    setOwnValues(changed);
+    return success();
+  }
+
+  void setOwnValues(bool &changed) {
+    getOperation()->setAttr(dist::kCouplingAttr, StringAttr::get(&getContext(), "replica"));
+    changed = true;
+  }
+
+  /// Where replicas meet in a step besides its gradients, and why.
+  void remark(dfg::GraphOp graph) {
+    constexpr size_t kShown = 3;
+    SmallVector<std::string> reduced, gathered;
+    for (Operation &op : graph.getBody().front()) {
+      if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
+        for (auto name : reduce.getVariables().getAsRange<StringAttr>())
+          reduced.push_back(name.str());
+      } else if (auto gather = llvm::dyn_cast<dist::AllGatherOp>(op)) {
+        gathered.push_back(gather.getName().str());
+      }
+    }
+    auto list = [&](ArrayRef<std::string> names) {
+      std::string text;
+      for (const std::string &name : names.take_front(kShown))
+        text += (text.empty() ? "'" : ", '") + name + "'";
+      return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
+    };
+    // Sizes of the whole batch are known without the others.
+    if (reduced.empty() && gathered.empty())
+      return;
+    InFlightDiagnostic diagnostic = graph.emitRemark() << "values of the step depend on other replicas' examples: ";
+    if (!reduced.empty())
+      diagnostic << "all-reduced " << (reduced.size() == 1 ? "is " : "are ") << list(reduced);
+    if (!gathered.empty())
+      diagnostic << (reduced.empty() ? "" : ", ") << "gathered " << (gathered.size() == 1 ? "is " : "are ")
+                 << list(gathered);
+    diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
+  }
+};
+
+} // namespace
+} // namespace distc

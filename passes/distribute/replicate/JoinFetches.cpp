@@ -1,0 +1,217 @@
+//===- JoinFetches.cpp - What a fetch gives over all replicas ---------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dist/Dist.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/Passes.h"
+#include "passes/distribute/flow/BatchFlow.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTJOINFETCHES
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+class FetchJoiner {
+public:
+  FetchJoiner(dfg::GraphOp graph, const BatchFlow &flow, int64_t replicas)
+      : graph(graph), flow(flow), replicas(replicas) {
+    for (Operation &op : graph.getBody().front())
+      nodes[dfg::getNodeName(&op)] = &op;
+  }
+
+  LogicalResult run() {
+    Builder builder(graph.getContext());
+    NamedAttrList joins;
+    for (const std::string &tensor : getFetchedTensors(graph)) {
+      auto [name, output] = llvm::StringRef(tensor).split(':');
+      Operation *node = nodes.lookup(name);
+      unsigned number = 0;
+      // What is not there is said where it is looked for.
+      if (!node || output.getAsInteger(10, number) || number >= node->getNumResults() ||
+          dfg::isHandle(node->getResult(number).getType()))
+        continue;
+      FailureOr<std::string> join = getJoin(tensor, node->getResult(number));
+      // A summary is no reason not to train.
+      if (failed(join) && isOnlySummary(tensor)) {
+        node->emitWarning() << "the summary of " << refusal << " (it is left out)";
+        dropSummary(tensor);
+        continue;
+      }
+      if (failed(join))
+        return node->emitError()
+               << "cannot fetch " << refusal
+               << "; fetch what it is computed from, or compile with coupling=replica in the strategy";
+      joins.set(tensor, builder.getStringAttr(*join));
+    }
+    if (!joins.empty())
+      graph->setAttr(dist::kJoinsAttr, joins.getDictionary(graph.getContext()));
+    return success();
+  }
+
+private:
+  FailureOr<std::string> getJoin(llvm::StringRef tensor, Value value) {
+    const Flow &at = flow.get(value);
+    switch (at.kind) {
+    case Flow::Replicated:
+      // A size of the batch is the sum of the shares'.
+      if (at.zero || at.scale == 0)
+        return getReplicated(value);
+      if (at.scale == 1)
+        return std::string("sum");
+      break;
+    case Flow::Sharded:
+      if (!at.zero && at.scale != 0)
+        break;
+      if (replicas > 1 && !flow.isEstimated() && !at.batch.uniform && at.batch.segments.size() > 1)
+        return refuse(tensor, value, "it has several parts with the rows of each replica's share");
+      return "concat:" + std::to_string(at.batch.axis);
+    case Flow::Partial:
+      if (at.zero || at.scale == 0)
+        return std::string("mean");
+      if (at.scale == 1)
+        return std::string("sum");
+      break;
+    case Flow::Local:
+      break;
+    }
+    // One replica's share is the whole batch; with values of the replicas' own there is no other.
+    if (replicas == 1 || flow.isEstimated())
+      return getEstimate(value);
+    if (at.kind == Flow::Local && at.cause)
+      return refuse(tensor, value,
+                    "it depends on node '" + dfg::getNodeName(at.cause).str() + "', " +
+                        describeUnproven(at.cause, flow));
+    return refuse(tensor, value, "it depends on the size of a replica's share");
+  }
+
+  static bool isScalar(Value value) {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType());
+  }
+
+  /// The same in all replicas; over several batches of an evaluation a number is averaged.
+  static std::string getReplicated(Value value) { return isScalar(value) ? "mean" : "first"; }
+
+  std::string getEstimate(Value value) const {
+    auto sizes = flow.getShapes().getShape(value);
+    if (sizes && !sizes->empty() && sizes->front().dependsOnBatch())
+      return "concat:0";
+    return getReplicated(value);
+  }
+
+  LogicalResult refuse(llvm::StringRef tensor, Value value, const std::string &why) {
+    llvm::raw_string_ostream(refusal = "")
+        << "'" << tensor << "' of " << replicas << " replicas (" << flow.explain(value)
+        << "): the replicas' values do not make the whole batch's, for " << why;
+    return failure();
+  }
+
+  bool isOnlySummary(llvm::StringRef tensor) {
+    auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries");
+    if (!summaries || !summaries.contains(tensor))
+      return false;
+    auto is = [&](llvm::StringRef name) { return name == tensor || (name + ":0").str() == tensor; };
+    auto loss = graph->getAttrOfType<StringAttr>("loss");
+    auto fetches = graph->getAttrOfType<ArrayAttr>("fetches");
+    return !(loss && is(loss)) &&
+           !(fetches && llvm::any_of(fetches.getAsRange<StringAttr>(), [&](StringAttr name) { return is(name); }));
+  }
+
+  void dropSummary(llvm::StringRef tensor) {
+    NamedAttrList left(graph->getAttrOfType<DictionaryAttr>("summaries"));
+    left.erase(tensor);
+    graph->setAttr("summaries", left.getDictionary(graph.getContext()));
+  }
+
+  dfg::GraphOp graph;
+  const BatchFlow &flow;
+  int64_t replicas;
+  llvm::StringMap<Operation *> nodes;
+  std::string refusal; // of the last tensor
+};
+
+/// Where a fetch is reduced anyway (a loss that a variable keeps), the name goes to what that gives.
+void fetchReduced(dfg::GraphOp graph) {
+  Block &block = graph.getBody().front();
+  llvm::DenseMap<Value, std::pair<Operation *, Value>> reductions;
+  for (auto reduce : block.getOps<dist::AllReduceOp>())
+    if (!reduce.getCompression() && !reduce.getAggregator())
+      for (auto [share, reduced] : llvm::zip(reduce.getGradients(), reduce.getReduced()))
+        reductions[share] = {reduce, reduced};
+  if (reductions.empty())
+    return;
+  llvm::StringSet<> fetched;
+  for (llvm::StringRef tensor : getFetchedTensors(graph))
+    if (tensor.consume_back(":0"))
+      fetched.insert(tensor);
+  OpBuilder builder(graph.getContext());
+  for (Operation &node : llvm::make_early_inc_range(block)) {
+    if (node.getNumResults() != 1 || !fetched.contains(dfg::getNodeName(&node)))
+      continue;
+    Value share = node.getResult(0);
+    while (auto identity = share.getDefiningOp<dfg::IdentityOp>())
+      if (reductions.contains(share))
+        break;
+      else
+        share = identity->getOperand(0);
+    auto reduction = reductions.find(share);
+    if (reduction == reductions.end())
+      continue;
+    auto [reduce, reduced] = reduction->second;
+    builder.setInsertionPointAfter(reduce);
+    dfg::IdentityOp::create(builder, node.getLoc(), reduced.getType(), reduced);
+    // Not the new node, which comes later in the block.
+    fetched.erase(dfg::getNodeName(&node));
+    std::string name = getFreeName(block, llvm::Twine(dfg::getNodeName(&node)) + "/share");
+    node.setLoc(NameLoc::get(builder.getStringAttr(name)));
+  }
+}
+
+struct DistJoinFetches : public impl::DistJoinFetchesBase<DistJoinFetches> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+    if (failed(topology))
+      return signalPassFailure();
+    for (auto graph : module.getOps<dfg::GraphOp>()) {
+      if (getFetchedTensors(graph).empty())
+        continue;
+      fetchReduced(graph);
+      FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+      if (failed(flow) || failed(FetchJoiner(graph, *flow, topology->getReplicas()).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+
+std::vector<std::string> getFetchedTensors(dfg::GraphOp graph) {
+  std::vector<std::string> tensors;
+  auto add = [&](llvm::StringRef name) {
+    std::string tensor = name.contains(':') ? name.str() : name.str() + ":0";
+    if (!llvm::is_contained(tensors, tensor))
+      tensors.push_back(std::move(tensor));
+  };
+  if (auto loss = graph->getAttrOfType<StringAttr>("loss"))
+    add(loss.getValue());
+  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+    for (auto name : fetches.getAsRange<StringAttr>())
+      add(name.getValue());
+  if (auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries"))
+    for (NamedAttribute summary : summaries)
+      add(summary.getName().getValue());
+  return tensors;
+}
+
+} // namespace distc

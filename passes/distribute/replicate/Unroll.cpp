@@ -1,0 +1,230 @@
+//===- Unroll.cpp - All replicas of one task in one graph -------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/distribute/Passes.h"
+#include "passes/distribute/flow/BatchFlow.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTUNROLL
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+/// What every replica takes part in, and what is the same in all of them after it.
+bool isSynchronizer(Operation *op) {
+  return llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp, dist::PushOp>(op);
+}
+
+/// What gives each replica something of its own whatever it is given.
+bool givesShare(Operation *op) {
+  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::TakeRowsOp, dist::ShareHandleOp, dist::AccumulateOp>(
+      op);
+}
+
+/// What stands for more than arithmetic on the replicas' values.
+bool needsTasks(Operation *op) {
+  return givesShare(op) || llvm::isa<dist::AllReduceOp, dist::AllGatherVariablesOp, dist::PushOp, dist::TakeOp,
+                                     dist::PullOp, dist::PullRowsOp, dist::TokensOp>(op);
+}
+
+class Unroller {
+public:
+  Unroller(Block &block, const BatchFlow &flow, int64_t replicas, bool keepSynchronizers)
+      : block(block), flow(flow), builder(block.getParent()->getContext()), replicas(replicas),
+        keepSynchronizers(keepSynchronizers), maps(replicas) {
+    for (auto variable : block.getParentOp()->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>())
+      if (variable->hasAttr(dist::kSharesAttr))
+        shares.insert(variable.getSymName());
+  }
+
+  LogicalResult run() {
+    SmallVector<Operation *> originals;
+    for (Operation &op : block)
+      originals.push_back(&op);
+    SmallVector<Operation *> replaced;
+    for (Operation *op : originals) {
+      builder.setInsertionPointAfter(op);
+      if (keepSynchronizers && isSynchronizer(op)) {
+        copyAndShare(op);
+      } else if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && !reduce.getAggregator()) {
+        if (failed(expand(reduce)))
+          return failure();
+      } else if (auto gather = llvm::dyn_cast<dist::AllGatherSlicesOp>(op)) {
+        expand(gather);
+      } else if (auto rows = llvm::dyn_cast<dist::AllGatherOp>(op)) {
+        rows.getAllRows().replaceAllUsesWith(
+            join(dfg::getNodeName(op), "/rows", rows.getRows(), rows.getAllRows().getType()));
+      } else if (auto take = llvm::dyn_cast<dist::TakeRowsOp>(op); take && !keepSynchronizers) {
+        expand(take);
+      } else if (!keepSynchronizers && needsTasks(op)) {
+        return op->emitOpError("has no form in which all replicas are one graph; unroll with keep-synchronizers");
+      } else if (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) {
+        copy(op);
+      } else {
+        useFirstReplica(op);
+        continue;
+      }
+      replaced.push_back(op);
+    }
+    // Users first.
+    for (Operation *op : llvm::reverse(replaced))
+      op->erase();
+    return success();
+  }
+
+private:
+  /// An update happens once. Anything else is a replica's own where its value is, or where it uses such a value (a
+  /// shape).
+  bool isPerReplica(Operation *op) const {
+    if (llvm::isa<dfg::UpdateInterface>(op))
+      return false;
+    return llvm::any_of(op->getResults(), [&](Value value) { return flow.get(value).kind != Flow::Replicated; }) ||
+           llvm::any_of(op->getOperands(), [&](Value value) { return maps.front().contains(value); });
+  }
+
+  /// The same where synchronizers stay, whose results the batch's flow does not know all of: a replica's own begins at
+  /// what is fed and drawn, and at shares. An update of a share is each replica's.
+  bool isDerivedPerReplica(Operation *op) const {
+    if (givesShare(op) || isShare(op))
+      return true;
+    auto isOwn = [&](Value value) { return maps.front().contains(value); };
+    if (llvm::isa<dfg::UpdateInterface>(op))
+      return isOwn(op->getOperand(0));
+    if (op->getNumOperands() > 0 && llvm::any_of(op->getOperands(), isOwn))
+      return true;
+    return (op->getNumOperands() == 0 || op->hasAttr(dist::kSeedAttr)) &&
+           llvm::any_of(op->getResults(), [&](Value value) { return flow.get(value).kind != Flow::Replicated; });
+  }
+
+  /// A slot of which each replica has its share.
+  bool isShare(Operation *op) const {
+    auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op);
+    return handle && shares.contains(handle.getVariable());
+  }
+
+  /// What a shared node uses of the replicas' is the same in all of them.
+  void useFirstReplica(Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(maps.front().lookupOrDefault(operand.get()));
+  }
+
+  void copy(Operation *op) {
+    for (int64_t replica = 0; replica < replicas; ++replica) {
+      Operation *clone = builder.clone(*op, maps[replica]);
+      clone->setAttr(dist::kReplicaAttr, builder.getI64IntegerAttr(replica));
+    }
+  }
+
+  /// One operation a replica, whose results are the same.
+  void copyAndShare(Operation *op) {
+    SmallVector<Value> results(op->getResults());
+    copy(op);
+    for (Value result : results)
+      result.replaceAllUsesWith(maps.front().lookup(result));
+    for (IRMapping &map : maps)
+      for (Value result : results)
+        map.erase(result);
+  }
+
+  NameLoc getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+  /// The N-th part of a sum over replicas, of floating-point numbers.
+  Value divideByReplicas(llvm::StringRef name, Value sum) {
+    auto type = llvm::cast<FloatType>(getElementTypeOrSelf(sum.getType()));
+    auto scalar = RankedTensorType::get({}, type);
+    Value factor = dfg::ConstOp::create(builder, getLocation(name + "/share"), scalar,
+                                        DenseElementsAttr::get(scalar, builder.getFloatAttr(type, 1.0 / replicas)));
+    return dfg::MulOp::create(builder, getLocation(name + "/mean"), sum.getType(), sum, factor);
+  }
+
+  Value makeAxis(llvm::StringRef name) {
+    auto type = RankedTensorType::get({}, builder.getI32Type());
+    return dfg::ConstOp::create(builder, getLocation(name + "/axis"), type, DenseElementsAttr::get(type, int32_t(0)));
+  }
+
+  Value join(llvm::StringRef name, llvm::StringRef suffix, Value member, Type type, Value axis = {}) {
+    SmallVector<Value> values;
+    for (IRMapping &map : maps)
+      values.push_back(map.lookupOrDefault(member));
+    values.push_back(axis ? axis : makeAxis(name));
+    return dfg::ConcatV2Op::create(builder, getLocation(name + suffix), TypeRange(type), values);
+  }
+
+  /// Each replica's part of what all have.
+  void expand(dist::TakeRowsOp take) {
+    llvm::StringRef name = dfg::getNodeName(take);
+    SmallVector<Type> types(replicas, take.getRows().getType());
+    auto split = dfg::SplitOp::create(builder, getLocation(name + "/split"), types, makeAxis(name),
+                                      maps.front().lookupOrDefault(take.getAllRows()));
+    for (auto [map, part] : llvm::zip(maps, split->getResults()))
+      map.map(take.getRows(), part);
+  }
+
+  /// The replicas' rows behind each other, and the N-th part of their values for a mean.
+  void expand(dist::AllGatherSlicesOp gather) {
+    std::string name = dfg::getNodeName(gather).str();
+    Value axis = makeAxis(name);
+    Value indices = join(name, "/indices", gather.getIndices(), gather.getAllIndices().getType(), axis);
+    Value rows = join(name, "/values", gather.getValues(), gather.getAllValues().getType(), axis);
+    if (gather.getReduction() == dist::Reduction::Mean && llvm::isa<FloatType>(getElementTypeOrSelf(rows.getType())))
+      rows = divideByReplicas(name, rows);
+    gather.getAllIndices().replaceAllUsesWith(indices);
+    gather.getAllValues().replaceAllUsesWith(rows);
+  }
+
+  /// The sum over the replicas' values, and its N-th part for a mean.
+  LogicalResult expand(dist::AllReduceOp reduce) {
+    for (auto [index, member] : llvm::enumerate(reduce.getGradients())) {
+      std::string name =
+          (dfg::getNodeName(reduce) + "/" + llvm::cast<StringAttr>(reduce.getVariables()[index]).getValue()).str();
+      SmallVector<Value> values;
+      for (IRMapping &map : maps)
+        values.push_back(map.lookupOrDefault(member));
+      Value sum = dfg::AddNOp::create(builder, getLocation(name + "/sum"), TypeRange(member.getType()), values);
+      if (reduce.getReduction() == dist::Reduction::Mean) {
+        if (!llvm::isa<FloatType>(getElementTypeOrSelf(member.getType())))
+          return reduce.emitOpError() << "cannot take the mean of integers, of variable '" << name << "'";
+        sum = divideByReplicas(name, sum);
+      }
+      reduce.getReduced()[index].replaceAllUsesWith(sum);
+    }
+    return success();
+  }
+
+  Block &block;
+  const BatchFlow &flow;
+  OpBuilder builder;
+  int64_t replicas;
+  bool keepSynchronizers;
+  SmallVector<IRMapping> maps;
+  llvm::StringSet<> shares;
+};
+
+struct DistUnroll : public impl::DistUnrollBase<DistUnroll> {
+  using DistUnrollBase::DistUnrollBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+    if (failed(topology))
+      return signalPassFailure();
+    int64_t count = replicas > 0 ? static_cast<int64_t>(replicas) : topology->getReplicas();
+    for (auto graph : module.getOps<dfg::GraphOp>()) {
+      llvm::FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+      if (failed(flow) || failed(Unroller(graph.getBody().front(), *flow, count, keepSynchronizers).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace distc

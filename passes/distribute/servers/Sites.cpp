@@ -1,0 +1,66 @@
+//===- Sites.cpp - Where gradients become updates -----------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/servers/Sites.h"
+
+using namespace mlir;
+
+namespace distc {
+
+Sites::Sites(dfg::GraphOp graph, const RawGradients &gradients, const Synchronizations &ways,
+             const llvm::DenseSet<Operation *> &consumers)
+    : chief(dist::PlaceAttr::get(graph.getContext(), "worker", 0)) {
+  // In block order, so that numbers do not depend on addresses.
+  for (Operation &op : graph.getBody().front()) {
+    if (!consumers.contains(&op))
+      continue;
+    getNumber(&op);
+    for (Value operand : op.getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (Value gradient = gradients.find(&op, operand))
+        join(&op, gradient.getAsOpaquePointer());
+      else if (consumers.contains(def) && !llvm::isa<dfg::UpdateInterface>(def))
+        join(&op, def);
+    }
+  }
+  // What the updates of each set say together; none where a worker's is among them.
+  llvm::DenseSet<unsigned> seen;
+  for (Operation *update : gradients.updates) {
+    unsigned root = findRoot(getNumber(update));
+    dist::PlaceAttr place = ways.get(getUpdatedVariable(update)).place;
+    if (seen.insert(root).second)
+      places[root] = place;
+    else if (!place || !places[root])
+      places[root] = {};
+    else if (places[root] != place)
+      places[root] = chief;
+  }
+}
+
+unsigned Sites::getNumber(const void *member) {
+  auto [it, isNew] = numbers.insert({member, parents.size()});
+  if (isNew)
+    parents.push_back(it->second);
+  return it->second;
+}
+
+unsigned Sites::findRoot(unsigned number) const {
+  while (parents[number] != number)
+    number = parents[number] = parents[parents[number]];
+  return number;
+}
+
+void Sites::join(const void *x, const void *y) {
+  unsigned rootX = findRoot(getNumber(x)), rootY = findRoot(getNumber(y));
+  parents[std::max(rootX, rootY)] = std::min(rootX, rootY);
+}
+
+dist::PlaceAttr Sites::lookup(const void *member) const {
+  auto it = numbers.find(member);
+  return it == numbers.end() ? dist::PlaceAttr() : places.lookup(findRoot(it->second));
+}
+
+} // namespace distc

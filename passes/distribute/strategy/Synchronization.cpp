@@ -1,0 +1,160 @@
+//===- Synchronization.cpp - How a strategy synchronizes each variable ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/strategy/Synchronization.h"
+#include "dialects/dfg/Dfg.h"
+#include "passes/distribute/servers/Roles.h"
+#include "passes/distribute/strategy/AppliedStrategy.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+using autodist::proto::Aggregator;
+
+void readAggregator(MLIRContext *context, const Aggregator &aggregator, Synchronization &into) {
+  switch (aggregator.kind()) {
+  case Aggregator::MEAN:
+    into.reduction = dist::Reduction::Mean;
+    return;
+  case Aggregator::SUM:
+    into.reduction = dist::Reduction::Sum;
+    return;
+  case Aggregator::MEDIAN:
+  case Aggregator::TRIMMED_MEAN:
+  case Aggregator::KRUM:
+  case Aggregator::MULTI_KRUM:
+  case Aggregator::GEOMETRIC_MEDIAN:
+    into.aggregator = dist::AggregatorAttr::get(context, static_cast<dist::AggregatorKind>(aggregator.kind() + 1),
+                                                aggregator.f(), aggregator.m());
+    return;
+  default:
+    return;
+  }
+}
+
+dist::CompressionAttr readCompression(MLIRContext *context, const autodist::proto::AllReduceSynchronizer &entry) {
+  auto kind = static_cast<dist::Compressor>(entry.compressor());
+  if (kind == dist::Compressor::None)
+    return {};
+  int64_t rank = 0;
+  FloatAttr ratio;
+  if (kind == dist::Compressor::PowerSGD)
+    rank = entry.power_sgd_rank();
+  if (kind == dist::Compressor::TopK && entry.top_k_ratio() > 0)
+    ratio = FloatAttr::get(Float64Type::get(context), entry.top_k_ratio());
+  return dist::CompressionAttr::get(context, kind, rank, ratio);
+}
+
+Synchronization readEntry(MLIRContext *context, const strategies::Strategy::Node &node) {
+  Synchronization way;
+  if (node.has_allreducesynchronizer()) {
+    const auto &entry = node.allreducesynchronizer();
+    way.group = entry.group();
+    way.spec = static_cast<dist::Spec>(entry.spec());
+    way.compression = readCompression(context, entry);
+    way.shardedStage = entry.sharded_stage();
+    readAggregator(context, entry.aggregator(), way);
+  } else if (node.has_pssynchronizer()) {
+    const auto &entry = node.pssynchronizer();
+    way.async = !entry.sync();
+    way.proxy = entry.local_replication();
+    way.staleness = entry.staleness();
+    readAggregator(context, entry.aggregator(), way);
+  }
+  return way;
+}
+
+} // namespace
+
+void Synchronizations::setPlace(llvm::StringRef variable, dist::PlaceAttr place) {
+  Synchronization &way = variables[variable];
+  (isServer(place) ? way.place : way.owner) = place;
+}
+
+void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &strategy, bool travel) {
+  // As DistributedDataParallel's buckets: the last variable's gradient is ready first, and the first group is small so
+  // that something is on its way early. Within one task nothing is: it meets once.
+  constexpr int64_t kFirstBytes = 1 << 20, kBytes = 25 << 20;
+  llvm::StringMap<int64_t> bytes;
+  for (auto variable : module.getOps<dfg::VariableOp>())
+    if (auto type = llvm::dyn_cast<RankedTensorType>(variable.getType()); type && type.hasStaticShape())
+      bytes[variable.getSymName()] = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  SmallVector<llvm::StringRef> owned;
+  int group = -1;
+  auto visit = [&](const strategies::Strategy::Node &node) {
+    auto way = variables.find(node.var_name());
+    group = std::max(group, way->second.group);
+    if (way->second.owner)
+      owned.push_back(node.var_name());
+  };
+  for (const strategies::Strategy::Node &node : strategy.node_config()) {
+    visit(node);
+    for (const strategies::Strategy::Node &part : node.part_config())
+      visit(part);
+  }
+  ++group;
+  int64_t filled = 0, most = travel ? kFirstBytes : std::numeric_limits<int64_t>::max();
+  for (llvm::StringRef name : llvm::reverse(owned)) {
+    Synchronization &way = variables[name];
+    // A server chooses among the gradients of one variable: it has no other at hand.
+    if (way.aggregator) {
+      group += filled > 0;
+      way.group = group++;
+      filled = 0;
+      continue;
+    }
+    if (filled > 0 && filled + bytes.lookup(name) > most) {
+      ++group;
+      filled = 0;
+      most = kBytes;
+    }
+    way.group = group;
+    filled += std::max<int64_t>(bytes.lookup(name), 1);
+  }
+}
+
+FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
+  FailureOr<AppliedStrategy> applied = analysis.read();
+  if (failed(applied))
+    return failure();
+  const strategies::Strategy &strategy = *applied->strategy;
+  Synchronizations found;
+  found.replicas = applied->topology.getReplicas();
+  found.required = strategy.replicas_to_aggregate() > 0 ? strategy.replicas_to_aggregate() : found.replicas;
+  found.accumulateSteps = std::max(1, strategy.accumulate_steps());
+  found.averagesDecay = strategy.variable_averages_decay();
+  auto add = [&](const strategies::Strategy::Node &node) {
+    found.entries.insert(node.var_name());
+    Synchronization &way = found.variables[node.var_name()] = readEntry(module.getContext(), node);
+    found.hasShares |= way.shardedStage > 0;
+  };
+  for (const strategies::Strategy::Node &node : strategy.node_config()) {
+    add(node);
+    for (const strategies::Strategy::Node &part : node.part_config())
+      add(part);
+  }
+  for (auto variable : module.getOps<dfg::VariableOp>())
+    if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))
+      found.setPlace(variable.getSymName(), place);
+  for (auto &entry : found.variables) {
+    Synchronization &way = entry.second;
+    found.hasOwners |= way.owner != nullptr;
+    if (!way.place || !found.hasEntry(entry.first()))
+      continue;
+    (way.async ? found.hasAsync : found.hasSync) = true;
+    if (!way.async)
+      found.staleness = std::max(found.staleness, way.staleness);
+  }
+  if (found.hasOwners)
+    found.groupOwned(module, strategy, applied->topology.getTasks().size() > 1);
+  return found;
+}
+
+} // namespace distc

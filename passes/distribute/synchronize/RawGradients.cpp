@@ -1,0 +1,619 @@
+//===- RawGradients.cpp - What must be reduced before updates ---------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/synchronize/RawGradients.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/synchronize/FunctionUpdates.h"
+#include "passes/distribute/synchronize/SparseGradients.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include <deque>
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// Nodes of the step that run behind one of its updates.
+struct BehindUpdates {
+  /// By data, by control edges, or by reading what it wrote.
+  llvm::DenseSet<Operation *> all;
+  /// Those whose values depend on what was written. What only waits could as well run before.
+  llvm::DenseSet<Operation *> byState;
+};
+
+/// `reduced`: nodes that see reduced gradients, which there are when updates run.
+BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step,
+                                const llvm::DenseSet<Operation *> &reduced = {}) {
+  BehindUpdates behind;
+  llvm::StringSet<> names, variables;
+  for (Operation &op : graph.getBody().front()) {
+    bool update = llvm::isa<dfg::UpdateInterface>(op);
+    if (update && step.isKnown() && !step.contains(&op))
+      continue;
+    bool waits = update || reduced.contains(&op), byState = update, reads = false;
+    for (Value operand : op.getOperands()) {
+      waits |= behind.all.contains(operand.getDefiningOp());
+      byState |= behind.byState.contains(operand.getDefiningOp());
+      if (!dfg::isHandle(operand.getType()))
+        continue;
+      reads = true;
+      if (auto handle = dfg::getVariableHandle(operand))
+        waits |= variables.contains(handle.getVariable());
+    }
+    for (llvm::StringRef control : dfg::getControlInputs(&op))
+      waits |= names.contains(control);
+    if (!waits)
+      continue;
+    behind.all.insert(&op);
+    names.insert(dfg::getNodeName(&op));
+    if (byState || reads)
+      behind.byState.insert(&op);
+    if (update)
+      variables.insert(getUpdatedVariable(&op));
+  }
+  return behind;
+}
+
+class Walk {
+public:
+  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const Synchronizations &ways)
+      : graph(graph), flow(flow), step(step), ways(ways), functions(graph->getParentOfType<ModuleOp>()) {}
+
+  LogicalResult run() {
+    if (ways.accumulateSteps > 1)
+      findCoupled();
+    SmallVector<Operation *> entries, others;
+    for (Operation &op : graph.getBody().front()) {
+      if (failed(checkUnknownUpdate(&op)))
+        return failure();
+      auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+      if (!update)
+        continue;
+      llvm::StringRef variable = getUpdatedVariable(&op);
+      // Statistics of a replica that waits for no other are its own.
+      if (ways.hasAsync && !ways.hasEntry(variable) && !ways.get(variable).place)
+        continue;
+      found.updates.push_back(&op);
+      (ways.hasEntry(variable) ? entries : others).push_back(&op);
+    }
+    // Before the walk: it ends at their rows, whichever update it comes from.
+    for (Operation *op : found.updates)
+      if (failed(findSparse(llvm::cast<dfg::UpdateInterface>(op))))
+        return failure();
+    for (ArrayRef<Operation *> updates : {ArrayRef(entries), ArrayRef(others)}) {
+      for (Operation *op : updates)
+        if (failed(start(op)))
+          return failure();
+      if (failed(drain()))
+        return failure();
+    }
+    if (failed(moveForward()) || failed(findBatchReductions()))
+      return failure();
+    return makeFetchesWhole();
+  }
+
+  RawGradients found;
+  /// Where it is not null: takes what is refused.
+  SmallVector<Obstacle> *obstacles = nullptr;
+
+private:
+  struct Item {
+    Value value;
+    Operation *update;
+    /// Where it came from may work on the rows of a sparse gradient: of shapes nothing is asked.
+    bool ofRows = false;
+  };
+
+  /// Whether what is wrong at `op` matters: a step runs it.
+  bool isInStep(Operation *op) const { return !step.isKnown() || step.contains(op); }
+
+  static bool isInteger(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
+
+  bool isReplicated(Value value) const {
+    const Flow &at = flow.get(value);
+    return at.kind == Flow::Replicated;
+  }
+
+  /// What is computed from other replicas' examples.
+  void findCoupled() {
+    for (Operation &op : graph.getBody().front()) {
+      auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+      if ((reduce && reduce.getCoupling()) || llvm::isa<dist::AllGatherOp>(op) ||
+          llvm::any_of(op.getOperands(), [&](Value operand) { return coupled.contains(operand); }))
+        coupled.insert(op.result_begin(), op.result_end());
+    }
+  }
+
+  /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
+  /// has of others.
+  LogicalResult findBatchReductions() {
+    if (ways.accumulateSteps == 1 || obstacles)
+      return success();
+    for (auto &[value, gradient] : found.values)
+      gradient.batches = gradient.reduction;
+    if (llvm::none_of(graph.getBody().front(), [](Operation &op) { return isCoupling(&op); }))
+      return success();
+    llvm::FailureOr<BatchFlow> own = BatchFlow::computeOfOneReplica(graph);
+    if (failed(own))
+      return failure();
+    for (auto &[value, gradient] : found.values) {
+      if (ways.get(gradient.variable).reduction)
+        continue;
+      const Flow &at = own->get(value);
+      // Rows are as many as the examples: those of a sum have no factor, those of a mean are divided by the batch's
+      // size.
+      std::optional<int> scale = at.zero ? std::optional<int>(gradient.indices ? -1 : 0) : at.scale;
+      if (scale && gradient.indices)
+        ++*scale;
+      bool isKnown =
+          gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
+      if (!isKnown || (scale != 0 && scale != 1))
+        return value.getDefiningOp()->emitError()
+               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << ways.accumulateSteps
+               << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
+               << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
+                  "accumulate_steps=1, or coupling=replica";
+      gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
+    }
+    return success();
+  }
+
+  /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
+  /// what leads to an update.
+  LogicalResult makeFetchesWhole() {
+    if (ways.replicas == 1 || !computesFetchesOfReduced(flow, ways))
+      return success();
+    llvm::StringSet<> fetched;
+    for (const std::string &tensor : getFetchedTensors(graph))
+      fetched.insert(tensor);
+    llvm::DenseSet<Value> functions = findFunctionsOfSums(graph, flow);
+    for (Operation &op : graph.getBody().front())
+      for (OpResult result : op.getResults())
+        if (functions.contains(result) && !seesRows(result) &&
+            fetched.contains((dfg::getNodeName(&op) + ":" + llvm::Twine(result.getResultNumber())).str()))
+          queue.push_back({result, nullptr});
+    return drain();
+  }
+
+  LogicalResult findSparse(dfg::UpdateInterface update) {
+    if (update.getIndicesOperand() < 0 ||
+        llvm::all_of(update->getOperands(), [&](Value operand) { return isReplicated(operand); }))
+      return success();
+    llvm::StringRef variable = getUpdatedVariable(update);
+    Value indices = update->getOperand(update.getIndicesOperand());
+    Value values = update->getOperand(update.getGradientOperand());
+    if (ways.get(variable).async) {
+      take(indices, values, dist::Reduction::Sum, variable);
+      found.indexUses[{update, indices}] = values;
+      return success();
+    }
+    std::optional<SparseGradient> gradient = findSparseGradient(update, flow);
+    if (!gradient) {
+      // What is dense on the way, or the same everywhere, is found by the walk.
+      return success();
+    }
+    std::optional<int> scale = flow.get(gradient->values).scale;
+    if (flow.get(gradient->values).zero)
+      scale = 0;
+    // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
+    if (!scale || (*scale != 0 && *scale != -1))
+      return refuse({gradient->values, update},
+                    "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
+    dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
+    if (ways.get(variable).place) {
+      wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
+      chooseOwnRows(*gradient);
+    }
+    take(gradient->indices, gradient->values, reduction, variable);
+    found.path.insert(gradient->path.begin(), gradient->path.end());
+    for (Operation *op : gradient->path)
+      found.indexUses[{op, gradient->indices}] = gradient->values;
+    found.indexUses[{update, gradient->indices}] = gradient->values;
+    return success();
+  }
+
+  void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {
+    found.values.insert({values, {ways.get(variable).reduction.value_or(reduction), variable, indices}});
+    found.indices.insert({indices, values});
+  }
+
+  /// An operation without semantics, or a function that a condition or a loop runs, may update a variable: then it must
+  /// not depend on a replica's share.
+  LogicalResult checkUnknownUpdate(Operation *op) {
+    if (!isInStep(op) ||
+        llvm::all_of(op->getOperands(), [&](Value operand) { return isReplicated(operand); }))
+      return success();
+    if (UnknownUpdate kind = getUnknownUpdate(op); kind != UnknownUpdate::None) {
+      InFlightDiagnostic error = op->emitError() << "node '" << dfg::getNodeName(op) << "' updates variable '"
+                                                 << getUpdatedVariable(op) << "' by operation '"
+                                                 << llvm::cast<dfg::OpaqueOp>(op).getOp() << "' from a share of the batch: ";
+      if (kind == UnknownUpdate::Sparse)
+        return error << "distc does not know the operation, so its sparse gradient cannot be synchronized";
+      return error << "distc does not know the operation, so it cannot be synchronized";
+    }
+    Operation *update = functions.find(op);
+    if (!update || (ways.replicas == 1 && ways.accumulateSteps == 1))
+      return success();
+    InFlightDiagnostic error = op->emitError()
+                               << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
+                               << dfg::getNodeName(update) << "' updates a variable, and is given a share of the batch: ";
+    if (llvm::isa<dfg::CallOp>(op))
+      return error << "inline calls first (dfg-inline-calls)";
+    return error << "updates in conditions and loops cannot be synchronized; choose the value that is assigned by tf.where, "
+                    "and assign it outside";
+  }
+
+  LogicalResult start(Operation *op) {
+    bool async = ways.get(getUpdatedVariable(op)).async;
+    for (Value operand : op->getOperands()) {
+      if (dfg::isHandle(operand.getType()))
+        continue;
+      if (!async) {
+        queue.push_back({operand, op});
+        continue;
+      }
+      const Flow &at = flow.get(operand);
+      if (at.kind == Flow::Replicated || found.contains(operand))
+        continue;
+      if (at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand)))
+        return refuse({operand, op}, "still carries the batch's axis: it is not a sum or mean over the batch");
+      dist::Reduction reduction =
+          at.kind == Flow::Partial && at.scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean;
+      found.values.insert({operand, {reduction, getUpdatedVariable(op), {}}});
+    }
+    return success();
+  }
+
+  LogicalResult drain() {
+    while (!queue.empty()) {
+      Item item = queue.front();
+      queue.pop_front();
+      if (visited.insert(item.value).second && failed(visit(item)))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult visit(Item item) {
+    const Flow &at = flow.get(item.value);
+    if (found.contains(item.value))
+      return success();
+    if (auto rows = wholeRows.find(item.value); rows != wholeRows.end()) {
+      take(rows->second.indices, item.value, rows->second.reduction, rows->second.variable);
+      return success();
+    }
+    switch (at.kind) {
+    case Flow::Replicated:
+      if (coupled.contains(item.value))
+        return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
+                            "known; take accumulate_steps=1, or coupling=replica");
+      // With values of the replicas' own, a size is the share's. What is computed with a size (n - 1) is another number.
+      if (at.zero || at.scale == 0 || (!at.scale && ((item.ofRows && isInteger(item.value)) || flow.isEstimated())))
+        return success();
+      if (at.scale == 1)
+        return reduce(item, dist::Reduction::Sum);
+      return refuse(item,
+                    "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
+    case Flow::Sharded:
+      // Rows that are made of a sparse gradient's become those of all replicas with it.
+      if (walksThroughRows(item))
+        return success();
+      return refuse(item, "still carries the batch's axis: it is not a sum or mean over the batch");
+    case Flow::Partial:
+      if (at.zero)
+        return success();
+      if (at.scale == 0)
+        return reduce(item, dist::Reduction::Mean);
+      if (at.scale == 1)
+        return reduce(item, dist::Reduction::Sum);
+      // A norm over rows that were divided by the batch's size: no sum of the replicas' norms, but that of all rows.
+      if (sumsRows(item.value.getDefiningOp())) {
+        walkThrough(item.value.getDefiningOp(), item.update);
+        return success();
+      }
+      return refuse(item,
+                    "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
+    case Flow::Local:
+      if (walksThroughRows(item))
+        return success();
+      // A function of values that can be made whole sees the whole batch's from now on; one of rows cannot.
+      if (!flow.isEstimated() && seesRows(item.value))
+        return refuseUnproven(item);
+      walkThrough(item.value.getDefiningOp(), item.update);
+      return success();
+    }
+    return success();
+  }
+
+  /// Goes on from rows that are made of a sparse gradient's, where there is one.
+  bool walksThroughRows(Item item) {
+    Operation *op = item.value.getDefiningOp();
+    if (!op || found.indices.empty() || !worksOnRows(op))
+      return false;
+    walkThrough(op, item.update, /*ofRows=*/true);
+    return true;
+  }
+
+  /// Whether a local value has the batch's axis, or is computed from what has.
+  bool seesRows(Value value) const {
+    if (flow.hasBatchSize(value))
+      return true;
+    return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) {
+      const Flow &at = flow.get(operand);
+      if (found.contains(operand) || wholeRows.contains(operand))
+        return false;
+      Operation *rows = found.indices.empty() ? nullptr : operand.getDefiningOp();
+      if (rows && worksOnRows(rows))
+        return false;
+      return at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand));
+    });
+  }
+
+  /// Whether all that op sums over the batch are a sparse gradient's values.
+  bool sumsRows(Operation *op) const {
+    bool any = false;
+    for (Value operand : op->getOperands())
+      if (flow.get(operand).kind == Flow::Sharded) {
+        auto rows = found.values.find(operand);
+        if (!wholeRows.contains(operand) && (rows == found.values.end() || !rows->second.indices))
+          return false;
+        any = true;
+      }
+    return any;
+  }
+
+  void walkThrough(Operation *op, Operation *update, bool ofRows = false) {
+    found.path.insert(op);
+    for (Value operand : op->getOperands())
+      if (!dfg::isHandle(operand.getType()))
+        queue.push_back({operand, update, ofRows});
+  }
+
+  LogicalResult reduce(Item item, dist::Reduction reduction) {
+    // What no update is walked to from is named by itself.
+    llvm::StringRef variable =
+        item.update ? getUpdatedVariable(item.update) : dfg::getNodeName(item.value.getDefiningOp());
+    found.values.insert({item.value, {ways.get(variable).reduction.value_or(reduction), variable, {}}});
+    reducedFor.insert({item.value, item.update});
+    return success();
+  }
+
+  /// Moves reductions towards the loss, over nodes that are linear in partial values, until
+  /// - no reduced value is made of another one: a gradient and a linear function of it are one reduction, and what is
+  ///   reduced in place has no other reader;
+  /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them.
+  LogicalResult moveForward() {
+    bool accumulates = ways.accumulateSteps > 1;
+    llvm::DenseSet<Operation *> behind;
+    if (accumulates)
+      behind = findBehindUpdates(graph, step).byState;
+    for (bool moved = true; moved;) {
+      moved = false;
+      llvm::DenseSet<Operation *> ofReduced;
+      for (Operation &op : graph.getBody().front())
+        if (isLinearInPartials(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+              return found.contains(operand) || ofReduced.contains(operand.getDefiningOp());
+            }))
+          ofReduced.insert(&op);
+      SmallVector<Value> values;
+      for (const auto &[value, gradient] : found.values)
+        if (Operation *op = value.getDefiningOp();
+            reducedFor.contains(value) && (ofReduced.contains(op) || (behind.contains(op) && isLinearInPartials(op))))
+          values.push_back(value);
+      for (Value value : values) {
+        found.values.erase(value);
+        walkThrough(value.getDefiningOp(), reducedFor.lookup(value));
+        moved = true;
+      }
+      // What was seen on the way to a value that moved is looked at again.
+      visited.clear();
+      if (failed(drain()))
+        return failure();
+    }
+    if (accumulates)
+      for (const auto &[value, gradient] : found.values)
+        for (Value part : {value, gradient.indices})
+          if (part && behind.contains(part.getDefiningOp()))
+            return part.getDefiningOp()->emitError()
+                   << "the gradient of variable '" << gradient.variable << "' is accumulated over "
+                   << ways.accumulateSteps << " batches, but node '" << dfg::getNodeName(part.getDefiningOp())
+                   << "', which it is made of, waits for an update of the same step, which runs once for all of them; "
+                      "take accumulate_steps=1, or update behind the gradients";
+    return success();
+  }
+
+  /// Whether `op` makes a partial value of partial ones and of what is the same in every replica.
+  bool isLinearInPartials(Operation *op) const {
+    return op->getNumResults() > 0 && !llvm::isa<dfg::UpdateInterface>(op) &&
+           llvm::all_of(op->getResults(), [&](Value result) { return flow.get(result).kind == Flow::Partial; }) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             Flow::Kind kind = flow.get(operand).kind;
+             return kind == Flow::Partial || kind == Flow::Replicated;
+           });
+  }
+
+  bool isObstacle(Item item) {
+    if (obstacles)
+      obstacles->push_back({item.value, item.update});
+    return obstacles != nullptr;
+  }
+
+  LogicalResult refuse(Item item, llvm::StringRef why) {
+    if (!isInStep(item.update) || isObstacle(item))
+      return success();
+    Operation *op = item.value.getDefiningOp();
+    InFlightDiagnostic error = item.update->emitError()
+                               << "variable '" << getUpdatedVariable(item.update)
+                               << "' cannot be synchronized: the value of node '" << dfg::getNodeName(op) << "' ("
+                               << flow.explain(item.value) << "), which its update '" << dfg::getNodeName(item.update)
+                               << "' depends on, " << why;
+    error.attachNote(op->getLoc()) << "the value is made here by '" << op->getName() << "'";
+    return error;
+  }
+
+  LogicalResult refuseUnproven(Item item) {
+    if (!isInStep(item.update) || isObstacle(item))
+      return success();
+    Operation *cause = flow.get(item.value).cause;
+    InFlightDiagnostic error = cause->emitError()
+                               << "variable '" << getUpdatedVariable(item.update)
+                               << "' cannot be synchronized: its update '" << dfg::getNodeName(item.update)
+                               << "' depends on node '" << dfg::getNodeName(cause) << "' (" << cause->getName() << "), "
+                               << describeUnproven(cause, flow)
+                               << "; with coupling=replica in the strategy each replica uses its own";
+    error.attachNote(item.update->getLoc()) << "the update is here";
+    return error;
+  }
+
+  dfg::GraphOp graph;
+  const BatchFlow &flow;
+  const strategies::StepNodes &step;
+  const Synchronizations &ways;
+  FunctionUpdates functions;
+  /// Where gradients are accumulated over several batches: what is computed from other replicas' examples.
+  llvm::DenseSet<Value> coupled;
+  /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
+  llvm::DenseMap<Value, RawGradient> wholeRows;
+  /// The update that each dense value was found from.
+  llvm::DenseMap<Value, Operation *> reducedFor;
+  std::deque<Item> queue;
+  llvm::DenseSet<Value> visited;
+};
+
+} // namespace
+
+std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
+  Value sum, rows;
+  for (Value operand : cause->getOperands()) {
+    Flow::Kind kind = flow.get(operand).kind;
+    if (kind == Flow::Partial)
+      sum = operand;
+    else if (kind == Flow::Sharded)
+      rows = operand;
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (sum)
+    os << "which in each replica sees its own share's part of the sum or mean '"
+       << dfg::getNodeName(sum.getDefiningOp()) << "' over the batch";
+  else if (rows)
+    os << "which takes together rows of the batch that replicas have shares of, of '"
+       << dfg::getNodeName(rows.getDefiningOp()) << "'";
+  else
+    os << "whose value follows from the size of a replica's share, not of the whole batch";
+  return text;
+}
+
+std::string getFreeName(Block &block, const llvm::Twine &wanted) {
+  llvm::StringSet<> taken;
+  for (Operation &op : block)
+    taken.insert(dfg::getNodeName(&op));
+  std::string base = wanted.str(), name = base;
+  for (unsigned count = 1; taken.contains(name); ++count)
+    name = base + "_" + std::to_string(count);
+  return name;
+}
+
+llvm::StringRef getUpdatedVariable(Operation *op) {
+  auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+  unsigned written = update ? update.getWrittenOperands().front() : 0;
+  auto handle = dfg::getVariableHandle(op->getOperand(written));
+  return handle ? handle.getVariable() : "";
+}
+
+llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
+                                               const strategies::StepNodes &step, const Synchronizations &ways) {
+  Walk walk(graph, flow, step, ways);
+  if (failed(walk.run()))
+    return failure();
+  return std::move(walk.found);
+}
+
+bool computesFetchesOfReduced(const BatchFlow &flow, const Synchronizations &ways) {
+  return !flow.isEstimated() && !ways.hasAsync && ways.accumulateSteps == 1 && ways.required == ways.replicas;
+}
+
+llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow) {
+  llvm::DenseSet<Value> functions;
+  auto isWhole = [&](Value value) {
+    const Flow &at = flow.get(value);
+    bool isSum = at.zero || at.scale == 0 || (at.kind == Flow::Partial && at.scale == 1);
+    return (isSum && at.kind != Flow::Sharded && at.kind != Flow::Local) || functions.contains(value);
+  };
+  for (Operation &op : graph.getBody().front())
+    for (OpResult result : op.getResults())
+      if (flow.get(result).kind == Flow::Local && llvm::isa<dfg::ShapeInterface>(op) && !flow.hasBatchSize(result) &&
+          llvm::all_of(op.getOperands(), isWhole))
+        functions.insert(result);
+  return functions;
+}
+
+llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                                          const Synchronizations &ways) {
+  SmallVector<Obstacle> obstacles;
+  Walk walk(graph, flow, step, ways);
+  walk.obstacles = &obstacles;
+  // Another error is of another kind, and comes again when gradients are found.
+  ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });
+  (void)walk.run();
+  return obstacles;
+}
+
+void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step) {
+  Block &block = graph.getBody().front();
+  BehindUpdates behind = findBehindUpdates(graph, step, gradients.path);
+  llvm::DenseSet<Operation *> free;
+  for (Operation &op : llvm::reverse(block))
+    if (behind.all.contains(&op) && !behind.byState.contains(&op) && llvm::any_of(op.getResults(), [&](Value result) {
+          return gradients.contains(result) ||
+                 llvm::any_of(result.getUsers(), [&](Operation *user) { return free.contains(user); });
+        }))
+      free.insert(&op);
+  if (free.empty())
+    return;
+  llvm::StringMap<Operation *> waiting;
+  for (Operation *op : behind.all)
+    waiting[dfg::getNodeName(op)] = op;
+  // What follows a node that is free waits for the updates itself.
+  llvm::DenseMap<Operation *, llvm::SetVector<llvm::StringRef>> inherited;
+  Builder builder(graph.getContext());
+  for (Operation &op : block) {
+    bool isFree = free.contains(&op);
+    llvm::SetVector<llvm::StringRef> kept, updates;
+    bool changes = false;
+    auto inherit = [&](Operation *from) {
+      if (!free.contains(from))
+        return;
+      const auto &names = inherited[from];
+      updates.insert(names.begin(), names.end());
+      changes = true;
+    };
+    for (llvm::StringRef name : dfg::getControlInputs(&op)) {
+      Operation *from = waiting.lookup(name);
+      if (!isFree || !from) {
+        kept.insert(name);
+      } else {
+        changes = true;
+        if (!free.contains(from))
+          updates.insert(name);
+      }
+      inherit(from);
+    }
+    for (Value operand : op.getOperands())
+      inherit(operand.getDefiningOp());
+    if (!changes)
+      continue;
+    (isFree ? inherited[&op] : kept).insert(updates.begin(), updates.end());
+    if (kept.empty())
+      op.removeAttr(dfg::kControlAttr);
+    else
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(kept.getArrayRef()));
+  }
+}
+
+} // namespace distc

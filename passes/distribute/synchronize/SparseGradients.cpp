@@ -1,0 +1,231 @@
+//===- SparseGradients.cpp - Rows on the way to an update --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/synchronize/SparseGradients.h"
+#include "dialects/dist/Dist.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+bool isIndices(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
+
+/// A gradient's rows may be joined before a node that scales them, not before one that made the gradient of something
+/// else.
+bool isLinearIn(Operation *op, Value operand) {
+  auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+  switch (node ? node.getLinearity() : dfg::Linearity::None) {
+  case dfg::Linearity::None:
+    return false;
+  case dfg::Linearity::Joint:
+    return op->getNumOperands() == 1;
+  case dfg::Linearity::Each:
+    return true;
+  case dfg::Linearity::First:
+    return operand == op->getOperands().front();
+  case dfg::Linearity::Last:
+    return operand == op->getOperands().back();
+  }
+  return false;
+}
+
+/// The rows that an element-wise node works on: its only operand that differs between replicas and is no scalar of a
+/// hyper-parameter or norm. The other operands must not hide a factor of the batch's size.
+Value getElementwiseRows(Operation *op, const BatchFlow &flow) {
+  Value rows;
+  for (Value operand : op->getOperands()) {
+    const Flow &at = flow.get(operand);
+    if (at.kind == Flow::Replicated) {
+      if (!at.zero && at.scale != 0)
+        return {};
+      continue;
+    }
+    auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
+    if (at.kind != Flow::Sharded && type && type.getRank() == 0)
+      continue;
+    if (rows)
+      return {};
+    rows = operand;
+  }
+  return rows && (isIndices(rows) || isLinearIn(op, rows)) ? rows : Value();
+}
+
+/// The value whose rows op's are made of, one step nearer to backward; null where op makes them itself.
+Value getRows(Operation *op, const BatchFlow &flow) {
+  if (!op)
+    return {};
+  if (isUnique(op) || llvm::isa<dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp, dfg::DynamicPartitionOp>(op))
+    return op->getOperand(0);
+  if (llvm::isa<dfg::IdentityOp, dfg::CastOp>(op))
+    return op->getOperand(0);
+  if (llvm::isa<dfg::ScalarInterface>(op))
+    return getElementwiseRows(op, flow);
+  return {};
+}
+
+bool isRows(const Flow &at) { return at.isSharded(0); }
+
+Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path) {
+  while (true) {
+    const Flow &at = flow.get(value);
+    Operation *op = value.getDefiningOp();
+    if (at.kind == Flow::Replicated || at.kind == Flow::Partial)
+      return {};
+    Value next = getRows(op, flow);
+    // A shard's rows are chosen among all.
+    if (auto own = llvm::dyn_cast_or_null<dist::OwnRowsOp>(op))
+      next = value == own.getOwnIndices() ? own.getIndices() : own.getValues();
+    // Rows of a table that the batch chooses are where backward begins, not a choice among its rows.
+    if (next && flow.get(next).kind == Flow::Replicated)
+      next = {};
+    if (next && isRows(at) && !isRows(flow.get(next)))
+      next = {};
+    if (!next)
+      return isRows(at) ? value : Value();
+    path.push_back(op);
+    value = next;
+  }
+}
+
+/// Follows a sparse gradient from where it is synchronized to where rows of one index have been added.
+class RowUses {
+public:
+  RowUses(const RawGradients &gradients, Value values) : gradients(gradients), values(values) {}
+
+  /// False where the node makes something else of rows that have been added.
+  bool visit(Operation *op) {
+    SmallVector<Kind> kinds;
+    for (Value operand : op->getOperands())
+      kinds.push_back(getKind(op, operand));
+    if (llvm::all_of(kinds, [](Kind kind) { return kind == Kind::None; }))
+      return true;
+    std::optional<SmallVector<Kind>> made = getResults(op, kinds);
+    if (!made)
+      return false;
+    for (auto [result, kind] : llvm::zip(op->getResults(), *made))
+      if (kind != Kind::None)
+        found[result] = kind;
+    return true;
+  }
+
+private:
+  /// Each of rows: linear in the gradient's; a function of their index; numbers of distinct indices.
+  enum class Kind { None, Rows, OfIndex, Positions };
+
+  Kind getKind(Operation *op, Value operand) const {
+    if (operand == values)
+      return Kind::Rows;
+    if (auto it = found.find(operand); it != found.end())
+      return it->second;
+    return gradients.indices.contains(operand) && gradients.find(op, operand) == values ? Kind::OfIndex : Kind::None;
+  }
+
+  static bool isScalar(Value value) {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getRank() == 0;
+  }
+
+  /// What an element-wise node makes of rows: each by itself.
+  static std::optional<Kind> getElementwise(Operation *op, ArrayRef<Kind> kinds) {
+    Kind made = Kind::OfIndex;
+    for (auto [operand, kind] : llvm::zip(op->getOperands(), kinds)) {
+      if (kind == Kind::Positions || (kind == Kind::None && !isScalar(operand)))
+        return std::nullopt;
+      if (kind != Kind::Rows)
+        continue;
+      if (made == Kind::Rows || !isLinearIn(op, operand))
+        return std::nullopt;
+      made = Kind::Rows;
+    }
+    return made;
+  }
+
+  static bool addsRows(Operation *op, ArrayRef<Kind> kinds) {
+    auto is = [&](unsigned rows, unsigned indices) {
+      return kinds[rows] == Kind::Rows && (kinds[indices] == Kind::OfIndex || kinds[indices] == Kind::Positions) &&
+             llvm::count_if(kinds, [](Kind kind) { return kind != Kind::None; }) == 2;
+    };
+    if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
+      return llvm::isa<dfg::ScatterAddOp, dfg::ScatterSubOp, dfg::ScatterNdAddOp, dfg::ScatterNdSubOp>(op) &&
+             is(update.getGradientOperand(), update.getIndicesOperand());
+    if (llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+      return is(0, 1);
+    if (llvm::isa<dfg::ScatterNdOp>(op))
+      return is(1, 0);
+    return llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp>(op) && is(2, 1);
+  }
+
+  static std::optional<SmallVector<Kind>> getResults(Operation *op, ArrayRef<Kind> kinds) {
+    SmallVector<Kind> made(op->getNumResults(), Kind::None);
+    if (addsRows(op, kinds))
+      return made;
+    if (llvm::isa<dfg::UniqueOp, dfg::UniqueV2Op>(op) && kinds[0] == Kind::OfIndex) {
+      made[1] = Kind::Positions;
+      return made;
+    }
+    if (llvm::isa<dist::OwnRowsOp>(op) && kinds[0] == Kind::OfIndex && kinds[1] == Kind::Rows)
+      return SmallVector<Kind>{Kind::OfIndex, Kind::Rows};
+    if (llvm::isa<dfg::DynamicPartitionOp>(op) && kinds[1] == Kind::OfIndex && kinds[0] != Kind::Positions &&
+        kinds[0] != Kind::None)
+      return SmallVector<Kind>(op->getNumResults(), kinds[0]);
+    // A row of a table for each index.
+    if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op) && kinds[0] == Kind::None && kinds[1] == Kind::OfIndex)
+      return SmallVector<Kind>{Kind::OfIndex};
+    if (llvm::isa<dfg::ExpandDimsOp>(op) && kinds[0] == Kind::OfIndex)
+      return SmallVector<Kind>{Kind::OfIndex};
+    if (llvm::isa<dfg::IdentityOp>(op))
+      return SmallVector<Kind>(kinds);
+    std::optional<Kind> kind = llvm::isa<dfg::ScalarInterface>(op) ? getElementwise(op, kinds) : std::optional<Kind>();
+    if (!kind)
+      return std::nullopt;
+    return SmallVector<Kind>{*kind};
+  }
+
+  const RawGradients &gradients;
+  Value values;
+  llvm::DenseMap<Value, Kind> found;
+};
+
+} // namespace
+
+bool canAddRows(const RawGradients &gradients, Value values, const llvm::DenseSet<Operation *> &consumers) {
+  RowUses uses(gradients, values);
+  return llvm::all_of(*values.getParentBlock(),
+                      [&](Operation &op) { return !consumers.contains(&op) || uses.visit(&op); });
+}
+
+bool isUnique(Operation *op) {
+  return llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op>(op);
+}
+
+bool worksOnRows(Operation *op) {
+  return isUnique(op) || llvm::isa<dist::OwnRowsOp, dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op,
+                                   dfg::GatherOp, dfg::DynamicPartitionOp, dfg::IdentityOp, dfg::CastOp,
+                                   dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
+}
+
+std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow) {
+  SparseGradient found;
+  found.indices = walk(update->getOperand(update.getIndicesOperand()), flow, found.path);
+  found.values = walk(update->getOperand(update.getGradientOperand()), flow, found.path);
+  if (!found.indices || !found.values)
+    return std::nullopt;
+  return found;
+}
+
+void chooseOwnRows(SparseGradient &gradient) {
+  for (Operation *op : gradient.path)
+    if (auto own = llvm::dyn_cast<dist::OwnRowsOp>(op);
+        own && own.getIndices() == gradient.indices && own.getValues() == gradient.values) {
+      gradient.indices = own.getOwnIndices();
+      gradient.values = own.getOwnValues();
+      llvm::erase(gradient.path, op);
+      return;
+    }
+}
+
+} // namespace distc

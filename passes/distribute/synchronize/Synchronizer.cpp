@@ -1,0 +1,289 @@
+//===- Synchronizer.cpp - Puts synchronization behind raw gradients ----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/synchronize/Synchronizer.h"
+#include "mlir/IR/Builders.h"
+#include "passes/distribute/synchronize/BucketOrder.h"
+#include "passes/distribute/synchronize/SparseGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+
+/// What the members of one collective have in common.
+struct Synchronizer::BucketKey {
+  unsigned wave;
+  int group;
+  Type elementType;
+  dist::Reduction reduction, batches;
+  dist::Spec spec;
+  dist::CompressionAttr compression;
+  dist::AggregatorAttr aggregator;
+  auto tie() const {
+    return std::tuple(wave, group, elementType.getAsOpaquePointer(), reduction, batches, spec,
+                      compression.getAsOpaquePointer(), aggregator.getAsOpaquePointer());
+  }
+  bool operator<(const BucketKey &other) const { return tie() < other.tie(); }
+};
+
+Synchronizer::Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients,
+                           const Synchronizations &ways)
+    : block(graph.getBody().front()), flow(flow), gradients(gradients), ways(ways) {
+  copyWhatForwardNeeds();
+}
+
+void Synchronizer::run(const Sites &sites) {
+  this->sites = &sites;
+  // Indices are gathered with their rows, which may be made behind nodes that take the indices: again with what is
+  // known of the rows then, until nothing changes: of rows that are made of other rows, one at least each time.
+  bool changed = true;
+  for (size_t round = 0; changed && round <= gradients.values.size() + 1; ++round) {
+    llvm::DenseMap<Operation *, unsigned> found = findWaves(
+        block,
+        [&](Operation *consumer, Value value, unsigned wave) -> std::optional<unsigned> {
+          if (!gradients.contains(value))
+            return std::nullopt;
+          Value rows = gradients.find(consumer, value);
+          return rows ? std::max(wave, waves.lookup(rows.getDefiningOp())) : wave;
+        },
+        consumers);
+    changed = found != waves;
+    waves = std::move(found);
+  }
+  SmallVector<SmallVector<Operation *>> order = sortIntoWaves();
+  // Nodes of later waves move behind the first in their order; each wave gets its collectives.
+  for (auto [wave, ops] : llvm::enumerate(order)) {
+    if (wave > 0)
+      for (Operation *op : ops)
+        op->moveBefore(&block, block.end());
+    if (ops.empty())
+      continue;
+    lastTake = ops.back();
+    insertCollectives(ops);
+  }
+  for (Operation *op : consumers)
+    for (OpOperand &operand : op->getOpOperands()) {
+      bool isIndices = !gradients.values.contains(operand.get()) && gradients.indices.contains(operand.get());
+      Value reduced =
+          isIndices ? joinedIndices.lookup(gradients.find(op, operand.get())) : replacements.lookup(operand.get());
+      if (reduced)
+        operand.set(reduced);
+    }
+}
+
+/// Nodes of the path whose value the replica's own part of the step needs as well: those that lead to a value with
+/// the batch's axis, or to one that is reduced. The path takes a copy of them.
+void Synchronizer::copyWhatForwardNeeds() {
+  consumers.insert(gradients.updates.begin(), gradients.updates.end());
+  if (gradients.path.empty())
+    return;
+  llvm::DenseSet<Operation *> needed;
+  for (Operation &op : llvm::reverse(block)) {
+    bool onPath = gradients.path.contains(&op);
+    for (Value result : op.getResults()) {
+      bool feeds = (onPath && gradients.contains(result)) || llvm::any_of(result.getUsers(), [&](Operation *user) {
+                     // The path's own rows and reductions are not forward's.
+                     return needed.contains(user) ||
+                            (!gradients.path.contains(user) && llvm::any_of(user->getResults(), [&](Value value) {
+                              return flow.get(value).kind == Flow::Sharded || gradients.contains(value);
+                            }));
+                   });
+      if (feeds)
+        needed.insert(&op);
+    }
+  }
+  OpBuilder builder(block.getParent()->getContext());
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!gradients.path.contains(&op))
+      continue;
+    if (!needed.contains(&op)) {
+      consumers.insert(&op);
+      continue;
+    }
+    builder.setInsertionPointAfter(&op);
+    Operation *copy = builder.clone(op);
+    copy->setLoc(getLocation(dfg::getNodeName(&op) + "/synchronized"));
+    for (auto [from, to] : llvm::zip(op.getResults(), copy->getResults()))
+      replacements[from] = to;
+    consumers.insert(copy);
+  }
+  // At once, so that the order sees what the copies depend on.
+  for (Operation *op : consumers)
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value copy = replacements.lookup(operand.get()); copy && !gradients.contains(operand.get()))
+        operand.set(copy);
+  replacements.clear();
+}
+
+SmallVector<SmallVector<Operation *>> Synchronizer::sortIntoWaves() const {
+  SmallVector<SmallVector<Operation *>> order(1);
+  for (Operation &op : block) {
+    unsigned wave = waves.lookup(&op);
+    if (wave >= order.size())
+      order.resize(wave + 1);
+    order[wave].push_back(&op);
+  }
+  return order;
+}
+
+Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
+  const RawGradient &gradient = gradients.values.find(value)->second;
+  const Synchronization &way = ways.get(gradient.variable);
+  return {waves.lookup(op),   way.group,        getElementTypeOrSelf(value.getType()),
+          gradient.reduction, gradient.batches, way.spec,
+          way.compression,    way.aggregator};
+}
+
+/// A bucket's collective after its last member, in the order in which buckets become whole.
+void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
+  std::map<BucketKey, SmallVector<Value>> groups;
+  auto isAlone = [&](Value value) {
+    const RawGradient &gradient = gradients.values.find(value)->second;
+    return gradient.indices || ways.get(gradient.variable).place;
+  };
+  auto forEachMember = [&](auto visit) {
+    for (Operation *op : ops)
+      for (Value value : op->getResults())
+        if (gradients.values.contains(value))
+          visit(op, value);
+  };
+  forEachMember([&](Operation *op, Value value) {
+    if (!isAlone(value))
+      groups[getKey(op, value)].push_back(value);
+  });
+  forEachMember([&](Operation *op, Value value) {
+    BucketKey key = getKey(op, value);
+    if (!isAlone(value)) {
+      ArrayRef<Value> members = groups[key];
+      if (members.back() == value)
+        reduce(op, key, members);
+      return;
+    }
+    const RawGradient &gradient = gradients.values.find(value)->second;
+    // Behind both, where indices come later than values.
+    if (Operation *def = gradient.indices ? gradient.indices.getDefiningOp() : nullptr; def && op->isBeforeInBlock(def))
+      op = def;
+    if (const Synchronization &way = ways.get(gradient.variable); way.place && (way.async || sites->get(value)))
+      serve(op, key, value);
+    else if (gradient.indices)
+      gather(op, key, value);
+    else
+      reduce(op, key, value);
+  });
+}
+
+/// The values' sums or means over several batches, where the strategy has an update wait for them.
+SmallVector<Value> Synchronizer::accumulate(OpBuilder &builder, const BucketKey &key, ArrayRef<Value> members) {
+  if (ways.accumulateSteps == 1)
+    return llvm::to_vector(members);
+  SmallVector<llvm::StringRef> variables;
+  for (Value member : members)
+    variables.push_back(gradients.values.find(member)->second.variable);
+  auto op = dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
+                                       TypeRange(ValueRange(members)), key.batches, ways.accumulateSteps, members,
+                                       builder.getStrArrayAttr(variables));
+  return llvm::to_vector(ValueRange(op.getAccumulated()));
+}
+
+void Synchronizer::reduce(Operation *after, const BucketKey &key, ArrayRef<Value> members) {
+  OpBuilder builder(after->getContext());
+  builder.setInsertionPointAfter(after);
+  SmallVector<llvm::StringRef> variables;
+  for (Value member : members)
+    variables.push_back(gradients.values.find(member)->second.variable);
+  SmallVector<Value> values = accumulate(builder, key, members);
+  auto op = dist::AllReduceOp::create(builder, getLocation("all_reduce/" + llvm::Twine(buckets)), key.reduction,
+                                      buckets, key.group, values, builder.getStrArrayAttr(variables), key.spec,
+                                      key.compression, key.aggregator);
+  ++buckets;
+  for (auto [member, reduced] : llvm::zip(members, op.getReduced()))
+    replace(member, reduced);
+}
+
+/// A tensor type whose number of rows is not known.
+static Type getRowsType(Value value) {
+  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getRank() == 0)
+    return value.getType();
+  SmallVector<int64_t> sizes(type.getShape());
+  sizes[0] = ShapedType::kDynamic;
+  return type.clone(sizes);
+}
+
+void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) {
+  const RawGradient &gradient = gradients.values.find(values)->second;
+  OpBuilder builder(after->getContext());
+  builder.setInsertionPointAfter(after);
+  Value indices = gradient.indices, rows = values;
+  if (ways.accumulateSteps > 1) {
+    auto join = [&](dist::Reduction reduction, Value part) -> Value {
+      return dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
+                                        getRowsType(part), reduction, ways.accumulateSteps, part,
+                                        builder.getStrArrayAttr(gradient.variable), true)
+          .getAccumulated()[0];
+    };
+    indices = join(dist::Reduction::Sum, indices);
+    rows = join(key.batches, rows);
+  }
+  auto op = dist::AllGatherSlicesOp::create(builder, getLocation("all_gather_slices/" + llvm::Twine(buckets)),
+                                            getRowsType(indices), getRowsType(rows), key.reduction, buckets, key.group,
+                                            indices, rows, gradient.variable, key.spec);
+  ++buckets;
+  joinedIndices[values] = op.getAllIndices();
+  replace(values, op.getAllValues());
+}
+
+/// Push, and take where the reduced gradient is used.
+void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
+  const RawGradient &gradient = gradients.values.find(value)->second;
+  const Synchronization &way = ways.get(gradient.variable);
+  OpBuilder builder(after->getContext());
+  builder.setInsertionPointAfter(after);
+  unsigned number = accumulators[gradient.variable]++;
+  std::string name = "synchronization/" + gradient.variable.str() + (number ? "_" + std::to_string(number) : "");
+  SmallVector<Value> members;
+  if (gradient.indices)
+    members.push_back(gradient.indices);
+  members.push_back(value);
+  SmallVector<Value> pushed;
+  SmallVector<Type> taken;
+  for (Value member : members) {
+    taken.push_back(gradient.indices ? getRowsType(member) : member.getType());
+    if (ways.accumulateSteps == 1 || way.async) {
+      pushed.push_back(member);
+      continue;
+    }
+    auto steps = dist::AccumulateOp::create(
+        builder, getLocation("accumulate/" + llvm::Twine(accumulations++)), taken.back(),
+        member == gradient.indices ? dist::Reduction::Sum : key.batches, ways.accumulateSteps, member,
+        builder.getStrArrayAttr(gradient.variable), gradient.indices != nullptr);
+    pushed.push_back(steps.getAccumulated()[0]);
+  }
+  int64_t required = way.async ? 1 : ways.required;
+  // The chief takes from the variable's server; a server has what it takes itself, also of another's variable.
+  dist::PlaceAttr site = way.async ? way.place : sites->get(value);
+  dist::PlaceAttr place = site == sites->getChief() ? way.place : site;
+  bool apart = gradient.indices && !way.async && !canAddRows(gradients, value, consumers);
+  auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, place, required, pushed,
+                                   gradient.variable, way.staleness, way.async, apart);
+  // Whoever takes a gradient waits for it: not before its own work of the wave is done.
+  builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
+  auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, place, required,
+                                   gradient.variable, way.aggregator, way.async, apart);
+  lastTake = take;
+  take->setAttr(dist::kPlaceAttr, site);
+  if (gradient.indices)
+    joinedIndices[value] = take.getGradient().front();
+  replace(value, take.getGradient().back());
+}
+
+void Synchronizer::replace(Value from, Value to) { replacements.insert({from, to}); }
+
+Location Synchronizer::getLocation(const llvm::Twine &name) const {
+  return NameLoc::get(StringAttr::get(block.getParent()->getContext(), name));
+}
+
+} // namespace distc

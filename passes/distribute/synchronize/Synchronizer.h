@@ -1,0 +1,55 @@
+//===- Synchronizer.h - Puts synchronization behind raw gradients --*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_SYNCHRONIZER_H
+#define DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_SYNCHRONIZER_H
+
+#include "passes/distribute/servers/Sites.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+
+namespace distc {
+
+/// Rewrites the block of one graph: orders it into waves, each followed by its synchronization.
+class Synchronizer {
+public:
+  Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients, const Synchronizations &ways);
+
+  /// The nodes that see reduced values: updates, and the path to them (copies where forward needs the replica's own).
+  const llvm::DenseSet<mlir::Operation *> &getConsumers() const { return consumers; }
+
+  void run(const Sites &sites);
+
+private:
+  struct BucketKey;
+
+  void copyWhatForwardNeeds();
+  llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> sortIntoWaves() const;
+  BucketKey getKey(mlir::Operation *op, mlir::Value value) const;
+  void insertCollectives(llvm::ArrayRef<mlir::Operation *> ops);
+  llvm::SmallVector<mlir::Value> accumulate(mlir::OpBuilder &builder, const BucketKey &key,
+                                            llvm::ArrayRef<mlir::Value> members);
+  void reduce(mlir::Operation *after, const BucketKey &key, llvm::ArrayRef<mlir::Value> members);
+  void gather(mlir::Operation *after, const BucketKey &key, mlir::Value values);
+  void serve(mlir::Operation *after, const BucketKey &key, mlir::Value value);
+  void replace(mlir::Value from, mlir::Value to);
+  mlir::Location getLocation(const llvm::Twine &name) const;
+
+  mlir::Block &block;
+  const BatchFlow &flow;
+  const RawGradients &gradients;
+  const Synchronizations &ways;
+  const Sites *sites = nullptr;
+  llvm::DenseSet<mlir::Operation *> consumers;
+  llvm::DenseMap<mlir::Value, mlir::Value> replacements;
+  llvm::DenseMap<mlir::Value, mlir::Value> joinedIndices; // by the values that they are of
+  llvm::DenseMap<mlir::Operation *, unsigned> waves;
+  llvm::StringMap<unsigned> accumulators; // of each variable, counted
+  mlir::Operation *lastTake = nullptr;
+  uint32_t buckets = 0, accumulations = 0;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_SYNCHRONIZER_H

@@ -1,0 +1,182 @@
+//===- VariableAverages.cpp - Moving averages of variables ------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/synchronize/VariableAverages.h"
+#include "mlir/IR/Builders.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+class Averages {
+public:
+  Averages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step)
+      : graph(graph), block(graph.getBody().front()), ways(ways), step(step), init(graph, "init_op"),
+        builder(graph.getContext()) {}
+
+  void run() {
+    auto module = graph->getParentOfType<ModuleOp>();
+    for (auto variable : module.getOps<dfg::VariableOp>())
+      variables[variable.getSymName()] = variable;
+    separateTrainOp();
+    readUpdates();
+    for (auto &[name, updates] : updated)
+      add(name, updates);
+    waitFor("init_op", ofInit);
+    waitFor("train_op", ofStep);
+  }
+
+private:
+  /// What gives a variable its new value in a step.
+  struct Updates {
+    Value handle;
+    SmallVector<llvm::StringRef> names;
+  };
+
+  void readUpdates() {
+    for (Operation &op : block) {
+      auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+      if (!update)
+        continue;
+      // A share's handle leads to its variable.
+      Value handle = op.getOperand(update.getWrittenOperands().front());
+      if (auto share = handle.getDefiningOp<dist::ShareHandleOp>())
+        handle = share.getHandle();
+      auto variable = dfg::getVariableHandle(handle);
+      if (!variable || !ways.hasEntry(variable.getVariable()))
+        continue;
+      if (init.contains(&op) && llvm::isa<dfg::AssignOp>(op))
+        initializers[variable.getVariable()] = llvm::cast<dfg::AssignOp>(op);
+      else if (!step.isKnown() || step.contains(&op))
+        addUpdate(variable, &op);
+    }
+    // Shares of the variable are updated; this makes them it.
+    for (auto gather : block.getOps<dist::AllGatherVariablesOp>())
+      for (Value handle : gather.getHandles())
+        if (auto variable = dfg::getVariableHandle(handle); variable && updated.count(variable.getVariable()))
+          addUpdate(variable, gather);
+  }
+
+  void addUpdate(dfg::VarHandleOp variable, Operation *op) {
+    Updates &updates = updated[variable.getVariable()];
+    updates.handle = variable.getHandle();
+    if (llvm::StringRef name = dfg::getNodeName(op); !name.empty())
+      updates.names.push_back(name);
+  }
+
+  Location getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+  void add(llvm::StringRef name, const Updates &updates) {
+    dfg::VariableOp variable = variables.lookup(name);
+    dfg::AssignOp initializer = initializers.lookup(name);
+    auto type = llvm::dyn_cast<RankedTensorType>(variable.getType());
+    if (!initializer || !type || !llvm::isa<FloatType>(type.getElementType())) {
+      variable.emitRemark() << "no moving average is kept of variable '" << name << "': "
+                            << (initializer ? "it is no tensor of floats" : "the init op does not initialize it");
+      return;
+    }
+    std::string average = name.str() + "/ExponentialMovingAverage";
+    builder.setInsertionPointAfter(variable);
+    auto added = dfg::VariableOp::create(builder, variable.getLoc(), average, type, "resource", false);
+    dist::PlaceAttr place = ways.get(name).place;
+    if (place)
+      added->setAttr(dist::kPlaceAttr, place);
+    // Of a shard: a shard of the whole variable's average.
+    if (auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr))
+      added->setAttr(dist::kSliceAttr, dist::SliceAttr::get(builder.getContext(),
+                                                            builder.getStringAttr(slice.getWhole().getValue() +
+                                                                                  "/ExponentialMovingAverage"),
+                                                            slice.getShape(), slice.getOffsets()));
+    auto mark = [&](Operation *op) {
+      if (place)
+        op->setAttr(dist::kPlaceAttr, place);
+      return op;
+    };
+    // From the initial value.
+    builder.setInsertionPointAfter(initializer);
+    auto named = builder.getNamedAttr("shared_name", builder.getStringAttr(average));
+    auto ref = dfg::RefType::get(builder.getContext(), type);
+    auto averageHandle = dfg::VarHandleOp::create(builder, getLocation(average), ref, average);
+    averageHandle->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(named));
+    mark(dfg::AssignOp::create(builder, getLocation(average + "/Assign"), Type(), averageHandle,
+                               initializer.getValue()));
+    ofInit.push_back(average + "/Assign");
+    // Behind all updates of the step.
+    builder.setInsertionPointToEnd(&block);
+    // A reference is read where it is used.
+    bool isReference = variable.getKind() == "ref";
+    Location here = getLocation(average + "/value");
+    Operation *value = mark(dfg::ReadVariableOp::create(builder, here, type, updates.handle, isReference));
+    if (isReference)
+      value = mark(dfg::IdentityOp::create(builder, here, type, value->getResult(0)));
+    if (!updates.names.empty())
+      value->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(updates.names));
+    Operation *old = mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/old"), type, averageHandle,
+                                                      /*implicit=*/false));
+    auto scalar = RankedTensorType::get({}, type.getElementType());
+    auto rate = DenseElementsAttr::get(scalar, builder.getFloatAttr(type.getElementType(), 1.0 - ways.averagesDecay));
+    Value constant = dfg::ConstOp::create(builder, getLocation(average + "/rate"), scalar, rate);
+    Operation *difference = mark(dfg::SubOp::create(builder, getLocation(average + "/difference"), type,
+                                                    old->getResult(0), value->getResult(0)));
+    Operation *step =
+        mark(dfg::MulOp::create(builder, getLocation(average + "/step"), type, difference->getResult(0), constant));
+    mark(
+        dfg::AssignSubOp::create(builder, getLocation(average + "/update"), Type(), averageHandle, step->getResult(0)));
+    ofStep.push_back(average + "/update");
+  }
+
+  /// The endpoint waits for `names`, and stands behind them.
+  void waitFor(llvm::StringRef endpoint, ArrayRef<std::string> names) {
+    auto name = graph->getAttrOfType<StringAttr>(endpoint);
+    if (!name || names.empty())
+      return;
+    for (Operation &op : block) {
+      if (dfg::getNodeName(&op) != name.getValue().split(':').first)
+        continue;
+      SmallVector<llvm::StringRef> control = dfg::getControlInputs(&op);
+      control.append(names.begin(), names.end());
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
+      if (op.use_empty() && endpoint == "train_op")
+        op.moveBefore(&block, block.end());
+      return;
+    }
+  }
+
+  /// An update that is the endpoint is one of those that the averages stand behind: its name goes to a group.
+  void separateTrainOp() {
+    auto name = graph->getAttrOfType<StringAttr>("train_op");
+    for (Operation &op : block) {
+      if (!name || dfg::getNodeName(&op) != name.getValue().split(':').first || !llvm::isa<dfg::UpdateInterface>(op))
+        continue;
+      builder.setInsertionPointToEnd(&block);
+      Operation *group = dfg::GroupOp::create(builder, op.getLoc());
+      op.setLoc(getLocation(getFreeName(block, dfg::getNodeName(&op) + "/update")));
+      group->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(&op)}));
+      return;
+    }
+  }
+
+  dfg::GraphOp graph;
+  Block &block;
+  const Synchronizations &ways;
+  const strategies::StepNodes &step;
+  strategies::StepNodes init;
+  OpBuilder builder;
+  llvm::StringMap<dfg::VariableOp> variables;
+  llvm::StringMap<dfg::AssignOp> initializers;
+  llvm::MapVector<llvm::StringRef, Updates> updated;
+  std::vector<std::string> ofInit, ofStep;
+};
+
+} // namespace
+
+void addVariableAverages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step) {
+  Averages(graph, ways, step).run();
+}
+
+} // namespace distc

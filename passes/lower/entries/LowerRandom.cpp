@@ -1,0 +1,125 @@
+//===- LowerRandom.cpp - Random numbers: calls of the runtime's generators -------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dist/Dist.h"
+#include "dialects/drt/Drt.h"
+#include "passes/lower/entries/EntryLowering.h"
+#include "runtime/include/drt/drt.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+namespace {
+
+enum Distribution : int32_t {
+  Uniform = DRT_RANDOM_UNIFORM,
+  Normal = DRT_RANDOM_NORMAL,
+  TruncatedNormal = DRT_RANDOM_TRUNCATED_NORMAL,
+  UniformInt = DRT_RANDOM_UNIFORM_INT
+};
+
+/// The type of the numbers; fails with a diagnostic where the runtime does not draw such.
+template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  Type element = type->getElementType();
+  const bool isDrawn = distribution == UniformInt ? element.isInteger(32) || element.isInteger(64) : element.isF32() || element.isF64();
+  if (!isDrawn) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' draws numbers of type " << element << ", which there is no code for; draw "
+                    << (distribution == UniformInt ? "int32 or int64" : "float32 or float64") << " and cast them";
+    return failure();
+  }
+  return type;
+}
+
+template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
+  if (failed(type))
+    return failure();
+  SmallVector<Value> bounds;
+  for (Value bound : op->getOperands().drop_front())
+    bounds.push_back(lowering.get(bound));
+  auto seed = [&](StringRef name) {
+    auto attr = op->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  lowering.set(op->getResult(0),
+               drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"),
+                                     bounds, op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
+  return success();
+}
+
+/// A seed as the runtime takes it: two int64.
+Value getSeed(EntryLowering &lowering, Location loc, Value graphSeed) {
+  Value seed = lowering.get(graphSeed);
+  Type element = lowering.builder.getI64Type();
+  auto type = RankedTensorType::get(llvm::cast<RankedTensorType>(seed.getType()).getShape(), element);
+  if (seed.getType() == type)
+    return seed;
+  return lowering.elementwise(loc, type, seed,
+                              [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], element); });
+}
+
+/// Operands: shape, seed, bounds.
+template <Distribution distribution> LogicalResult lowerStateless(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
+  if (failed(type))
+    return failure();
+  Value seed = getSeed(lowering, op->getLoc(), op->getOperand(1));
+  SmallVector<Value> bounds;
+  for (Value bound : op->getOperands().drop_front(2))
+    bounds.push_back(lowering.get(bound));
+  lowering.set(op->getResult(0),
+               drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
+                                              op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
+  return success();
+}
+
+/// Version 2 takes key and counter from an operation of their own; for the Philox algorithm they are the seed's.
+template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
+  if (failed(type))
+    return failure();
+  auto keyCounter = op->getOperand(1).getDefiningOp<dfg::StatelessRandomGetKeyCounterOp>();
+  if (!keyCounter || op->getOperand(2).getDefiningOp() != keyCounter) {
+    op->emitError() << "node '" << dfg::getNodeName(op)
+                    << "': key and counter must come from one StatelessRandomGetKeyCounter";
+    return failure();
+  }
+  Value seed = getSeed(lowering, op->getLoc(), keyCounter.getSeed());
+  // Operands: shape, key, counter, algorithm, bounds.
+  SmallVector<Value> bounds;
+  for (Value bound : op->getOperands().drop_front(4))
+    bounds.push_back(lowering.get(bound));
+  lowering.set(op->getResult(0),
+               drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
+                                              op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
+  return success();
+}
+
+/// Read through by its users.
+LogicalResult lowerKeyCounter(EntryLowering &, Operation *) { return success(); }
+
+} // namespace
+
+void addRandomLowerings(LoweringTable &table, MLIRContext *context) {
+  addLowering<dfg::RandomUniformOp>(table, context, lowerRandom<Uniform>);
+  addLowering<dfg::RandomStandardNormalOp>(table, context, lowerRandom<Normal>);
+  addLowering<dfg::TruncatedNormalOp>(table, context, lowerRandom<TruncatedNormal>);
+  addLowering<dfg::RandomUniformIntOp>(table, context, lowerRandom<UniformInt>);
+  addLowering<dfg::StatelessRandomUniformOp>(table, context, lowerStateless<Uniform>);
+  addLowering<dfg::StatelessRandomNormalOp>(table, context, lowerStateless<Normal>);
+  addLowering<dfg::StatelessTruncatedNormalOp>(table, context, lowerStateless<TruncatedNormal>);
+  addLowering<dfg::StatelessRandomUniformIntOp>(table, context, lowerStateless<UniformInt>);
+  addLowering<dfg::StatelessRandomGetKeyCounterOp>(table, context, lowerKeyCounter);
+  addLowering<dfg::StatelessRandomUniformV2Op>(table, context, lowerStatelessV2<Uniform>);
+  addLowering<dfg::StatelessRandomNormalV2Op>(table, context, lowerStatelessV2<Normal>);
+  addLowering<dfg::StatelessTruncatedNormalV2Op>(table, context, lowerStatelessV2<TruncatedNormal>);
+  addLowering<dfg::StatelessRandomUniformIntV2Op>(table, context, lowerStatelessV2<UniformInt>);
+}
+
+} // namespace distc::lower

@@ -1,0 +1,308 @@
+//===- LowerRoutines.cpp - Nodes that are routines of the runtime's library --------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/lower/entries/EntryLowering.h"
+#include "passes/lower/program/ProgramTables.h"
+#include "runtime/include/drt/drt.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+namespace {
+
+SmallVector<Value> callRoutine(EntryLowering &lowering, Location loc, StringRef name, ArrayRef<int64_t> parameters,
+                               ValueRange operands, TypeRange results) {
+  auto routine =
+      drt::RoutineOp::create(lowering.builder, loc, results, name, parameters, operands, DenseI64ArrayAttr());
+  return SmallVector<Value>(routine->result_begin(), routine->result_end());
+}
+
+LogicalResult refuseElements(Operation *op, Type element) {
+  op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                  << ") has no code for elements of type " << element;
+  return failure();
+}
+
+// ---- Sorting ----------------------------------------------------------------------------------
+
+LogicalResult lowerTopK(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> values = getStaticType(op, 0), indices = getStaticType(op, 1);
+  if (failed(values) || failed(indices))
+    return failure();
+  Location loc = op->getLoc();
+  if (isEmpty(*values)) {
+    lowering.set(op->getResult(0), lowering.empty(loc, *values));
+    lowering.set(op->getResult(1), lowering.empty(loc, *indices));
+    return success();
+  }
+  Type element = values->getElementType(), index = indices->getElementType();
+  if (!index.isInteger(32) && !index.isInteger(64))
+    return refuseElements(op, index);
+  // Of narrow types what they are in wider ones: the order is the same.
+  Type wide = element;
+  if (isNarrowFloat(element))
+    wide = lowering.builder.getF32Type();
+  else if (element.isInteger() && !element.isInteger(64))
+    wide = lowering.builder.getI32Type();
+  Value input = lowering.cast(loc, lowering.get(op->getOperand(0)), wide);
+  int64_t columns = typeOf(input).getShape().back(), rows = typeOf(input).getNumElements() / columns;
+  auto results =
+      callRoutine(lowering, loc, "top_k", {getDtype(wide), rows, columns, values->getShape().back(), getDtype(index)},
+                  input, {values->clone(wide), *indices});
+  lowering.set(op->getResult(0), lowering.cast(loc, results[0], element));
+  lowering.set(op->getResult(1), results[1]);
+  return success();
+}
+
+// ---- Matrices ------------------------------------------------------------------------------------
+
+bool isSet(Operation *op, StringRef name) {
+  auto attribute = op->getAttrOfType<BoolAttr>(name);
+  return attribute && attribute.getValue();
+}
+
+/// A routine on matrices: dtype and number of matrices, then `parameters`.
+LogicalResult lowerMatrices(EntryLowering &lowering, Operation *op, ArrayRef<int64_t> parameters) {
+  SmallVector<Type> types;
+  Location loc = op->getLoc();
+  Type element = getElementTypeOrSelf(op->getResult(0).getType()),
+       wide = isNarrowFloat(element) ? Type(lowering.builder.getF32Type()) : element;
+  if (!wide.isF32() && !wide.isF64())
+    return refuseElements(op, element);
+  bool anyEmpty = false;
+  for (OpResult result : op->getResults()) {
+    FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
+    if (failed(type))
+      return failure();
+    types.push_back(type->clone(wide));
+    anyEmpty |= isEmpty(*type);
+  }
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(lowering.cast(loc, lowering.get(operand), wide));
+    anyEmpty |= isEmpty(typeOf(operands.back()));
+  }
+  if (anyEmpty) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                    << ") has no code for tensors without elements";
+    return failure();
+  }
+  SmallVector<int64_t> numbers = {getDtype(wide), llvm::product_of(typeOf(operands[0]).getShape().drop_back(2))};
+  llvm::append_range(numbers, parameters);
+  auto results = callRoutine(lowering, loc, op->getName().stripDialect(), numbers, operands, types);
+  for (auto [result, value] : llvm::zip(op->getResults(), results))
+    lowering.set(result, lowering.cast(loc, value, element));
+  return success();
+}
+
+int64_t sizeAt(EntryLowering &lowering, Operation *op, unsigned operand, int64_t fromBack) {
+  ArrayRef<int64_t> shape = typeOf(lowering.get(op->getOperand(operand))).getShape();
+  return shape[shape.size() - fromBack];
+}
+
+LogicalResult lowerSquare(EntryLowering &lowering, Operation *op) {
+  SmallVector<int64_t> parameters = {sizeAt(lowering, op, 0, 1)};
+  if (llvm::isa<dfg::MatrixInverseOp>(op))
+    parameters.push_back(isSet(op, "adjoint"));
+  return lowerMatrices(lowering, op, parameters);
+}
+
+LogicalResult lowerSolve(EntryLowering &lowering, Operation *op) {
+  SmallVector<int64_t> parameters = {sizeAt(lowering, op, 1, 2), sizeAt(lowering, op, 1, 1)};
+  if (llvm::isa<dfg::MatrixTriangularSolveOp>(op))
+    parameters.push_back(isSet(op, "lower"));
+  parameters.push_back(isSet(op, "adjoint"));
+  return lowerMatrices(lowering, op, parameters);
+}
+
+LogicalResult lowerQr(EntryLowering &lowering, Operation *op) {
+  return lowerMatrices(lowering, op,
+                       {sizeAt(lowering, op, 0, 2), sizeAt(lowering, op, 0, 1), isSet(op, "full_matrices")});
+}
+
+// ---- Candidates --------------------------------------------------------------------------------------
+
+template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &lowering, Operation *op) {
+  SmallVector<Type> types;
+  for (OpResult result : op->getResults()) {
+    FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
+    if (failed(type))
+      return failure();
+    if (isEmpty(*type)) {
+      op->emitError() << "node '" << dfg::getNodeName(op) << "' draws no candidates";
+      return failure();
+    }
+    types.push_back(*type);
+  }
+  OpBuilder &builder = lowering.builder;
+  Location loc = op->getLoc();
+  auto number = [&](StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
+  // One number of the node's generator is the seed of the others.
+  auto seedType = RankedTensorType::get({1}, builder.getI64Type());
+  auto scalar = RankedTensorType::get({}, builder.getI64Type());
+  auto bound = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(scalar, builder.getI64IntegerAttr(value)));
+  };
+  Value seed = drt::RandomOp::create(builder, loc, seedType, DRT_RANDOM_UNIFORM_INT, number("seed"), number("seed2"),
+                                     ValueRange{bound(0), bound(std::numeric_limits<int64_t>::max())},
+                                     /*per_replica=*/false, DenseI64ArrayAttr());
+  Value classes = lowering.get(op->getOperand(0));
+  auto results = callRoutine(
+      lowering, loc, "sample_candidates",
+      {distribution, typeOf(classes).getNumElements(), number("num_sampled"), number("range_max"), isSet(op, "unique")},
+      {seed, classes}, types);
+  for (auto [result, value] : llvm::zip(op->getResults(), results))
+    lowering.set(result, value);
+  return success();
+}
+
+LogicalResult lowerAccidentalHits(EntryLowering &lowering, Operation *op) {
+  SmallVector<Type> types;
+  for (OpResult result : op->getResults()) {
+    FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
+    if (failed(type))
+      return failure();
+    types.push_back(*type);
+  }
+  Value classes = lowering.get(op->getOperand(0)), sampled = lowering.get(op->getOperand(1));
+  auto results =
+      callRoutine(lowering, op->getLoc(), "accidental_hits",
+                  {typeOf(classes).getDimSize(0), typeOf(classes).getDimSize(1), typeOf(sampled).getNumElements(),
+                   llvm::cast<RankedTensorType>(types[0]).getNumElements()},
+                  {classes, sampled}, types);
+  for (auto [result, value] : llvm::zip(op->getResults(), results))
+    lowering.set(result, value);
+  return success();
+}
+
+// ---- Assertions ---------------------------------------------------------------------------------------
+
+/// A message, and the tensors whose elements are put into it.
+class Message {
+public:
+  Message(EntryLowering &lowering, std::string text) : text(std::move(text)), lowering(lowering) {}
+
+  /// The elements of a tensor, or the text that is known.
+  void put(Value value) {
+    auto type = llvm::cast<TensorType>(value.getType());
+    if (llvm::isa<dfg::StringType>(type.getElementType())) {
+      putText(value);
+    } else if (Value tensor = lowering.get(value); tensor && !isEmpty(typeOf(tensor))) {
+      text += '\1';
+      tensors.push_back(tensor);
+    }
+  }
+  void emit(Operation *op, int64_t summarize, bool prints, Value condition) {
+    drt::AssertOp::create(lowering.builder, op->getLoc(), text, summarize, prints, condition, tensors);
+  }
+
+  std::string text;
+
+private:
+  void putText(Value value) {
+    if (auto constant = value.getDefiningOp<dfg::ConstOp>()) {
+      if (auto strings = llvm::dyn_cast<DenseStringElementsAttr>(constant.getValue()))
+        text += llvm::join(strings.getRawStringData(), " ");
+    } else if (auto format = value.getDefiningOp<dfg::StringFormatOp>()) {
+      auto attributes = format->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+      auto given = attributes ? attributes.getAs<StringAttr>("template") : StringAttr();
+      StringRef rest = given ? given.getValue() : format.getPlaceholder();
+      for (Value input : format.getInputs()) {
+        auto [before, behind] = rest.split(format.getPlaceholder());
+        text += before;
+        put(input);
+        rest = behind;
+      }
+      text += rest;
+    } else {
+      text += "(a text that is computed)";
+    }
+  }
+
+  EntryLowering &lowering;
+  SmallVector<Value> tensors;
+};
+
+LogicalResult lowerAssert(EntryLowering &lowering, Operation *op) {
+  auto assertion = llvm::cast<dfg::AssertOp>(op);
+  Value condition = lowering.get(assertion.getCondition());
+  TypedAttr known = EntryLowering::getSplat(condition);
+  if (!lowering.asserts || (known && llvm::cast<IntegerAttr>(known).getValue().isOne()))
+    return success();
+  Message message(lowering, ("node '" + dfg::getNodeName(op) + "': assertion failed:").str());
+  for (Value data : assertion.getData()) {
+    message.text += " [";
+    message.put(data);
+    message.text += "]";
+  }
+  message.emit(op, assertion.getSummarize(), /*prints=*/false, condition);
+  return success();
+}
+
+/// A step begins when all variables are initialized. Whether one is before another's initializer runs is for the graph to
+/// say; initializers that ask take the initial value, which both have.
+LogicalResult lowerIsInitialized(EntryLowering &lowering, Operation *op) {
+  auto entry = op->getParentOfType<dfg::FuncOp>()->getAttrOfType<StringAttr>("dfg.entry");
+  const bool isStep = !entry || entry.getValue() != "init";
+  lowering.set(op->getResult(0),
+               lowering.constant(op->getLoc(), RankedTensorType::get({}, lowering.builder.getI1Type()), isStep));
+  return success();
+}
+
+Value always(EntryLowering &lowering, Location loc) {
+  return lowering.constant(loc, RankedTensorType::get({}, lowering.builder.getI1Type()), 1);
+}
+
+LogicalResult lowerPrint(EntryLowering &lowering, Operation *op) {
+  auto print = llvm::cast<dfg::PrintOp>(op);
+  Message message(lowering, print.getMessage().str());
+  for (Value data : print.getData()) {
+    message.text += "[";
+    message.put(data);
+    message.text += "]";
+  }
+  message.emit(op, print.getSummarize(), /*prints=*/true, always(lowering, op->getLoc()));
+  lowering.set(op->getResult(0), lowering.get(print.getInput()));
+  return success();
+}
+
+LogicalResult lowerPrintV2(EntryLowering &lowering, Operation *op) {
+  auto format = op->getOperand(0).getDefiningOp<dfg::StringFormatOp>();
+  Message message(lowering, "");
+  message.put(op->getOperand(0));
+  message.emit(op, format ? format.getSummarize() : 3, /*prints=*/true, always(lowering, op->getLoc()));
+  return success();
+}
+
+/// Read through by those who print it.
+LogicalResult lowerStringFormat(EntryLowering &, Operation *) { return success(); }
+
+} // namespace
+
+void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
+  addLowering<dfg::TopKOp>(table, context, lowerTopK);
+  addLowering<dfg::TopKV2Op>(table, context, lowerTopK);
+  addLowering<dfg::CholeskyOp>(table, context, lowerSquare);
+  addLowering<dfg::MatrixInverseOp>(table, context, lowerSquare);
+  addLowering<dfg::MatrixDeterminantOp>(table, context, lowerSquare);
+  addLowering<dfg::LogMatrixDeterminantOp>(table, context, lowerSquare);
+  addLowering<dfg::MatrixSolveOp>(table, context, lowerSolve);
+  addLowering<dfg::MatrixTriangularSolveOp>(table, context, lowerSolve);
+  addLowering<dfg::QrOp>(table, context, lowerQr);
+  addLowering<dfg::UniformCandidateSamplerOp>(table, context, lowerSampler<0>);
+  addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);
+  addLowering<dfg::ComputeAccidentalHitsOp>(table, context, lowerAccidentalHits);
+  addLowering<dfg::AssertOp>(table, context, lowerAssert);
+  addLowering<dfg::IsInitializedOp>(table, context, lowerIsInitialized);
+  addLowering<dfg::PrintOp>(table, context, lowerPrint);
+  addLowering<dfg::PrintV2Op>(table, context, lowerPrintV2);
+  addLowering<dfg::StringFormatOp>(table, context, lowerStringFormat);
+}
+
+} // namespace distc::lower

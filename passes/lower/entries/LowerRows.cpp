@@ -1,0 +1,239 @@
+//===- LowerRows.cpp - Rows by index ---------------------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/lower/entries/EntryLowering.h"
+#include "runtime/include/drt/drt.h"
+
+using namespace mlir;
+
+namespace distc::lower {
+namespace {
+
+using dfg::ScalarBuilder;
+
+enum Kind {
+  Update = DRT_SCATTER_UPDATE,
+  Add = DRT_SCATTER_ADD,
+  Sub = DRT_SCATTER_SUB,
+  Mul = DRT_SCATTER_MUL,
+  Min = DRT_SCATTER_MIN,
+  Max = DRT_SCATTER_MAX
+};
+
+Value index(ScalarBuilder &s, int64_t value) { return arith::ConstantIndexOp::create(s.builder, s.loc, value); }
+Value toIndex(ScalarBuilder &s, Value value) {
+  return arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), value);
+}
+
+/// The element at `from` where `inside` holds. An index outside of the table reads no foreign memory: like TensorFlow
+/// on GPUs it gives 0.
+Value loadInside(ScalarBuilder &s, Value inside, Value tensor, ValueRange from) {
+  auto branch = scf::IfOp::create(
+      s.builder, s.loc, inside,
+      [&](OpBuilder &builder, Location loc) {
+        ScalarBuilder inner(builder, loc);
+        scf::YieldOp::create(builder, loc, EntryLowering::load(inner, tensor, from));
+      },
+      [&](OpBuilder &builder, Location loc) {
+        ScalarBuilder inner(builder, loc);
+        scf::YieldOp::create(builder, loc, inner.constant(typeOf(tensor).getElementType(), 0.0));
+      });
+  return branch.getResult(0);
+}
+
+/// No index names a row where there are none.
+LogicalResult refuseEmpty(Operation *op, int64_t axis, RankedTensorType table) {
+  op->emitError() << "node '" << dfg::getNodeName(op) << "' takes rows along axis " << axis << " of " << table << ", which has none";
+  return failure();
+}
+
+LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  int64_t axis = 0, batchDims = 0;
+  Value params = lowering.get(op->getOperand(0)), indices = lowering.get(op->getOperand(1));
+  int64_t paramsRank = llvm::cast<RankedTensorType>(params.getType()).getRank();
+  auto indicesType = llvm::cast<RankedTensorType>(indices.getType());
+  if (auto version2 = llvm::dyn_cast<dfg::GatherV2Op>(op)) {
+    FailureOr<SmallVector<int64_t>> given = lowering.getConstants(op, 2);
+    if (failed(given))
+      return failure();
+    axis = given->front() < 0 ? given->front() + paramsRank : given->front();
+    batchDims = version2.getBatchDimsAttr().getInt();
+    batchDims = batchDims < 0 ? batchDims + indicesType.getRank() : batchDims;
+  }
+  int64_t extent = llvm::cast<RankedTensorType>(params.getType()).getDimSize(axis);
+  if (extent == 0 && !isEmpty(*type))
+    return refuseEmpty(op, axis, typeOf(params));
+  if (failed(lowering.checkIndices(op, 1, extent)))
+    return failure();
+  lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
+    // Result axes: params' before `axis`, the indices' (behind the shared ones), params' behind `axis`.
+    int64_t taken = indicesType.getRank() - batchDims;
+    SmallVector<Value> where(at.begin(), at.begin() + batchDims);
+    where.append(at.begin() + axis, at.begin() + axis + taken);
+    Value row = toIndex(s, EntryLowering::load(s, indices, where));
+    Value inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, row, index(s, extent));
+    SmallVector<Value> from(at.begin(), at.begin() + axis);
+    from.push_back(row);
+    from.append(at.begin() + axis + taken, at.end());
+    return loadInside(s, inside, params, from);
+  }));
+  return success();
+}
+
+LogicalResult lowerGatherNd(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  Value params = lowering.get(op->getOperand(0)), indices = lowering.get(op->getOperand(1));
+  int64_t depth = typeOf(indices).getShape().back(), outer = typeOf(indices).getRank() - 1;
+  for (int64_t axis = 0; axis < depth; ++axis)
+    if (typeOf(params).getDimSize(axis) == 0 && !isEmpty(*type))
+      return refuseEmpty(op, axis, typeOf(params));
+  if (failed(lowering.checkIndices(op, 1, typeOf(params).getShape().take_front(depth))))
+    return failure();
+  lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
+    SmallVector<Value> where(at.take_front(outer)), from;
+    Value inside = arith::ConstantOp::create(s.builder, s.loc, s.builder.getBoolAttr(true));
+    for (int64_t axis = 0; axis < depth; ++axis) {
+      where.push_back(index(s, axis));
+      Value row = toIndex(s, EntryLowering::load(s, indices, where));
+      where.pop_back();
+      inside = s.bitAnd(inside, arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, row,
+                                                      index(s, typeOf(params).getDimSize(axis))));
+      from.push_back(row);
+    }
+    llvm::append_range(from, at.drop_front(outer));
+    return loadInside(s, inside, params, from);
+  }));
+  return success();
+}
+
+LogicalResult lowerUnique(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> y = getStaticType(op, 0), idx = getStaticType(op, 1);
+  if (failed(y) || failed(idx))
+    return failure();
+  if (y->getRank() != 1 || !y->getElementType().isInteger()) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "': distinct values of " << *y
+                    << " have no code; they are found in vectors of integers";
+    return failure();
+  }
+  auto unique = drt::UniqueOp::create(lowering.builder, op->getLoc(), TypeRange{*y, *idx, *idx},
+                                      lowering.get(op->getOperand(0)), DenseI64ArrayAttr());
+  for (auto [result, value] : llvm::zip(op->getResults(), unique->getResults()))
+    lowering.set(result, value);
+  return success();
+}
+
+/// The runtime scatters floats of 32 bits and more.
+void scatter(EntryLowering &lowering, Operation *op, Kind kind, int64_t depth, Value indices, Value updates, Value initial) {
+  Location loc = op->getLoc();
+  RankedTensorType type = typeOf(op->getResult(0));
+  Type element = type.getElementType(), wide = isNarrowFloat(element) ? lowering.builder.getF32Type() : element;
+  if (initial)
+    initial = lowering.cast(loc, initial, wide);
+  else if (wide != element && (kind == Min || kind == Max)) // what is in no segment is the narrow type's extreme, not float32's
+    initial = lowering.constant(loc, type.clone(wide), APFloat::getLargest(llvm::cast<FloatType>(element).getFloatSemantics(), kind == Max).convertToDouble());
+  Value result = drt::ScatterOp::create(lowering.builder, loc, type.clone(wide), kind, depth, indices, lowering.cast(loc, updates, wide), initial,
+                                        DenseI64ArrayAttr());
+  lowering.set(op->getResult(0), lowering.cast(loc, result, element));
+}
+
+/// Operands: data, segments, their number.
+template <Kind kind> LogicalResult lowerSegment(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  scatter(lowering, op, kind, /*depth=*/1, lowering.get(op->getOperand(1)), lowering.get(op->getOperand(0)), Value());
+  return success();
+}
+
+/// Operands: the tensor that is changed (not for ScatterNd), indices, updates.
+template <Kind kind> LogicalResult lowerScatter(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  bool fromZero = llvm::isa<dfg::ScatterNdOp>(op);
+  Value initial = fromZero ? Value() : lowering.get(op->getOperand(0));
+  Value indices = lowering.get(op->getOperand(fromZero ? 0 : 1)),
+        updates = lowering.get(op->getOperand(fromZero ? 1 : 2));
+  int64_t depth = typeOf(indices).getShape().back();
+  if (depth == 0) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' has indices of no numbers (" << typeOf(indices)
+                    << "), each of which names the whole tensor; there is no code for them";
+    return failure();
+  }
+  if (failed(lowering.checkIndices(op, fromZero ? 0 : 1, type->getShape().take_front(depth))))
+    return failure();
+  scatter(lowering, op, kind, depth, indices, updates, initial);
+  return success();
+}
+
+LogicalResult lowerCheckNumerics(EntryLowering &lowering, Operation *op) {
+  Value input = lowering.get(op->getOperand(0));
+  std::string message = (llvm::cast<dfg::CheckNumericsOp>(op).getMessage() + " : Tensor had NaN or Inf values").str();
+  drt::CheckNumericsOp::create(lowering.builder, op->getLoc(), message, input);
+  lowering.set(op->getResult(0), input);
+  return success();
+}
+
+} // namespace
+
+void readGatheredVariables(dfg::FuncOp entry) {
+  for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
+    auto rows = llvm::dyn_cast<dfg::ResourceGatherOp>(op);
+    if (!rows && !llvm::isa<dfg::ResourceGatherNdOp>(op))
+      continue;
+    auto handle = llvm::dyn_cast<dfg::RefType>(op.getOperand(0).getType());
+    if (!handle)
+      continue;
+    OpBuilder builder(&op);
+    Value read = dfg::ReadVariableOp::create(builder, op.getLoc(), handle.getValueType(), op.getOperand(0));
+    OperationState state(op.getLoc(), rows ? dfg::GatherV2Op::getOperationName() : dfg::GatherNdOp::getOperationName());
+    state.addOperands({read, op.getOperand(1)});
+    state.addTypes(op.getResultTypes());
+    if (rows) {
+      // The axis is the first behind those that variable and indices share.
+      int64_t lead = rows.getBatchDimsAttr().getInt();
+      if (lead < 0)
+        lead += typeOf(op.getOperand(1)).getRank();
+      auto type = RankedTensorType::get({}, builder.getI32Type());
+      auto axis = DenseElementsAttr::get(type, builder.getI32IntegerAttr(lead));
+      state.addOperands(dfg::ConstOp::create(builder, op.getLoc(), type, axis).getResult());
+      state.addAttribute("batch_dims", builder.getI64IntegerAttr(lead));
+    }
+    op.replaceAllUsesWith(builder.create(state));
+    op.erase();
+  }
+}
+
+void addRowLowerings(LoweringTable &table, MLIRContext *context) {
+  addLowering<dfg::GatherOp>(table, context, lowerGather);
+  addLowering<dfg::GatherV2Op>(table, context, lowerGather);
+  addLowering<dfg::GatherNdOp>(table, context, lowerGatherNd);
+  addLowering<dfg::UniqueOp>(table, context, lowerUnique);
+  addLowering<dfg::UniqueWithCountsOp>(table, context, lowerUnique);
+  addLowering<dfg::UniqueV2Op>(table, context, lowerUnique);
+  addLowering<dfg::UniqueWithCountsV2Op>(table, context, lowerUnique);
+  addLowering<dfg::UnsortedSegmentSumOp>(table, context, lowerSegment<Add>);
+  addLowering<dfg::UnsortedSegmentProdOp>(table, context, lowerSegment<Mul>);
+  addLowering<dfg::UnsortedSegmentMaxOp>(table, context, lowerSegment<Max>);
+  addLowering<dfg::UnsortedSegmentMinOp>(table, context, lowerSegment<Min>);
+  addLowering<dfg::ScatterNdOp>(table, context, lowerScatter<Add>);
+  addLowering<dfg::TensorScatterUpdateOp>(table, context, lowerScatter<Update>);
+  addLowering<dfg::TensorScatterAddOp>(table, context, lowerScatter<Add>);
+  addLowering<dfg::ScatterNdNonAliasingAddOp>(table, context, lowerScatter<Add>);
+  addLowering<dfg::TensorScatterSubOp>(table, context, lowerScatter<Sub>);
+  addLowering<dfg::TensorScatterMaxOp>(table, context, lowerScatter<Max>);
+  addLowering<dfg::TensorScatterMinOp>(table, context, lowerScatter<Min>);
+  addLowering<dfg::CheckNumericsOp>(table, context, lowerCheckNumerics);
+}
+
+} // namespace distc::lower

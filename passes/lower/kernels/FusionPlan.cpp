@@ -1,0 +1,229 @@
+//===- FusionPlan.cpp - Which element-wise operations become one kernel -----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/kernels/FusionPlan.h"
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/lower/plan/Addresses.h"
+
+using namespace mlir;
+
+namespace distc {
+namespace {
+
+/// What a kernel computes for an element at most, in instructions. Fusing two kernels saves a store and a load of an
+/// element: a few cycles of a vector, or some tens where it goes to memory. A kernel of this cost takes hundreds, so
+/// that a few percent are left to save beyond it, while registers spill and the time of code generation grows faster
+/// than the kernel.
+constexpr int64_t kMaxCost = 512;
+/// An elementary function: a polynomial of about so many terms with the reduction of its argument.
+constexpr int64_t kFunctionCost = 24;
+
+int64_t getCost(linalg::GenericOp op) {
+  int64_t cost = 0;
+  op.getRegion().walk([&](Operation *inner) {
+    if (!inner->hasTrait<OpTrait::ConstantLike>() && !inner->hasTrait<OpTrait::IsTerminator>())
+      cost += llvm::isa_and_present<math::MathDialect>(inner->getDialect()) ? kFunctionCost : 1;
+  });
+  return cost;
+}
+
+/// Work that costs less than reading its result from memory again: it may be done once for each of several users.
+bool isCheap(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() > 1)
+    return false;
+  return llvm::all_of(op.getRegion().front().without_terminator(), [](Operation &inner) {
+    return inner.hasTrait<OpTrait::ConstantLike>() ||
+           llvm::isa<linalg::IndexOp, arith::IndexCastOp, arith::ExtFOp, arith::ExtUIOp, arith::UIToFPOp>(inner);
+  });
+}
+
+/// Whether its results are functions of elements alone: not sums, and not what was in the memory of the results.
+bool isElementwise(linalg::GenericOp op) {
+  if (!op.hasPureTensorSemantics() || op.getNumParallelLoops() != op.getNumLoops())
+    return false;
+  return llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+    return !op.payloadUsesValueFromOperand(&init) && op.getMatchingIndexingMap(&init).isPermutation();
+  });
+}
+
+/// Whether every loop of the root has a tensor that says how long it is.
+bool areLoopsBounded(const FusionCluster &cluster) {
+  linalg::GenericOp root = cluster.getRoot();
+  llvm::SmallBitVector bounded(root.getNumLoops());
+  auto add = [&](AffineMap map) {
+    for (AffineExpr index : map.getResults())
+      if (auto dim = llvm::dyn_cast<AffineDimExpr>(index))
+        bounded.set(dim.getPosition());
+  };
+  for (OpOperand &init : root.getDpsInitsMutable())
+    add(root.getMatchingIndexingMap(&init));
+  for (const FusedValue &input : cluster.inputs)
+    add(input.second);
+  return bounded.all();
+}
+
+} // namespace
+
+/// When memory changes that a value is, and does not hold: a variable, a gradient that is reduced in place. What reads
+/// it must not move behind that.
+class FusionPlan::MemoryWrites {
+public:
+  explicit MemoryWrites(Block &block) {
+    llvm::DenseMap<int64_t, ArrayAttr> gathered;
+    for (Operation &op : block) {
+      const unsigned position = positions.size();
+      positions[&op] = position;
+      if (!llvm::isa<drt::DRTDialect>(op.getDialect()) || isMemoryEffectFree(&op) || llvm::isa<drt::ReadOp>(op))
+        continue;
+      if (auto start = llvm::dyn_cast<drt::AllReduceStartOp>(op))
+        for (Value gradient : start.getGradients())
+          ofValues[getStorage(gradient)].push_back(position);
+      if (auto gather = llvm::dyn_cast<drt::GatherStartOp>(op))
+        gathered[gather.getBucket()] = gather.getVariables();
+      if (auto wait = llvm::dyn_cast<drt::AllReduceWaitOp>(op))
+        if (ArrayAttr variables = gathered.lookup(wait.getBucket()))
+          addVariables(variables, position);
+      if (auto variables = op.getAttrOfType<ArrayAttr>("variables"))
+        addVariables(variables, position);
+    }
+  }
+
+  /// Whether what `op` reads is the same when `later` runs.
+  bool isUnchanged(Operation *op, Operation *later) const {
+    SetVector<Value> read(op->operand_begin(), op->operand_end());
+    for (Region &region : op->getRegions())
+      getUsedValuesDefinedAbove(region, read);
+    return llvm::none_of(read, [&](Value value) {
+      Value storage = getStorage(value);
+      const SmallVector<unsigned> *writes = nullptr;
+      if (auto variable = storage.getDefiningOp<drt::ReadOp>()) {
+        if (auto found = ofVariables.find(variable.getVariableAttr().getAttr()); found != ofVariables.end())
+          writes = &found->second;
+      } else if (auto found = ofValues.find(storage); found != ofValues.end()) {
+        writes = &found->second;
+      }
+      if (!writes)
+        return false;
+      auto next = llvm::upper_bound(*writes, positions.at(op));
+      return next != writes->end() && *next < positions.at(later);
+    });
+  }
+
+private:
+  void addVariables(ArrayAttr variables, unsigned position) {
+    variables.walk([&](FlatSymbolRefAttr variable) { ofVariables[variable.getAttr()].push_back(position); });
+  }
+
+  llvm::DenseMap<Operation *, unsigned> positions;
+  llvm::DenseMap<StringAttr, SmallVector<unsigned>> ofVariables;
+  llvm::DenseMap<Value, SmallVector<unsigned>> ofValues;
+};
+
+FusedValue getRead(const FusedOp &op, OpOperand &operand) {
+  return {operand.get(), llvm::cast<linalg::GenericOp>(op.first).getMatchingIndexingMap(&operand).compose(op.second)};
+}
+
+std::optional<FusedOp> getProducer(const FusedValue &value) {
+  auto producer = value.first.getDefiningOp<linalg::GenericOp>();
+  if (!producer)
+    return std::nullopt;
+  AffineMap made = producer.getIndexingMapMatchingResult(llvm::cast<OpResult>(value.first));
+  if (!made.isPermutation())
+    return std::nullopt;
+  return FusedOp{producer, inversePermutation(made).compose(value.second)};
+}
+
+FusionPlan::FusionPlan(Block &block) {
+  MemoryWrites writes(block);
+  for (Operation &op : llvm::reverse(block))
+    if (auto generic = llvm::dyn_cast<linalg::GenericOp>(op))
+      add(generic, writes);
+}
+
+void FusionPlan::add(linalg::GenericOp op, const MemoryWrites &writes) {
+  SmallVector<std::pair<size_t, AffineMap>, 1> places;
+  bool isKept = op->use_empty() || !isElementwise(op);
+  if (isElementwise(op)) {
+    // Every cluster that reads it, and in which loops.
+    llvm::SetVector<std::pair<size_t, AffineMap>> readers;
+    for (OpOperand &use : op->getUses()) {
+      auto user = llvm::dyn_cast<linalg::GenericOp>(use.getOwner());
+      if (!user || user->getBlock() != op->getBlock() || !user.isDpsInput(&use)) {
+        isKept = true;
+        continue;
+      }
+      for (auto [cluster, fromRoot] : computedIn.at(user))
+        readers.insert({cluster, getProducer(getRead({user, fromRoot}, use))->second});
+    }
+    if (!isCheap(op) && (isKept || readers.size() > 1)) {
+      readers.clear();
+      isKept = true;
+    }
+    for (auto [cluster, fromRoot] : readers) {
+      if (join(clusters[cluster], {op, fromRoot}, writes))
+        places.push_back({cluster, fromRoot});
+      else
+        isKept = true;
+    }
+  }
+  if (isKept) {
+    AffineMap fromRoot = addCluster(op);
+    places.push_back({clusters.size() - 1, fromRoot});
+  }
+  computedIn[op] = std::move(places);
+}
+
+AffineMap FusionPlan::addCluster(linalg::GenericOp op) {
+  FusionCluster own;
+  FusedOp root{op, AffineMap::getMultiDimIdentityMap(op.getNumLoops(), op.getContext())};
+  own.members.push_back(root);
+  own.cost = getCost(op);
+  for (OpOperand *input : op.getDpsInputOperands())
+    own.inputs.insert(getRead(root, *input));
+  clusters.push_back(std::move(own));
+  return root.second;
+}
+
+bool FusionPlan::join(FusionCluster &cluster, const FusedOp &op, const MemoryWrites &writes) {
+  auto generic = llvm::cast<linalg::GenericOp>(op.first);
+  const int64_t cost = getCost(generic);
+  if (cluster.cost + cost > kMaxCost || !writes.isUnchanged(generic, cluster.getRoot()))
+    return false;
+  SmallVector<FusedValue, 4> added, removed;
+  for (OpOperand *input : generic.getDpsInputOperands())
+    if (FusedValue read = getRead(op, *input); cluster.inputs.insert(read).second)
+      added.push_back(read);
+  for (OpResult result : generic->getResults()) {
+    FusedValue made{result, generic.getIndexingMapMatchingResult(result).compose(op.second)};
+    if (cluster.inputs.erase(made))
+      removed.push_back(made);
+  }
+  // Fewer inputs than before are no worse, however many they are.
+  if ((cluster.inputs.size() <= kMaxKernelInputs || added.size() <= removed.size()) && areLoopsBounded(cluster)) {
+    cluster.members.push_back(op);
+    cluster.cost += cost;
+    return true;
+  }
+  for (const FusedValue &read : added)
+    cluster.inputs.erase(read);
+  cluster.inputs.insert(removed.begin(), removed.end());
+  return false;
+}
+
+SmallVector<const FusionCluster *> FusionPlan::getClusters() const {
+  SmallVector<const FusionCluster *> fused;
+  for (const FusionCluster &cluster : clusters)
+    if (cluster.members.size() > 1)
+      fused.push_back(&cluster);
+  return fused;
+}
+
+} // namespace distc

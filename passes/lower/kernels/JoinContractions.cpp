@@ -1,0 +1,121 @@
+//===- JoinContractions.cpp - Products over the joined batch of a task ---------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/plan/Addresses.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_JOINCONTRACTIONS
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+/// Whether a tensor is a variable's memory, the same for all replicas.
+bool isVariable(Value tensor) { return getStorage(tensor).getDefiningOp<drt::ReadOp>() != nullptr; }
+
+/// Whether a product's operand lies at one place in every replica: in the arena, or fed. (Not a variable.)
+bool isPerReplica(Value tensor) {
+  Operation *op = getStorage(tensor).getDefiningOp();
+  return op && !llvm::isa<drt::ReadOp, drt::AllReduceResultOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
+}
+
+struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp entry = getOperation();
+    if (!entry->hasAttr(drt::kEntryAttr))
+      return;
+    taskReplicas = replicas;
+    if (taskReplicas == 0)
+      if (SmallVector<int64_t> tasks = drt::getTaskReplicas(entry->getParentOfType<ModuleOp>()); tasks.size() == 1)
+        taskReplicas = tasks.front();
+    if (taskReplicas < 2)
+      return;
+    Block &body = entry.getBody().front();
+    // For each bucket its start, and the updates of its members.
+    llvm::DenseMap<int32_t, llvm::DenseMap<int64_t, drt::UpdateOp>> updates;
+    llvm::DenseSet<int32_t> gathered;
+    for (Operation &op : body) {
+      if (auto update = llvm::dyn_cast<drt::UpdateOp>(op); update && update.getBucket())
+        updates[*update.getBucket()][*update.getMember()] = update;
+      if (auto result = llvm::dyn_cast<drt::AllReduceResultOp>(op))
+        gathered.insert(result.getBucket());
+    }
+    for (auto start : llvm::make_early_inc_range(body.getOps<drt::AllReduceStartOp>()))
+      // What is compressed, or chosen from, must be each replica's own.
+      if (!gathered.contains(start.getBucket()) && !start.getCompression() && !start.getAggregator() &&
+          !start.getScatter())
+        join(start, updates[start.getBucket()]);
+    for (auto product : body.getOps<drt::MatmulOp>())
+      if (isSharedWork(product))
+        product.setJoined(true);
+  }
+
+  /// A product of each replica's few rows with a large variable: what the library does to the variable (reading it from
+  /// memory, packing it) is then done once for all replicas instead of once in each.
+  bool isSharedWork(drt::MatmulOp product) {
+    auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
+    auto shared = llvm::cast<RankedTensorType>(product.getB().getType());
+    return type.getRank() == 2 && type.getElementType().isF32() && !product.getTransposeA() &&
+           isVariable(product.getB()) && isPerReplica(product.getA()) && shared.getNumElements() >= minShared &&
+           type.getDimSize(0) <= maxRows;
+  }
+
+  void join(drt::AllReduceStartOp start, llvm::DenseMap<int64_t, drt::UpdateOp> &updates) {
+    SmallVector<Value> kept;
+    SmallVector<Attribute> keptNames;
+    SmallVector<drt::MatmulOp> joined;
+    for (auto [member, gradient] : llvm::enumerate(start.getGradients())) {
+      drt::UpdateOp update = updates.lookup(member);
+      auto product = gradient.getDefiningOp<drt::MatmulOp>();
+      if (!update || !isJoinable(product)) {
+        if (update)
+          update.setMember(kept.size());
+        kept.push_back(gradient);
+        keptNames.push_back(start.getNames()[member]);
+        continue;
+      }
+      OpBuilder builder(update);
+      double scale = start.getMean() ? 1.0 / taskReplicas : 1.0;
+      drt::MatmulUpdateOp::create(builder, FusedLoc::get(builder.getContext(), {product.getLoc(), update.getLoc()}),
+                                  update.getKernel(), update.getVariables(), product.getA(), product.getB(),
+                                  product.getTransposeA(), product.getTransposeB(), APFloat(scale),
+                                  update.getArguments());
+      update.erase();
+      joined.push_back(product);
+    }
+    if (joined.empty())
+      return;
+    // An empty bucket stays: starting it and waiting for it are what joins the replicas.
+    OpBuilder builder(start);
+    drt::AllReduceStartOp::create(builder, start.getLoc(), start.getBucket(), start.getMean(),
+                                  builder.getArrayAttr(keptNames), kept);
+    start.erase();
+    for (drt::MatmulOp product : joined)
+      product.erase();
+  }
+
+  /// Worth it where the product is large: it is then cut into blocks that stay in cache.
+  bool isJoinable(drt::MatmulOp product) {
+    if (!product || !product.getResult().hasOneUse() || product.getBias() || product.getEpilogue())
+      return false;
+    auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
+    return type.getRank() == 2 && type.getElementType().isF32() && type.getNumElements() >= minElements &&
+           isPerReplica(product.getA()) && isPerReplica(product.getB());
+  }
+
+  int64_t taskReplicas = 0;
+};
+
+} // namespace
+} // namespace distc

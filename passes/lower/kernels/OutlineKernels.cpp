@@ -1,0 +1,334 @@
+//===- OutlineKernels.cpp - Every linalg operation becomes a kernel, equal ones once -===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/Equivalence.h"
+#include "llvm/ADT/StringMap.h"
+#include <unordered_map>
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_OUTLINEKERNELS
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+/// Kernels by what they do: their functions without names and places.
+class KernelTable {
+public:
+  explicit KernelTable(ModuleOp module) : module(module) {}
+
+  /// `kernel` or an equal one that was there before; then `kernel` is erased.
+  func::FuncOp unique(func::FuncOp kernel) {
+    const auto hash = static_cast<size_t>(hashRegion(kernel.getBody()));
+    for (func::FuncOp other : kernels[hash])
+      if (other.getFunctionType() == kernel.getFunctionType() &&
+          OperationEquivalence::isRegionEquivalentTo(&other.getBody(), &kernel.getBody(), OperationEquivalence::IgnoreLocations)) {
+        kernel.erase();
+        return other;
+      }
+    kernels[hash].push_back(kernel);
+    return kernel;
+  }
+
+  std::string nextName() { return ("kernel_" + Twine(count++)).str(); }
+
+private:
+  ModuleOp module;
+  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> kernels;
+  unsigned count = 0;
+};
+
+MemRefType bufferType(Type tensor) {
+  auto type = llvm::cast<RankedTensorType>(tensor);
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+/// Small constants that a kernel reads are part of it; so are the scalars that fill its result.
+bool belongsInside(Operation *op) { return op && op->hasTrait<OpTrait::ConstantLike>(); }
+
+/// Moves linalg operations into a function on buffers, which is called in the place of the first.
+class Outliner {
+public:
+  using Group = ArrayRef<linalg::GenericOp>;
+
+  Outliner(KernelTable &table, ModuleOp module) : table(table), module(module) {}
+
+  void outline(Group group) {
+    SmallVector<Value> operands, inside, results;
+    for (Value value : getCaptured(group))
+      (belongsInside(value.getDefiningOp()) ? inside : operands).push_back(value);
+    for (linalg::GenericOp generic : group)
+      for (Value result : generic.getResults())
+        if (group.size() == 1 || isUsedOutside(result, group))
+          results.push_back(result);
+
+    OpBuilder builder(group.front());
+    IRMapping mapping;
+    func::FuncOp kernel = makeKernel(builder, group, operands, results, mapping);
+    for (Value value : inside) {
+      Operation *constant = builder.clone(*value.getDefiningOp());
+      Value copy = constant->getResult(0);
+      if (llvm::isa<TensorType>(copy.getType()))
+        copy = toGlobal(builder, llvm::cast<arith::ConstantOp>(constant));
+      mapping.map(value, copy);
+    }
+    for (linalg::GenericOp generic : group)
+      moveInside(builder, generic, mapping);
+    func::ReturnOp::create(builder, kernel.getLoc());
+    kernel = table.unique(kernel);
+
+    builder.setInsertionPoint(group.front());
+    auto launch = drt::LaunchOp::create(builder, kernel.getLoc(), ValueRange(results).getTypes(), kernel.getSymName(), operands,
+                                        DenseI64ArrayAttr());
+    for (auto [result, made] : llvm::zip(results, launch.getResults()))
+      result.replaceAllUsesWith(made);
+    erase(group);
+  }
+
+private:
+  static bool makes(Group group, Value value) {
+    auto generic = schedule::getReshaped(value).getDefiningOp<linalg::GenericOp>();
+    return generic && llvm::is_contained(group, generic);
+  }
+
+  /// What the operations take from outside: their inputs, and what their bodies read.
+  static SetVector<Value> getCaptured(Group group) {
+    SetVector<Value> captured, outside;
+    for (linalg::GenericOp generic : group) {
+      captured.insert(generic.getInputs().begin(), generic.getInputs().end());
+      getUsedValuesDefinedAbove(generic.getRegion(), captured);
+    }
+    for (Value value : captured)
+      if (!makes(group, value))
+        outside.insert(value);
+    return outside;
+  }
+
+  static bool isUsedOutside(Value value, Group group) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user))
+        return isUsedOutside(user->getResult(0), group);
+      auto generic = llvm::dyn_cast<linalg::GenericOp>(user);
+      if (!generic)
+        generic = user->getParentOfType<linalg::GenericOp>();
+      return !generic || !llvm::is_contained(group, generic);
+    });
+  }
+
+  /// An empty function; results that only the group uses are memory of its own.
+  func::FuncOp makeKernel(OpBuilder &builder, Group group, ValueRange operands, ValueRange results, IRMapping &mapping) {
+    SmallVector<Location> locations;
+    SmallVector<Type> types;
+    for (linalg::GenericOp generic : group)
+      locations.push_back(generic.getLoc());
+    for (ValueRange values : {operands, results})
+      for (Value value : values)
+        types.push_back(bufferType(value.getType()));
+    builder.setInsertionPointToEnd(module.getBody());
+    Location loc = group.size() == 1 ? locations.front() : builder.getFusedLoc(locations);
+    auto kernel = func::FuncOp::create(builder, loc, table.nextName(), builder.getFunctionType(types, {}));
+    kernel.setPrivate();
+    kernel->setAttr(drt::kKernelAttr, builder.getUnitAttr());
+    Block *body = kernel.addEntryBlock();
+    builder.setInsertionPointToStart(body);
+    mapping.map(operands, body->getArguments().take_front(operands.size()));
+    mapping.map(results, body->getArguments().take_back(results.size()));
+    for (linalg::GenericOp generic : group)
+      for (Value result : generic.getResults())
+        if (!mapping.contains(result))
+          mapping.map(result, memref::AllocOp::create(builder, loc, bufferType(result.getType())));
+    return kernel;
+  }
+
+  void moveInside(OpBuilder &builder, linalg::GenericOp generic, IRMapping &mapping) {
+    // Other shapes of what the group makes.
+    SetVector<Value> used(generic.getInputs().begin(), generic.getInputs().end());
+    getUsedValuesDefinedAbove(generic.getRegion(), used);
+    for (Value value : used)
+      reshapeInside(builder, value, mapping);
+    SmallVector<Value> outputs = llvm::map_to_vector(generic.getResults(), [&](Value result) { return mapping.lookup(result); });
+    // What the result starts from: a fill stands before a reduction.
+    for (auto [init, output] : llvm::zip(generic.getOutputs(), outputs))
+      if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
+        Operation *value = builder.clone(*fill.getInputs()[0].getDefiningOp());
+        linalg::FillOp::create(builder, fill.getLoc(), value->getResults(), ValueRange{output});
+      }
+    SmallVector<Value> inputs = llvm::map_to_vector(generic.getInputs(), [&](Value input) { return mapping.lookup(input); });
+    auto moved = linalg::GenericOp::create(builder, generic.getLoc(), TypeRange(), inputs, outputs, generic.getIndexingMapsArray(),
+                                           generic.getIteratorTypesArray());
+    IRRewriter rewriter(builder);
+    generic.getRegion().cloneInto(&moved.getRegion(), mapping);
+    // Elements of tensors are elements of buffers.
+    moved.getRegion().walk([&](tensor::ExtractOp extract) {
+      rewriter.setInsertionPoint(extract);
+      rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, extract.getTensor(), extract.getIndices());
+    });
+    builder.setInsertionPointAfter(moved);
+  }
+
+  void reshapeInside(OpBuilder &builder, Value value, IRMapping &mapping) {
+    if (mapping.contains(value))
+      return;
+    Operation *reshape = value.getDefiningOp();
+    reshapeInside(builder, reshape->getOperand(0), mapping);
+    Value source = mapping.lookup(reshape->getOperand(0));
+    MemRefType type = bufferType(value.getType());
+    if (auto expand = llvm::dyn_cast<tensor::ExpandShapeOp>(reshape))
+      mapping.map(value, memref::ExpandShapeOp::create(builder, value.getLoc(), type, source, expand.getReassociationIndices()));
+    else
+      mapping.map(value, memref::CollapseShapeOp::create(builder, value.getLoc(), type, source,
+                                                         llvm::cast<tensor::CollapseShapeOp>(reshape).getReassociationIndices()));
+  }
+
+  /// With the fills and the reshapes that only they used.
+  static void erase(Group group) {
+    SetVector<Operation *> unused;
+    for (linalg::GenericOp generic : llvm::reverse(group)) {
+      // Outputs may share one.
+      for (Value init : generic.getOutputs())
+        if (auto fill = init.getDefiningOp<linalg::FillOp>())
+          unused.insert(fill);
+      for (Operation *user : llvm::to_vector(generic->getUsers()))
+        eraseReshapes(user);
+      generic.erase();
+    }
+    for (Operation *fill : unused)
+      if (fill->use_empty())
+        fill->erase();
+  }
+
+  static void eraseReshapes(Operation *reshape) {
+    for (Operation *user : llvm::to_vector(reshape->getUsers()))
+      eraseReshapes(user);
+    reshape->erase();
+  }
+
+  /// A constant tensor's elements, in the executable's read-only data.
+  Value toGlobal(OpBuilder &builder, arith::ConstantOp constant) {
+    MemRefType type = bufferType(constant.getType());
+    auto [it, inserted] = globals.try_emplace(constant.getValue(), "");
+    if (inserted) {
+      it->second = ("constant_" + Twine(globals.size() - 1)).str();
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(module.getBody());
+      memref::GlobalOp::create(builder, constant.getLoc(), it->second, builder.getStringAttr("private"), type, constant.getValue(),
+                               /*constant=*/true, IntegerAttr());
+    }
+    Value global = memref::GetGlobalOp::create(builder, constant.getLoc(), type, it->second);
+    constant.erase();
+    return global;
+  }
+
+  KernelTable &table;
+  ModuleOp module;
+  llvm::DenseMap<Attribute, std::string> globals;
+};
+
+/// The operations of a block by kernel: one each, or those of the same rows (`drt-fuse-rows`).
+SmallVector<SmallVector<linalg::GenericOp>> getGroups(Block &block) {
+  SmallVector<SmallVector<linalg::GenericOp>> groups;
+  llvm::DenseMap<Attribute, size_t> ofRows;
+  for (auto generic : block.getOps<linalg::GenericOp>()) {
+    size_t group = groups.size();
+    if (Attribute rows = generic->getAttr(drt::kRowsAttr))
+      group = ofRows.try_emplace(rows, group).first->second;
+    if (group == groups.size())
+      groups.emplace_back();
+    groups[group].push_back(generic);
+  }
+  return groups;
+}
+
+struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    KernelTable table(module);
+    Outliner outliner(table, module);
+    SmallVector<func::FuncOp> entries;
+    llvm::StringMap<func::FuncOp> rangeKernels;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function->hasAttr(drt::kEntryAttr))
+        entries.push_back(function);
+    }
+    for (func::FuncOp entry : entries) {
+      materializeConstants(entry);
+      for (ArrayRef<linalg::GenericOp> group : getGroups(entry.getBody().front()))
+        outliner.outline(group);
+    }
+    uniqueRangeKernels(module, table, entries);
+    // What only fed linalg operations.
+    for (func::FuncOp entry : entries)
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
+        if (isOpTriviallyDead(&op))
+          op.erase();
+  }
+
+  /// A constant that a library call takes is written by a kernel.
+  void materializeConstants(func::FuncOp entry) {
+    for (auto constant : llvm::make_early_inc_range(entry.getBody().front().getOps<arith::ConstantOp>())) {
+      auto type = llvm::dyn_cast<RankedTensorType>(constant.getType());
+      if (!type || llvm::all_of(constant->getUsers(), [](Operation *user) {
+            return llvm::isa<linalg::LinalgOp>(user) || user->getParentOfType<linalg::GenericOp>();
+          }))
+        continue;
+      OpBuilder builder(constant->getContext());
+      builder.setInsertionPointAfter(constant);
+      Value empty = tensor::EmptyOp::create(builder, constant.getLoc(), type.getShape(), type.getElementType());
+      SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+      AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+      auto splat = llvm::dyn_cast<SplatElementsAttr>(constant.getValue());
+      SmallVector<Value> inputs;
+      SmallVector<AffineMap> maps = {identity};
+      if (!splat) {
+        inputs.push_back(constant);
+        maps.push_back(identity);
+      }
+      auto generic = linalg::GenericOp::create(builder, constant.getLoc(), type, inputs, empty, maps, iterators,
+                                               [&](OpBuilder &body, Location loc, ValueRange arguments) {
+                                                 Value value = splat ? arith::ConstantOp::create(body, loc, splat.getSplatValue<TypedAttr>()).getResult()
+                                                                     : arguments[0];
+                                                 linalg::YieldOp::create(body, loc, value);
+                                               });
+      constant->replaceUsesWithIf(generic->getResults(), [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        return user != generic && !llvm::isa<linalg::LinalgOp>(user) && !user->getParentOfType<linalg::GenericOp>();
+      });
+    }
+  }
+
+  void uniqueRangeKernels(ModuleOp module, KernelTable &table, ArrayRef<func::FuncOp> entries) {
+    llvm::StringMap<std::string> names;
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function->hasAttr(drt::kRangeKernelAttr)) {
+        std::string before = function.getSymName().str();
+        names[before] = table.unique(function).getSymName().str();
+      }
+    for (func::FuncOp entry : entries)
+      for (Operation &op : entry.getBody().front()) {
+        if (auto update = llvm::dyn_cast<drt::UpdateOp>(op))
+          update.setKernel(names[update.getKernel()]);
+        else if (auto update = llvm::dyn_cast<drt::SparseUpdateOp>(op))
+          update.setKernel(names[update.getKernel()]);
+        else if (auto update = llvm::dyn_cast<drt::MatmulUpdateOp>(op))
+          update.setKernel(names[update.getKernel()]);
+      }
+  }
+};
+
+} // namespace
+} // namespace distc

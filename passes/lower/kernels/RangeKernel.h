@@ -1,0 +1,42 @@
+//===- RangeKernel.h - The kernel of an update on a range of elements -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_KERNELS_RANGEKERNEL_H
+#define DISTC_PASSES_LOWER_KERNELS_RANGEKERNEL_H
+
+#include "dialects/dfg/Dfg.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace distc::lower {
+
+/// Builds the function that `drt.update` names (see its description for the signature). Operands of the update are
+/// declared one after the other, then `build` makes the function.
+class RangeKernel {
+public:
+  /// `fromBucket`: the gradient is given from element `begin` on.
+  RangeKernel(dfg::UpdateInterface update, bool fromBucket) : update(update), fromBucket(fromBucket) {}
+
+  void addVariable(unsigned operand, mlir::RankedTensorType type);
+  void addConstant(unsigned operand, mlir::TypedAttr value) { constants[operand] = value; }
+  void addArgument(unsigned operand, mlir::RankedTensorType type) { arguments.push_back({operand, type}); }
+
+  /// Elements of the variable.
+  int64_t getCount() const { return count; }
+
+  /// Fails with a diagnostic where an operand has neither one element nor as many as the variable.
+  llvm::FailureOr<mlir::func::FuncOp> build(mlir::ModuleOp module, llvm::StringRef name);
+
+private:
+  using Parameter = std::pair<unsigned, mlir::RankedTensorType>;
+  dfg::UpdateInterface update;
+  bool fromBucket;
+  int64_t count = 0;
+  llvm::SmallVector<Parameter> variables, arguments;
+  llvm::DenseMap<unsigned, mlir::TypedAttr> constants;
+};
+
+} // namespace distc::lower
+
+#endif // DISTC_PASSES_LOWER_KERNELS_RANGEKERNEL_H

@@ -1,0 +1,55 @@
+//===- Addresses.cpp - Where a tensor of an entry lies ---------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/plan/Addresses.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/lower/plan/ArenaPacking.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace distc {
+
+bool isPlaced(Operation *op) { return op->hasTrait<drt::Placed>(); }
+
+Value getStorage(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+int64_t getElementBytes(Type element) { return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8); }
+
+int64_t getTensorBytes(RankedTensorType type) { return type.getNumElements() * getElementBytes(type.getElementType()); }
+
+SmallVector<func::FuncOp> getEntries(ModuleOp module) {
+  SmallVector<func::FuncOp> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(drt::kEntryAttr))
+      entries.push_back(function);
+  return entries;
+}
+
+SmallVector<int64_t> getMemberOffsets(drt::AllReduceStartOp bucket) {
+  SmallVector<int64_t> offsets;
+  int64_t next = 0;
+  // Joined rows have no gaps between them; they lie behind the replica's own.
+  if (bucket.getGather()) {
+    int64_t own = getTensorBytes(cast<RankedTensorType>(bucket.getGradients().front().getType()));
+    return {0, static_cast<int64_t>(llvm::alignTo(own, kPlaceAlignment) + bucket.getGather() * own)};
+  }
+  for (Value gradient : bucket.getGradients()) {
+    offsets.push_back(next);
+    next += llvm::alignTo(getTensorBytes(cast<RankedTensorType>(gradient.getType())), kPlaceAlignment);
+  }
+  offsets.push_back(next);
+  return offsets;
+}
+
+} // namespace distc

@@ -1,0 +1,378 @@
+//===- VerifyOrder.cpp - Refuses plans whose accesses could meet in the wrong order ---===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/Passes.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/plan/PlanOrder.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_VERIFYORDER
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+InFlightDiagnostic withNote(InFlightDiagnostic diagnostic, Operation *earlier, const Twine &note) {
+  diagnostic.attachNote(earlier->getLoc()) << note << " (" << earlier->getName() << ")";
+  return diagnostic;
+}
+
+StringRef describe(drt::Extent extent) {
+  switch (extent.cut) {
+  case drt::Extent::Whole:
+    return "all elements";
+  case drt::Extent::Range:
+    return "each replica's range";
+  case drt::Extent::Rows:
+    return "each replica's rows by index";
+  case drt::Extent::Matmul:
+    return "each replica's rows of a product";
+  case drt::Extent::Share:
+    return "each replica's share";
+  }
+  llvm_unreachable("all cuts are above");
+}
+
+/// The memory of the arena, by place: whose it is, as the entry goes on.
+class ArenaOwners {
+public:
+  /// `value` takes [place, place + bytes). Returns who has lost memory by that.
+  SmallVector<Value> take(Value value, int64_t place, int64_t bytes) {
+    SmallVector<Value> lost;
+    auto it = owners.upper_bound(place);
+    if (it != owners.begin() && std::prev(it)->second.end > place)
+      --it;
+    while (it != owners.end() && it->first < place + bytes) {
+      lost.push_back(it->second.value);
+      it = owners.erase(it);
+    }
+    if (bytes > 0)
+      owners[place] = {place + bytes, value};
+    return lost;
+  }
+
+private:
+  struct Owner {
+    int64_t end;
+    Value value;
+  };
+  std::map<int64_t, Owner> owners; // by their first byte
+};
+
+/// One entry. Each check returns a diagnostic at the operation that comes too early or too late.
+class EntryVerifier {
+public:
+  EntryVerifier(func::FuncOp entry) : entry(entry), order(entry) {
+    for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>())
+      if (variable.getOwner())
+        owners[FlatSymbolRefAttr::get(variable.getSymNameAttr())] = static_cast<int64_t>(*variable.getOwner());
+  }
+
+  LogicalResult verify() {
+    if (!llvm::hasSingleElement(entry.getBody()))
+      return entry.emitOpError("has several blocks; replicas could take different ones, and meet unequally often");
+    for (Operation &op : entry.getBody().front()) {
+      if (failed(verifyKnown(&op)) || failed(verifyValues(&op)) || failed(verifyBuckets(&op)))
+        return failure();
+      if (auto access = dyn_cast<drt::AccessInterface>(op))
+        if (failed(verifyRaces(access)) || failed(verifyShares(access)))
+          return failure();
+      order.advance(&op);
+      if (failed(recordWrites(&op)))
+        return failure();
+    }
+    return verifyEnd();
+  }
+
+private:
+  // What nothing is known of cannot be ordered.
+  LogicalResult verifyKnown(Operation *op) {
+    if (op->getNumRegions() != 0)
+      return op->emitOpError("has a region, and what runs in it cannot be ordered; kernels are outlined before");
+    if (isa<drt::AccessInterface>(op) || op->hasTrait<OpTrait::IsTerminator>() ||
+        op->hasTrait<OpTrait::ConstantLike>() ||
+        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
+      return success();
+    return op->emitOpError("does not say what memory it accesses (drt's AccessInterface), so it cannot be ordered");
+  }
+
+  // A tensor is read while its memory still holds it.
+  LogicalResult verifyValues(Operation *op) {
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
+      return success();
+    for (Value operand : op->getOperands()) {
+      Value storage = getStorage(operand);
+      if (auto read = storage.getDefiningOp<drt::ReadOp>())
+        if (auto write = writes.find(read.getVariableAttr());
+            write != writes.end() && write->second.number > readAfter.lookup(storage))
+          return withNote(op->emitOpError("reads the old value of ") << read.getVariable() << ", which is gone",
+                          write->second.op, "it was written here");
+      if (auto taken = overwritten.find(storage); taken != overwritten.end()) {
+        if (isa<drt::AllReduceStartOp>(taken->second))
+          return withNote(op->emitOpError("reads a gradient that is being reduced in place"), taken->second,
+                          "its bucket was started here");
+        return withNote(op->emitOpError("reads memory of the arena that another result lies in"), taken->second,
+                        "it was written over here");
+      }
+    }
+    if (auto update = dyn_cast<drt::UpdateOp>(op))
+      return verifyArguments(op, update.getVariables(), update.getArguments());
+    if (auto update = dyn_cast<drt::SparseUpdateOp>(op))
+      return verifyArguments(op, update.getVariables(), update.getArguments());
+    if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
+      return verifyArguments(op, update.getVariables(), update.getArguments());
+    return success();
+  }
+
+  // Range kernels take their variables and arguments as distinct memory.
+  LogicalResult verifyArguments(Operation *op, ArrayAttr variables, ValueRange arguments) {
+    for (Value argument : arguments)
+      if (auto read = getStorage(argument).getDefiningOp<drt::ReadOp>())
+        if (llvm::is_contained(variables, read.getVariableAttr()))
+          return op->emitOpError("writes ")
+                 << read.getVariable() << " while it reads its old value from the same memory";
+    return success();
+  }
+
+  LogicalResult verifyRaces(drt::AccessInterface op) {
+    std::optional<Race> race = order.findRace(op);
+    if (!race)
+      return success();
+    FlatSymbolRefAttr variable = order.getSharedVariable(race->now);
+    std::string what = variable                ? ("variable " + variable.getValue()).str()
+                       : race->now.bucket >= 0 ? "bucket " + std::to_string(race->now.bucket)
+                                               : "a tensor of every replica";
+    return withNote(op->emitOpError(race->now.writes ? "writes " : "reads ")
+                        << what << " (" << describe(race->now.extent) << ") while another replica may still "
+                        << (race->before.writes ? "write" : "read") << " it (" << describe(race->before.extent)
+                        << "); the replicas do not meet between",
+                    race->earlier, "the other access");
+  }
+
+  LogicalResult verifyBuckets(Operation *op) {
+    auto start = [&](int64_t bucket) -> LogicalResult {
+      if (auto [it, isNew] = buckets.try_emplace(bucket, Bucket{op}); !isNew)
+        return withNote(op->emitOpError("starts bucket ") << bucket << " again", it->second.start,
+                        "it was started here");
+      return success();
+    };
+    auto needsWait = [&](int64_t bucket) -> LogicalResult {
+      auto it = buckets.find(bucket);
+      if (it == buckets.end())
+        return op->emitOpError("names bucket ") << bucket << ", which was not started before";
+      if (!it->second.waited)
+        return withNote(op->emitOpError("reads bucket ") << bucket << " before the wait for it", it->second.start,
+                        "it was started here");
+      return success();
+    };
+    if (auto reduce = dyn_cast<drt::AllReduceStartOp>(op))
+      return start(reduce.getBucket());
+    if (auto gather = dyn_cast<drt::GatherStartOp>(op))
+      return start(gather.getBucket());
+    if (auto wait = dyn_cast<drt::AllReduceWaitOp>(op)) {
+      auto it = buckets.find(wait.getBucket());
+      if (it == buckets.end())
+        return op->emitOpError("waits for bucket ") << wait.getBucket() << ", which was not started before";
+      it->second.waited = true;
+      if (auto gather = dyn_cast<drt::GatherStartOp>(it->second.start))
+        for (auto variable : gather.getVariables().getAsRange<FlatSymbolRefAttr>())
+          gathered.erase(variable);
+      return success();
+    }
+    if (auto result = dyn_cast<drt::AllReduceResultOp>(op))
+      return succeeded(needsWait(result.getBucket())) ? verifyScattered(op, result.getBucket(), nullptr) : failure();
+    if (auto update = dyn_cast<drt::UpdateOp>(op); update && update.getBucket())
+      return succeeded(needsWait(*update.getBucket())) ? verifyScattered(op, *update.getBucket(), update) : failure();
+    return success();
+  }
+
+  // A scattered gradient is there for its owner, or in shares, and nobody has it whole.
+  LogicalResult verifyScattered(Operation *op, int64_t bucket, drt::UpdateOp update) {
+    auto start = dyn_cast<drt::AllReduceStartOp>(buckets.find(bucket)->second.start);
+    if (!start || !start.getScatter())
+      return success();
+    std::optional<ArrayRef<int64_t>> owned = start.getOwners();
+    const uint64_t member = update ? update.getMember().value_or(0) : 0;
+    const bool reads = update && (!owned ? update.getShare().has_value()
+                                         : member < owned->size() && update.getOwner() &&
+                                               static_cast<int64_t>(*update.getOwner()) == (*owned)[member]);
+    if (reads)
+      return success();
+    return withNote(op->emitOpError("reads of bucket ")
+                        << bucket << " what this task may not have: each has "
+                        << (owned ? "the gradients that it owns" : "its shares") << " only",
+                    start, "it is scattered here");
+  }
+
+  // Between tasks: a variable of which each task wrote some shares, or that its owner wrote, is whole behind a gather
+  // of it. What one task alone has memory for is nobody else's to access.
+  LogicalResult verifyShares(drt::AccessInterface op) {
+    const bool isGather = isa<drt::GatherStartOp>(op.getOperation());
+    for (const drt::Access &access : op.getAccesses()) {
+      FlatSymbolRefAttr variable = order.getSharedVariable(access);
+      if (!variable)
+        continue;
+      if (auto held = owners.find(variable); held != owners.end()) {
+        if (access.owner != held->second)
+          return op->emitOpError("accesses ")
+                 << variable.getValue() << " in every task, but task " << held->second << " alone holds it";
+        continue;
+      }
+      if (auto moving = gathered.find(variable); moving != gathered.end())
+        return withNote(op->emitOpError("accesses ") << variable.getValue() << " while its shares arrive",
+                        moving->second, "the gather was started here");
+      auto partial = shares.find(variable);
+      if (partial == shares.end() || isGather)
+        continue;
+      const Partial &part = partial->second;
+      if (part.owner < 0 && access.extent.cut != drt::Extent::Share)
+        return withNote(op->emitOpError("accesses ")
+                            << variable.getValue() << ", of which this task has its own shares only",
+                        part.op, "shares were updated here, and not gathered since");
+      if (part.owner >= 0 && access.owner != part.owner)
+        return withNote(op->emitOpError("accesses ")
+                            << variable.getValue() << ", whose new value task " << part.owner << " alone has",
+                        part.op, "it was updated here, and not gathered since");
+    }
+    return success();
+  }
+
+  // A gather moves what was written: shares, or everything from the task that wrote.
+  LogicalResult verifyGather(drt::GatherStartOp gather) {
+    for (auto [i, variable] : llvm::enumerate(gather.getVariables().getAsRange<FlatSymbolRefAttr>())) {
+      auto partial = shares.find(variable);
+      const int64_t from = gather.getOwners() ? (*gather.getOwners())[i] : -1;
+      if (partial != shares.end() && partial->second.owner != from)
+        return withNote(gather.emitOpError("takes ")
+                            << variable.getValue() << " from where it was not updated: " << describeOwner(from),
+                        partial->second.op, "it was updated here by " + describeOwner(partial->second.owner));
+    }
+    return success();
+  }
+
+  static std::string describeOwner(int64_t owner) {
+    return owner < 0 ? std::string("all tasks, in shares") : "task " + std::to_string(owner);
+  }
+
+  LogicalResult recordWrites(Operation *op) {
+    ++number;
+    if (auto read = dyn_cast<drt::ReadOp>(op))
+      readAfter[read.getResult()] = number;
+    if (auto access = dyn_cast<drt::AccessInterface>(op))
+      for (const drt::Access &made : access.getAccesses())
+        if (made.writes && made.variable) {
+          writes[made.variable] = {op, number};
+          const bool isPart = made.extent.cut == drt::Extent::Share || made.owner >= 0;
+          if (isPart && !owners.contains(made.variable) && order.getSharedVariable(made))
+            shares[made.variable] = {op, made.owner};
+        }
+    if (auto gather = dyn_cast<drt::GatherStartOp>(op); gather && failed(verifyGather(gather)))
+      return failure();
+    if (auto gather = dyn_cast<drt::GatherStartOp>(op))
+      for (auto variable : gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+        gathered[variable] = op;
+        shares.erase(variable);
+      }
+    if (auto start = dyn_cast<drt::AllReduceStartOp>(op))
+      for (Value gradient : start.getGradients())
+        overwritten[getStorage(gradient)] = op;
+    return recordPlaces(op);
+  }
+
+  LogicalResult recordPlaces(Operation *op) {
+    // What other replicas read stays until the end: they may be behind. So does what is fetched.
+    if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
+      for (Value operand : {update.getA(), update.getB()})
+        inUse[getStorage(operand)] = op;
+    if (auto fetch = dyn_cast<drt::FetchOp>(op))
+      inUse[getStorage(fetch.getValue())] = op;
+    auto at = op->getAttrOfType<DenseI64ArrayAttr>("at");
+    if (!at)
+      return success();
+    if (auto start = dyn_cast<drt::AllReduceStartOp>(op)) {
+      // From here on the whole bucket is written, padding too.
+      if (start.getGradients().empty())
+        return success();
+      Value first = getStorage(start.getGradients().front());
+      if (failed(takePlace(op, first, at[0], getMemberOffsets(start).back())))
+        return failure();
+      inUse[first] = op;
+      return success();
+    }
+    for (auto [result, place] : llvm::zip_equal(op->getResults(), at.asArrayRef()))
+      if (failed(takePlace(op, result, place, getTensorBytes(cast<RankedTensorType>(result.getType())))))
+        return failure();
+    return success();
+  }
+
+  LogicalResult takePlace(Operation *op, Value value, int64_t place, int64_t bytes) {
+    for (Value lost : arena.take(value, place, bytes)) {
+      if (Operation *user = inUse.lookup(lost))
+        return withNote(
+            op->emitOpError("writes memory of the arena that other replicas read, or the runtime, until the "
+                            "end of the entry"),
+            user, "it is read here");
+      overwritten.try_emplace(lost, op);
+    }
+    return success();
+  }
+
+  LogicalResult verifyEnd() {
+    for (auto &[number, bucket] : buckets)
+      if (!bucket.waited)
+        return bucket.start->emitOpError("starts bucket ") << number << ", which nothing waits for";
+    for (auto &[variable, part] : shares) {
+      StringRef name = cast<FlatSymbolRefAttr>(variable).getValue();
+      if (part.owner < 0)
+        return part.op->emitOpError("updates shares of ") << name << ", which are not gathered";
+      return part.op->emitOpError("updates ")
+             << name << " in task " << part.owner << " alone, and the others are not given its new value";
+    }
+    return success();
+  }
+
+  struct Write {
+    Operation *op;
+    unsigned number;
+  };
+  // What tasks have of a variable that not all of them wrote.
+  struct Partial {
+    Operation *op;
+    int64_t owner; // -1: each its shares
+  };
+  struct Bucket {
+    Operation *start;
+    bool waited = false;
+  };
+
+  func::FuncOp entry;
+  PlanOrder order;
+  unsigned number = 0;                       // of the operation
+  llvm::DenseMap<Attribute, Write> writes;   // the last of each variable
+  llvm::DenseMap<Value, unsigned> readAfter; // the number of each drt.read
+  llvm::MapVector<int64_t, Bucket> buckets;
+  llvm::DenseMap<Attribute, int64_t> owners;       // of variables that one task alone holds
+  llvm::MapVector<Attribute, Partial> shares;      // variables that were written in part, and are not gathered
+  llvm::DenseMap<Attribute, Operation *> gathered; // variables on their way
+  llvm::DenseMap<Value, Operation *> overwritten;  // tensors that are gone: by what
+  ArenaOwners arena;
+  llvm::DenseMap<Value, Operation *> inUse; // of tensors that must stay until the end: what needs it
+};
+
+struct VerifyOrder : impl::VerifyOrderBase<VerifyOrder> {
+  void runOnOperation() override {
+    for (func::FuncOp entry : getEntries(getOperation()))
+      if (failed(EntryVerifier(entry).verify()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace distc

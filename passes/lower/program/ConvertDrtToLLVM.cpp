@@ -1,0 +1,60 @@
+//===- ConvertDrtToLLVM.cpp - Entries as LLVM functions, and the program's tables ---===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/plan/PlanText.h"
+#include "passes/lower/program/EntryConverter.h"
+#include "passes/lower/program/SplitEntry.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_CONVERTDRTTOLLVM
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+// Of one function: some hundred calls, each with its scope and its addresses.
+constexpr unsigned kMaxEntryOperations = 4000;
+
+// Kernels are seen by this object alone. They stay functions of their own: entries of thousands of calls would otherwise be optimized as
+// one function, which takes long and gains nothing.
+void hideKernels(ModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal()) {
+      function.setLinkage(LLVM::Linkage::Internal);
+      function.setNoInline(true);
+    }
+}
+
+struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    hideKernels(module);
+    ProgramConversion program(module);
+    std::vector<EntryTables> entries;
+    std::string plan;
+    for (func::FuncOp entry : getEntries(module)) {
+      plan += getPlanText(entry);
+      EntryConverter converter(program, entry);
+      if (failed(converter.convert()))
+        return signalPassFailure();
+      splitEntry(module.lookupSymbol<LLVM::LLVMFuncOp>(converter.tables.function), kMaxEntryOperations);
+      entries.push_back(std::move(converter.tables));
+    }
+    if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))
+      return signalPassFailure();
+    for (Operation &op : llvm::make_early_inc_range(module.getOps()))
+      if (isa<drt::VariableOp, gpu::GPUModuleOp>(op) || op.hasAttr(drt::kEntryAttr))
+        op.erase();
+    for (StringRef name : {StringRef(drt::kProgramAttr), StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
+      module->removeAttr(name);
+  }
+};
+
+} // namespace
+} // namespace distc

@@ -1,0 +1,230 @@
+//===- ConvertWork.cpp - Kernels, library calls and synchronization as calls -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/Descriptors.h"
+#include "passes/lower/program/EntryConverter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+
+LogicalResult EntryConverter::convertWork(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](drt::CopyOp copy) {
+        copyBytes(address(copy.getResult()), address(copy.getInput()), getTensorBytes(cast<RankedTensorType>(copy.getType())));
+        return success();
+      })
+      .Case([&](drt::TakeRowsOp take) {
+        int64_t bytes = getTensorBytes(cast<RankedTensorType>(take.getType()));
+        copyBytes(address(take.getResult()), indexed(address(take.getInput()), kGlobalIndex, bytes), bytes);
+        return success();
+      })
+      .Case([&](drt::PutRowsOp put) {
+        int64_t bytes = getTensorBytes(cast<RankedTensorType>(put.getRows().getType()));
+        copyBytes(address(put.getResult()), address(put.getInitial()), getTensorBytes(cast<RankedTensorType>(put.getType())));
+        copyBytes(indexed(address(put.getResult()), kGlobalIndex, bytes), address(put.getRows()), bytes);
+        return success();
+      })
+      .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
+      .Case([&](drt::MatmulOp matmul) {
+        FlatSymbolRefAttr descriptor = describeMatmul(program.tables, matmul);
+        if (matmul.getJoined()) {
+          auto [a0, strideA] = replicated(matmul.getA());
+          auto [c0, strideC] = replicated(matmul.getResult());
+          callRuntime("drt_matmul_joined", {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideC, a0,
+                                            address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(), c0});
+          return success();
+        }
+        callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(descriptor),
+                                   address(matmul.getA()), address(matmul.getB()),
+                                   matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
+        return success();
+      })
+      .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
+      .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
+      .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })
+      .Case([&](drt::RandomAdvanceOp advance) { return callKernel(advance, advance.getKernel(), addressesOf(advance.getStates())); })
+      .Case([&](drt::UniqueOp unique) {
+        callRuntime("drt_unique", {symbolAddress(describeUnique(program.tables, unique)), address(unique.getX()), address(unique.getY()),
+                                   address(unique.getIdx()), address(unique.getCount())});
+        return success();
+      })
+      .Case([&](drt::ScatterOp scatter) {
+        callRuntime("drt_scatter", {symbolAddress(describeScatter(program.tables, scatter)),
+                                    scatter.getInitial() ? address(scatter.getInitial()) : null(), address(scatter.getIndices()),
+                                    address(scatter.getUpdates()), address(scatter.getResult())});
+        return success();
+      })
+      .Case([&](drt::CheckIndicesOp check) {
+        auto name = cast<FlatSymbolRefAttr>(program.tables.string(check.getName()));
+        callRuntime("drt_check_indices", {symbolAddress(describeIndices(program.tables, check)), address(check.getIndices()),
+                                          symbolAddress(name)});
+        return success();
+      })
+      .Case([&](drt::CheckNumericsOp check) {
+        auto type = cast<RankedTensorType>(check.getInput().getType());
+        auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));
+        callRuntime("drt_check_numerics", {number32(getDtype(type.getElementType())), number64(type.getNumElements()),
+                                           address(check.getInput()), symbolAddress(message)});
+        return success();
+      })
+      .Case([&](drt::FeedOrOp feed) {
+        FailureOr<Value> fed = loadFeed(feed, feed.getName(), /*batched=*/false, /*optional=*/true);
+        if (failed(fed))
+          return LogicalResult(failure());
+        Value isNull = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::eq, *fed, null());
+        Value from = LLVM::SelectOp::create(builder, isNull, address(feed.getDefaultValue()), *fed);
+        Value bytes = number64(getTensorBytes(cast<RankedTensorType>(feed.getType())));
+        LLVM::MemcpyOp::create(builder, address(feed.getResult()), from, bytes, /*isVolatile=*/false);
+        return success();
+      })
+      .Case([&](drt::RoutineOp routine) {
+        SmallVector<Value> tensors = addressesOf(routine.getOperands());
+        llvm::append_range(tensors, addressesOf(routine.getResults()));
+        Value numbers = symbolAddress(describeNumbers(program.tables, routine.getParameters()));
+        callRuntime(("drt_routine_" + routine.getName()).str(), {numbers, storeAddresses(tensors)});
+        return success();
+      })
+      .Case([&](drt::AssertOp check) {
+        SmallVector<int64_t> types;
+        for (Value tensor : check.getData()) {
+          auto type = cast<RankedTensorType>(tensor.getType());
+          types.append({getDtype(type.getElementType()), type.getNumElements()});
+        }
+        Value description = symbolAddress(describeNumbers(program.tables, {static_cast<int64_t>(check.getSummarize()), check.getPrints()}));
+        types.push_back(0);
+        auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));
+        callRuntime("drt_assert", {description, symbolAddress(describeNumbers(program.tables, types)), address(check.getCondition()),
+                                   storeAddresses(addressesOf(check.getData())), symbolAddress(message)});
+        return success();
+      })
+      .Case([&](drt::SparseUpdateOp update) { return convertSparseUpdate(update); })
+      .Case([&](drt::AllReduceStartOp start) { return convertStart(start); })
+      .Case([&](drt::AllReduceWaitOp wait) {
+        callRuntime("drt_all_reduce_wait", {number32(wait.getBucket())});
+        if (gathers.contains(wait.getBucket()))
+          return success();
+        return LogicalResult(findBucket(wait, wait.getBucket()));
+      })
+      .Case([&](drt::GatherStartOp start) { return convertGather(start); })
+      .Case([&](drt::AccumulateOp op) { return convertAccumulate(op); })
+      .Case([&](drt::AccumulatedOp op) { return convertAccumulated(op); })
+      .Case([&](drt::AllReduceResultOp result) { return convertResult(result); })
+      .Case([&](drt::UpdateOp update) { return convertUpdate(update); })
+      .Case([&](drt::UpdateGroupOp group) {
+        SmallVector<Value> arguments = {arena, variableBlock()};
+        llvm::append_range(arguments, addressesOf(group.getArguments()));
+        return callKernel(group, group.getKernel(), arguments);
+      })
+      .Case([&](drt::MatmulUpdateOp update) { return convertMatmulUpdate(update); })
+      .Case([&](drt::BarrierOp) {
+        callRuntime("drt_barrier", {});
+        return success();
+      })
+      .Default([](Operation *other) { return other->emitOpError("has no call of the runtime"); });
+}
+
+void EntryConverter::copyBytes(Value to, Value from, int64_t count) {
+  Value bytes = number64(count);
+  if (program.isForDevices)
+    callRuntime("drt_copy", {to, from, bytes});
+  else
+    LLVM::MemcpyOp::create(builder, to, from, bytes, /*isVolatile=*/false);
+}
+
+LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
+  SmallVector<Value> operands = addressesOf(op.getOperands());
+  llvm::append_range(operands, addressesOf(op.getResults()));
+  if (program.isForDevices)
+    return callKernel(op, op.getKernel(), operands);
+  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
+  if (!kernel)
+    return op.emitOpError("calls a kernel that is no LLVM function: ") << op.getKernelAttr();
+  if (kernel.getNumArguments() != operands.size())
+    return op.emitOpError("has ") << operands.size() << " tensors, the kernel " << kernel.getNumArguments();
+  LLVM::CallOp::create(builder, kernel, operands);
+  return success();
+}
+
+Value EntryConverter::storeAddresses(ArrayRef<Value> tensors) {
+  Value array = pointerArray(std::max<size_t>(tensors.size(), 1));
+  for (auto [i, tensor] : llvm::enumerate(tensors))
+    LLVM::StoreOp::create(builder, tensor, offset(array, 8 * static_cast<int64_t>(i)));
+  return array;
+}
+
+LogicalResult EntryConverter::callKernel(Operation *op, StringRef name, ArrayRef<Value> arguments) {
+  auto number = program.kernelNumbers.find(name);
+  if (number == program.kernelNumbers.end())
+    return op->emitOpError("calls @") << name << ", which gpu.module @" << drt::kKernelModule << " does not have; run drt-schedule-for-gpu";
+  if (unsigned needed = program.kernels[number->second].getNumArguments(); needed != arguments.size())
+    return op->emitOpError("has ") << arguments.size() << " tensors, the kernel @" << name << " " << needed;
+  Value array = storeAddresses(arguments);
+  callRuntime("drt_launch", {number32(number->second), array});
+  return success();
+}
+
+LogicalResult EntryConverter::convertConv2D(Operation *op) {
+  bool hasBias = false;
+  int32_t epilogue = 0;
+  StringRef name = "drt_conv2d_grad_filter";
+  SmallVector<Value> tensors = llvm::map_to_vector(op->getOperands(), [&](Value tensor) { return address(tensor); });
+  if (auto forward = dyn_cast<drt::Conv2DOp>(op)) {
+    name = "drt_conv2d";
+    hasBias = forward.getBias() != nullptr;
+    epilogue = forward.getEpilogue();
+    if (!hasBias)
+      tensors.push_back(null());
+  } else if (isa<drt::Conv2DGradInputOp>(op)) {
+    name = "drt_conv2d_grad_input";
+  }
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
+  FlatSymbolRefAttr descriptor = describeConv2D(program.tables, op, numbers, hasBias, epilogue);
+  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(descriptor)};
+  llvm::append_range(arguments, tensors);
+  arguments.push_back(address(op->getResult(0)));
+  callRuntime(name, arguments);
+  return success();
+}
+
+LogicalResult EntryConverter::convertPool(Operation *op) {
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
+  auto kind = op->getAttrOfType<IntegerAttr>("kind").getInt();
+  FlatSymbolRefAttr descriptor = describePool(program.tables, op, kind, numbers);
+  SmallVector<Value> arguments = {number32(program.sites.primitives++), symbolAddress(descriptor)};
+  if (isa<drt::PoolGradOp>(op) && op->getNumOperands() == 1)
+    arguments.append({null(), null()}); // the average's gradient needs neither input nor output
+  for (Value tensor : llvm::concat<Value>(op->getOperands(), op->getResults()))
+    arguments.push_back(address(tensor));
+  callRuntime(isa<drt::PoolOp>(op) ? "drt_pool" : "drt_pool_grad", arguments);
+  return success();
+}
+
+LogicalResult EntryConverter::convertRandom(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto random = dyn_cast<drt::RandomOp>(op);
+  auto distribution = op->getAttrOfType<IntegerAttr>("distribution").getInt();
+  FlatSymbolRefAttr descriptor = describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0,
+                                                random ? random.getSeed2() : 0, op->hasAttr("per_replica"));
+  ValueRange bounds = random ? ValueRange(random.getBounds()) : cast<drt::RandomStatelessOp>(op).getBounds();
+  if (!bounds.empty() && bounds.size() != 2)
+    return op->emitOpError("needs no bounds or two");
+  SmallVector<Value> arguments;
+  if (random)
+    arguments.push_back(number32(program.sites.randomStates++));
+  arguments.push_back(symbolAddress(descriptor));
+  if (!random)
+    arguments.push_back(address(cast<drt::RandomStatelessOp>(op).getSeed()));
+  for (size_t i = 0; i < 2; ++i)
+    arguments.push_back(bounds.empty() ? null() : address(bounds[i]));
+  arguments.push_back(address(op->getResult(0)));
+  callRuntime(random ? "drt_random" : "drt_random_stateless", arguments);
+  return success();
+}
+
+} // namespace distc

@@ -1,0 +1,102 @@
+//===- EmitObject.cpp - From LLVM functions to an object of the machine ---------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/program/EmitObject.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+
+namespace distc {
+
+static bool usesBFloat(const llvm::Module &module) {
+  auto isBFloat = [](const llvm::Value *value) { return value->getType()->getScalarType()->isBFloatTy(); };
+  for (const llvm::Function &function : module)
+    for (const llvm::Instruction &instruction : llvm::instructions(function))
+      if (isBFloat(&instruction) || llvm::any_of(instruction.operands(), [&](const llvm::Use &use) { return isBFloat(use); }))
+        return true;
+  return false;
+}
+
+/// Where LLVM moves bfloat16 in vectors it goes through float32 and calls __truncsfbf2, which not every compiler's library has, and a shared object of
+/// kernels is linked with none. It is in the module then: a float in xmm0, whose low half the result is.
+static void defineTruncation(llvm::Module &module) {
+  constexpr llvm::StringLiteral name = "__truncsfbf2";
+  if (!usesBFloat(module) || module.getFunction(name))
+    return;
+  llvm::IRBuilder<> builder(module.getContext());
+  llvm::Type *f32 = builder.getFloatTy(), *i32 = builder.getInt32Ty();
+  auto *function = llvm::Function::Create(llvm::FunctionType::get(f32, {f32}, /*isVarArg=*/false), llvm::GlobalValue::WeakAnyLinkage, name, module);
+  function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "", function));
+  llvm::Value *x = function->getArg(0), *bits = builder.CreateBitCast(x, i32);
+  llvm::Value *high = builder.CreateLShr(bits, 16);
+  // To nearest, ties to even; NaN stays NaN.
+  llvm::Value *bias = builder.CreateAdd(builder.CreateAnd(high, 1), builder.getInt32(0x7fff));
+  llvm::Value *rounded = builder.CreateLShr(builder.CreateAdd(bits, bias), 16);
+  llvm::Value *result = builder.CreateSelect(builder.CreateFCmpUNO(x, x), builder.CreateOr(high, 0x40), rounded);
+  builder.CreateRet(builder.CreateBitCast(result, f32));
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  if (machine.getTargetTriple().isX86())
+    defineTruncation(module);
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration()) {
+      function.addFnAttr("target-cpu", machine.getTargetCPU());
+      function.addFnAttr("target-features", machine.getTargetFeatureString());
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+    }
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = true;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext &context, const Target &target) {
+  mlir::registerBuiltinDialectTranslation(*module->getContext());
+  mlir::registerLLVMDialectTranslation(*module->getContext());
+  std::unique_ptr<llvm::TargetMachine> machine = createHostMachine(target);
+  std::unique_ptr<llvm::Module> result = mlir::translateModuleToLLVMIR(module, context, "distc");
+  if (!result || !machine)
+    return nullptr;
+  optimize(*result, *machine);
+  return result;
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> code;
+  llvm::raw_svector_ostream os(code);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
+    return llvm::createStringError("LLVM cannot write code for " + machine.getTargetCPU());
+  passes.run(module);
+  return code;
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const Target &target) {
+  std::unique_ptr<llvm::TargetMachine> machine = createHostMachine(target);
+  if (!machine)
+    return llvm::createStringError("LLVM has no code generator for " + target.cpu);
+  return emitCode(module, *machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+} // namespace distc

@@ -1,0 +1,31 @@
+//===- EmitObject.h - From LLVM functions to an object of the machine -*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_PROGRAM_EMITOBJECT_H
+#define DISTC_PASSES_LOWER_PROGRAM_EMITOBJECT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/lower/program/Target.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+namespace distc {
+
+/// Optimizes (-O3, vectorized) for the machine.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// An object, or assembly; the module is used up.
+llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
+
+/// LLVM IR of a module that is in LLVM's dialect, optimized (-O3, vectorized) for `target`.
+/// Null, with a diagnostic at the module, where it cannot be translated.
+std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext &context, const Target &target);
+
+/// A relocatable ELF object, position independent.
+llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const Target &target);
+
+} // namespace distc
+
+#endif // DISTC_PASSES_LOWER_PROGRAM_EMITOBJECT_H

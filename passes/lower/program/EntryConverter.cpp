@@ -1,0 +1,222 @@
+//===- EntryConverter.cpp - One entry as an LLVM function --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/program/EntryConverter.h"
+
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "passes/graph/Passes.h"
+#include "passes/lower/gpu/DeviceTables.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/ScopeNames.h"
+
+using namespace mlir;
+
+namespace distc {
+
+ProgramConversion::ProgramConversion(ModuleOp module)
+    : module(module), symbols(module), tables(module) {
+  for (auto variable : module.getOps<drt::VariableOp>()) {
+    variables.insert({variable.getSymName(), static_cast<int64_t>(variables.size())});
+    if (variable.getShares())
+      shared[variable.getSymName()] = variable;
+  }
+  isForDevices = distc::isForDevices(module);
+  kernels = getDeviceKernels(module);
+  for (auto [number, kernel] : llvm::enumerate(kernels))
+    kernelNumbers[kernel.getName()] = number;
+}
+
+EntryConverter::EntryConverter(ProgramConversion &program, func::FuncOp entry)
+    : program(program), entry(entry), builder(entry.getLoc(), entry.getContext()) {
+  tables.name = entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue().str();
+  tables.function = "drt_entry_" + tables.name;
+}
+
+void EntryConverter::createFunction() {
+  builder.setInsertionPoint(entry);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(entry.getContext()), {program.tables.ptr});
+  function = LLVM::LLVMFuncOp::create(builder, tables.function, type, LLVM::Linkage::Internal);
+  Block *block = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(block);
+  replica = block->getArgument(0);
+  arena = replicaField(kArena);
+}
+
+Value EntryConverter::pointerArray(size_t count) {
+  if (!pointers) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    pointers = LLVM::AllocaOp::create(builder, program.tables.ptr, program.tables.ptr, number64(0));
+  }
+  maxPointers = std::max(maxPointers, count);
+  pointers.getArraySize().getDefiningOp<LLVM::ConstantOp>().setValueAttr(builder.getI64IntegerAttr(maxPointers));
+  return pointers;
+}
+
+LogicalResult EntryConverter::convert() {
+  if (!entry.getBody().hasOneBlock())
+    return entry.emitOpError("is an entry with more than one block");
+  createFunction();
+  for (Operation &op : entry.getBody().front()) {
+    builder.setLoc(op.getLoc());
+    if (failed(convert(op)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult EntryConverter::convert(Operation &op) {
+  if (auto feed = dyn_cast<drt::FeedOp>(op))
+    return convertAddress(feed);
+  if (auto read = dyn_cast<drt::ReadOp>(op))
+    return convertAddress(read);
+  if (auto fetch = dyn_cast<drt::FetchOp>(op))
+    return convertFetch(fetch);
+  if (auto state = dyn_cast<drt::RandomStateOp>(op)) {
+    SmallVector<Value> arguments = {number32(program.sites.randomStates++), number64(state.getSeed()),
+                                    number64(state.getSeed2())};
+    addresses[state.getState()] = callRuntime("drt_random_state", arguments, program.tables.ptr);
+    return success();
+  }
+  if (isa<func::ReturnOp>(op)) {
+    LLVM::ReturnOp::create(builder, ValueRange());
+    return success();
+  }
+  if (op.getNumResults() == 1 && getStorage(op.getResult(0)) != op.getResult(0)) {
+    addresses[op.getResult(0)] = address(op.getOperand(0));
+    return success();
+  }
+  StringRef category = getScopeCategory(&op);
+  if (category.empty() && !isa<drt::EmptyOp>(op))
+    return op.emitOpError("has no place in an entry");
+  if (isPlaced(&op)) {
+    auto places = op.getAttrOfType<DenseI64ArrayAttr>("at");
+    if (!places || places.size() != static_cast<int64_t>(op.getNumResults()))
+      return op.emitOpError("has no place in the arena; run drt-plan-memory");
+    for (auto [result, place] : llvm::zip(op.getResults(), places.asArrayRef()))
+      addresses[result] = arenaAddress(place);
+  }
+  if (isa<drt::EmptyOp>(op))
+    return success();
+
+  Value scope = number32(tables.scopes.size());
+  tables.scopes.push_back(program.tables.structure(
+      {program.tables.string(getScopeName(&op)), program.tables.string(category)}));
+  callRuntime("drt_scope_begin", {scope});
+  LogicalResult result = convertWork(&op);
+  callRuntime("drt_scope_end", {scope});
+  return result;
+}
+
+// ---- Addresses ---------------------------------------------------------------------------
+
+FailureOr<Value> EntryConverter::loadFeed(Operation *op, StringRef name, bool batched, bool optional) {
+  auto [it, inserted] = feeds.try_emplace(name, static_cast<int64_t>(tables.feeds.size()));
+  if (inserted) {
+    FailureOr<Attribute> type = describeType(program.tables, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()));
+    if (failed(type))
+      return failure();
+    tables.feeds.push_back(program.tables.structure(
+        {program.tables.string(name), *type, program.tables.i32(batched), program.tables.i32(optional)}));
+  }
+  Value at = offset(replicaField(kFeeds), it->second * 8);
+  return Value(LLVM::LoadOp::create(builder, program.tables.ptr, at));
+}
+
+LogicalResult EntryConverter::convertAddress(drt::FeedOp op) {
+  FailureOr<Value> fed = loadFeed(op, op.getName(), op.getBatched(), /*optional=*/false);
+  if (failed(fed))
+    return failure();
+  addresses[op.getResult()] = *fed;
+  return success();
+}
+
+LogicalResult EntryConverter::convertAddress(drt::ReadOp op) {
+  if (!program.variables.contains(op.getVariable()))
+    return op.emitOpError("reads a variable that the program does not have");
+  addresses[op.getResult()] = variableAddress(op.getVariable());
+  return success();
+}
+
+LogicalResult EntryConverter::convertFetch(drt::FetchOp op) {
+  FailureOr<Attribute> type = describeType(program.tables, op.getLoc(), op.getValue().getType());
+  if (failed(type))
+    return failure();
+  Operation *producer = getStorage(op.getValue()).getDefiningOp();
+  auto places = producer ? producer->getAttrOfType<DenseI64ArrayAttr>("at") : DenseI64ArrayAttr();
+  if (!places)
+    return op.emitOpError("needs a value in the arena; run drt-plan-memory");
+  int64_t place = places[cast<OpResult>(getStorage(op.getValue())).getResultNumber()];
+  auto summaries = program.module->getAttrOfType<DictionaryAttr>(kSummariesAttr);
+  auto tag = summaries ? summaries.getAs<StringAttr>(op.getName()) : StringAttr();
+  tables.fetches.push_back(program.tables.structure(
+      {program.tables.string(op.getName()), *type, program.tables.i32(op.getJoin()), program.tables.i32(op.getAxis()),
+       program.tables.i64(place), tag ? program.tables.string(tag) : program.tables.null()}));
+  return success();
+}
+
+Value EntryConverter::offset(Value base, Value bytes) {
+  return LLVM::GEPOp::create(builder, program.tables.ptr, builder.getI8Type(), base, ValueRange{bytes});
+}
+
+Value EntryConverter::offset(Value base, int64_t bytes) { return bytes ? offset(base, number64(bytes)) : base; }
+
+Value EntryConverter::arenaAddress(int64_t place) { return offset(arena, place); }
+
+Value EntryConverter::replicaField(int32_t field) {
+  auto type = cast<LLVM::LLVMStructType>(getRuntimeType<drt_replica>(program.tables));
+  Value at = LLVM::GEPOp::create(builder, program.tables.ptr, type, replica, ArrayRef<LLVM::GEPArg>{0, field});
+  return LLVM::LoadOp::create(builder, type.getBody()[field], at);
+}
+
+Value EntryConverter::variableAddress(StringRef name) {
+  Value at = offset(replicaField(kVariables), program.variables.at(name) * 8);
+  Value first = LLVM::LoadOp::create(builder, program.tables.ptr, at);
+  // The task's replicas' shares lie side by side.
+  if (drt::VariableOp variable = program.shared.lookup(name))
+    return indexed(first, kLocalIndex, getTensorBytes(cast<RankedTensorType>(variable.getType())));
+  return first;
+}
+
+Value EntryConverter::variableBlock() { return LLVM::LoadOp::create(builder, program.tables.ptr, replicaField(kVariables)); }
+
+Value EntryConverter::indexed(Value base, int32_t indexField, int64_t bytes) {
+  Value index = LLVM::SExtOp::create(builder, program.tables.int64, replicaField(indexField));
+  return offset(base, LLVM::MulOp::create(builder, index, number64(bytes)));
+}
+
+// ---- Values --------------------------------------------------------------------------------
+
+Value EntryConverter::number32(int64_t value) {
+  return LLVM::ConstantOp::create(builder, program.tables.int32, builder.getI32IntegerAttr(value));
+}
+
+Value EntryConverter::number64(int64_t value) {
+  return LLVM::ConstantOp::create(builder, program.tables.int64, builder.getI64IntegerAttr(value));
+}
+
+Value EntryConverter::null() { return LLVM::ZeroOp::create(builder, program.tables.ptr); }
+
+Value EntryConverter::symbolAddress(FlatSymbolRefAttr symbol) {
+  return LLVM::AddressOfOp::create(builder, program.tables.ptr, symbol);
+}
+
+Value EntryConverter::callRuntime(StringRef name, ArrayRef<Value> arguments, Type result) {
+  SmallVector<Value> operands = {replica};
+  operands.append(arguments.begin(), arguments.end());
+  auto callee = program.symbols.lookup<LLVM::LLVMFuncOp>(name);
+  if (!callee) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(program.module.getBody());
+    SmallVector<Type> types = llvm::map_to_vector(operands, [](Value operand) { return operand.getType(); });
+    Type returned = result ? result : LLVM::LLVMVoidType::get(builder.getContext());
+    callee = LLVM::LLVMFuncOp::create(builder, program.module.getLoc(), name, LLVM::LLVMFunctionType::get(returned, types));
+    program.symbols.insert(callee);
+  }
+  auto call = LLVM::CallOp::create(builder, callee, operands);
+  return result ? call.getResult() : Value();
+}
+
+} // namespace distc

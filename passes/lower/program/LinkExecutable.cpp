@@ -1,0 +1,293 @@
+//===- LinkExecutable.cpp - An object and the runtime become one executable -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/program/LinkExecutable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Object/ELF.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace distc {
+
+char MissingSymbolError::ID;
+
+void MissingSymbolError::log(raw_ostream &os) const {
+  os << "the program calls '" << symbol << "', which the runtime does not have";
+}
+
+static Expected<std::string> findLinker() {
+  if (auto named = sys::Process::GetEnv("CXX")) {
+    if (auto path = sys::findProgramByName(*named))
+      return *path;
+    return createStringError("cannot link: $CXX names '" + *named + "', which is not found");
+  }
+  for (StringRef name : {"c++", "g++", "clang++"})
+    if (auto path = sys::findProgramByName(name))
+      return *path;
+  return createStringError(
+      "cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
+}
+
+static Error fileError(const Twine &what, StringRef path, std::error_code code) {
+  return createStringError(what + " '" + path + "': " + code.message());
+}
+
+// Where the linker's inputs and outputs lie; it is gone afterwards with what is left in it.
+class LinkFolder {
+public:
+  ~LinkFolder() {
+    if (!folder.empty())
+      sys::fs::remove_directories(folder);
+  }
+  /// A new folder, its name begins with `prefix`.
+  std::error_code create(StringRef prefix) { return sys::fs::createUniqueDirectory(prefix, folder); }
+  std::string path(StringRef name) const {
+    SmallString<128> path(folder);
+    sys::path::append(path, name);
+    return path.str().str();
+  }
+  std::error_code write(StringRef name, ArrayRef<char> data) const {
+    std::error_code code;
+    raw_fd_ostream os(path(name), code);
+    if (code)
+      return code;
+    os.write(data.data(), data.size());
+    os.close();
+    code = os.error();
+    os.clear_error();
+    return code;
+  }
+
+private:
+  SmallString<128> folder;
+};
+
+// Links what `inputs` name to `output`, both of the folder. Fails with what the linker says.
+static Error link(const LinkFolder &folder, ArrayRef<StringRef> inputs, StringRef output, ArrayRef<StringRef> flags) {
+  Expected<std::string> linker = findLinker();
+  if (!linker)
+    return linker.takeError();
+  std::string linked = folder.path(output), errors = folder.path("errors"), message;
+  SmallVector<std::string> paths = map_to_vector(inputs, [&](StringRef input) { return folder.path(input); });
+  SmallVector<StringRef> arguments = {*linker};
+  append_range(arguments, paths);
+  append_values(arguments, "-o", linked);
+  if (sys::fs::can_execute(DISTC_LLD)) {
+    arguments.push_back("-fuse-ld=lld");
+    arguments.push_back("-B" DISTC_LLD_FOLDER);
+  }
+  arguments.append(flags.begin(), flags.end());
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(), StringRef(errors)};
+  int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects, 0, 0, &message);
+  if (status == 0)
+    return Error::success();
+  // The first line says what is wrong; the compiler driver adds only that its linker failed.
+  if (auto log = MemoryBuffer::getFile(errors); log && message.empty()) {
+    message = (*log)->getBuffer().split('\n').first.str();
+    // As lld and the GNU linkers have it: "undefined symbol: f", "undefined reference to `f'".
+    for (StringRef words : {"undefined symbol: ", "undefined reference to "})
+      if (auto [before, symbol] = (*log)->getBuffer().split(words); !symbol.empty())
+        return make_error<MissingSymbolError>(symbol.split('\n').first.trim("`'").str());
+  }
+  return createStringError(message.empty() ? "exit status " + std::to_string(status) : message);
+}
+
+// What a program of ours needs of a machine: glibc.
+static bool isOfGlibc(StringRef soname) {
+  return soname.starts_with("ld-linux") ||
+         is_contained({"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0"}, soname);
+}
+
+// The libraries that a shared object says it needs (DT_NEEDED).
+static Expected<SmallVector<std::string>> readNeeded(StringRef path) {
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return fileError("cannot read", path, buffer.getError());
+  auto file = object::ELF64LEFile::create((*buffer)->getBuffer());
+  if (!file)
+    return file.takeError();
+  auto entries = file->dynamicEntries();
+  if (!entries)
+    return entries.takeError();
+  uint64_t table = 0;
+  for (const auto &entry : *entries)
+    if (entry.getTag() == ELF::DT_STRTAB)
+      table = entry.getPtr();
+  auto names = file->toMappedAddr(table);
+  if (!names)
+    return names.takeError();
+  SmallVector<std::string> needed;
+  for (const auto &entry : *entries)
+    if (entry.getTag() == ELF::DT_NEEDED)
+      needed.emplace_back(reinterpret_cast<const char *>(*names) + entry.getVal());
+  return needed;
+}
+
+// Adds to `carried` what the shared object at `path` needs, and before it what that needs: the order to open them in.
+static Error addNeeded(StringRef path, StringRef folder, SmallVectorImpl<std::string> &carried) {
+  Expected<SmallVector<std::string>> needed = readNeeded(path);
+  if (!needed)
+    return needed.takeError();
+  for (const std::string &soname : *needed) {
+    if (isOfGlibc(soname) || is_contained(carried, soname))
+      continue;
+    SmallString<128> library(folder);
+    sys::path::append(library, soname);
+    if (!sys::fs::exists(library))
+      return createStringError("the program needs '" + soname + "', which is not in '" + folder +
+                               "': build the target drt_carried again");
+    if (Error error = addNeeded(library, folder, carried))
+      return error;
+    carried.push_back(soname);
+  }
+  return Error::success();
+}
+
+// The program and the libraries as data, in the order in which the loader opens them (runtime/loader/loader.c).
+static std::string makeCarriedTable(const LinkFolder &folder, StringRef libraries, ArrayRef<std::string> sonames) {
+  SmallVector<std::pair<std::string, std::string>> files; // name, path
+  for (const std::string &soname : sonames) {
+    SmallString<128> path(libraries);
+    sys::path::append(path, soname);
+    files.emplace_back(soname, path.str().str());
+  }
+  files.emplace_back("the program", folder.path("program.so"));
+  std::string data = "\t.section .drt_carried,\"a\",@progbits\n", table, names;
+  raw_string_ostream dataOs(data), tableOs(table), namesOs(names);
+  tableOs << "\t.section .data.rel.ro,\"aw\",@progbits\n\t.balign 8\n\t.globl drt_carried\ndrt_carried:\n";
+  namesOs << "\t.section .rodata,\"a\",@progbits\n";
+  for (auto [i, file] : enumerate(files)) {
+    dataOs << "\t.balign 64\nbegin" << i << ":\n\t.incbin \"";
+    dataOs.write_escaped(file.second) << "\"\nend" << i << ":\n";
+    namesOs << "name" << i << ":\n\t.asciz \"" << file.first << "\"\n";
+    tableOs << "\t.quad name" << i << ", begin" << i << ", end" << i << "\n";
+  }
+  tableOs << "\t.quad 0, 0, 0\n";
+  return data + names + table + "\t.section .note.GNU-stack,\"\",@progbits\n";
+}
+
+// Symbols that an executable's own libraries and kernels look for in the program.
+static constexpr StringLiteral kExports = "{ global: main; drt_emulated_*; local: *; };\n";
+
+// program.o with the runtime as `program`, which needs nothing but glibc: the libraries that there are only shared ones
+// of are carried. Where the program calls none of them it is a plain executable.
+static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, ArrayRef<StringRef> flags) {
+  SmallString<128> libraries(runtimeFolder);
+  sys::path::append(libraries, "carried");
+  std::string search = ("-L" + libraries).str(), exports = "-Wl,--version-script=" + folder.path("exports");
+  if (std::error_code code = folder.write("exports", ArrayRef(kExports.data(), kExports.size())))
+    return fileError("cannot write", folder.path("exports"), code);
+  SmallVector<StringRef> ofProgram = {
+      "-shared", "-Wl,-Bsymbolic", "-Wl,--undefined=main", "-Wl,--no-undefined", exports, search};
+  append_range(ofProgram, map_range(flags, [](StringRef flag) {
+                 StringRef shared = flag.split('|').second;
+                 return shared.empty() ? flag : shared;
+               }));
+  if (Error error = link(folder, {"program.o"}, "program.so", ofProgram))
+    return error;
+  SmallVector<std::string> carried;
+  if (Error error = addNeeded(folder.path("program.so"), libraries, carried))
+    return error;
+  // There are static ones of these, too, for executables.
+  const bool plain = all_of(carried, [](StringRef soname) {
+    return soname.starts_with("libstdc++.") || soname.starts_with("libgcc_s.") ||
+           soname.starts_with("libprotobuf-lite.") || soname.starts_with("libz.");
+  });
+  if (plain) {
+    SmallVector<StringRef> ofExecutable = {"-static-libstdc++", "-static-libgcc", search};
+    append_range(ofExecutable, map_range(flags, [](StringRef flag) { return flag.split('|').first; }));
+    return link(folder, {"program.o"}, "program", ofExecutable);
+  }
+  std::string table = makeCarriedTable(folder, libraries, carried);
+  if (std::error_code code = folder.write("carried.s", ArrayRef(table.data(), table.size())))
+    return fileError("cannot write", folder.path("carried.s"), code);
+  std::string runtime = ("-L" + runtimeFolder).str();
+  return link(folder, {"carried.s"}, "program", {runtime, "-ldrt_loader", "-ldl"});
+}
+
+// The flags of the runtime that the target's executables are linked with.
+static Expected<std::unique_ptr<MemoryBuffer>> readFlags(StringRef runtimeFolder, const Target &target) {
+  auto read = [&](StringRef name, SmallString<128> &path) {
+    path = runtimeFolder;
+    sys::path::append(path, name);
+    return MemoryBuffer::getFile(path, /*IsText=*/true);
+  };
+  const bool emulated = target.kernels == Target::Kernels::Emulated;
+  StringRef name = !target.isDevice() ? "drt.link" : emulated ? "drt-cuda-emulated.link" : "drt-cuda.link";
+  SmallString<128> path, ofCPU;
+  ErrorOr<std::unique_ptr<MemoryBuffer>> flags = read(name, path);
+  if (flags)
+    return std::move(*flags);
+  if (target.isDevice() && read("drt.link", ofCPU))
+    return createStringError(
+        "cannot link: distc was built without CUDA's headers, so there is no runtime for --target=" + target.name +
+        " ('" + path + "': " + flags.getError().message() +
+        "); install the CUDA toolkit and build distc again, or compile for --target=cpu");
+  return createStringError("cannot link: the runtime is not found ('" + path + "': " + flags.getError().message() +
+                           "); build the target drt, or name its folder with --runtime");
+}
+
+Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Target &target, LinkedParts parts,
+                     StringRef output) {
+  Expected<std::unique_ptr<MemoryBuffer>> flags = readFlags(runtimeFolder, target);
+  if (!flags)
+    return flags.takeError();
+  std::string search = ("-L" + runtimeFolder).str();
+  SmallVector<StringRef> lines = {search};
+  // References to these are weak (launch/group.h, cpu/kernels/library_matmul.h).
+  if (parts.collectives)
+    lines.push_back("-Wl,--undefined=drt_connect_tasks");
+  if (parts.library && !target.isDevice())
+    lines.push_back("-Wl,--undefined=drt_use_onednn");
+  (*flags)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
+
+  // In a folder beside the output: renaming is then one step.
+  SmallString<128> prefix(output), libraries(runtimeFolder);
+  sys::path::append(libraries, "carried");
+  LinkFolder folder;
+  if (std::error_code code = sys::fs::make_absolute(prefix))
+    return fileError("cannot write", output, code);
+  for (std::error_code code : {folder.create(prefix), folder.write("program.o", object)})
+    if (code)
+      return fileError("cannot write", output, code);
+  // A runtime that is built with sanitizers has none: its programs use the machine's libraries.
+  Error error = sys::fs::is_directory(libraries) ? linkAlone(folder, runtimeFolder, lines)
+                                                 : link(folder, {"program.o"}, "program", lines);
+  if (error.isA<MissingSymbolError>())
+    return error;
+  if (error)
+    return createStringError("cannot write '" + output + "', as linking it failed: " + toString(std::move(error)));
+  if (std::error_code code = sys::fs::rename(folder.path("program"), output))
+    return fileError("cannot write", output, code);
+  return Error::success();
+}
+
+Expected<std::string> linkSharedObject(ArrayRef<char> object) {
+  SmallString<128> prefix;
+  sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
+  sys::path::append(prefix, "distc");
+  LinkFolder folder;
+  for (std::error_code code : {folder.create(prefix), folder.write("program.o", object)})
+    if (code)
+      return fileError("cannot write", prefix, code);
+  if (Error error = link(folder, {"program.o"}, "program", {"-shared", "-nostdlib", "-lm"}))
+    return createStringError("cannot link the kernels: " + toString(std::move(error)));
+  ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(folder.path("program"));
+  if (!linked)
+    return fileError("cannot read", folder.path("program"), linked.getError());
+  return (*linked)->getBuffer().str();
+}
+
+} // namespace distc

@@ -1,0 +1,202 @@
+//===- ProgramTables.cpp - What a program says of itself --------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/program/ProgramTables.h"
+
+#include "passes/graph/Passes.h"
+#include "passes/lower/gpu/DeviceTables.h"
+#include "passes/lower/plan/Addresses.h"
+
+using namespace mlir;
+
+namespace distc {
+
+int32_t getDtype(Type element) {
+  if (element.isF32())
+    return DRT_F32;
+  if (element.isF64())
+    return DRT_F64;
+  if (element.isF16())
+    return DRT_F16;
+  if (element.isBF16())
+    return DRT_BF16;
+  if (element.isInteger(1))
+    return DRT_BOOL;
+  if (element.isInteger(8))
+    return element.isUnsignedInteger() ? DRT_U8 : DRT_I8;
+  if (element.isInteger(16))
+    return DRT_I16;
+  if (element.isInteger(32))
+    return DRT_I32;
+  if (element.isInteger(64))
+    return DRT_I64;
+  return 0;
+}
+
+FailureOr<Attribute> describeType(ConstantTables &tables, Location loc, Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  int32_t dtype = getDtype(type.getElementType());
+  if (!dtype)
+    return emitError(loc) << "the runtime has no elements of type " << type.getElementType();
+  return tables.structure({tables.i32(dtype), tables.i32(type.getRank()), tables.numbers(type.getShape())});
+}
+
+namespace {
+
+// Reads the module's `drt.program`; what is missing is an error, once.
+class ProgramAttribute {
+public:
+  ProgramAttribute(Location loc, DictionaryAttr attribute) : loc(loc), attribute(attribute) {}
+
+  StringRef text(StringRef name) {
+    auto value = attribute.getAs<StringAttr>(name);
+    return value ? value.getValue() : missing<StringRef>(name);
+  }
+  int64_t number(StringRef name) {
+    auto value = attribute.getAs<IntegerAttr>(name);
+    return value ? value.getInt() : missing<int64_t>(name);
+  }
+  ArrayRef<Attribute> list(StringRef name) {
+    auto value = attribute.getAs<ArrayAttr>(name);
+    return value ? value.getValue() : missing<ArrayRef<Attribute>>(name);
+  }
+  bool isComplete() const { return complete; }
+
+private:
+  template <typename T> T missing(StringRef name) {
+    if (complete)
+      emitError(loc) << "the module's drt.program has no '" << name << "'";
+    complete = false;
+    return T();
+  }
+
+  Location loc;
+  DictionaryAttr attribute;
+  bool complete = true;
+};
+
+FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTables &tables) {
+  SmallVector<Attribute> rows;
+  for (auto variable : module.getOps<drt::VariableOp>()) {
+    auto type = cast<RankedTensorType>(variable.getType());
+    FailureOr<Attribute> described = describeType(tables, variable.getLoc(), type);
+    if (failed(described))
+      return failure();
+    auto numbers = [&](std::optional<ArrayRef<int64_t>> values) {
+      return values ? tables.numbers(*values) : tables.null();
+    };
+    int32_t flags = (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) | (variable.getSaved() ? DRT_VARIABLE_SAVED : 0);
+    StringRef name = variable.getWhole().value_or(variable.getSymName());
+    rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
+                                     tables.i32(flags), numbers(variable.getFullShape()),
+                                     numbers(variable.getSliceBegin()), tables.i32(variable.getShares().value_or(0)),
+                                     tables.i32(variable.getShares() ? variable.getFullShape()->size() : 0),
+                                     tables.i64(variable.getAt().value_or(0)),
+                                     tables.i32(variable.getOwner() ? *variable.getOwner() + 1 : 0)}));
+  }
+  return rows;
+}
+
+Attribute describeEntry(const EntryTables &entry, ConstantTables &tables) {
+  auto array = [&]<typename Row>(StringRef what, ArrayRef<Attribute> rows) {
+    return tables.array(("drt_" + entry.name + "_" + what).str(), getRuntimeType<Row>(tables), rows);
+  };
+  return tables.structure({tables.string(entry.name), tables.function(entry.function), tables.i32(entry.feeds.size()),
+                           array.operator()<drt_feed>("feeds", entry.feeds), tables.i32(entry.fetches.size()),
+                           array.operator()<drt_fetch>("fetches", entry.fetches), tables.i32(entry.scopes.size()),
+                           array.operator()<drt_scope>("scopes", entry.scopes), tables.i32(entry.buckets.size()),
+                           array.operator()<drt_bucket>("buckets", entry.buckets)});
+}
+
+// The index of the variable that counts steps, -1 where there is none.
+FailureOr<int64_t> findGlobalStep(ModuleOp module, DictionaryAttr attribute) {
+  auto name = attribute.getAs<FlatSymbolRefAttr>("global_step");
+  if (!name)
+    return int64_t(-1);
+  for (auto [index, variable] : llvm::enumerate(module.getOps<drt::VariableOp>()))
+    if (variable.getSymName() == name.getValue())
+      return static_cast<int64_t>(index);
+  return module.emitError() << "the module's drt.program names the global step " << name
+                            << ", which is no variable of the program";
+}
+
+/// Where object-graph checkpoints have the variables (drt/objects.h).
+void writeObjects(ModuleOp module, ConstantTables &tables) {
+  auto objects = module->getAttrOfType<DictionaryAttr>(kProgramObjectsAttr);
+  auto graph = objects ? objects.getAs<StringAttr>("graph") : StringAttr();
+  auto keys = objects ? objects.getAs<DictionaryAttr>("keys") : DictionaryAttr();
+  if (!graph || !keys)
+    return;
+  SmallVector<Attribute> rows;
+  for (NamedAttribute entry : keys)
+    rows.push_back(tables.structure({tables.string(entry.getName()), tables.string(llvm::cast<StringAttr>(entry.getValue()))}));
+  tables.global("drt_the_objects", LLVM::Linkage::External, getRuntimeType<drt_objects>(tables),
+                tables.structure({tables.i32(rows.size()),
+                                  tables.array("drt_checkpoint_keys", getRuntimeType<drt_checkpoint_key>(tables), rows),
+                                  tables.i64(graph.size()), tables.bytes("drt_object_graph", graph.getValue())}));
+}
+
+} // namespace
+
+LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<EntryTables> entries,
+                           const CallSites &sites, StringRef plan) {
+  auto attribute = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
+  auto arena = module->getAttrOfType<IntegerAttr>("drt.arena_bytes");
+  if (!attribute || !arena)
+    return module.emitError() << "the module has no " << (attribute ? "drt.arena_bytes; run drt-plan-memory" : "drt.program");
+  ProgramAttribute program(module.getLoc(), attribute);
+  FailureOr<int64_t> globalStep = findGlobalStep(module, attribute);
+  FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
+  FailureOr<Attribute> device = describeDevice(module, tables);
+  if (failed(globalStep) || failed(variables) || failed(device))
+    return failure();
+
+  SmallVector<Attribute> tasks, entryRows;
+  for (Attribute row : program.list("tasks")) {
+    ProgramAttribute task(module.getLoc(), cast<DictionaryAttr>(row));
+    tasks.push_back(tables.structure({tables.string(task.text("job")), tables.i32(task.number("index")),
+                                      tables.string(task.text("host")), tables.i32(task.number("first_replica")),
+                                      tables.i32(task.number("num_replicas"))}));
+    if (!task.isComplete())
+      return failure();
+  }
+  SmallVector<Attribute> placeholders;
+  if (auto names = attribute.getAs<ArrayAttr>("placeholders"))
+    for (auto name : names.getAsRange<StringAttr>())
+      placeholders.push_back(tables.string(name.getValue()));
+  for (const EntryTables &entry : entries)
+    entryRows.push_back(describeEntry(entry, tables));
+
+  Attribute fields[] = {tables.i32(DRT_ABI_VERSION),
+                        tables.string(DISTC_VERSION),
+                        tables.string(program.text("graph")),
+                        tables.string(program.text("strategy")),
+                        tables.string(program.text("target")),
+                        tables.i64(program.number("global_batch")),
+                        tables.i32(program.number("num_replicas")),
+                        tables.i64(arena.getInt()),
+                        tables.i32(tasks.size()),
+                        tables.array("drt_tasks", getRuntimeType<drt_task>(tables), tasks),
+                        tables.i32(variables->size()),
+                        tables.array("drt_variables", getRuntimeType<drt_variable>(tables), *variables),
+                        tables.i32(*globalStep),
+                        tables.i32(entryRows.size()),
+                        tables.array("drt_entries", getRuntimeType<drt_entry>(tables), entryRows),
+                        tables.i32(sites.primitives),
+                        tables.i32(sites.randomStates),
+                        tables.i32(sites.accumulateSteps),
+                        tables.i32(sites.accumulators),
+                        tables.string(plan),
+                        *device,
+                        tables.i32(placeholders.size()),
+                        tables.array("drt_placeholders", tables.ptr, placeholders)};
+  if (!program.isComplete())
+    return failure();
+  writeObjects(module, tables);
+  tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
+  return success();
+}
+
+} // namespace distc

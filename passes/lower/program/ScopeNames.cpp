@@ -1,0 +1,82 @@
+//===- ScopeNames.cpp - What a timeline calls a piece of generated code -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/program/ScopeNames.h"
+
+#include "dialects/drt/Drt.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace distc {
+
+// A row of the timeline stays readable: a kernel of hundreds of nodes says how many more there are.
+static constexpr size_t kNamesShown = 8;
+
+static void collectNames(Location loc, llvm::SetVector<StringRef> &names) {
+  if (auto name = dyn_cast<NameLoc>(loc)) {
+    names.insert(name.getName().getValue());
+  } else if (auto fused = dyn_cast<FusedLoc>(loc)) {
+    for (Location part : fused.getLocations())
+      collectNames(part, names);
+  } else if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    collectNames(call.getCallee(), names);
+  }
+}
+
+std::string getNodeNames(Location loc) {
+  llvm::SetVector<StringRef> names;
+  collectNames(loc, names);
+  if (names.empty())
+    return "";
+  std::string text = names.front().str();
+  StringRef first = names.front();
+  for (StringRef name : names.getArrayRef().drop_front().take_front(kNamesShown - 1)) {
+    size_t shared = 0;
+    for (size_t i = 0; i < std::min(name.size(), first.size()) && name[i] == first[i]; ++i)
+      if (name[i] == '/')
+        shared = i + 1;
+    text += "+" + name.drop_front(shared).str();
+  }
+  if (names.size() > kNamesShown)
+    text += "+" + std::to_string(names.size() - kNamesShown) + " more";
+  return text;
+}
+
+std::string getScopeName(Operation *op) {
+  auto bucket = [](StringRef what, int32_t number) { return (what + " bucket " + Twine(number)).str(); };
+  if (auto start = dyn_cast<drt::AllReduceStartOp>(op))
+    return bucket(start.getGather() ? "start gathering" : "start", start.getBucket());
+  if (auto wait = dyn_cast<drt::AllReduceWaitOp>(op))
+    return bucket("wait for", wait.getBucket());
+  if (auto result = dyn_cast<drt::AllReduceResultOp>(op))
+    return bucket("gather", result.getBucket());
+  if (auto start = dyn_cast<drt::GatherStartOp>(op))
+    return bucket("start", start.getBucket());
+  if (isa<drt::BarrierOp>(op))
+    return "barrier";
+  std::string names = getNodeNames(op->getLoc());
+  return names.empty() ? op->getName().stripDialect().str() : names;
+}
+
+StringRef getScopeCategory(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case<drt::LaunchOp>([](auto) { return "kernel"; })
+      .Case<drt::CopyOp, drt::FeedOrOp, drt::TakeRowsOp, drt::PutRowsOp>([](auto) { return "copy"; })
+      .Case<drt::MatmulOp>([](auto) { return "matmul"; })
+      .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([](auto) { return "conv"; })
+      .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })
+      .Case<drt::RandomOp, drt::RandomStatelessOp, drt::RandomAdvanceOp>([](auto) { return "random"; })
+      .Case<drt::UniqueOp, drt::ScatterOp, drt::CheckIndicesOp, drt::CheckNumericsOp, drt::AssertOp>([](auto) { return "rows"; })
+      .Case<drt::RoutineOp>([](auto) { return "routine"; })
+      .Case<drt::UpdateOp, drt::UpdateGroupOp, drt::SparseUpdateOp, drt::MatmulUpdateOp>([](auto) { return "update"; })
+      .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "accumulate"; })
+      .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp, drt::GatherStartOp>(
+          [](auto) { return "all_reduce"; })
+      .Default([](auto) { return ""; });
+}
+
+} // namespace distc
