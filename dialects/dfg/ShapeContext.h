@@ -147,7 +147,7 @@ public:
   }
 
   /// Integer tensors with more elements than this are not followed.
-  static constexpr int64_t kMaxElements = 64;
+  static constexpr int64_t kMaxElements = 1024;
 
 private:
   /// Fails with a diagnostic where `op` would take padding for data (BoundedSizes.cpp).

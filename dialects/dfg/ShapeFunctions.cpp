@@ -863,8 +863,7 @@ LogicalResult splitV(Operation *op, ShapeContext &context) {
 
 LogicalResult pack(Operation *op, ShapeContext &context) {
   std::optional<Dims> sizes;
-  Dims elements;
-  bool known = true;
+  bool known = isInteger(op->getResult(0));
   int64_t axis = llvm::cast<PackOp>(op).getAxisAttr().getInt();
   for (Value value : op->getOperands()) {
     auto next = context.getShape(value);
@@ -873,24 +872,30 @@ LogicalResult pack(Operation *op, ShapeContext &context) {
     if (sizes && !fits(*next, *sizes))
       return op->emitOpError() << "stacks shapes " << print(*sizes) << " and " << print(*next);
     sizes = sizes ? *sizes : *next;
-    auto part = context.getElements(value);
-    // Tensors that are stacked along a new first axis lie one behind the other.
     Dim count = product(*next);
-    known &= count.isConstant() && (next->empty() || (axis == 0 && part));
-    if (known && part)
-      llvm::append_range(elements, *part);
-    else
-      elements.push_back(Dim());
+    known &= count.isConstant() && count.getConstant() <= ShapeContext::kMaxElements;
   }
   if (!sizes)
     return op->emitOpError("stacks nothing");
   FailureOr<int64_t> at = normalizeAxis(op, axis, sizes->size() + 1);
   if (failed(at))
     return failure();
+  if (known) {
+    // Runs of what lies behind the new axis, an operand's behind the other's.
+    int64_t run = product(ArrayRef(*sizes).drop_front(*at)).getConstant(), count = product(*sizes).getConstant();
+    SmallVector<Dims> parts;
+    for (Value value : op->getOperands()) {
+      auto part = context.getElements(value);
+      parts.push_back(part && static_cast<int64_t>(part->size()) == count ? *part : Dims(count));
+    }
+    Dims elements;
+    for (int64_t first = 0; first < count; first += run)
+      for (const Dims &part : parts)
+        llvm::append_range(elements, ArrayRef(part).slice(first, run));
+    context.setElements(op->getResult(0), std::move(elements));
+  }
   sizes->insert(sizes->begin() + *at, Dim(op->getNumOperands()));
   context.setShape(op->getResult(0), *sizes);
-  if (known && isInteger(op->getResult(0)))
-    context.setElements(op->getResult(0), std::move(elements));
   return success();
 }
 
