@@ -194,6 +194,20 @@ def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
 }
 
+def SplitLoops : Pass<"drt-split-loops", "::mlir::func::FuncOp"> {
+  let summary = "Loops of kernels are split where a branch on their counter changes";
+  let description = [{
+    Joined and padded tensors ask at each element which part it lies in. Where a loop's bounds and what its counter is compared with are
+    numbers, each range becomes a loop of its own, which can be vectorized. A kernel that would become too long keeps its branches.
+    ```mlir
+    scf.for %i = %c0 to %c8 step %c1 {          scf.for %i = %c0 to %c3 step %c1 { // of %a
+      %in = arith.cmpi ult, %i, %c3       -->   scf.for %i = %c3 to %c8 step %c1 { // of %b
+      %x = scf.if %in { ... %a } else { ... %b }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ConvertKernelsToLLVM : Pass<"convert-kernels-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Kernels become LLVM functions that take one bare pointer a buffer";
   let description = [{

@@ -77,6 +77,7 @@ void buildLowerKernelsPipeline(OpPassManager &pm) {
   kernels.addPass(createWidenNarrowFloats());
   kernels.addPass(createPrepareKernels());
   kernels.addPass(createConvertLinalgToLoopsPass());
+  kernels.addPass(createSplitLoops());
   kernels.addPass(createLoopInvariantCodeMotionPass());
   kernels.addPass(arith::createArithExpandOpsPass());
   kernels.addPass(memref::createExpandStridedMetadataPass());
