@@ -155,7 +155,7 @@ FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op
 
 FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, ArrayRef<int64_t> shape) {
   return describe<drt_sparse_update_desc>(tables, ArrayRef<Attribute>{tables.i32(getDtype(typeOf(op.getValues()).getElementType())),
-                                                   tables.i32(0), describeRows(tables, op.getIndices(), op.getDepth(), shape)});
+                                                   tables.i32(op.getVariables().size()), describeRows(tables, op.getIndices(), op.getDepth(), shape)});
 }
 
 } // namespace distc

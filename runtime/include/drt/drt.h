@@ -544,8 +544,8 @@ void drt_accumulated(drt_replica *, int32_t accumulator, const drt_accumulate_de
 // values (its own copy, or a shared one) and updates some of the rows. kernel is a range kernel as above, called for each row
 // of the replica's: elements [slice * row, (slice + 1) * row) from the row of values.
 typedef struct drt_sparse_update_desc {
-  int32_t dtype; // of the values
-  int32_t reserved;
+  int32_t dtype;  // of the values and of the tables
+  int32_t tables; // the variable and its slots, which `arguments` begins with
   drt_rows_desc rows;
 } drt_sparse_update_desc;
 void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void *indices, const void *values, drt_range_kernel kernel,
