@@ -1398,7 +1398,6 @@ LogicalResult conv2dGradFilter(Operation *op, ShapeContext &context) { return co
 LogicalResult depthwiseConv2dGradInput(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 0, true); }
 LogicalResult depthwiseConv2dGradFilter(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 1, true); }
 
-/// What pooling makes of images of shape `image`.
 static FailureOr<Dims> getPoolShape(Operation *op, ArrayRef<Dim> image) {
   if (failed(checkWindow(op, image)))
     return failure();
@@ -1434,6 +1433,25 @@ LogicalResult maxPoolGrad(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// Whether oneDNN's kernels, TensorFlow's by default, take a gradient of another shape than `made`: they read the beginning of its
+/// memory as if it had that one. (TensorFlow's own kernels, of other types, go by the gradient's shape.)
+static bool readsAsPooled(Operation *op, ArrayRef<Dim> images, ArrayRef<Dim> gradient, ArrayRef<Dim> made) {
+  Type element = getElementTypeOrSelf(op->getOperand(1).getType());
+  auto format = op->getAttrOfType<StringAttr>("data_format");
+  if (!(element.isF32() || element.isBF16()) || (format && format.getValue() != "NHWC") || gradient.size() != 4 ||
+      !(gradient[0] == made[0]) || !(gradient[3] == made[3]))
+    return false;
+  int64_t given = 1, read = 1;
+  for (int64_t axis : {1, 2}) {
+    if (!images[axis].isConstant() || !gradient[axis].isConstant() || !made[axis].isConstant() ||
+        (gradient[axis].getConstant() - 1) * getArrayEntry(op, "strides", axis, 1) > images[axis].getConstant())
+      return false;
+    given *= gradient[axis].getConstant();
+    read *= made[axis].getConstant();
+  }
+  return given >= read;
+}
+
 LogicalResult avgPoolGrad(Operation *op, ShapeContext &context) {
   FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 0);
   if (failed(sizes))
@@ -1443,10 +1461,8 @@ LogicalResult avgPoolGrad(Operation *op, ShapeContext &context) {
   FailureOr<Dims> made = getPoolShape(op, **sizes);
   if (failed(made))
     return failure();
-  // TensorFlow takes others too, but what they mean depends on its kernels: its own count windows by the gradient, oneDNN's
-  // read the gradient's memory as if it had the pooled shape.
   auto gradient = context.getShape(op->getOperand(1));
-  if (gradient && !fits(*gradient, *made))
+  if (gradient && !fits(*gradient, *made) && !readsAsPooled(op, **sizes, *gradient, *made))
     return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of pooling that makes shape " << print(*made)
                              << " by its attributes; they must be those of the pooling";
   context.setShape(op->getResult(0), **sizes);

@@ -131,6 +131,7 @@ private:
   BatchPlacement argReduce();
   BatchPlacement matMul(int64_t freeA, int64_t freeB);
   BatchPlacement firstAxisOf(ArrayRef<unsigned> operands);
+  BatchPlacement avgPoolGrad();
   BatchPlacement biasAdd();
   BatchPlacement batchNorm();
   BatchPlacement batchNormGrad();
@@ -301,6 +302,22 @@ BatchPlacement Rules::firstAxisOf(ArrayRef<unsigned> operands) {
   return found ? along(*found) : unknown;
 }
 
+BatchPlacement Rules::avgPoolGrad() {
+  // A gradient of another shape than the pooling's result is read across the images.
+  auto images = shapes.getShape(op->getResult(0)), gradient = shapes.getShape(op->getOperand(1));
+  if (!images || images->size() != 4 || !gradient || gradient->size() != 4)
+    return unknown;
+  auto padding = op->getAttrOfType<StringAttr>("padding");
+  for (int64_t axis = 1; axis < 4; ++axis) {
+    Dim pooled = dfg::shapes::resolveWindow((*images)[axis], dfg::shapes::getArrayEntry(op, "ksize", axis, 1),
+                                            dfg::shapes::getArrayEntry(op, "strides", axis, 1), 1, padding.getValue())
+                     .size;
+    if (!(pooled == (*gradient)[axis]))
+      return unknown;
+  }
+  return firstAxisOf({1});
+}
+
 BatchPlacement Rules::biasAdd() {
   auto rank = rankOf(0);
   if (!rank || !onlySharded(0) || axes[0]->axis == getChannelAxis(*rank))
@@ -350,8 +367,6 @@ BatchPlacement Rules::reshape() {
     return unknown;
   int64_t scale = (*to)[*at].getScale();
   const BatchAxis &old = *axes[0];
-  if (fixedBatch)
-    return along({*at, {scale}, false});
   auto outer = getProduct(ArrayRef(*from).take_front(old.axis)), newOuter = getProduct(ArrayRef(*to).take_front(*at));
   if (!outer || !newOuter || *outer <= 0 || *newOuter <= 0)
     return unknown;
@@ -678,7 +693,7 @@ BatchPlacement Rules::sharded() {
       .Case<dfg::MaxPoolGradOp>([&](auto) {
         return firstAxisOf({0, 1, 2});
       })
-      .Case<dfg::AvgPoolGradOp>([&](auto) { return firstAxisOf({1}); })
+      .Case<dfg::AvgPoolGradOp>([&](auto) { return avgPoolGrad(); })
       .Case<dfg::BiasAddOp, dfg::BiasAddV1Op>([&](auto) { return biasAdd(); })
       .Case<dfg::BiasAddGradOp>([&](auto) {
         auto rank = rankOf(0);

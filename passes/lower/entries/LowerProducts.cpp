@@ -201,6 +201,22 @@ template <int32_t kind> LogicalResult lowerPool(EntryLowering &lowering, Operati
   return success();
 }
 
+/// A gradient of another shape than the pooling's result is the beginning of its memory, read as if it had that shape: so oneDNN's
+/// kernels, TensorFlow's by default, take it.
+Value readAsPooled(EntryLowering &lowering, Operation *op, RankedTensorType images, Value gradient) {
+  SmallVector<int64_t> pooled(typeOf(gradient).getShape());
+  for (int64_t axis : {1, 2})
+    pooled[axis] = dfg::shapes::resolveWindow(images.getDimSize(axis), getArrayEntry(op, "ksize", axis, 1), getArrayEntry(op, "strides", axis, 1), 1,
+                                              op->getAttrOfType<StringAttr>("padding").getValue())
+                       .size.getConstant();
+  if (ArrayRef(pooled) == typeOf(gradient).getShape())
+    return gradient;
+  Value memory = lowering.reshape(op->getLoc(), gradient, typeOf(gradient).getNumElements());
+  Value read = lowering.gather(op->getLoc(), typeOf(memory).clone(llvm::product_of(pooled)),
+                               [&](ScalarBuilder &s, ValueRange at) { return EntryLowering::load(s, memory, at); });
+  return lowering.reshape(op->getLoc(), read, pooled);
+}
+
 template <int32_t kind> LogicalResult lowerPoolGrad(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getLibraryType(op);
   if (failed(type) || failed(checkFormat(op)))
@@ -211,6 +227,8 @@ template <int32_t kind> LogicalResult lowerPoolGrad(EntryLowering &lowering, Ope
   Value gradient = getOperand(lowering, op, op->getNumOperands() - 1, *type);
   if (setZero(lowering, op, gradient))
     return success();
+  if (kind == DRT_POOL_AVG)
+    gradient = readAsPooled(lowering, op, *type, gradient);
   setResult(lowering, op, drt::PoolGradOp::create(lowering.builder, op->getLoc(), *type, inputAndOutput, gradient, kind,
                                                          describePool(op, *type, typeOf(gradient)), DenseI64ArrayAttr()));
   return success();

@@ -190,9 +190,18 @@ dfg.graph {
 
 dfg.graph {
   %s = dfg.const dense<[1, 3, 3, 1]> : tensor<4xi32> : tensor<4xi32>
-  %x = dfg.const dense<1.0> : tensor<1x2x2x1xf32> : tensor<1x2x2x1xf32>
+  %x = dfg.const dense<1.0> : tensor<1x2x2x1xf64> : tensor<1x2x2x1xf64>
   // expected-error @below {{takes a gradient of shape [1, 2, 2, 1] of pooling that makes shape [1, 1, 1, 1]}}
-  %0 = dfg.avg_pool_grad %s, %x {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"} : (tensor<4xi32>, tensor<1x2x2x1xf32>) -> tensor<*xf32>
+  %0 = dfg.avg_pool_grad %s, %x {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"} : (tensor<4xi32>, tensor<1x2x2x1xf64>) -> tensor<*xf64>
+}
+
+// -----
+
+dfg.graph {
+  %s = dfg.const dense<[1, 3, 3, 1]> : tensor<4xi32> : tensor<4xi32>
+  %x = dfg.const dense<1.0> : tensor<1x1x1x1xf32> : tensor<1x1x1x1xf32>
+  // expected-error @below {{takes a gradient of shape [1, 1, 1, 1] of pooling that makes shape [1, 2, 2, 1]}}
+  %0 = dfg.avg_pool_grad %s, %x {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "SAME"} : (tensor<4xi32>, tensor<1x1x1x1xf32>) -> tensor<*xf32>
 }
 
 // -----

@@ -221,3 +221,20 @@ dfg.func @cast() -> tensor<4xi32> attributes {dfg.fetches = ["y:0"]} {
   %y = dfg.cast %x : (tensor<4xf32>) -> tensor<4xi32>
   dfg.return %y : tensor<4xi32>
 }
+
+// -----
+
+// An average pooling's gradient of more elements than its attributes ask for: the first of them count.
+// CHECK-LABEL: @entry_pool_gradient
+dfg.func @pool_gradient() -> tensor<2x3x3x5xf32> attributes {dfg.fetches = ["y:0"]} {
+  %sizes = dfg.const dense<[2, 3, 3, 5]> : tensor<4xi32> : tensor<4xi32>
+  %g = dfg.placeholder : () -> tensor<2x2x2x5xf32> loc("g")
+  // CHECK: %[[FLAT:.*]] = {{.*}} : tensor<2x2x2x5xf32> {{.*}}tensor<40xf32>
+  // CHECK: %[[READ:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<10xf32>)
+  // CHECK: tensor.extract %[[FLAT]]
+  // CHECK: %[[POOLED:.*]] = {{.*}} %[[READ]] {{.*}}tensor<2x1x1x5xf32>
+  // CHECK: drt.pool_grad {{.*}}%[[POOLED]]
+  %y = dfg.avg_pool_grad %sizes, %g {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"}
+    : (tensor<4xi32>, tensor<2x2x2x5xf32>) -> tensor<2x3x3x5xf32>
+  dfg.return %y : tensor<2x3x3x5xf32>
+}
