@@ -204,7 +204,10 @@ private:
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient->values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
-    dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
+    // Where the graph fixes its batch, what divides by its size is a number among others: like every sum over the batch there, rows
+    // are averaged over the replicas.
+    bool isSum = *scale == 0 && !flow.getFixedBatch();
+    dist::Reduction reduction = isSum ? dist::Reduction::Sum : dist::Reduction::Mean;
     if (ways.get(variable).place) {
       wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
       chooseOwnRows(*gradient);
@@ -307,6 +310,11 @@ private:
     case Flow::Partial:
       if (at.zero)
         return success();
+      // Where the graph fixes its batch no scale tells a sum of such rows from a norm.
+      if (flow.getFixedBatch() && isOfSparseRows(item.value)) {
+        walkThrough(item.value.getDefiningOp(), item.update);
+        return success();
+      }
       if (at.scale == 0)
         return reduce(item, dist::Reduction::Mean);
       if (at.scale == 1)
@@ -364,6 +372,25 @@ private:
           return false;
         any = true;
       }
+    return any;
+  }
+
+  /// Whether a sharded value is made of rows of sparse gradients alone, or a partial one sums up such rows.
+  bool isOfSparseRows(Value value) const {
+    auto rows = found.values.find(value);
+    if (wholeRows.contains(value) || (rows != found.values.end() && rows->second.indices))
+      return true;
+    Operation *op = value.getDefiningOp();
+    const bool isSharded = flow.get(value).kind == Flow::Sharded;
+    if (!op || (isSharded && !worksOnRows(op)))
+      return false;
+    bool any = false;
+    for (Value operand : op->getOperands()) {
+      Flow::Kind kind = flow.get(operand).kind;
+      if (kind == Flow::Sharded && !isOfSparseRows(operand))
+        return false;
+      any |= kind == Flow::Sharded || (kind == Flow::Partial && isOfSparseRows(operand));
+    }
     return any;
   }
 
