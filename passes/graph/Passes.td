@@ -77,6 +77,17 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
   let options = [ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">];
 }
 
+def WriteOutControlFlow : Pass<"dfg-write-out-control-flow", "::mlir::ModuleOp"> {
+  let summary = "Conditions and loops of a graph that is exported for several replicas become straight-line code, where they can";
+  let description = [{
+    `dfg-raise-loops` and `dfg-expand-control-flow` for exports. The batch's flow, and the rewriting of variables that are split or on servers, need not
+    look into functions and frames then. A graph whose control flow has no such form (no bound of a loop, effects under a condition) is left as it was, with a
+    remark that says why.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let options = [ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">];
+}
+
 def InferShapes : Pass<"dfg-infer-shapes", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor the shape that follows from its operands'";
   let description = [{

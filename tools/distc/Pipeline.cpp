@@ -22,7 +22,7 @@ void addGraphStage(mlir::OpPassManager &manager, bool exports) {
 }
 
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
-  // What an executable is made of has no control flow, and the batch's flow need not look through any; a graph keeps its own.
+  // The batch's flow need not look through control flow: what an executable is made of has none.
   if (options.emit != "graphdef") {
     // An exported graph reads its files by itself.
     manager.addPass(createFeedInputs());
@@ -31,6 +31,11 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     ExpandControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createExpandControlFlow(control));
+  } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
+    // Nor has a graph that several replicas run, where it can do without.
+    WriteOutControlFlowOptions control;
+    control.feeds.assign(options.feeds.begin(), options.feeds.end());
+    manager.addPass(createWriteOutControlFlow(control));
   }
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
   // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is exported keeps its own.

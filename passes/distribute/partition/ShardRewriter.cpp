@@ -5,7 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/partition/ShardRewriter.h"
+#include "dialects/dfg/NodeEdges.h"
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -28,6 +31,7 @@ LogicalResult ShardRewriter::run() {
       handleNames[dfg::getNodeName(op)] = shards.find(handle.getVariable())->getCount();
   if (handleNames.empty())
     return success();
+  behindUpdates = dfg::findBehind(block, [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op); });
   for (Operation *op : ops)
     if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op); handle && shards.find(handle.getVariable()))
       splitHandle(handle);
@@ -112,6 +116,14 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
 /// A function that is given the variable is given its value.
 LogicalResult ShardRewriter::passWhole(Operation *op) {
   builder.setInsertionPoint(op);
+  // The function reads when it runs: behind what the node waits for, and behind what its operands are computed behind.
+  llvm::SetVector<Attribute> before;
+  for (Attribute control : dfg::getControl(op))
+    before.insert(control);
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && behindUpdates.contains(def))
+      if (StringAttr name = dfg::getNodeNameAttr(def))
+        before.insert(name);
   llvm::MapVector<unsigned, Value> values;
   for (OpOperand &operand : op->getOpOperands()) {
     const ShardedVariable *variable = find(operand.get());
@@ -120,8 +132,11 @@ LogicalResult ShardRewriter::passWhole(Operation *op) {
     Parts parts;
     for (int64_t shard = 0; shard < variable->getCount(); ++shard) {
       Location loc = NameLoc::get(builder.getStringAttr(variable->getShardName(shard) + "/whole"));
-      parts.push_back(dfg::ReadVariableOp::create(builder, loc, variable->getShardType(shard),
-                                                  getShardHandle(operand.get(), shard), /*implicit=*/false));
+      auto read = dfg::ReadVariableOp::create(builder, loc, variable->getShardType(shard),
+                                              getShardHandle(operand.get(), shard), /*implicit=*/false);
+      if (!before.empty())
+        read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
+      parts.push_back(read);
     }
     Location loc = NameLoc::get(builder.getStringAttr(variable->name + "/whole"));
     values[operand.getOperandNumber()] = join(loc, parts, *variable);

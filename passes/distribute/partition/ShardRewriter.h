@@ -74,6 +74,8 @@ private:
   llvm::DenseMap<mlir::Operation *, Parts> handles;
   /// Node names of the split handles, and how many shards they have.
   llvm::StringMap<int64_t> handleNames;
+  /// Updates, and what runs behind one, as the block was.
+  llvm::DenseSet<mlir::Operation *> behindUpdates;
   /// What a split read gives, and the shards' values that it joins.
   struct Read {
     const ShardedVariable *variable;

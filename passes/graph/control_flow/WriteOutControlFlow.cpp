@@ -1,0 +1,128 @@
+//===- WriteOutControlFlow.cpp - Control flow of a graph that is exported -------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/NodeNames.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/graph/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace distc {
+#define GEN_PASS_DEF_WRITEOUTCONTROLFLOW
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+
+struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> {
+  using WriteOutControlFlowBase::WriteOutControlFlowBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto graphs = llvm::to_vector(module.getOps<dfg::GraphOp>());
+    if (llvm::none_of(graphs, [](dfg::GraphOp graph) { return hasControlFlow(graph); }))
+      return;
+    llvm::DenseSet<Operation *> functions;
+    for (auto function : module.getOps<dfg::FuncOp>())
+      functions.insert(function);
+    SmallVector<OwningOpRef<dfg::GraphOp>> originals;
+    for (dfg::GraphOp graph : graphs)
+      originals.push_back(llvm::cast<dfg::GraphOp>(graph->clone()));
+
+    // Whatever stands in its way is no error: without, the batch's flow finds what it can.
+    std::string reason;
+    Location where = module.getLoc();
+    LogicalResult written = failure();
+    {
+      ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) {
+        if (reason.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+          reason = diagnostic.str();
+          where = diagnostic.getLocation();
+        }
+        return success();
+      });
+      OpPassManager manager(ModuleOp::getOperationName());
+      manager.addPass(createRaiseLoops());
+      ExpandControlFlowOptions control;
+      control.feeds.assign(feeds.begin(), feeds.end());
+      manager.addPass(createExpandControlFlow(control));
+      written = runPipeline(manager, module);
+    }
+    if (succeeded(written)) {
+      for (dfg::GraphOp graph : graphs)
+        eraseRaisedLoops(graph, functions);
+    } else {
+      for (auto [graph, original] : llvm::zip(graphs, originals)) {
+        graph->getBlock()->getOperations().insert(graph->getIterator(), original.release());
+        graph->erase();
+      }
+      emitRemark(where) << "conditions and loops are exported as they are, and what they make of the batch counts as made of all of its rows: "
+                        << reason;
+    }
+    eraseFunctions(module, functions);
+  }
+
+private:
+  /// Conditions and loops of either version: lists and calls alone, the batch's flow need not look through.
+  static bool hasControlFlow(dfg::GraphOp graph) {
+    return llvm::any_of(graph.getBody().getOps<dfg::OpaqueOp>(), [](dfg::OpaqueOp op) {
+      llvm::StringRef kind = op.getOp();
+      kind.consume_front("Stateless");
+      kind.consume_front("Ref");
+      return kind == "If" || kind == "Case" || kind == "While" || kind == "Switch" || kind == "Enter";
+    });
+  }
+
+  /// Of a loop that only what is no endpoint needs (a prediction's), there is no form that TensorFlow has any more: it
+  /// goes, with what is made of it.
+  static void eraseRaisedLoops(dfg::GraphOp graph, const llvm::DenseSet<Operation *> &known) {
+    SymbolTable symbols(graph->getParentOp());
+    llvm::SetVector<Operation *> gone;
+    for (Operation &op : graph.getBody().front()) {
+      auto rest = op.getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+      bool runsRaised = false;
+      if (rest)
+        rest.walk([&](dfg::FuncAttr function) {
+          runsRaised |= !known.contains(symbols.lookup(function.getFunction().getValue()));
+        });
+      if (runsRaised)
+        gone.insert(&op);
+    }
+    llvm::StringSet<> names;
+    for (size_t i = 0; i < gone.size(); ++i) {
+      names.insert(dfg::getNodeName(gone[i]));
+      for (Operation *user : gone[i]->getUsers())
+        gone.insert(user);
+    }
+    // Nothing that stays waits for what goes: it would be needed, too.
+    for (Operation &op : graph.getBody().front()) {
+      ArrayRef<Attribute> controls = dfg::getControl(&op);
+      SmallVector<Attribute> kept;
+      llvm::copy_if(controls, std::back_inserter(kept),
+                    [&](Attribute control) { return !names.contains(llvm::cast<StringAttr>(control).getValue()); });
+      if (kept.size() == controls.size())
+        continue;
+      if (kept.empty())
+        op.removeAttr(dfg::kControlAttr);
+      else
+        op.setAttr(dfg::kControlAttr, ArrayAttr::get(graph.getContext(), kept));
+    }
+    for (Operation *op : gone)
+      op->dropAllReferences();
+    for (Operation *op : gone)
+      op->erase();
+  }
+
+  static void eraseFunctions(ModuleOp module, const llvm::DenseSet<Operation *> &known) {
+    for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>()))
+      if (!known.contains(function))
+        function.erase();
+  }
+};
+
+} // namespace
+} // namespace distc
