@@ -7,6 +7,7 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -78,10 +79,13 @@ bool isAtLeast(Attribute value, int64_t least) {
 
 const AttachedAttribute kAttached[] = {
     {kStrategyAttr, isOn<ModuleOp>, "the module", isA<StringAttr>, "a string"},
-    {kCouplingAttr, isOn<ModuleOp>, "the module", [](Attribute value) { return isOneOf(value, {"replica"}); }, "\"replica\""},
+    {kCouplingAttr, isOn<ModuleOp>, "the module", [](Attribute value) { return isOneOf(value, {"replica"}); },
+     "\"replica\""},
     {kJoinsAttr, isOn<dfg::GraphOp>, "a graph", isA<DictionaryAttr>, "a dictionary of tensors' names"},
     {kRoleAttr, isOn<dfg::GraphOp>, "a graph",
-     [](Attribute value) { return isOneOf(value, {"chief", "worker", "server"}); },
+     [](Attribute value) {
+       return isOneOf(value, {"chief", "worker", "server"});
+     },
      "\"chief\" or \"worker\" or \"server\""},
     {kPlaceAttr, isOnGraphOrNode, "a graph, a variable or a node",
      [](Attribute value) {
@@ -93,7 +97,10 @@ const AttachedAttribute kAttached[] = {
     {kSharesAttr, isOn<dfg::VariableOp>, "a variable", [](Attribute value) { return isAtLeast(value, 1); },
      "a positive 64-bit integer"},
     {kFeedAttr, isOn<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>, "a placeholder",
-     [](Attribute value) { return isOneOf(value, {kSharded, kWhole}); }, "\"sharded\" or \"whole\""},
+     [](Attribute value) {
+       return isOneOf(value, {kSharded, kWhole});
+     },
+     "\"sharded\" or \"whole\""},
     {kSeedAttr, isOnNode, "a node", [](Attribute value) { return isOneOf(value, {"replica"}); }, "\"replica\""},
     {kReplicaAttr, isOnNode, "a node", [](Attribute value) { return isAtLeast(value, 0); },
      "a 64-bit integer that is not negative"},
@@ -231,6 +238,66 @@ LogicalResult ReduceScatterOp::verify() {
       if (gradient.getType() != owned.getType())
         return emitOpError() << "gives " << owned.getType() << " of value " << index
                              << ", but its owner has it whole: " << gradient.getType();
+  return success();
+}
+
+// ---- Updates that are spelled out
+// ------------------------------------------------------------------------------------
+
+unsigned UpdateOp::getNumWritten() {
+  return llvm::count_if(getInputs(), [](Value input) { return dfg::isHandle(input.getType()); });
+}
+
+SmallVector<unsigned> UpdateOp::getWrittenOperands() {
+  return llvm::to_vector(llvm::seq<unsigned>(0, getNumWritten()));
+}
+
+int UpdateOp::getGradientOperand() { return getHasGradient() ? static_cast<int>(getNumWritten()) : -1; }
+
+SmallVector<Value> UpdateOp::emitUpdate(dfg::ScalarBuilder &s, ValueRange args) {
+  IRMapping mapping;
+  Block &rule = getRule().front();
+  mapping.map(rule.getArguments(), args);
+  for (Operation &op : rule.without_terminator())
+    s.builder.clone(op, mapping);
+  return llvm::map_to_vector(rule.getTerminator()->getOperands(), [&](Value value) { return mapping.lookup(value); });
+}
+
+void UpdateOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &input : getInputsMutable())
+    if (dfg::isHandle(input.get().getType())) {
+      effects.emplace_back(MemoryEffects::Read::get(), &input);
+      effects.emplace_back(MemoryEffects::Write::get(), &input);
+    }
+}
+
+/// The type of an element of a tensor, or of what is behind a handle.
+static Type getInputElement(Type type) {
+  auto ref = llvm::dyn_cast<dfg::RefType>(type);
+  return getElementTypeOrSelf(ref ? ref.getValueType() : type);
+}
+
+LogicalResult UpdateOp::verify() {
+  const unsigned written = getNumWritten();
+  if (written == 0 ||
+      !llvm::all_of(getInputs().take_front(written), [](Value input) { return dfg::isHandle(input.getType()); }))
+    return emitOpError("takes handles first, that of the variable and those of its slots");
+  if (getHasGradient() && getInputs().size() == written)
+    return emitOpError("has no operand that is the gradient");
+  Block &rule = getRule().front();
+  if (rule.getNumArguments() != getInputs().size())
+    return emitOpError() << "has a rule of " << rule.getNumArguments() << " elements for " << getInputs().size()
+                         << " operands";
+  for (auto [input, argument] : llvm::zip(getInputs(), rule.getArguments()))
+    if (getInputElement(input.getType()) != argument.getType())
+      return emitOpError() << "has a rule that takes " << argument.getType() << " for an element of "
+                           << input.getType();
+  Operation *yield = rule.empty() ? nullptr : &rule.back();
+  if (!llvm::isa_and_nonnull<YieldOp>(yield) || yield->getNumOperands() != written)
+    return emitOpError() << "has a rule that does not give a new element of each of its " << written << " variables";
+  for (auto [input, value] : llvm::zip(getInputs(), yield->getOperands()))
+    if (getInputElement(input.getType()) != value.getType())
+      return emitOpError() << "has a rule that gives " << value.getType() << " for an element of " << input.getType();
   return success();
 }
 

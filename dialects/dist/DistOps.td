@@ -12,6 +12,7 @@ include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -297,6 +298,39 @@ def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
                        OptionalAttr<DenseI64ArrayAttr>:$owners);
   let hasVerifier = 1;
   let assemblyFormat = "`bucket` $bucket ` ` `(` $handles `)` `variables` $variables attr-dict `:` type($handles)";
+}
+
+// ---- Updates that are spelled out ---------------------------------------------------------------------
+def DIST_UpdateOp : Op<DIST_Dialect, "update", [SingleBlock, IsolatedFromAbove, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+                                                DeclareOpInterfaceMethods<DFG_UpdateInterface>]> {
+  let summary = "An optimizer's update whose rule is its region";
+  let description = [{
+    What dist-form-updates makes of assignments that are functions, element by element, of the old values, of one gradient and of scalars. Operands are
+    the handles of the variable and its slots, the gradient (where there is one: `has_gradient`), and scalars. The region has an argument for an
+    element of each, and yields the new element of each handle.
+    ```mlir
+    dist.update %w, %trace, %gradient, %rate {has_gradient} : !dfg.ref<tensor<4xf32>>, !dfg.ref<tensor<4xf32>>, tensor<4xf32>, tensor<f32> {
+    ^bb0(%old: f32, %old_trace: f32, %g: f32, %r: f32):
+      %new_trace = arith.addf %old_trace, %g : f32
+      %step = arith.mulf %new_trace, %r : f32
+      %new = arith.subf %old, %step : f32
+      dist.yield %new, %new_trace : f32, f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$inputs, UnitAttr:$has_gradient);
+  let regions = (region SizedRegion<1>:$rule);
+  let hasVerifier = 1;
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) $rule";
+  let extraClassDeclaration = [{
+    /// How many variables it writes: they are its first operands.
+    unsigned getNumWritten();
+  }];
+}
+def DIST_YieldOp : Op<DIST_Dialect, "yield", [Pure, ReturnLike, Terminator, HasParent<"UpdateOp">]> {
+  let summary = "The new elements of what is updated";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
 // ---- Several batches an update ------------------------------------------------------------------------

@@ -27,6 +27,8 @@ struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
                                     llvm::cl::init(false)};
   Option<bool> colocateServers{*this, "colocate-servers", llvm::cl::desc("Servers in the processes of workers"),
                                llvm::cl::init(false)};
+  Option<bool> formUpdates{*this, "form-updates", llvm::cl::desc("Updates that are spelled out become one operation"),
+                           llvm::cl::init(false)};
   Option<bool> whereSupported{*this, "where-supported",
                               llvm::cl::desc("Leaves servers alone that cannot share processes, with a program for each"),
                               llvm::cl::init(false)};

@@ -407,6 +407,37 @@ def DistJoinFetches : Pass<"dist-join-fetches", "mlir::ModuleOp"> {
   }];
 }
 
+def DistFormUpdates : Pass<"dist-form-updates", "mlir::ModuleOp"> {
+  let summary = "Makes assignments that spell out an optimizer's rule one update of the variable and its slots";
+  let description = [{
+    A trained variable that is replaced by an expression of itself (JAX's steps, TensorFlow's optimizers in Python) is updated like by one of TensorFlow's
+    operations: the expressions that the variable and its slots are replaced by are followed back, element by element, to the old values, to scalars
+    and to one value through which everything else comes: the gradient. They become the rule of a `dist.update`, so that partitioners, owners and
+    sharded updates divide the work, and it is one kernel, without values in between. A slot is a variable of the same type that is not trained, and whose
+    new value depends on the variable's, or the other way round, element by element.
+
+    What is no function of one gradient element by element (a trust ratio, factored moments) stays as it is: right, and done by every worker.
+
+    Before:
+    ```mlir
+    %old = dfg.read_variable %w
+    %scaled = dfg.mul %gradient, %rate
+    %new = dfg.sub %old, %scaled
+    dfg.assign %w, %new
+    ```
+    After:
+    ```mlir
+    dist.update %w, %gradient, %rate {has_gradient} : ... {
+    ^bb0(%o: f32, %g: f32, %r: f32):
+      %s = arith.mulf %g, %r : f32
+      %n = arith.subf %o, %s : f32
+      dist.yield %n : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {
   let summary = "Annotates every node with how the batch flows through it (`flow`), for tests";
 }

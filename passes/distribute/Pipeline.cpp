@@ -11,6 +11,9 @@
 namespace distc {
 
 void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptions &options) {
+  // Before anything asks what a variable's slots are.
+  if (options.formUpdates)
+    manager.addPass(createDistFormUpdates());
   // Who runs it, and who holds what: the rest asks the topology and the strategy in the module.
   DistApplyStrategyOptions apply;
   apply.strategy = options.strategy;

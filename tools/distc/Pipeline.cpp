@@ -51,6 +51,8 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   distribute.replicas = options.replicas;
   distribute.servers = options.servers;
   distribute.oneProcessPerReplica = options.oneProcessPerReplica;
+  // TensorFlow has no such operation.
+  distribute.formUpdates = options.emit != "graphdef";
   // What is looked at is what an executable is made of, or what it would be if all strategies had executables.
   distribute.colocateServers = options.emit != "graphdef";
   distribute.whereSupported = !isExecutable;
