@@ -217,6 +217,40 @@ typedef struct drt_task {
   int32_t num_replicas;
 } drt_task;
 
+// ---- Parameter servers that serve on their own (constant data in the executable) -------
+
+// When a gradient counts, and when a replica goes on. An update is `required` gradients; "version" is the number of
+// updates that variables had seen when a replica pulled them. A replica's gradients of one step count together.
+enum {
+  // Whoever pushes first counts (TensorFlow's SyncReplicasOptimizer): fewer gradients than replicas make backup workers,
+  // more an update of several batches. A gradient is dropped where its version is more than `staleness` updates behind the one that it
+  // comes to. Every step but a replica's first takes a token; an update gives max(required, replicas) of them, and
+  // max(required - replicas, 0) + staleness * replicas are there from the beginning.
+  DRT_SERVE_COUNTED = 0,
+  // Update k is made of the k-th gradient of every replica; a replica waits where its next step would be more than
+  // `staleness` ahead of the updates, and so of the slowest replica (stale synchronous parallel). None is dropped.
+  DRT_SERVE_BOUNDED = 1,
+  // Every gradient is an update of its own (required is 1), in the order in which they come; nobody waits.
+  DRT_SERVE_ASYNC = 2
+};
+
+typedef struct drt_gradient {
+  const char *name; // of its variable
+  int32_t dtype;
+  int32_t reduction; // DRT_REDUCE_*: over the gradients of an update
+  int64_t count;     // elements
+} drt_gradient;
+
+typedef struct drt_servers {
+  int32_t policy;   // DRT_SERVE_*
+  int32_t required; // gradients that make an update
+  int64_t staleness;
+  int32_t num_gradients;
+  const drt_gradient *gradients;
+  int32_t num_pulled;
+  const int64_t *pulled; // indices of the variables that replicas read
+} drt_servers;
+
 // ---- Code for devices (constant data in the executable; see docs/gpu.md) -------
 
 // A kernel's launch, in the order of CUDA's x, y, z. Its arguments are pointers, one a tensor.

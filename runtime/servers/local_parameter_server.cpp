@@ -1,0 +1,203 @@
+//===- local_parameter_server.cpp - A server in its replicas' process -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "servers/local_parameter_server.h"
+#include "collectives/reduce.h"
+#include "core/dtype.h"
+#include "core/timeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace drt {
+namespace {
+
+constexpr int64_t alignment = 64;
+
+// Each replica's first step needs no token. An update of more gradients than replicas takes the others from these.
+int64_t initialTokens(const drt_servers &servers, int32_t replicas) {
+  return std::max(servers.required - replicas, 0) + servers.staleness * replicas;
+}
+
+} // namespace
+
+LocalParameterServer::LocalParameterServer(LocalServerConfig config)
+    : config_(std::move(config)), clocks_(static_cast<size_t>(config_.replicas)) {
+  const drt_servers &servers = *config_.servers;
+  for (int32_t i = 0; i < servers.num_gradients; ++i) {
+    offsets_.push_back(bytes_);
+    const int64_t bytes = servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype);
+    bytes_ += (bytes + alignment - 1) / alignment * alignment;
+  }
+  tokens_ = initialTokens(servers, config_.replicas);
+}
+
+template <class Condition>
+bool LocalParameterServer::wait(std::unique_lock<std::mutex> &lock, const char *operation, Condition condition) {
+  using namespace std::chrono_literals;
+  const int64_t begin = nowNs();
+  // stop() takes no lock, so that it may come from anywhere: it is looked for now and then.
+  while (!stopped_.load() && !condition())
+    if (changed_.wait_for(lock, 100ms) == std::cv_status::timeout && config_.watch)
+      config_.watch->waiting(operation, static_cast<double>(nowNs() - begin) * 1e-9);
+  return !stopped_.load();
+}
+
+std::optional<int64_t> LocalParameterServer::pull(void *const *values) {
+  std::shared_lock<std::shared_mutex> lock(values_);
+  if (stopped_.load())
+    return std::nullopt;
+  for (size_t i = 0; i < config_.variables.size(); ++i)
+    std::memcpy(values[i], config_.variables[i].data, static_cast<size_t>(config_.variables[i].bytes));
+  return version_;
+}
+
+// Where a gradient of the replica's step `clock` goes. Those that are only counted go to the next update that is not complete;
+// with a bound each update takes the gradients of one clock.
+LocalParameterServer::Update &LocalParameterServer::openUpdate(int64_t clock) {
+  const bool bounded = config_.servers->policy == DRT_SERVE_BOUNDED;
+  const auto index = static_cast<size_t>(bounded ? clock - begun_ : complete_);
+  while (updates_.size() <= index)
+    updates_.emplace_back();
+  return updates_[index];
+}
+
+bool LocalParameterServer::isComplete(const Update &update) const {
+  return static_cast<int32_t>(update.size()) == config_.servers->required;
+}
+
+bool LocalParameterServer::push(int32_t replica, int64_t version, const void *const *gradients, const void *report) {
+  const drt_servers &servers = *config_.servers;
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (stopped_.load())
+    return false;
+  const int64_t clock = clocks_[static_cast<size_t>(replica)]++;
+  // Behind all that are complete already.
+  if (servers.policy == DRT_SERVE_COUNTED && version + servers.staleness < begun_ + complete_) {
+    ++counts_.dropped;
+    return true;
+  }
+  Contribution contribution{replica, clock, {}, {}};
+  if (spare_.empty())
+    spare_.emplace_back(std::max<int64_t>(bytes_, 1));
+  contribution.gradients = std::move(spare_.back());
+  spare_.pop_back();
+  for (int32_t i = 0; i < servers.num_gradients; ++i)
+    std::memcpy(contribution.gradients.data() + offsets_[static_cast<size_t>(i)], gradients[i],
+                static_cast<size_t>(servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype)));
+  const char *said = static_cast<const char *>(report);
+  contribution.report.assign(said, said + config_.reportBytes);
+  ++counts_.accepted;
+  Update &update = openUpdate(clock);
+  update.push_back(std::move(contribution));
+  if (!isComplete(update))
+    return true;
+  const int64_t number = begun_ + complete_++;
+  // Each in its turn, by the replica that completed it.
+  return wait(lock, "its turn to update", [&] { return applied_ == number && number < allowed_; }) &&
+         applyOldest(lock);
+}
+
+bool LocalParameterServer::applyOldest(std::unique_lock<std::mutex> &lock) {
+  Update update = std::move(updates_.front());
+  updates_.pop_front();
+  std::sort(update.begin(), update.end(), [](const Contribution &x, const Contribution &y) {
+    return std::pair(x.replica, x.clock) < std::pair(y.replica, y.clock);
+  });
+  // What is pushed meanwhile is for later updates.
+  --complete_;
+  ++begun_;
+  lock.unlock();
+  bool good = false;
+  {
+    std::unique_lock<std::shared_mutex> values(values_);
+    current_ = &update;
+    good = config_.update();
+    current_ = nullptr;
+    ++version_;
+  }
+  lock.lock();
+  if (!good) {
+    stop();
+    return false;
+  }
+  std::vector<std::vector<char>> reports;
+  for (Contribution &contribution : update) {
+    reports.push_back(std::move(contribution.report));
+    spare_.push_back(std::move(contribution.gradients));
+  }
+  reports_.push_back(std::move(reports));
+  ++applied_;
+  if (config_.servers->policy == DRT_SERVE_COUNTED)
+    tokens_ += std::max(config_.servers->required, config_.replicas);
+  changed_.notify_all();
+  return true;
+}
+
+void LocalParameterServer::take(void *const *results) {
+  const drt_servers &servers = *config_.servers;
+  std::vector<const char *> parts(current_->size());
+  for (int32_t i = 0; i < servers.num_gradients; ++i) {
+    const drt_gradient &gradient = servers.gradients[i];
+    for (size_t p = 0; p < parts.size(); ++p)
+      parts[p] = (*current_)[p].gradients.data() + offsets_[static_cast<size_t>(i)];
+    reduce(static_cast<drt_dtype>(gradient.dtype), results[i], parts.data(), static_cast<int32_t>(parts.size()),
+           gradient.count, gradient.reduction == DRT_REDUCE_MEAN ? static_cast<int64_t>(parts.size()) : 1);
+  }
+}
+
+bool LocalParameterServer::isTokenThere(int32_t replica) const {
+  switch (config_.servers->policy) {
+  case DRT_SERVE_COUNTED:
+    return tokens_ > 0;
+  case DRT_SERVE_BOUNDED:
+    // The next step would be ahead of the updates by so many.
+    return clocks_[static_cast<size_t>(replica)] - applied_ <= config_.servers->staleness;
+  default:
+    return true;
+  }
+}
+
+bool LocalParameterServer::hasToken(int32_t replica) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return isTokenThere(replica);
+}
+
+bool LocalParameterServer::takeToken(int32_t replica) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!wait(lock, "a token", [&] { return isTokenThere(replica); }))
+    return false;
+  if (config_.servers->policy == DRT_SERVE_COUNTED)
+    --tokens_;
+  return true;
+}
+
+GradientCounts LocalParameterServer::counts() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+void LocalParameterServer::allowUpdate() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++allowed_;
+  changed_.notify_all();
+}
+
+bool LocalParameterServer::waitForUpdate() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!wait(lock, "an update", [&] { return !reports_.empty(); }))
+    return false;
+  waitedFor_ = std::move(reports_.front());
+  reports_.pop_front();
+  return true;
+}
+
+void LocalParameterServer::stop() {
+  stopped_.store(true);
+  changed_.notify_all();
+}
+
+} // namespace drt

@@ -1,0 +1,112 @@
+//===- local_parameter_server.h - A server in its replicas' process -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_SERVERS_LOCAL_PARAMETER_SERVER_H
+#define DRT_SERVERS_LOCAL_PARAMETER_SERVER_H
+
+#include "core/counter.h"
+#include "core/memory.h"
+#include "drt/drt.h"
+#include "servers/parameter_server.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+namespace drt {
+
+struct LocalServerConfig {
+  const drt_servers *servers = nullptr; // not owned
+  int32_t replicas = 1;
+  /// Memory and bytes of each of drt_servers.pulled.
+  struct Variable {
+    const void *data;
+    int64_t bytes;
+  };
+  std::vector<Variable> variables;
+  int64_t reportBytes = 0;
+  /// Computes one update, in the thread of the replica whose gradient made it complete, while nobody pulls. Calls take.
+  /// False: it failed.
+  std::function<bool()> update;
+  StallWatch *watch = nullptr; // may be null
+};
+
+/// Threads hand each other pointers under a lock. The gradients of an update are kept apart until it is complete and then
+/// added up in the order of replicas, so that the sum depends on which they are, and not on when they came.
+///
+/// Updates run when the trainer has allowed them: with none allowed the variables are at rest, to be saved or evaluated.
+class LocalParameterServer final : public ParameterServer {
+public:
+  explicit LocalParameterServer(LocalServerConfig config);
+
+  std::optional<int64_t> pull(void *const *values) override;
+  bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
+  bool takeToken(int32_t replica) override;
+  GradientCounts counts() const override;
+
+  /// Of the update that runs: the reduced gradients, one for each of drt_servers.gradients.
+  void take(void *const *results);
+
+  /// Whether takeToken would return at once.
+  bool hasToken(int32_t replica) const;
+
+  // ---- For the trainer ---------------------------------------------------------
+
+  /// One more update may run.
+  void allowUpdate();
+  /// Waits for the oldest update that was not waited for. False: stopped.
+  bool waitForUpdate();
+  /// The reports of the gradients in the update that was waited for last, in the order of replicas.
+  const std::vector<std::vector<char>> &reports() const { return waitedFor_; }
+
+  /// Everybody who waits, or comes later, is sent away. Any thread, also from within an update.
+  void stop();
+
+private:
+  struct Contribution {
+    int32_t replica;
+    int64_t clock; // steps of the replica before this one
+    Memory gradients;
+    std::vector<char> report;
+  };
+  using Update = std::vector<Contribution>;
+
+  bool isComplete(const Update &update) const;
+  bool isTokenThere(int32_t replica) const;
+  Update &openUpdate(int64_t clock);
+  bool applyOldest(std::unique_lock<std::mutex> &lock);
+  template <class Condition> bool wait(std::unique_lock<std::mutex> &lock, const char *operation, Condition condition);
+
+  const LocalServerConfig config_;
+  std::vector<int64_t> offsets_; // of each gradient in a contribution, in bytes
+  int64_t bytes_ = 0;            // of a contribution
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> stopped_{false};
+  /// Updates in their order: the first ones are complete and wait for their turn, those behind them are being collected
+  /// (several where replicas are ahead of the slowest).
+  std::deque<Update> updates_;
+  std::vector<Memory> spare_;   // contributions' memory that is free
+  std::vector<int64_t> clocks_; // of each replica: gradients pushed
+  /// Updates that are done, that have begun, that may be done; those that wait, complete, for their turn.
+  int64_t applied_ = 0, begun_ = 0, allowed_ = 0, complete_ = 0;
+  int64_t tokens_ = 0;
+  GradientCounts counts_;
+  std::deque<std::vector<std::vector<char>>> reports_; // of updates that were not waited for
+  std::vector<std::vector<char>> waitedFor_;
+  const Update *current_ = nullptr; // in update()
+
+  std::shared_mutex values_; // of the variables
+  int64_t version_ = 0;      // updates that they have seen; under values_
+};
+
+} // namespace drt
+
+#endif // DRT_SERVERS_LOCAL_PARAMETER_SERVER_H

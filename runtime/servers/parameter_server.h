@@ -1,0 +1,51 @@
+//===- parameter_server.h - Who holds variables and updates them ----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Point to point, beside Communicator, in which all take part: a replica asks a server for variables, gives it
+// gradients, and is told when it may go on. Where the two are is the implementation's business.
+//
+// Semantics are those of TensorFlow's SyncReplicasOptimizer and its accumulators (Chen et al., Revisiting Distributed
+// Synchronous SGD, 2016), of the stale synchronous parallel model (Ho et al., NIPS 2013), and of asynchronous SGD; see
+// drt_servers in drt.h for what differs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_SERVERS_PARAMETER_SERVER_H
+#define DRT_SERVERS_PARAMETER_SERVER_H
+
+#include <cstdint>
+#include <optional>
+
+namespace drt {
+
+/// What has become of the gradients that replicas pushed.
+struct GradientCounts {
+  int64_t accepted = 0; // they are in an update, or wait for one
+  int64_t dropped = 0;  // stale: computed from variables that more updates have changed than the policy allows
+};
+
+/// Called by many replicas at once. What returns nothing or false has been stopped: the caller ends its step.
+class ParameterServer {
+public:
+  virtual ~ParameterServer() = default;
+
+  /// Copies every variable that replicas read to `values`, in the order of drt_servers.pulled, all as the same update
+  /// left them. Returns how many updates they have seen: the version.
+  virtual std::optional<int64_t> pull(void *const *values) = 0;
+
+  /// One gradient for each of drt_servers.gradients, computed from variables of that version. They count for one update
+  /// together, or are dropped together. `report`: what the replica says of this step, as many bytes as the server was
+  /// told. Both may be written again when the call returns.
+  virtual bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) = 0;
+
+  /// Ends a step: waits until the replica may begin the next one.
+  virtual bool takeToken(int32_t replica) = 0;
+
+  virtual GradientCounts counts() const = 0;
+};
+
+} // namespace drt
+
+#endif // DRT_SERVERS_PARAMETER_SERVER_H
