@@ -2,6 +2,7 @@
 """The same training with other frameworks; tools/bench runs it. Prints the milliseconds of each step as JSON.
 
   peers.py tensorflow | pytorch | ddp | pytorch-cuda | pytorch-compile | pytorch-graphs   DATA.npz BATCH STEPS THREADS
+  peers.py tensorflow | tensorflow-xla   DATA.npz BATCH STEPS THREADS MODEL     a model of tensorflow_models.py
 
 The last three are PyTorch on one GPU: eager, torch.compile, and the whole step captured as a CUDA graph; float32 without TF32.
 """
@@ -46,6 +47,28 @@ def tensorflow(path, batch, steps, threads):
         session.run(init)
         run = session.make_callable([loss, train], ["image:0", "label:0"])
         return timed(run, batches(path, batch), steps)
+
+
+def tensorflow_model(name, path, batch, steps, threads, xla):
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if xla:
+        os.environ["TF_XLA_FLAGS"] = "--tf_xla_cpu_global_jit"
+    import tensorflow_models
+
+    tf1 = tensorflow_models.tf1
+    tf1.disable_eager_execution()
+    config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+    if xla:
+        config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_1
+    with np.load(path) as arrays:
+        data = {feed: arrays[feed] for feed in arrays.files}
+    count = len(next(iter(data.values())))
+    with tensorflow_models.tf.Graph().as_default(), tf1.Session(config=config) as session:
+        loss, train, init, _ = tensorflow_models.build(name)
+        session.run(init)
+        run = session.make_callable([loss, train], [f"{feed}:0" for feed in data])
+        return timed(run, [[array[i:i + batch] for array in data.values()] for i in range(0, count, batch)], steps)
 
 
 def torch_model(torch):
@@ -181,5 +204,8 @@ PEERS = {"tensorflow": tensorflow, "pytorch": pytorch, "ddp": ddp, "pytorch-cuda
          "pytorch-compile": pytorch_compile, "pytorch-graphs": pytorch_graphs}
 
 if __name__ == "__main__":
-    peer, path, *numbers = sys.argv[1:]
-    print(json.dumps(PEERS[peer](path, *map(int, numbers))))
+    peer, path, batch, steps, threads, *model = sys.argv[1:]
+    if model:
+        print(json.dumps(tensorflow_model(model[0], path, int(batch), int(steps), int(threads), xla=peer == "tensorflow-xla")))
+    else:
+        print(json.dumps(PEERS[peer](path, int(batch), int(steps), int(threads))))
