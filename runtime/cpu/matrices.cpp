@@ -127,6 +127,17 @@ bool factorCholesky(const Matrix &a, Matrix &l) {
   return true;
 }
 
+/// a - scale v (v^T a), of the columns from `column` on; v begins at row `row`. Row after row, as they lie in memory.
+void reflect(Matrix &a, const std::vector<double> &v, double scale, int64_t row, int64_t column) {
+  std::vector<double> dots(a.columns, 0.0);
+  for (int64_t i = row; i < a.rows; ++i)
+    for (int64_t j = column; j < a.columns; ++j)
+      dots[j] += v[i] * a.at(i, j);
+  for (int64_t i = row; i < a.rows; ++i)
+    for (int64_t j = column; j < a.columns; ++j)
+      a.at(i, j) -= scale * dots[j] * v[i];
+}
+
 /// By reflections; q has as many columns as wanted. As LAPACK chooses signs.
 void factorQr(Matrix &a, Matrix &q) {
   const int64_t m = a.rows, n = a.columns, steps = std::min(m, n);
@@ -143,13 +154,7 @@ void factorQr(Matrix &a, Matrix &q) {
       for (int64_t i = k + 1; i < m; ++i)
         v[i] = a.at(i, k) / (alpha - beta);
       scale = (beta - alpha) / beta;
-      for (int64_t j = k; j < n; ++j) {
-        double dot = 0;
-        for (int64_t i = k; i < m; ++i)
-          dot += v[i] * a.at(i, j);
-        for (int64_t i = k; i < m; ++i)
-          a.at(i, j) -= scale * dot * v[i];
-      }
+      reflect(a, v, scale, k, k);
     }
     v.push_back(scale);
     reflections.push_back(std::move(v));
@@ -159,13 +164,7 @@ void factorQr(Matrix &a, Matrix &q) {
       q.at(i, j) = i == j;
   for (int64_t k = steps - 1; k >= 0; --k) {
     const std::vector<double> &v = reflections[k];
-    for (int64_t j = 0; j < q.columns; ++j) {
-      double dot = 0;
-      for (int64_t i = k; i < m; ++i)
-        dot += v[i] * q.at(i, j);
-      for (int64_t i = k; i < m; ++i)
-        q.at(i, j) -= v[m] * dot * v[i];
-    }
+    reflect(q, v, v[m], k, 0);
   }
 }
 
