@@ -70,6 +70,22 @@ Value EndpointNodes::findTensor(StringRef tensor) {
   return op->getResult(number);
 }
 
+SmallVector<Operation *> EndpointNodes::findEndpoints() const {
+  SmallVector<Operation *> found;
+  auto add = [&](Attribute name) {
+    auto text = llvm::dyn_cast_or_null<StringAttr>(name);
+    StringRef node = text ? text.getValue() : "";
+    node.consume_front("^");
+    if (Operation *op = node.empty() ? nullptr : nodes.lookup(node.split(':').first))
+      found.push_back(op);
+  };
+  for (StringRef attribute : {"train_op", "init_op", "loss"})
+    add(graph->getAttr(attribute));
+  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+    llvm::for_each(fetches, add);
+  return found;
+}
+
 FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> roots,
                                                         const DenseSet<Operation *> &passedOver) {
   DenseSet<Operation *> needed(roots.begin(), roots.end());

@@ -347,6 +347,38 @@ def condition_on_the_loss(i):
 
 
 @case(1, 2)
+def loop_behind_an_update(i):
+    """Only the loop's counter waits for the update."""
+    tf = i.tf
+    count = tf.get_variable("count", initializer=0.0, trainable=False, use_resource=True)
+    with tf.control_dependencies([count.assign_add(tf.reduce_mean(i.x))]):
+        _, h = tf.while_loop(lambda k, h: k < 2, lambda k, h: (k + 1, tf.tanh(tf.matmul(h, i.m))), [tf.constant(0), i.x[:, 0]])
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def condition_behind_an_update(i):
+    tf = i.tf
+    count = tf.get_variable("count", initializer=0.0, trainable=False, use_resource=True)
+    with tf.control_dependencies([count.assign_add(tf.reduce_mean(i.x))]):
+        h = tf.cond(tf.constant(True), lambda: i.x[:, 0] * 2.0, lambda: i.x[:, 1])
+    return i.loss_of(h)
+
+
+@case(1)
+def update_in_a_loop_that_nothing_needs(i):
+    tf = i.tf
+    count = tf.get_variable("count", initializer=0.0, trainable=False, use_resource=True)
+
+    def body(k, h):
+        count.assign_add(tf.reduce_mean(h))
+        return k + 1, tf.tanh(tf.matmul(h, i.m))
+
+    _, h = tf.while_loop(lambda k, h: k < 2, body, [tf.constant(0), i.x[:, 0]])
+    return i.loss_of(h)
+
+
+@case(1, 2)
 def condition_that_is_waited_for(i):
     """Both branches give the same, after an assignment each; nothing takes it. The loss couples the examples of a batch."""
     tf = i.tf

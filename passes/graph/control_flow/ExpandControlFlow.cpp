@@ -28,7 +28,7 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
 
   LogicalResult expand(dfg::GraphOp graph) {
     EndpointNodes nodes(graph);
-    FailureOr<DenseSet<Operation *>> needed = nodes.collect(findEndpoints(graph));
+    FailureOr<DenseSet<Operation *>> needed = nodes.collect(nodes.findEndpoints());
     if (failed(needed))
       return failure();
     if (llvm::none_of(graph.getBody().front(),
@@ -38,26 +38,6 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
     shapes.setReplicas(dist::getReplicas(getOperation()));
     fixFeeds(graph);
     return StraightLine(graph, *needed, shapes).run();
-  }
-
-  /// Of the endpoints those that are there; that one is not, dfg-check-endpoints says.
-  SmallVector<Operation *> findEndpoints(dfg::GraphOp graph) {
-    llvm::StringMap<Operation *> byName;
-    for (Operation &op : graph.getBody().front())
-      byName[dfg::getNodeName(&op)] = &op;
-    SmallVector<Operation *> found;
-    auto add = [&](Attribute name) {
-      auto text = llvm::dyn_cast_or_null<StringAttr>(name);
-      StringRef node = text ? text.getValue() : "";
-      node.consume_front("^");
-      if (Operation *op = node.empty() ? nullptr : byName.lookup(node.split(':').first))
-        found.push_back(op);
-    };
-    for (StringRef attribute : {"train_op", "init_op", "loss"})
-      add(graph->getAttr(attribute));
-    if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
-      llvm::for_each(fetches, add);
-    return found;
   }
 
   /// Sizes that the user fixes bound loops. The first of a batched feed is the batch.

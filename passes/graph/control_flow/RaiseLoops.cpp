@@ -66,6 +66,11 @@ public:
       return failure();
     if (frames.empty())
       return success();
+    EndpointNodes endpoints(graph);
+    FailureOr<DenseSet<Operation *>> found = endpoints.collect(endpoints.findEndpoints());
+    if (failed(found))
+      return failure();
+    needed = std::move(*found);
     // A loop in a loop is one of its nodes.
     SmallVector<Frame *> order;
     for (auto &[name, frame] : frames)
@@ -160,6 +165,10 @@ private:
       arguments[op->getResult(0)] = arguments[op->getResult(1)] = it->second;
       return true;
     });
+    // A session runs what it was asked for needs: of a loop, too.
+    const bool isNeeded = llvm::any_of(frame.nodes, [&](Operation *op) { return needed.contains(op); });
+    if (isNeeded)
+      llvm::erase_if(others, [&](Operation *op) { return !needed.contains(op); });
     llvm::erase_if(invariants, [&](Operation *op) {
       return llvm::any_of(variables, [&](Variable &variable) { return variable.enter == op; });
     });
@@ -218,6 +227,8 @@ private:
       exit->getResult(0).replaceAllUsesWith(loop->getResult(it->second));
       keepName(exit, loop->getResult(it->second));
     }
+    if (isNeeded)
+      needed.insert(loop);
     // A loop in it stands in for its nodes.
     for (Operation *op : frame.nodes) {
       if (getKind(op) != "Exit")
@@ -240,6 +251,8 @@ private:
       frame->parent->nodes.push_back(identity);
     }
     byName[dfg::getNodeName(exit)] = identity;
+    if (needed.contains(exit))
+      needed.insert(identity);
   }
 
   std::string makeName(StringRef frame) {
@@ -394,6 +407,8 @@ private:
   /// By the name of a node that is gone: the loop that it was in.
   llvm::StringMap<Operation *> inLoop;
   SmallVector<Operation *> gone;
+  /// What the graph's endpoints need.
+  DenseSet<Operation *> needed;
 };
 
 struct RaiseLoops : impl::RaiseLoopsBase<RaiseLoops> {

@@ -268,6 +268,14 @@ LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
     if (isRelevant(control))
       before.insert(control);
   before.insert(effects.begin() + firstEffect, effects.end());
+  // Functions run when all operands are there, those too that no result is made of (a counter whose values are known).
+  using S = StraightLine;
+  const Handler calling[] = {&S::ifElse, &S::caseOf, &S::whileLoop, &S::callFunction};
+  if (llvm::is_contained(calling, handler))
+    for (const Datum &operand : node.operands)
+      if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && ordered.contains(def))
+        if (StringAttr name = dfg::getNodeNameAttr(def))
+          before.insert(name);
   // Who only waits for the node waits for what it is made of (a Merge, for what its branches did before they gave it).
   SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
   after.assign(before.begin(), before.end());

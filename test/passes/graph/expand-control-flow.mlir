@@ -249,3 +249,31 @@ dfg.graph attributes {train_op = "train"} {
   // CHECK: dfg.group {control = ["done_1", "done", "call/add"]} : () -> () loc("train")
   dfg.group {control = ["merge", "call"]} : () -> () loc("train")
 }
+
+// -----
+
+// Who takes what a loop gives waits for all that the loop waits for: also for what comes before a counter whose values are known.
+// CHECK-LABEL: dfg.variable @before
+dfg.func @below_two(%i: tensor<i32>, %x: tensor<3xf32>) -> tensor<i1> {
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  dfg.return %less : tensor<i1>
+}
+dfg.func @tanh(%i: tensor<i32>, %x: tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %y = dfg.tanh %x : (tensor<3xf32>) -> tensor<3xf32>
+  dfg.return %next, %y : tensor<i32>, tensor<3xf32>
+}
+dfg.variable @before : tensor<3xf32>
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<3xf32> loc("x")
+  %before = dfg.var_handle @before : !dfg.ref<tensor<3xf32>> loc("before")
+  // CHECK: dfg.assign %{{.*}} loc("update")
+  dfg.assign %before, %x : (!dfg.ref<tensor<3xf32>>, tensor<3xf32>) -> () loc("update")
+  // CHECK: dfg.const dense<0> : tensor<i32> {control = ["update"]} {{.*}} loc("zero")
+  %zero = dfg.const dense<0> : tensor<i32> {control = ["update"]} : tensor<i32> loc("zero")
+  // CHECK: dfg.identity {{.*}} {control = ["zero"]} {{.*}} loc("while/output_1")
+  %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_two, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<i32>, tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>) loc("while")
+  %loss = dfg.identity %w#1 : (tensor<3xf32>) -> tensor<3xf32> loc("loss")
+}
