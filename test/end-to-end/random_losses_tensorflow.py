@@ -17,12 +17,12 @@ RATE = 0.1
 class Losses:
     """Random expressions of x [b, 3], y [b], k [b], i [b] and variables v [3], m [3, 3], t [5, 3]."""
 
-    def __init__(self, tf, rng):
+    def __init__(self, tf, rng, batch=None):
         self.tf, self.rng = tf, rng
-        self.x = tf.placeholder(tf.float32, [None, 3], "x")
-        self.y = tf.placeholder(tf.float32, [None], "y")
-        self.k = tf.placeholder(tf.float32, [None], "k")
-        self.i = tf.placeholder(tf.int32, [None], "i")
+        self.x = tf.placeholder(tf.float32, [batch, 3], "x")
+        self.y = tf.placeholder(tf.float32, [batch], "y")
+        self.k = tf.placeholder(tf.float32, [batch], "k")
+        self.i = tf.placeholder(tf.int32, [batch], "i")
         numbers = np.random.default_rng(rng.randrange(10 ** 6))
         make = lambda name, *shape: tf.get_variable(name, initializer=numbers.normal(size=shape).astype(np.float32) * 0.5, use_resource=True)
         self.v, self.m, self.t = make("v", 3), make("m", 3, 3), make("t", 5, 3)
@@ -78,6 +78,11 @@ class Losses:
             lambda: tf.reduce_mean(losses) * 3.0 + tf.reduce_mean(self.x * self.v),
         ])()
 
+    def mean(self):
+        """What a graph that fixes its batch says of it: sums over it are told from means by nothing."""
+        tf, losses = self.tf, self.losses()
+        return tf.reduce_mean(losses) + self.rng.choice([0.0, 0.01]) * tf.nn.l2_loss(self.m)
+
     def unusual(self):
         tf, losses = self.tf, self.losses()
         mean, total = tf.reduce_mean(losses), tf.reduce_sum(losses)
@@ -118,51 +123,111 @@ def read_by(*operations):
     return {operation.name for name in seen for operation in [operations[0].graph.get_operation_by_name(name)] if operation.type == "Placeholder"}
 
 
+def write_step(tf, rng, make_loss, path):
+    """The graph of a training step; gives loss, training step, initializers, or None where the loss has no gradients."""
+    loss = tf.identity(make_loss(), "loss")
+    optimizer = rng.choice([tf.train.GradientDescentOptimizer(RATE), tf.train.AdamOptimizer(RATE)])
+    gradients = [(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None]
+    if not gradients:
+        return None
+    if rng.random() < 0.3:
+        clipped, _ = tf.clip_by_global_norm([g for g, _ in gradients], 0.5)
+        gradients = list(zip(clipped, [v for _, v in gradients]))
+    train = optimizer.apply_gradients(gradients, name="train")
+    init = tf.global_variables_initializer()
+    tf.train.export_meta_graph(str(path))
+    return loss, train, init
+
+
+def make_data(rng):
+    numbers = np.random.default_rng(rng.randrange(10 ** 6))
+    rows = BATCH * STEPS
+    return {"x": numbers.normal(size=(rows, 3)).astype(np.float32), "y": numbers.normal(size=rows).astype(np.float32),
+            "k": numbers.normal(size=rows).astype(np.float32), "i": numbers.integers(0, 5, rows).astype(np.int32)}
+
+
+def save_data(data, path, loss, train):
+    read = read_by(train.op if hasattr(train, "op") else train, loss.op)
+    np.savez(path, **{name: array for name, array in data.items() if name in read})
+
+
+def train_in_tensorflow(tf, data, loss, train, init):
+    nodes = {node.name for node in tf.get_default_graph().as_graph_def().node}
+    want = []
+    with tf.Session() as session:
+        session.run(init)
+        for step in range(STEPS):
+            feed = {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in data.items() if name in nodes}
+            want.append(session.run(loss, feed))  # by itself: a read that no gradient needs may come behind the update
+            session.run(train, feed)
+        return want, {v.op.name: session.run(v) for v in tf.global_variables()}
+
+
+def compile_step(folder, replicas, init):
+    return run([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", BATCH, "--train-op",
+                "train", "--loss", "loss:0", "--init-op", init.name, "-o", folder / "train"])
+
+
+def compare(folder, replicas, want, variables):
+    found = []
+    losses, final = trained(folder / "train", folder / "data.npz", STEPS)
+    if not np.allclose(losses, want, rtol=1e-3, atol=1e-4):
+        found.append(f"{replicas} replicas: losses {losses}, not {want}")
+    for name, value in variables.items():
+        if name in final and not np.allclose(final[name], value, rtol=2e-3, atol=2e-4):
+            found.append(f"{replicas} replicas: variable {name} is\n{final[name]}, not\n{value}")
+    return found
+
+
 def check_loss(tf, seed, number, counts):
     rng = random.Random(f"{seed} {number}")
     with Folder() as folder, tf.Graph().as_default():
         made = Losses(tf, rng)
-        loss = made.unusual() if rng.random() < 0.6 else made.usual()
-        loss = tf.identity(loss, "loss")
-        optimizer = rng.choice([tf.train.GradientDescentOptimizer(RATE), tf.train.AdamOptimizer(RATE)])
-        gradients = [(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None]
-        if not gradients:
+        step = write_step(tf, rng, made.unusual if rng.random() < 0.6 else made.usual, folder / "graph.meta")
+        if not step:
             return []
-        if rng.random() < 0.3:
-            clipped, _ = tf.clip_by_global_norm([g for g, _ in gradients], 0.5)
-            gradients = list(zip(clipped, [v for _, v in gradients]))
-        train = optimizer.apply_gradients(gradients, name="train")
-        init = tf.global_variables_initializer()
-        tf.train.export_meta_graph(str(folder / "graph.meta"))
-        numbers = np.random.default_rng(rng.randrange(10 ** 6))
-        rows = BATCH * STEPS
-        data = {"x": numbers.normal(size=(rows, 3)).astype(np.float32), "y": numbers.normal(size=rows).astype(np.float32),
-                "k": numbers.normal(size=rows).astype(np.float32), "i": numbers.integers(0, 5, rows).astype(np.int32)}
-        nodes = {node.name for node in tf.get_default_graph().as_graph_def().node}
-        np.savez(folder / "data.npz", **{name: array for name, array in data.items() if name in read_by(train.op if hasattr(train, "op") else train, loss.op)})
-        want = []
-        with tf.Session() as session:
-            session.run(init)
-            for step in range(STEPS):
-                feed = {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in data.items() if name in nodes}
-                want.append(session.run(loss, feed))  # by itself: a read that no gradient needs may come behind the update
-                session.run(train, feed)
-            variables = {v.op.name: session.run(v) for v in tf.global_variables()}
+        loss, train, init = step
+        data = make_data(rng)
+        save_data(data, folder / "data.npz", loss, train)
+        want, variables = train_in_tensorflow(tf, data, loss, train, init)
         found = []
         for replicas in (1, 2, 3):
-            compiled = run([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", BATCH, "--train-op",
-                            "train", "--loss", "loss:0", "--init-op", init.name, "-o", folder / "train"])
+            compiled = compile_step(folder, replicas, init)
             counts["coupled"] = counts.get("coupled", 0) + ("depend on other replicas' examples" in compiled.out)
             if compiled.returncode != 0:
                 return [f"{replicas} replicas: {compiled.out}"]
-            losses, final = trained(folder / "train", folder / "data.npz", STEPS)
-            if not np.allclose(losses, want, rtol=1e-3, atol=1e-4):
-                found.append(f"{replicas} replicas: losses {losses}, not {want}")
-            for name, value in variables.items():
-                if name in final and not np.allclose(final[name], value, rtol=2e-3, atol=2e-4):
-                    found.append(f"{replicas} replicas: variable {name} is\n{final[name]}, not\n{value}")
+            found += compare(folder, replicas, want, variables)
         counts["equal"] = counts.get("equal", 0) + 1
         return found
+
+
+def check_fixed(tf, seed, number, counts):
+    """Replicas of a graph that fixes its batch train as one does whose batch is theirs together, or are refused."""
+    found = []
+    for replicas in (1, 2, 3):
+        with Folder() as folder:
+            graphs = []
+            for batch in (BATCH, BATCH // replicas):
+                rng = random.Random(f"fixed {seed} {number}")
+                with tf.Graph().as_default() as graph:
+                    graphs.append((graph, write_step(tf, rng, Losses(tf, rng, batch).mean, folder / "graph.meta")))
+                    data = make_data(rng)
+            (graph, step), (_, share) = graphs
+            if not step:
+                return []
+            loss, train, init = step
+            with graph.as_default():
+                save_data(data, folder / "data.npz", loss, train)
+                want, variables = train_in_tensorflow(tf, data, loss, train, init)
+            compiled = compile_step(folder, replicas, init)
+            if compiled.returncode != 0:
+                if replicas == 1 or "with coupling=replica" not in compiled.out:
+                    found.append(f"{replicas} replicas: {compiled.out}")
+                counts["refused"] = counts.get("refused", 0) + 1
+                continue
+            found += compare(folder, replicas, want, variables)
+            counts["equal, fixed"] = counts.get("equal, fixed", 0) + 1
+    return found
 
 
 def main():
@@ -177,6 +242,8 @@ def main():
     checks, counts = Checks(), {}
     for number in range(arguments.first, arguments.first + arguments.count):
         checks.check(f"loss {number} of seed {arguments.seed}", check_loss, tf, arguments.seed, number, counts)
+        if number % 2 == 0:
+            checks.check(f"fixed batch {number} of seed {arguments.seed}", check_fixed, tf, arguments.seed, number, counts)
     print(counts)
     checks.exit()
 
