@@ -74,7 +74,10 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::distc::dfg::DFGDialect"];
-  let options = [ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">];
+  let options = [
+    ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">,
+    Option<"keepsOrder", "keeps-order", "bool", "false", "control edges say what runs before what, and not the place in the block: for exports">
+  ];
 }
 
 def WriteOutControlFlow : Pass<"dfg-write-out-control-flow", "::mlir::ModuleOp"> {

@@ -76,6 +76,9 @@ static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
     names.clear_value();
     names.add_value(name.str());
   };
+  // What tf.gradients would know of version 1's loops and conditions; a worker's graph has other nodes.
+  for (const char *contexts : {"cond_context", "while_context"})
+    meta.mutable_collection_def()->erase(contexts);
   add("train_op", "train_op");
   add("init_op", "init_op");
   add("loss", "losses");

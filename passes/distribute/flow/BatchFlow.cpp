@@ -309,7 +309,7 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
     });
   };
   // Sizes of a share compared with sizes of the whole batch.
-  if (llvm::isa<dfg::BroadcastGradientArgsOp>(op) && seeElements(&dfg::Dim::dependsOnBatch) &&
+  if (llvm::isa<dfg::BroadcastGradientArgsOp, dfg::ConcatOffsetOp>(op) && seeElements(&dfg::Dim::dependsOnBatch) &&
       seeElements(&dfg::Dim::dependsOnWholeBatch))
     return getUnproven(op);
   // A size that nothing is known of is the whole batch's where that of an operand is.

@@ -135,6 +135,8 @@ StraightLine::Results StraightLine::call(const Node &node, dfg::FuncOp function,
     return fail(node) << "calls function '" << function.getSymName() << "', which calls itself", failure();
   Scope scope;
   scope.prefix = prefix.str();
+  if (keepsOrder)
+    scope.before = getBefore(node);
   for (auto [argument, operand] : llvm::zip(body.getArguments(), operands))
     scope.data[argument] = operand;
   llvm::scope_exit restore([&, outside = active, guardedOutside = guarded, knownOutside = known] {

@@ -37,7 +37,7 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
     dfg::ShapeContext shapes;
     shapes.setReplicas(dist::getReplicas(getOperation()));
     fixFeeds(graph);
-    return StraightLine(graph, *needed, shapes).run();
+    return StraightLine(graph, *needed, shapes, keepsOrder).run();
   }
 
   /// Sizes that the user fixes bound loops. The first of a batched feed is the batch.

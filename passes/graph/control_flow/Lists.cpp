@@ -165,9 +165,8 @@ FailureOr<std::shared_ptr<Container>> StraightLine::setAt(const Node &node, cons
   auto changed = copyOf(list);
   if (std::optional<int64_t> known = getConstant(index)) {
     auto resize = node.getAttr<BoolAttr>("resize_if_index_out_of_bounds");
-    auto dynamic = node.getAttr<BoolAttr>("dynamic_size");
     if (*known >= static_cast<int64_t>(list.elements.size()) && *known < kMaxElements &&
-        ((resize && resize.getValue()) || (dynamic && dynamic.getValue())))
+        ((resize && resize.getValue()) || list.grows))
       changed->elements.resize(*known + 1);
     if (*known < 0 || *known >= static_cast<int64_t>(changed->elements.size()))
       return fail(node) << "sets element " << *known << " of a list of " << changed->elements.size(), failure();

@@ -85,9 +85,10 @@ bool StraightLine::isControlFlow(Operation *op) {
 
 // ---- The graph ------------------------------------------------------------------------------------------------------
 
-StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, dfg::ShapeContext &shapes)
+StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, dfg::ShapeContext &shapes,
+                           bool keepsOrder)
     : graph(graph), needed(needed), shapes(shapes), symbols(graph->getParentOfType<ModuleOp>()),
-      builder(graph.getContext()) {
+      builder(graph.getContext()), keepsOrder(keepsOrder) {
   top.inPlace = true;
   for (Operation &op : graph.getBody().front())
     if (StringRef name = dfg::getNodeName(&op); !name.empty()) {
@@ -222,6 +223,11 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   if ((!isMemoryEffectFree(&op) || isControlFlow(&op) || dfg::getCheckedOperand(&op)) && failed(enter(guard, node.name)))
     return failure();
 
+  if (FailureOr<Operation *> update = recognizeUpdate(node); failed(update))
+    return failure();
+  else if (*update)
+    return success();
+
   Handler handler = isControlFlow(&op) ? findHandler(node.kind) : nullptr;
   // What is known to hold needs no check.
   if (node.kind == "Assert" && getConstant(node.operands[0]) == 1)
@@ -245,6 +251,7 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   if (scope.inPlace) {
     for (auto [index, operand] : llvm::enumerate(node.operands))
       op.setOperand(index, operand.value);
+    orderRead(&op);
     if (active && (failed(checkEffects(node)) || failed(predicateErrors(&op, node)) || failed(predicateUpdate(&op, node))))
       return failure();
     return infer(&op);
@@ -257,8 +264,71 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   return success();
 }
 
+SmallVector<Attribute> StraightLine::getBefore(const Node &node) {
+  llvm::SetVector<Attribute> before(node.scope.before.begin(), node.scope.before.end());
+  for (Attribute control : node.controls)
+    if (isRelevant(control))
+      before.insert(control);
+  for (const Datum &operand : node.operands)
+    if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && ordered.contains(def))
+      if (StringAttr name = dfg::getNodeNameAttr(def))
+        before.insert(name);
+  // Of iterations before this one, and of a branch that is told by the same predicate.
+  before.insert(effects.begin() + effectsBefore, effects.end());
+  return before.takeVector();
+}
+
+FailureOr<Operation *> StraightLine::recognizeUpdate(const Node &node) {
+  Operation *op = node.op;
+  Value handle = !node.operands.empty() ? node.operands[0].value : Value();
+  auto ref = handle ? llvm::dyn_cast<dfg::RefType>(handle.getType()) : dfg::RefType();
+  if (!ref || !llvm::isa<dfg::OpaqueOp>(op) || isControlFlow(op))
+    return static_cast<Operation *>(nullptr);
+  std::optional<RegisteredOperationName> known;
+  for (RegisteredOperationName name : op->getContext()->getRegisteredOperationsByDialect("dfg"))
+    if (auto *interface = name.getInterface<dfg::NodeInterface>();
+        interface && name.hasInterface<dfg::UpdateInterface>() &&
+        llvm::is_contained(interface->getTensorFlowNames(), node.kind))
+      known = name;
+  if (!known)
+    return static_cast<Operation *>(nullptr);
+  OperationState state(op->getLoc(), *known);
+  for (const Datum &operand : node.operands) {
+    if (!operand.value)
+      return fail(node) << "takes an element that was never written", failure();
+    state.addOperands(operand.value);
+  }
+  state.addTypes(SmallVector<Type>(op->getNumResults(), ref.getValueType()));
+  for (StringAttr attribute : known->getAttributeNames())
+    if (Attribute value = node.getAttr<Attribute>(attribute.getValue()))
+      state.addAttribute(attribute, value);
+  if (!node.scope.inPlace)
+    state.location = locate(node.name);
+  else
+    // Its name goes over.
+    op->setLoc(builder.getUnknownLoc());
+  if (!node.controls.empty())
+    state.addAttribute(dfg::kControlAttr, builder.getArrayAttr(node.controls));
+  Operation *update = builder.create(state);
+  nodesByName[dfg::getNodeName(update)] = update;
+  Node known_{update, node.kind, node.name, node.operands, node.controls, node.scope};
+  effects.push_back(dfg::getNodeNameAttr(update));
+  if (failed(infer(update)) || (active && failed(predicateUpdate(update, known_))))
+    return failure();
+  Data results;
+  for (Value result : update->getResults())
+    results.push_back(chosenResults.contains(result) ? chosenResults.lookup(result) : result);
+  for (auto [result, datum] : llvm::zip(op->getResults(), results))
+    node.scope.data[result] = datum;
+  if (node.scope.inPlace)
+    replaced.emplace_back(op, results);
+  return update;
+}
+
 LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
   size_t firstEffect = effects.size();
+  llvm::scope_exit restore([&, outside = effectsBefore] { effectsBefore = outside; });
+  effectsBefore = firstEffect;
   FailureOr<Data> results = (this->*handler)(node);
   if (failed(results))
     return failure();
@@ -375,10 +445,14 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     mapping.map(operand, datum.value);
   Operation *op = builder.clone(*node.op, mapping);
   op->setLoc(locate(node.name));
-  if (node.controls.empty())
+  llvm::SetVector<Attribute> controls(node.controls.begin(), node.controls.end());
+  if (!isMemoryEffectFree(op))
+    controls.insert(node.scope.before.begin(), node.scope.before.end());
+  if (controls.empty())
     op->removeAttr(dfg::kControlAttr);
   else
-    op->setAttr(dfg::kControlAttr, builder.getArrayAttr(node.controls));
+    op->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls.getArrayRef()));
+  orderRead(op);
   if (failed(predicateErrors(op, node)) || failed(infer(op)))
     return failure();
   SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
@@ -392,6 +466,8 @@ FailureOr<Data> StraightLine::copy(Node &node) {
   Data results;
   for (Value result : op->getResults()) {
     Value known = !hasEffects ? getKnown(result) : Value();
+    if (Value chosen = chosenResults.lookup(result))
+      known = chosen;
     results.push_back(known ? known : result);
   }
   // Where nothing is added to zeros, gradients of loops begin.
@@ -424,6 +500,32 @@ LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
   return success();
 }
 
+void StraightLine::orderAccess(Operation *op, Value handle, bool writes) {
+  dfg::VarHandleOp variable = keepsOrder && active ? dfg::getVariableHandle(handle) : dfg::VarHandleOp();
+  StringAttr name = dfg::getNodeNameAttr(op);
+  if (!variable || !name)
+    return;
+  Accesses &before = accesses[variable.getVariable()];
+  llvm::SetVector<Attribute> controls(dfg::getControl(op).begin(), dfg::getControl(op).end());
+  if (before.write)
+    controls.insert(before.write);
+  if (writes)
+    controls.insert(before.reads.begin(), before.reads.end());
+  else
+    before.reads.push_back(name);
+  if (controls.empty())
+    return;
+  op->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls.getArrayRef()));
+  ordered.insert(op);
+}
+
+void StraightLine::orderRead(Operation *op) {
+  if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op))
+    orderAccess(op, read.getHandle(), /*writes=*/false);
+  else if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op))
+    orderAccess(op, gather->getOperand(0), /*writes=*/false);
+}
+
 LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
   if (auto assertion = llvm::dyn_cast<dfg::AssertOp>(op)) {
     OpBuilder::InsertionGuard guard(builder);
@@ -443,19 +545,33 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
   if (!update)
     return success();
   OpBuilder::InsertionGuard guard(builder);
-  auto read = [&](Value handle, StringRef what) -> Value {
+  auto read = [&](Value handle, StringRef what, ArrayRef<Attribute> before) -> Value {
     auto ref = llvm::dyn_cast<dfg::RefType>(handle.getType());
     if (!ref)
       return {};
     auto op =
         dfg::ReadVariableOp::create(builder, locate(node.name + "/" + what.str()), ref.getValueType(), handle, false);
+    if (keepsOrder && !before.empty())
+      op->setAttr(dfg::kControlAttr, builder.getArrayAttr(before));
     return failed(infer(op)) ? Value() : op.getValue();
   };
   SmallVector<unsigned> written = update.getWrittenOperands();
+  for (unsigned operand : written)
+    orderAccess(op, op->getOperand(operand), /*writes=*/true);
+  // What the update itself runs behind.
+  llvm::SetVector<Attribute> before(dfg::getControl(op).begin(), dfg::getControl(op).end());
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && ordered.contains(def) && !dfg::isHandle(operand.getType()))
+      if (StringAttr name = dfg::getNodeNameAttr(def))
+        before.insert(name);
+  auto noteWrite = [&](unsigned operand, Operation *by) {
+    if (dfg::VarHandleOp variable = dfg::getVariableHandle(op->getOperand(operand)))
+      accesses[variable.getVariable()] = {dfg::getNodeNameAttr(by), {}};
+  };
   builder.setInsertionPoint(op);
   SmallVector<Value> old;
   for (unsigned operand : written) {
-    old.push_back(read(op->getOperand(operand), "old"));
+    old.push_back(read(op->getOperand(operand), "old", before.getArrayRef()));
     if (!old.back())
       return fail(node) << "updates a variable that is not known where it is compiled";
   }
@@ -467,29 +583,39 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
     Value value = selectNew(op->getOperand(1), old[0]);
     if (value)
       op->setOperand(1, value);
+    noteWrite(written.front(), op);
     return success(value != nullptr);
   }
-  for (Value result : op->getResults())
-    if (!result.use_empty())
-      return fail(node) << "gives the value that it updates a variable to, and data decide whether it does; read the "
-                           "variable behind the condition instead";
+  const StringAttr name = dfg::getNodeNameAttr(op);
+  if (keepsOrder && node.scope.inPlace) {
+    // Its name is that of the choice, too, and what reads in between waits for the update alone.
+    op->setLoc(locate(node.name + "/update"));
+    nodesByName[dfg::getNodeName(op)] = op;
+  }
   builder.setInsertionPointAfter(op);
   for (auto [operand, before] : llvm::zip(written, old)) {
-    Value handle = op->getOperand(operand), after = read(handle, "new");
+    Value handle = op->getOperand(operand), after = read(handle, "new", {dfg::getNodeNameAttr(op)});
     Value value = after ? selectNew(after, before) : Value();
     if (!value)
       return failure();
+    // Where it gives a value, it is the first variable's.
+    for (Value result : op->getResults())
+      if (operand == written.front()) {
+        chosenResults[result] = value;
+        result.replaceAllUsesWith(value);
+      }
     auto assign = dfg::AssignOp::create(builder, locate(node.name + "/assign"), TypeRange(), handle, value);
     assign->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(op)}));
     if (failed(infer(assign)))
       return failure();
+    noteWrite(operand, assign);
     effects.push_back(dfg::getNodeNameAttr(assign));
     if (node.scope.inPlace)
-      node.scope.replacements[dfg::getNodeName(node.op)].push_back(dfg::getNodeNameAttr(assign));
+      node.scope.replacements[name.getValue()].push_back(dfg::getNodeNameAttr(assign));
   }
   // Whoever waits for the update waits for the choice.
   if (node.scope.inPlace)
-    node.scope.replacements[dfg::getNodeName(node.op)].push_back(dfg::getNodeNameAttr(op));
+    node.scope.replacements[name.getValue()].push_back(dfg::getNodeNameAttr(op));
   return success();
 }
 

@@ -68,6 +68,8 @@ struct Container {
   llvm::StringRef source;
   /// Of a tensor array: whether a second write to an element adds to it.
   bool accumulates = false;
+  /// Of a tensor array: whether it grows where an element behind its end is written.
+  bool grows = false;
   /// Of a stack: `continuing` where it was made, and `guarded` where each element was added.
   mlir::Value continuing;
   llvm::SmallVector<llvm::SmallVector<std::pair<mlir::Value, bool>, 2>> guards;
@@ -97,14 +99,18 @@ struct Scope {
   llvm::StringMap<llvm::SmallVector<mlir::Attribute>> replacements;
   llvm::StringMap<Guard> controlGuards;
   llvm::StringSet<> deadNodes;
+  /// Of a function's body: what has run when it begins to.
+  llvm::SmallVector<mlir::Attribute> before;
   /// The nodes are the graph's own and stay where they are; else they are copied.
   bool inPlace = false;
 };
 
 class StraightLine {
 public:
-  /// `needed`: what endpoints need; other nodes are passed over.
-  StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed, dfg::ShapeContext &shapes);
+  /// `needed`: what endpoints need; other nodes are passed over. `keepsOrder`: control edges, and not the place in the
+  /// block, say what runs before what.
+  StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed, dfg::ShapeContext &shapes,
+               bool keepsOrder = false);
 
   llvm::LogicalResult run();
 
@@ -145,12 +151,19 @@ private:
   /// The one of two optionals that the branch which is evaluated is told.
   Datum resolve(Datum datum);
   llvm::SmallVector<mlir::Attribute> getControls(mlir::Operation *op, Scope &scope);
+  /// What has run when a function that `node` runs begins to.
+  llvm::SmallVector<mlir::Attribute> getBefore(const Node &node);
+  /// The update that a node without semantics is, whose reference came through a Switch; null where it is none.
+  llvm::FailureOr<mlir::Operation *> recognizeUpdate(const Node &node);
   /// Copies `op`; values that are known at compile time become constants.
   llvm::FailureOr<Data> copy(Node &node);
   /// Infers shapes and types of a node that is there.
   llvm::LogicalResult infer(mlir::Operation *op);
   /// Divisors and indices end the program only where `active` is true: elsewhere they are ones that cannot.
   llvm::LogicalResult predicateErrors(mlir::Operation *op, const Node &node);
+  /// What stood in branches of which one ran now runs anyway: each access of a variable behind those before it.
+  void orderAccess(mlir::Operation *op, mlir::Value handle, bool writes);
+  void orderRead(mlir::Operation *op);
   /// An update that only takes place where `active` is true.
   llvm::LogicalResult predicateUpdate(mlir::Operation *op, const Node &node);
   /// Fails where an effect of `op` has no meaning if it is repeated, or if data decide whether it happens.
@@ -315,6 +328,17 @@ private:
   llvm::DenseMap<mlir::Value, IntegerRange> ranges;
   /// Nodes of the graph that evaluation has replaced, with their results.
   llvm::SmallVector<std::pair<mlir::Operation *, Data>> replaced;
+  /// Of results of updates under a condition: what the variable is afterwards.
+  llvm::DenseMap<mlir::Value, mlir::Value> chosenResults;
+  /// The effects before the node with control flow that is being evaluated.
+  size_t effectsBefore = 0;
+  const bool keepsOrder;
+  /// Of a variable: who has written it under a condition, and who has read it under one since.
+  struct Accesses {
+    mlir::Attribute write;
+    llvm::SmallVector<mlir::Attribute> reads;
+  };
+  llvm::StringMap<Accesses> accesses;
   llvm::StringMap<mlir::Operation *> nodesByName;
 };
 

@@ -32,6 +32,8 @@ StraightLine::Results StraightLine::newArray(Node &node) {
     return failure();
   auto array = makeList(node, {});
   array->elements.resize(*size);
+  auto grows = node.getAttr<BoolAttr>("dynamic_size");
+  array->grows = grows && grows.getValue();
   if (auto shape = node.getAttr<dfg::TensorShapeAttr>("element_shape"))
     if (!shape.getUnknownRank() && llvm::all_of(shape.getSizes(), [](int64_t extent) { return extent >= 0; }))
       array->elementShape = getVector(builder.getI32Type(), shape.getSizes());

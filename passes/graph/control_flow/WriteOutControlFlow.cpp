@@ -49,6 +49,7 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
       manager.addPass(createRaiseLoops());
       ExpandControlFlowOptions control;
       control.feeds.assign(feeds.begin(), feeds.end());
+      control.keepsOrder = true;
       manager.addPass(createExpandControlFlow(control));
       written = runPipeline(manager, module);
     }
@@ -60,7 +61,8 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
         graph->getBlock()->getOperations().insert(graph->getIterator(), original.release());
         graph->erase();
       }
-      emitRemark(where) << "conditions and loops are exported as they are, and what they make of the batch counts as made of all of its rows: "
+      emitRemark(where) << "conditions and loops are exported as they are, and what they make of the batch counts as "
+                           "made of all of its rows: "
                         << reason;
     }
     eraseFunctions(module, functions);

@@ -277,3 +277,33 @@ dfg.graph attributes {loss = "loss"} {
   %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_two, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<i32>, tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>) loc("while")
   %loss = dfg.identity %w#1 : (tensor<3xf32>) -> tensor<3xf32> loc("loss")
 }
+
+// -----
+
+// An array that may grow has an element where one is written. An update whose reference came through a Switch is one; who takes its
+// value takes what the variable is afterwards.
+dfg.variable @r : tensor<f32>
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+  // CHECK: %[[P:.*]] = dfg.placeholder : () -> tensor<i1>
+  // CHECK: %[[X:.*]] = dfg.placeholder : () -> tensor<f32>
+  // CHECK: %[[R:.*]] = dfg.var_handle @r
+  %r = dfg.var_handle @r : !dfg.ref<tensor<f32>> loc("r")
+  %s:2 = dfg.opaque "RefSwitch"(%r, %p) : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  %array:2 = dfg.opaque "TensorArrayV3"(%none) {tf = {dtype = f32, dynamic_size = true}} : (tensor<i32>) -> (tensor<*x!dfg.resource>, tensor<f32>) loc("array")
+  %flow = dfg.opaque "TensorArrayWriteV3"(%array#0, %none, %x, %array#1) : (tensor<*x!dfg.resource>, tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<f32> loc("write")
+  %y = dfg.opaque "TensorArrayReadV3"(%array#0, %none, %flow) {tf = {dtype = f32}} : (tensor<*x!dfg.resource>, tensor<i32>, tensor<f32>) -> tensor<f32> loc("read")
+  // CHECK: %[[OLD:.*]] = dfg.read_variable %[[R]]
+  // CHECK: dfg.assign_add %[[R]], %[[X]] {{.*}} loc("add")
+  // CHECK: %[[NEW:.*]] = dfg.read_variable %[[R]]
+  // CHECK: %[[CHOSEN:.*]] = dfg.select_v2 %[[P]], %[[NEW]], %[[OLD]]
+  // CHECK: dfg.assign %[[R]], %[[CHOSEN]]
+  // CHECK: dfg.select_v2 %[[P]], %[[CHOSEN]], %[[X]]
+  %added = dfg.opaque "AssignAdd"(%s#1, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("add")
+  %t:2 = dfg.opaque "Switch"(%y, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch_1")
+  %m:2 = dfg.opaque "Merge"(%t#0, %added) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+  %loss = dfg.identity %m#0 : (tensor<f32>) -> tensor<f32> loc("loss")
+}

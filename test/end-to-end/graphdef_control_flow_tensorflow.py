@@ -1,0 +1,144 @@
+"""Graphs with conditions and loops as --emit=graphdef writes them for two workers and two servers, trained by stock TensorFlow: losses and
+variables are those of one device.
+
+  graphdef_control_flow_tensorflow.py [CASE...]
+"""
+import multiprocessing
+import sys
+
+import numpy as np
+
+import control_flow_tensorflow
+from control_flow_tensorflow import BATCH, STEPS, Inputs
+from random_losses_tensorflow import read_by
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run
+from support import expect as expect_run
+from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner
+
+LOOPS = ("scan_over_trained_rows-v1", "dynamic_rnn_with_lengths-v1", "dynamic_rnn_with_lengths-v2", "condition_on_the_loss-v2")
+# What a server has updated, a branch of the same step does not read.
+REFUSED = {("target_copied_at_every_other_step", "PartitionedPS"): "which a server holds, behind an update of the same step"}
+CASES = {name: control_flow_tensorflow.CASES[name][:2] + (True,) for name in LOOPS}
+
+
+def case(generation, resource=True):
+    """The function gives the loss, and what makes the operations that run behind its minimization."""
+    def add(function):
+        CASES[f"{function.__name__}-v{generation}"] = (function, generation, resource)
+        return function
+    return add
+
+
+def is_even(i):
+    step = i.tf.train.get_or_create_global_step()
+    return i.tf.equal(i.tf.cast(i.tf.identity(step), i.tf.int32) % 2, 0)
+
+
+@case(2)
+@case(1)
+def target_copied_at_every_other_step(i):
+    """The branch reads what the step has updated."""
+    tf = i.tf
+    target = tf.get_variable("target", initializer=np.eye(3, dtype=np.float32), trainable=False, use_resource=True)
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m) - tf.matmul(i.x[:, 1], target))
+    return loss, lambda: [tf.cond(is_even(i), lambda: tf.group(target.assign(i.m)), lambda: tf.no_op())]
+
+
+@case(2)
+@case(1)
+def either_assignment(i):
+    """Both branches assign the same variable."""
+    tf = i.tf
+    count = tf.get_variable("count", initializer=np.float32(0), trainable=False, use_resource=True)
+    return i.loss_of(i.x[:, 0]), lambda: [tf.cond(is_even(i), lambda: tf.assign_add(count, 1.0), lambda: tf.assign(count, count * 0.5))]
+
+
+@case(1, resource=False)
+def either_assignment_of_a_reference(i):
+    tf = i.tf
+    count = tf.get_variable("count", initializer=np.float32(0), trainable=False, use_resource=False)
+    return i.loss_of(i.x[:, 0]), lambda: [tf.cond(is_even(i), lambda: tf.assign_add(count, 1.0), lambda: tf.assign(count, count * 0.5))]
+
+
+def write(folder, name):
+    """The graph, its data, and what TensorFlow makes of them on one device."""
+    function, generation, resource = CASES[name]
+    tf, tf2 = need_tensorflow()
+    tf.disable_eager_execution()
+    (tf.enable_control_flow_v2 if generation == 2 else tf.disable_control_flow_v2)()
+    (tf.enable_resource_variables if resource else tf.disable_resource_variables)()
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        inputs = Inputs(tf, tf2, 1)
+        inputs.generation = generation
+        made = function(inputs)
+        loss, behind = made if isinstance(made, tuple) else (made, lambda: [])
+        loss = tf.identity(loss, "loss")
+        step = tf.train.get_or_create_global_step()
+        optimizer = tf.train.MomentumOptimizer(0.05, 0.9)
+        minimized = optimizer.apply_gradients([(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None], global_step=step)
+        with tf.control_dependencies([minimized]):
+            train = tf.group(minimized, *behind(), name="train")
+        init = tf.global_variables_initializer()
+        saver = tf.train.Saver()
+        meta = tf.train.export_meta_graph(saver_def=saver.saver_def)
+        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
+            meta.collection_def[key].node_list.value[:] = [node.name]
+        (folder / "graph.meta").write_bytes(meta.SerializeToString())
+        data, scalars = inputs.data()
+        read = read_by(train, loss.op)
+        data = {name: array for name, array in data.items() if name in read}
+        if "p" in read:
+            data["p"] = np.array(scalars[0])
+        np.savez(folder / "data.npz", **data)
+        with tf.Session() as session:
+            session.run(init)
+            saver.save(session, str(folder / "first.ckpt"), write_meta_graph=False, write_state=False)
+            losses = [session.run([loss, train], {f"{name}:0": array[k * BATCH:(k + 1) * BATCH] if array.ndim else array
+                                                  for name, array in data.items()})[0] for k in range(STEPS)]
+            variables = {"var/" + v.op.name: session.run(v) for v in tf.global_variables()}
+        np.savez(folder / "expect.npz", loss=losses, **variables)
+
+
+def check(runner, name, strategy):
+    _, tf = need_tensorflow()
+    with Folder() as folder:
+        # A session starts threads, and tasks are forked from this process.
+        process = multiprocessing.get_context("spawn").Process(target=write, args=(folder, name))
+        process.start()
+        process.join()
+        if process.exitcode:
+            return ["the graph could not be made"]
+        command = [DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *TWO_WORKERS_TWO_SERVERS[1], "--batch", BATCH,
+                   "--emit=graphdef", "-o", folder / "graphs"]
+        if refused := REFUSED.get((name.rpartition("-")[0], strategy)):
+            return expect_run(run(command), 1, refused)
+        must(command)
+        try:
+            losses = runner.train(folder / "graphs", folder / "data.npz", STEPS, restore=folder / "first.ckpt", save=folder / "last.ckpt", timeout=60)
+        except runner.TaskError as error:
+            return [error]
+        expect, last = np.load(folder / "expect.npz"), tf.train.load_checkpoint(str(folder / "last.ckpt"))
+        found = []
+        if not np.allclose(losses, expect["loss"], rtol=1e-4, atol=1e-5):
+            found.append(f"losses {losses}, not {expect['loss']}")
+        for key in expect.files:
+            if key.startswith("var/") and not np.allclose(last.get_tensor(key[len("var/"):]), expect[key], rtol=1e-3, atol=1e-4):
+                found.append(f"variable {key} is\n{last.get_tensor(key[len('var/'):])}, not\n{expect[key]}")
+        return found
+
+
+def main():
+    need_tensorflow()
+    need_tools()
+    runner = load_runner()
+    checks = Checks()
+    for name in CASES:
+        for strategy in ("AllReduce", "PartitionedPS"):
+            if len(sys.argv) < 2 or name in sys.argv[1:]:
+                checks.check(f"{name}, {strategy}", check, runner, name, strategy)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+// RUN: distc-opt %s --dfg-write-out-control-flow --split-input-file --mlir-print-debuginfo --mlir-print-local-scope 2> %t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
+
+// What a branch reads, it reads behind what the condition waits for; each branch's choice goes on from the other's.
+dfg.func @copy(%source: tensor<*x!dfg.resource>, %target: tensor<*x!dfg.resource>) -> tensor<i1> {
+  %value = dfg.read_variable %source : (tensor<*x!dfg.resource>) -> tensor<*xf32> loc("read")
+  dfg.assign %target, %value : (tensor<*x!dfg.resource>, tensor<*xf32>) -> () loc("assign")
+  %done = dfg.const dense<true> : tensor<i1> {control = ["assign"]} : tensor<i1> loc("done")
+  dfg.return %done : tensor<i1>
+}
+dfg.func @nothing(%source: tensor<*x!dfg.resource>, %target: tensor<*x!dfg.resource>) -> tensor<i1> {
+  %done = dfg.const dense<true> : tensor<i1> : tensor<i1> loc("done")
+  dfg.return %done : tensor<i1>
+}
+dfg.variable @w : tensor<3xf32>
+dfg.variable @copy_of_w : tensor<3xf32>
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.assign_add {{.*}} loc("update")
+// CHECK-NOT: dfg.opaque
+// CHECK: %[[VALUE:.*]] = dfg.read_variable {{.*}}control = ["update"{{.*}} loc("cond/then/read")
+// CHECK: %[[OLD:.*]] = dfg.read_variable {{.*}}control = ["update"{{.*}} loc("cond/then/assign/old")
+// CHECK: %[[CHOSEN:.*]] = dfg.select_v2 %{{.*}}, %[[VALUE]], %[[OLD]]
+// CHECK: dfg.assign %{{.*}}, %[[CHOSEN]]
+dfg.graph attributes {train_op = "train"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %g = dfg.placeholder : () -> tensor<3xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<3xf32>> loc("w")
+  %t = dfg.var_handle @copy_of_w : !dfg.ref<tensor<3xf32>> loc("copy_of_w")
+  dfg.assign_add %w, %g : (!dfg.ref<tensor<3xf32>>, tensor<3xf32>) -> () loc("update")
+  %r = dfg.opaque "If"(%p, %w, %t) {control = ["update"], tf = {then_branch = #dfg.func<@copy, {}>, else_branch = #dfg.func<@nothing, {}>}} : (tensor<i1>, !dfg.ref<tensor<3xf32>>, !dfg.ref<tensor<3xf32>>) -> tensor<i1> loc("cond")
+  dfg.group {control = ["cond"]} : () -> () loc("train")
+}
+
+// -----
+
+// What has no such form stays.
+dfg.func @goes_on(%x: tensor<*xf32>) -> tensor<*xi1> {
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+  %less = dfg.less %x, %one : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @tanh(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  dfg.return %y : tensor<*xf32>
+}
+// REMARK: remark: {{.*}}conditions and loops are exported as they are, and what they make of the batch counts as made of all of its rows: {{.*}}'while' (op 'While') is a loop that distc knows no bound for
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.opaque "While"
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %w = dfg.opaque "While"(%x) {tf = {cond = #dfg.func<@goes_on, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<f32>) -> tensor<f32> loc("while")
+  %loss = dfg.identity %w : (tensor<f32>) -> tensor<f32> loc("loss")
+}
