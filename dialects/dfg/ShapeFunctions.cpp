@@ -1497,11 +1497,15 @@ static LogicalResult checkChannels(Operation *op, ShapeContext &context, unsigne
   auto x = context.getShape(op->getOperand(images));
   if (!x)
     return success();
-  if (x->size() != 4)
+  // Version 3 takes volumes, too.
+  const bool isVolume = x->size() == 5 && llvm::isa<FusedBatchNormV3Op, FusedBatchNormGradV3Op>(op);
+  if (x->size() != 4 && !isVolume)
     return op->emitOpError() << "needs images of rank 4, not of shape " << print(*x);
+  auto format = op->getAttrOfType<StringAttr>("data_format");
+  const Dim channels = format && format.getValue().starts_with("NC") ? (*x)[1] : x->back();
   for (unsigned operand : ofChannels) {
     auto shape = context.getShape(op->getOperand(operand));
-    if (!shape || (shape->size() == 1 && (fits((*shape)[0], (*x)[getImageAxes(op).c]) || (operand > 2 && (*shape)[0] == Dim(0)))))
+    if (!shape || (shape->size() == 1 && (fits((*shape)[0], channels) || (operand > 2 && (*shape)[0] == Dim(0)))))
       continue;
     return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << " with images of shape " << print(*x);
   }

@@ -121,6 +121,15 @@ def sums_of_parts(g):
     return tf.reduce_sum(tf.square(first)) + 2 * tf.reduce_sum(tf.abs(second))
 
 
+@case()
+def products_below_the_diagonal(g):
+    """What constants choose is no rows of the batch (the interactions of DLRM)."""
+    tf = g.tf
+    rows = tf.reshape(g.encoded(12), [-1, 3, 4])
+    products = tf.boolean_mask(tf.matmul(rows, rows, transpose_b=True), np.tril(np.ones((3, 3), bool), -1), axis=1)
+    return g.loss_of(tf.reshape(products, [-1, 3]))
+
+
 # ---- Masks --------------------------------------------------------------------------------------------------------------------
 
 
