@@ -61,12 +61,25 @@ private:
     return nodes.lookup(strategies::getShardName(node, shard));
   }
 
+  /// A node that reads the variable of this name; null where there is none.
+  Operation *findRead(llvm::StringRef name) const {
+    Operation *handle = nodes.lookup(name);
+    if (!handle)
+      return nullptr;
+    for (Operation *user : handle->getUsers())
+      if (llvm::isa<dfg::ReadVariableOp>(user) && !dfg::getNodeName(user).empty())
+        return user;
+    return nullptr;
+  }
+
   VariableDef makeEntry(const VariableDef &whole, const ShardedVariable &variable, int64_t shard) const {
     VariableDef entry = whole;
     std::string name = variable.getShardName(shard) + ":0";
     entry.set_variable_name(name);
     // A reference variable is its own value.
     Operation *snapshot = findNode(whole.snapshot_name(), variable, shard);
+    if (!snapshot && whole.is_resource())
+      snapshot = findRead(variable.getShardName(shard));
     entry.set_snapshot_name(snapshot ? dfg::getNodeName(snapshot).str() + ":0" : name);
     entry.clear_initial_value_name();
     if (Operation *assign = findNode(whole.initializer_name(), variable, shard)) {

@@ -507,6 +507,11 @@ void StraightLine::orderAccess(Operation *op, Value handle, bool writes) {
     return;
   Accesses &before = accesses[variable.getVariable()];
   llvm::SetVector<Attribute> controls(dfg::getControl(op).begin(), dfg::getControl(op).end());
+  // A Switch waited for its predicate.
+  for (auto &[predicate, value] : guarded)
+    if (Operation *def = predicate.getDefiningOp(); def && ordered.contains(def))
+      if (StringAttr waited = dfg::getNodeNameAttr(def))
+        controls.insert(waited);
   if (before.write)
     controls.insert(before.write);
   if (writes)

@@ -51,3 +51,29 @@ dfg.graph attributes {loss = "loss"} {
   %w = dfg.opaque "While"(%x) {tf = {cond = #dfg.func<@goes_on, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<f32>) -> tensor<f32> loc("while")
   %loss = dfg.identity %w : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// A branch of version 1 waits for the predicate.
+dfg.variable @w : tensor<3xf32>
+dfg.variable @copy_of_w : tensor<3xf32>
+// CHECK-LABEL: dfg.graph
+// CHECK-NOT: dfg.opaque
+// CHECK: %[[P:.*]] = dfg.identity %{{.*}} {control = ["update"]} {{.*}} loc("pred_id")
+// CHECK: %[[VALUE:.*]] = dfg.read_variable {{.*}}control = ["pred_id"]{{.*}} loc("read")
+// CHECK: %[[OLD:.*]] = dfg.read_variable {{.*}}control = ["pred_id", "read"]{{.*}} loc("assign/old")
+// CHECK: %[[CHOSEN:.*]] = dfg.select_v2 %[[P]], %[[VALUE]], %[[OLD]]
+// CHECK: dfg.assign %{{.*}}, %[[CHOSEN]] {control = ["pred_id"]}
+dfg.graph attributes {train_op = "train"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %g = dfg.placeholder : () -> tensor<3xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<3xf32>> loc("w")
+  %t = dfg.var_handle @copy_of_w : !dfg.ref<tensor<3xf32>> loc("copy_of_w")
+  dfg.assign_add %w, %g : (!dfg.ref<tensor<3xf32>>, tensor<3xf32>) -> () loc("update")
+  %pred = dfg.identity %p {control = ["update"]} : (tensor<i1>) -> tensor<i1> loc("pred_id")
+  %s:2 = dfg.opaque "Switch"(%w, %pred) : (!dfg.ref<tensor<3xf32>>, tensor<i1>) -> (tensor<*x!dfg.resource>, tensor<*x!dfg.resource>) loc("switch")
+  %u:2 = dfg.opaque "Switch"(%t, %pred) : (!dfg.ref<tensor<3xf32>>, tensor<i1>) -> (tensor<*x!dfg.resource>, tensor<*x!dfg.resource>) loc("switch_1")
+  %value = dfg.read_variable %s#1 : (tensor<*x!dfg.resource>) -> tensor<3xf32> loc("read")
+  dfg.assign %u#1, %value : (tensor<*x!dfg.resource>, tensor<3xf32>) -> () loc("assign")
+  dfg.group {control = ["assign"]} : () -> () loc("train")
+}

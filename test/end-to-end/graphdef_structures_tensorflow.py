@@ -1,7 +1,7 @@
-"""Graphs with conditions and loops as --emit=graphdef writes them for two workers and two servers, trained by stock TensorFlow: losses and
-variables are those of one device.
+"""Graphs with conditions, loops and tables in parts as --emit=graphdef writes them for two workers and two servers, trained by stock TensorFlow:
+losses and variables are those of one device.
 
-  graphdef_control_flow_tensorflow.py [CASE...]
+  graphdef_structures_tensorflow.py [CASE...]
 """
 import multiprocessing
 import sys
@@ -58,6 +58,15 @@ def either_assignment_of_a_reference(i):
     tf = i.tf
     count = tf.get_variable("count", initializer=np.float32(0), trainable=False, use_resource=False)
     return i.loss_of(i.x[:, 0]), lambda: [tf.cond(is_even(i), lambda: tf.assign_add(count, 1.0), lambda: tf.assign(count, count * 0.5))]
+
+
+@case(2)
+def wide_and_deep_of_tables_in_parts(i):
+    """Rows that are looked up in parts meet the replica's own."""
+    tf = i.tf
+    deep = tf.get_variable("deep", [8, 2], initializer=tf.random_uniform_initializer(-1, 1, seed=3), partitioner=tf.fixed_size_partitioner(2))
+    rows = tf.concat([tf.nn.embedding_lookup(deep, i.n, "div"), i.x[:, 0]], 1)
+    return i.loss_of(tf.matmul(rows, tf.get_variable("mixed", initializer=np.full((5, 3), 0.1, np.float32))))
 
 
 def write(folder, name):
