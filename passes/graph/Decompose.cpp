@@ -74,10 +74,13 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     if (!sizes || sizes->size() != 2 || sizes->back() != dfg::Dim(1) || !sizes->front().isKnown())
       return false;
     OpBuilder builder(op);
+    // Where the gradients of replicas are joined, they are there.
+    builder.setInsertionPointAfterValue(op->getOperand(1));
     dfg::GraphBuilder g(builder, context, op);
     Value rows = g.reshape(op->getOperand(1), {sizes->front()});
     if (g.failed())
       return failure();
+    builder.setInsertionPoint(op);
     OperationState state(op->getLoc(), kind);
     state.addOperands({op->getOperand(0), rows, op->getOperand(2)});
     state.addTypes(op->getResultTypes());

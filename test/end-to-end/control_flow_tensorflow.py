@@ -216,22 +216,6 @@ def dynamic_rnn_with_lengths_of_computed_rows(i):
     return i.loss_of(state[0] if isinstance(state, (list, tuple)) else state)
 
 
-@case(1)
-def raw_rnn(i):
-    """The array of the outputs begins empty, and grows."""
-    tf = i.tf
-    cell = tf.nn.rnn_cell.BasicRNNCell(SIZE)
-    inputs = tf.TensorArray(tf.float32, TIME).unstack(tf.transpose(i.x, [1, 0, 2]))
-
-    def step(time, output, state, _):
-        done = time >= i.n
-        rows = tf.cond(tf.reduce_all(done), lambda: tf.zeros_like(i.x[:, 0]), lambda: inputs.read(tf.minimum(time, TIME - 1)))
-        rows.set_shape([None, SIZE])
-        return done, rows, cell.zero_state(tf.shape(i.x)[0], tf.float32) if output is None else state, output, None
-    _, state, _ = tf.nn.raw_rnn(cell, step)
-    return i.loss_of(state)
-
-
 @case(1, 2)
 def learning_phase(i):
     tf = i.tf

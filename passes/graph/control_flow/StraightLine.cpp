@@ -603,17 +603,22 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
     Value value = after ? selectNew(after, before) : Value();
     if (!value)
       return failure();
-    // Where it gives a value, it is the first variable's.
-    for (Value result : op->getResults())
-      if (operand == written.front()) {
-        chosenResults[result] = value;
-        result.replaceAllUsesWith(value);
-      }
     auto assign = dfg::AssignOp::create(builder, locate(node.name + "/assign"), TypeRange(), handle, value);
     assign->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(op)}));
     if (failed(infer(assign)))
       return failure();
     noteWrite(operand, assign);
+    // Where it gives a value, it is the first variable's; who takes it has the choice made.
+    for (Value result : op->getResults()) {
+      if (operand != written.front())
+        continue;
+      auto identity = dfg::IdentityOp::create(builder, locate(node.name + "/output"), value.getType(), value);
+      identity->setAttr(dfg::kControlAttr, builder.getArrayAttr({dfg::getNodeNameAttr(assign)}));
+      if (failed(infer(identity)))
+        return failure();
+      chosenResults[result] = identity.getResult();
+      result.replaceAllUsesWith(identity.getResult());
+    }
     effects.push_back(dfg::getNodeNameAttr(assign));
     if (node.scope.inPlace)
       node.scope.replacements[name.getValue()].push_back(dfg::getNodeNameAttr(assign));

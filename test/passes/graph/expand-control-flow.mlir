@@ -300,8 +300,9 @@ dfg.graph attributes {loss = "loss"} {
   // CHECK: dfg.assign_add %[[R]], %[[X]] {{.*}} loc("add")
   // CHECK: %[[NEW:.*]] = dfg.read_variable %[[R]]
   // CHECK: %[[CHOSEN:.*]] = dfg.select_v2 %[[P]], %[[NEW]], %[[OLD]]
-  // CHECK: dfg.assign %[[R]], %[[CHOSEN]]
-  // CHECK: dfg.select_v2 %[[P]], %[[CHOSEN]], %[[X]]
+  // CHECK: dfg.assign %[[R]], %[[CHOSEN]] {{.*}} loc("add/assign")
+  // CHECK: %[[BEHIND:.*]] = dfg.identity %[[CHOSEN]] {control = ["add/assign"]}
+  // CHECK: dfg.select_v2 %[[P]], %[[BEHIND]], %[[X]]
   %added = dfg.opaque "AssignAdd"(%s#1, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("add")
   %t:2 = dfg.opaque "Switch"(%y, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch_1")
   %m:2 = dfg.opaque "Merge"(%t#0, %added) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
