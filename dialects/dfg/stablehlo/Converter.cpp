@@ -73,6 +73,10 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.shift_right_arithmetic", {&C::shift, 2}},
       {"stablehlo.optimization_barrier", {&C::identity}},
       {"stablehlo.custom_call", {&C::customCall}},
+      // Where values should be kept, which the strategy says here.
+      {"sdy.sharding_constraint", {&C::identity, 1}},
+      {"sdy.propagation_barrier", {&C::identity, 1}},
+      {"sdy.reshard", {&C::identity, 1}},
       {"chlo.acos", {&C::elementwise<dfg::AcosOp>, 1}},
       {"chlo.acosh", {&C::elementwise<dfg::AcoshOp>, 1}},
       {"chlo.asin", {&C::elementwise<dfg::AsinOp>, 1}},
@@ -113,6 +117,7 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.reduce_window", {&C::reduceWindow, 2}},
       {"stablehlo.select_and_scatter", {&C::selectAndScatter, 3}},
       {"chlo.top_k", {&C::topK, 1}},
+      {"stablehlo.sort", {&C::sort}},
       {"stablehlo.dot_general", {&C::dotGeneral, 2}},
       {"stablehlo.convolution", {&C::convolution, 2}},
       // Rows by index.

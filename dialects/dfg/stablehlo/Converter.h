@@ -99,6 +99,9 @@ private:
   static bool isIdentity(Value sourceValue, Combination combination);
   Value combine(Builder &g, Combination combination, Value x, Value y, bool isUnsigned);
   Value reduceAxes(Builder &g, Combination combination, Value x, llvm::ArrayRef<int64_t> axes, bool isUnsigned);
+  /// Integers in the order of the elements; of floats the total order, with -0 before 0 unless `joinsZeros`, which also
+  /// makes every NaN the last of all.
+  Value orderKey(Builder &g, Value x, bool isUnsigned, bool joinsZeros);
   /// The sign bit turned, so that signed comparisons order unsigned numbers.
   Value flipSign(Builder &g, Value x);
   Value widen(Builder &g, Value x, mlir::Type element);
@@ -152,8 +155,12 @@ private:
   // ---- Reductions.cpp -------------------------------------------------------------------------------------------
   Result reduce(mlir::Operation *op, Values operands, Builder &g);
   Result reduceWindow(mlir::Operation *op, Values operands, Builder &g);
+  Value maxOfWindowsGradient(Builder &g, Value x, Value gradient, llvm::ArrayRef<int64_t> sizes,
+                             llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> dilations);
   Result selectAndScatter(mlir::Operation *op, Values operands, Builder &g);
+  // ---- Order.cpp ------------------------------------------------------------------------------------------------
   Result topK(mlir::Operation *op, Values operands, Builder &g);
+  Result sort(mlir::Operation *op, Values operands, Builder &g);
   // ---- Products.cpp ---------------------------------------------------------------------------------------------
   Result dotGeneral(mlir::Operation *op, Values operands, Builder &g);
   Result convolution(mlir::Operation *op, Values operands, Builder &g);

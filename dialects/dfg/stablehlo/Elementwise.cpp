@@ -7,6 +7,7 @@
 #include "dialects/dfg/stablehlo/Elementwise.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -62,6 +63,34 @@ Value Converter::flipSign(Builder &g, Value x) {
   return g.make<dfg::BitwiseXorOp>({x, makeConstant(g, sign)});
 }
 
+Value Converter::orderKey(Builder &g, Value x, bool isUnsigned, bool joinsZeros) {
+  Type element = Builder::elementOf(x);
+  if (!element)
+    return {};
+  const unsigned width = element.getIntOrFloatBitWidth();
+  Type wide = width == 64 ? g.builder.getI64Type() : g.builder.getI32Type();
+  if (!llvm::isa<FloatType>(element)) {
+    if (isUnsigned && width == 64)
+      return flipSign(g, x);
+    if (isUnsigned)
+      return width == 32 ? flipSign(g, x) : widen(g, x, wide);
+    return g.cast(x, wide);
+  }
+  if (width < 32)
+    x = g.cast(x, element = g.builder.getF32Type());
+  if (joinsZeros) {
+    Value zero = g.scalar(element, 0);
+    x = g.select(g.equal(x, zero), zero, x);
+    x = g.select(g.make<dfg::IsNanOp>(x, {}, g.builder.getI1Type()), g.scalar(element, NAN), x);
+  }
+  // Of a negative number the larger bits are the smaller value.
+  Value bits = g.make<dfg::BitcastOp>(x, {}, wide);
+  APInt most = APInt::getSignedMaxValue(width == 64 ? 64 : 32);
+  Value mask = makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, wide), most));
+  Value zero = makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, wide), APInt(most.getBitWidth(), 0)));
+  return g.select(g.less(bits, zero), g.make<dfg::BitwiseXorOp>({bits, mask}), bits);
+}
+
 Value Converter::widen(Builder &g, Value x, Type element) {
   unsigned from = Builder::elementOf(x).getIntOrFloatBitWidth(), to = element.getIntOrFloatBitWidth();
   Value wide = g.cast(x, element);
@@ -75,10 +104,13 @@ Converter::Result Converter::compare(Operation *op, Values operands, Builder &g)
   StringRef direction = getKeyword(op, "comparison_direction");
   Value x = operands[0];
   Type element = Builder::elementOf(x);
-  if (getKeyword(op, "compare_type") == "TOTALORDER")
-    return fail(g, "compares by the total order of floats");
   bool isOrder = direction != "EQ" && direction != "NE";
   narrow(g, operands);
+  if (getKeyword(op, "compare_type") == "TOTALORDER" && llvm::isa<FloatType>(element)) {
+    for (Value &operand : operands)
+      operand = orderKey(g, operand, /*isUnsigned=*/false, /*joinsZeros=*/false);
+    element = Builder::elementOf(operands[0]);
+  }
   if (isOrder && element.isInteger(1))
     for (Value &operand : operands)
       operand = g.cast(operand, g.builder.getI32Type());

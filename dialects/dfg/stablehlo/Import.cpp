@@ -348,11 +348,11 @@ private:
   llvm::StringSet<> updated;
 };
 
-// ---- Files
-// -----------------------------------------------------------------------------------------------------------
+// ---- Files ---------------------------------------------------------------------------------------------------------
 
-constexpr StringRef kWayOut = "; write it as text in generic form (distc.jax.export does, or "
-                              "module.operation.get_asm(print_generic_op_form=True) of JAX's bindings of MLIR)";
+constexpr StringRef kWayOut =
+    "; write it as text in generic form: distc.jax.export does, and 'python -m distc convert FILE "
+    "STEP.mlir' of distc's package where JAX is installed";
 
 std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true);
@@ -360,6 +360,22 @@ std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path) {
 }
 
 bool isBytecode(StringRef text) { return text.starts_with("ML\xefR"); }
+
+/// Dialects of which a module of StableHLO has operations; `vhlo` is that of the portable form.
+constexpr StringRef kDialects[] = {"stablehlo", "chlo", "vhlo", "mhlo", "sdy"};
+
+/// Whether a word of the text, after a quote or a space, is an operation of one of the dialects.
+bool namesOperation(StringRef text) {
+  return llvm::any_of(kDialects, [&](StringRef dialect) {
+    for (size_t at = text.find(dialect); at != StringRef::npos; at = text.find(dialect, at + dialect.size())) {
+      StringRef behind = text.drop_front(at + dialect.size());
+      if (at > 0 && StringRef("\" \n=").contains(text[at - 1]) && behind.starts_with(".") && behind.size() > 1 &&
+          llvm::isAlpha(behind[1]))
+        return true;
+    }
+    return false;
+  });
+}
 
 } // namespace
 
@@ -371,7 +387,8 @@ bool isStableHlo(StringRef path) {
   // The producer stands at the front.
   if (isBytecode(text))
     return text.take_front(64).contains("StableHLO");
-  return text.contains("stablehlo.") && text.contains("func.func") && !text.contains("dfg.");
+  // What distc prints has no such operations; what is binary is no text.
+  return !text.take_front(4096).contains('\0') && namesOperation(text);
 }
 
 OwningOpRef<ModuleOp> importStep(StringRef path, MLIRContext *context, ReadTensors read) {
@@ -382,8 +399,13 @@ OwningOpRef<ModuleOp> importStep(StringRef path, MLIRContext *context, ReadTenso
     return fail(path) << "cannot read '" << path << "'", nullptr;
   if (isBytecode(buffer->getBuffer()))
     return fail(path) << "is StableHLO's portable bytecode, which distc does not read" << kWayOut, nullptr;
-  if (!buffer->getBuffer().contains("\"func.func\"("))
-    return fail(path) << "is StableHLO in the form for people, which distc does not read" << kWayOut, nullptr;
+  StringRef text = buffer->getBuffer();
+  if (!text.contains("\"builtin.module\"(") && !text.contains("\"func.func\"("))
+    return fail(path) << (text.contains("func.func")
+                              ? "is StableHLO in the form for people, which distc does not read"
+                              : "is StableHLO without a function, or in a form that distc does not read")
+                      << kWayOut,
+           nullptr;
   llvm::SmallString<256> file(path);
   llvm::sys::path::replace_extension(file, ".json");
   std::unique_ptr<llvm::MemoryBuffer> json = readFile(file);

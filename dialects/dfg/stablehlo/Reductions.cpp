@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/stablehlo/Converter.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "dialects/dfg/stablehlo/ScalarRegion.h"
 #include <cmath>
 
 using namespace mlir;
@@ -49,68 +49,6 @@ Value Converter::reduceAxes(Builder &g, Combination combination, Value x, ArrayR
 
 namespace {
 
-/// Runs a region of comparisons, choices and logic on numbers: a reduction that only compares is what it is for each
-/// order of its operands.
-class ScalarRegion {
-public:
-  static std::optional<SmallVector<double>> run(Region &region, ArrayRef<double> arguments) {
-    if (!region.hasOneBlock() || region.getNumArguments() != arguments.size())
-      return std::nullopt;
-    ScalarRegion state;
-    Block &block = region.front();
-    for (auto [argument, value] : llvm::zip(block.getArguments(), arguments))
-      state.values[argument] = value;
-    if (block.empty())
-      return std::nullopt;
-    for (Operation &op : llvm::make_range(block.begin(), std::prev(block.end()))) {
-      std::optional<double> value = state.evaluate(op);
-      if (!value || op.getNumResults() != 1)
-        return std::nullopt;
-      state.values[op.getResult(0)] = *value;
-    }
-    SmallVector<double> results;
-    for (Value result : block.back().getOperands()) {
-      auto it = state.values.find(result);
-      if (it == state.values.end())
-        return std::nullopt;
-      results.push_back(it->second);
-    }
-    return results;
-  }
-
-private:
-  std::optional<double> evaluate(Operation &op) {
-    SmallVector<double> x;
-    for (Value operand : op.getOperands()) {
-      auto it = values.find(operand);
-      if (it == values.end())
-        return std::nullopt;
-      x.push_back(it->second);
-    }
-    StringRef kind = op.getName().getStringRef();
-    if (kind == "stablehlo.and" && x.size() == 2)
-      return x[0] != 0 && x[1] != 0;
-    if (kind == "stablehlo.or" && x.size() == 2)
-      return x[0] != 0 || x[1] != 0;
-    if (kind == "stablehlo.not" && x.size() == 1 && getElementTypeOrSelf(op.getOperand(0).getType()).isInteger(1))
-      return x[0] == 0;
-    if (kind == "stablehlo.select" && x.size() == 3)
-      return x[0] != 0 ? x[1] : x[2];
-    if (kind != "stablehlo.compare" || x.size() != 2 || getKeyword(&op, "compare_type") == "TOTALORDER")
-      return std::nullopt;
-    return llvm::StringSwitch<std::optional<double>>(getKeyword(&op, "comparison_direction"))
-        .Case("EQ", x[0] == x[1])
-        .Case("NE", x[0] != x[1])
-        .Case("LT", x[0] < x[1])
-        .Case("LE", x[0] <= x[1])
-        .Case("GT", x[0] > x[1])
-        .Case("GE", x[0] >= x[1])
-        .Default(std::nullopt);
-  }
-
-  llvm::DenseMap<Value, double> values;
-};
-
 /// Whether the region keeps the larger (the smaller) of two elements and its position, a NaN before all numbers, and of
 /// equal ones the first: JAX's argmax.
 bool isArgExtremum(Region &region, bool isMax) {
@@ -118,7 +56,7 @@ bool isArgExtremum(Region &region, bool isMax) {
   for (double x : numbers)
     for (double y : numbers)
       for (auto [i, j] : {std::pair(0.0, 1.0), std::pair(1.0, 0.0)}) {
-        auto results = ScalarRegion::run(region, {x, i, y, j});
+        auto results = runScalarRegion(region, {x, i, y, j});
         if (!results || results->size() != 2)
           return false;
         bool first = std::isnan(x) || std::isnan(y) ? std::isnan(x) && (!std::isnan(y) || i < j)
@@ -132,21 +70,6 @@ bool isArgExtremum(Region &region, bool isMax) {
           return false;
       }
   return true;
-}
-
-/// Whether the value counts along `axis`.
-bool isPosition(Value value, int64_t axis) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  StringRef kind = op->getName().getStringRef();
-  if (kind == "stablehlo.iota" || kind == "stablehlo.dynamic_iota")
-    return getInt(op, "iota_dimension", -1) == axis;
-  if (kind != "stablehlo.broadcast_in_dim" && kind != "stablehlo.dynamic_broadcast_in_dim")
-    return false;
-  Ints axes = getInts(op, "broadcast_dimensions");
-  auto it = llvm::find(axes, axis);
-  return it != axes.end() && isPosition(op->getOperand(0), it - axes.begin());
 }
 
 } // namespace
@@ -229,19 +152,13 @@ struct WindowForm {
   static bool areOnes(ArrayRef<int64_t> list) {
     return llvm::all_of(list, [](int64_t entry) { return entry == 1; });
   }
-  bool isTrivial(size_t axis) const {
-    return sizes[axis] == 1 && strides[axis] == 1 && inputDilations[axis] == 1 && low[axis] == 0 && high[axis] == 0;
-  }
-  /// Images [n, h, w, c] whose windows are of height and width.
+  bool isTrivial(size_t axis) const { return sizes[axis] == 1 && strides[axis] == 1; }
+  /// Whether they are windows of at most two axes, without dilations, of what has been padded: a pool of images.
   bool isPool() const {
-    return sizes.size() == 4 && isTrivial(0) && isTrivial(3) && areOnes(inputDilations) && areOnes(windowDilations) &&
-           llvm::all_of(low, [](int64_t entry) { return entry >= 0; }) &&
-           llvm::all_of(high, [](int64_t entry) { return entry >= 0; });
-  }
-  SmallVector<NamedAttribute> getPoolAttributes(dfg::GraphBuilder &g) const {
-    return {g.attribute("ksize", g.builder.getI64ArrayAttr(sizes)),
-            g.attribute("strides", g.builder.getI64ArrayAttr(strides)),
-            g.attribute("padding", g.builder.getStringAttr("VALID"))};
+    size_t axes = 0;
+    for (size_t axis = 0; axis < sizes.size(); ++axis)
+      axes += !isTrivial(axis);
+    return axes > 0 && axes <= 2 && areOnes(windowDilations);
   }
   int64_t getTaps() const {
     int64_t taps = 1;
@@ -253,6 +170,75 @@ struct WindowForm {
 
 /// More are as many nodes.
 constexpr int64_t kMaxTaps = 512;
+
+/// The axes of a pool as those of images [n, h, w, c]: the first axis without windows (the batch) is n, the others c.
+class Images {
+public:
+  Images(dfg::GraphBuilder &g, const WindowForm &form, ArrayRef<dfg::Dim> shape) : g(g) {
+    Ints windows, rest;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      (form.isTrivial(axis) ? rest : windows).push_back(axis);
+    hasBatch = !rest.empty();
+    if (hasBatch)
+      order.push_back(rest.front());
+    order.append(windows);
+    if (hasBatch)
+      order.append(rest.begin() + 1, rest.end());
+    numWindows = windows.size();
+    sizes = {1, 1, 1, 1};
+    strides = sizes;
+    for (auto [i, axis] : llvm::enumerate(windows)) {
+      sizes[1 + i] = form.sizes[axis];
+      strides[1 + i] = form.strides[axis];
+    }
+    for (int64_t axis : order)
+      ordered.push_back(shape[axis]);
+  }
+
+  Value from(Value x) {
+    FailureOr<dfg::Dims> shape = g.getShape(x = g.transpose(x, order));
+    return failed(shape) ? Value() : g.reshape(x, merge(*shape));
+  }
+
+  /// `like`: the shape, of which only the windows' axes differ.
+  Value back(Value images) {
+    FailureOr<dfg::Dims> shape = g.getShape(images);
+    if (failed(shape))
+      return {};
+    dfg::Dims split(ordered);
+    for (size_t i = 0; i < numWindows; ++i)
+      split[hasBatch + i] = (*shape)[1 + i];
+    Ints inverse(order.size());
+    for (auto [to, of] : llvm::enumerate(order))
+      inverse[of] = to;
+    return g.transpose(*shape == split ? images : g.reshape(images, split), inverse);
+  }
+
+  SmallVector<NamedAttribute> getAttributes() {
+    return {g.attribute("ksize", g.builder.getI64ArrayAttr(sizes)),
+            g.attribute("strides", g.builder.getI64ArrayAttr(strides)),
+            g.attribute("padding", g.builder.getStringAttr("VALID"))};
+  }
+
+private:
+  dfg::Dims merge(ArrayRef<dfg::Dim> shape) const {
+    dfg::Dims merged;
+    merged.push_back(hasBatch ? shape.front() : dfg::Dim(1));
+    for (size_t i = 0; i < 2; ++i)
+      merged.push_back(i < numWindows ? shape[hasBatch + i] : dfg::Dim(1));
+    dfg::Dim rest = 1;
+    for (dfg::Dim size : shape.drop_front(hasBatch + numWindows))
+      rest = rest * size;
+    merged.push_back(rest);
+    return merged;
+  }
+
+  dfg::GraphBuilder &g;
+  Ints order, sizes, strides;
+  dfg::Dims ordered;
+  size_t numWindows = 0;
+  bool hasBatch = false;
+};
 
 } // namespace
 
@@ -271,13 +257,18 @@ Converter::Result Converter::reduceWindow(Operation *op, Values operands, Builde
   x = padAll(g, x, form->low, form->high, interior, isZero ? Value() : operands[1]);
   if (!x || failed(shape = g.getShape(x)))
     return failure();
+  for (size_t axis = 0; axis < shape->size(); ++axis)
+    if (!form->isTrivial(axis) && !(*shape)[axis].isConstant())
+      return fail(g, "has windows along the batch");
   const bool isFloat = llvm::isa<FloatType>(Builder::elementOf(x)),
              isWhole = isIdentity(op->getOperand(1), *combination);
-  if (form->isPool() && isFloat && isWhole && *combination == Combination::Max)
-    return one(g, g.make<dfg::MaxPoolOp>(x, form->getPoolAttributes(g)));
-  if (form->isPool() && isFloat && isWhole && *combination == Combination::Add) {
-    Value mean = g.make<dfg::AvgPoolOp>(x, form->getPoolAttributes(g));
-    return one(g, g.mul(mean, g.scalar(Builder::elementOf(x), form->getTaps())));
+  if (form->isPool() && isFloat && isWhole && (*combination == Combination::Max || *combination == Combination::Add)) {
+    Images images(g, *form, *shape);
+    Value x4 = images.from(x);
+    if (*combination == Combination::Max)
+      return one(g, images.back(g.make<dfg::MaxPoolOp>(x4, images.getAttributes())));
+    Value mean = g.make<dfg::AvgPoolOp>(x4, images.getAttributes());
+    return one(g, images.back(g.mul(mean, g.scalar(Builder::elementOf(x), form->getTaps()))));
   }
   // Windows of sums, each a tap an axis after the other.
   int64_t taps = 0;
@@ -289,8 +280,6 @@ Converter::Result Converter::reduceWindow(Operation *op, Values operands, Builde
     if (form->sizes[axis] == 1 && form->strides[axis] == 1)
       continue;
     Dim size = (*shape)[axis];
-    if (!size.isConstant())
-      return fail(g, "has windows along the batch");
     int64_t span = (form->sizes[axis] - 1) * form->windowDilations[axis] + 1;
     int64_t out = (size.getConstant() - span) / form->strides[axis] + 1;
     if (size.getConstant() < span)
@@ -305,6 +294,53 @@ Converter::Result Converter::reduceWindow(Operation *op, Values operands, Builde
   if (!isWhole)
     x = combine(g, *combination, x, operands[1], natural);
   return one(g, x);
+}
+
+/// Each window's gradient goes to the first of its elements that is the largest.
+Value Converter::maxOfWindowsGradient(Builder &g, Value x, Value gradient, ArrayRef<int64_t> sizes,
+                                      ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations) {
+  FailureOr<Dims> shape = g.getShape(x), out = g.getShape(gradient);
+  if (failed(shape) || failed(out))
+    return {};
+  int64_t taps = 1;
+  for (int64_t size : sizes)
+    taps *= size;
+  if (taps > kMaxTaps)
+    return (void)g.fail("is the gradient of a maximum over windows of " + Twine(taps) + " elements"), Value();
+  // Element `tap` of all windows.
+  auto forEachTap = [&](auto visit) {
+    Ints tap(sizes.size(), 0);
+    for (int64_t number = 0; number < taps; ++number) {
+      int64_t rest = number;
+      for (size_t axis = sizes.size(); axis-- > 0; rest /= sizes[axis])
+        tap[axis] = rest % sizes[axis] * dilations[axis];
+      Value part = x;
+      for (size_t axis = 0; axis < sizes.size(); ++axis)
+        if (sizes[axis] != 1 || strides[axis] != 1)
+          part = g.slice(part, axis, tap[axis], (*out)[axis].getConstant(), strides[axis]);
+      visit(tap, part);
+    }
+  };
+  Value largest;
+  forEachTap([&](ArrayRef<int64_t>, Value part) { largest = largest ? g.maximum(largest, part) : part; });
+  Value isTaken, sum, zero = g.scalar(Builder::elementOf(x), 0);
+  forEachTap([&](ArrayRef<int64_t> tap, Value part) {
+    Value is = g.equal(part, largest);
+    Value chosen = isTaken ? g.both(is, g.negate(isTaken)) : is;
+    isTaken = isTaken ? g.either(isTaken, is) : is;
+    Value each = g.select(chosen, gradient, zero);
+    // To where they were taken from.
+    Ints high(sizes.size(), 0), interior(sizes.size(), 0);
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] == 1 && strides[axis] == 1)
+        continue;
+      interior[axis] = strides[axis] - 1;
+      high[axis] = (*shape)[axis].getConstant() - tap[axis] - ((*out)[axis].getConstant() - 1) * strides[axis] - 1;
+    }
+    each = padAll(g, each, tap, high, interior, Value());
+    sum = sum ? g.add(sum, each) : each;
+  });
+  return sum;
 }
 
 Converter::Result Converter::selectAndScatter(Operation *op, Values operands, Builder &g) {
@@ -324,38 +360,29 @@ Converter::Result Converter::selectAndScatter(Operation *op, Values operands, Bu
   if (!form || operands.size() != 3 || scatters != Combination::Add || !isGreaterEqual(op->getRegion(0)) ||
       !isIdentity(op->getOperand(2), Combination::Add))
     return fail(g, "is not the gradient of a maximum over windows");
-  if (!form->isPool() || !llvm::isa<FloatType>(Builder::elementOf(operands[0])))
-    return fail(g, "is the gradient of a maximum over windows that are not of height and width of images [n, h, w, c]");
-  Value lowest = g.scalar(Builder::elementOf(operands[0]), -INFINITY);
+  Type element = Builder::elementOf(operands[0]);
+  if (!llvm::isa<FloatType>(element) || !WindowForm::areOnes(form->inputDilations))
+    return fail(g, "is the gradient of a maximum over windows of integers, or of dilated operands");
   Ints none(shape->size(), 0);
-  Value padded = padAll(g, operands[0], form->low, form->high, none, lowest);
-  SmallVector<NamedAttribute> attributes = form->getPoolAttributes(g);
-  Value pooled = g.make<dfg::MaxPoolOp>(padded, attributes);
-  Value gradient = g.make<dfg::MaxPoolGradOp>({padded, pooled, operands[1]}, attributes);
+  Value padded = padAll(g, operands[0], form->low, form->high, none, g.scalar(element, -INFINITY));
+  if (!padded || failed(shape = g.getShape(padded)))
+    return failure();
+  for (size_t axis = 0; axis < shape->size(); ++axis)
+    if (!form->isTrivial(axis) && !(*shape)[axis].isConstant())
+      return fail(g, "has windows along the batch");
+  Value gradient;
+  if (form->isPool()) {
+    Images images(g, *form, *shape), outputs(g, *form, *shape);
+    SmallVector<NamedAttribute> attributes = images.getAttributes();
+    Value x4 = images.from(padded);
+    Value pooled = g.make<dfg::MaxPoolOp>(x4, attributes);
+    gradient = images.back(g.make<dfg::MaxPoolGradOp>({x4, pooled, outputs.from(operands[1])}, attributes));
+  } else {
+    gradient = maxOfWindowsGradient(g, padded, operands[1], form->sizes, form->strides, form->windowDilations);
+  }
   Ints low = llvm::map_to_vector(form->low, [](int64_t entry) { return -entry; }),
        high = llvm::map_to_vector(form->high, [](int64_t entry) { return -entry; });
   return one(g, padAll(g, gradient, low, high, none, Value()));
-}
-
-// ---- In order
-// --------------------------------------------------------------------------------------------------------
-
-Converter::Result Converter::topK(Operation *op, Values operands, Builder &g) {
-  int64_t k = getInt(op, "k", -1);
-  for (StringRef name : {"mhlo.attributes", "composite_attributes"}) {
-    auto attributes = op->getAttrOfType<DictionaryAttr>(name);
-    if (!attributes)
-      continue;
-    if (auto number = attributes.getAs<IntegerAttr>("k"))
-      k = number.getInt();
-    if (auto largest = attributes.getAs<BoolAttr>("largest"); largest && !largest.getValue())
-      return fail(g, "takes the smallest elements");
-  }
-  if (k < 0 || op->getNumResults() != 2)
-    return fail(g, "does not say how many elements it takes");
-  Values results = g.makeAll<dfg::TopKV2Op>(
-      {operands[0], g.integer(k)}, {Builder::elementOf(operands[0]), elementOfResult(op, 1)}, g.flag("sorted", true));
-  return results;
 }
 
 } // namespace distc::stablehlo

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 from typing import Any, Sequence
 
@@ -34,12 +35,18 @@ class Result:
 
 
 def find_distc() -> str:
-    """The command: $DISTC, one on the PATH, or that of the repository which this package lies in."""
+    """The command: $DISTC, that of the wheel which this package came in, one on the PATH, or that of the repository which it lies in."""
     named = os.environ.get("DISTC")
     if named:
         return named
-    found = shutil.which("distc")
-    built = pathlib.Path(__file__).resolve().parents[3] / "build" / "bin" / "distc"
+    here = pathlib.Path(__file__).resolve()
+    carried = here.parent / "_native" / "bin" / "distc"
+    if carried.exists():
+        return str(carried)
+    # A wheel's script of that name would only look here again.
+    found = shutil.which("distc", path=os.pathsep.join(
+        each for each in os.environ.get("PATH", "").split(os.pathsep) if each != os.path.dirname(sys.executable)))
+    built = here.parents[3] / "build" / "bin" / "distc" if len(here.parents) > 3 else here
     if found is None and not built.exists():
         raise FileNotFoundError("there is no command 'distc'; install it, or name it with the environment variable DISTC")
     return found or str(built)

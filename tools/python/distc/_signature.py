@@ -12,6 +12,22 @@ import numpy as np
 _SIGNED = {"uint8": "int8", "uint16": "int16", "uint32": "int32", "uint64": "int64"}
 
 
+def _fit(name: str, value: Any, dtype: str) -> np.ndarray:
+    """The array in the step's type, where that has all of its values: int64 labels of an int32 step, float64 data of a float32 one."""
+    array = np.asarray(value)
+    if array.dtype.name == dtype or dtype not in np.sctypeDict:
+        return array
+    wanted = np.dtype(dtype)
+    if wanted.kind == "f" and array.dtype.kind in "fiu":
+        return array.astype(wanted)
+    if wanted.kind not in "iu" or array.dtype.kind not in "iu":
+        return array
+    limits = np.iinfo(wanted)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        raise ValueError(f"'{name}' has values from {array.min()} to {array.max()}, but the step takes {dtype}")
+    return array.astype(wanted)
+
+
 def to_file(name: str, value: Any) -> np.ndarray:
     """The array as files for executables have it."""
     array = np.asarray(value)
@@ -70,7 +86,7 @@ class Step:
             values = flatten(tree, value)
         else:
             raise ValueError(f"expected arrays by name: {', '.join(names)}")
-        return {name: to_file(name, each) for name, each in zip(names, values)}
+        return {leaf.name: to_file(leaf.name, _fit(leaf.name, each, leaf.dtype)) for leaf, each in zip(leaves, values)}
 
     def unflatten_state(self, arrays: Mapping[str, np.ndarray]) -> Any:
         values = [from_file(arrays[leaf.name], leaf.dtype).reshape(leaf.shape) for leaf in self.state]

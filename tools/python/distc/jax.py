@@ -133,15 +133,42 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
 
 
 def _get_text(module: str) -> str:
-    """The module in generic form, which any MLIR reads. Of its locations the names stay, not the caller's files."""
+    """The module in generic form, which any MLIR reads."""
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
 
     with mlir.make_ir_context():
-        text = ir.Module.parse(module).operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
-    # Locations are defined at the end and the beginning, each on a line of its own, and may stand where they are used.
-    named = dict(re.findall(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"(?:\(#loc\d*\))?\)$', text, re.MULTILINE))
-    lines = [line for line in text.splitlines() if not re.match(r"#loc\d* = ", line)]
-    body = re.sub(r'loc\("((?:[^"\\]|\\.)*)"\(#loc\d*\)\)', r'loc("\1")', "\n".join(lines) + "\n")
-    return re.sub(r"loc\((#loc\d*)\)",
-                  lambda match: f'loc("{named[match[1]]}")' if match[1] in named else "loc(unknown)", body)
+        return print_generic(ir.Module.parse(module))
+
+
+def print_generic(module: Any) -> str:
+    """A module of jaxlib's bindings in generic form. Of its locations the names stay, not the caller's files."""
+    from jaxlib.mlir import ir
+
+    def rename(op: Any) -> Any:
+        # The first that is quoted and no file, which a line's number follows.
+        name = re.search(r'"((?:[^"\\]|\\.)*)"(?!:)', str(op.location))
+        op.operation.location = ir.Location.name(name[1]) if name else ir.Location.unknown()
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(rename)
+    text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
+    return re.sub(r'loc\("(?:[^"\\]|\\.)*":\d[^()]*\)', "loc(unknown)", text)
+
+
+def convert(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Writes the module of StableHLO in the file `source`, a portable artifact or text, to `path` in the generic form that distc
+    reads. Fails with a ValueError that says what is wrong with it."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    data = pathlib.Path(source).read_bytes()
+    with mlir.make_ir_context() as context:
+        try:
+            module = stablehlo.deserialize_portable_artifact(context, data) if data.startswith(b"ML\xefR") else ir.Module.parse(data)
+        except Exception as error:  # of the bindings, whose types differ between versions
+            raise ValueError(f"'{source}' is no module of StableHLO that this jaxlib reads: {error}") from error
+        if module is None:
+            raise ValueError(f"'{source}' is no portable artifact that this jaxlib reads")
+        pathlib.Path(path).write_text(print_generic(module))

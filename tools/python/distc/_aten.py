@@ -1,0 +1,758 @@
+"""Graphs that torch.export wrote, as functions of JAX: PyTorch's core operations (core ATen), one entry of a table each.
+
+Only the forward pass is translated; gradients are JAX's. Every result has the element type that PyTorch says, of those that JAX has
+(int64 is int32 unless jax_enable_x64 is set).
+"""
+from __future__ import annotations
+
+import collections
+import functools
+import math
+import operator
+from typing import Any, Callable
+
+import jax
+import jax.numpy as jnp
+import torch
+from jax import lax
+
+_TABLE: dict[str, Callable[..., Any]] = {}
+
+
+class UnknownOperations(NotImplementedError):
+    """Names every operation of a module that there is no code for."""
+
+
+def _define(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            _TABLE[name] = function
+        return function
+    return add
+
+
+def to_dtype(dtype: torch.dtype) -> Any:
+    """JAX's type for PyTorch's."""
+    if dtype.is_complex:
+        raise NotImplementedError(f"there is no code for elements of type {dtype}")
+    return jax.dtypes.canonicalize_dtype(jnp.dtype(str(dtype).removeprefix("torch.")))
+
+
+# ---- Elements ----------------------------------------------------------------------------------------------------------
+
+for _name in ("exp log log1p log2 log10 expm1 sqrt sin cos tan tanh sinh cosh sign floor ceil trunc isnan isinf logical_not logical_and "
+              "logical_or logical_xor maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_not square fmod").split():
+    _TABLE[_name] = getattr(jnp, _name)
+for _name, _function in {"abs": jnp.abs, "neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan,
+                         "asinh": jnp.arcsinh, "acosh": jnp.arccosh, "atanh": jnp.arctanh, "atan2": jnp.arctan2,
+                         "rsqrt": lax.rsqrt, "erf": lax.erf, "erfc": lax.erfc, "sigmoid": jax.nn.sigmoid, "relu": jax.nn.relu,
+                         "silu": jax.nn.silu, "mish": jax.nn.mish, "round": jnp.round, "eq": operator.eq, "ne": operator.ne,
+                         "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "pow": jnp.power,
+                         "remainder": jnp.mod, "where": jnp.where, "floor_divide": jnp.floor_divide,
+                         "reciprocal": lambda x: 1 / x, "lgamma": lax.lgamma, "digamma": lax.digamma,
+                         "erfinv": lax.erf_inv, "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
+    _TABLE[_name] = _function
+for _name in "clone detach alias lift_fresh_copy contiguous _to_copy lift view_as".split():
+    _TABLE[_name] = lambda x, *_, **__: x
+
+
+@_define("add")
+def _add(x, y, alpha=1):
+    return x + (y if alpha == 1 else alpha * y)
+
+
+@_define("sub")
+def _sub(x, y, alpha=1):
+    return x - (y if alpha == 1 else alpha * y)
+
+
+@_define("rsub")
+def _rsub(x, y, alpha=1):
+    return y - (x if alpha == 1 else alpha * x)
+
+
+@_define("mul")
+def _mul(x, y):
+    return x * y
+
+
+@_define("div", "true_divide")
+def _div(x, y, rounding_mode=None):
+    if rounding_mode is None:
+        return x / y
+    return jnp.floor_divide(x, y) if rounding_mode == "floor" else jnp.trunc(x / y)
+
+
+@_define("clamp", "hardtanh")
+def _clamp(x, low=None, high=None):
+    return jnp.clip(x, low, high)
+
+
+@_define("clamp_min")
+def _clamp_min(x, low):
+    return jnp.maximum(x, low)
+
+
+@_define("clamp_max")
+def _clamp_max(x, high):
+    return jnp.minimum(x, high)
+
+
+@_define("addcmul")
+def _addcmul(x, a, b, value=1):
+    return x + value * a * b
+
+
+@_define("addcdiv")
+def _addcdiv(x, a, b, value=1):
+    return x + value * a / b
+
+
+@_define("lerp")
+def _lerp(x, end, weight):
+    return x + weight * (end - x)
+
+
+@_define("masked_fill")
+def _masked_fill(x, mask, value):
+    return jnp.where(mask, value, x)
+
+
+@_define("gelu")
+def _gelu(x, approximate="none"):
+    return jax.nn.gelu(x, approximate=approximate == "tanh")
+
+
+@_define("leaky_relu")
+def _leaky_relu(x, slope=0.01):
+    return jnp.where(x > 0, x, slope * x)
+
+
+@_define("prelu", "_prelu_kernel")
+def _prelu(x, slope):
+    return jnp.where(x > 0, x, slope * x)
+
+
+@_define("elu")
+def _elu(x, alpha=1, scale=1, input_scale=1):
+    return scale * jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) * input_scale))
+
+
+@_define("hardswish")
+def _hardswish(x):
+    return x * jnp.clip(x + 3, 0, 6) / 6
+
+
+@_define("hardsigmoid")
+def _hardsigmoid(x):
+    return jnp.clip(x + 3, 0, 6) / 6
+
+
+@_define("softplus")
+def _softplus(x, beta=1, threshold=20):
+    scaled = x * beta
+    return jnp.where(scaled > threshold, x, jax.nn.softplus(jnp.minimum(scaled, threshold)) / beta)
+
+
+@_define("_softmax")
+def _softmax(x, axis, half_to_float=False):
+    return jax.nn.softmax(x, axis)
+
+
+@_define("_log_softmax")
+def _log_softmax(x, axis, half_to_float=False):
+    return jax.nn.log_softmax(x, axis)
+
+
+# ---- Reductions --------------------------------------------------------------------------------------------------------
+
+def _axes(axes):
+    if axes is None or (isinstance(axes, (list, tuple)) and not axes):
+        return None
+    return tuple(axes) if isinstance(axes, (list, tuple)) else axes
+
+
+def _reduction(function, x, axes=None, keepdim=False, dtype=None):
+    return function(x if dtype is None else x.astype(to_dtype(dtype)), axis=_axes(axes), keepdims=keepdim)
+
+
+for _name, _function in {"sum": jnp.sum, "mean": jnp.mean, "amax": jnp.max, "amin": jnp.min, "any": jnp.any, "all": jnp.all,
+                         "prod": jnp.prod, "argmax": jnp.argmax, "argmin": jnp.argmin, "logsumexp": jax.nn.logsumexp}.items():
+    _TABLE[_name] = functools.partial(_reduction, _function)
+
+
+@_define("max.dim")
+def _max_dim(x, axis, keepdim=False):
+    return jnp.max(x, axis, keepdims=keepdim), jnp.argmax(x, axis, keepdims=keepdim)
+
+
+@_define("min.dim")
+def _min_dim(x, axis, keepdim=False):
+    return jnp.min(x, axis, keepdims=keepdim), jnp.argmin(x, axis, keepdims=keepdim)
+
+
+@_define("max.default")
+def _max(x):
+    return jnp.max(x)
+
+
+@_define("min.default")
+def _min(x):
+    return jnp.min(x)
+
+
+@_define("var", "var.correction")
+def _var(x, axes=None, *, correction=1, keepdim=False):
+    axes = _axes(axes)
+    mean = jnp.mean(x, axis=axes, keepdims=True)
+    total = jnp.sum(jnp.square(x - mean), axis=axes, keepdims=keepdim)
+    return total / (_count(x, axes) - correction)
+
+
+@_define("cumsum")
+def _cumsum(x, axis, dtype=None):
+    return jnp.cumsum(x, axis)
+
+
+@_define("sort")
+def _sort(x, axis=-1, descending=False):
+    order = jnp.argsort(x, axis, descending=descending)
+    return jnp.take_along_axis(x, order, axis), order
+
+
+@_define("topk")
+def _topk(x, k, axis=-1, largest=True, sorted=True):
+    moved = jnp.moveaxis(x, axis, -1)
+    values, places = lax.top_k(moved if largest else -moved, k)
+    return jnp.moveaxis(values if largest else -values, -1, axis), jnp.moveaxis(places, -1, axis)
+
+
+def _count(x, axes):
+    """How many elements are reduced, as a number or, with the batch's size in it, as a value."""
+    axes = range(x.ndim) if axes is None else (axes if isinstance(axes, tuple) else (axes,))
+    count = math.prod(x.shape[axis] for axis in axes)
+    return count if isinstance(count, int) else jnp.asarray(count, x.dtype)
+
+
+# ---- Layout ------------------------------------------------------------------------------------------------------------
+
+@_define("view", "reshape", "_unsafe_view")
+def _view(x, shape):
+    return jnp.reshape(x, tuple(shape))
+
+
+@_define("permute")
+def _permute(x, order):
+    return jnp.transpose(x, tuple(order))
+
+
+@_define("transpose")
+def _transpose(x, a, b):
+    return jnp.swapaxes(x, a, b)
+
+
+@_define("t")
+def _t(x):
+    return jnp.transpose(x)
+
+
+@_define("expand")
+def _expand(x, shape, implicit=False):
+    missing = len(shape) - x.ndim
+    sizes = [x.shape[i - missing] if isinstance(size, int) and size == -1 else size for i, size in enumerate(shape)]
+    return jnp.broadcast_to(x, tuple(sizes))
+
+
+@_define("squeeze")
+def _squeeze(x, axes=None):
+    axes = range(x.ndim) if axes is None else axes if isinstance(axes, (list, tuple)) else (axes,)
+    return jnp.squeeze(x, tuple(axis for axis in axes if x.ndim and x.shape[axis] == 1))
+
+
+@_define("unsqueeze")
+def _unsqueeze(x, axis):
+    return jnp.expand_dims(x, axis)
+
+
+@_define("slice")
+def _slice(x, axis=0, start=None, end=None, step=1):
+    size = x.shape[axis]
+    whole = (start is None or start == 0) and (end is None or (isinstance(end, int) and end >= 2**62)) and step == 1
+    if whole or (not isinstance(size, int) and start in (None, 0) and end is size):
+        return x
+    if isinstance(end, int) and end >= 2**62:
+        end = None
+    return x[(slice(None),) * (axis % x.ndim) + (slice(start, end, step),)]
+
+
+@_define("select")
+def _select(x, axis, index):
+    return lax.index_in_dim(x, index, axis, keepdims=False)
+
+
+@_define("cat", "concatenate")
+def _cat(parts, axis=0):
+    # PyTorch joins an empty vector with anything.
+    return jnp.concatenate([part for part in parts if part.shape != (0,)], axis)
+
+
+@_define("stack")
+def _stack(parts, axis=0):
+    return jnp.stack(parts, axis)
+
+
+@_define("split_with_sizes")
+def _split_with_sizes(x, sizes, axis=0):
+    parts, begin = [], 0
+    for size in sizes:
+        parts.append(lax.slice_in_dim(x, begin, begin + size, axis=axis))
+        begin += size
+    return parts
+
+
+@_define("split")
+def _split(x, size, axis=0):
+    count = x.shape[axis]
+    return _split_with_sizes(x, [min(size, count - begin) for begin in range(0, count, size)], axis)
+
+
+@_define("unbind")
+def _unbind(x, axis=0):
+    return [lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis])]
+
+
+@_define("flip")
+def _flip(x, axes):
+    return jnp.flip(x, tuple(axes))
+
+
+@_define("roll")
+def _roll(x, shifts, axes=()):
+    return jnp.roll(x, tuple(shifts), tuple(axes) or None)
+
+
+@_define("repeat")
+def _repeat(x, counts):
+    return jnp.tile(x, tuple(counts))
+
+
+@_define("constant_pad_nd")
+def _pad(x, padding, value=0):
+    widths = [(0, 0, 0)] * x.ndim
+    for number in range(len(padding) // 2):
+        widths[x.ndim - 1 - number] = (padding[2 * number], padding[2 * number + 1], 0)
+    return lax.pad(x, jnp.asarray(value, x.dtype), widths)
+
+
+@_define("tril")
+def _tril(x, diagonal=0):
+    return jnp.tril(x, diagonal)
+
+
+@_define("triu")
+def _triu(x, diagonal=0):
+    return jnp.triu(x, diagonal)
+
+
+@_define("diagonal")
+def _diagonal(x, offset=0, dim1=0, dim2=1):
+    return jnp.diagonal(x, offset, dim1, dim2)
+
+
+# ---- By index ----------------------------------------------------------------------------------------------------------
+
+@_define("embedding")
+def _embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if scale_grad_by_freq:
+        raise NotImplementedError("there is no code for embeddings with scale_grad_by_freq")
+    if padding_idx >= 0:
+        # The row of padding is read, but has no gradient.
+        row = jnp.arange(weight.shape[0])[:, None] == padding_idx
+        weight = jnp.where(row, lax.stop_gradient(weight), weight)
+    return jnp.take(weight, indices, axis=0, mode="clip")
+
+
+@_define("index")
+def _index(x, indices):
+    return x[tuple(slice(None) if index is None else index for index in indices)]
+
+
+@_define("index_select")
+def _index_select(x, axis, index):
+    return jnp.take(x, index, axis=axis, mode="clip")
+
+
+@_define("gather")
+def _gather(x, axis, index, sparse_grad=False):
+    return jnp.take_along_axis(x, index, axis, mode="clip")
+
+
+@_define("scatter", "scatter.src", "scatter.value")
+def _scatter(x, axis, index, source):
+    return jnp.put_along_axis(x, index, source, axis, inplace=False, mode="clip")
+
+
+@_define("scatter_add")
+def _scatter_add(x, axis, index, source):
+    places = [jnp.broadcast_to(jnp.arange(size).reshape((-1,) + (1,) * (index.ndim - 1 - i)), index.shape)
+              for i, size in enumerate(index.shape)]
+    places[axis] = index
+    return x.at[tuple(places)].add(source)
+
+
+@_define("index_put")
+def _index_put(x, indices, values, accumulate=False):
+    at = x.at[tuple(slice(None) if index is None else index for index in indices)]
+    return at.add(values) if accumulate else at.set(values)
+
+
+@_define("slice_scatter")
+def _slice_scatter(x, source, axis=0, start=None, end=None, step=1):
+    if isinstance(end, int) and end >= 2**62:
+        end = None
+    return x.at[(slice(None),) * (axis % x.ndim) + (slice(start, end, step),)].set(source)
+
+
+@_define("select_scatter")
+def _select_scatter(x, source, axis, index):
+    return x.at[(slice(None),) * (axis % x.ndim) + (index,)].set(source)
+
+
+# ---- New values --------------------------------------------------------------------------------------------------------
+
+def _of(dtype, default=None):
+    return default if dtype is None else to_dtype(dtype)
+
+
+@_define("full")
+def _full(shape, value, *, dtype=None, **_):
+    return jnp.full(tuple(shape), value, _of(dtype))
+
+
+@_define("zeros", "empty")
+def _zeros(shape, *, dtype=None, **_):
+    return jnp.zeros(tuple(shape), _of(dtype, jnp.float32))
+
+
+@_define("ones")
+def _ones(shape, *, dtype=None, **_):
+    return jnp.ones(tuple(shape), _of(dtype, jnp.float32))
+
+
+@_define("full_like")
+def _full_like(x, value, *, dtype=None, **_):
+    return jnp.full(x.shape, value, _of(dtype, x.dtype))
+
+
+@_define("zeros_like", "empty_like")
+def _zeros_like(x, *, dtype=None, **_):
+    return jnp.zeros(x.shape, _of(dtype, x.dtype))
+
+
+@_define("ones_like")
+def _ones_like(x, *, dtype=None, **_):
+    return jnp.ones(x.shape, _of(dtype, x.dtype))
+
+
+@_define("arange")
+def _arange(*bounds, dtype=None, **_):
+    return jnp.arange(*bounds, dtype=_of(dtype))
+
+
+@_define("scalar_tensor")
+def _scalar_tensor(value, *, dtype=None, **_):
+    return jnp.asarray(value, _of(dtype))
+
+
+@_define("eye")
+def _eye(rows, columns=None, *, dtype=None, **_):
+    return jnp.eye(rows, columns, dtype=_of(dtype, jnp.float32))
+
+
+# ---- Products ----------------------------------------------------------------------------------------------------------
+
+for _name in ("mm", "bmm", "matmul", "mv", "dot"):
+    _TABLE[_name] = jnp.matmul
+
+
+@_define("addmm", "baddbmm", "addmv")
+def _addmm(bias, x, y, *, beta=1, alpha=1):
+    product = jnp.matmul(x, y)
+    return (bias if beta == 1 else beta * bias) + (product if alpha == 1 else alpha * product)
+
+
+@_define("linear")
+def _linear(x, weight, bias=None):
+    product = jnp.matmul(x, weight.T)
+    return product if bias is None else product + bias
+
+
+@_define("convolution")
+def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    spatial = x.ndim - 2
+    stride, padding, dilation, output_padding = (
+        list(each) * (spatial if len(each) == 1 else 1) for each in (stride, padding, dilation, output_padding))
+    letters = "DHW"[3 - spatial:]
+    numbers = (f"NC{letters}", f"OI{letters}", f"NC{letters}")
+    if transposed:
+        # The gradient of a convolution: kernels turned round, of a dilated input.
+        inputs, outputs = weight.shape[0] // groups, weight.shape[1]
+        kernel = weight.shape[2:]
+        weight = jnp.flip(weight, tuple(range(2, weight.ndim))).reshape(groups, inputs, outputs, *kernel)
+        weight = jnp.swapaxes(weight, 1, 2).reshape(groups * outputs, inputs, *kernel)
+        widths = [(d * (k - 1) - p, d * (k - 1) - p + o) for d, k, p, o in zip(dilation, kernel, padding, output_padding)]
+        result = lax.conv_general_dilated(x, weight, [1] * spatial, widths, stride, dilation, numbers, groups)
+    else:
+        result = lax.conv_general_dilated(x, weight, stride, [(p, p) for p in padding], None, dilation, numbers, groups)
+    return result if bias is None else result + bias.reshape((-1,) + (1,) * spatial)
+
+
+# ---- Windows -----------------------------------------------------------------------------------------------------------
+
+def _windows(x, kernel, stride, padding, dilation, ceil_mode):
+    """Sizes, strides, paddings and dilations of windows over the last axes of x, an entry an axis."""
+    spatial = len(kernel)
+    full = lambda each, default: list(each) * (spatial if len(each) == 1 else 1) if each else list(default)
+    stride, padding, dilation = full(stride, kernel), full(padding, [0] * spatial), full(dilation, [1] * spatial)
+    widths = []
+    for size, k, s, p, d in zip(x.shape[-spatial:], kernel, stride, padding, dilation):
+        span, high = d * (k - 1) + 1, p
+        if ceil_mode:
+            count = -(-(size + 2 * p - span) // s)
+            # The last window begins inside of the input or its padding in front.
+            if count * s >= size + p:
+                count -= 1
+            high = max(p, count * s + span - size - p)
+        widths.append((p, high))
+    front = x.ndim - spatial
+    return ((1,) * front + tuple(kernel), (1,) * front + tuple(stride), ((0, 0),) * front + tuple(widths),
+            (1,) * front + tuple(dilation))
+
+
+@_define("max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool2d", "max_pool1d")
+def _max_pool(x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
+    sizes, strides, widths, dilations = _windows(x, kernel, stride, padding, dilation, ceil_mode)
+    return lax.reduce_window(x, -jnp.inf, lax.max, sizes, strides, widths, None, dilations), None
+
+
+@_define("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def _avg_pool(x, kernel, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
+    sizes, strides, widths, _ = _windows(x, kernel, stride, padding, (), ceil_mode)
+    total = lax.reduce_window(x, 0.0, lax.add, sizes, strides, widths)
+    if divisor_override is not None or (count_include_pad and not ceil_mode):
+        return total / (divisor_override or math.prod(kernel))
+    spatial = len(kernel)
+    ones = jnp.ones((1,) * (x.ndim - spatial) + x.shape[-spatial:], x.dtype)
+    if count_include_pad:
+        given = [(p, p) for p in (list(padding) * (spatial if len(padding) == 1 else 1))]
+        ones = jnp.pad(ones, [(0, 0)] * (x.ndim - spatial) + given, constant_values=1)
+        widths = ((0, 0),) * (x.ndim - spatial) + tuple((0, high - p) for (_, high), (p, _) in zip(widths[-spatial:], given))
+    return total / lax.reduce_window(ones, 0.0, lax.add, sizes, strides, widths)
+
+
+@_define("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
+def _adaptive_avg_pool(x, sizes):
+    for axis, size in zip(range(x.ndim - len(sizes), x.ndim), sizes):
+        count = x.shape[axis]
+        parts = [jnp.mean(lax.slice_in_dim(x, i * count // size, -(-(i + 1) * count // size), axis=axis), axis, keepdims=True)
+                 for i in range(size)]
+        x = jnp.concatenate(parts, axis)
+    return x
+
+
+@_define("upsample_nearest2d", "upsample_nearest2d.vec")
+def _upsample_nearest(x, size=None, *scales):
+    if size is None:
+        size = [int(n * s) for n, s in zip(x.shape[2:], scales[0])]
+    for axis, to in zip((2, 3), size):
+        x = jnp.take(x, jnp.arange(to) * x.shape[axis] // to, axis=axis, mode="clip")
+    return x
+
+
+# ---- Normalization -----------------------------------------------------------------------------------------------------
+
+def _along_channels(x, value):
+    return value.reshape((1, -1) + (1,) * (x.ndim - 2))
+
+
+def _normalize(x, mean, rsqrt, weight, bias):
+    out = (x - _along_channels(x, mean)) * _along_channels(x, rsqrt)
+    if weight is not None:
+        out = out * _along_channels(x, weight)
+    return out if bias is None else out + _along_channels(x, bias)
+
+
+@_define("_native_batch_norm_legit_functional")
+def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+    if not training:
+        rsqrt = lax.rsqrt(running_var + eps)
+        return _normalize(x, running_mean, rsqrt, weight, bias), running_mean, rsqrt, running_mean, running_var
+    axes = (0, *range(2, x.ndim))
+    mean = jnp.mean(x, axes)
+    var = jnp.mean(jnp.square(x - _along_channels(x, mean)), axes)
+    rsqrt = lax.rsqrt(var + eps)
+    count = _count(x, axes)
+    return (_normalize(x, mean, rsqrt, weight, bias), mean, rsqrt, (1 - momentum) * running_mean + momentum * mean,
+            (1 - momentum) * running_var + momentum * var * (count / (count - 1)))
+
+
+@_define("_native_batch_norm_legit.no_stats")
+def _batch_norm_without_stats(x, weight, bias, training, momentum, eps):
+    axes = (0, *range(2, x.ndim))
+    mean, var = jnp.mean(x, axes), jnp.var(x, axes)
+    rsqrt = lax.rsqrt(var + eps)
+    return _normalize(x, mean, rsqrt, weight, bias), mean, rsqrt
+
+
+@_define("_native_batch_norm_legit_no_training")
+def _batch_norm_of_inference(x, weight, bias, running_mean, running_var, momentum, eps):
+    rsqrt = lax.rsqrt(running_var + eps)
+    return _normalize(x, running_mean, rsqrt, weight, bias), None, None
+
+
+@_define("native_layer_norm")
+def _layer_norm(x, shape, weight, bias, eps):
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    mean = jnp.mean(x, axes, keepdims=True)
+    rsqrt = lax.rsqrt(jnp.mean(jnp.square(x - mean), axes, keepdims=True) + eps)
+    out = (x - mean) * rsqrt
+    if weight is not None:
+        out = out * weight
+    return out if bias is None else out + bias, mean, rsqrt
+
+
+@_define("native_group_norm")
+def _group_norm(x, weight, bias, n, channels, size, groups, eps):
+    grouped = x.reshape(x.shape[0], groups, channels // groups, *x.shape[2:])
+    axes = tuple(range(2, grouped.ndim))
+    mean = jnp.mean(grouped, axes, keepdims=True)
+    rsqrt = lax.rsqrt(jnp.mean(jnp.square(grouped - mean), axes, keepdims=True) + eps)
+    out = ((grouped - mean) * rsqrt).reshape(x.shape)
+    if weight is not None:
+        out = out * _along_channels(x, weight)
+    return out if bias is None else out + _along_channels(x, bias), mean, rsqrt
+
+
+# ---- Random numbers: JAX's, drawn from a key that the step hands on ------------------------------------------------------
+
+_RANDOM: dict[str, Callable[..., Any]] = {
+    "rand": lambda key, shape, **_: jax.random.uniform(key, tuple(shape)),
+    "randn": lambda key, shape, **_: jax.random.normal(key, tuple(shape)),
+    "rand_like": lambda key, x, **_: jax.random.uniform(key, x.shape, x.dtype),
+    "randn_like": lambda key, x, **_: jax.random.normal(key, x.shape, x.dtype),
+}
+
+
+def _random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            _RANDOM[name] = function
+        return function
+    return add
+
+
+@_random("native_dropout")
+def _dropout(key, x, p, train=True):
+    if train is False or p == 0:
+        return x, jnp.ones(x.shape, bool)
+    if p == 1:
+        return jnp.zeros_like(x), jnp.zeros(x.shape, bool)
+    mask = jax.random.bernoulli(key, 1 - p, x.shape)
+    return jnp.where(mask, x / (1 - p), 0), mask
+
+
+@_random("bernoulli")
+def _bernoulli(key, x, p=None, **_):
+    return jax.random.bernoulli(key, x if p is None else p, x.shape).astype(x.dtype)
+
+
+# ---- Graphs ------------------------------------------------------------------------------------------------------------
+
+def _get_names(target: Any) -> tuple[str, str]:
+    """The names of an operation with and without its overload: sum.dim_IntList, sum."""
+    name = str(target).removeprefix("aten.")
+    return name, name.split(".")[0]
+
+
+def _embedding_bag(node, weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
+                   include_last_offset=False, padding_idx=-1):
+    bounds = node.args[2]
+    made = bounds.target if isinstance(bounds, torch.fx.Node) else None
+    if not str(made).startswith("aten.arange") or len(bounds.args) != 3 or bounds.args[0] != 0 or scale_grad_by_freq or padding_idx >= 0:
+        raise NotImplementedError("there is code for an EmbeddingBag of indices [batch, number] without padding alone")
+    rows = jnp.take(weight, indices.reshape(-1, bounds.args[2]), axis=0, mode="clip")
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(*rows.shape[:2], 1)
+    return ((rows.sum(1), rows.mean(1), rows.max(1))[mode], None, None, None)
+
+
+class Graph:
+    """A graph of torch.export, as a function of the values of its inputs by name."""
+
+    def __init__(self, graph: torch.fx.Graph):
+        self.graph = graph
+        unknown: collections.Counter[str] = collections.Counter()
+        for node in graph.nodes:
+            if node.op not in ("placeholder", "output", "call_function"):
+                unknown[f"{node.op} of {node.target}"] += 1
+            elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and not self._is_known(node):
+                unknown[_get_names(node.target)[0]] += 1
+        if unknown:
+            raise UnknownOperations("there is no code for the operations "
+                                    + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())))
+        self.draws = sum(node.op == "call_function" and _get_names(node.target)[1] in _RANDOM for node in graph.nodes)
+
+    @staticmethod
+    def _is_known(node: torch.fx.Node) -> bool:
+        full, name = _get_names(node.target)
+        return (full in _TABLE or name in _TABLE or name in _RANDOM
+                or name in ("sym_size", "sym_numel", "_embedding_bag", "_embedding_bag_forward_only")
+                or name.startswith("_assert") or name.startswith("sym_constrain"))
+
+    def run(self, inputs: dict[str, Any], key: Any = None) -> list[Any]:
+        values: dict[torch.fx.Node, Any] = {}
+        draws = 0
+        for node in self.graph.nodes:
+            if node.op == "placeholder":
+                values[node] = inputs[node.name]
+                continue
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: values[each])
+            if node.op == "output":
+                return list(args[0])
+            if not isinstance(node.target, torch._ops.OpOverload):
+                values[node] = node.target(*args, **kwargs)
+                continue
+            full, name = _get_names(node.target)
+            if name == "sym_size":
+                values[node] = args[0].shape[args[1]]
+            elif name == "sym_numel":
+                values[node] = math.prod(args[0].shape)
+            elif name.startswith("_assert") or name.startswith("sym_constrain"):
+                values[node] = None
+            elif name.startswith("_embedding_bag"):
+                values[node] = _embedding_bag(node, *args, **kwargs)
+            elif name in _RANDOM:
+                values[node] = _RANDOM[name](jax.random.fold_in(key, draws), *args, **kwargs)
+                draws += 1
+            else:
+                values[node] = (_TABLE.get(full) or _TABLE[name])(*args, **kwargs)
+            values[node] = self._as_said(node, values[node])
+        raise ValueError("the graph has no output")
+
+    @staticmethod
+    def _as_said(node: torch.fx.Node, value: Any) -> Any:
+        """Of the type that PyTorch's rules of promotion give."""
+        said = node.meta.get("val")
+
+        def convert(each: Any, to: Any) -> Any:
+            if not isinstance(to, torch.Tensor) or each is None:
+                return each
+            dtype = to_dtype(to.dtype)
+            each = jnp.asarray(each)
+            return each if each.dtype == dtype else each.astype(dtype)
+
+        if isinstance(said, (list, tuple)):
+            return [convert(each, to) for each, to in zip(value, said)]
+        if isinstance(value, tuple):  # of pools, PyTorch's positions are not computed
+            return value
+        return convert(value, said)

@@ -1,0 +1,302 @@
+"""Training steps of PyTorch as files that distc compiles.
+
+The forward pass of the module and its loss is what torch.export writes of them; it becomes a function of JAX, operation by operation
+(distc._aten), with JAX's gradients and the optimizer's rule behind it, and is exported like any step of JAX. (torchax, which runs
+modules on JAX's arrays, does not load with present versions of PyTorch, and hides the batch's size and the buffers that a step changes.)
+"""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from torch.utils import _pytree
+
+from distc import jax as distc_jax
+from distc._aten import Graph, UnknownOperations, to_dtype
+from distc._signature import Step
+
+__all__ = ["UnknownOperations", "export", "load_state"]
+
+Arrays = dict[str, Any]
+Loss = Callable[[torch.nn.Module, Any], Any]
+
+
+# ---- Optimizers: a rule is (gradient, parameter, slots, hyper-parameters, number of the step from 1) -> (parameter, slots) ---
+
+def _decayed(g: Any, p: Any, h: Mapping[str, Any]) -> Any:
+    g = -g if h.get("maximize") else g
+    return g + h["weight_decay"] * p if h["weight_decay"] != 0 else g
+
+
+def _sgd(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    g = _decayed(g, p, h)
+    if h["momentum"] == 0:
+        return p - h["lr"] * g, {}
+    # The first step has no dampening.
+    old = s["momentum_buffer"]
+    buffer = h["momentum"] * old + (g if h["dampening"] == 0 else jnp.where(t == 1, 1.0, 1 - h["dampening"]) * g)
+    return p - h["lr"] * (g + h["momentum"] * buffer if h["nesterov"] else buffer), {"momentum_buffer": buffer}
+
+
+def _adam_step(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    b1, b2 = h["betas"]
+    slots = {"exp_avg": b1 * s["exp_avg"] + (1 - b1) * g, "exp_avg_sq": b2 * s["exp_avg_sq"] + (1 - b2) * g * g}
+    largest = slots["exp_avg_sq"]
+    if h["amsgrad"]:
+        largest = slots["max_exp_avg_sq"] = jnp.maximum(s["max_exp_avg_sq"], largest)
+    t = t.astype(jnp.float32)
+    denominator = jnp.sqrt(largest) / jnp.sqrt(1 - b2**t) + h["eps"]
+    return p - (h["lr"] / (1 - b1**t)) * slots["exp_avg"] / denominator, slots
+
+
+def _adam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    if h.get("decoupled_weight_decay"):
+        return _adamw(g, p, s, h, t)
+    return _adam_step(_decayed(g, p, h), p, s, h, t)
+
+
+def _adamw(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    return _adam_step(-g if h.get("maximize") else g, p * (1 - h["lr"] * h["weight_decay"]), s, h, t)
+
+
+def _rmsprop(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    g = _decayed(g, p, h)
+    slots = {"square_avg": h["alpha"] * s["square_avg"] + (1 - h["alpha"]) * g * g}
+    average = slots["square_avg"]
+    if h["centered"]:
+        slots["grad_avg"] = s["grad_avg"] + (1 - h["alpha"]) * (g - s["grad_avg"])
+        average = average - slots["grad_avg"] * slots["grad_avg"]
+    step = g / (jnp.sqrt(average) + h["eps"])
+    if h["momentum"] > 0:
+        step = slots["momentum_buffer"] = h["momentum"] * s["momentum_buffer"] + step
+    return p - h["lr"] * step, slots
+
+
+def _adagrad(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    g = _decayed(g, p, h)
+    total = s["sum"] + g * g
+    rate = h["lr"] / (1 + (t.astype(jnp.float32) - 1) * h["lr_decay"])
+    return p - rate * g / (jnp.sqrt(total) + h["eps"]), {"sum": total}
+
+
+_RULES: dict[type, tuple[Callable[..., tuple[Any, Arrays]], Callable[[Mapping[str, Any]], list[str]]]] = {
+    torch.optim.SGD: (_sgd, lambda h: ["momentum_buffer"] if h["momentum"] != 0 else []),
+    torch.optim.Adam: (_adam, lambda h: ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * h["amsgrad"]),
+    torch.optim.AdamW: (_adamw, lambda h: ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * h["amsgrad"]),
+    torch.optim.RMSprop: (_rmsprop, lambda h: ["square_avg"] + ["grad_avg"] * h["centered"]
+                          + ["momentum_buffer"] * (h["momentum"] > 0)),
+    torch.optim.Adagrad: (_adagrad, lambda h: ["sum"]),
+}
+
+
+def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> tuple[Arrays, Callable[..., Any]]:
+    """The optimizer's state, and the function of (gradients, state, parameters, factor of the learning rate) that gives the new
+    parameters and state."""
+    known = _RULES.get(type(optimizer))
+    if known is None:
+        raise NotImplementedError(f"there is no code for the optimizer {type(optimizer).__name__}, but for "
+                                  f"{', '.join(each.__name__ for each in _RULES)} and any of optax")
+    rule, get_slots = known
+    groups: dict[str, Mapping[str, Any]] = {}
+    state: Arrays = {"step": np.zeros((), np.int32)}
+    steps = set()
+    for group in optimizer.param_groups:
+        hyper = {name: float(value) if isinstance(value, torch.Tensor) else value for name, value in group.items() if name != "params"}
+        for parameter in group["params"]:
+            name = names.get(id(parameter))
+            if name is None:
+                raise ValueError("the optimizer has a parameter that the module does not have")
+            if not parameter.requires_grad:
+                continue
+            groups[name] = hyper
+            old = optimizer.state.get(parameter, {})
+            steps.add(int(old.get("step", 0)))
+            for slot in get_slots(hyper):
+                start = hyper.get("initial_accumulator_value", 0) if slot == "sum" else 0
+                value = old.get(slot)
+                value = torch.full_like(parameter, start) if value is None else value
+                state.setdefault(slot, {})[name] = to_array(value)
+    if len(steps) == 1:
+        state["step"] = np.asarray(steps.pop(), np.int32)
+    elif len(steps) > 1:
+        raise ValueError("the optimizer's parameters have been updated differently often")
+
+    def update(gradients: Arrays, state: Arrays, parameters: Arrays, factor: Any) -> tuple[Arrays, Arrays]:
+        new: Arrays = {"step": state["step"] + 1, **{slot: {} for slot in state if slot != "step"}}
+        result = {}
+        for name, gradient in gradients.items():
+            hyper = groups.get(name)
+            if hyper is None:  # in none of the optimizer's groups
+                result[name] = parameters[name]
+                continue
+            hyper = dict(hyper, lr=hyper["lr"] * factor) if factor is not None else hyper
+            slots = {slot: state[slot][name] for slot in state if slot != "step" and name in state[slot]}
+            result[name], changed = rule(gradient, parameters[name], slots, hyper, new["step"])
+            for slot, value in changed.items():
+                new[slot][name] = value
+        return result, new
+
+    return state, update
+
+
+def _make_optax_update(optimizer: Any, parameters: Arrays) -> tuple[Any, Callable[..., Any]]:
+    import optax
+
+    def update(gradients: Arrays, state: Any, parameters: Arrays, factor: Any) -> tuple[Arrays, Any]:
+        changes, state = optimizer.update(gradients, state, parameters)
+        return optax.apply_updates(parameters, changes), state
+
+    return optimizer.init(parameters), update
+
+
+# ---- Modules -----------------------------------------------------------------------------------------------------------
+
+def to_array(tensor: torch.Tensor) -> np.ndarray:
+    """As JAX has it: int64 as int32, unless jax_enable_x64 is set."""
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        return np.asarray(jnp.asarray(tensor.float().numpy()).astype(jnp.bfloat16))
+    return np.asarray(tensor.numpy()).astype(to_dtype(tensor.dtype))
+
+
+class _WithLoss(torch.nn.Module):
+    def __init__(self, module: torch.nn.Module, loss: Loss):
+        super().__init__()
+        self.module = module
+        self.loss = loss
+
+    def forward(self, batch: Any) -> Any:
+        return self.loss(self.module, batch)
+
+
+_PREFIX = "module."
+
+
+def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str], *,
+           schedule: Callable[[Any], Any] | None = None, max_norm: float | None = None, seed: int = 0) -> Step:
+    """Writes a training step to `path` (a file .mlir), with its signature (.json) and initial state (.npz) beside it.
+
+    module:    in the mode in which it is trained (module.train()). Parameters and buffers are the state, under their names in its
+               state_dict; those that share memory are one, under the first name.
+    loss:      `loss(module, batch)` gives one number; or that and a dictionary of further values, which may be fetched.
+    optimizer: one of torch.optim (SGD, Adam, AdamW, RMSprop, Adagrad) over the module's parameters, with groups; or one of optax.
+    batch:     a tensor, or a dictionary, tuple or list of tensors: two examples or more, first axis; its size is left open. Integers
+               are int32 in the step.
+    schedule:  of torch.optim's: the factor of the learning rate as a function of the step's number from 0 (as of LambdaLR), in jax.numpy.
+    max_norm:  gradients are clipped by their global norm (torch.nn.utils.clip_grad_norm_).
+    seed:      of dropout and other random numbers, which are JAX's, not PyTorch's.
+    """
+    named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    first: dict[int, str] = {}
+    for name, tensor in named.items():
+        first.setdefault(id(tensor), name)
+    values = {name: tensor for name, tensor in named.items() if first[id(tensor)] == name}
+    trained = [name for name, tensor in values.items() if isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad]
+    if not trained:
+        raise ValueError("the module has no parameter that requires a gradient")
+
+    leaves, _ = _pytree.tree_flatten_with_path(batch)
+    example: dict[str, torch.Tensor] = {}
+    for key, leaf in leaves:
+        if not isinstance(leaf, torch.Tensor) or leaf.ndim == 0:
+            raise ValueError(f"'{_get_name(key)}' of the batch is no tensor with an axis of examples")
+        example[_get_name(key)] = leaf
+    if any(len(leaf) < 2 for leaf in example.values()):
+        raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
+    size = torch.export.Dim("batch", min=2)
+    shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
+    exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False).run_decompositions()
+    graph = Graph(exported.graph)
+
+    # What the inputs of the graph are.
+    kinds = torch.export.graph_signature.InputKind
+    inputs: dict[str, str] = {}
+    constants: Arrays = {}
+    feeds = iter(example)
+    fed: dict[str, str] = {}
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind in (kinds.PARAMETER, kinds.BUFFER):
+            inputs[spec.arg.name] = first[id(named[spec.target.removeprefix(_PREFIX)])]
+        elif spec.kind == kinds.USER_INPUT:
+            fed[spec.arg.name] = next(feeds)
+        else:
+            constants[spec.arg.name] = to_array(exported.constants[spec.target])
+    mutated: list[str] = []
+    results = 0
+    outputs = torch.export.graph_signature.OutputKind
+    for spec in exported.graph_signature.output_specs:
+        if spec.kind == outputs.BUFFER_MUTATION:
+            mutated.append(first[id(named[spec.target.removeprefix(_PREFIX)])])
+        elif spec.kind == outputs.USER_OUTPUT:
+            results += 1
+        else:
+            raise NotImplementedError(f"the loss changes '{spec.target}', which is no buffer of the module")
+    structure = exported.call_spec.out_spec
+
+    def evaluate(parameters: Arrays, rest: Arrays, batch: Arrays, key: Any) -> tuple[Any, tuple[Arrays, Arrays]]:
+        state = {**rest, **parameters}
+        given = {**constants, **{name: state[of] for name, of in inputs.items()}, **{name: batch[of] for name, of in fed.items()}}
+        values = graph.run(given, key)
+        outcome = _pytree.tree_unflatten(values[len(mutated):], structure)
+        number, fetches = outcome if isinstance(outcome, (tuple, list)) else (outcome, {})
+        return number, (dict(zip(mutated, values)), fetches)
+
+    arrays = {name: to_array(tensor) for name, tensor in values.items()}
+    parameters = {name: arrays.pop(name) for name in trained}
+    if isinstance(optimizer, torch.optim.Optimizer):
+        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()})
+    else:
+        if schedule is not None:
+            raise ValueError("a schedule goes into the optimizer of optax: optax.sgd(schedule)")
+        slots, update = _make_optax_update(optimizer, parameters)
+    state: Arrays = {**parameters, **arrays, "optimizer": slots}
+    if graph.draws:
+        state["random_key"] = jax.random.key(seed)
+    if schedule is not None:
+        state["schedule_step"] = np.zeros((), np.int32)
+
+    def step(state: Arrays, batch: Arrays) -> tuple[Any, ...]:
+        new = dict(state)
+        key = None
+        if graph.draws:
+            key, new["random_key"] = jax.random.split(state["random_key"])
+        parameters = {name: state[name] for name in trained}
+        rest = {name: state[name] for name in arrays}
+        (value, (buffers, fetches)), gradients = jax.value_and_grad(evaluate, has_aux=True)(parameters, rest, batch, key)
+        if max_norm is not None:
+            norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients.values()))
+            scale = jnp.minimum(max_norm / (norm + 1e-6), 1.0)
+            gradients = {name: gradient * scale for name, gradient in gradients.items()}
+        factor = None
+        if schedule is not None:
+            factor = schedule(state["schedule_step"])
+            new["schedule_step"] = state["schedule_step"] + 1
+        changed, new["optimizer"] = update(gradients, state["optimizer"], parameters, factor)
+        new.update(changed)
+        new.update(buffers)
+        return (new, value, fetches) if fetches else (new, value)
+
+    specs = {name: jax.ShapeDtypeStruct(tuple(leaf.shape), to_dtype(leaf.dtype)) for name, leaf in example.items()}
+    return distc_jax.export(step, state, specs, path)
+
+
+def _get_name(key: Any) -> str:
+    """params/0 for ["params"][0]; what is no tree is 'batch'."""
+    parts = [str(getattr(entry, "key", getattr(entry, "idx", getattr(entry, "name", entry)))) for entry in key]
+    name = "/".join(parts)
+    return name if name and name[0].isalpha() else f"batch/{name}" if name else "batch"
+
+
+def load_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
+    """Copies the parameters and buffers of a state that training gave (Result.state) into the module."""
+    named = dict(module.named_parameters()) | dict(module.named_buffers())
+    with torch.no_grad():
+        for name, tensor in named.items():
+            if name not in state:
+                raise ValueError(f"the state has no '{name}'")
+            tensor.copy_(torch.from_numpy(np.array(jnp.asarray(state[name]).astype(jnp.float32) if tensor.dtype == torch.bfloat16
+                                                   else state[name])))

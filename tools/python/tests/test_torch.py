@@ -1,0 +1,133 @@
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+
+import jax.numpy as jnp
+import numpy as np
+
+import distc
+import distc.torch
+import torch_models
+
+BATCH, STEPS = 12, 20
+optim = torch.optim
+OPTIMIZERS = {
+    "sgd": lambda p: optim.SGD(p, 0.1),
+    # Where many layers normalize by a small batch, rounding grows with larger steps.
+    "slow": lambda p: optim.SGD(p, 1e-3),
+    "momentum": lambda p: optim.SGD(p, 0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "dampening": lambda p: optim.SGD(p, 0.05, momentum=0.9, dampening=0.5),
+    "adam": lambda p: optim.Adam(p, 1e-2, weight_decay=1e-3),
+    "amsgrad": lambda p: optim.Adam(p, 1e-2, amsgrad=True),
+    "adamw": lambda p: optim.AdamW(p, 1e-2),
+    "rmsprop": lambda p: optim.RMSprop(p, 1e-2, momentum=0.9, centered=True),
+    "adagrad": lambda p: optim.Adagrad(p, 1e-2, lr_decay=0.1),
+}
+TWO = ("AllReduce", 2, False)
+RUNS = ([("mlp", optimizer, *TWO) for optimizer in OPTIMIZERS] + [(model, "slow" if model == "resnet" else "momentum", *TWO) for model in torch_models.MODELS if model != "mlp"]
+        + [("gpt", "adamw", *run) for run in (("AllReduce", 1, False), ("ShardedUpdate", 4, False), ("PartitionedAR", 2, False),
+                                              ("PSLoadBalancing", 2, True))])
+
+
+def get_example(data):
+    return {name: tensor[:BATCH] for name, tensor in data.items()}
+
+
+def to_numpy(data):
+    return {name: tensor.numpy() for name, tensor in data.items()}
+
+
+def expect_state(module, found, expected):
+    distc.torch.load_state(module, found)
+    for name, tensor in expected.state_dict().items():
+        np.testing.assert_allclose(module.state_dict()[name], tensor, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("model,optimizer,strategy,replicas,processes", RUNS)
+def test_training_is_pytorchs(tmp_path, model, optimizer, strategy, replicas, processes):
+    make, loss, data = torch_models.MODELS[model]
+    torch.manual_seed(0)
+    module = make().train()
+    step = distc.torch.export(module, loss, OPTIMIZERS[optimizer](module.parameters()), get_example(data), tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, loss, OPTIMIZERS[optimizer](theirs.parameters()), data, BATCH, STEPS)
+    executable = distc.compile(step, strategy=strategy, replicas=replicas, batch=BATCH, processes=processes)
+    result = executable.train(to_numpy(data), STEPS)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
+def test_schedule_clipping_and_groups(tmp_path):
+    make, loss, data = torch_models.MODELS["mlp"]
+    module = make()
+
+    def make_optimizer(module):
+        return optim.AdamW([{"params": module[0].parameters(), "lr": 1e-2, "weight_decay": 0.1}, {"params": module[2].parameters()}], lr=1e-3)
+
+    step = distc.torch.export(module, loss, make_optimizer(module), get_example(data), tmp_path / "step.mlir",
+                              schedule=lambda step: jnp.minimum((step + 1) / 5, 1.0), max_norm=0.3)
+    theirs = copy.deepcopy(module)
+    optimizer = make_optimizer(theirs)
+    losses = torch_models.train_here(theirs, loss, optimizer, data, BATCH, STEPS,
+                                     optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / 5, 1.0)), 0.3)
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), STEPS)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
+def test_an_optimizer_that_has_begun_goes_on(tmp_path):
+    make, loss, data = torch_models.MODELS["mlp"]
+    module = make()
+    optimizer = optim.Adam(module.parameters(), 1e-2)
+    torch_models.train_here(module, loss, optimizer, data, BATCH, 4)
+    step = distc.torch.export(module, loss, optimizer, get_example(data), tmp_path / "step.mlir")
+    losses = torch_models.train_here(module, loss, optimizer, data, BATCH, STEPS)
+    np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), STEPS).losses, losses, rtol=1e-5, atol=1e-5)
+
+
+def test_optimizers_of_optax_and_fetches(tmp_path):
+    make, _, data = torch_models.MODELS["mlp"]
+
+    def loss(module, batch):
+        logits = module(batch["x"])
+        return torch.nn.functional.cross_entropy(logits, batch["y"]), {"largest": logits.max()}
+
+    step = distc.torch.export(make(), loss, optax.adam(1e-2), get_example(data), tmp_path / "step.mlir")
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 5)
+    assert result.losses[-1] < result.losses[0] and len(result.fetches["largest"]) == 5
+
+
+def test_dropout_differs_from_step_to_step(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(8, 4))
+    _, loss, data = torch_models.MODELS["mlp"]
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.0), get_example(data), tmp_path / "step.mlir")
+    losses = [distc.compile(step, replicas=replicas, batch=BATCH).train(to_numpy(data), 4).losses for replicas in (1, 2)]
+    assert len(set(losses[0])) == 4
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+
+
+def test_frozen_parameters_stay(tmp_path):
+    make, loss, data = torch_models.MODELS["mlp"]
+    module = make()
+    module[0].weight.requires_grad_(False)
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    state = distc.compile(step, batch=BATCH).train(to_numpy(data), 3).state
+    np.testing.assert_array_equal(state["0.weight"], module[0].weight)
+    assert not np.array_equal(state["2.weight"], module[2].weight.detach())
+
+
+def test_what_there_is_no_code_for_is_listed(tmp_path):
+    data = torch_models.MODELS["mlp"][2]
+
+    def loss(module, batch):
+        return torch.fft.fft(module(batch["x"])).abs().mean() + torch.linalg.det(module[2].weight[:, :4])
+
+    module = torch_models.mlp()
+    with pytest.raises(distc.torch.UnknownOperations, match=r"_fft_r2c.*_linalg_det"):
+        distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    with pytest.raises(NotImplementedError, match="LBFGS"):
+        distc.torch.export(module, torch_models.classify, optim.LBFGS(module.parameters()), get_example(data), tmp_path / "step.mlir")

@@ -1,0 +1,142 @@
+"""Small modules of PyTorch, with their losses and data."""
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+RANDOM = np.random.RandomState(0)
+
+
+def floats(*shape):
+    return torch.from_numpy(RANDOM.randn(*shape).astype("f"))
+
+
+def integers(limit, *shape):
+    return torch.from_numpy(RANDOM.randint(0, limit, shape))
+
+
+def classify(module, batch):
+    return F.cross_entropy(module(batch["x"]), batch["y"])
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+
+
+class Convolutional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.second, self.out = nn.Conv2d(4, 8, 3, stride=2), nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.norm(self.first(x))), 2)
+        return self.out(F.adaptive_avg_pool2d(F.relu(self.second(x)), 1).flatten(1))
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.conv2, self.bn2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.shortcut = nn.Identity()
+        if stride > 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
+
+
+class ResNet(nn.Module):
+    """ResNet-18 with fewer channels."""
+
+    def __init__(self, width=4):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+        sizes = [width, width, 2 * width, 4 * width, 8 * width]
+        self.layers = nn.Sequential(*(nn.Sequential(Block(i, o, 1 if n == 0 else 2), Block(o, o, 1))
+                                      for n, (i, o) in enumerate(zip(sizes, sizes[1:]))))
+        self.out = nn.Linear(sizes[-1], 4)
+
+    def forward(self, x):
+        return self.out(self.layers(self.stem(x)).mean((2, 3)))
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        # Without biases, of which those of keys have no gradient but rounding.
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        b, t, width = x.shape
+        q, k, v = (part.view(b, t, self.heads, width // self.heads).transpose(1, 2) for part in self.qkv(self.norm1(x)).split(width, -1))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(b, t, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, words=11, length=6, width=8, heads=2, layers=2):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Attention(width, heads) for _ in range(layers))
+        self.norm, self.out = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.out.weight = self.words.weight
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.out(self.norm(x))
+
+
+def predict_next(module, batch):
+    return F.cross_entropy(module(batch["tokens"][:, :-1]).flatten(0, 1), batch["tokens"][:, 1:].flatten())
+
+
+class Recommender(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.users, self.items, self.tags = nn.Embedding(20, 4), nn.Embedding(30, 4), nn.EmbeddingBag(10, 4, mode="mean")
+        self.out = nn.Sequential(nn.Linear(12, 8), nn.SiLU(), nn.Linear(8, 1))
+
+    def forward(self, batch):
+        rows = [self.users(batch["user"]), self.items(batch["item"]), self.tags(batch["tags"])]
+        return self.out(torch.cat(rows, 1)).squeeze(1)
+
+
+def click(module, batch):
+    return F.binary_cross_entropy_with_logits(module(batch), batch["y"])
+
+
+LABELS = integers(4, 24)
+# Of each: the module, the loss, the data.
+MODELS = {
+    "mlp": (mlp, classify, {"x": floats(24, 8), "y": LABELS}),
+    "convolutional": (Convolutional, classify, {"x": floats(24, 1, 8, 8), "y": LABELS}),
+    "resnet": (ResNet, classify, {"x": floats(24, 3, 32, 32), "y": LABELS}),
+    "gpt": (Gpt, predict_next, {"tokens": integers(11, 24, 7)}),
+    "recommender": (Recommender, click, {"user": integers(20, 24), "item": integers(30, 24), "tags": integers(10, 24, 3),
+                                         "y": torch.from_numpy(RANDOM.rand(24).astype("f"))}),
+}
+
+
+def train_here(module, loss, optimizer, data, batch, steps, scheduler=None, max_norm=None):
+    """What PyTorch computes itself: losses; the module has the last state."""
+    losses, count = [], len(next(iter(data.values())))
+    for number in range(steps):
+        begin = number * batch % count
+        value = loss(module, {name: tensor[begin:begin + batch] for name, tensor in data.items()})
+        optimizer.zero_grad()
+        value.backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        losses.append(value.item())
+    return np.array(losses)
