@@ -182,6 +182,9 @@ private:
   /// Stage 2, and owners: the member leaves its all-reduce, where nothing else needs the whole gradient. Else a share
   /// of it is taken.
   void shardGradient(Candidate &candidate) {
+    // A rule of the old value alone (a decay) sees none.
+    if (candidate.update.getGradientOperand() < 0)
+      return;
     OpOperand &operand = candidate.update->getOpOperand(candidate.update.getGradientOperand());
     Value gradient = operand.get();
     auto reduce = gradient.getDefiningOp<dist::AllReduceOp>();

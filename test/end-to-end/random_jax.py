@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Random training steps of JAX (expressions, scans, conditionals, vmap, random numbers, optimizers), trained by distc with random
+strategies, against jax.jit. By hand: --seed 2 --count 200; --only K runs program K alone and prints it."""
+import argparse
+import importlib.util
+import os
+import sys
+import traceback
+
+from support import DISTC, ROOT, Folder, need_tools, skip
+
+for module in ("jax", "optax"):
+    if importlib.util.find_spec(module) is None:
+        skip(f"needs {module}: pip install 'jax[cpu]' optax, and set DISTC_PYTHON to that python")
+need_tools(DISTC)
+sys.path.insert(0, str(ROOT / "tools" / "python"))
+os.environ["DISTC"] = str(DISTC)
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+
+import distc
+
+BATCH, STEPS, ROWS, WIDTH = 8, 5, 16, 4
+RUNS = [("AllReduce", 1, False), ("AllReduce", 2, False), ("AllReduce", 4, False), ("ShardedUpdate", 2, False), ("ShardedUpdate", 2, True),
+        ("PartitionedAR", 2, False), ("PSLoadBalancing", 2, True), ("AllReduce", 2, True)]
+# Smooth and bounded: what differs by rounding must not grow.
+UNARY = {"tanh": jnp.tanh, "sin": jnp.sin, "sigmoid": jax.nn.sigmoid, "softplus": jax.nn.softplus, "relu": jax.nn.relu, "gelu": jax.nn.gelu,
+         "abs": jnp.abs, "square": lambda x: jnp.square(jnp.tanh(x)), "erf": lax.erf, "log1p": lambda x: jnp.log1p(jnp.abs(x)),
+         "rsqrt": lambda x: lax.rsqrt(1 + x * x), "clip": lambda x: jnp.clip(x, -1, 1), "expm1": lambda x: jnp.expm1(jnp.minimum(x, 1)),
+         "floor": lambda x: x - lax.stop_gradient(jnp.floor(x)), "cast": lambda x: x * x.astype(jnp.int32).astype(jnp.float32) / 8}
+# Of x [.., WIDTH], row by row.
+ROWWISE = {"softmax": lambda x: jax.nn.softmax(x, -1), "normalize": lambda x: (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 0.1),
+           "cumsum": lambda x: jnp.cumsum(x, -1) / WIDTH, "reverse": lambda x: x[..., ::-1], "roll": lambda x: jnp.roll(x, 1, -1),
+           "sort": lambda x: jnp.sort(x, -1), "top_k": lambda x: jnp.concatenate([lax.top_k(x, 2)[0]] * 2, -1), "max": lambda x: x - x.max(-1, keepdims=True),
+           "argmax": lambda x: x * jax.nn.one_hot(x.argmax(-1), WIDTH), "cummax": lambda x: lax.cummax(x, axis=x.ndim - 1),
+           "argsort": lambda x: jnp.take_along_axis(x, jnp.argsort(-x, -1), -1), "pad": lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)])[..., :-1],
+           "repeat": lambda x: jnp.repeat(x[..., :2], 2, -1), "window": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1,) * (x.ndim - 1) + (2,), (1,) * x.ndim, "SAME")}
+# Along the batch.
+BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1), "centered": lambda x: x - x.max(0), "share": lambda x: x / (1 + jnp.abs(x).sum(0))}
+
+
+class Program:
+    """A loss of params and a batch, as a list of steps that are described by text."""
+
+    def __init__(self, seed):
+        self.random = np.random.RandomState(seed)
+        self.params, self.text, self.stages = {}, [], []
+        self.draws = False
+        for _ in range(self.random.randint(2, 6)):
+            self.add_stage()
+        self.reduction = self.choose(["mean", "sum", "huber"])
+        self.optimizer, made = self.make_optimizer()
+        self.run = RUNS[self.random.randint(len(RUNS))]
+        self.text += [f"loss: {self.reduction}", f"optimizer: {made}", f"run: {self.run}"]
+
+    def choose(self, options):
+        return list(options)[self.random.randint(len(options))]
+
+    def param(self, *shape, scale=0.5):
+        name = f"p{len(self.params)}"
+        self.params[name] = jnp.asarray(self.random.randn(*shape) * scale, jnp.float32)
+        return name
+
+    def add(self, text, stage):
+        self.text.append(text)
+        self.stages.append(stage)
+
+    def add_stage(self):
+        kind = self.choose(["dense", "dense", "unary", "unary", "rowwise", "rowwise", "scale", "batchwise", "scan", "cond", "vmap", "dropout",
+                            "embedding", "remat", "fori", "switch", "einsum", "scatter"])
+        if kind == "dense":
+            w, b = self.param(WIDTH, WIDTH), self.param(WIDTH)
+            self.add(f"x @ {w} + {b}", lambda p, x, k, t: x @ p[w] + p[b])
+        elif kind in ("unary", "rowwise", "batchwise"):
+            table = {"unary": UNARY, "rowwise": ROWWISE, "batchwise": BATCHWISE}[kind]
+            name = self.choose(table)
+            self.add(name, lambda p, x, k, t: table[name](x))
+        elif kind == "scale":
+            g = self.param(WIDTH)
+            self.add(f"x * {g}", lambda p, x, k, t: x * p[g] + jnp.where(x > p[g], x, 0.5 * p[g]))
+        elif kind == "scan":
+            w, f, count = self.param(WIDTH, WIDTH), self.choose(UNARY), int(self.random.randint(2, 4))
+            self.add(f"scan {count} of {f}(h @ {w} + x)",
+                     lambda p, x, k, t: lax.scan(lambda h, s: (jnp.tanh(UNARY[f](h @ p[w] + x) * s), h.sum(-1)), jnp.zeros_like(x),
+                                                 jnp.linspace(0.5, 1, count))[0])
+        elif kind == "cond":
+            w, f, g = self.param(WIDTH), self.choose(UNARY), self.choose(ROWWISE)
+            self.add(f"cond sum({w}) > 0: {f}, {g}",
+                     lambda p, x, k, t: lax.cond(p[w].sum() > 0, lambda x: UNARY[f](x) * p[w], lambda x: ROWWISE[g](x) + p[w], x))
+        elif kind == "switch":
+            w, names = self.param(3), [self.choose(UNARY) for _ in range(3)]
+            self.add(f"switch argmax({w}) of {names}", lambda p, x, k, t: lax.switch(jnp.argmax(p[w]), [UNARY[name] for name in names], x) * p[w].sum())
+        elif kind == "vmap":
+            w, f = self.param(WIDTH), self.choose(ROWWISE)
+            self.add(f"vmap of {f}(row * {w})", lambda p, x, k, t: jax.vmap(lambda row: ROWWISE[f](row[None] * p[w])[0] + jnp.dot(row, p[w]))(x))
+        elif kind == "dropout":
+            self.draws = True
+            number = len(self.stages)
+            self.add("dropout", lambda p, x, k, t: jnp.where(jax.random.bernoulli(jax.random.fold_in(k, number), 0.7, x.shape), x / 0.7, 0))
+        elif kind == "embedding":
+            w = self.param(6, WIDTH)
+            self.add(f"x + {w}[tokens]", lambda p, x, k, t: x + p[w][t].mean(1))
+        elif kind == "remat":
+            w = self.param(WIDTH, WIDTH)
+            self.add(f"remat of sin(x @ {w})", lambda p, x, k, t: jax.checkpoint(lambda x, w: jnp.sin(jnp.sin(x @ w)))(x, p[w]))
+        elif kind == "fori":
+            w = self.param(WIDTH)
+            self.add(f"fori of tanh(x + i * {w})", lambda p, x, k, t: lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x + i * p[w]), x))
+        elif kind == "einsum":
+            w = self.param(2, WIDTH, 2)
+            self.add(f"einsum of {w}", lambda p, x, k, t: jnp.einsum("bhi,hji,bk->bk", x.reshape(-1, 2, 2), p[w], x) / WIDTH)
+        else:
+            w = self.param(WIDTH)
+            self.add(f"scatter {w}", lambda p, x, k, t: x.at[:, jnp.array([0, 2])].add(p[w][:2]).at[:, 1].set(x[:, 3] * p[w][3]))
+
+    def make_optimizer(self):
+        rate = optax.exponential_decay(0.05, 3, 0.9) if self.random.randint(2) else 0.05
+        options = {"sgd": optax.sgd(rate), "momentum": optax.sgd(rate, momentum=0.9), "nesterov": optax.sgd(rate, momentum=0.9, nesterov=True),
+                   "adam": optax.adam(rate, eps=1e-2), "adamw": optax.adamw(rate, eps=1e-2), "adagrad": optax.adagrad(rate), "lion-like": optax.rmsprop(rate, eps=1e-2),
+                   "lamb": optax.lamb(rate, eps=1e-2), "ema": optax.chain(optax.ema(0.9), optax.sgd(rate)),
+                   "multi": optax.MultiSteps(optax.adam(rate, eps=1e-2), 2)}
+        name = self.choose(options)
+        optimizer = options[name]
+        if self.random.randint(3) == 0:
+            name, optimizer = "clipped " + name, optax.chain(optax.clip_by_global_norm(0.5), optimizer)
+            optimizer = optax.GradientTransformation(optimizer.init, optimizer.update)
+        return optimizer, name + ("" if rate == 0.05 else " with a schedule")
+
+    def loss(self, params, batch, key):
+        x = batch["x"]
+        for stage in self.stages:
+            x = stage(params, x, key, batch["t"])
+        difference = x.mean(-1) - batch["y"]
+        if self.reduction == "sum":
+            return jnp.sum(difference**2) / 8
+        return jnp.mean(optax.huber_loss(difference) if self.reduction == "huber" else difference**2)
+
+    def make_step(self):
+        def step(state, batch):
+            key, following = jax.random.split(state["key"]) if self.draws else (None, None)
+            value, gradients = jax.value_and_grad(self.loss)(state["params"], batch, key)
+            updates, opt = self.optimizer.update(gradients, state["opt"], state["params"])
+            new = {"params": optax.apply_updates(state["params"], updates), "opt": opt}
+            return ({**new, "key": following} if self.draws else new), value
+
+        params = self.params or {"p0": jnp.zeros(WIDTH)}
+        state = {"params": params, "opt": self.optimizer.init(params)}
+        return step, {**state, "key": jax.random.key(3)} if self.draws else state
+
+
+def check(seed, folder):
+    """What is wrong, and the program as text."""
+    program = Program(seed)
+    if not program.params:
+        program.add_stage()
+    if not program.params:
+        return "", program
+    step, state = program.make_step()
+    random = np.random.RandomState(seed)
+    data = {"x": random.randn(ROWS, WIDTH).astype("f"), "y": random.randn(ROWS).astype("f"), "t": random.randint(0, 6, (ROWS, 3)).astype("i")}
+    compiled, expected, losses = jax.jit(step), state, []
+    for number in range(STEPS):
+        begin = number * BATCH % ROWS
+        expected, value = compiled(expected, {name: array[begin:begin + BATCH] for name, array in data.items()})
+        losses.append(float(value))
+    if not np.isfinite(losses).all() or np.abs(losses).max() > 1e3:
+        return "", program
+    strategy, replicas, processes = program.run
+    try:
+        exported = distc.jax.export(step, state, data, folder / "step.mlir")
+        result = distc.compile(exported, strategy=strategy, replicas=replicas, batch=BATCH, processes=processes).train(data, STEPS)
+    except (distc.CompileError, distc.RunError) as error:
+        return str(error), program
+    if not np.allclose(result.losses, losses, rtol=1e-4, atol=1e-4):
+        return f"losses {result.losses}, not {losses}", program
+    for name, value in result.state["params"].items():
+        if not np.allclose(value, expected["params"][name], rtol=1e-3, atol=1e-3):
+            return f"'{name}' is {value}, not {expected['params'][name]}", program
+    return "", program
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=6)
+    parser.add_argument("--only", type=int)
+    arguments = parser.parse_args()
+    failed = 0
+    first = arguments.seed * 100000
+    for number in range(first, first + arguments.count) if arguments.only is None else [arguments.only]:
+        with Folder() as folder:
+            try:
+                wrong, program = check(number, folder)
+            except Exception:
+                wrong, program = traceback.format_exc(), Program(number)
+        if wrong or arguments.only is not None:
+            print(f"program {number}:", *program.text, sep="\n  ")
+        if wrong:
+            failed += 1
+            print(f"error: {wrong}", flush=True)
+    print(f"{failed} programs failed")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
