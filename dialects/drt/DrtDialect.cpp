@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/drt/Drt.h"
+#include "dialects/drt/Servers.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 
@@ -19,6 +19,10 @@ void distc::drt::DRTDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/drt/DrtOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/drt/ServerOps.cpp.inc"
       >();
 }
 

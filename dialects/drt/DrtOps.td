@@ -6,41 +6,7 @@
 #ifndef DRT_OPS
 #define DRT_OPS
 
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/BuiltinAttributes.td"
-include "mlir/IR/OpBase.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-include "dialects/drt/DrtInterfaces.td"
-
-def DRT_Dialect : Dialect {
-  let name = "drt";
-  let cppNamespace = "::distc::drt";
-  let summary = "What one task runs, one to one with the runtime's C API";
-  let description = [{
-    An entry is a `func.func` with the attribute `drt.entry`, without arguments; its operations work on tensors of static shape in program
-    order. A tensor is an address at run time: what `drt.feed` or `drt.variable` names, or a place in the replica's arena, which
-    `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels:
-    `func.func private` with the attribute `drt.kernel`, called by `drt.launch`.
-  }];
-}
-
-// A tensor is memory: every size is known.
-def DRT_Tensor : ConfinedType<AnyRankedTensor, [HasStaticShapePred], "tensor of static shape">;
-
-class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemonic, traits> {
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-}
-// How an operation accesses memory that replicas share. Every operation of an entry says so; `methods` are those that it does not leave to the
-// interface's defaults (Access.cpp).
-class DRT_Accesses<list<string> methods> : DeclareOpInterfaceMethods<DRT_AccessInterface, methods>;
-// An operation of an entry that reads its operands, and has no part in sharing.
-class DRT_PlanOp<string mnemonic, list<Trait> traits = []> : DRT_Op<mnemonic, !listconcat(traits, [DRT_AccessInterface])>;
-// An operation whose results are written to the arena.
-def DRT_PlacedTrait : NativeOpTrait<"Placed"> { let cppNamespace = "::distc::drt"; }
-class DRT_Placed<string mnemonic, list<Trait> traits = [Pure, DRT_AccessInterface]> : DRT_Op<mnemonic, !listconcat(traits, [DRT_PlacedTrait])> {
-  dag placed = (ins OptionalAttr<DenseI64ArrayAttr>:$at);
-}
+include "dialects/drt/DrtBase.td"
 
 // ---- What the program describes ------------------------------------------------------------
 def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {

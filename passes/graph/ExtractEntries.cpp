@@ -65,6 +65,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       entries.push_back({"init", initTarget, {}});
     if (!trainTarget.empty()) {
       entries.push_back({"step", trainTarget, ofStep});
+      if (isServed())
+        entries.push_back({"update", trainTarget, {}});
       if (!graph.getBody().front().getOps<dist::AccumulateOp>().empty())
         entries.push_back({"accumulate", trainTarget, ofStep});
     }
@@ -204,16 +206,48 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return endpoints->collect(roots);
   }
 
+  /// Whether replicas hand their gradients to servers in their process (dist-serve-updates): what trains is then the entry
+  /// "update", and "step" what leads to it.
+  bool isServed() { return !graph.getBody().front().getOps<dist::TakeOp>().empty(); }
+
+  /// What a replica does not have: a server computes it.
+  static bool isServers(Operation *op) {
+    return llvm::isa<dist::TakeOp>(op) || (op->hasAttr(dist::kPlaceAttr) && !llvm::isa<dfg::VarHandleOp>(op));
+  }
+
+  LogicalResult checkFetches(const Entry &entry, const DenseSet<Operation *> &needed) {
+    for (Operation &op : graph.getBody().front())
+      if (needed.contains(&op) && isServers(&op)) {
+        InFlightDiagnostic error = emitError(op.getLoc())
+                                   << "node '" << dfg::getNodeName(&op) << "' is computed from what servers have made of all gradients, but a fetch of entry '"
+                                   << entry.name << "' needs it:";
+        for (const std::string &fetch : entry.fetches)
+          error << " '" << fetch << "'";
+        return error << "; leave it out, or take a synchronous strategy";
+      }
+    return success();
+  }
+
   LogicalResult extract(const Entry &entry) {
     SmallVector<Operation *> roots;
-    if (!entry.target.empty()) {
+    Block &block = graph.getBody().front();
+    if (isServed() && entry.name == "step") {
+      for (Operation &op : block)
+        if (llvm::isa<dist::PushOp, dist::TokensOp>(op))
+          roots.push_back(&op);
+    } else if (!entry.target.empty()) {
       roots.push_back(endpoints->findNode(entry.target, "operation"));
       if (!roots.back())
         return failure();
     }
     // What updates leave to do nobody asks for by name.
     if (entry.name == "step")
-      llvm::append_range(roots, graph.getBody().front().getOps<dist::AllGatherVariablesOp>());
+      llvm::append_range(roots, block.getOps<dist::AllGatherVariablesOp>());
+    // What replicas push is taken, whether something needs it or not.
+    if (entry.name == "update")
+      for (Operation &op : block)
+        if (llvm::isa<dist::TakeOp>(op) || (llvm::isa<dfg::UpdateInterface>(op) && isServers(&op)))
+          roots.push_back(&op);
     SmallVector<Value> results;
     for (const std::string &fetch : entry.fetches) {
       results.push_back(endpoints->findTensor(fetch));
@@ -227,6 +261,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     if (succeeded(needed) && entry.name == "accumulate")
       needed = keepWhatAccumulates(*needed, results, fetched);
     if (failed(needed))
+      return failure();
+    if (isServed() && entry.name != "update" && failed(checkFetches(entry, *needed)))
       return failure();
     endpoints->noteMissingCode(*needed, entry.target.empty() ? entry.fetches.front() : entry.target);
     if (failed(endpoints->reportMissingCode()))

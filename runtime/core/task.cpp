@@ -27,6 +27,12 @@ static Error noShares(const drt_program &program, int32_t variable) {
 void TaskRuntime::gatherShares(int32_t variable, void *) { throw noShares(program_, variable); }
 void TaskRuntime::scatterShares(int32_t variable, void *) { throw noShares(program_, variable); }
 
+void TaskRuntime::serve(FeedReplica, int64_t) {
+  throw Error(std::string("the program has servers that serve on their own, which target ") + program_.target +
+                  " has not: a defect of the compiler",
+              70);
+}
+
 void TaskRuntime::fail(const std::string &message) noexcept {
   {
     std::lock_guard<std::mutex> lock(failureMutex_);

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/timeline.h"
 #include "drt/drt.h"
+#include "servers/parameter_server.h"
 
 #include <atomic>
 #include <functional>
@@ -80,6 +81,17 @@ public:
     enqueue(entry, step);
     wait();
   }
+
+  /// Where servers serve on their own (drt_program.servers): begins the replicas' steps, each at its own pace. From
+  /// then on enqueueing the entry "step" lets one more update happen, and wait waits for it. `feed` gives local replica
+  /// r the feeds of its own step k, counted from 0 here, or where r is the number of local replicas, the server those
+  /// of update k; each is asked for by one thread at a time. `firstStep` numbers the first step and update.
+  using FeedReplica = std::function<void(int32_t localReplica, int64_t step,
+                                         const std::function<void(int32_t feed, const void *share)> &set)>;
+  virtual void serve(FeedReplica feed, int64_t firstStep);
+  /// Ends their steps; no update happens from here on.
+  virtual void stopServing() {}
+  virtual GradientCounts gradientCounts() const { return {}; }
 
   /// Whether enqueue returns before the entry has run, so that a second one is worth enqueueing before the first is
   /// waited for. More than two are never under way.

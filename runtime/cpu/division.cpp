@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <unistd.h>
+#include <utility>
 
 namespace drt {
 namespace {
@@ -50,6 +51,6 @@ void reportDivisionsByZero() {
   sigaction(SIGFPE, &action, nullptr);
 }
 
-void setDividingReplica(const Replica *replica) { dividing = replica; }
+const Replica *setDividingReplica(const Replica *replica) { return std::exchange(dividing, replica); }
 
 } // namespace drt

@@ -14,8 +14,8 @@ class Replica;
 /// status 1 and a message that names the scope of the replica whose thread divides. Any thread, any number of times.
 void reportDivisionsByZero();
 
-/// The replica that the calling thread runs; null where it runs none.
-void setDividingReplica(const Replica *replica);
+/// The replica that the calling thread runs; null where it runs none. Returns the one before.
+const Replica *setDividingReplica(const Replica *replica);
 
 } // namespace drt
 

@@ -8,6 +8,8 @@
 #include "cpu/division.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace drt {
 namespace {
@@ -85,6 +87,8 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   if (config_.pin && hostReplicas > 1)
     stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset));
   flushDenormals();
+  if (program.servers)
+    served_ = std::make_unique<ServedReplicas>(*this);
 }
 
 char *CpuTask::newMemory(int64_t bytes) {
@@ -121,6 +125,7 @@ Layout CpuTask::findLayout() {
 }
 
 CpuTask::~CpuTask() {
+  served_.reset();
   quit_.store(true);
   go_.add(1);
   asked_.add(1);
@@ -137,6 +142,10 @@ void CpuTask::setFeed(int32_t feed, const void *share0, int64_t shareBytes) {
 void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
   if (failed())
     throwFailure();
+  if (served_ && &entry == &served_->step()) {
+    served_->allowUpdate();
+    return;
+  }
   entry_ = &entry;
   const uint32_t run = ++runs_[&entry - program_.entries];
   for (std::unique_ptr<Replica> &replica : replicas_)
@@ -146,7 +155,7 @@ void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
   ++begun_;
   if (config_.localReplicas > 1)
     go_.add(1);
-  enter(*replicas_[0]);
+  runEntry(*replicas_[0], entry);
   if (config_.localReplicas > 1)
     leave(begun_ * static_cast<uint32_t>(config_.localReplicas - 1));
   if (failed())
@@ -165,26 +174,55 @@ void CpuTask::leave(uint32_t replicas) {
   left_.wait(replicas, {deadline.over, 0, &deadline, ""});
 }
 
-void CpuTask::enter(Replica &replica) {
-  const drt_entry &entry = *entry_;
-  replica.entry = &entry;
-  std::fill_n(replica.bucketStates.begin(), entry.num_buckets, Replica::BucketState::Contributions);
-  setDividingReplica(&replica);
-  if (setjmp(replica.wayOut) == 0)
-    entry_->run(&replica);
-  setDividingReplica(nullptr);
-  replica.scope.store(-1, std::memory_order_relaxed);
+void CpuTask::wait() {
+  if (!served_ || served_->outstanding() == 0 || served_->waitForUpdate())
+    return;
+  // They come as soon as they next call the runtime.
+  for (int tries = 0; tries < 200 && !served_->ended(); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  throwFailure();
 }
 
-void CpuTask::replicaMain(int32_t localIndex) {
+void CpuTask::serve(FeedReplica feed, int64_t firstStep) { served_->start(std::move(feed), firstStep); }
+
+void CpuTask::stopServing() {
+  if (!served_)
+    return;
+  served_->stop();
+  served_->join();
+}
+
+void CpuTask::fail(const std::string &message) noexcept {
+  TaskRuntime::fail(message);
+  if (served_)
+    served_->stop();
+}
+
+bool CpuTask::runEntry(Replica &replica, const drt_entry &entry) {
+  replica.entry = &entry;
+  std::fill_n(replica.bucketStates.begin(), entry.num_buckets, Replica::BucketState::Contributions);
+  const Replica *const outer = setDividingReplica(&replica); // an update runs within a step
+  const bool ended = setjmp(replica.wayOut) == 0;
+  if (ended)
+    entry.run(&replica);
+  setDividingReplica(outer);
+  replica.scope.store(-1, std::memory_order_relaxed);
+  return ended;
+}
+
+void CpuTask::bindReplica(int32_t localIndex) {
   const int hostReplicas = std::max(config_.hostReplicas, config_.localReplicas);
   if (config_.pin)
     stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset + localIndex));
   flushDenormals();
+}
+
+void CpuTask::replicaMain(int32_t localIndex) {
+  bindReplica(localIndex);
   for (uint32_t entries = 1;; ++entries) {
     if (!go_.wait(entries, {quit_, spins_}) || quit_.load())
       return;
-    enter(*replicas_[localIndex]);
+    runEntry(*replicas_[localIndex], *entry_);
     left_.add(1);
   }
 }
@@ -245,8 +283,10 @@ std::unique_ptr<TaskRuntime> makeTask(const drt_program &program, Communicator *
 
 std::vector<const TimelineRow *> CpuTask::timelineRows() const {
   std::vector<const TimelineRow *> rows;
+  if (served_)
+    rows = served_->timelineRows();
   for (const std::unique_ptr<Replica> &replica : replicas_)
-    if (replica->timeline)
+    if (replica->timeline && rows.size() < replicas_.size())
       rows.push_back(replica->timeline.get());
   if (communicationRow_)
     rows.push_back(communicationRow_.get());

@@ -12,6 +12,7 @@
 #include "cpu/exchange.h"
 #include "cpu/layout.h"
 #include "cpu/replica.h"
+#include "cpu/served_replicas.h"
 #include "drt/drt.h"
 
 #include <atomic>
@@ -31,10 +32,18 @@ public:
 
   void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
   void enqueue(const drt_entry &entry, int64_t step) override;
-  void wait() override {}
+  void wait() override;
+  bool runsAhead() const override { return served_ != nullptr; }
   const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override {
+    if (served_ && served_->hasFetch(fetch))
+      return served_->fetched(localReplica, fetch);
     return replicas_[localReplica]->arena + fetch.arena_offset;
   }
+
+  void serve(FeedReplica feed, int64_t firstStep) override;
+  void stopServing() override;
+  GradientCounts gradientCounts() const override { return served_ ? served_->counts() : GradientCounts(); }
+  void fail(const std::string &message) noexcept override;
 
   void *variable(int32_t index) const override { return variables_[index]; }
   void broadcastVariables() override;
@@ -44,8 +53,21 @@ public:
   void startSum(double *values, int64_t count) override;
   void finishSum() override;
 
-  bool atRest() const override { return left_.reached(begun_ * static_cast<uint32_t>(config_.localReplicas - 1)); }
+  bool atRest() const override {
+    return left_.reached(begun_ * static_cast<uint32_t>(config_.localReplicas - 1)) && (!served_ || served_->ended());
+  }
   std::vector<const TimelineRow *> timelineRows() const override;
+
+  // ---- For replicas that servers serve -----------------------------------------
+
+  ServedReplicas *served() { return served_.get(); }
+  int64_t arenaStride() const { return replicas_[0]->arena_stride; }
+  void *const *variables() const { return variables_.data(); }
+  /// Runs an entry in the calling thread. False: the replica has left it on its way.
+  bool runEntry(Replica &replica, const drt_entry &entry);
+  /// The calling thread is local replica i's.
+  void bindReplica(int32_t localIndex);
+  void warnOfStall(const std::string &message) const { warn(message); }
 
   // ---- For the C API -----------------------------------------------------------
 
@@ -80,7 +102,6 @@ private:
   };
 
   void replicaMain(int32_t localIndex);
-  void enter(Replica &replica);
   void leave(uint32_t replicas);
   void communicationMain();
   void communicate(const Job &job);
@@ -148,6 +169,8 @@ private:
   std::unique_ptr<Delays> communicationDelays_;
   std::vector<std::thread> threads_;
   std::vector<int> mainCores_; // that the constructing thread ran on
+  std::unique_ptr<ServedReplicas>
+      served_; // null: replicas take every step together; last, since its threads use the rest
 };
 
 } // namespace drt

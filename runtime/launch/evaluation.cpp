@@ -6,8 +6,8 @@
 #include "launch/evaluation.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/values.h"
 #include "data/npz.h"
-#include "launch/values.h"
 
 #include <algorithm>
 #include <cmath>

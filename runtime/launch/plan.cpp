@@ -221,6 +221,27 @@ std::string bytesText(int64_t bytes) {
   return text;
 }
 
+// What an update is made of, and when a replica goes on, where servers serve on their own.
+static std::string serversText(const drt_program &program) {
+  if (!program.servers)
+    return "";
+  const drt_servers &servers = *program.servers;
+  const std::string staleness = std::to_string(servers.staleness);
+  std::string text = "\nServers\n  in the replicas' process; " + std::to_string(servers.num_pulled) +
+                     " variables are pulled, " + std::to_string(servers.num_gradients) + " gradients pushed a step\n";
+  switch (servers.policy) {
+  case DRT_SERVE_ASYNC:
+    return text + "  every gradient is an update of its own, and no replica waits\n";
+  case DRT_SERVE_BOUNDED:
+    return text + "  update k takes the k-th gradient of each of " + std::to_string(program.num_replicas) +
+           " replicas, which may be " + staleness + " steps ahead of the slowest\n";
+  default:
+    return text + "  an update takes the first " + std::to_string(servers.required) + " gradients of " +
+           std::to_string(program.num_replicas) + " replicas that are at most " + staleness +
+           " updates late; others are dropped\n";
+  }
+}
+
 std::string planText(const drt_program &program, bool schedule) {
   std::string out =
       std::string(program.graph) + ": strategy " + program.strategy + ", " + std::to_string(program.num_replicas) +
@@ -230,6 +251,7 @@ std::string planText(const drt_program &program, bool schedule) {
 
   if (program.accumulate_steps > 1)
     out += "\nAn update takes " + std::to_string(program.accumulate_steps) + " batches.\n";
+  out += serversText(program);
   int64_t variableBytes = 0;
   int32_t mostReplicas = 1;
   for (int32_t i = 0; i < program.num_tasks; ++i)

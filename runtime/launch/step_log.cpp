@@ -58,9 +58,14 @@ int64_t bytesBefore(const std::string &path, int64_t firstStep) {
 
 } // namespace
 
+int64_t examplesOfStep(const drt_program &program) {
+  return program.servers ? program.global_batch / program.num_replicas * program.servers->required
+                         : program.global_batch;
+}
+
 StepLog::StepLog(const std::string &path, const drt_program &program, std::optional<int64_t> restartedAt)
     : file_(path, restartedAt ? bytesBefore(path, *restartedAt) : 0),
-      examples_(static_cast<double>(program.global_batch ? program.global_batch : program.num_replicas)) {
+      examples_(static_cast<double>(program.global_batch ? examplesOfStep(program) : program.num_replicas)) {
   if (file_.written() > 0)
     return;
   file_.write("{\"strategy\":" + jsonString(program.strategy) + ",\"tasks\":" + std::to_string(program.num_tasks) +
@@ -107,13 +112,16 @@ void StepLog::write(const StepRecord &record) {
   }
 }
 
-void StepLog::done(int64_t steps, double seconds, const std::string &checkpoint, int signal,
-                   const std::string &stopped) {
+void StepLog::done(int64_t steps, double seconds, const std::string &checkpoint, int signal, const std::string &stopped,
+                   std::optional<GradientCounts> gradients) {
   Line line;
   line << "{\"done\":" << (signal ? "false" : "true") << ",\"steps\":" << steps << ",\"seconds\":" << seconds;
   if (signal)
     line << ",\"signal\":" << static_cast<int64_t>(signal);
   file_.write(line.text());
+  if (gradients)
+    file_.write(",\"gradients\":{\"accepted\":" + std::to_string(gradients->accepted) +
+                ",\"dropped\":" + std::to_string(gradients->dropped) + "}");
   if (!stopped.empty())
     file_.write(",\"stopped_when\":" + jsonString(stopped));
   if (!checkpoint.empty())

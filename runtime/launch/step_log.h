@@ -8,6 +8,7 @@
 
 #include "core/growing_file.h"
 #include "drt/drt.h"
+#include "servers/parameter_server.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,6 +17,9 @@
 #include <vector>
 
 namespace drt {
+
+/// Examples whose gradients a step is made of; 0 where the graph reads none.
+int64_t examplesOfStep(const drt_program &program);
 
 /// A value that is logged under a name.
 struct NamedValue {
@@ -44,8 +48,10 @@ public:
   void write(const StepRecord &record);
   /// What an evaluation gave behind step `step`.
   void evaluated(int64_t step, const std::vector<NamedValue> &values);
-  /// signal: what ended the run early, 0 for none; stopped: the condition that did, "" for none.
-  void done(int64_t steps, double seconds, const std::string &checkpoint, int signal, const std::string &stopped);
+  /// signal: what ended the run early, 0 for none; stopped: the condition that did, "" for none; gradients: where
+  /// servers count them.
+  void done(int64_t steps, double seconds, const std::string &checkpoint, int signal, const std::string &stopped,
+            std::optional<GradientCounts> gradients);
   void sync() { file_.sync(); }
 
 private:

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "launch/trainer.h"
 #include "core/dtype.h"
+#include "core/values.h"
 #include "launch/program.h"
 #include "launch/supervise.h"
-#include "launch/values.h"
 #include "launch/variables.h"
 
 #include <algorithm>
@@ -87,6 +87,14 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
                   "wait; evaluate the checkpoints with --eval",
                   2);
   }
+  if (program.servers)
+    for (int32_t i = 0; i <= config.localReplicas; ++i) {
+      FeederConfig feeding = feeding_;
+      feeding.firstReplica = i % config.localReplicas;
+      feeding.localReplicas = 1;
+      const drt_entry *entry = task_->findEntry(i < config.localReplicas ? "step" : "update");
+      servedFeeders_.push_back(std::make_unique<Feeder>(data_ ? &*data_ : nullptr, *entry, std::move(feeding)));
+    }
   const Feeder &feeder = *step_.feeder;
   if (options.epochs && feeder.batch() == 0)
     throw Error("the graph reads no examples, so there are no epochs; say --steps N", 2);
@@ -99,6 +107,13 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
                     " examples are more steps than can be counted; say fewer",
                 2);
   wanted_ = *batches;
+  // What is counted are updates.
+  if (const drt_servers *servers = program.servers) {
+    if (wanted_ > INT64_MAX / program.num_replicas)
+      throw Error("--epochs " + std::to_string(*options.epochs) + " are more updates than can be counted; say fewer",
+                  2);
+    wanted_ = (wanted_ * program.num_replicas + servers->required - 1) / servers->required;
+  }
 }
 
 Trainer::Entry Trainer::entryOf(const char *name) {
@@ -206,7 +221,7 @@ void Trainer::count() {
     counts[2] = isResumed() || !options_.restore.empty();
     const std::optional<InputPosition> input =
         isResumed() ? readInputPosition(*options_.resume) : std::optional<InputPosition>();
-    counts[3] = input ? input->position : counts[1] * step_.feeder->batch();
+    counts[3] = input ? input->position : stepsOf(counts[1]) * step_.feeder->batch();
     counts[4] = static_cast<int64_t>(input && !options_.seed ? input->seed : shuffleSeed_);
   }
   if (Communicator *communicator = task_->communicator()) {
@@ -221,14 +236,31 @@ void Trainer::count() {
     throw Error("the run would end in step " + std::to_string(counts[0]) + " + " + std::to_string(wanted_) +
                     ", which is more than can be counted; say fewer --steps or --epochs",
                 2);
+  const std::optional<uint64_t> seed = options_.shuffle ? std::optional(shuffleSeed_) : std::nullopt;
   for (Entry *entry : {&step_, &accumulate_})
     if (entry->feeder)
-      entry->feeder->startAt(begin_, counts[3], options_.shuffle ? std::optional(shuffleSeed_) : std::nullopt);
+      entry->feeder->startAt(stepsOf(begin_), counts[3], seed);
+  for (const std::unique_ptr<Feeder> &feeder : servedFeeders_)
+    feeder->startAt(0, counts[3], seed);
+}
+
+// Rounded down: what a started step of the replicas read is read again.
+int64_t Trainer::stepsOf(int64_t updates) const {
+  return program_.servers ? updates * program_.servers->required / program_.num_replicas : updates;
+}
+
+void Trainer::serve() {
+  task_->serve(
+      [this](int32_t replica, int64_t step, const std::function<void(int32_t, const void *)> &set) {
+        servedFeeders_[static_cast<size_t>(replica)]->feed(
+            step, [&](int32_t feed, const void *share, int64_t) { set(feed, share); });
+      },
+      begin_);
 }
 
 // Of the checkpoint that is saved: an update that is not complete is begun again.
 InputPosition Trainer::inputPosition() const {
-  return {step_.feeder->position(updates() * program_.accumulate_steps), shuffleSeed_};
+  return {step_.feeder->position(stepsOf(updates() * program_.accumulate_steps)), shuffleSeed_};
 }
 
 // Tasks that were given other data or another checkpoint would train, to nobody's numbers. A checkpoint that a task
@@ -286,7 +318,7 @@ void Trainer::openFiles() {
   if (!options_.summaryDir.empty())
     events_ = std::make_unique<EventFile>(options_.summaryDir);
   if (!options_.quiet && end_ > begin_)
-    progress_ = std::make_unique<Progress>(begin_, end_, program_.global_batch);
+    progress_ = std::make_unique<Progress>(begin_, end_, examplesOfStep(program_));
 }
 
 // This task's part of a fetch's value, to be added over all tasks.
@@ -352,11 +384,15 @@ void Trainer::steps() {
   const size_t ahead = task_->runsAhead() && !options_.stopWhen ? 1 : 0;
   finishedNs_ = nowNs();
   stopDeadline_->resume();
+  const bool served = program_.servers && begin_ < end_;
+  if (served)
+    serve();
   // All tasks see the same sums, so they stop after the same step.
   for (int64_t k = begin_; k < end_ && signal_ == 0 && !stopped_; ++k) {
     const bool updates = (k + 1) % program_.accumulate_steps == 0;
     Entry &entry = updates ? step_ : accumulate_;
-    entry.feeder->feed(k, setFeed);
+    if (!served)
+      entry.feeder->feed(k, setFeed);
     task_->enqueue(*entry.entry, k);
     running_.push_back({k, &entry});
     done_ = k + 1;
@@ -375,6 +411,7 @@ void Trainer::steps() {
   while (!running_.empty())
     finishStep();
   finishSum();
+  task_->stopServing();
   if (done_ == end_ || stopped_)
     signal_ = 0; // it came when everything was done
 }
@@ -486,10 +523,12 @@ void Trainer::finish() {
       exportVariables(variables, options_.exportNpz);
   }
   const double seconds = static_cast<double>(nowNs() - startNs_) * 1e-9;
+  const GradientCounts counts = task_->gradientCounts();
   if (progress_ && done_ > begin_)
     progress_->finish(last_);
   if (log_)
-    log_->done(done_, seconds, checkpoint_, signal_, stopped_ ? options_.stopWhen->text : "");
+    log_->done(done_, seconds, checkpoint_, signal_, stopped_ ? options_.stopWhen->text : "",
+               program_.servers ? std::optional(counts) : std::nullopt);
   if (events_)
     events_->flush();
   if (!first_ || options_.quiet)
@@ -499,6 +538,9 @@ void Trainer::finish() {
               static_cast<long long>(done_ - begin_), seconds);
   if (last_.hasLoss)
     std::printf(", loss %.6g", last_.loss);
+  if (program_.servers)
+    std::printf(", %lld gradients accepted, %lld dropped", static_cast<long long>(counts.accepted),
+                static_cast<long long>(counts.dropped));
   std::printf(checkpoint_.empty() ? "\n" : ", checkpoint %s\n", checkpoint_.c_str());
   std::fflush(stdout);
 }

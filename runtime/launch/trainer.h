@@ -55,6 +55,9 @@ private:
   void evaluate();
   bool isResumed() const { return options_.resume && !options_.resume->empty(); }
   InputPosition inputPosition() const;
+  /// Steps of a replica that so many updates take: as many, unless servers serve on their own.
+  int64_t stepsOf(int64_t updates) const;
+  void serve();
   int64_t updates() const { return done_ / program_.accumulate_steps; }
   void report(const StepRecord &record);
   void save();
@@ -78,6 +81,8 @@ private:
   FeederConfig feeding_;
   uint64_t shuffleSeed_ = 0;
   Entry step_, accumulate_;
+  /// Where servers serve on their own: each replica's, of its own steps, and behind them the servers'.
+  std::vector<std::unique_ptr<Feeder>> servedFeeders_;
 
   // Batches, a step each, counted from the first one that the variables have ever seen: where this start begins, where
   // the run ends, what is done. How many steps the command line wants.

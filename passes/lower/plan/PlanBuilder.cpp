@@ -6,8 +6,9 @@
 
 #include "passes/lower/plan/PlanBuilder.h"
 #include "dialects/dist/Dist.h"
-#include "passes/lower/kernels/RangeKernel.h"
+#include "dialects/drt/Servers.h"
 #include "passes/lower/plan/Addresses.h"
+#include "passes/lower/kernels/RangeKernel.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -87,11 +88,14 @@ LogicalResult PlanBuilder::build() {
   auto name = entry->getAttrOfType<StringAttr>("dfg.entry");
   plan->setAttr(drt::kEntryAttr, name ? name : builder.getStringAttr(entry.getSymName()));
   builder.setInsertionPointToStart(plan.addEntryBlock());
+  if (failed(beginServed()))
+    return failure();
   for (Operation &node : entry.getBody().front()) {
     if (auto ret = llvm::dyn_cast<dfg::ReturnOp>(node)) {
       if (failed(flushUpdates()))
         return failure();
       emitFetches(ret);
+      endServed();
       break;
     }
     if (failed(lowerNode(&node))) {
@@ -149,9 +153,17 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
   if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(node)) {
     if (waitingVariables.contains(variableName(read.getHandle())) && failed(flushUpdates()))
       return failure();
-    lowerRead(read);
+    lowerRead(read, read.getHandle());
     return success();
   }
+  if (auto pull = llvm::dyn_cast<dist::PullOp>(node)) {
+    // Where no updates run beside it, the variable is there.
+    if (!values.count(pull.getValue()))
+      lowerRead(node, pull.getHandle());
+    return success();
+  }
+  if (llvm::isa<dist::PushOp, dist::TakeOp, dist::TokensOp>(node))
+    return success();
   if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp, dist::ShareHandleOp, dist::AllReduceOp>(node) ||
       (llvm::isa<dfg::IdentityOp>(node) && dfg::isHandle(node->getOperand(0).getType())))
     return success();
@@ -214,20 +226,20 @@ void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
   set(node.getResult(), drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched));
 }
 
-void PlanBuilder::lowerRead(dfg::ReadVariableOp node) {
-  llvm::StringRef name = variableName(node.getHandle());
+void PlanBuilder::lowerRead(Operation *node, Value handle) {
+  llvm::StringRef name = variableName(handle);
   auto type = llvm::cast<RankedTensorType>(variable(name).getType());
   if (variable(name).getOwner()) {
     // Only its update does, which has it from the plan's variable.
-    node.emitError() << "node '" << dfg::getNodeName(node) << "' reads variable '" << name << "', which task "
-                     << *variable(name).getOwner() << " alone holds";
+    node->emitError() << "node '" << dfg::getNodeName(node) << "' reads variable '" << name << "', which task "
+                      << *variable(name).getOwner() << " alone holds";
     missing = true;
   }
-  waitForGather(name, node.getLoc());
-  Value value = drt::ReadOp::create(builder, node.getLoc(), type, name);
+  waitForGather(name, node->getLoc());
+  Value value = drt::ReadOp::create(builder, node->getLoc(), type, name);
   if (updated.contains(name) && type.getNumElements() <= kSmallVariable)
-    value = drt::CopyOp::create(builder, node.getLoc(), type, value, DenseI64ArrayAttr());
-  set(node.getValue(), value);
+    value = drt::CopyOp::create(builder, node->getLoc(), type, value, DenseI64ArrayAttr());
+  set(node->getResult(0), value);
 }
 
 Value PlanBuilder::get(Value graphValue) {
@@ -244,6 +256,65 @@ Value PlanBuilder::get(Value graphValue) {
                                        llvm::cast<ShapedType>(graphValue.getType()).getElementType());
   set(graphValue, none);
   return none;
+}
+
+// ---- Parameter servers ----------------------------------------------------------------------------
+
+LogicalResult PlanBuilder::beginServed() {
+  Block &body = entry.getBody().front();
+  auto pushes = body.getOps<dist::PushOp>();
+  auto takes = body.getOps<dist::TakeOp>();
+  if (!pushes.empty()) {
+    llvm::MapVector<Attribute, SmallVector<dist::PullOp>> pulls; // of each variable
+    for (auto pull : body.getOps<dist::PullOp>())
+      pulls[FlatSymbolRefAttr::get(pull.getContext(), variableName(pull.getHandle()))].push_back(pull);
+    SmallVector<Attribute> names;
+    SmallVector<Type> types;
+    for (auto &[name, ofVariable] : pulls) {
+      names.push_back(name);
+      types.push_back(variable(llvm::cast<FlatSymbolRefAttr>(name).getValue()).getType());
+    }
+    auto pulled = drt::PullOp::create(builder, entry.getLoc(), types, builder.getArrayAttr(names), DenseI64ArrayAttr());
+    for (auto [ofVariable, value] : llvm::zip(pulls, pulled.getValues()))
+      for (dist::PullOp pull : ofVariable.second)
+        set(pull.getValue(), value);
+  }
+  if (!takes.empty()) {
+    SmallVector<Attribute> names;
+    SmallVector<Value> taken;
+    SmallVector<Type> types;
+    for (dist::TakeOp take : takes) {
+      if (failed(getStaticType(take)))
+        return failure();
+      names.push_back(take.getAccumulatorAttr());
+      taken.push_back(take.getGradient().front());
+      types.push_back(taken.back().getType());
+    }
+    auto take = drt::TakeOp::create(builder, entry.getLoc(), types, builder.getArrayAttr(names), DenseI64ArrayAttr());
+    for (auto [value, gradient] : llvm::zip(taken, take.getGradients()))
+      set(value, gradient);
+  }
+  return success();
+}
+
+void PlanBuilder::endServed() {
+  Block &body = entry.getBody().front();
+  auto pushes = body.getOps<dist::PushOp>();
+  if (pushes.empty())
+    return;
+  SmallVector<Attribute> names;
+  SmallVector<bool> means;
+  SmallVector<Value> gradients;
+  for (dist::PushOp push : pushes) {
+    names.push_back(push.getAccumulatorAttr());
+    means.push_back(push.getReduction() == dist::Reduction::Mean);
+    gradients.push_back(get(push.getGradient().front()));
+  }
+  dist::PushOp first = *pushes.begin();
+  drt::PushOp::create(builder, entry.getLoc(), builder.getArrayAttr(names), means, first.getRequired(),
+                      first.getStaleness(), first.getAsync(), gradients);
+  for (dist::TokensOp tokens : body.getOps<dist::TokensOp>())
+    drt::TakeTokenOp::create(builder, tokens.getLoc());
 }
 
 // ---- Buckets ---------------------------------------------------------------------------------------

@@ -50,7 +50,8 @@ private:
   /// Some values for the results of a node that has no code; false where there are none of such types.
   bool standIn(mlir::Operation *node);
   void lowerPlaceholder(dfg::PlaceholderOp node);
-  void lowerRead(dfg::ReadVariableOp node);
+  /// A node that gives the value of the variable of `handle`.
+  void lowerRead(mlir::Operation *node, Value handle);
   void startReadyBuckets(unsigned position);
   void start(Bucket &bucket);
   /// Starts it where nothing has: a node needs a result while something behind it reads the variables.
@@ -75,6 +76,10 @@ private:
   llvm::LogicalResult checkShares(mlir::Operation *node);
   void lowerAccumulate(mlir::Operation *node);
   void startGathers();
+  /// What the entry takes from servers, or gives to them (drt.pull, drt.take; drt.push, drt.take_token): all of it at once, at its beginning or
+  /// its end.
+  llvm::LogicalResult beginServed();
+  void endServed();
   /// Before a variable that others have updated shares of is read.
   void waitForGather(llvm::StringRef variable, mlir::Location loc);
   void emitFetches(dfg::ReturnOp ret);

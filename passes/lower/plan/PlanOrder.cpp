@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/plan/PlanOrder.h"
 
+#include "dialects/drt/Servers.h"
 #include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
@@ -15,6 +16,9 @@ PlanOrder::PlanOrder(func::FuncOp entry) {
   auto module = entry->getParentOfType<ModuleOp>();
   if (SmallVector<int64_t> tasks = drt::getTaskReplicas(module); !tasks.empty())
     shared = llvm::any_of(tasks, [](int64_t replicas) { return replicas > 1; });
+  // Replicas that servers serve share nothing but what the runtime gives them; an update is run by one alone.
+  if (drt::isServed(entry))
+    shared = false;
   for (auto variable : module.getOps<drt::VariableOp>())
     if (variable.getShares())
       heldInShares.insert(FlatSymbolRefAttr::get(variable.getSymNameAttr()));

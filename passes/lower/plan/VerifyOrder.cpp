@@ -3,6 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/drt/Servers.h"
+#include "passes/lower/plan/Addresses.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/PlanOrder.h"
@@ -366,8 +368,126 @@ private:
   llvm::DenseMap<Value, Operation *> inUse; // of tensors that must stay until the end: what needs it
 };
 
+/// Where servers serve on their own: that replicas meet nowhere but at them, and what goes from one to the other.
+class ServingVerifier {
+public:
+  explicit ServingVerifier(ArrayRef<func::FuncOp> entries) : entries(entries) {}
+
+  LogicalResult verify() {
+    for (func::FuncOp entry : entries)
+      for (Operation &op : entry.getBody().front())
+        if (isa<drt::PullOp, drt::PushOp, drt::TakeTokenOp, drt::TakeOp>(op) && failed(collect(entry, &op)))
+          return failure();
+    if (!push && !take)
+      return success();
+    if (!push || !take || !pull)
+      return (push ? push.getOperation() : take.getOperation())
+                 ->emitOpError("is in a program that does not pull variables, push gradients and take them");
+    if (step == update)
+      return push.emitOpError("is in the entry that takes the gradients; an update is an entry of its own");
+    if (push.getNames() != take.getNames() ||
+        TypeRange(push.getGradients().getTypes()) != TypeRange(take.getGradients().getTypes()))
+      return withNote(take.emitOpError("does not take what is pushed: names and types differ"), push, "it is pushed here");
+    // Asynchronous replicas wait for nobody, others for a token.
+    if (push.getAsync() == static_cast<bool>(token))
+      return push.emitOpError(token ? "is asynchronous, and a token is waited for"
+                                    : "counts for an update that nothing waits for; a step ends with a token");
+    return success(succeeded(verifyUpdate()) && succeeded(verifyStep()));
+  }
+
+private:
+  LogicalResult collect(func::FuncOp entry, Operation *op) {
+    auto keep = [&](auto &kept, func::FuncOp &in, auto found) -> LogicalResult {
+      if (kept)
+        return withNote(op->emitOpError("is there twice"), kept, "the other one");
+      kept = found;
+      if (in && in != entry)
+        return op->emitOpError("is in another entry than what pulls, pushes and takes tokens");
+      in = entry;
+      return success();
+    };
+    if (auto found = dyn_cast<drt::PullOp>(op))
+      return keep(pull, step, found);
+    if (auto found = dyn_cast<drt::PushOp>(op))
+      return keep(push, step, found);
+    if (auto found = dyn_cast<drt::TakeTokenOp>(op))
+      return keep(token, step, found);
+    return keep(take, update, cast<drt::TakeOp>(op));
+  }
+
+  // One replica runs it, of which nobody else knows.
+  LogicalResult verifyUpdate() {
+    for (Operation &op : update.getBody().front()) {
+      if (auto access = dyn_cast<drt::AccessInterface>(op)) {
+        if (failed(meetsNobody(access)))
+          return failure();
+        for (const drt::Access &made : access.getAccesses())
+          if (made.writes && made.variable)
+            updated.insert(made.variable);
+      }
+      if (isa<drt::FeedOp>(op) && cast<drt::FeedOp>(op).getBatched())
+        return op.emitOpError("is fed a replica's share, but an update belongs to none");
+    }
+    return success();
+  }
+
+  LogicalResult verifyStep() {
+    bool pulled = false, pushed = false;
+    for (Operation &op : step.getBody().front()) {
+      auto access = dyn_cast<drt::AccessInterface>(op);
+      if (!access)
+        continue;
+      if (failed(meetsNobody(access)))
+        return failure();
+      if (pushed && !isa<drt::FetchOp, drt::TakeTokenOp>(op))
+        return withNote(op.emitOpError("stands behind the push, which says what the step has computed"), push, "the push");
+      if (isa<drt::PullOp>(op)) {
+        pulled = true;
+        continue;
+      }
+      if (isa<drt::PushOp>(op)) {
+        if (!pulled)
+          return push.emitOpError("gives gradients before variables are pulled");
+        pushed = true;
+      }
+      if (isa<drt::TakeTokenOp>(op) && !pushed)
+        return op.emitOpError("waits for an update before gradients are pushed");
+      SmallVector<drt::Access> accesses = access.getAccesses();
+      for (const drt::Access &made : accesses) {
+        FlatSymbolRefAttr variable = made.variable;
+        if (made.tensor)
+          if (auto read = getStorage(made.tensor).getDefiningOp<drt::ReadOp>())
+            variable = read.getVariableAttr();
+        if (variable && (made.writes || updated.contains(variable)))
+          return op.emitOpError(made.writes ? "writes " : "reads ")
+                 << "variable " << variable.getValue()
+                 << (made.writes ? ", which only an update does where servers serve on their own"
+                                 : ", which an update may write meanwhile; replicas pull it");
+      }
+    }
+    return success();
+  }
+
+  static LogicalResult meetsNobody(drt::AccessInterface op) {
+    if (!op.meetsBefore() && !op.meetsAfter() &&
+        !isa<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::GatherStartOp>(op.getOperation()))
+      return success();
+    return op.emitOpError("waits for the other replicas, which are each at their own pace where servers serve on their own");
+  }
+
+  ArrayRef<func::FuncOp> entries;
+  func::FuncOp step, update;
+  drt::PullOp pull;
+  drt::PushOp push;
+  drt::TakeTokenOp token;
+  drt::TakeOp take;
+  llvm::DenseSet<Attribute> updated;
+};
+
 struct VerifyOrder : impl::VerifyOrderBase<VerifyOrder> {
   void runOnOperation() override {
+    if (failed(ServingVerifier(getEntries(getOperation())).verify()))
+      return signalPassFailure();
     for (func::FuncOp entry : getEntries(getOperation()))
       if (failed(EntryVerifier(entry).verify()))
         return signalPassFailure();

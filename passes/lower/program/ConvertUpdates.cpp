@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/drt/Servers.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/program/Descriptors.h"
 #include "passes/lower/program/EntryConverter.h"
@@ -119,6 +120,21 @@ LogicalResult EntryConverter::convertAccumulated(drt::AccumulatedOp op) {
                                     scale, address(gradient), address(sum)});
   }
   sites.accumulators = std::max<int32_t>(sites.accumulators, op.getFirst() + op.getGradients().size());
+  return success();
+}
+
+// ---- Parameter servers ----------------------------------------------------------------------
+
+LogicalResult EntryConverter::convertPull(drt::PullOp op) {
+  for (auto variable : op.getVariables().getAsRange<FlatSymbolRefAttr>())
+    program.sites.pulled.push_back(program.variables.at(variable.getValue()));
+  callRuntime("drt_pull", {storeAddresses(addressesOf(op.getValues()))});
+  return success();
+}
+
+LogicalResult EntryConverter::convertPush(drt::PushOp op) {
+  program.sites.push = op;
+  callRuntime("drt_push", {storeAddresses(addressesOf(op.getGradients()))});
   return success();
 }
 

@@ -30,6 +30,16 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         copyBytes(indexed(address(put.getResult()), kGlobalIndex, bytes), address(put.getRows()), bytes);
         return success();
       })
+      .Case([&](drt::PullOp pull) { return convertPull(pull); })
+      .Case([&](drt::PushOp push) { return convertPush(push); })
+      .Case([&](drt::TakeTokenOp) {
+        callRuntime("drt_take_token", {});
+        return success();
+      })
+      .Case([&](drt::TakeOp take) {
+        callRuntime("drt_take", {storeAddresses(addressesOf(take.getGradients()))});
+        return success();
+      })
       .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
       .Case([&](drt::MatmulOp matmul) {
         FlatSymbolRefAttr descriptor = describeMatmul(program.tables, matmul);

@@ -67,6 +67,8 @@ private:
   llvm::LogicalResult convertStart(drt::AllReduceStartOp op);
   llvm::LogicalResult convertResult(drt::AllReduceResultOp op);
   llvm::LogicalResult convertGather(drt::GatherStartOp op);
+  llvm::LogicalResult convertPull(drt::PullOp op);
+  llvm::LogicalResult convertPush(drt::PushOp op);
   llvm::LogicalResult convertAccumulate(drt::AccumulateOp op);
   llvm::LogicalResult convertAccumulated(drt::AccumulatedOp op);
   llvm::LogicalResult convertUpdate(drt::UpdateOp op);

@@ -110,6 +110,27 @@ Attribute describeEntry(const EntryTables &entry, ConstantTables &tables) {
                            array.operator()<drt_bucket>("buckets", entry.buckets)});
 }
 
+Attribute describeServers(const CallSites &sites, int64_t replicas, ConstantTables &tables) {
+  drt::PushOp push = sites.push;
+  if (!push)
+    return tables.null();
+  SmallVector<Attribute> gradients;
+  for (auto [name, mean, gradient] :
+       llvm::zip(push.getNames().getAsRange<StringAttr>(), push.getMeans(), push.getGradients())) {
+    auto type = cast<RankedTensorType>(gradient.getType());
+    gradients.push_back(tables.structure({tables.string(name), tables.i32(getDtype(type.getElementType())),
+                                          tables.i32(mean ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM),
+                                          tables.i64(type.getNumElements())}));
+  }
+  const auto required = static_cast<int64_t>(push.getRequired());
+  const int32_t policy = push.getAsync() ? DRT_SERVE_ASYNC : required == replicas ? DRT_SERVE_BOUNDED : DRT_SERVE_COUNTED;
+  return describe<drt_servers>(
+      tables, ArrayRef<Attribute>{tables.i32(policy), tables.i32(required), tables.i64(push.getStaleness()),
+                                  tables.i32(gradients.size()),
+                                  tables.array("drt_gradients", getRuntimeType<drt_gradient>(tables), gradients),
+                                  tables.i32(sites.pulled.size()), tables.numbers(sites.pulled)});
+}
+
 // The index of the variable that counts steps, -1 where there is none.
 FailureOr<int64_t> findGlobalStep(ModuleOp module, DictionaryAttr attribute) {
   auto name = attribute.getAs<FlatSymbolRefAttr>("global_step");
@@ -191,7 +212,8 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.string(plan),
                         *device,
                         tables.i32(placeholders.size()),
-                        tables.array("drt_placeholders", tables.ptr, placeholders)};
+                        tables.array("drt_placeholders", tables.ptr, placeholders),
+                        describeServers(sites, program.number("num_replicas"), tables)};
   if (!program.isComplete())
     return failure();
   writeObjects(module, tables);

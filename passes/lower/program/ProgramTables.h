@@ -10,8 +10,9 @@
 #ifndef DISTC_PASSES_LOWER_PROGRAM_PROGRAMTABLES_H
 #define DISTC_PASSES_LOWER_PROGRAM_PROGRAMTABLES_H
 
-#include "dialects/drt/Drt.h"
+#include "dialects/drt/Servers.h"
 #include "passes/lower/program/RuntimeStructs.h"
+#include "dialects/drt/Drt.h"
 
 namespace distc {
 
@@ -24,9 +25,12 @@ struct EntryTables {
   llvm::SmallVector<mlir::Attribute> feeds, fetches, scopes, buckets;
 };
 
-/// How many of each the call sites number, over all entries; and how many batches an update takes.
+/// How many of each the call sites number, over all entries; how many batches an update takes; and what replicas get from
+/// servers that serve on their own, and give them.
 struct CallSites {
   int32_t primitives = 0, randomStates = 0, accumulators = 0, accumulateSteps = 1;
+  llvm::SmallVector<int64_t> pulled; // indices of variables
+  drt::PushOp push;                  // null: there are no such servers
 };
 
 /// A drt_type. Fails with a diagnostic at `loc` where the runtime has no such type.

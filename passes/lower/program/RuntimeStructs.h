@@ -92,11 +92,14 @@ DRT_LAYOUT(drt_task, DRT_FIELD(job), DRT_FIELD(index), DRT_FIELD(host), DRT_FIEL
 DRT_LAYOUT(drt_kernel, DRT_FIELD(name), DRT_FIELD(grid), DRT_FIELD(block), DRT_FIELD(num_arguments));
 DRT_LAYOUT(drt_image, DRT_FIELD(arch), DRT_FIELD(data), DRT_FIELD(bytes));
 DRT_LAYOUT(drt_device_code, DRT_FIELD(num_images), DRT_FIELD(images), DRT_FIELD(num_kernels), DRT_FIELD(kernels), DRT_FIELD(variable_bytes));
+DRT_LAYOUT(drt_gradient, DRT_FIELD(name), DRT_FIELD(dtype), DRT_FIELD(reduction), DRT_FIELD(count));
+DRT_LAYOUT(drt_servers, DRT_FIELD(policy), DRT_FIELD(required), DRT_FIELD(staleness), DRT_FIELD(num_gradients), DRT_FIELD(gradients),
+           DRT_FIELD(num_pulled), DRT_FIELD(pulled));
 DRT_LAYOUT(drt_program, DRT_FIELD(abi_version), DRT_FIELD(distc_version), DRT_FIELD(graph), DRT_FIELD(strategy), DRT_FIELD(target),
            DRT_FIELD(global_batch), DRT_FIELD(num_replicas), DRT_FIELD(arena_bytes), DRT_FIELD(num_tasks), DRT_FIELD(tasks),
            DRT_FIELD(num_variables), DRT_FIELD(variables), DRT_FIELD(global_step), DRT_FIELD(num_entries), DRT_FIELD(entries),
            DRT_FIELD(num_primitives), DRT_FIELD(num_rng_states), DRT_FIELD(accumulate_steps), DRT_FIELD(num_accumulators), DRT_FIELD(plan),
-           DRT_FIELD(device), DRT_FIELD(num_placeholders), DRT_FIELD(placeholders));
+           DRT_FIELD(device), DRT_FIELD(num_placeholders), DRT_FIELD(placeholders), DRT_FIELD(servers));
 DRT_LAYOUT(drt_checkpoint_key, DRT_FIELD(variable), DRT_FIELD(key));
 DRT_LAYOUT(drt_objects, DRT_FIELD(num_keys), DRT_FIELD(keys), DRT_FIELD(graph_bytes), DRT_FIELD(graph));
 DRT_LAYOUT(drt_replica, DRT_FIELD(arena), DRT_FIELD(arena_stride), DRT_FIELD(arena_base), DRT_FIELD(variables), DRT_FIELD(feeds),

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/program/ScopeNames.h"
 
-#include "dialects/drt/Drt.h"
+#include "dialects/drt/Servers.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -58,6 +58,14 @@ std::string getScopeName(Operation *op) {
     return bucket("start", start.getBucket());
   if (isa<drt::BarrierOp>(op))
     return "barrier";
+  if (isa<drt::PullOp>(op))
+    return "pull variables";
+  if (isa<drt::PushOp>(op))
+    return "push gradients";
+  if (isa<drt::TakeOp>(op))
+    return "take gradients";
+  if (isa<drt::TakeTokenOp>(op))
+    return "wait for a token";
   std::string names = getNodeNames(op->getLoc());
   return names.empty() ? op->getName().stripDialect().str() : names;
 }
@@ -76,6 +84,7 @@ StringRef getScopeCategory(Operation *op) {
       .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "accumulate"; })
       .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp, drt::GatherStartOp>(
           [](auto) { return "all_reduce"; })
+      .Case<drt::PullOp, drt::PushOp, drt::TakeOp, drt::TakeTokenOp>([](auto) { return "server"; })
       .Default([](auto) { return ""; });
 }
 

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 4u
+#define DRT_ABI_VERSION 5u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -298,6 +298,9 @@ typedef struct drt_program {
   const drt_device_code *device; // null: the program is the CPU's
   int32_t num_placeholders;      // of the graph, also those that no entry reads: data may have arrays for them
   const char *const *placeholders;
+  // Null: every replica's step is in step with the others'. Else replicas run the entry "step" each at its own pace, and
+  // the entry "update" runs once for every update, by one replica alone (local_replicas is 1).
+  const drt_servers *servers;
 } drt_program;
 
 // Defined by the generated object.
@@ -587,6 +590,16 @@ void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void
 
 // Joins the replicas of the task: what each wrote before is visible to all after.
 void drt_barrier(drt_replica *);
+
+// ---- Parameter servers --------------------------------------------------------------------
+// Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and in this
+// order: drt_pull copies the variables, all as one update left them; drt_push gives the replica's gradients, when
+// every fetch of the entry is computed, and may run the entry "update"; drt_take_token waits until the replica may go on.
+// In the entry "update", first: drt_take writes the reduced gradients of the update's replicas.
+void drt_pull(drt_replica *, void *const *values);
+void drt_push(drt_replica *, void *const *gradients);
+void drt_take_token(drt_replica *);
+void drt_take(drt_replica *, void *const *results);
 
 // ---- Contraction over the joined batch ---------------------------------------------------
 // The sum over the task's replicas of op(a_r) * op(b_r), where both operands carry the

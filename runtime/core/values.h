@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_LAUNCH_VALUES_H
-#define DRT_LAUNCH_VALUES_H
+#ifndef DRT_CORE_VALUES_H
+#define DRT_CORE_VALUES_H
 
 #include "drt/drt.h"
 
@@ -47,4 +47,4 @@ inline double valueAt(int32_t dtype, const void *data, int64_t index) {
 
 } // namespace drt
 
-#endif // DRT_LAUNCH_VALUES_H
+#endif // DRT_CORE_VALUES_H

@@ -1,0 +1,43 @@
+//===- ServerOps.td - What replicas and servers give each other ------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_SERVER_OPS
+#define DRT_SERVER_OPS
+
+include "dialects/drt/DrtBase.td"
+
+// The entry "step" of a program whose servers serve on their own is run by each replica at its own pace: it pulls, computes, pushes, and takes a
+// token. What the gradients of an update become is the entry "update", which one replica runs while nobody pulls. drt-verify-order
+// holds both to that.
+def DRT_PullOp : DRT_Placed<"pull", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+  let hasVerifier = 1;
+  let summary = "Copies of variables as one update left them all (drt_pull)";
+  let arguments = !con((ins ArrayAttr:$variables), placed);
+  let results = (outs Variadic<DRT_Tensor>:$values);
+}
+def DRT_PushOp : DRT_PlanOp<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
+  let summary = "Gives the replica's gradients of a step to the servers (drt_push)";
+  let description = [{
+    `names`: what each is the gradient of; `means`: whether an update gets the mean or the sum over its gradients. `required` of them make an update.
+    Where that is the number of replicas, update k takes every replica's k-th, and `staleness` is how many steps a replica may be ahead of the
+    slowest; else whoever comes first counts, and `staleness` is how many updates late a gradient may be. With `async` each is an update of its own.
+  }];
+  let arguments = (ins StrArrayAttr:$names, DenseBoolArrayAttr:$means, I64Attr:$required, I64Attr:$staleness, UnitAttr:$async,
+                       Variadic<DRT_Tensor>:$gradients);
+  let hasVerifier = 1;
+}
+def DRT_TakeTokenOp : DRT_PlanOp<"take_token", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the replica may begin its next step (drt_take_token)";
+  let assemblyFormat = "attr-dict";
+}
+def DRT_TakeOp : DRT_Placed<"take", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
+  let hasVerifier = 1;
+  let summary = "The reduced gradients of an update's replicas, in the order in which drt.push gives them (drt_take)";
+  let arguments = !con((ins StrArrayAttr:$names), placed);
+  let results = (outs Variadic<DRT_Tensor>:$gradients);
+}
+
+#endif // DRT_SERVER_OPS

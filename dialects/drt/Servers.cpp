@@ -1,0 +1,60 @@
+//===- Servers.cpp - What replicas and servers give each other -------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Servers.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "dialects/drt/ServerOps.cpp.inc"
+
+namespace distc::drt {
+
+bool isServed(func::FuncOp entry) { return llvm::any_of(entry.getBody().front(), llvm::IsaPred<PushOp, TakeOp>); }
+
+// While no update runs, which the runtime sees to.
+SmallVector<Access> PullOp::getAccesses() {
+  SmallVector<Access> accesses;
+  for (auto variable : getVariables().getAsRange<FlatSymbolRefAttr>())
+    accesses.push_back({.variable = variable, .byRuntime = true});
+  return accesses;
+}
+
+LogicalResult PullOp::verify() {
+  if (getVariables().size() != getValues().size())
+    return emitOpError() << "has " << getValues().size() << " values of " << getVariables().size() << " variables";
+  for (auto [variable, value] : llvm::zip(getVariables(), getValues())) {
+    auto name = llvm::dyn_cast<FlatSymbolRefAttr>(variable);
+    auto held = name ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(*this, name) : VariableOp();
+    if (!held || held.getType() != value.getType())
+      return emitOpError() << "has a value " << value.getType() << " of " << variable
+                           << ", which is no variable of that type";
+  }
+  return success();
+}
+
+LogicalResult PushOp::verify() {
+  if (getNames().size() != getGradients().size() || static_cast<size_t>(getMeans().size()) != getGradients().size())
+    return emitOpError() << "has " << getGradients().size() << " gradients, " << getNames().size() << " names and "
+                         << getMeans().size() << " reductions; they are one each";
+  const auto required = static_cast<int64_t>(getRequired()), staleness = static_cast<int64_t>(getStaleness());
+  if (getAsync() && required != 1)
+    return emitOpError() << "is asynchronous, so that each gradient is an update, but " << required << " are required";
+  if (required < 1 || required > INT32_MAX || staleness < 0 || staleness > INT32_MAX)
+    return emitOpError() << "requires " << required << " gradients, " << staleness
+                         << " updates late; at least 1, and at least 0";
+  return success();
+}
+
+LogicalResult TakeOp::verify() {
+  if (getNames().size() != getGradients().size())
+    return emitOpError() << "has " << getGradients().size() << " gradients and " << getNames().size() << " names";
+  return success();
+}
+
+} // namespace distc::drt

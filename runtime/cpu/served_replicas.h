@@ -1,0 +1,94 @@
+//===- served_replicas.h - Replicas at their own pace, and their server ---===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CPU_SERVED_REPLICAS_H
+#define DRT_CPU_SERVED_REPLICAS_H
+
+#include "core/counter.h"
+#include "core/memory.h"
+#include "core/task.h"
+#include "cpu/replica.h"
+#include "servers/local_parameter_server.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace drt {
+
+class CpuTask;
+
+/// The replicas of a program with servers that serve on their own (drt_program.servers): threads that each run the
+/// entry "step" again and again, with arenas of their own, beside those that take other entries in step. The server's
+/// replica has an arena too, and no thread: it runs the entry "update" in that of a replica which pushes.
+class ServedReplicas final : private StallWatch {
+public:
+  explicit ServedReplicas(CpuTask &task);
+  ~ServedReplicas();
+
+  /// Starts the threads. See TaskRuntime::serve.
+  void start(TaskRuntime::FeedReplica feed, int64_t firstStep);
+
+  const drt_entry &step() const { return *step_; }
+  bool hasFetch(const drt_fetch &fetch) const {
+    return &fetch >= step_->fetches && &fetch < step_->fetches + step_->num_fetches;
+  }
+
+  void allowUpdate();
+  /// Updates that were allowed, and not waited for.
+  int64_t outstanding() const { return outstanding_; }
+  /// False: stopped.
+  bool waitForUpdate();
+  /// Of the update that was waited for last. Numbers only.
+  const void *fetched(int32_t replica, const drt_fetch &fetch) const;
+  GradientCounts counts() const;
+
+  /// Sends the replicas away; any thread.
+  void stop() noexcept;
+  /// Whether all of them have come back.
+  bool ended() const;
+  /// Waits for that.
+  void join();
+
+  std::vector<const TimelineRow *> timelineRows() const;
+
+  // ---- For the C API: called by the replica's own thread -------------------------
+
+  bool pull(Replica &replica, void *const *values);
+  bool push(Replica &replica, void *const *gradients);
+  bool takeToken(Replica &replica);
+  void take(void *const *results) { server_->take(results); }
+
+private:
+  void replicaMain(int32_t index);
+  bool feed(Replica &replica, int32_t index, int64_t step);
+  bool update();
+  void waiting(const char *operation, double seconds) override;
+  template <class Wait> bool waitFor(Replica &replica, const char *operation, Wait wait);
+
+  CpuTask &task_;
+  const drt_entry *const step_, *const update_;
+  std::vector<int64_t> reportOffsets_; // of each fetch of the step; -1: not reported
+  int64_t reportBytes_ = 0;
+  TaskRuntime::FeedReplica feed_;
+  int64_t firstStep_ = 0, updates_ = 0;
+
+  Memory arenas_;
+  std::vector<std::unique_ptr<Replica>> replicas_; // the server's last
+  std::unique_ptr<LocalParameterServer> server_;
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stopped_{false};
+  Counter ended_;
+  std::atomic<int64_t> warnedNs_{0};
+
+  int64_t outstanding_ = 0;
+  std::vector<std::vector<char>> reported_; // of each replica
+};
+
+} // namespace drt
+
+#endif // DRT_CPU_SERVED_REPLICAS_H

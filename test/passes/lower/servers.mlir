@@ -1,0 +1,44 @@
+// RUN: distc-opt %s --convert-dfg-to-drt | FileCheck %s
+// RUN: distc-opt %s --convert-dfg-to-drt --drt-fuse-elementwise --drt-outline-kernels --drt-insert-copies --drt-insert-barriers --drt-plan-memory --drt-verify-order | FileCheck %s --check-prefix=PLAN
+
+// A replica's step takes all variables at its beginning, and gives all gradients at its end; an update begins with what it takes. Nobody meets.
+module attributes {drt.program = {tasks = [{first_replica = 0 : i64, host = "a", index = 0 : i64, job = "worker", num_replicas = 3 : i64}], num_replicas = 3 : i64}} {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @b : tensor<f32> {trainable}
+  // CHECK: func.func @entry_step() attributes {drt.entry = "step"}
+  // CHECK-NEXT: %[[PULLED:.*]]:2 = drt.pull {variables = [@w, @b]} : () -> (tensor<4xf32>, tensor<f32>)
+  // CHECK: drt.push %{{.*}}, %{{.*}} {means = array<i1: true, false>, names = ["gradients/0/w", "gradients/1/b"], required = 2 : i64, staleness = 0 : i64}
+  // CHECK-NEXT: drt.take_token
+  // CHECK-NEXT: drt.fetch
+  // PLAN: func.func @entry_step()
+  // PLAN-NOT: drt.barrier
+  dfg.func @step() -> (tensor<f32>) attributes {dfg.entry = "step", dfg.fetches = ["loss:0"], dfg.joins = ["mean"]} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    %i = dfg.var_handle @b : !dfg.ref<tensor<f32>>
+    %w = dist.pull %h from <"worker" 0> : !dfg.ref<tensor<4xf32>> -> tensor<4xf32>
+    %v = dist.pull %h from <"worker" 0> : !dfg.ref<tensor<4xf32>> -> tensor<4xf32>
+    %g = dfg.mul %w, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    dist.push mean "gradients/0/w" to <"worker" 0> of 2 (%g) variable "w" : tensor<4xf32>
+    %b = dist.pull %i from <"worker" 0> : !dfg.ref<tensor<f32>> -> tensor<f32>
+    %l = dfg.neg %b : (tensor<f32>) -> tensor<f32>
+    dist.push sum "gradients/1/b" to <"worker" 0> of 2 (%l) variable "b" : tensor<f32>
+    dist.tokens at <"worker" 0> of 3
+    dfg.return %l : tensor<f32>
+  }
+  // CHECK: func.func @entry_update() attributes {drt.entry = "update"}
+  // CHECK-NEXT: %[[TAKEN:.*]]:2 = drt.take {names = ["gradients/0/w", "gradients/1/b"]} : () -> (tensor<4xf32>, tensor<f32>)
+  // CHECK: drt.update %[[TAKEN]]#0
+  // CHECK: drt.update %[[TAKEN]]#1
+  // PLAN: func.func @entry_update()
+  // PLAN-NOT: drt.barrier
+  dfg.func @update() attributes {dfg.entry = "update", dfg.fetches = [], dfg.joins = []} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    %i = dfg.var_handle @b : !dfg.ref<tensor<f32>>
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32>
+    %g = dist.take mean "gradients/0/w" from <"worker" 0> of 2 variable "w" : tensor<4xf32>
+    %l = dist.take sum "gradients/1/b" from <"worker" 0> of 2 variable "b" : tensor<f32>
+    dfg.apply_gradient_descent %h, %rate, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+    dfg.apply_gradient_descent %i, %rate, %l : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> ()
+    dfg.return
+  }
+}

@@ -1,0 +1,122 @@
+// RUN: distc-opt %s --drt-verify-order --split-input-file --verify-diagnostics
+
+// What a replica pushes is what the update takes.
+drt.variable @w : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  // expected-note @+1 {{it is pushed here}}
+  drt.push %w {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  drt.take_token
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  // expected-error @+1 {{does not take what is pushed: names and types differ}}
+  %g = drt.take {at = array<i64: 0>, names = ["b"]} : () -> tensor<4xf32>
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+drt.variable @w : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  // expected-error @+1 {{is in a program that does not pull variables, push gradients and take them}}
+  drt.push %w {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  drt.take_token
+  return
+}
+
+// -----
+
+// Whoever counts for an update waits for it.
+drt.variable @w : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  // expected-error @+1 {{counts for an update that nothing waits for; a step ends with a token}}
+  drt.push %w {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  %g = drt.take {at = array<i64: 0>, names = ["w"]} : () -> tensor<4xf32>
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// What an update writes is pulled, all at once.
+drt.variable @w : tensor<4xf32>
+drt.variable @b : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  %b = drt.read @b : tensor<4xf32>
+  // expected-error @+1 {{reads variable b, which an update may write meanwhile; replicas pull it}}
+  %g = drt.launch @gradient(%w, %b) {at = array<i64: 64>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  drt.push %g {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  drt.take_token
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  %g = drt.take {at = array<i64: 0>, names = ["w"]} : () -> tensor<4xf32>
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@b]} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// A replica updates nothing by itself.
+drt.variable @w : tensor<4xf32>
+drt.variable @statistics : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  // expected-error @+1 {{writes variable statistics, which only an update does where servers serve on their own}}
+  drt.update %w {count = 4 : i64, kernel = @average, variables = [@statistics]} : (tensor<4xf32>) -> ()
+  drt.push %w {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  drt.take_token
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  %g = drt.take {at = array<i64: 0>, names = ["w"]} : () -> tensor<4xf32>
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// Replicas are not in step.
+drt.variable @w : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  // expected-error @+1 {{waits for the other replicas, which are each at their own pace where servers serve on their own}}
+  drt.barrier
+  drt.push %w {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  drt.take_token
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  %g = drt.take {at = array<i64: 0>, names = ["w"]} : () -> tensor<4xf32>
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// What a step's log says is known when it pushes.
+drt.variable @w : tensor<4xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  // expected-note @+1 {{the push}}
+  drt.push %w {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  // expected-error @+1 {{stands behind the push, which says what the step has computed}}
+  %loss = drt.launch @loss(%w) {at = array<i64: 64>} : (tensor<4xf32>) -> tensor<f32>
+  drt.take_token
+  drt.fetch %loss {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  %g = drt.take {at = array<i64: 0>, names = ["w"]} : () -> tensor<4xf32>
+  drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
+  return
+}
