@@ -38,6 +38,15 @@ llvm::Error checkEntries(const Strategy &strategy, const GraphFacts &facts, cons
 /// What the whole strategy asks for suits its entries: accumulated steps, spare replicas, moving averages.
 llvm::Error checkSteps(const Strategy &strategy, int replicas, const StrategyLines &lines = {});
 
+/// Whether an update may be made of something else than one gradient of every replica, all of the same step:
+/// asynchronous updates, gradients that are counted (replicas_to_aggregate), replicas that are ahead of others
+/// (staleness). A server then decides while the program runs what an update is made of.
+bool servesAlone(const Strategy &strategy);
+/// Whether it must be: replicas that keep in step are within any bound of staleness.
+bool needsServer(const Strategy &strategy);
+/// Which of these an executable's servers can do.
+llvm::Error checkServing(const Strategy &strategy);
+
 /// What native code can be made of today, which is less than what there is: an error names the entry that asks for
 /// more.
 llvm::Error checkNative(const Strategy &strategy);

@@ -346,15 +346,16 @@ def make_meta_graph(graph, graph_def):
 
 
 def random_strategy(rng, graph, servers=0, synchronous=False):
-    """The text of a right strategy: groups, shards and sharded updates, and servers where there are any, as they come."""
+    """The text of a right strategy: groups, shards and sharded updates, and servers where there are any, as they come. `synchronous`: replicas compute
+    what one does."""
     sync = synchronous or rng.random() < 0.7
-    return "\n".join(random_entry(rng, name, shape, name in graph.sparse, servers, sync) for name, shape in graph.trained.items())
+    return "\n".join(random_entry(rng, name, shape, name in graph.sparse, servers, sync, not synchronous) for name, shape in graph.trained.items())
 
 
-def random_entry(rng, name, shape, sparse, servers, sync):
+def random_entry(rng, name, shape, sparse, servers, sync, may_be_stale):
     stage = 0 if sparse else rng.choice([0, 0, 0, 1, 2])
     serves = servers and rng.random() < 0.6
-    staleness = rng.choice([0, 0, 2]) if sync else 0
+    staleness = rng.choice([0, 0, 2]) if sync and may_be_stale else 0
     proxy = str(rng.random() < 0.3).lower()
 
     def synchronizer():

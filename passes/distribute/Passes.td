@@ -438,6 +438,41 @@ def DistFormUpdates : Pass<"dist-form-updates", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def DistKeepInStep : Pass<"dist-keep-in-step", "mlir::ModuleOp"> {
+  let summary = "Has replicas take every step together, where the strategy only lets them be apart";
+  let description = [{
+    Replicas that are in step are within any bound of staleness, so it goes from the strategy, with a warning; other servers that serve on their own are an error. For
+    targets whose replicas are always in step (devices).
+  }];
+}
+
+def DistServeUpdates : Pass<"dist-serve-updates", "mlir::ModuleOp"> {
+  let summary = "Parts what replicas compute from what servers in their process update, each at its own pace";
+  let description = [{
+    Of a strategy whose servers serve on their own, in one process. What sees reduced gradients, or updates a variable in the training step, and what is
+    behind that, is the servers' (`dist.place`), and runs once an update; the rest is each replica's. A gradient goes from one to
+    the other by `dist.push` and `dist.take` instead of an all-reduce, and a variable that the servers update by `dist.pull`. What servers need
+    and is the same everywhere (constants, learning rates, feeds that go whole to every replica) they compute themselves, from copies of its nodes.
+    A replica's step ends with `dist.tokens`, unless updates are asynchronous.
+
+    Before:
+    ```mlir
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32>
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32>
+    dfg.apply_gradient_descent %h, %lr, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+    ```
+    After, with `replicas_to_aggregate: 2` of 3 replicas:
+    ```mlir
+    %w = dist.pull %h from <"worker" 0> : !dfg.ref<tensor<4xf32>> -> tensor<4xf32>
+    dist.push mean "gradients/0/w" to <"worker" 0> of 2 (%g) variable "w" : tensor<4xf32>
+    %r = dist.take mean "gradients/0/w" from <"worker" 0> of 2 variable "w" {dist.place = #dist.place<"worker" 0>} : tensor<4xf32>
+    dfg.apply_gradient_descent %h, %lr_copy, %r {dist.place = #dist.place<"worker" 0>} : (...) -> () loc("train")
+    dist.tokens at <"worker" 0> of 3
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
 def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {
   let summary = "Annotates every node with how the batch flows through it (`flow`), for tests";
 }

@@ -6,11 +6,11 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "passes/distribute/Passes.h"
+#include "passes/distribute/servers/Serving.h"
 
 namespace distc {
 
-void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptions &options) {
+static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions &options, bool inStep) {
   // Before anything asks what a variable's slots are.
   if (options.formUpdates)
     manager.addPass(createDistFormUpdates());
@@ -24,6 +24,8 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   manager.addPass(createDistApplyStrategy(apply));
   // What comes after knows shards only, as variables of their own.
   manager.addPass(createDistPartitionVariables());
+  if (inStep)
+    manager.addPass(createDistKeepInStep());
   // Behind it: shards have places of their own.
   if (options.colocateServers) {
     DistColocateServersOptions colocate;
@@ -38,6 +40,9 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   // Behind it, since what sees reduced values is the same in all replicas; before replicas or roles are graphs of their
   // own.
   manager.addPass(createDistJoinFetches());
+  // Behind what asks the batch's flow, which knows reductions.
+  if (options.colocateServers)
+    manager.addPass(createDistServeUpdates());
   manager.addPass(createDistVerifyCollectives());
   if (!options.unrolled) {
     // Of a plan with servers: what each role runs. Without them the program stands for all tasks.
@@ -50,6 +55,14 @@ void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptio
   // Where synchronization belongs is found once, in the program that stands for all replicas.
   manager.addPass(createDistUnroll());
   manager.addPass(createDistRenameScopes());
+}
+
+void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptions &options) {
+  buildPipeline(manager, options, /*inStep=*/false);
+}
+
+void buildDistributePipelineForDevices(mlir::OpPassManager &manager, const DistributeOptions &options) {
+  buildPipeline(manager, options, /*inStep=*/true);
 }
 
 #define GEN_PASS_REGISTRATION

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/distc/Pipeline.h"
-#include "passes/distribute/Passes.h"
+#include "passes/distribute/servers/Serving.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/rows/Passes.h"
@@ -58,7 +58,10 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   distribute.whereSupported = !isExecutable;
   // Sessions of workers run the servers' nodes: an exported graph has them all.
   distribute.roles = options.emit != "graphdef";
-  buildDistributePipeline(manager, distribute);
+  if (llvm::StringRef(options.target).starts_with("cuda"))
+    buildDistributePipelineForDevices(manager, distribute);
+  else
+    buildDistributePipeline(manager, distribute);
 }
 
 void addVerifyStage(mlir::OpPassManager &manager, Stage stage, const Target &target) {

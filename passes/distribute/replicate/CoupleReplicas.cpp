@@ -8,6 +8,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchConversions.h"
+#include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/synchronize/BucketOrder.h"
 #include "passes/distribute/synchronize/RawGradients.h"
@@ -352,6 +353,8 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
     FailureOr<Synchronizations> ways = Synchronizations::read(module, applied);
     if (failed(ways))
       return signalPassFailure();
+    if (FailureOr<AppliedStrategy> strategy = applied.read(); succeeded(strategy))
+      serves = getServing(module, *strategy).has_value();
     bool changed = false;
     // Values of the replicas' own may have been asked for.
     if ((ways->replicas > 1 || ways->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
@@ -424,8 +427,8 @@ private:
     return success();
   }
 
-  static Wanted findWanted(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
-                           const Synchronizations &ways) {
+  Wanted findWanted(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                    const Synchronizations &ways) {
     Wanted wanted;
     wanted.obstacles = findObstacles(graph, flow, step, ways);
     // What all replicas have as the whole batch does is refused for another reason, of which no collective would help.
@@ -468,8 +471,8 @@ private:
     return llvm::isa_and_nonnull<dfg::LogicalAndOp, dfg::IdentityOp>(op) && llvm::all_of(op->getOperands(), holds);
   }
 
-  static bool isLoose(const Synchronizations &ways) {
-    return ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
+  bool isLoose(const Synchronizations &ways) const {
+    return serves || ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
   }
 
   static void forEachFetch(dfg::GraphOp graph, llvm::function_ref<void(Operation *, Value)> visit) {
@@ -595,6 +598,8 @@ private:
                  << list(gathered);
     diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
   }
+
+  bool serves = false; // servers in the replicas' process, on their own: replicas are not in step
 };
 
 } // namespace

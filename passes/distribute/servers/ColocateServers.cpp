@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/servers/Roles.h"
+#include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "strategies/StrategyCheck.h"
 
@@ -28,15 +29,19 @@ struct DistColocateServers : public impl::DistColocateServersBase<DistColocateSe
     FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
     if (failed(applied))
       return signalPassFailure();
-    if (llvm::Error error = strategies::checkNative(*applied->strategy)) {
-      std::string reason = llvm::toString(std::move(error));
-      if (whereSupported)
-        return;
-      module.emitError(reason);
-      return signalPassFailure();
+    if (strategies::servesAlone(*applied->strategy)) {
+      FailureOr<std::string> obstacle = findServingObstacle(module, *applied);
+      if (failed(obstacle))
+        return signalPassFailure();
+      if (!obstacle->empty() && strategies::needsServer(*applied->strategy)) {
+        if (whereSupported)
+          return;
+        module.emitError(*obstacle);
+        return signalPassFailure();
+      }
+      if (!obstacle->empty())
+        keepInStep(module, *applied, getAnalysis<AppliedStrategyAnalysis>());
     }
-    if (std::string remark = strategies::remarkOnStaleness(*applied->strategy); !remark.empty())
-      module.emitWarning(remark);
     if (whereSupported && findLoneServer(applied->topology))
       return;
     llvm::DenseMap<Attribute, dist::PlaceAttr> owners;

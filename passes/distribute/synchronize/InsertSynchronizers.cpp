@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/Passes.h"
+#include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/synchronize/OwnRows.h"
 #include "passes/distribute/synchronize/RawGradients.h"
@@ -29,15 +30,21 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
     FailureOr<Synchronizations> ways = Synchronizations::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
     if (failed(ways))
       return signalPassFailure();
+    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    serves = succeeded(applied) && getServing(getOperation(), *applied);
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
       if (failed(synchronize(graph, *ways)))
         return signalPassFailure();
   }
 
 private:
+  /// What servers in the replicas' process do on their own is parted from all-reduces later (dist-serve-updates).
+  bool serves = false;
+
   LogicalResult synchronize(dfg::GraphOp graph, const Synchronizations &ways) {
     // One replica's gradients are the whole batch's, where it also has all variables and updates at each batch.
-    if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && ways.accumulateSteps == 1 && ways.averagesDecay == 0)
+    if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && !serves && ways.accumulateSteps == 1 &&
+        ways.averagesDecay == 0)
       return success();
     const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
     if (failed(flow))
@@ -71,7 +78,7 @@ private:
     synchronizer.run(sites);
     if ((ways.hasSync || ways.hasAsync) && failed(finishServers(graph, ways, step, synchronizer.getConsumers(), sites)))
       return failure();
-    if (ways.replicas > 1 && (ways.hasShares || ways.hasOwners))
+    if (ways.replicas > 1 && !serves && (ways.hasShares || ways.hasOwners))
       shardUpdates(graph, ways, step);
     if (ways.averagesDecay > 0)
       addVariableAverages(graph, ways, step);

@@ -11,11 +11,11 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 
 // -----
 
-// Updates that wait for nobody need servers.
+// Updates that wait for nobody need servers that replicas of several processes reach.
 module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } }"} {
   // CHECK: dist.topology
   // CHECK-SAME: #dist.task<"ps" 0 on "a"
-  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 1>]
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable}
 }
 

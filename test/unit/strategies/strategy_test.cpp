@@ -132,10 +132,16 @@ TEST_CASE("what executables cannot do yet is said with the entry's name") {
   CHECK(nativeError("PS") == "");
   CHECK(nativeError("PartitionedPS:staleness=2,local_proxy_variable=true") == "");
   CHECK(nativeError("AllReduce:variable_averages=0.9") == "");
-  CHECK(nativeError("PS:sync=false")
-            .find("asks for asynchronous updates (sync: false), which is not supported yet") != std::string::npos);
-  CHECK(nativeError("PS:replicas_to_aggregate=1").find("replicas_to_aggregate, which is not supported yet") !=
-        std::string::npos);
+  CHECK(nativeError("PS:sync=false") == "");
+  CHECK(nativeError("PS:replicas_to_aggregate=1") == "");
+  const auto refuses = [&](llvm::StringRef spec, llvm::StringRef text) {
+    return llvm::StringRef(nativeError(spec)).contains(text);
+  };
+  CHECK(
+      refuses("PS:sync=false,accumulate_steps=2",
+              "the strategy has accumulate_steps and asynchronous updates (sync: false), which is not supported yet"));
+  CHECK(refuses("PS:replicas_to_aggregate=1,aggregator=median",
+                "has an aggregator, and the strategy replicas_to_aggregate, which is not supported yet"));
   CHECK(nativeError("PartitionedAR") == "");
   CHECK(nativeError("ShardedUpdate") == "");
 }

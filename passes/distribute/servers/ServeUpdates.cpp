@@ -1,0 +1,310 @@
+//===- ServeUpdates.cpp - Parts replicas' work from their servers' -----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "passes/distribute/servers/Roles.h"
+#include "passes/distribute/servers/Serving.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTSERVEUPDATES
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+class GraphServer {
+public:
+  GraphServer(dfg::GraphOp graph, const Serving &serving, int64_t replicas)
+      : graph(graph), block(graph.getBody().front()), serving(serving), replicas(replicas), step(graph),
+        init(graph, "init_op"), builder(graph.getContext()),
+        place(dist::PlaceAttr::get(graph.getContext(), "worker", 0)) {}
+
+  LogicalResult run() {
+    // A graph that does not train has nothing to serve.
+    if (!step.isKnown())
+      return success();
+    for (Operation &op : block)
+      if (failed(check(&op)))
+        return failure();
+    if (failed(findServed()))
+      return failure();
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (served.contains(&op) && failed(supply(&op)))
+        return failure();
+    for (auto reduce : llvm::make_early_inc_range(block.getOps<dist::AllReduceOp>()))
+      pushAndTake(reduce);
+    joinOwnFetches();
+    for (auto read : llvm::make_early_inc_range(block.getOps<dfg::ReadVariableOp>()))
+      pull(read);
+    partControlEdges();
+    keepEffects();
+    endStep();
+    return success();
+  }
+
+  const llvm::StringSet<> &getUpdated() const { return updated; }
+
+private:
+  static bool isReduced(Value value) { return value.getDefiningOp<dist::AllReduceOp>() != nullptr; }
+
+  LogicalResult check(Operation *op) {
+    auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+    if (reduce ? reduce.getCoupling() || reduce.getCompressionAttr() || reduce.getAggregatorAttr()
+               : dist::isCollective(op))
+      return op->emitError()
+             << "node '" << dfg::getNodeName(op)
+             << "' needs all replicas in one step, but with servers that serve on their own (sync: false, "
+                "replicas_to_aggregate, staleness) each goes on by itself; take a synchronous strategy";
+    return success();
+  }
+
+  /// In block order: updates of the step, what sees reduced values, and what reads a variable behind its update.
+  LogicalResult findServed() {
+    for (Operation &op : block) {
+      // A fetch that is computed of reduced values is what the replica's own make of it.
+      bool isServed = llvm::any_of(op.getOperands(), [&](Value operand) {
+        return (isReduced(operand) && step.contains(&op)) || served.contains(operand.getDefiningOp());
+      });
+      if (isServed && llvm::isa<dist::AllReduceOp>(op))
+        return op.emitError()
+               << "a gradient is computed from what an update of its own step leaves, but with servers that "
+                  "serve on their own a replica has none before it pushes; take a synchronous strategy";
+      if (!step.contains(&op)) {
+        // A fetch, for which ExtractEntries says so.
+        if (isServed)
+          served.insert(&op);
+        continue;
+      }
+      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op)) {
+        isServed = true;
+        for (unsigned operand : update.getWrittenOperands())
+          if (auto handle = dfg::getVariableHandle(op.getOperand(operand)))
+            updated.insert(handle.getVariable());
+      }
+      if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op))
+        if (auto handle = dfg::getVariableHandle(read.getHandle()))
+          isServed |= updated.contains(handle.getVariable());
+      // A group is where those are that it waits for: what trains is one, or an update.
+      if (llvm::isa<dfg::GroupOp>(op))
+        isServed |= llvm::any_of(dfg::getControlInputs(&op), [&](StringRef name) { return names.contains(name); });
+      if (isServed) {
+        served.insert(&op);
+        names.insert(dfg::getNodeName(&op));
+      }
+    }
+    return success();
+  }
+
+  /// Gives a server's node what the server must compute itself.
+  LogicalResult supply(Operation *op) {
+    if (step.contains(op))
+      op->setAttr(dist::kPlaceAttr, place);
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (dfg::isHandle(operand.get().getType()) || isReduced(operand.get()))
+        continue;
+      FailureOr<Value> there = getThere(operand.get(), op);
+      if (failed(there))
+        return failure();
+      operand.set(*there);
+    }
+    return success();
+  }
+
+  /// `value` as the server computes it. Copies stand where their originals do: they read what those read.
+  FailureOr<Value> getThere(Value value, Operation *user) {
+    Operation *def = value.getDefiningOp();
+    if (dfg::isHandle(value.getType()) || served.contains(def))
+      return value;
+    unsigned number = llvm::cast<OpResult>(value).getResultNumber();
+    if (Operation *copy = copies.lookup(def))
+      return Value(copy->getResult(number));
+    auto feed = def->getAttrOfType<StringAttr>(dist::kFeedAttr);
+    const bool isFeed = llvm::isa<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>(def);
+    if (isFeed ? feed && feed.getValue() == dist::kSharded
+               : !isMemoryEffectFree(def) && !llvm::isa<dfg::ReadVariableOp>(def))
+      return user->emitError() << "node '" << dfg::getNodeName(user)
+                               << "' is part of an update, but it needs the value of node '" << dfg::getNodeName(def)
+                               << "', which each replica has its own of and which is no gradient; take a synchronous "
+                                  "strategy, or make it a feed that goes whole to every replica";
+    SmallVector<Value> operands;
+    for (Value operand : def->getOperands()) {
+      FailureOr<Value> there = getThere(operand, user);
+      if (failed(there))
+        return failure();
+      operands.push_back(*there);
+    }
+    // A feed is known by its name.
+    if (isFeed && operands.empty())
+      return value;
+    builder.setInsertionPointAfter(def);
+    Operation *copy = builder.clone(*def);
+    copy->setOperands(operands);
+    copy->setLoc(getLocation(dfg::getNodeName(def) + "/server"));
+    copy->setAttr(dist::kPlaceAttr, place);
+    copies[def] = copy;
+    served.insert(copy);
+    names.insert(dfg::getNodeName(copy));
+    return Value(copy->getResult(number));
+  }
+
+  void pushAndTake(dist::AllReduceOp reduce) {
+    builder.setInsertionPointAfter(reduce);
+    for (auto [gradient, reduced, variable] :
+         llvm::zip(reduce.getGradients(), reduce.getReduced(), reduce.getVariables().getAsRange<StringAttr>())) {
+      for (OpOperand &use : llvm::make_early_inc_range(reduced.getUses()))
+        if (!served.contains(use.getOwner())) {
+          use.set(gradient);
+          ofOwn.insert(use.getOwner());
+        }
+      if (reduced.use_empty())
+        continue;
+      std::string name = "gradients/" + std::to_string(pushes.size()) + "/" + variable.str();
+      auto push = dist::PushOp::create(builder, getLocation(name + "/push"), reduce.getReduction(), name, place,
+                                       serving.required, gradient, variable, serving.staleness, serving.async);
+      pushes.push_back(dfg::getNodeName(push).str());
+      auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), getTakenType(reduced, variable),
+                                       reduce.getReduction(), name, place, serving.required, variable,
+                                       dist::AggregatorAttr(), serving.async);
+      take->setAttr(dist::kPlaceAttr, place);
+      served.insert(take);
+      reduced.replaceAllUsesWith(take.getGradient()[0]);
+    }
+    reduce.erase();
+  }
+
+  /// What was the same in all replicas is each one's own: over all of them it is the mean.
+  void joinOwnFetches() {
+    auto joins = graph->getAttrOfType<DictionaryAttr>(dist::kJoinsAttr);
+    if (!joins)
+      return;
+    llvm::StringMap<Operation *> nodes;
+    for (Operation &op : block) {
+      nodes[dfg::getNodeName(&op)] = &op;
+      if (llvm::any_of(op.getOperands(), [&](Value operand) { return ofOwn.contains(operand.getDefiningOp()); }))
+        ofOwn.insert(&op);
+    }
+    NamedAttrList changed(joins);
+    for (NamedAttribute join : joins)
+      if (Operation *op = nodes.lookup(join.getName().getValue().split(':').first); op && ofOwn.contains(op))
+        if (llvm::isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+          changed.set(join.getName(), builder.getStringAttr("mean"));
+    graph->setAttr(dist::kJoinsAttr, changed.getDictionary(graph.getContext()));
+  }
+
+  /// Where a server takes a gradient, nothing is known of how it was made: of a variable's own it is known that it has
+  /// the variable's shape.
+  Type getTakenType(Value reduced, StringAttr variable) const {
+    auto type = llvm::dyn_cast<RankedTensorType>(reduced.getType());
+    auto held = SymbolTable::lookupNearestSymbolFrom<dfg::VariableOp>(graph, variable);
+    auto shape = held ? llvm::dyn_cast<RankedTensorType>(held.getType()) : RankedTensorType();
+    if ((type && type.hasStaticShape()) || !shape || failed(verifyCompatibleShape(reduced.getType(), shape)))
+      return reduced.getType();
+    return shape.clone(getElementTypeOrSelf(reduced.getType()));
+  }
+
+  /// What replicas read of variables that servers update.
+  void pull(dfg::ReadVariableOp read) {
+    auto handle = dfg::getVariableHandle(read.getHandle());
+    if (!handle || !updated.contains(handle.getVariable()) || served.contains(read) ||
+        (init.contains(read) && !step.contains(read)))
+      return;
+    builder.setInsertionPoint(read);
+    auto pulled =
+        dist::PullOp::create(builder, read.getLoc(), read.getValue().getType(), read.getHandle(), place, false);
+    if (Attribute control = read->getAttr(dfg::kControlAttr))
+      pulled->setAttr(dfg::kControlAttr, control);
+    read.getValue().replaceAllUsesWith(pulled.getValue());
+    read.erase();
+  }
+
+  /// The replica's part of the step is what its pushes need, and what gives nothing but may end the program:
+  /// assertions.
+  void keepEffects() {
+    SmallVector<StringRef> effects;
+    for (Operation &op : block)
+      if (op.getNumResults() == 0 && step.contains(&op) && !served.contains(&op) &&
+          !llvm::isa<dfg::GroupOp, dist::PushOp>(op))
+        effects.push_back(dfg::getNodeName(&op));
+    if (dist::PushOp push = findFirstPush(); push && !effects.empty())
+      push->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(effects));
+  }
+
+  dist::PushOp findFirstPush() {
+    auto pushes = block.getOps<dist::PushOp>();
+    return pushes.empty() ? dist::PushOp() : *pushes.begin();
+  }
+
+  void endStep() {
+    if (serving.async)
+      return;
+    builder.setInsertionPointToEnd(&block);
+    auto tokens = dist::TokensOp::create(builder, getLocation(getFreeName(block, "synchronization/tokens")), place,
+                                         replicas, serving.staleness);
+    SmallVector<StringRef> before(pushes.begin(), pushes.end());
+    tokens->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(before));
+  }
+
+  /// Neither waits for the other's nodes by name: gradients and tokens order them.
+  void partControlEdges() {
+    for (Operation &op : block) {
+      SmallVector<StringRef> control = dfg::getControlInputs(&op), kept;
+      for (StringRef name : control)
+        if (names.contains(name) == served.contains(&op))
+          kept.push_back(name);
+      if (kept.size() != control.size())
+        op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(kept));
+    }
+  }
+
+  Location getLocation(const Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+  dfg::GraphOp graph;
+  Block &block;
+  const Serving &serving;
+  const int64_t replicas;
+  strategies::StepNodes step, init;
+  OpBuilder builder;
+  dist::PlaceAttr place;
+  llvm::DenseSet<Operation *> served;
+  llvm::DenseSet<Operation *>
+      ofOwn;                        // what a fetch is computed by, of the replica's own values in place of reduced ones
+  llvm::StringSet<> names, updated; // of served nodes; variables
+  llvm::DenseMap<Operation *, Operation *> copies;
+  SmallVector<std::string> pushes;
+};
+
+struct DistServeUpdates : public impl::DistServeUpdatesBase<DistServeUpdates> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    if (failed(applied))
+      return signalPassFailure();
+    std::optional<Serving> serving = getServing(module, *applied);
+    if (!serving)
+      return markAllAnalysesPreserved();
+    llvm::StringSet<> updated;
+    for (auto graph : module.getOps<dfg::GraphOp>()) {
+      GraphServer server(graph, *serving, static_cast<int64_t>(applied->topology.getReplicas()));
+      if (failed(server.run()))
+        return signalPassFailure();
+      updated.insert_range(server.getUpdated().keys());
+    }
+    auto place = dist::PlaceAttr::get(&getContext(), "worker", 0);
+    for (auto variable : module.getOps<dfg::VariableOp>())
+      if (updated.contains(variable.getSymName()))
+        variable->setAttr(dist::kPlaceAttr, place);
+      else
+        variable->removeAttr(dist::kPlaceAttr);
+  }
+};
+
+} // namespace
+} // namespace distc

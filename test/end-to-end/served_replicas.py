@@ -1,0 +1,183 @@
+"""Servers that serve on their own: counted gradients (backup workers, several batches an update), a bound of staleness, asynchronous updates. What
+does not depend on who comes first is compared with TensorFlow's numbers; all of it with what is promised of the log, the checkpoints and the step.
+
+  served_replicas.py [NAME…]
+"""
+import os
+import sys
+
+import numpy as np
+
+from support import DISTC, Checks, Folder, Model, must, need_tools, read_log, read_losses
+
+# As many gradients as replicas: servers count them, and every update is what a synchronous one is. Slots, reference variables, a gradient that is
+# clipped by a global norm, a sum over the batch, convolutions.
+MODELS = ("mlp-adam", "mlp-momentum-ref", "mlp-clip", "mlp-sum", "convnet-momentum", "mlp-l2")
+BUILDERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS")
+MODEL = "mlp-adam"
+
+
+def build(folder, strategy, replicas, batch, *flags, name="train"):
+    must([DISTC, "compile", Model(MODEL).graph, "--strategy", strategy, "--replicas", replicas, "--batch", batch, "-o", folder / name, *flags])
+    return folder / name
+
+
+def train(program, steps, *more, data=None, delays=None, restore=True):
+    """Losses, variables, and the log's last line."""
+    model = Model(MODEL)
+    log, final = program.with_suffix(".jsonl"), program.with_suffix(".npz")
+    environment = dict(os.environ) if delays is None else dict(os.environ, DRT_DELAYS=str(delays))
+    out = must([program, "--data", data or model.feeds, "--steps", steps, "--log-json", log, "--export-npz", final,
+                *(["--restore", model.checkpoint] if restore else []), *more], env=environment).stdout
+    with np.load(final) as file:
+        return np.array(read_losses(log)), {name: file[name] for name in file.files}, read_log(log)[-1], out
+
+
+def apart(a, b):
+    return max(np.linalg.norm(a[name].astype(float) - b[name]) / max(np.linalg.norm(b[name].astype(float)), 1e-6) for name in b)
+
+
+def equals_synchronous(name, strategy, replicas):
+    model = Model(name)
+    found = []
+    with Folder() as folder:
+        program = model.compile(folder / "train", replicas, f"{strategy}:replicas_to_aggregate={replicas}", "--ps", 2)
+        for delays in (None, 1, 2):
+            environment = dict(os.environ) if delays is None else dict(os.environ, DRT_DELAYS=str(delays))
+            must(model.run_command(program, folder), env=environment)
+            found += [f"delays {delays}: {d}" for d in model.differences(folder)]
+    return found
+
+
+def async_alone():
+    """One replica whose gradients are updates of their own is one device."""
+    model = Model(MODEL)
+    with Folder() as folder:
+        program = model.compile(folder / "train", 1, "PS:sync=false", "--ps", 1)
+        must(model.run_command(program, folder))
+        return model.differences(folder)
+
+
+def whoever_comes_first(strategy, replicas, gradients):
+    """Where every share has the same rows, every gradient of one version is the same: an update is that of one share, whichever gradients it has."""
+    share, steps = 4, 12
+    found = []
+    with Folder() as folder:
+        with np.load(Model(MODEL).feeds) as feeds:
+            np.savez(folder / "data.npz", **{name: np.tile(feeds[name][:share], (8, *[1] * (feeds[name].ndim - 1))) for name in feeds.files})
+        one = train(build(folder, "AllReduce", 1, share, name="one"), steps, data=folder / "data.npz")
+        program = build(folder, strategy, replicas, share * replicas, "--ps", 1)
+        for delays in (None, 1, 2, 3):
+            losses, variables, end, out = train(program, steps, data=folder / "data.npz", delays=delays)
+            if not np.allclose(losses, one[0], rtol=1e-5):
+                found.append(f"delays {delays}: losses {losses}, not {one[0]}")
+            if apart(variables, one[1]) > 1e-5:
+                found.append(f"delays {delays}: variables are {apart(variables, one[1]):.1e} apart")
+            if end["gradients"]["accepted"] < steps * gradients:
+                found.append(f"delays {delays}: {end['gradients']} make no {steps} updates of {gradients}")
+            if f"{end['gradients']['accepted']} gradients accepted, {end['gradients']['dropped']} dropped" not in out:
+                found.append(f"the summary does not say so:\n{out}")
+    return found
+
+
+def learns(strategy, replicas, drops):
+    """The loss falls, the global step counts updates, nothing is dropped that the strategy does not drop, and any delays do."""
+    steps = 60
+    found = []
+    with Folder() as folder:
+        program = build(folder, strategy, replicas, 12, "--ps", 2)
+        for delays in (None, 1, 2):
+            # A checkpoint without averages is none of a program that keeps them.
+            losses, variables, end, _ = train(program, steps, delays=delays, restore="averages" not in strategy)
+            if len(losses) != steps or not end["done"] or end["steps"] != steps:
+                found.append(f"delays {delays}: {len(losses)} steps logged, ended by {end}")
+            if not np.mean(losses[-6:]) < np.mean(losses[:6]):
+                found.append(f"delays {delays}: the loss does not fall: {losses}")
+            if variables["global_step"] != steps:
+                found.append(f"delays {delays}: the global step is {variables['global_step']} after {steps} updates")
+            if end["gradients"]["dropped"] and not drops:
+                found.append(f"delays {delays}: {end['gradients']}")
+    return found
+
+
+def saves_whole(strategy, replicas):
+    """Checkpoints between updates, under the original names; another strategy goes on from them."""
+    model = Model(MODEL)
+    half = model.case["steps"] // 2
+    with Folder() as folder:
+        served = model.compile(folder / "served", replicas, strategy, "--ps", 2)
+        other = model.compile(folder / "other", replicas, "AllReduce")
+        must([served, "--data", model.feeds, "--steps", half, "--restore", model.checkpoint, "--checkpoint-dir", folder / "checkpoints", "--save-every", 1])
+        names = sorted(path.stem for path in (folder / "checkpoints").glob("*.index"))
+        if f"ckpt-{half}" not in names:
+            return [f"there is no ckpt-{half}, but {names}"]
+        for first, second in ((other, folder / "by_other"), (served, folder / "by_served")):
+            second.mkdir()
+            must([first, "--data", model.feeds, "--steps", model.case["steps"] - half, "--restore", folder / "checkpoints" / f"ckpt-{half}",
+                  "--export-npz", second / "final.npz"])
+        expect, found = np.load(model.folder / "expect.npz"), []
+        for second in ("by_other", "by_served"):
+            final = np.load(folder / second / "final.npz")
+            for key in expect.files:
+                if key.startswith("var/"):
+                    found += [f"{second}: {d}" for d in model.variable_differences(key[len("var/"):], final, expect[key])]
+        return found
+
+
+def counts_epochs():
+    """An update of four gradients of two replicas takes two batches."""
+    with Folder() as folder:
+        program = build(folder, "PS:replicas_to_aggregate=4", 2, 12, "--ps", 1)
+        with np.load(Model(MODEL).feeds) as feeds:
+            np.savez(folder / "data.npz", **{name: np.resize(feeds[name], (48, *feeds[name].shape[1:])) for name in feeds.files})
+        must([program, "--data", folder / "data.npz", "--epochs", 3, "--log-json", folder / "log.jsonl"])
+        lines = read_log(folder / "log.jsonl")
+    return [] if lines[-1]["steps"] == 6 else [f"3 epochs of 4 batches are 6 updates, not {lines[-1]['steps']}"]
+
+
+def evaluates_between_updates():
+    with Folder() as folder:
+        program = build(folder, "PS:sync=false", 2, 12, "--ps", 1)
+        must([program, "--data", Model(MODEL).feeds, "--steps", 20, "--eval-data", Model(MODEL).feeds, "--eval-every", 5, "--log-json",
+              folder / "log.jsonl"])
+        evaluated = [line["step"] for line in read_log(folder / "log.jsonl") if "eval" in line]
+    return [] if evaluated == [4, 9, 14, 19] else [f"evaluated behind steps {evaluated}"]
+
+
+def says_its_plan():
+    with Folder() as folder:
+        found = []
+        for strategy, text in (("PS:sync=false", "every gradient is an update of its own"),
+                               ("PS:staleness=2", "which may be 2 steps ahead of the slowest"),
+                               ("PS:replicas_to_aggregate=1", "takes the first 1 gradients of 2 replicas")):
+            plan = must([build(folder, strategy, 2, 12, "--ps", 1), "--plan"]).out
+            if text not in plan:
+                found.append(f"{strategy}: --plan does not say '{text}':\n{plan}")
+        return found
+
+
+def main():
+    need_tools()
+    wanted = sys.argv[1:]
+    checks = Checks()
+    jobs = [(f"{name} {strategy} x{replicas}, as synchronous", equals_synchronous, name, strategy, replicas)
+            for name in MODELS for strategy, replicas in ((BUILDERS[len(name) % len(BUILDERS)], 2), ("PSLoadBalancing", 4))]
+    jobs += [("asynchronous, one replica", async_alone)]
+    jobs += [("backup workers: 2 of 3", whoever_comes_first, "PS:replicas_to_aggregate=2", 3, 2),
+             ("backup workers: 1 of 4", whoever_comes_first, "PartitionedPS:replicas_to_aggregate=1", 4, 1),
+             ("several batches an update: 4 of 2", whoever_comes_first, "PS:replicas_to_aggregate=4", 2, 4),
+             ("several batches an update: 5 of 2", whoever_comes_first, "PS:replicas_to_aggregate=5", 2, 5)]
+    jobs += [(f"{strategy} x{replicas} learns", learns, strategy, replicas, drops)
+             for strategy, replicas, drops in (("PS:sync=false", 2, False), ("PSLoadBalancing:sync=false", 4, False), ("PS:staleness=2", 3, False),
+                                               ("PS:staleness=1,variable_averages=0.9", 2, False), ("PS:replicas_to_aggregate=2", 3, True),
+                                               ("PS:replicas_to_aggregate=2,staleness=2", 4, True))]
+    jobs += [("checkpoints", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2), ("epochs", counts_epochs),
+             ("evaluation", evaluates_between_updates), ("plan", says_its_plan)]
+    for name, function, *arguments in jobs:
+        if not wanted or any(word in name for word in wanted):
+            checks.check(name, function, *arguments)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+// RUN: distc-opt %s --split-input-file --dist-serve-updates | FileCheck %s
+
+// A gradient goes to the server, which does all that follows: the update, and the step that is counted. What it needs besides it computes itself;
+// replicas pull what it writes, and end their step with a token.
+module attributes {dist.strategy = "replicas_to_aggregate: 2 node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+  dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
+  // CHECK: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  // CHECK: dfg.variable @step : tensor<i64> {dist.place = #dist.place<"worker" 0>}
+  dfg.variable @step : tensor<i64>
+  // CHECK: dfg.variable @frozen : tensor<4xf32>{{$}}
+  dfg.variable @frozen : tensor<4xf32>
+  dfg.graph attributes {train_op = "train", loss = "loss:0"} {
+    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [-1, 4]>} : () -> tensor<?x4xf32> loc("x")
+    %rate = dfg.placeholder {dist.feed = "whole"} : () -> tensor<f32> loc("rate")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %s = dfg.var_handle @step : !dfg.ref<tensor<i64>> loc("step")
+    %f = dfg.var_handle @frozen : !dfg.ref<tensor<4xf32>> loc("frozen")
+    // CHECK: %[[W:.*]] = dist.pull %[[H:.*]] from <"worker" 0> : !dfg.ref<tensor<4xf32>> -> tensor<4xf32>
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("read")
+    // CHECK: dfg.read_variable
+    %v = dfg.read_variable %f : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("read_frozen")
+    // CHECK: %[[HALF:.*]] = dfg.const dense<5.000000e-01>
+    // CHECK: %[[COPY:.*]] = dfg.const dense<5.000000e-01> {{.*}} {dist.place = #dist.place<"worker" 0>}
+    %half = dfg.const dense<5.000000e-01> : tensor<f32> : tensor<f32> loc("half")
+    // CHECK: dfg.mul %[[W]], %[[HALF]]
+    %m = dfg.mul %w, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("mul")
+    %n = dfg.mul %m, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("mul_frozen")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %d = dfg.sub %n, %x : (tensor<4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("difference")
+    %g = dfg.mean %d, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("gradient")
+    // CHECK-NOT: dist.all_reduce
+    // CHECK: dist.push mean "gradients/0/w" to <"worker" 0> of 2 (%[[G:.*]]) variable "w"
+    // CHECK: %[[R:.*]] = dist.take mean "gradients/0/w" from <"worker" 0> of 2 variable "w" {dist.place = #dist.place<"worker" 0>}
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32> loc("all_reduce/0")
+    // CHECK: %[[C:.*]] = dfg.mul %[[R]], %[[COPY]] {dist.place = #dist.place<"worker" 0>}
+    %c = dfg.mul %r, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("scaled")
+    // CHECK: dfg.apply_gradient_descent %[[H]], %{{.*}}, %[[C]] {dist.place = #dist.place<"worker" 0>}
+    dfg.apply_gradient_descent %h, %rate, %c : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
+    %one = dfg.const dense<1> : tensor<i64> : tensor<i64> loc("one")
+    // CHECK: dfg.assign_add %{{.*}}, %{{.*}} {control = ["update"], dist.place = #dist.place<"worker" 0>}
+    dfg.assign_add %s, %one {control = ["update", "gradient"]} : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("train")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %loss = dfg.mean %d, %all {control = ["gradient"]} : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    // CHECK: dist.tokens at <"worker" 0> of 3 {control = ["gradients/0/w/push"]}
+  }
+}
+
+// -----
+
+// Where every gradient is an update of its own nobody waits.
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    // CHECK: dist.push mean "gradients/0/w" to <"worker" 0> of 1 (%{{.*}}) variable "w" async
+    // CHECK: dist.take mean "gradients/0/w" from <"worker" 0> of 1 variable "w" async
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32> loc("all_reduce/0")
+    dfg.apply_gradient_descent %h, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+    // CHECK-NOT: dist.tokens
+  }
+}
+
+// -----
+
+// Synchronous servers are owners: nothing is parted.
+// CHECK: dist.topology
+// CHECK: dist.all_reduce
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32> loc("all_reduce/0")
+    dfg.apply_gradient_descent %h, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
