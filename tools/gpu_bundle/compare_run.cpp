@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
 #include "data/npz.h"
-#include "launch/values.h"
+#include "core/values.h"
 
 #include <cmath>
 #include <cstdio>
