@@ -125,7 +125,7 @@ Layout CpuTask::findLayout() {
 }
 
 CpuTask::~CpuTask() {
-  served_.reset();
+  stopServing(); // its replicas may ask for it until they are back
   quit_.store(true);
   go_.add(1);
   asked_.add(1);

@@ -203,6 +203,9 @@ TEST_CASE("what a feed throws ends the task") {
   Program plan(DRT_SERVE_ASYNC, 2, 1, 0);
   CpuTask task(plan.program, nullptr, configOf(2));
   task.serve([](int32_t, int64_t, const auto &) { throw Error("there are no data"); }, 0);
-  task.enqueue(plan.entries[0], 0);
-  CHECK_THROWS_WITH(task.wait(), "there are no data");
+  const auto step = [&] {
+    task.enqueue(plan.entries[0], 0);
+    task.wait();
+  };
+  CHECK_THROWS_WITH(step(), "there are no data");
 }
