@@ -343,7 +343,7 @@ LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
   const Handler calling[] = {&S::ifElse, &S::caseOf, &S::whileLoop, &S::callFunction};
   if (llvm::is_contained(calling, handler))
     for (const Datum &operand : node.operands)
-      if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && ordered.contains(def))
+      if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && behindUpdates.contains(def))
         if (StringAttr name = dfg::getNodeNameAttr(def))
           before.insert(name);
   // Who only waits for the node waits for what it is made of (a Merge, for what its branches did before they gave it).
@@ -384,6 +384,11 @@ LogicalResult StraightLine::infer(Operation *op) {
       !dfg::getControl(op).empty() ||
       llvm::any_of(op->getOperands(), [&](Value operand) { return ordered.contains(operand.getDefiningOp()); }))
     ordered.insert(op);
+  auto isBehind = [&](Operation *before) { return before && behindUpdates.contains(before); };
+  if (llvm::isa<dfg::UpdateInterface>(op) ||
+      llvm::any_of(op->getOperands(), [&](Value operand) { return isBehind(operand.getDefiningOp()); }) ||
+      llvm::any_of(dfg::getControlInputs(op), [&](StringRef control) { return isBehind(nodesByName.lookup(control)); }))
+    behindUpdates.insert(op);
   if (made.size() > kMaxNodes)
     return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op)
                                    << "': the graph's control flow becomes more than " << kMaxNodes << " nodes";

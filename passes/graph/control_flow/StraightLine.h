@@ -313,6 +313,8 @@ private:
   llvm::SmallVector<mlir::Operation *> made;
   /// Nodes that run behind something: what changes or tells the world, what waits, and what is made of their values.
   llvm::DenseSet<mlir::Operation *> ordered;
+  /// Of those: updates, and what runs behind one.
+  llvm::DenseSet<mlir::Operation *> behindUpdates;
   llvm::StringSet<> names;
   /// Whether the node that is being made stands in a loop.
   bool isRepeated = false;
