@@ -180,13 +180,29 @@ Axis Rules::merge(ArrayRef<BatchAxis> mapped) {
   return found;
 }
 
+/// Whether `value` is made of the numbers 0, 1, ... by nodes that treat each element by itself.
+static bool isNumbered(Value value) {
+  SmallVector<Value> worklist = {value};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val().getDefiningOp();
+    if (llvm::isa_and_nonnull<dfg::RangeOp>(op))
+      return true;
+    if (op && seen.insert(op).second &&
+        (llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::IdentityOp, dfg::ExpandDimsOp, dfg::ReshapeOp>(op)))
+      worklist.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
 bool Rules::isAlikeAt(unsigned operand, int64_t axis) const {
   auto sizes = sizesOf(operand);
   if (!sizes)
     return false;
-  if (axis < 0 || fixedBatch)
+  if (axis < 0 || (axis < static_cast<int64_t>(sizes->size()) && (*sizes)[axis] == Dim(1)))
     return true;
-  return axis < static_cast<int64_t>(sizes->size()) && (*sizes)[axis] == Dim(1);
+  // Where the graph has a number for the batch, a constant may have its rows; positions in it are others in each share.
+  return fixedBatch && !isNumbered(op->getOperand(operand));
 }
 
 /// `operands` broadcast against each other, but for `axesBehind` axes at the back that are not sharded.

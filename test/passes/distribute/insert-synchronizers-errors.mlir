@@ -116,3 +116,27 @@ module {
     dfg.assign %variance, %unbiased : (!dfg.ref<tensor<f32>>, tensor<f32>) -> ()
   }
 }
+
+// -----
+
+// In a graph that fixes its batch, positions in it are others in each replica's share.
+module {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<6x4xf32>
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %size = dfg.const dense<6> : tensor<i32> : tensor<i32>
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %range = dfg.range %zero, %size, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<6xi32>
+    %numbers = dfg.cast %range : (tensor<6xi32>) -> tensor<6xf32>
+    %positions = dfg.expand_dims %numbers, %one : (tensor<6xf32>, tensor<i32>) -> tensor<6x1xf32>
+    // expected-error @below {{variable 'w' cannot be synchronized: its update '' depends on node '' (dfg.mul)}}
+    %rows = dfg.mul %x, %positions : (tensor<6x4xf32>, tensor<6x1xf32>) -> tensor<6x4xf32>
+    %mean = dfg.mean %rows, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-note @below {{the update is here}}
+    dfg.apply_gradient_descent %w, %lr, %mean : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
