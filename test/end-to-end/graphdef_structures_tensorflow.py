@@ -11,10 +11,13 @@ import numpy as np
 import control_flow_tensorflow
 from control_flow_tensorflow import BATCH, STEPS, Inputs
 from random_losses_tensorflow import read_by
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run
+from support import expect as expect_run
 from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner
 
 LOOPS = ("scan_over_trained_rows-v1", "dynamic_rnn_with_lengths-v1", "dynamic_rnn_with_lengths-v2", "condition_on_the_loss-v2")
+# Workers cannot know when the chief has updated what they read.
+REFUSED = {("target_copied_at_every_other_step", "PartitionedPS"): "behind an update of the same step, for an update that every worker makes"}
 CASES = {name: control_flow_tensorflow.CASES[name][:2] + (True,) for name in LOOPS}
 
 
@@ -115,8 +118,11 @@ def check(runner, name, strategy):
         process.join()
         if process.exitcode:
             return ["the graph could not be made"]
-        must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *TWO_WORKERS_TWO_SERVERS[1], "--batch", BATCH,
-              "--emit=graphdef", "-o", folder / "graphs"])
+        command = [DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *TWO_WORKERS_TWO_SERVERS[1], "--batch", BATCH,
+                   "--emit=graphdef", "-o", folder / "graphs"]
+        if refused := REFUSED.get((name.rpartition("-")[0], strategy)):
+            return expect_run(run(command), 1, refused)
+        must(command)
         try:
             losses = runner.train(folder / "graphs", folder / "data.npz", STEPS, restore=folder / "first.ckpt", save=folder / "last.ckpt", timeout=60)
         except runner.TaskError as error:

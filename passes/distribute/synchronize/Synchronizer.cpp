@@ -7,6 +7,7 @@
 #include "passes/distribute/synchronize/Synchronizer.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/synchronize/BucketOrder.h"
+#include "llvm/ADT/SetVector.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
 
 using namespace mlir;
@@ -137,6 +138,20 @@ Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
           way.compression,    way.aggregator};
 }
 
+/// Whether `node` and what it is computed from may stand before `op`; adds what has to move, in order.
+static bool mayStandBefore(Operation *node, Operation *op, llvm::SetVector<Operation *> &moved) {
+  if (!node || moved.contains(node) || (node != op && node->isBeforeInBlock(op)))
+    return true;
+  if (node == op || !llvm::isa<dfg::NodeInterface>(node) || !isMemoryEffectFree(node) ||
+      node->hasAttr(dfg::kControlAttr))
+    return false;
+  for (Value operand : node->getOperands())
+    if (!mayStandBefore(operand.getDefiningOp(), op, moved))
+      return false;
+  moved.insert(node);
+  return true;
+}
+
 /// A bucket's collective after its last member, in the order in which buckets become whole.
 void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
   std::map<BucketKey, SmallVector<Value>> groups;
@@ -163,9 +178,15 @@ void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
       return;
     }
     const RawGradient &gradient = gradients.values.find(value)->second;
-    // Behind both, where indices come later than values.
-    if (Operation *def = gradient.indices ? gradient.indices.getDefiningOp() : nullptr; def && op->isBeforeInBlock(def))
-      op = def;
+    // Behind both. Where indices come later than values, which nodes in between may use already, they come earlier now.
+    if (Operation *def = gradient.indices ? gradient.indices.getDefiningOp() : nullptr; def && op->isBeforeInBlock(def)) {
+      llvm::SetVector<Operation *> moved;
+      if (mayStandBefore(def, op, moved))
+        for (Operation *node : moved)
+          node->moveBefore(op);
+      else
+        op = def;
+    }
     if (const Synchronization &way = ways.get(gradient.variable); way.place && (way.async || sites->get(value)))
       serve(op, key, value);
     else if (gradient.indices)

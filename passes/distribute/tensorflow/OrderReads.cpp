@@ -81,8 +81,11 @@ public:
       if (llvm::isa<dfg::UpdateInterface>(op) && op->hasAttr(dist::kPlaceAttr))
         updates.push_back(op);
     const Edges::Set late = edges.collectAfter(updates);
-    SmallVector<Operation *> pushes, latePushes, lateTakes;
+    SmallVector<Operation *> pushes, latePushes, lateTakes, lateUpdates;
     for (Operation *op : step) {
+      // Of a variable of each worker's own; a copy of a server's is renewed behind the token.
+      if (llvm::isa<dfg::UpdateInterface>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op) && !isOfProxy(op, step))
+        lateUpdates.push_back(op);
       if (llvm::isa<dist::PushOp>(op) && late.contains(op))
         latePushes.push_back(op);
       if (auto push = llvm::dyn_cast<dist::PushOp>(op); push && isOfAllReplicas(push) && !late.contains(op))
@@ -96,7 +99,8 @@ public:
       if (llvm::isa<dfg::UpdateInterface>(op))
         worker.servers.earlyUpdates.insert(op);
 
-    const Edges::Set waitedFor = edges.collectBefore(pushes), waitsForLate = edges.collectBefore(latePushes);
+    const Edges::Set waitedFor = edges.collectBefore(pushes), waitsForLate = edges.collectBefore(latePushes),
+                    waitsForOwn = edges.collectBefore(lateUpdates);
     for (Operation *read : findReads(step)) {
       // Only the chief's own nodes come behind its updates.
       if (worker.workers.size() > 1 && late.contains(read) && waitsForLate.contains(read))
@@ -104,6 +108,12 @@ public:
                                  << dfg::getVariableHandle(getHandle(read)).getVariable()
                                  << "', which a server holds, behind an update of the same step, for a gradient that every worker "
                                     "pushes: workers cannot know when the chief has updated; all-reduce that gradient, or train with one worker";
+      if (worker.workers.size() > 1 && late.contains(read) && waitsForOwn.contains(read))
+        return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
+                                 << dfg::getVariableHandle(getHandle(read)).getVariable()
+                                 << "', which a server holds, behind an update of the same step, for an update that every worker makes "
+                                    "of a variable of its own: workers cannot know when the chief has updated; all-reduce the variable "
+                                    "that is read, or train with one worker";
       if (waitedFor.contains(read) || late.contains(read))
         continue;
       // A reference is read where it is used; a resource's value is its reader's own.

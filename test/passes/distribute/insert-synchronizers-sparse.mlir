@@ -172,3 +172,27 @@ module @fixed_batch attributes {dist.strategy = "node_config { var_name: 'table'
     dfg.scatter_sub %table, %ids, %clipped : (!dfg.ref<tensor<9x4xf32>>, tensor<6xi32>, tensor<6x4xf32>) -> () loc("update")
   }
 }
+
+// -----
+
+// Where the numbers of rows come later than the rows, which an identity in between has taken already, they come earlier.
+// CHECK-LABEL: @late_numbers
+module @late_numbers attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @bank : tensor<9x4xf32>
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %at = dfg.placeholder : () -> tensor<?x1xi32> loc("at")
+    %flat = dfg.const dense<[-1]> : tensor<1xi32> : tensor<1xi32> loc("flat")
+    %bank = dfg.var_handle @bank : !dfg.ref<tensor<9x4xf32>> loc("bank")
+    // CHECK: %[[NUMBERS:.*]] = dfg.reshape
+    // CHECK: %[[ROWS:.*]] = dfg.square
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices {{.*}} (%[[NUMBERS]], %[[ROWS]]) variable "bank"
+    // CHECK: %[[STOPPED:.*]] = dfg.stop_gradient %[[V]]
+    // CHECK: dfg.scatter_update %{{.*}}, %[[I]], %[[STOPPED]]
+    %rows = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("rows")
+    %stopped = dfg.stop_gradient %rows : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("stopped")
+    %numbers = dfg.reshape %at, %flat : (tensor<?x1xi32>, tensor<1xi32>) -> tensor<?xi32> loc("numbers")
+    dfg.scatter_update %bank, %numbers, %stopped : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+  }
+}
