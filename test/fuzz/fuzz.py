@@ -11,6 +11,7 @@ import gzip
 import os
 import pathlib
 import random
+import re
 import resource
 import shlex
 import shutil
@@ -259,8 +260,25 @@ class Ir(Kind):
         return [OPT, folder / "graph.mlir", *draw.choice(self.PASSES[stage]), "-o", os.devnull], f"{name} {stage}"
 
 
+class StableHlo(Kind):
+    """Training steps of JAX, and their signatures."""
+
+    INPUTS = ROOT / "test" / "dialects" / "dfg" / "stablehlo" / "Inputs"
+
+    def make(self, draw, folder):
+        name, damaged = draw.choice(["linear", "many", "many"]), draw.choice([".mlir"] * 4 + [".json"])
+        for suffix in (".mlir", ".json"):
+            data = (self.INPUTS / (name + suffix)).read_bytes()
+            # Without initial values there is nothing but the step.
+            data = re.sub(rb',\s*"initial": "[^"]*"', b"", data)
+            (folder / ("step" + suffix)).write_bytes(corrupt.corrupt_text(data, draw) if suffix == damaged else data)
+        return [DISTC, "compile", folder / "step.mlir", "--replicas", draw.choice([1, 2]), "--batch", 12, "--no-init", "--emit", "drt",
+                "--strategy", draw.choice(["AllReduce", "PartitionedAR", "ShardedUpdate"]), "-o", os.devnull], f"{name}{damaged}"
+
+
 KINDS = {"graph": GraphStructure, "graph-bytes": GraphBytes, "graph-text": GraphText, "strategy": Strategies,
-         "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir}
+         "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir,
+         "stablehlo": StableHlo}
 
 
 # ---- Running ------------------------------------------------------------------------------
