@@ -53,9 +53,52 @@ def test_training_is_jaxs(exported, model, strategy, replicas, processes):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_goes_on_from_a_state(exported):
+# Rules of one gradient, which workers divide, and (lamb, adafactor) others, which each computes.
+OPTIMIZERS = {
+    "adagrad": lambda: optax.adagrad(0.1), "rmsprop": lambda: optax.rmsprop(1e-2, momentum=0.9, centered=True), "lion": lambda: optax.lion(1e-3),
+    "amsgrad": lambda: optax.amsgrad(1e-2), "adan": lambda: optax.adan(1e-2), "multisteps": lambda: optax.MultiSteps(optax.adam(1e-2), 2),
+    "finite": lambda: optax.apply_if_finite(optax.adam(1e-2), 3), "ema": lambda: optax.chain(optax.ema(0.9), optax.sgd(0.1)),
+    "lamb": lambda: optax.lamb(1e-2), "adafactor": lambda: optax.adafactor(1e-2, min_dim_size_to_factor=4),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_updates_are_divided(tmp_path, name):
+    step, state, data = models.mlp(OPTIMIZERS[name]())
+    losses, last = models.train_here(step, state, data, BATCH, STEPS)
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    for strategy, replicas, processes in (("ShardedUpdate", 2, True), ("PartitionedAR", 4, False), ("PSLoadBalancing", 2, True)):
+        result = distc.compile(exported, strategy=strategy, replicas=replicas, batch=BATCH, processes=processes).train(data, STEPS)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+        for ours, theirs in zip(jax.tree.leaves(result.state), jax.tree.leaves(last)):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_the_portable_artifact_is_converted(tmp_path):
+    from jax import export as jax_export
+
+    exported = jax_export.export(jax.jit(lambda w, x: (w - x.mean(0), (w * x).mean())))(
+        jax.ShapeDtypeStruct((3,), jnp.float32), jax.ShapeDtypeStruct(jax_export.symbolic_shape("b, 3"), jnp.float32))
+    (tmp_path / "step.bc").write_bytes(exported.mlir_module_serialized)
+    (tmp_path / "step.txt").write_text(exported.mlir_module())
+    (tmp_path / "step.json").write_text('{"version": 1, "arguments": [{"name": "w", "role": "state", "result": 0, "dtype": "float32", "shape": [3]}, '
+                                        '{"name": "x", "role": "batch", "dtype": "float32", "shape": [null, 3]}], "loss": 1, "initial": "step.npz"}')
+    np.savez(tmp_path / "step.npz", w=np.ones(3, "f"))
+    for name in ("step.bc", "step.txt"):
+        with pytest.raises(distc.CompileError, match="python -m distc convert"):
+            distc.compile(distc.jax.Step.read(tmp_path / name), batch=4)
+        distc.jax.convert(tmp_path / name, tmp_path / "step.mlir")
+        result = distc.compile(tmp_path / "step.mlir", batch=4, replicas=2).train({"x": np.ones((4, 3), "f")}, 2)
+        np.testing.assert_allclose(result.losses, [1.0, 0.0])
+    (tmp_path / "broken.bc").write_bytes(exported.mlir_module_serialized[:100])
+    with pytest.raises(ValueError, match="broken.bc"):
+        distc.jax.convert(tmp_path / "broken.bc", tmp_path / "step.mlir")
+
+
+@pytest.mark.parametrize("strategy,processes", [("AllReduce", False), ("ShardedUpdate", True)])
+def test_goes_on_from_a_state(exported, strategy, processes):
     step, data, losses, _ = exported("mlp-adam")
-    executable = distc.compile(step, batch=BATCH)
+    executable = distc.compile(step, batch=BATCH, strategy=strategy, replicas=2, processes=processes)
     first = executable.train(data, 10)
     # 10 steps are 5 times through the data.
     second = executable.train(data, 10, state=first.state)

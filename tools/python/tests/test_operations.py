@@ -20,6 +20,13 @@ LABELS = RANDOM.randint(0, 5, (8, 6)).astype("i")
 WHOLE = {
     "sort of signs": lambda w, i, u: jnp.sign(w) * jnp.cbrt(w),
     "rounding": lambda w, i, u: jnp.round(w * 3) + lax.round(w * 2, lax.RoundingMethod.AWAY_FROM_ZERO) + jnp.floor(w),
+    "sorted": lambda w, i, u: jnp.sort(w, 0) + 2 * jnp.sort(-w, 1) + jnp.sort(i, 1) + (jnp.sort(u, 0) > u),
+    "sorted places": lambda w, i, u: jnp.argsort(w, 1) + jnp.argsort(i, 0, descending=True) + jnp.argsort(u, 1) + jnp.lexsort((w[:, 0], i[:, 1]))[:5],
+    "sorted with NaN and zeros": lambda w, i, u: jnp.argsort(jnp.where(w > 1, jnp.nan, jnp.round(w) * jnp.where(i > 0, 1, -1)), 1),
+    "sorted pairs": lambda w, i, u: sum(lax.sort((i % 3, w, i), num_keys=2)),
+    "places in order": lambda w, i, u: jnp.searchsorted(jnp.sort(w[:, 0]), w) + jnp.interp(w, jnp.arange(3.0), w[0, :3]),
+    "medians": lambda w, i, u: jnp.median(w, 1)[:5] + jnp.quantile(w, 0.3, 0),
+    "random numbers": lambda w, i, u: jax.random.normal(jax.random.key(3), (6, 5)) + jax.random.permutation(jax.random.key(4), w) + jax.random.bernoulli(jax.random.key(i[0, 0]), 0.3, (6, 5)),
     "argmax": lambda w, i, u: jnp.argmax(w, 1) + 10 * jnp.argmin(w, 0).sum(),
     "argmax of integers": lambda w, i, u: jnp.argmax(i, 1),
     "argmax with ties": lambda w, i, u: jnp.argmax(jnp.round(w), 1),
@@ -54,6 +61,8 @@ WHOLE = {
     "concatenated": lambda w, i, u: jnp.concatenate([w, w[:2] * 3]) @ jnp.arange(5.0),
     "products": lambda w, i, u: jnp.einsum("ab,cb->ca", w, w) + jnp.einsum("ab,ac,ad->d", w, w, w).sum() + jnp.tensordot(w, w, 2),
     "sums of powers": lambda w, i, u: jnp.cumsum(w, 0) + jnp.cumprod(w, 1) + w**3 + jnp.abs(w) ** 0.5 + jnp.prod(w, 0),
+    "gradients of windows": lambda w, i, u: jax.grad(lambda w: (lax.reduce_window(w, -jnp.inf, lax.max, (2, 3), (1, 2), "SAME") ** 2).sum())(w)
+    + jax.grad(lambda w: (lax.reduce_window(w[None, :, :, None, None] * jnp.arange(1.0, 3.0), -jnp.inf, lax.max, (1, 2, 2, 1, 2), (1, 2, 1, 1, 1), "SAME") ** 2).sum())(w),
     "windows": lambda w, i, u: lax.reduce_window(w, -jnp.inf, lax.max, (2, 3), (1, 2), "SAME").sum() + lax.reduce_window(w, 0.0, lax.add, (3, 1), (2, 1), "VALID"),
     "special functions": lambda w, i, u: lax.erf(w) + jax.scipy.special.erfinv(w / 9) + lax.lgamma(jnp.abs(w) + 1) + jax.nn.gelu(w, approximate=False) + jax.nn.silu(w) + jax.nn.softplus(w),
     "more functions": lambda w, i, u: jnp.arctan2(w, w[::-1]) + jnp.sinh(w) + jnp.arcsinh(w) + jnp.expm1(w) + jnp.log1p(jnp.abs(w)) + jnp.tan(w) + lax.rsqrt(jnp.abs(w) + 1),
