@@ -3,6 +3,11 @@ if(NOT DISTC_COMPILER)
   return()
 endif()
 include(GNUInstallDirs)
+# A wheel (tools/make_wheel.py) has LLVM's libraries beside the runtime, and those look for theirs where the program says.
+set_target_properties(distc distc-opt distc-translate PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+foreach(tool IN ITEMS distc distc-opt distc-translate)
+  target_link_options(${tool} PRIVATE LINKER:--disable-new-dtags)
+endforeach()
 install(TARGETS distc distc-opt distc-translate RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 # What executables are linked with. The distribution's static libraries are copied, so that compiling a graph needs a C++

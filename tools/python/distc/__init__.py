@@ -1,14 +1,30 @@
 """distc from Python: training steps become distributed executables.
 
-    step = distc.jax.export(train_step, state, batch, "mlp.mlir")
+    step = distc.jax.export(train_step, state, batch, "mlp.mlir")             # of JAX
+    step = distc.torch.export(module, loss, optimizer, batch, "mlp.mlir")     # of PyTorch
     executable = distc.compile(step, strategy="AllReduce", replicas=2, batch=64)
     result = executable.train({"x": x, "y": y}, steps=100)
     result.losses, result.state
 
-The command `distc` does all of the work; it is found as $DISTC, on the PATH, or beside this package in a build of the
+The command `distc` does all of the work; it is found as $DISTC, in the wheel, on the PATH, or beside this package in a build of the
 repository.
 """
-from distc import jax
-from distc._executable import CompileError, Executable, Result, RunError, compile
+from __future__ import annotations
 
-__all__ = ["CompileError", "Executable", "Result", "RunError", "compile", "jax"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distc import jax, torch
+    from distc._executable import CompileError, Executable, Result, RunError, compile
+
+__all__ = ["CompileError", "Executable", "Result", "RunError", "compile", "jax", "torch"]
+
+
+def __getattr__(name: str) -> Any:
+    """Each part is loaded when it is asked for: frameworks need not be there for the others."""
+    if name in ("jax", "torch"):
+        return importlib.import_module(f"distc.{name}")
+    if name in __all__:
+        return getattr(importlib.import_module("distc._executable"), name)
+    raise AttributeError(f"module 'distc' has no attribute '{name}'")

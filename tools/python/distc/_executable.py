@@ -5,14 +5,13 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import subprocess
-import sys
 import tempfile
 from typing import Any, Sequence
 
 import numpy as np
 
+from distc._command import find_distc
 from distc._signature import Step
 
 
@@ -32,24 +31,6 @@ class Result:
     losses: np.ndarray
     state: Any
     fetches: dict[str, np.ndarray]
-
-
-def find_distc() -> str:
-    """The command: $DISTC, that of the wheel which this package came in, one on the PATH, or that of the repository which it lies in."""
-    named = os.environ.get("DISTC")
-    if named:
-        return named
-    here = pathlib.Path(__file__).resolve()
-    carried = here.parent / "_native" / "bin" / "distc"
-    if carried.exists():
-        return str(carried)
-    # A wheel's script of that name would only look here again.
-    found = shutil.which("distc", path=os.pathsep.join(
-        each for each in os.environ.get("PATH", "").split(os.pathsep) if each != os.path.dirname(sys.executable)))
-    built = here.parents[3] / "build" / "bin" / "distc" if len(here.parents) > 3 else here
-    if found is None and not built.exists():
-        raise FileNotFoundError("there is no command 'distc'; install it, or name it with the environment variable DISTC")
-    return found or str(built)
 
 
 def _run(command: Sequence[str], error: type[Exception]) -> str:

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""The wheel (tools/make_wheel.py), installed alone in an environment of its own, compiles and trains: with the libraries that came in it."""
+import os
+import shutil
+import subprocess
+import sys
+
+from support import BIN, ROOT, Checks, Folder, Model, expect, is_sanitized, must, need_tools, run, skip
+
+MODEL = Model("mlp-momentum")
+
+
+def in_an_environment_of_its_own():
+    with Folder() as folder:
+        must([sys.executable, ROOT / "tools" / "make_wheel.py", "--build", BIN.parent, "--output", folder, "--level", "1"], timeout=900)
+        (wheel,) = folder.glob("distc-*.whl")
+        must([sys.executable, "-m", "venv", folder / "env"], timeout=300)
+        python = folder / "env" / "bin" / "python"
+        must([python, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", wheel], timeout=300)
+        distc = folder / "env" / "bin" / "distc"
+        environment = {"PATH": os.environ["PATH"]}
+        must([distc, "compile", MODEL.graph, "--replicas", 2, "--batch", MODEL.case["batch"], "-o", folder / "train"], env=environment)
+        found = expect(run([folder / "train", "--data", MODEL.feeds, "--steps", 3]), 0, "done after 3 steps")
+        (native,) = (folder / "env").glob("lib/python*/site-packages/distc/_native/bin/distc")
+        loaded = subprocess.run(["ldd", native], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for line in loaded.splitlines():
+            if "libMLIR" in line and str(folder) not in line:
+                found.append(f"MLIR is not the wheel's: {line}")
+        # Without a compiler it says what is missing.
+        failed = run([distc, "compile", MODEL.graph, "--batch", MODEL.case["batch"], "-o", folder / "train"], env={"PATH": str(folder / "env" / "bin")})
+        return found + expect(failed, 1, "install g++")
+
+
+if __name__ == "__main__":
+    need_tools()
+    if not (BIN.parent / "pages" / "distc.1").exists():
+        skip("the build has no pages; build all of it")
+    if is_sanitized():
+        skip("a build with sanitizers is not packed")
+    if sys.version_info < (3, 11) or not shutil.which("ldd"):
+        skip("needs Python 3.11 and ldd")
+    checks = Checks()
+    checks.check("an environment of its own", in_an_environment_of_its_own)
+    checks.exit()
