@@ -208,7 +208,7 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
       `dist.reduce_scatter` with `owners`, in groups of at most 25 MiB from the last variable on; others are all-reduced. The update is the owner's alone
       (`dist.place`), who alone has the slots, and `dist.all_gather_variables` with `owners` gives the others the new value. Rows of a sparse gradient
       are joined everywhere, and every worker updates its own copy.
-    - *Several batches an update*: `dist.accumulate` before any of these.
+    - *Gradient accumulation*: `dist.accumulate` before any of these.
     - *Servers*: `dist.push` behind a raw gradient, `dist.take` behind the work that waits for nothing. Nodes from there to the updates are marked with
       `dist.place`: the server where all updates that they lead to are of its variables, the chief where these are of several servers. Where one
       is of a variable that every worker has, the gradient is reduced by a collective instead. What a server cannot compute (a learning rate that is

@@ -20,7 +20,7 @@ const drt_entry *TaskRuntime::findEntry(std::string_view name) const {
 
 static Error noShares(const drt_program &program, int32_t variable) {
   return Error(std::string("the variable '") + program.variables[variable].name + "' lies in shares, which target " +
-                   program.target + " has not: a defect of the compiler",
+                   program.target + " has not: an internal error of the compiler",
                70);
 }
 
@@ -29,7 +29,7 @@ void TaskRuntime::scatterShares(int32_t variable, void *) { throw noShares(progr
 
 void TaskRuntime::serve(FeedReplica, int64_t) {
   throw Error(std::string("the program has servers that serve on their own, which target ") + program_.target +
-                  " has not: a defect of the compiler",
+                  " has not: an internal error of the compiler",
               70);
 }
 

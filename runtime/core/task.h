@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The border between the launcher, which feeds, trains, saves and evaluates, and the device that a task computes on.
+// The interface between the launcher, which feeds, trains, saves and evaluates, and the device that a task computes on.
 // runtime/cpu and runtime/cuda each derive a class; an executable is linked with one of them, which defines makeTask.
 //
 //===----------------------------------------------------------------------===//

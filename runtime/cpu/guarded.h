@@ -12,7 +12,7 @@
 
 namespace drt {
 
-/// Calls with the replica's call sites. No exception crosses the C border.
+/// Calls with the replica's call sites. No exception crosses the C interface.
 template <class Call> void guarded(drt_replica *replica, Call call) {
   try {
     call(primitivesOf(*replica));

@@ -173,7 +173,7 @@ private:
       return;
     const bool relu = desc_.epilogue == DRT_EPILOGUE_RELU;
     if (!relu && desc_.epilogue != DRT_EPILOGUE_NONE)
-      throw Error("cuDNN's convolution has no epilogue but ReLU: a defect of the compiler", 70);
+      throw Error("cuDNN's convolution has no epilogue but ReLU: an internal error of the compiler", 70);
     bias_ = imageDescriptor(1, 1, 1, desc_.k);
     activation_ = makeActivation();
     check(cudnn().cudnnSetActivationDescriptor(

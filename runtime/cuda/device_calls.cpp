@@ -44,7 +44,7 @@ void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
   if (!seeded_.at(index)) {
     if (!preparing)
       throw Error("random operation " + std::to_string(state) +
-                      " was not there when the entry was prepared: a defect of the compiler",
+                      " was not there when the entry was prepared: an internal error of the compiler",
                   70);
     const std::array<uint32_t, 6> generator = initialGenerator(state, seed, seed2, config_.entropy).state();
     std::copy(generator.begin(), generator.end(), randomStates_[index].begin());
@@ -58,7 +58,7 @@ void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
 void DeviceReplica::startBucket(int32_t index) {
   const drt_bucket &plan = bucket(index);
   if (plan.kind != DRT_BUCKET_ALL_REDUCE || plan.exchange)
-    throw Error(std::string(plan.name) + " is not just summed, which devices cannot: a defect of the compiler", 70);
+    throw Error(std::string(plan.name) + " is not just summed, which devices cannot: an internal error of the compiler", 70);
   if (num_replicas == 1)
     return;
   if (preparing) {

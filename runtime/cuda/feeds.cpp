@@ -48,7 +48,7 @@ void FeedBuffers::send(const drt_entry &entry, int index, int64_t step, const st
   for (size_t i = 0; i < set.versions.size(); ++i) {
     const drt_feed &feed = entry.feeds[i];
     if (!given[i].share0)
-      throw Error(std::string("the feed '") + feed.name + "' was not given: a defect of the runtime", 70);
+      throw Error(std::string("the feed '") + feed.name + "' was not given: an internal error of the runtime", 70);
     if (set.versions[i] == given[i].version)
       continue;
     if (!set.copied) {

@@ -55,11 +55,11 @@ void requireSupported(const drt_matmul_desc &desc) {
                 " on a device: cast the operands to float32");
   const bool relu = desc.epilogue == DRT_EPILOGUE_RELU;
   if (!relu && desc.epilogue != DRT_EPILOGUE_NONE)
-    throw Error("cuBLASLt has no epilogue but ReLU: a defect of the compiler", 70);
+    throw Error("cuBLASLt has no epilogue but ReLU: an internal error of the compiler", 70);
   if (relu && desc.accumulate)
-    throw Error("cuBLASLt adds before ReLU: a defect of the compiler", 70);
+    throw Error("cuBLASLt adds before ReLU: an internal error of the compiler", 70);
   if (desc.dtype == DRT_F64 && (relu || desc.has_bias))
-    throw Error("cuBLASLt has no epilogue for float64: a defect of the compiler", 70);
+    throw Error("cuBLASLt has no epilogue for float64: an internal error of the compiler", 70);
 }
 
 // A dense left operand that meets one right operand is one tall matrix.
@@ -101,7 +101,7 @@ public:
     if (isEmpty())
       return clear(replica, c);
     if (workspaceBytes_ > replica.workspaceBytes)
-      throw Error("a matrix product was not prepared: a defect of the runtime", 70);
+      throw Error("a matrix product was not prepared: an internal error of the runtime", 70);
     if (desc_.has_bias)
       set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const float one = 1, added = desc_.accumulate ? 1 : 0;

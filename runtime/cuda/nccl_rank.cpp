@@ -32,7 +32,7 @@ ncclDataType_t typeOf(int32_t dtype) {
   case DRT_U8:
     return ncclUint8;
   default:
-    throw Error("NCCL reduces no " + dtypeName(dtype) + ": a defect of the compiler", 70);
+    throw Error("NCCL reduces no " + dtypeName(dtype) + ": an internal error of the compiler", 70);
   }
 }
 

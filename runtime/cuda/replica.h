@@ -71,7 +71,7 @@ public:
   std::jmp_buf wayOut;
 };
 
-/// A function of drt.h: call(replica); what it throws ends the entry. No exception crosses the C border.
+/// A function of drt.h: call(replica); what it throws ends the entry. No exception crosses the C interface.
 template <class Call> void guarded(drt_replica *replica, Call call) {
   try {
     call(Replica::of(replica));

@@ -83,7 +83,7 @@ void CudaTask::setFeed(int32_t feed, const void *share0, int64_t shareBytes) {
 
 void CudaTask::enqueue(const drt_entry &entry, int64_t step) {
   if (runs_.size() == feedSets)
-    throw Error("more runs are enqueued than there are feed buffers: a defect of the runtime", 70);
+    throw Error("more runs are enqueued than there are feed buffers: an internal error of the runtime", 70);
   Run run = {&entry, step, static_cast<int>(enqueued_++ % feedSets)};
   inEachReplica([&](DeviceReplica &replica) { replica.enqueue(entry, run.set, step, feeds_); });
   if (communicator_ && entry.num_buckets > 0)

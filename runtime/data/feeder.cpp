@@ -275,7 +275,7 @@ void Feeder::addBatched(const drt_feed &feed, int32_t index, std::vector<const d
   if (!batched.empty() && batch != batch_)
     throw Error("the program takes " + std::to_string(batch) + " rows of " + quoted(feed.name) + " a step, but " +
                     std::to_string(batch_) + " of " + quoted(batched.front()->name) +
-                    ", which is a defect of the compiler",
+                    ", which is an internal error of the compiler",
                 70);
   batch_ = batch;
   batched.push_back(&feed);

@@ -56,7 +56,7 @@ int runProgram(const drt_program &program, int argc, char **argv) {
   } catch (const std::bad_alloc &) {
     return fail("out of memory; use a smaller batch, or more tasks with fewer replicas each", 1);
   } catch (const std::exception &error) {
-    return fail((std::string(error.what()) + " (a defect of the runtime)").c_str(), 70);
+    return fail((std::string(error.what()) + " (an internal error of the runtime)").c_str(), 70);
   }
 }
 

@@ -217,17 +217,17 @@ int compile(Session &session, CompileOptions options) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code = emitLLVM(*module, context, *target);
   if (!code)
-    return session.defect("LLVM IR could not be made");
+    return session.internalError("LLVM IR could not be made");
   if (options.emit == "llvm")
     return writeText(session, options, [&](llvm::raw_ostream &os) { code->print(os, nullptr); });
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
   if (!object)
-    return session.defect(llvm::toString(object.takeError()));
+    return session.internalError(llvm::toString(object.takeError()));
   if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, parts, options.output)) {
     // What the runtime lacks no user can give it.
     const bool ours = error.isA<MissingSymbolError>();
     std::string message = llvm::toString(std::move(error));
-    return ours ? session.defect(message) : session.fail(message);
+    return ours ? session.internalError(message) : session.fail(message);
   }
   return kDone;
 }
@@ -254,7 +254,7 @@ int compileCommand(const CompileOptions &options) {
   std::optional<StringRef> redirects[] = {std::nullopt, report, std::nullopt};
   std::string message;
   if (int status = llvm::sys::ExecuteAndWait(path, {path, "--plan=full"}, std::nullopt, redirects, 0, 0, &message))
-    return session.defect("the executable gives no plan: exit status " + llvm::Twine(status) + " " + message);
+    return session.internalError("the executable gives no plan: exit status " + llvm::Twine(status) + " " + message);
   auto text = llvm::MemoryBuffer::getFile(report);
   if (!text)
     return session.fail("cannot read '" + report + "': " + text.getError().message());

@@ -150,7 +150,7 @@ int exportGraphs(Session &session, ModuleOp module, llvm::StringRef folder, int6
       return session.status();
     if (!output.add("worker-" + std::to_string(worker) + ".meta",
                     [&](llvm::raw_ostream &os) { return succeeded(tf::exportMetaGraph(*graph, os)); }))
-      return session.status() ? session.status() : session.defect("a worker's graph could not be written");
+      return session.status() ? session.status() : session.internalError("a worker's graph could not be written");
     ++worker;
   }
   auto writeCluster = [&](llvm::raw_ostream &os) { return os << makeCluster(topology), true; };

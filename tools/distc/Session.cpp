@@ -77,7 +77,7 @@ Session::Session(const CompileOptions &options)
         message = "node " + quoted + ": " + message;
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
-      verifiesPlan && !isPlanGiven ? defect(message) : fail(message);
+      verifiesPlan && !isPlanGiven ? internalError(message) : fail(message);
       break;
     case DiagnosticSeverity::Warning:
       llvm::errs() << this->file << ": warning: " << message << "\n";
@@ -106,7 +106,7 @@ int Session::fail(const llvm::Twine &message, int status) {
   return status;
 }
 
-int Session::defect(const llvm::Twine &message) {
+int Session::internalError(const llvm::Twine &message) {
   return fail("internal error: " + message + "; please report it with the graph and the command line", kDefect);
 }
 
@@ -178,7 +178,7 @@ bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add
     if (!code)
       reproducer << "// distc-opt --pass-pipeline='" << pipeline << "'\n" << module;
     if (failed == kDone)
-      defect("a pass failed; '" + path + "' repeats it");
+      internalError("a pass failed; '" + path + "' repeats it");
     else
       llvm::errs() << file << ": note: '" << path << "' repeats it\n";
   }

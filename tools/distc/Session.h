@@ -33,7 +33,7 @@ public:
 
   /// Says what is wrong; returns the status.
   int fail(const llvm::Twine &message, int status = kWrongInput);
-  int defect(const llvm::Twine &message);
+  int internalError(const llvm::Twine &message);
   /// Whether `path` can be written, before the work is done.
   int checkOutput(llvm::StringRef path);
 

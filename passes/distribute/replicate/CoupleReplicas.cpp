@@ -350,16 +350,16 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
   void runOnOperation() override {
     ModuleOp module = getOperation();
     AppliedStrategyAnalysis &applied = getAnalysis<AppliedStrategyAnalysis>();
-    FailureOr<Synchronizations> ways = Synchronizations::read(module, applied);
-    if (failed(ways))
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(module, applied);
+    if (failed(policies))
       return signalPassFailure();
     if (FailureOr<AppliedStrategy> strategy = applied.read(); succeeded(strategy))
       serves = getServing(module, *strategy).has_value();
     bool changed = false;
     // Values of the replicas' own may have been asked for.
-    if ((ways->replicas > 1 || ways->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
+    if ((policies->replicas > 1 || policies->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
       for (auto graph : module.getOps<dfg::GraphOp>())
-        if (failed(couple(graph, *ways, changed)))
+        if (failed(couple(graph, *policies, changed)))
           return signalPassFailure();
     if (!changed)
       markAllAnalysesPreserved();
@@ -373,7 +373,7 @@ private:
     SmallVector<Obstacle> obstacles;
   };
 
-  LogicalResult couple(dfg::GraphOp graph, const Synchronizations &ways, bool &changed) {
+  LogicalResult couple(dfg::GraphOp graph, const SyncPolicies &policies, bool &changed) {
     strategies::StepNodes step(graph);
     constexpr unsigned kMaxRounds = 16;
     bool joinDistinct = false, coupled = false;
@@ -384,30 +384,30 @@ private:
       if (failed(computed))
         return failure();
       BatchFlow flow = std::move(*computed);
-      Wanted wanted = findWanted(graph, flow, step, ways);
+      Wanted wanted = findWanted(graph, flow, step, policies);
       // A graph that fixes its batch has it in shapes too, as a number that would have to change.
       if (wanted.values.empty() || flow.getFixedBatch())
         break;
       // One replica's own are the whole batch's.
-      if (ways.replicas == 1) {
+      if (policies.replicas == 1) {
         setOwnValues(changed);
         break;
       }
-      if (isLoose(ways))
+      if (isLoose(policies))
         return useOwnValues(graph, flow, wanted, changed);
       if (!isPruned) {
         isPruned = changed = true;
         eraseUnneeded(graph, step);
         continue;
       }
-      BatchConversions conversions(graph, flow, ways.replicas);
+      BatchConversions conversions(graph, flow, policies.replicas);
       Coupler(graph, flow, conversions).prove(wanted.values, joinDistinct);
       bool progress = conversions.eraseUnused();
       // Nothing but the updates' operands themselves is left.
       if (!progress) {
         for (const Obstacle &obstacle : wanted.obstacles)
           makeOperandWhole(conversions, obstacle);
-        makeFetchesWhole(graph, flow, ways, conversions);
+        makeFetchesWhole(graph, flow, policies, conversions);
         for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
           if (Value whole = conversions.makeWhole(assertion.getCondition()))
             assertion.getConditionMutable().assign(whole);
@@ -428,17 +428,17 @@ private:
   }
 
   Wanted findWanted(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
-                    const Synchronizations &ways) {
+                    const SyncPolicies &policies) {
     Wanted wanted;
-    wanted.obstacles = findObstacles(graph, flow, step, ways);
+    wanted.obstacles = findObstacles(graph, flow, step, policies);
     // What all replicas have as the whole batch does is refused for another reason, of which no collective would help.
     llvm::erase_if(wanted.obstacles, [&](const Obstacle &obstacle) { return flow.isWhole(obstacle.value); });
     for (const Obstacle &obstacle : wanted.obstacles)
       wanted.values.push_back(obstacle.value);
-    for (auto [node, value] : findUnjoinable(graph, flow, ways))
+    for (auto [node, value] : findUnjoinable(graph, flow, policies))
       wanted.values.push_back(value);
     // An assertion is about the whole batch. It alone is no reason for replicas to use their own values.
-    if (ways.replicas > 1 && !isLoose(ways))
+    if (policies.replicas > 1 && !isLoose(policies))
       for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
         wanted.values.push_back(assertion.getCondition());
     return wanted;
@@ -471,8 +471,8 @@ private:
     return llvm::isa_and_nonnull<dfg::LogicalAndOp, dfg::IdentityOp>(op) && llvm::all_of(op->getOperands(), holds);
   }
 
-  bool isLoose(const Synchronizations &ways) const {
-    return serves || ways.hasAsync || ways.staleness > 0 || ways.required != ways.replicas;
+  bool isLoose(const SyncPolicies &policies) const {
+    return serves || policies.hasAsync || policies.staleness > 0 || policies.required != policies.replicas;
   }
 
   static void forEachFetch(dfg::GraphOp graph, llvm::function_ref<void(Operation *, Value)> visit) {
@@ -491,9 +491,9 @@ private:
 
   /// Fetches that dist-join-fetches cannot make the whole batch's of.
   static SmallVector<std::pair<Operation *, Value>> findUnjoinable(dfg::GraphOp graph, const BatchFlow &flow,
-                                                                   const Synchronizations &ways) {
+                                                                   const SyncPolicies &policies) {
     llvm::DenseSet<Value> functions;
-    if (computesFetchesOfReduced(flow, ways))
+    if (computesFetchesOfReduced(flow, policies))
       functions = findFunctionsOfSums(graph, flow);
     auto isJoinable = [&](Value value) {
       const Flow &at = flow.get(value);
@@ -527,11 +527,11 @@ private:
   }
 
   /// The name of a fetch goes to its value as the whole batch has it.
-  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways,
+  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies,
                                BatchConversions &conversions) {
     Block &block = graph.getBody().front();
     OpBuilder builder(graph.getContext());
-    for (auto [node, value] : findUnjoinable(graph, flow, ways)) {
+    for (auto [node, value] : findUnjoinable(graph, flow, policies)) {
       Value whole = node->getNumResults() == 1 ? conversions.makeWhole(value) : Value();
       if (!whole || whole == value)
         continue;

@@ -8,7 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/distribute/servers/Roles.h"
-#include "passes/distribute/servers/Sites.h"
+#include "passes/distribute/servers/UpdatePlacement.h"
 
 using namespace mlir;
 
@@ -17,10 +17,10 @@ namespace {
 
 class Servers {
 public:
-  Servers(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step,
-          const llvm::DenseSet<Operation *> &consumers, const Sites &sites)
-      : graph(graph), block(graph.getBody().front()), ways(ways), step(step), init(graph, "init_op"),
-        consumers(consumers), sites(sites), builder(graph.getContext()) {}
+  Servers(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step,
+          const llvm::DenseSet<Operation *> &consumers, const UpdatePlacement &placement)
+      : graph(graph), block(graph.getBody().front()), policies(policies), step(step), init(graph, "init_op"),
+        consumers(consumers), placement(placement), builder(graph.getContext()) {}
 
   LogicalResult run() {
     for (Operation &op : block)
@@ -56,7 +56,7 @@ private:
   /// The server that holds the variable of `handle`; null: none, or not known.
   dist::PlaceAttr getHolder(Value handle) const {
     auto variable = dfg::getVariableHandle(handle);
-    return variable ? ways.get(variable.getVariable()).place : dist::PlaceAttr();
+    return variable ? policies.get(variable.getVariable()).place : dist::PlaceAttr();
   }
 
   Location getLocation(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }
@@ -64,17 +64,17 @@ private:
   void mark(Operation *op) {
     if (llvm::isa<dfg::UpdateInterface>(op)) {
       // Restoring is the saver's: it is no part of a step or of the initialization.
-      if (dist::PlaceAttr place = ways.get(getUpdatedVariable(op)).place; place && (isInStep(op) || init.contains(op)))
+      if (dist::PlaceAttr place = policies.get(getUpdatedVariable(op)).place; place && (isInStep(op) || init.contains(op)))
         op->setAttr(dist::kPlaceAttr, place);
     } else if (consumers.contains(op)) {
-      if (dist::PlaceAttr place = sites.get(op))
+      if (dist::PlaceAttr place = placement.get(op))
         op->setAttr(dist::kPlaceAttr, place);
     } else if (llvm::any_of(op->getOperands(), [&](Value operand) {
                  Operation *def = operand.getDefiningOp();
-                 return def && getPlace(def) == sites.getChief();
+                 return def && getPlace(def) == placement.getChief();
                })) {
       // A shape of what the chief alone computes.
-      op->setAttr(dist::kPlaceAttr, sites.getChief());
+      op->setAttr(dist::kPlaceAttr, placement.getChief());
     }
   }
 
@@ -157,7 +157,7 @@ private:
   /// A value that only workers have, pushed to the server: by the chief, or by each replica where nothing waits.
   Value send(Value value, Operation *user, dist::PlaceAttr place) {
     llvm::StringRef variable = getUpdatedVariable(user);
-    bool async = ways.get(variable).async;
+    bool async = policies.get(variable).async;
     auto [it, isNew] = sent.insert({{value, place, unsigned(async)}, Value()});
     if (!isNew)
       return it->second;
@@ -170,7 +170,7 @@ private:
     auto push = dist::PushOp::create(builder, getLocation(name + "/push"), dist::Reduction::Sum, name, place, 1, value,
                                      variable, 0, async, false);
     if (!async)
-      push->setAttr(dist::kPlaceAttr, sites.getChief());
+      push->setAttr(dist::kPlaceAttr, placement.getChief());
     auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), value.getType(), dist::Reduction::Sum, name,
                                      place, 1, variable, dist::AggregatorAttr(), async, false);
     take->setAttr(dist::kPlaceAttr, place);
@@ -252,7 +252,7 @@ private:
         to->setAttr(name, attribute);
   }
 
-  bool isProxy(Value handle) const { return ways.get(dfg::getVariableHandle(handle).getVariable()).proxy; }
+  bool isProxy(Value handle) const { return policies.get(dfg::getVariableHandle(handle).getVariable()).proxy; }
 
   /// Behind all pushes and updates of the step: the tokens, or a group where nothing waits; training waits for it.
   void endStep() {
@@ -265,13 +265,13 @@ private:
     SmallVector<llvm::StringRef> before;
     for (Operation &op : block)
       if (llvm::isa<dist::PushOp>(op) ||
-          (llvm::isa<dfg::UpdateInterface>(op) && isServer(getPlace(&op)) && ways.hasSync && isInStep(&op)))
+          (llvm::isa<dfg::UpdateInterface>(op) && isServer(getPlace(&op)) && policies.hasSync && isInStep(&op)))
         before.push_back(dfg::getNodeName(&op));
     builder.setInsertionPointToEnd(&block);
     Operation *end;
-    if (ways.hasSync)
+    if (policies.hasSync)
       end = dist::TokensOp::create(builder, getLocation("synchronization/tokens"),
-                                   dist::PlaceAttr::get(builder.getContext(), "ps", 0), ways.replicas, ways.staleness);
+                                   dist::PlaceAttr::get(builder.getContext(), "ps", 0), policies.replicas, policies.staleness);
     else
       end = dfg::GroupOp::create(builder, getLocation("synchronization/pushes"));
     end->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(before));
@@ -298,11 +298,11 @@ private:
 
   dfg::GraphOp graph;
   Block &block;
-  const Synchronizations &ways;
+  const SyncPolicies &policies;
   const strategies::StepNodes &step;
   strategies::StepNodes init;
   const llvm::DenseSet<Operation *> &consumers;
-  const Sites &sites;
+  const UpdatePlacement &placement;
   OpBuilder builder;
   llvm::DenseMap<Operation *, Where> found;
   llvm::StringSet<> named; // by control edges
@@ -314,9 +314,9 @@ private:
 
 } // namespace
 
-LogicalResult finishServers(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step,
-                            const llvm::DenseSet<Operation *> &consumers, const Sites &sites) {
-  return Servers(graph, ways, step, consumers, sites).run();
+LogicalResult finishServers(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step,
+                            const llvm::DenseSet<Operation *> &consumers, const UpdatePlacement &placement) {
+  return Servers(graph, policies, step, consumers, placement).run();
 }
 
 } // namespace distc

@@ -27,13 +27,13 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
   using DistInsertSynchronizersBase::DistInsertSynchronizersBase;
 
   void runOnOperation() override {
-    FailureOr<Synchronizations> ways = Synchronizations::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
-    if (failed(ways))
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
+    if (failed(policies))
       return signalPassFailure();
     FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
     serves = succeeded(applied) && getServing(getOperation(), *applied);
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
-      if (failed(synchronize(graph, *ways)))
+      if (failed(synchronize(graph, *policies)))
         return signalPassFailure();
   }
 
@@ -41,28 +41,28 @@ private:
   /// What servers in the replicas' process do on their own is parted from all-reduces later (dist-serve-updates).
   bool serves = false;
 
-  LogicalResult synchronize(dfg::GraphOp graph, const Synchronizations &ways) {
+  LogicalResult synchronize(dfg::GraphOp graph, const SyncPolicies &policies) {
     // One replica's gradients are the whole batch's, where it also has all variables and updates at each batch.
-    if (ways.replicas == 1 && !ways.hasSync && !ways.hasAsync && !serves && ways.accumulateSteps == 1 &&
-        ways.averagesDecay == 0)
+    if (policies.replicas == 1 && !policies.hasSync && !policies.hasAsync && !serves && policies.accumulateSteps == 1 &&
+        policies.averagesDecay == 0)
       return success();
     const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
     if (failed(flow))
       return failure();
-    if (!chooseOwnRowsFirst(graph, *flow, ways))
-      return synchronize(graph, *flow, ways);
+    if (!chooseOwnRowsFirst(graph, *flow, policies))
+      return synchronize(graph, *flow, policies);
     FailureOr<BatchFlow> changed = BatchFlow::compute(graph);
-    return failed(changed) ? failure() : synchronize(graph, *changed, ways);
+    return failed(changed) ? failure() : synchronize(graph, *changed, policies);
   }
 
-  LogicalResult synchronize(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways) {
+  LogicalResult synchronize(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies) {
     strategies::StepNodes step(graph);
-    FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, ways);
+    FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, policies);
     if (failed(gradients))
       return failure();
-    if (ways.accumulateSteps > 1) {
+    if (policies.accumulateSteps > 1) {
       if (step.isKnown() && gradients->values.empty())
-        return graph.emitError() << "accumulate_steps is " << ways.accumulateSteps
+        return graph.emitError() << "accumulate_steps is " << policies.accumulateSteps
                                  << ", but no update of the training step depends on the batch, so that there is "
                                     "nothing to accumulate; take accumulate_steps=1";
       freeFromUpdates(graph, *gradients, step);
@@ -71,42 +71,42 @@ private:
       for (const auto &[value, gradient] : gradients->values)
         value.getDefiningOp()->emitRemark() << "'" << gradient.variable << "' is synchronized here: node '"
                                             << dfg::getNodeName(value.getDefiningOp()) << "', " << flow.explain(value);
-    Synchronizer synchronizer(graph, flow, *gradients, ways);
-    Sites sites(graph, *gradients, ways, synchronizer.getConsumers());
-    if (failed(checkSpare(*gradients, ways, sites, synchronizer.getConsumers())))
+    Synchronizer synchronizer(graph, flow, *gradients, policies);
+    UpdatePlacement placement(graph, *gradients, policies, synchronizer.getConsumers());
+    if (failed(checkBackupWorkers(*gradients, policies, placement, synchronizer.getConsumers())))
       return failure();
-    synchronizer.run(sites);
-    if ((ways.hasSync || ways.hasAsync) && failed(finishServers(graph, ways, step, synchronizer.getConsumers(), sites)))
+    synchronizer.run(placement);
+    if ((policies.hasSync || policies.hasAsync) && failed(finishServers(graph, policies, step, synchronizer.getConsumers(), placement)))
       return failure();
-    if (ways.replicas > 1 && !serves && (ways.hasShares || ways.hasOwners))
-      shardUpdates(graph, ways, step);
-    if (ways.averagesDecay > 0)
-      addVariableAverages(graph, ways, step);
+    if (policies.replicas > 1 && !serves && (policies.hasShares || policies.hasOwners))
+      shardUpdates(graph, policies, step);
+    if (policies.averagesDecay > 0)
+      addVariableAverages(graph, policies, step);
     numberBuckets(graph);
     return success();
   }
 
   /// Gradients of a server's variable that workers need too are reduced by all of them, and rows that stay apart are of
   /// each: none can be spare.
-  LogicalResult checkSpare(const RawGradients &gradients, const Synchronizations &ways, const Sites &sites,
+  LogicalResult checkBackupWorkers(const RawGradients &gradients, const SyncPolicies &policies, const UpdatePlacement &placement,
                            const llvm::DenseSet<Operation *> &consumers) {
-    if (ways.required == ways.replicas)
+    if (policies.required == policies.replicas)
       return success();
     for (const auto &[value, gradient] : gradients.values) {
-      const Synchronization &way = ways.get(gradient.variable);
-      if (way.place && !way.async && !sites.get(value))
+      const SyncPolicy &policy = policies.get(gradient.variable);
+      if (policy.place && !policy.async && !placement.get(value))
         return value.getDefiningOp()->emitError()
                << "the gradient of variable '" << gradient.variable
-               << "' is needed by updates of variables that every worker has, so that each of " << ways.replicas
-               << " replicas must give one, but replicas_to_aggregate is " << ways.required
+               << "' is needed by updates of variables that every worker has, so that each of " << policies.replicas
+               << " replicas must give one, but replicas_to_aggregate is " << policies.required
                << "; hold all of these variables on servers";
-      if (way.place && !way.async && gradient.indices && !canAddRows(gradients, value, consumers))
+      if (policy.place && !policy.async && gradient.indices && !canAddRows(gradients, value, consumers))
         return value.getDefiningOp()->emitError()
                << "the rows of the sparse gradient of variable '" << gradient.variable
                << "' are used as each replica made them (in a norm, or by an update that does not add rows of one "
                   "index), so that each of "
-               << ways.replicas << " replicas must give its own, but replicas_to_aggregate is " << ways.required
-               << "; add rows of one index first, or let replicas_to_aggregate be " << ways.replicas;
+               << policies.replicas << " replicas must give its own, but replicas_to_aggregate is " << policies.required
+               << "; add rows of one index first, or let replicas_to_aggregate be " << policies.replicas;
     }
     return success();
   }

@@ -121,8 +121,8 @@ private:
 
 class OwnRowsFirst {
 public:
-  OwnRowsFirst(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways)
-      : block(graph.getBody().front()), flow(flow), ways(ways), builder(graph.getContext()) {}
+  OwnRowsFirst(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies)
+      : block(graph.getBody().front()), flow(flow), policies(policies), builder(graph.getContext()) {}
 
   bool run() {
     findChoices();
@@ -142,13 +142,13 @@ private:
       auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
       if (!update || update.getIndicesOperand() < 0)
         continue;
-      const Synchronization &way = ways.get(getUpdatedVariable(update));
+      const SyncPolicy &policy = policies.get(getUpdatedVariable(update));
       auto own = op.getOperand(update.getIndicesOperand()).getDefiningOp<dist::OwnRowsOp>();
-      if (!own || !way.place || way.async || !own.getOwnIndices().hasOneUse() || !own.getOwnValues().hasOneUse() ||
+      if (!own || !policy.place || policy.async || !own.getOwnIndices().hasOneUse() || !own.getOwnValues().hasOneUse() ||
           op.getOperand(update.getGradientOperand()) != own.getOwnValues())
         continue;
       if (std::optional<SparseGradient> raw = findSparseGradient(update, flow))
-        choices[own.getValues()].push_back({own, *raw, way.place});
+        choices[own.getValues()].push_back({own, *raw, policy.place});
     }
   }
 
@@ -203,7 +203,7 @@ private:
 
   Block &block;
   const BatchFlow &flow;
-  const Synchronizations &ways;
+  const SyncPolicies &policies;
   OpBuilder builder;
   llvm::MapVector<Value, SmallVector<Choice>> choices; // by the rows that they choose from
   llvm::DenseSet<Operation *> unused;
@@ -212,8 +212,8 @@ private:
 
 } // namespace
 
-bool chooseOwnRowsFirst(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways) {
-  return (ways.hasSync || ways.hasAsync) && OwnRowsFirst(graph, flow, ways).run();
+bool chooseOwnRowsFirst(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies) {
+  return (policies.hasSync || policies.hasAsync) && OwnRowsFirst(graph, flow, policies).run();
 }
 
 } // namespace distc

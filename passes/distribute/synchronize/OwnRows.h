@@ -7,7 +7,7 @@
 #define DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_OWNROWS_H
 
 #include "passes/distribute/flow/BatchFlow.h"
-#include "passes/distribute/strategy/Synchronization.h"
+#include "passes/distribute/strategy/SyncPolicy.h"
 
 namespace distc {
 
@@ -15,7 +15,7 @@ namespace distc {
 /// made them, and what follows (the optimizer's deduplication) happens once a shard: then nobody needs the rows of all
 /// shards. Where something in between mixes rows (a norm), all stays as it is. Returns whether anything changed; `flow`
 /// is not that of the graph any more then.
-bool chooseOwnRowsFirst(dfg::GraphOp graph, const BatchFlow &flow, const Synchronizations &ways);
+bool chooseOwnRowsFirst(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies);
 
 } // namespace distc
 

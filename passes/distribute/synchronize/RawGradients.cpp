@@ -61,11 +61,11 @@ BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes 
 
 class Walk {
 public:
-  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const Synchronizations &ways)
-      : graph(graph), flow(flow), step(step), ways(ways), functions(graph->getParentOfType<ModuleOp>()) {}
+  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const SyncPolicies &policies)
+      : graph(graph), flow(flow), step(step), policies(policies), functions(graph->getParentOfType<ModuleOp>()) {}
 
   LogicalResult run() {
-    if (ways.accumulateSteps > 1)
+    if (policies.accumulateSteps > 1)
       findCoupled();
     SmallVector<Operation *> entries, others;
     for (Operation &op : graph.getBody().front()) {
@@ -76,10 +76,10 @@ public:
         continue;
       llvm::StringRef variable = getUpdatedVariable(&op);
       // Statistics of a replica that waits for no other are its own.
-      if (ways.hasAsync && !ways.hasEntry(variable) && !ways.get(variable).place)
+      if (policies.hasAsync && !policies.hasEntry(variable) && !policies.get(variable).place)
         continue;
       found.updates.push_back(&op);
-      (ways.hasEntry(variable) ? entries : others).push_back(&op);
+      (policies.hasEntry(variable) ? entries : others).push_back(&op);
     }
     // Before the walk: it ends at their rows, whichever update it comes from.
     for (Operation *op : found.updates)
@@ -132,7 +132,7 @@ private:
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
   /// has of others.
   LogicalResult findBatchReductions() {
-    if (ways.accumulateSteps == 1 || obstacles)
+    if (policies.accumulateSteps == 1 || obstacles)
       return success();
     for (auto &[value, gradient] : found.values)
       gradient.batches = gradient.reduction;
@@ -142,7 +142,7 @@ private:
     if (failed(own))
       return failure();
     for (auto &[value, gradient] : found.values) {
-      if (ways.get(gradient.variable).reduction)
+      if (policies.get(gradient.variable).reduction)
         continue;
       const Flow &at = own->get(value);
       // Rows are as many as the examples: those of a sum have no factor, those of a mean are divided by the batch's
@@ -154,7 +154,7 @@ private:
           gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
       if (!isKnown || (scale != 0 && scale != 1))
         return value.getDefiningOp()->emitError()
-               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << ways.accumulateSteps
+               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << policies.accumulateSteps
                << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
                << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
                   "accumulate_steps=1, or coupling=replica";
@@ -166,7 +166,7 @@ private:
   /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
   /// what leads to an update.
   LogicalResult makeFetchesWhole() {
-    if (ways.replicas == 1 || !computesFetchesOfReduced(flow, ways))
+    if (policies.replicas == 1 || !computesFetchesOfReduced(flow, policies))
       return success();
     llvm::StringSet<> fetched;
     for (const std::string &tensor : getFetchedTensors(graph))
@@ -187,7 +187,7 @@ private:
     llvm::StringRef variable = getUpdatedVariable(update);
     Value indices = update->getOperand(update.getIndicesOperand());
     Value values = update->getOperand(update.getGradientOperand());
-    if (ways.get(variable).async) {
+    if (policies.get(variable).async) {
       take(indices, values, dist::Reduction::Sum, variable);
       found.indexUses[{update, indices}] = values;
       return success();
@@ -208,7 +208,7 @@ private:
     // are averaged over the replicas.
     bool isSum = *scale == 0 && !flow.getFixedBatch();
     dist::Reduction reduction = isSum ? dist::Reduction::Sum : dist::Reduction::Mean;
-    if (ways.get(variable).place) {
+    if (policies.get(variable).place) {
       wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
       chooseOwnRows(*gradient);
     }
@@ -221,7 +221,7 @@ private:
   }
 
   void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {
-    found.values.insert({values, {ways.get(variable).reduction.value_or(reduction), variable, indices}});
+    found.values.insert({values, {policies.get(variable).reduction.value_or(reduction), variable, indices}});
     found.indices.insert({indices, values});
   }
 
@@ -240,7 +240,7 @@ private:
       return error << "distc does not know the operation, so it cannot be synchronized";
     }
     Operation *update = functions.find(op);
-    if (!update || (ways.replicas == 1 && ways.accumulateSteps == 1))
+    if (!update || (policies.replicas == 1 && policies.accumulateSteps == 1))
       return success();
     InFlightDiagnostic error = op->emitError()
                                << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
@@ -252,7 +252,7 @@ private:
   }
 
   LogicalResult start(Operation *op) {
-    bool async = ways.get(getUpdatedVariable(op)).async;
+    bool async = policies.get(getUpdatedVariable(op)).async;
     for (Value operand : op->getOperands()) {
       if (dfg::isHandle(operand.getType()))
         continue;
@@ -405,7 +405,7 @@ private:
     // What no update is walked to from is named by itself.
     llvm::StringRef variable =
         item.update ? getUpdatedVariable(item.update) : dfg::getNodeName(item.value.getDefiningOp());
-    found.values.insert({item.value, {ways.get(variable).reduction.value_or(reduction), variable, {}}});
+    found.values.insert({item.value, {policies.get(variable).reduction.value_or(reduction), variable, {}}});
     reducedFor.insert({item.value, item.update});
     return success();
   }
@@ -415,7 +415,7 @@ private:
   ///   reduced in place has no other reader;
   /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them.
   LogicalResult moveForward() {
-    bool accumulates = ways.accumulateSteps > 1;
+    bool accumulates = policies.accumulateSteps > 1;
     llvm::DenseSet<Operation *> behind;
     if (accumulates)
       behind = findBehindUpdates(graph, step).byState;
@@ -448,7 +448,7 @@ private:
           if (part && behind.contains(part.getDefiningOp()))
             return part.getDefiningOp()->emitError()
                    << "the gradient of variable '" << gradient.variable << "' is accumulated over "
-                   << ways.accumulateSteps << " batches, but node '" << dfg::getNodeName(part.getDefiningOp())
+                   << policies.accumulateSteps << " batches, but node '" << dfg::getNodeName(part.getDefiningOp())
                    << "', which it is made of, waits for an update of the same step, which runs once for all of them; "
                       "take accumulate_steps=1, or update behind the gradients";
     return success();
@@ -500,7 +500,7 @@ private:
   dfg::GraphOp graph;
   const BatchFlow &flow;
   const strategies::StepNodes &step;
-  const Synchronizations &ways;
+  const SyncPolicies &policies;
   FunctionUpdates functions;
   /// Where gradients are accumulated over several batches: what is computed from other replicas' examples.
   llvm::DenseSet<Value> coupled;
@@ -554,15 +554,15 @@ llvm::StringRef getUpdatedVariable(Operation *op) {
 }
 
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
-                                               const strategies::StepNodes &step, const Synchronizations &ways) {
-  Walk walk(graph, flow, step, ways);
+                                               const strategies::StepNodes &step, const SyncPolicies &policies) {
+  Walk walk(graph, flow, step, policies);
   if (failed(walk.run()))
     return failure();
   return std::move(walk.found);
 }
 
-bool computesFetchesOfReduced(const BatchFlow &flow, const Synchronizations &ways) {
-  return !flow.isEstimated() && !ways.hasAsync && ways.accumulateSteps == 1 && ways.required == ways.replicas;
+bool computesFetchesOfReduced(const BatchFlow &flow, const SyncPolicies &policies) {
+  return !flow.isEstimated() && !policies.hasAsync && policies.accumulateSteps == 1 && policies.required == policies.replicas;
 }
 
 llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow) {
@@ -581,9 +581,9 @@ llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &f
 }
 
 llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
-                                          const Synchronizations &ways) {
+                                          const SyncPolicies &policies) {
   SmallVector<Obstacle> obstacles;
-  Walk walk(graph, flow, step, ways);
+  Walk walk(graph, flow, step, policies);
   walk.obstacles = &obstacles;
   // Another error is of another kind, and comes again when gradients are found.
   ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });

@@ -8,7 +8,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "passes/distribute/flow/BatchFlow.h"
-#include "passes/distribute/strategy/Synchronization.h"
+#include "passes/distribute/strategy/SyncPolicy.h"
 #include "strategies/StepNodes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -63,11 +63,11 @@ std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 /// others. What an update without synchronization (async) needs of a replica is taken as it is: each replica's is one
 /// of its own. Fails with a diagnostic where a value of the training step cannot be reduced.
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
-                                               const strategies::StepNodes &step, const Synchronizations &ways);
+                                               const strategies::StepNodes &step, const SyncPolicies &policies);
 
 /// Whether a fetch that is a function of sums over the batch (the root of a mean) is computed of reduced ones, like what
 /// leads to an update; and the values of `graph` that are.
-bool computesFetchesOfReduced(const BatchFlow &flow, const Synchronizations &ways);
+bool computesFetchesOfReduced(const BatchFlow &flow, const SyncPolicies &policies);
 llvm::DenseSet<mlir::Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow);
 
 /// A value that an update of the training step depends on, and that no synchronization of it makes whole.
@@ -78,7 +78,7 @@ struct Obstacle {
 
 /// What findRawGradients would fail for, without a diagnostic.
 llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
-                                          const Synchronizations &ways);
+                                          const SyncPolicies &policies);
 
 /// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what they
 /// write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.

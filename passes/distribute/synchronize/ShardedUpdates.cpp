@@ -26,8 +26,8 @@ struct Candidate {
 
 class Sharder {
 public:
-  Sharder(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step)
-      : block(graph.getBody().front()), module(graph->getParentOfType<ModuleOp>()), ways(ways), step(step),
+  Sharder(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step)
+      : block(graph.getBody().front()), module(graph->getParentOfType<ModuleOp>()), policies(policies), step(step),
         init(graph, "init_op"), loss(graph, "loss"), fetches(graph, "fetches"), builder(graph.getContext()) {
     for (auto variable : module.getOps<dfg::VariableOp>())
       variables[variable.getSymName()] = variable;
@@ -94,12 +94,12 @@ private:
 
   void consider(dfg::UpdateInterface update) {
     llvm::StringRef name = getUpdatedVariable(update);
-    const Synchronization &way = ways.get(name);
-    if ((way.shardedStage == 0 && !way.owner) || way.place || !update.isOptimizerUpdate() || !isInStep(update))
+    const SyncPolicy &policy = policies.get(name);
+    if ((policy.shardedStage == 0 && !policy.owner) || policy.place || !update.isOptimizerUpdate() || !isInStep(update))
       return;
-    Candidate candidate{update, name, {}, way.owner, {}};
+    Candidate candidate{update, name, {}, policy.owner, {}};
     if (std::string why = findObstacle(candidate); !why.empty())
-      (way.owner ? leftToAll : leftWhole).push_back("'" + name.str() + "': " + why);
+      (policy.owner ? leftToAll : leftWhole).push_back("'" + name.str() + "': " + why);
     else
       candidates.push_back(std::move(candidate));
   }
@@ -140,7 +140,7 @@ private:
       candidate.slots.push_back(slot.getSymName());
     }
     candidate.share = candidate.owner ? type
-                                      : RankedTensorType::get(llvm::divideCeil(type.getNumElements(), ways.replicas),
+                                      : RankedTensorType::get(llvm::divideCeil(type.getNumElements(), policies.replicas),
                                                               type.getElementType());
     return "";
   }
@@ -188,7 +188,7 @@ private:
     OpOperand &operand = candidate.update->getOpOperand(candidate.update.getGradientOperand());
     Value gradient = operand.get();
     auto reduce = gradient.getDefiningOp<dist::AllReduceOp>();
-    bool scatters = candidate.owner || ways.get(candidate.variable).shardedStage > 1;
+    bool scatters = candidate.owner || policies.get(candidate.variable).shardedStage > 1;
     if (scatters && (!reduce || !gradient.hasOneUse() || reduce.getCompression() || reduce.getAggregator())) {
       reducedWhole.push_back(candidate.variable.str());
       scatters = false;
@@ -233,7 +233,7 @@ private:
                   dist::SliceAttr::get(builder.getContext(), builder.getStringAttr(name),
                                        builder.getDenseI64ArrayAttr(whole.getShape()),
                                        builder.getDenseI64ArrayAttr(SmallVector<int64_t>(whole.getRank(), 0))));
-    slot->setAttr(dist::kSharesAttr, builder.getI64IntegerAttr(ways.replicas));
+    slot->setAttr(dist::kSharesAttr, builder.getI64IntegerAttr(policies.replicas));
     slot.setType(share);
     for (dfg::VarHandleOp handle : handles[name])
       retype(handle.getHandle(), dfg::RefType::get(builder.getContext(), share));
@@ -265,7 +265,7 @@ private:
     llvm::DenseMap<Operation *, std::pair<Value, llvm::StringRef>> updates(updated.begin(), updated.end());
     llvm::DenseMap<int, unsigned> left;
     for (const auto &[update, variable] : updated)
-      ++left[ways.get(variable.second).group];
+      ++left[policies.get(variable.second).group];
     llvm::MapVector<int, SmallVector<std::pair<Value, llvm::StringRef>>> pending;
     llvm::StringMap<int> groupOf;
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -281,7 +281,7 @@ private:
       }
       if (it == updates.end())
         continue;
-      int group = ways.get(it->second.second).group;
+      int group = policies.get(it->second.second).group;
       pending[group].push_back(it->second);
       groupOf[it->second.second] = group;
       if (--left[group] == 0) {
@@ -298,7 +298,7 @@ private:
     for (auto [handle, name] : members) {
       values.push_back(handle);
       names.push_back(name);
-      if (dist::PlaceAttr owner = ways.get(name).owner)
+      if (dist::PlaceAttr owner = policies.get(name).owner)
         owners.push_back(owner.getIndex());
       groupOf.erase(name);
     }
@@ -361,7 +361,7 @@ private:
 
   Block &block;
   ModuleOp module;
-  const Synchronizations &ways;
+  const SyncPolicies &policies;
   const strategies::StepNodes &step;
   strategies::StepNodes init, loss, fetches;
   OpBuilder builder;
@@ -377,8 +377,8 @@ private:
 
 } // namespace
 
-void shardUpdates(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step) {
-  Sharder(graph, ways, step).run();
+void shardUpdates(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step) {
+  Sharder(graph, policies, step).run();
 }
 
 void numberBuckets(dfg::GraphOp graph) {

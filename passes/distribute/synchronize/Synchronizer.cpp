@@ -31,13 +31,13 @@ struct Synchronizer::BucketKey {
 };
 
 Synchronizer::Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients,
-                           const Synchronizations &ways)
-    : block(graph.getBody().front()), flow(flow), gradients(gradients), ways(ways) {
+                           const SyncPolicies &policies)
+    : block(graph.getBody().front()), flow(flow), gradients(gradients), policies(policies) {
   copyWhatForwardNeeds();
 }
 
-void Synchronizer::run(const Sites &sites) {
-  this->sites = &sites;
+void Synchronizer::run(const UpdatePlacement &placement) {
+  this->placement = &placement;
   // Indices are gathered with their rows, which may be made behind nodes that take the indices: again with what is
   // known of the rows then, until nothing changes: of rows that are made of other rows, one at least each time.
   bool changed = true;
@@ -132,10 +132,10 @@ SmallVector<SmallVector<Operation *>> Synchronizer::sortIntoWaves() const {
 
 Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
   const RawGradient &gradient = gradients.values.find(value)->second;
-  const Synchronization &way = ways.get(gradient.variable);
-  return {waves.lookup(op),   way.group,        getElementTypeOrSelf(value.getType()),
-          gradient.reduction, gradient.batches, way.spec,
-          way.compression,    way.aggregator};
+  const SyncPolicy &policy = policies.get(gradient.variable);
+  return {waves.lookup(op),   policy.group,        getElementTypeOrSelf(value.getType()),
+          gradient.reduction, gradient.batches, policy.spec,
+          policy.compression,    policy.aggregator};
 }
 
 /// Whether `node` and what it is computed from may stand before `op`; adds what has to move, in order.
@@ -157,7 +157,7 @@ void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
   std::map<BucketKey, SmallVector<Value>> groups;
   auto isAlone = [&](Value value) {
     const RawGradient &gradient = gradients.values.find(value)->second;
-    return gradient.indices || ways.get(gradient.variable).place;
+    return gradient.indices || policies.get(gradient.variable).place;
   };
   auto forEachMember = [&](auto visit) {
     for (Operation *op : ops)
@@ -187,7 +187,7 @@ void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
       else
         op = def;
     }
-    if (const Synchronization &way = ways.get(gradient.variable); way.place && (way.async || sites->get(value)))
+    if (const SyncPolicy &policy = policies.get(gradient.variable); policy.place && (policy.async || placement->get(value)))
       serve(op, key, value);
     else if (gradient.indices)
       gather(op, key, value);
@@ -198,13 +198,13 @@ void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
 
 /// The values' sums or means over several batches, where the strategy has an update wait for them.
 SmallVector<Value> Synchronizer::accumulate(OpBuilder &builder, const BucketKey &key, ArrayRef<Value> members) {
-  if (ways.accumulateSteps == 1)
+  if (policies.accumulateSteps == 1)
     return llvm::to_vector(members);
   SmallVector<llvm::StringRef> variables;
   for (Value member : members)
     variables.push_back(gradients.values.find(member)->second.variable);
   auto op = dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
-                                       TypeRange(ValueRange(members)), key.batches, ways.accumulateSteps, members,
+                                       TypeRange(ValueRange(members)), key.batches, policies.accumulateSteps, members,
                                        builder.getStrArrayAttr(variables));
   return llvm::to_vector(ValueRange(op.getAccumulated()));
 }
@@ -239,10 +239,10 @@ void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) 
   OpBuilder builder(after->getContext());
   builder.setInsertionPointAfter(after);
   Value indices = gradient.indices, rows = values;
-  if (ways.accumulateSteps > 1) {
+  if (policies.accumulateSteps > 1) {
     auto join = [&](dist::Reduction reduction, Value part) -> Value {
       return dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
-                                        getRowsType(part), reduction, ways.accumulateSteps, part,
+                                        getRowsType(part), reduction, policies.accumulateSteps, part,
                                         builder.getStrArrayAttr(gradient.variable), true)
           .getAccumulated()[0];
     };
@@ -260,7 +260,7 @@ void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) 
 /// Push, and take where the reduced gradient is used.
 void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   const RawGradient &gradient = gradients.values.find(value)->second;
-  const Synchronization &way = ways.get(gradient.variable);
+  const SyncPolicy &policy = policies.get(gradient.variable);
   OpBuilder builder(after->getContext());
   builder.setInsertionPointAfter(after);
   unsigned number = accumulators[gradient.variable]++;
@@ -273,27 +273,27 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   SmallVector<Type> taken;
   for (Value member : members) {
     taken.push_back(gradient.indices ? getRowsType(member) : member.getType());
-    if (ways.accumulateSteps == 1 || way.async) {
+    if (policies.accumulateSteps == 1 || policy.async) {
       pushed.push_back(member);
       continue;
     }
     auto steps = dist::AccumulateOp::create(
         builder, getLocation("accumulate/" + llvm::Twine(accumulations++)), taken.back(),
-        member == gradient.indices ? dist::Reduction::Sum : key.batches, ways.accumulateSteps, member,
+        member == gradient.indices ? dist::Reduction::Sum : key.batches, policies.accumulateSteps, member,
         builder.getStrArrayAttr(gradient.variable), gradient.indices != nullptr);
     pushed.push_back(steps.getAccumulated()[0]);
   }
-  int64_t required = way.async ? 1 : ways.required;
+  int64_t required = policy.async ? 1 : policies.required;
   // The chief takes from the variable's server; a server has what it takes itself, also of another's variable.
-  dist::PlaceAttr site = way.async ? way.place : sites->get(value);
-  dist::PlaceAttr place = site == sites->getChief() ? way.place : site;
-  bool apart = gradient.indices && !way.async && !canAddRows(gradients, value, consumers);
+  dist::PlaceAttr site = policy.async ? policy.place : placement->get(value);
+  dist::PlaceAttr place = site == placement->getChief() ? policy.place : site;
+  bool apart = gradient.indices && !policy.async && !canAddRows(gradients, value, consumers);
   auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, place, required, pushed,
-                                   gradient.variable, way.staleness, way.async, apart);
+                                   gradient.variable, policy.staleness, policy.async, apart);
   // Whoever takes a gradient waits for it: not before its own work of the wave is done.
   builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
   auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, place, required,
-                                   gradient.variable, way.aggregator, way.async, apart);
+                                   gradient.variable, policy.aggregator, policy.async, apart);
   lastTake = take;
   take->setAttr(dist::kPlaceAttr, site);
   if (gradient.indices)

@@ -6,7 +6,7 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_SYNCHRONIZER_H
 #define DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_SYNCHRONIZER_H
 
-#include "passes/distribute/servers/Sites.h"
+#include "passes/distribute/servers/UpdatePlacement.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 
 namespace distc {
@@ -14,12 +14,12 @@ namespace distc {
 /// Rewrites the block of one graph: orders it into waves, each followed by its synchronization.
 class Synchronizer {
 public:
-  Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients, const Synchronizations &ways);
+  Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients, const SyncPolicies &policies);
 
   /// The nodes that see reduced values: updates, and the path to them (copies where forward needs the replica's own).
   const llvm::DenseSet<mlir::Operation *> &getConsumers() const { return consumers; }
 
-  void run(const Sites &sites);
+  void run(const UpdatePlacement &placement);
 
 private:
   struct BucketKey;
@@ -39,8 +39,8 @@ private:
   mlir::Block &block;
   const BatchFlow &flow;
   const RawGradients &gradients;
-  const Synchronizations &ways;
-  const Sites *sites = nullptr;
+  const SyncPolicies &policies;
+  const UpdatePlacement *placement = nullptr;
   llvm::DenseSet<mlir::Operation *> consumers;
   llvm::DenseMap<mlir::Value, mlir::Value> replacements;
   llvm::DenseMap<mlir::Value, mlir::Value> joinedIndices; // by the values that they are of

@@ -15,8 +15,8 @@ namespace {
 
 class Averages {
 public:
-  Averages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step)
-      : graph(graph), block(graph.getBody().front()), ways(ways), step(step), init(graph, "init_op"),
+  Averages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step)
+      : graph(graph), block(graph.getBody().front()), policies(policies), step(step), init(graph, "init_op"),
         builder(graph.getContext()) {}
 
   void run() {
@@ -48,7 +48,7 @@ private:
       if (auto share = handle.getDefiningOp<dist::ShareHandleOp>())
         handle = share.getHandle();
       auto variable = dfg::getVariableHandle(handle);
-      if (!variable || !ways.hasEntry(variable.getVariable()))
+      if (!variable || !policies.hasEntry(variable.getVariable()))
         continue;
       if (init.contains(&op) && llvm::isa<dfg::AssignOp>(op))
         initializers[variable.getVariable()] = llvm::cast<dfg::AssignOp>(op);
@@ -83,7 +83,7 @@ private:
     std::string average = name.str() + "/ExponentialMovingAverage";
     builder.setInsertionPointAfter(variable);
     auto added = dfg::VariableOp::create(builder, variable.getLoc(), average, type, "resource", false);
-    dist::PlaceAttr place = ways.get(name).place;
+    dist::PlaceAttr place = policies.get(name).place;
     if (place)
       added->setAttr(dist::kPlaceAttr, place);
     // Of a shard: a shard of the whole variable's average.
@@ -119,7 +119,7 @@ private:
     Operation *old = mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/old"), type, averageHandle,
                                                       /*implicit=*/false));
     auto scalar = RankedTensorType::get({}, type.getElementType());
-    auto rate = DenseElementsAttr::get(scalar, builder.getFloatAttr(type.getElementType(), 1.0 - ways.averagesDecay));
+    auto rate = DenseElementsAttr::get(scalar, builder.getFloatAttr(type.getElementType(), 1.0 - policies.averagesDecay));
     Value constant = dfg::ConstOp::create(builder, getLocation(average + "/rate"), scalar, rate);
     Operation *difference = mark(dfg::SubOp::create(builder, getLocation(average + "/difference"), type,
                                                     old->getResult(0), value->getResult(0)));
@@ -163,7 +163,7 @@ private:
 
   dfg::GraphOp graph;
   Block &block;
-  const Synchronizations &ways;
+  const SyncPolicies &policies;
   const strategies::StepNodes &step;
   strategies::StepNodes init;
   OpBuilder builder;
@@ -175,8 +175,8 @@ private:
 
 } // namespace
 
-void addVariableAverages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step) {
-  Averages(graph, ways, step).run();
+void addVariableAverages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step) {
+  Averages(graph, policies, step).run();
 }
 
 } // namespace distc

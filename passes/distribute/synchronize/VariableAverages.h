@@ -6,7 +6,7 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_VARIABLEAVERAGES_H
 #define DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_VARIABLEAVERAGES_H
 
-#include "passes/distribute/strategy/Synchronization.h"
+#include "passes/distribute/strategy/SyncPolicy.h"
 #include "strategies/StepNodes.h"
 
 namespace distc {
@@ -14,7 +14,7 @@ namespace distc {
 /// Gives every variable with an entry in the strategy that a step updates a variable `NAME/ExponentialMovingAverage`,
 /// which begins with its initial value and moves by 1 - decay of the way to it behind its updates. It is held and
 /// computed where the variable is. The saver does not know it.
-void addVariableAverages(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step);
+void addVariableAverages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step);
 
 } // namespace distc
 

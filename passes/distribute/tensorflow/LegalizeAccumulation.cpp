@@ -1,4 +1,4 @@
-//===- LegalizeAccumulation.cpp - Several batches an update, for TensorFlow -------===//
+//===- LegalizeAccumulation.cpp - Gradient accumulation, for TensorFlow -------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //

@@ -541,7 +541,7 @@ void PlanBuilder::waitForGather(llvm::StringRef variable, Location loc) {
     gathers.erase(name);
 }
 
-// ---- Several batches an update -----------------------------------------------------------------------------
+// ---- Gradient accumulation ---------------------------------------------------------------------------------
 
 void PlanBuilder::lowerAccumulate(Operation *node) {
   auto accumulate = llvm::cast<dist::AccumulateOp>(node);

@@ -96,7 +96,7 @@ LogicalResult EntryConverter::convertResult(drt::AllReduceResultOp op) {
   return success();
 }
 
-// ---- Several batches an update --------------------------------------------------------------
+// ---- Gradient accumulation ------------------------------------------------------------------
 
 LogicalResult EntryConverter::convertAccumulate(drt::AccumulateOp op) {
   CallSites &sites = program.sites;

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one header that both sides of the border include: passes/lower emits
+// The one header that both sides of the interface include: passes/lower emits
 // objects that define `drt_program` and call the functions below; runtime/
 // implements them and owns main(). Plain C, no allocation by the callee is
 // ever freed by the caller, no exception crosses it.

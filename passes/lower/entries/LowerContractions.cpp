@@ -1,4 +1,4 @@
-//===- LowerProducts.cpp - Nodes that become library calls ------------------------===//
+//===- LowerContractions.cpp - Nodes that become library calls -------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //

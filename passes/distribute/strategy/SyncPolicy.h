@@ -1,10 +1,10 @@
-//===- Synchronization.h - How a strategy synchronizes each variable -*- C++ -*-===//
+//===- SyncPolicy.h - How a strategy synchronizes each variable -*- C++ -*-===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_PASSES_DISTRIBUTE_STRATEGY_SYNCHRONIZATION_H
-#define DISTC_PASSES_DISTRIBUTE_STRATEGY_SYNCHRONIZATION_H
+#ifndef DISTC_PASSES_DISTRIBUTE_STRATEGY_SYNCPOLICY_H
+#define DISTC_PASSES_DISTRIBUTE_STRATEGY_SYNCPOLICY_H
 
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,7 +17,7 @@ namespace distc {
 class AppliedStrategyAnalysis;
 
 /// What becomes of a variable's gradients.
-struct Synchronization {
+struct SyncPolicy {
   /// The strategy's group, -1 where it has no entry for the variable (statistics).
   int group = -1;
   dist::Spec spec = dist::Spec::Auto;
@@ -36,12 +36,12 @@ struct Synchronization {
 };
 
 /// What the module's strategy, topology and places say, read once.
-class Synchronizations {
+class SyncPolicies {
 public:
   /// Fails with a diagnostic where `module` has no strategy or topology, or one that does not parse.
-  static llvm::FailureOr<Synchronizations> read(mlir::ModuleOp module, AppliedStrategyAnalysis &analysis);
+  static llvm::FailureOr<SyncPolicies> read(mlir::ModuleOp module, AppliedStrategyAnalysis &analysis);
 
-  const Synchronization &get(llvm::StringRef variable) const {
+  const SyncPolicy &get(llvm::StringRef variable) const {
     auto it = variables.find(variable);
     return it == variables.end() ? none : it->second;
   }
@@ -66,11 +66,11 @@ private:
   /// Groups for the gradients that go to owners, behind those that the strategy has. `travel`: between tasks.
   void groupOwned(mlir::ModuleOp module, const strategies::Strategy &strategy, bool travel);
 
-  llvm::StringMap<Synchronization> variables;
+  llvm::StringMap<SyncPolicy> variables;
   llvm::StringSet<> entries;
-  Synchronization none;
+  SyncPolicy none;
 };
 
 } // namespace distc
 
-#endif // DISTC_PASSES_DISTRIBUTE_STRATEGY_SYNCHRONIZATION_H
+#endif // DISTC_PASSES_DISTRIBUTE_STRATEGY_SYNCPOLICY_H

@@ -1,4 +1,4 @@
-//===- Sites.h - Where gradients become updates --------------------*- C++ -*-===//
+//===- UpdatePlacement.h - Where gradients become updates --------------------*- C++ -*-===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -15,17 +15,17 @@
 // chief, none for every worker.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_PASSES_DISTRIBUTE_SERVERS_SITES_H
-#define DISTC_PASSES_DISTRIBUTE_SERVERS_SITES_H
+#ifndef DISTC_PASSES_DISTRIBUTE_SERVERS_UPDATEPLACEMENT_H
+#define DISTC_PASSES_DISTRIBUTE_SERVERS_UPDATEPLACEMENT_H
 
 #include "passes/distribute/synchronize/RawGradients.h"
 
 namespace distc {
 
-class Sites {
+class UpdatePlacement {
 public:
   /// `consumers`: the nodes that see reduced values, updates included.
-  Sites(dfg::GraphOp graph, const RawGradients &gradients, const Synchronizations &ways,
+  UpdatePlacement(dfg::GraphOp graph, const RawGradients &gradients, const SyncPolicies &policies,
         const llvm::DenseSet<mlir::Operation *> &consumers);
 
   /// Where the reduced `gradient` is used; null: by every worker.
@@ -48,9 +48,9 @@ private:
 /// Completes what takes place on servers, once pushes and takes are there: marks the updates and what is before them,
 /// gives servers what they cannot compute, makes pulls of workers' reads, and ends the step with tokens. Fails with a
 /// diagnostic where an initializer on a server needs what only workers have.
-llvm::LogicalResult finishServers(dfg::GraphOp graph, const Synchronizations &ways, const strategies::StepNodes &step,
-                                  const llvm::DenseSet<mlir::Operation *> &consumers, const Sites &sites);
+llvm::LogicalResult finishServers(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step,
+                                  const llvm::DenseSet<mlir::Operation *> &consumers, const UpdatePlacement &placement);
 
 } // namespace distc
 
-#endif // DISTC_PASSES_DISTRIBUTE_SERVERS_SITES_H
+#endif // DISTC_PASSES_DISTRIBUTE_SERVERS_UPDATEPLACEMENT_H

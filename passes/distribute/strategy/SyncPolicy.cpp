@@ -1,10 +1,10 @@
-//===- Synchronization.cpp - How a strategy synchronizes each variable ------------===//
+//===- SyncPolicy.cpp - How a strategy synchronizes each variable ------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/strategy/Synchronization.h"
+#include "passes/distribute/strategy/SyncPolicy.h"
 #include "dialects/dfg/Dfg.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
@@ -18,7 +18,7 @@ namespace {
 
 using autodist::proto::Aggregator;
 
-void readAggregator(MLIRContext *context, const Aggregator &aggregator, Synchronization &into) {
+void readAggregator(MLIRContext *context, const Aggregator &aggregator, SyncPolicy &into) {
   switch (aggregator.kind()) {
   case Aggregator::MEAN:
     into.reduction = dist::Reduction::Mean;
@@ -52,33 +52,33 @@ dist::CompressionAttr readCompression(MLIRContext *context, const autodist::prot
   return dist::CompressionAttr::get(context, kind, rank, ratio);
 }
 
-Synchronization readEntry(MLIRContext *context, const strategies::Strategy::Node &node) {
-  Synchronization way;
+SyncPolicy readEntry(MLIRContext *context, const strategies::Strategy::Node &node) {
+  SyncPolicy policy;
   if (node.has_allreducesynchronizer()) {
     const auto &entry = node.allreducesynchronizer();
-    way.group = entry.group();
-    way.spec = static_cast<dist::Spec>(entry.spec());
-    way.compression = readCompression(context, entry);
-    way.shardedStage = entry.sharded_stage();
-    readAggregator(context, entry.aggregator(), way);
+    policy.group = entry.group();
+    policy.spec = static_cast<dist::Spec>(entry.spec());
+    policy.compression = readCompression(context, entry);
+    policy.shardedStage = entry.sharded_stage();
+    readAggregator(context, entry.aggregator(), policy);
   } else if (node.has_pssynchronizer()) {
     const auto &entry = node.pssynchronizer();
-    way.async = !entry.sync();
-    way.proxy = entry.local_replication();
-    way.staleness = entry.staleness();
-    readAggregator(context, entry.aggregator(), way);
+    policy.async = !entry.sync();
+    policy.proxy = entry.local_replication();
+    policy.staleness = entry.staleness();
+    readAggregator(context, entry.aggregator(), policy);
   }
-  return way;
+  return policy;
 }
 
 } // namespace
 
-void Synchronizations::setPlace(llvm::StringRef variable, dist::PlaceAttr place) {
-  Synchronization &way = variables[variable];
-  (isServer(place) ? way.place : way.owner) = place;
+void SyncPolicies::setPlace(llvm::StringRef variable, dist::PlaceAttr place) {
+  SyncPolicy &policy = variables[variable];
+  (isServer(place) ? policy.place : policy.owner) = place;
 }
 
-void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &strategy, bool travel) {
+void SyncPolicies::groupOwned(ModuleOp module, const strategies::Strategy &strategy, bool travel) {
   // As DistributedDataParallel's buckets: the last variable's gradient is ready first, and the first group is small so
   // that something is on its way early. Within one task nothing is: it meets once.
   constexpr int64_t kFirstBytes = 1 << 20, kBytes = 25 << 20;
@@ -89,9 +89,9 @@ void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &s
   SmallVector<llvm::StringRef> owned;
   int group = -1;
   auto visit = [&](const strategies::Strategy::Node &node) {
-    auto way = variables.find(node.var_name());
-    group = std::max(group, way->second.group);
-    if (way->second.owner)
+    auto policy = variables.find(node.var_name());
+    group = std::max(group, policy->second.group);
+    if (policy->second.owner)
       owned.push_back(node.var_name());
   };
   for (const strategies::Strategy::Node &node : strategy.node_config()) {
@@ -102,11 +102,11 @@ void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &s
   ++group;
   int64_t filled = 0, most = travel ? kFirstBytes : std::numeric_limits<int64_t>::max();
   for (llvm::StringRef name : llvm::reverse(owned)) {
-    Synchronization &way = variables[name];
+    SyncPolicy &policy = variables[name];
     // A server chooses among the gradients of one variable: it has no other at hand.
-    if (way.aggregator) {
+    if (policy.aggregator) {
       group += filled > 0;
-      way.group = group++;
+      policy.group = group++;
       filled = 0;
       continue;
     }
@@ -115,25 +115,25 @@ void Synchronizations::groupOwned(ModuleOp module, const strategies::Strategy &s
       filled = 0;
       most = kBytes;
     }
-    way.group = group;
+    policy.group = group;
     filled += std::max<int64_t>(bytes.lookup(name), 1);
   }
 }
 
-FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
+FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
   FailureOr<AppliedStrategy> applied = analysis.read();
   if (failed(applied))
     return failure();
   const strategies::Strategy &strategy = *applied->strategy;
-  Synchronizations found;
+  SyncPolicies found;
   found.replicas = applied->topology.getReplicas();
   found.required = strategy.replicas_to_aggregate() > 0 ? strategy.replicas_to_aggregate() : found.replicas;
   found.accumulateSteps = std::max(1, strategy.accumulate_steps());
   found.averagesDecay = strategy.variable_averages_decay();
   auto add = [&](const strategies::Strategy::Node &node) {
     found.entries.insert(node.var_name());
-    Synchronization &way = found.variables[node.var_name()] = readEntry(module.getContext(), node);
-    found.hasShares |= way.shardedStage > 0;
+    SyncPolicy &policy = found.variables[node.var_name()] = readEntry(module.getContext(), node);
+    found.hasShares |= policy.shardedStage > 0;
   };
   for (const strategies::Strategy::Node &node : strategy.node_config()) {
     add(node);
@@ -144,13 +144,13 @@ FailureOr<Synchronizations> Synchronizations::read(ModuleOp module, AppliedStrat
     if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))
       found.setPlace(variable.getSymName(), place);
   for (auto &entry : found.variables) {
-    Synchronization &way = entry.second;
-    found.hasOwners |= way.owner != nullptr;
-    if (!way.place || !found.hasEntry(entry.first()))
+    SyncPolicy &policy = entry.second;
+    found.hasOwners |= policy.owner != nullptr;
+    if (!policy.place || !found.hasEntry(entry.first()))
       continue;
-    (way.async ? found.hasAsync : found.hasSync) = true;
-    if (!way.async)
-      found.staleness = std::max(found.staleness, way.staleness);
+    (policy.async ? found.hasAsync : found.hasSync) = true;
+    if (!policy.async)
+      found.staleness = std::max(found.staleness, policy.staleness);
   }
   if (found.hasOwners)
     found.groupOwned(module, strategy, applied->topology.getTasks().size() > 1);

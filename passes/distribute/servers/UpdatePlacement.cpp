@@ -1,16 +1,16 @@
-//===- Sites.cpp - Where gradients become updates -----------------------------------===//
+//===- UpdatePlacement.cpp - Where gradients become updates -----------------------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/servers/Sites.h"
+#include "passes/distribute/servers/UpdatePlacement.h"
 
 using namespace mlir;
 
 namespace distc {
 
-Sites::Sites(dfg::GraphOp graph, const RawGradients &gradients, const Synchronizations &ways,
+UpdatePlacement::UpdatePlacement(dfg::GraphOp graph, const RawGradients &gradients, const SyncPolicies &policies,
              const llvm::DenseSet<Operation *> &consumers)
     : chief(dist::PlaceAttr::get(graph.getContext(), "worker", 0)) {
   // In block order, so that numbers do not depend on addresses.
@@ -30,7 +30,7 @@ Sites::Sites(dfg::GraphOp graph, const RawGradients &gradients, const Synchroniz
   llvm::DenseSet<unsigned> seen;
   for (Operation *update : gradients.updates) {
     unsigned root = findRoot(getNumber(update));
-    dist::PlaceAttr place = ways.get(getUpdatedVariable(update)).place;
+    dist::PlaceAttr place = policies.get(getUpdatedVariable(update)).place;
     if (seen.insert(root).second)
       places[root] = place;
     else if (!place || !places[root])
@@ -40,25 +40,25 @@ Sites::Sites(dfg::GraphOp graph, const RawGradients &gradients, const Synchroniz
   }
 }
 
-unsigned Sites::getNumber(const void *member) {
+unsigned UpdatePlacement::getNumber(const void *member) {
   auto [it, isNew] = numbers.insert({member, parents.size()});
   if (isNew)
     parents.push_back(it->second);
   return it->second;
 }
 
-unsigned Sites::findRoot(unsigned number) const {
+unsigned UpdatePlacement::findRoot(unsigned number) const {
   while (parents[number] != number)
     number = parents[number] = parents[parents[number]];
   return number;
 }
 
-void Sites::join(const void *x, const void *y) {
+void UpdatePlacement::join(const void *x, const void *y) {
   unsigned rootX = findRoot(getNumber(x)), rootY = findRoot(getNumber(y));
   parents[std::max(rootX, rootY)] = std::min(rootX, rootY);
 }
 
-dist::PlaceAttr Sites::lookup(const void *member) const {
+dist::PlaceAttr UpdatePlacement::lookup(const void *member) const {
   auto it = numbers.find(member);
   return it == numbers.end() ? dist::PlaceAttr() : places.lookup(findRoot(it->second));
 }
