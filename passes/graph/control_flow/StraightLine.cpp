@@ -554,6 +554,14 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
   auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
   if (!update)
     return success();
+  // Where nothing but control edges keeps others from it, nothing writes a variable to give it its old value again.
+  if (keepsOrder) {
+    dfg::VarHandleOp handle = dfg::getVariableHandle(op->getOperand(update.getWrittenOperands().front()));
+    auto variable = handle ? symbols.lookup<dfg::VariableOp>(handle.getVariable()) : dfg::VariableOp();
+    if (!llvm::isa<dfg::AssignOp>(op) || !variable || variable.getKind() == "ref")
+      return fail(node) << "is an update under a condition that depends on data; of those only assignments of resource "
+                           "variables are written out";
+  }
   OpBuilder::InsertionGuard guard(builder);
   auto read = [&](Value handle, StringRef what, ArrayRef<Attribute> before) -> Value {
     auto ref = llvm::dyn_cast<dfg::RefType>(handle.getType());
@@ -596,15 +604,9 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
     noteWrite(written.front(), op);
     return success(value != nullptr);
   }
-  const StringAttr name = dfg::getNodeNameAttr(op);
-  if (keepsOrder && node.scope.inPlace) {
-    // Its name is that of the choice, too, and what reads in between waits for the update alone.
-    op->setLoc(locate(node.name + "/update"));
-    nodesByName[dfg::getNodeName(op)] = op;
-  }
   builder.setInsertionPointAfter(op);
   for (auto [operand, before] : llvm::zip(written, old)) {
-    Value handle = op->getOperand(operand), after = read(handle, "new", {dfg::getNodeNameAttr(op)});
+    Value handle = op->getOperand(operand), after = read(handle, "new", {});
     Value value = after ? selectNew(after, before) : Value();
     if (!value)
       return failure();
@@ -626,11 +628,11 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
     }
     effects.push_back(dfg::getNodeNameAttr(assign));
     if (node.scope.inPlace)
-      node.scope.replacements[name.getValue()].push_back(dfg::getNodeNameAttr(assign));
+      node.scope.replacements[dfg::getNodeName(node.op)].push_back(dfg::getNodeNameAttr(assign));
   }
   // Whoever waits for the update waits for the choice.
   if (node.scope.inPlace)
-    node.scope.replacements[name.getValue()].push_back(dfg::getNodeNameAttr(op));
+    node.scope.replacements[dfg::getNodeName(node.op)].push_back(dfg::getNodeNameAttr(op));
   return success();
 }
 
