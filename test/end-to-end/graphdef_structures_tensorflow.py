@@ -105,7 +105,12 @@ def write(folder, name):
             saver.save(session, str(folder / "first.ckpt"), write_meta_graph=False, write_state=False)
             losses = [session.run([loss, train], {f"{name}:0": array[k * BATCH:(k + 1) * BATCH] if array.ndim else array
                                                   for name, array in data.items()})[0] for k in range(STEPS)]
-            variables = {"var/" + v.op.name: session.run(v) for v in tf.global_variables()}
+            parts = {}
+            for variable in tf.global_variables():
+                # As checkpoints have it: parts under the name of the whole.
+                part = variable._get_save_slice_info()
+                parts.setdefault(part.full_name if part else variable.op.name, []).append(session.run(variable))
+            variables = {"var/" + name: np.concatenate(values) if len(values) > 1 else values[0] for name, values in parts.items()}
         np.savez(folder / "expect.npz", loss=losses, **variables)
 
 
