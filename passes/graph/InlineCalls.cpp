@@ -137,7 +137,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     std::string scope = dfg::getNodeName(call).str() + "/";
     auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
     auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
-    const llvm::StringMap<SmallVector<Attribute>> updates = findUpdatesBefore(call, replacements);
+    const UpdatesBefore updates = findUpdatesBefore(call, replacements);
     nextAfter = next;
     Operation *first = nullptr;
     for (Operation &op : body.without_terminator()) {
@@ -153,12 +153,21 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       if (callControls && op.getNumOperands() == 0 && controls.empty())
         llvm::append_range(controls, callControls);
       // A call runs when all that it takes is there: what of its body touches a variable comes behind the updates that the call did.
-      for (Value operand : copy->getOperands())
-        if (auto handle = dfg::isHandle(operand.getType()) ? dfg::getVariableHandle(operand) : dfg::VarHandleOp())
-          if (auto before = updates.find(handle.getVariable()); before != updates.end())
-            for (Attribute update : before->second)
-              if (!llvm::is_contained(controls, update))
-                controls.push_back(update);
+      auto waitFor = [&](ArrayRef<Attribute> names) {
+        for (Attribute update : names)
+          if (!llvm::is_contained(controls, update))
+            controls.push_back(update);
+      };
+      for (Value operand : copy->getOperands()) {
+        if (!dfg::isHandle(operand.getType()))
+          continue;
+        auto handle = dfg::getVariableHandle(operand);
+        if (auto before = handle ? updates.byVariable.find(handle.getVariable()) : updates.byVariable.end();
+            before != updates.byVariable.end())
+          waitFor(before->second);
+        if (updates.hasHidden)
+          waitFor(updates.starts);
+      }
       edges.add(copy);
       if (!controls.empty())
         copy->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
@@ -181,9 +190,17 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     return success();
   }
 
-  /// The updates that a call runs behind, by its operands or its control edges; names by variable.
-  llvm::StringMap<SmallVector<Attribute>> findUpdatesBefore(dfg::CallOp call, const Replacements &replacements) const {
-    llvm::StringMap<SmallVector<Attribute>> updates;
+  /// The updates that a call runs behind, by its operands or its control edges.
+  struct UpdatesBefore {
+    llvm::StringMap<SmallVector<Attribute>> byVariable; // names
+    /// Whether there are some of a variable that is not known: in loops and conditions. Those are not named from outside;
+    /// what the call itself waits for comes behind them.
+    bool hasHidden = false;
+    SmallVector<Attribute> starts;
+  };
+
+  UpdatesBefore findUpdatesBefore(dfg::CallOp call, const Replacements &replacements) const {
+    UpdatesBefore updates;
     if (llvm::none_of(call->getOperandTypes(), [](Type type) { return dfg::isHandle(type); }))
       return updates;
     SmallVector<Operation *> pending;
@@ -209,11 +226,23 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     while (!pending.empty()) {
       Operation *op = pending.pop_back_val();
       if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
-        for (unsigned written : update.getWrittenOperands())
+        for (unsigned written : update.getWrittenOperands()) {
           if (auto handle = dfg::getVariableHandle(op->getOperand(written)))
-            updates[handle.getVariable()].push_back(dfg::getNodeNameAttr(op));
+            updates.byVariable[handle.getVariable()].push_back(dfg::getNodeNameAttr(op));
+          else
+            updates.hasHidden = true;
+        }
+      else if (llvm::isa<dfg::OpaqueOp>(op))
+        updates.hasHidden |= llvm::any_of(op->getOperandTypes(), dfg::isHandle);
       addBefore(op);
     }
+    if (!updates.hasHidden)
+      return updates;
+    if (auto controls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
+      llvm::append_range(updates.starts, controls);
+    for (Value operand : call.getOperands())
+      if (Operation *def = operand.getDefiningOp(); def && !dfg::isHandle(operand.getType()) && !dfg::getNodeName(def).empty())
+        updates.starts.push_back(dfg::getNodeNameAttr(def));
     return updates;
   }
 

@@ -379,6 +379,22 @@ def update_in_a_loop_that_nothing_needs(i):
 
 
 @case(1, 2)
+def function_behind_updates_in_a_loop(i):
+    """The call waits for the loop's result, and all that its body reads does."""
+    tf = i.tf
+    count = tf.get_variable("count", initializer=0.0, trainable=False, use_resource=True)
+
+    def body(k, h):
+        with tf.control_dependencies([count.assign_add(tf.reduce_mean(h))]):
+            return k + 1, tf.tanh(tf.matmul(h, i.m))
+
+    _, h = tf.while_loop(lambda k, h: k < 2, body, [tf.constant(0), i.x[:, 0]])
+    with tf.control_dependencies([h]):
+        counted = tf.function(lambda: count.read_value() * 0.5, autograph=False)()
+    return i.loss_of(h * counted)
+
+
+@case(1, 2)
 def condition_that_is_waited_for(i):
     """Both branches give the same, after an assignment each; nothing takes it. The loss couples the examples of a batch."""
     tf = i.tf

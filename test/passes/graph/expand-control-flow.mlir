@@ -282,8 +282,8 @@ dfg.graph attributes {loss = "loss"} {
 
 // An array that may grow has an element where one is written. An update whose reference came through a Switch is one; who takes its
 // value takes what the variable is afterwards.
+// CHECK-LABEL: dfg.variable @r :
 dfg.variable @r : tensor<f32>
-// CHECK-LABEL: dfg.graph
 dfg.graph attributes {loss = "loss"} {
   %p = dfg.placeholder : () -> tensor<i1> loc("p")
   %x = dfg.placeholder : () -> tensor<f32> loc("x")
