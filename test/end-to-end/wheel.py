@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The wheel (tools/make_wheel.py), installed alone in an environment of its own, compiles and trains: with the libraries that came in it."""
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -39,6 +40,8 @@ if __name__ == "__main__":
         skip("a build with sanitizers is not packed")
     if sys.version_info < (3, 11) or not shutil.which("ldd"):
         skip("needs Python 3.11 and ldd")
+    if importlib.util.find_spec("ensurepip") is None:
+        skip("needs python3-venv")
     checks = Checks()
     checks.check("an environment of its own", in_an_environment_of_its_own)
     checks.exit()
