@@ -55,9 +55,16 @@ def either_assignment(i):
 
 @case(1, resource=False)
 def either_assignment_of_a_reference(i):
+    """TensorFlow reads a reference's value at any time of a step, so that what chooses is a resource."""
     tf = i.tf
     count = tf.get_variable("count", initializer=np.float32(0), trainable=False, use_resource=False)
-    return i.loss_of(i.x[:, 0]), lambda: [tf.cond(is_even(i), lambda: tf.assign_add(count, 1.0), lambda: tf.assign(count, count * 0.5))]
+    steps = tf.get_variable("steps", initializer=0, trainable=False, use_resource=True)
+
+    def assign_either():
+        even = tf.equal(steps.assign_add(1).read_value() % 2, 0)
+        return [tf.cond(even, lambda: tf.assign_add(count, 1.0), lambda: tf.assign(count, count * 0.5))]
+
+    return i.loss_of(i.x[:, 0]), assign_either
 
 
 @case(2)
