@@ -474,10 +474,30 @@ private:
     llvm::SmallPtrSet<Attribute, 8> gone;
     for (Assignment *member : update.members)
       gone.insert(dfg::getNodeNameAttr(member->op));
-    for (Assignment *member : update.members) {
-      for (Attribute waited : dfg::getControl(member->op))
-        if (!gone.contains(waited))
+    // What the expressions waited for, the update does: they are gone, and often they alone wait for the update before.
+    llvm::SmallPtrSet<Value, 8> given;
+    for (unsigned number : update.terms)
+      if (terms[number].kind == Term::Scalar && !getSplat(terms[number].value))
+        given.insert(terms[number].value);
+    if (update.gradient)
+      given.insert(terms[*update.gradient].value);
+    llvm::SetVector<Operation *> absorbed;
+    for (Assignment *member : update.members)
+      absorbed.insert(member->op);
+    for (size_t i = 0; i < absorbed.size(); ++i)
+      for (Value operand : absorbed[i]->getOperands())
+        if (Operation *def = operand.getDefiningOp();
+            def && !dfg::isHandle(operand.getType()) && !given.contains(operand))
+          absorbed.insert(def);
+    llvm::SmallPtrSet<Attribute, 16> own(gone.begin(), gone.end());
+    for (Operation *each : absorbed)
+      if (Attribute named = dfg::getNodeNameAttr(each))
+        own.insert(named);
+    for (Operation *each : absorbed)
+      for (Attribute waited : dfg::getControl(each))
+        if (!own.contains(waited))
           control.insert(waited);
+    for (Assignment *member : update.members) {
       for (Operation *waits : waiting.lookup(dfg::getNodeNameAttr(member->op)))
         if (!ofNode.contains(waits) || !llvm::is_contained(update.members, ofNode.lookup(waits)))
           renamed.insert(waits);

@@ -67,13 +67,14 @@ private:
   /// Gradients are there at the last batch of an update only, where that takes several: because replicas add theirs up,
   /// or because servers wait for more than one of each.
   void guardUpdates() {
-    int64_t number = 1, pushes = 0;
+    int64_t number = 1, pushes = 1;
     for (auto accumulate : worker.block.getOps<dist::AccumulateOp>())
       number = std::max<int64_t>(number, accumulate.getSteps());
     for (auto push : worker.block.getOps<dist::PushOp>())
       if (!push.getAsync() && !push->hasAttr(dist::kPlaceAttr))
         pushes = std::max<int64_t>(pushes, llvm::divideCeil(push.getRequired(), worker.replicas));
-    if (pushes > 0 && number * pushes > 1)
+    // Also where nothing is pushed: a replica that has read what servers hold says so once an update.
+    if (number * pushes > 1 && worker.hasPlaces())
       worker.servers.guard = countBatches(worker, number * pushes).guard;
   }
 

@@ -118,3 +118,27 @@ dfg.graph attributes {train_op = "two"} {
   %2 = dfg.sub %1, %h : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("new")
   dfg.assign %w, %2 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("two")
 }
+
+// -----
+
+// What the expressions waited for, the update waits for: here a constant and a read are all that wait for the update before.
+// CHECK-LABEL: dfg.graph attributes {train_op = "in_sequence"}
+// CHECK: dfg.assign_add {{.*}} loc("before")
+// CHECK: dist.update %w, %g {control = ["other", "before"], has_gradient}
+// CHECK: loc("w/assign")
+dfg.variable @w : tensor<4xf32> {trainable}
+dfg.variable @count : tensor<i64>
+dfg.graph attributes {train_op = "in_sequence"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+  %count = dfg.var_handle @count : !dfg.ref<tensor<i64>> loc("count")
+  %one = dfg.const dense<1> : tensor<i64> : tensor<i64> loc("one")
+  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+  dfg.assign_add %count, %one : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("before")
+  dfg.group : () -> () loc("other")
+  %rate = dfg.const dense<0.1> : tensor<f32> {control = ["before"]} : tensor<f32> loc("rate")
+  %0 = dfg.read_variable %w {control = ["other"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w/read")
+  %1 = dfg.mul %g, %rate : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("step")
+  %2 = dfg.sub %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("new_w")
+  dfg.assign %w, %2 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("w/assign")
+  dfg.group {control = ["w/assign"]} : () -> () loc("in_sequence")
+}
