@@ -81,3 +81,25 @@ module {
     dfg.group {control = ["update", "count"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// Nothing is pushed, but what a server holds is read: who has read says so at the batch of an update, when the chief waits for it.
+// CHECK-LABEL: dfg.variable @unpushed
+// CHECK: dfg.group {control = ["update", "accumulate/last"]{{.*}} loc("synchronization/tokens/ready")
+module {
+  dist.topology @cluster replicas 2 [
+    #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
+    #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @unpushed : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.graph attributes {train_op = "train"} {
+    %w = dfg.var_handle @unpushed : !dfg.ref<tensor<4xf32>> loc("unpushed")
+    %g = dfg.const dense<0.1> : tensor<4xf32> : tensor<4xf32> loc("g")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %ga = dist.accumulate mean of 2 (%g) variables ["unpushed"] : tensor<4xf32> -> tensor<4xf32> loc("accumulate/0")
+    %r = dist.all_reduce mean bucket 0 group 0 (%ga) variables ["unpushed"] : tensor<4xf32> loc("all_reduce/0")
+    dfg.apply_gradient_descent %w, %lr, %r {dist.place = #dist.place<"ps" 0>} : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
+    dist.tokens at <"ps" 0> of 2 {control = ["update"]} loc("synchronization/tokens")
+    dfg.group {control = ["synchronization/tokens"]} : () -> () loc("train")
+  }
+}
