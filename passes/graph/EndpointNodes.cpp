@@ -70,7 +70,7 @@ Value EndpointNodes::findTensor(StringRef tensor) {
   return op->getResult(number);
 }
 
-SmallVector<Operation *> EndpointNodes::findEndpoints() const {
+SmallVector<Operation *> EndpointNodes::findEndpoints(bool initializes) const {
   SmallVector<Operation *> found;
   auto add = [&](Attribute name) {
     auto text = llvm::dyn_cast_or_null<StringAttr>(name);
@@ -80,7 +80,8 @@ SmallVector<Operation *> EndpointNodes::findEndpoints() const {
       found.push_back(op);
   };
   for (StringRef attribute : {"train_op", "init_op", "loss"})
-    add(graph->getAttr(attribute));
+    if (initializes || attribute != "init_op")
+      add(graph->getAttr(attribute));
   if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
     llvm::for_each(fetches, add);
   return found;

@@ -23,7 +23,8 @@ public:
   /// The value of `NODE:OUTPUT` (`NODE` is its output 0); null where there is none, or where it is a variable's handle.
   mlir::Value findTensor(llvm::StringRef tensor);
   /// Of the graph's endpoints those that are there; that one is not, dfg-check-endpoints says.
-  llvm::SmallVector<mlir::Operation *> findEndpoints() const;
+  /// `initializes`: the init op as well.
+  llvm::SmallVector<mlir::Operation *> findEndpoints(bool initializes = true) const;
   /// Everything that `roots` need, through data and control edges. Nodes without effects do not wait for `passedOver`: what
   /// they compute does not depend on it.
   llvm::FailureOr<llvm::DenseSet<mlir::Operation *>> collect(llvm::ArrayRef<mlir::Operation *> roots,

@@ -84,7 +84,7 @@ def WriteOutControlFlow : Pass<"dfg-write-out-control-flow", "::mlir::ModuleOp">
   let summary = "Conditions and loops of a graph that is exported for several replicas become straight-line code, where they can";
   let description = [{
     `dfg-raise-loops` and `dfg-expand-control-flow` for exports. The batch's flow, and the rewriting of variables that are split or on servers, need not
-    look into functions and frames then. A graph whose control flow has no such form (no bound of a loop, effects under a condition) is left as it was, with a
+    look into functions and frames then. What only the init op needs stays. A graph whose control flow has no such form (no bound of a loop, effects under a condition) is left as it was, with a
     remark that says why.
   }];
   let dependentDialects = ["::distc::dfg::DFGDialect"];

@@ -28,7 +28,8 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
 
   LogicalResult expand(dfg::GraphOp graph) {
     EndpointNodes nodes(graph);
-    FailureOr<DenseSet<Operation *>> needed = nodes.collect(nodes.findEndpoints());
+    // Where a graph is exported, initializers keep their conditions: they read a variable only if it has a value.
+    FailureOr<DenseSet<Operation *>> needed = nodes.collect(nodes.findEndpoints(/*initializes=*/!keepsOrder));
     if (failed(needed))
       return failure();
     if (llvm::none_of(graph.getBody().front(),
