@@ -3,7 +3,6 @@ losses and variables are those of one device.
 
   graphdef_structures_tensorflow.py [CASE...]
 """
-import multiprocessing
 import sys
 
 import numpy as np
@@ -13,7 +12,7 @@ from control_flow_tensorflow import BATCH, STEPS, Inputs
 from random_losses_tensorflow import read_by
 from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run
 from support import expect as expect_run
-from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner
+from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner, make_apart
 
 LOOPS = ("scan_over_trained_rows-v1", "dynamic_rnn_with_lengths-v1", "dynamic_rnn_with_lengths-v2", "condition_on_the_loss-v2")
 # Workers cannot know when the chief has updated what they read.
@@ -124,11 +123,7 @@ def write(folder, name):
 def check(runner, name, strategy):
     _, tf = need_tensorflow()
     with Folder() as folder:
-        # A session starts threads, and tasks are forked from this process.
-        process = multiprocessing.get_context("spawn").Process(target=write, args=(folder, name))
-        process.start()
-        process.join()
-        if process.exitcode:
+        if not make_apart(write, folder, name):
             return ["the graph could not be made"]
         command = [DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *TWO_WORKERS_TWO_SERVERS[1], "--batch", BATCH,
                    "--emit=graphdef", "-o", folder / "graphs"]

@@ -3,14 +3,13 @@ strategy and the tasks, and the model's own graph goes on from the checkpoint.
 
   graphdef_tensorflow.py [MODEL…]
 """
-import multiprocessing
 import sys
 
 import numpy as np
 
 from support import DISTC, Checks, Folder, Model, must, need_tensorflow, need_tools
 from tensorflow_runs import (ONE_TASK, ONE_TASK_TWO_SERVERS, TWO_WORKERS, TWO_WORKERS_TWO_SERVERS, Originals, export,
-                             hosts, load_runner)
+                             hosts, load_runner, make_apart)
 
 CASES = [
     ("mlp-adam", "AllReduce", ONE_TASK),
@@ -101,12 +100,8 @@ def saved_alike(originals, model, checkpoint, expect):
 
 
 def small_graph_trains_alike(runner, write, strategy, tasks, steps=30):
-    """One process of its own builds the graph, as sessions start threads."""
     with Folder() as folder:
-        process = multiprocessing.get_context("spawn").Process(target=write, args=(folder, steps))
-        process.start()
-        process.join()
-        if process.exitcode:
+        if not make_apart(write, folder, steps):
             return ["the graph could not be made"]
         must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *tasks, "--emit=graphdef", "-o", folder / "graphs"])
         try:

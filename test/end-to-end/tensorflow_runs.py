@@ -28,6 +28,14 @@ def hosts(folder, count):
     return ["--resources", folder]
 
 
+def make_apart(write, *arguments):
+    """Whether `write` has written a graph, in a process of its own: a session starts threads, and tasks are forked from this one."""
+    process = multiprocessing.get_context("spawn").Process(target=write, args=arguments)
+    process.start()
+    process.join()
+    return process.exitcode == 0
+
+
 def export(folder, model, strategy, tasks, batch):
     batched = ["--batch", batch] if batch else []
     must([DISTC, "compile", model.graph, "--strategy", strategy, *tasks, *batched, "--emit=graphdef", "-o", folder])

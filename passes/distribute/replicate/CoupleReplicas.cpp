@@ -294,13 +294,7 @@ void mergeReductions(dfg::GraphOp graph) {
         return isCoupling(value.getDefiningOp()) ? std::optional(wave) : std::nullopt;
       },
       consumers);
-  SmallVector<SmallVector<Operation *>> order(1);
-  for (Operation &op : block) {
-    unsigned wave = waves.lookup(&op);
-    if (wave >= order.size())
-      order.resize(wave + 1);
-    order[wave].push_back(&op);
-  }
+  SmallVector<SmallVector<Operation *>> order = sortIntoWaves(block, waves);
   OpBuilder builder(graph.getContext());
   for (auto [wave, ops] : llvm::enumerate(order)) {
     std::map<std::pair<const void *, dist::Reduction>, SmallVector<dist::AllReduceOp>> alike;

@@ -272,8 +272,8 @@ private:
   OpBuilder builder;
   dist::PlaceAttr place;
   llvm::DenseSet<Operation *> served;
-  llvm::DenseSet<Operation *>
-      ofOwn;                        // what a fetch is computed by, of the replica's own values in place of reduced ones
+  /// What a fetch is computed by, of the replica's own values in place of reduced ones.
+  llvm::DenseSet<Operation *> ofOwn;
   llvm::StringSet<> names, updated; // of served nodes; variables
   llvm::DenseMap<Operation *, Operation *> copies;
   SmallVector<std::string> pushes;

@@ -13,8 +13,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/Passes.h"
+#include "passes/distribute/strategy/AppliedStrategy.h"
 
 namespace distc {
 

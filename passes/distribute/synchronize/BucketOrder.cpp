@@ -75,4 +75,15 @@ llvm::DenseMap<Operation *, unsigned> findWaves(Block &block, FindReduction find
   return waves;
 }
 
+SmallVector<SmallVector<Operation *>> sortIntoWaves(Block &block, const llvm::DenseMap<Operation *, unsigned> &waves) {
+  SmallVector<SmallVector<Operation *>> order(1);
+  for (Operation &op : block) {
+    unsigned wave = waves.lookup(&op);
+    if (wave >= order.size())
+      order.resize(wave + 1);
+    order[wave].push_back(&op);
+  }
+  return order;
+}
+
 } // namespace distc

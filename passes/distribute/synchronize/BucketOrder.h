@@ -24,6 +24,10 @@ using FindReduction =
 llvm::DenseMap<mlir::Operation *, unsigned> findWaves(mlir::Block &block, FindReduction findReduction,
                                                       const llvm::DenseSet<mlir::Operation *> &consumers);
 
+/// The nodes of each wave, in block order; there is at least one wave.
+llvm::SmallVector<llvm::SmallVector<mlir::Operation *>>
+sortIntoWaves(mlir::Block &block, const llvm::DenseMap<mlir::Operation *, unsigned> &waves);
+
 } // namespace distc
 
 #endif // DISTC_PASSES_DISTRIBUTE_SYNCHRONIZE_BUCKETORDER_H

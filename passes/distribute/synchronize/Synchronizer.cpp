@@ -54,7 +54,7 @@ void Synchronizer::run(const UpdatePlacement &placement) {
     changed = found != waves;
     waves = std::move(found);
   }
-  SmallVector<SmallVector<Operation *>> order = sortIntoWaves();
+  SmallVector<SmallVector<Operation *>> order = sortIntoWaves(block, waves);
   // Nodes of later waves move behind the first in their order; each wave gets its collectives.
   for (auto [wave, ops] : llvm::enumerate(order)) {
     if (wave > 0)
@@ -117,17 +117,6 @@ void Synchronizer::copyWhatForwardNeeds() {
       if (Value copy = replacements.lookup(operand.get()); copy && !gradients.contains(operand.get()))
         operand.set(copy);
   replacements.clear();
-}
-
-SmallVector<SmallVector<Operation *>> Synchronizer::sortIntoWaves() const {
-  SmallVector<SmallVector<Operation *>> order(1);
-  for (Operation &op : block) {
-    unsigned wave = waves.lookup(&op);
-    if (wave >= order.size())
-      order.resize(wave + 1);
-    order[wave].push_back(&op);
-  }
-  return order;
 }
 
 Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {

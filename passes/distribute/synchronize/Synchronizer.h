@@ -25,7 +25,6 @@ private:
   struct BucketKey;
 
   void copyWhatForwardNeeds();
-  llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> sortIntoWaves() const;
   BucketKey getKey(mlir::Operation *op, mlir::Value value) const;
   void insertCollectives(llvm::ArrayRef<mlir::Operation *> ops);
   llvm::SmallVector<mlir::Value> accumulate(mlir::OpBuilder &builder, const BucketKey &key,

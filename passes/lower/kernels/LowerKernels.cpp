@@ -4,11 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/drt/Drt.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
@@ -21,6 +19,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/Kernels.h"
 
 using namespace mlir;
 
@@ -30,8 +29,6 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
-
-bool isKernel(func::FuncOp function) { return function->hasAttr(drt::kKernelAttr) || function->hasAttr(drt::kRangeKernelAttr); }
 
 struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
   void runOnOperation() override {

@@ -9,13 +9,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/Kernels.h"
 
 using namespace mlir;
 
@@ -118,7 +117,7 @@ struct SplitLoops : impl::SplitLoopsBase<SplitLoops> {
 
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(drt::kKernelAttr) && !kernel->hasAttr(drt::kRangeKernelAttr))
+    if (!isKernel(kernel))
       return;
     // Outer loops first: what is decided there is no question any more within.
     SmallVector<scf::ForOp> loops;
