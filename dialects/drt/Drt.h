@@ -30,6 +30,8 @@ template <typename Op> struct Placed : mlir::OpTrait::TraitBase<Op, Placed> {
 
 #include "dialects/drt/DrtDialect.h.inc"
 #include "dialects/drt/DrtInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/drt/DrtAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/drt/DrtOps.h.inc"
 
@@ -53,12 +55,10 @@ inline constexpr llvm::StringLiteral kImagesAttr = "drt.images";
 /// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one kernel.
 inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 
-/// On a module: what the program's tables say of the plan (`drt-describe-program`).
-inline constexpr llvm::StringLiteral kProgramAttr = "drt.program";
-/// Of each task, as `drt.program` says it; none in a module without.
-llvm::SmallVector<int64_t> getTaskReplicas(mlir::ModuleOp module);
-/// Over all tasks; 1 in a module without `drt.program`.
-int64_t getNumReplicas(mlir::ModuleOp module);
+/// The module's program, null before `drt-describe-program`.
+ProgramOp findProgram(mlir::ModuleOp module);
+/// The module's program; without one it fails with a diagnostic at `user` that says which pass makes it.
+llvm::FailureOr<ProgramOp> getProgram(mlir::Operation *user);
 
 } // namespace distc::drt
 

@@ -16,6 +16,7 @@ include "dialects/drt/DrtInterfaces.td"
 def DRT_Dialect : Dialect {
   let name = "drt";
   let cppNamespace = "::distc::drt";
+  let useDefaultAttributePrinterParser = 1;
   let summary = "What one task runs, one to one with the runtime's C API";
   let description = [{
     An entry is a `func.func` with the attribute `drt.entry`, without arguments; its operations work on tensors of static shape in program

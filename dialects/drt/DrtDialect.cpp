@@ -7,15 +7,24 @@
 #include "dialects/drt/Servers.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 #include "dialects/drt/DrtDialect.cpp.inc"
 #include "dialects/drt/DrtInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/drt/DrtAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/drt/DrtOps.cpp.inc"
 
 void distc::drt::DRTDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/drt/DrtAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/drt/DrtOps.cpp.inc"
@@ -28,19 +37,22 @@ void distc::drt::DRTDialect::initialize() {
 
 namespace distc::drt {
 
-llvm::SmallVector<int64_t> getTaskReplicas(ModuleOp module) {
-  llvm::SmallVector<int64_t> replicas;
-  if (auto program = module->getAttrOfType<DictionaryAttr>(kProgramAttr))
-    if (auto tasks = program.getAs<ArrayAttr>("tasks"))
-      for (auto task : tasks.getAsRange<DictionaryAttr>())
-        replicas.push_back(task.getAs<IntegerAttr>("num_replicas").getInt());
-  return replicas;
+ProgramOp findProgram(ModuleOp module) {
+  auto programs = module.getOps<ProgramOp>();
+  return programs.empty() ? ProgramOp() : *programs.begin();
 }
 
-int64_t getNumReplicas(ModuleOp module) {
-  auto program = module->getAttrOfType<DictionaryAttr>(kProgramAttr);
-  auto number = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
-  return number ? number.getInt() : 1;
+FailureOr<ProgramOp> getProgram(Operation *user) {
+  auto module = llvm::dyn_cast<ModuleOp>(user);
+  if (ProgramOp program = findProgram(module ? module : user->getParentOfType<ModuleOp>()))
+    return program;
+  return user->emitError("needs to know the program's tasks; run drt-describe-program");
 }
+
+llvm::SmallVector<int64_t> ProgramOp::getTaskReplicas() {
+  return llvm::map_to_vector(getTasks().getAsRange<TaskAttr>(), [](TaskAttr task) { return task.getNumReplicas(); });
+}
+
+int64_t ProgramOp::getNumReplicas() { return llvm::sum_of(getTaskReplicas(), int64_t(0)); }
 
 } // namespace distc::drt

@@ -9,6 +9,43 @@
 include "dialects/drt/DrtBase.td"
 
 // ---- What the program describes ------------------------------------------------------------
+def DRT_TaskAttr : AttrDef<DRT_Dialect, "Task"> {
+  let mnemonic = "task";
+  let summary = "A process: its job and number in the job, its host and the replicas it runs";
+  let description = "`#drt.task<\"worker\" 1 on \"11.0.0.2\" replicas 2 from 2>`: replicas 2 and 3 of all.";
+  let parameters = (ins StringRefParameter<>:$job, "int64_t":$index, StringRefParameter<>:$host, "int64_t":$numReplicas,
+                        "int64_t":$firstReplica);
+  let assemblyFormat = "`<` $job $index `on` $host `replicas` $numReplicas `from` $firstReplica `>`";
+}
+def DRT_TaskArrayAttr : TypedArrayAttrBase<DRT_TaskAttr, "tasks">;
+
+def DRT_ProgramOp : DRT_Op<"program", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let hasVerifier = 1;
+  let summary = "What the program says of itself: where it comes from, its tasks and the batch of a step";
+  let description = [{
+    A module has one, from `drt-describe-program` on. `batch` is the number of examples of a step over all replicas, 0 where the graph is fed no batch.
+    Servers that run no replica are tasks with `replicas 0`. `global_step` names the variable that counts the steps; `placeholders` what the graph
+    could be fed, whether an entry reads it or not, so that an unknown array is told from an unused one.
+
+    ```mlir
+    drt.program "mlp.meta" strategy "AllReduce" target "cpu" batch 64 tasks [
+      #drt.task<"worker" 0 on "localhost" replicas 2 from 0>] global_step @global_step placeholders ["x", "y"]
+    ```
+  }];
+  let arguments = (ins StrAttr:$graph, StrAttr:$strategy, StrAttr:$target, I64Attr:$batch, DRT_TaskArrayAttr:$tasks,
+                       OptionalAttr<FlatSymbolRefAttr>:$global_step, OptionalAttr<StrArrayAttr>:$placeholders);
+  let assemblyFormat = [{
+    $graph `strategy` $strategy `target` $target `batch` $batch `tasks` $tasks (`global_step` $global_step^)? (`placeholders` $placeholders^)?
+    attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Over all tasks.
+    int64_t getNumReplicas();
+    /// Of each task.
+    llvm::SmallVector<int64_t> getTaskReplicas();
+  }];
+}
+
 def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
   let hasVerifier = 1;
   let summary = "A variable that the task holds, in the order of the program's table";

@@ -154,6 +154,34 @@ LogicalResult verifyPlaces(Operation *op) {
   return success();
 }
 
+// ---- The program ----------------------------------------------------------------------------------------
+
+LogicalResult ProgramOp::verify() {
+  if (findProgram((*this)->getParentOfType<ModuleOp>()) != *this)
+    return emitOpError("is the module's second");
+  int64_t next = 0;
+  for (auto task : getTasks().getAsRange<TaskAttr>()) {
+    if (task.getIndex() < 0 || task.getNumReplicas() < 0 || task.getFirstReplica() != next)
+      return emitOpError() << "has " << task << " where the next replica is " << next;
+    next += task.getNumReplicas();
+  }
+  if (next == 0)
+    return emitOpError("has tasks for no replica");
+  const auto batch = static_cast<int64_t>(getBatch());
+  if (batch < 0 || batch % next != 0)
+    return emitOpError() << "has a batch of " << batch << ", which " << next << " replicas do not divide";
+  return success();
+}
+
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr step = getGlobalStepAttr();
+  Operation *variable = step ? symbols.lookupNearestSymbolFrom(*this, step) : nullptr;
+  // A variable of the graph before lowering, of the plan behind it.
+  if (step && (!variable || llvm::isa<FunctionOpInterface>(variable)))
+    return emitOpError() << "names the global step " << step << ", which is no variable of the program";
+  return success();
+}
+
 // ---- Variables and addresses ----------------------------------------------------------------------------
 
 LogicalResult VariableOp::verify() {

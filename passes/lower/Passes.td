@@ -9,7 +9,7 @@
 include "mlir/Pass/PassBase.td"
 
 def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
-  let summary = "Writes what the program's tables say of the plan into the module's `drt.program`";
+  let summary = "Writes what the program says of itself into a `drt.program`";
   let description = [{
     Tasks and replicas are those of `dist.topology`, which is gone afterwards. See `convert-drt-to-llvm` for the entries.
   }];
@@ -484,9 +484,7 @@ def ConvertDrtToLLVM : Pass<"convert-drt-to-llvm", "::mlir::ModuleOp"> {
   let description = [{
     Every entry becomes `llvm.func @drt_entry_NAME(ptr replica)`: calls of kernels and of the functions in drt.h, each between
     `drt_scope_begin` and `drt_scope_end`. Kernels are LLVM functions already, with one bare pointer a tensor, operands before results.
-    `drt_the_program` and its tables become constants. The module's dictionary `drt.program` says what they say of the plan:
-    `{graph, strategy, target : string, global_batch, num_replicas : i64, tasks = an array of {job, host : string, index, first_replica,
-    num_replicas : i64}, global_step : symbol (optional), placeholders : strings (optional)}`.
+    `drt_the_program` and its tables become constants. They say of the plan what the module's `drt.program` does.
 
     In a program for devices (`drt.variable_bytes`) kernels are functions in `gpu.module @kernels` with `drt.grid` and `drt.block`, numbered in
     their order; a launch is drt_launch with the kernel's number. The module's images (`drt.images`, see `drt-make-images`) become constants.

@@ -48,11 +48,11 @@ static LogicalResult lowerRescale(EntryLowering &lowering, Operation *op) {
     return failure();
   auto rescale = llvm::cast<dist::RescaleOp>(op);
   // The topology is gone when code is generated.
-  auto program = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
-  auto replicas = program ? program.getAs<IntegerAttr>("num_replicas") : IntegerAttr();
-  if (!replicas)
-    return op->emitOpError("needs the number of replicas; run drt-describe-program");
-  double factor = std::pow(static_cast<double>(replicas.getInt()), static_cast<double>(rescale.getPowerAttr().getInt()));
+  FailureOr<drt::ProgramOp> program = drt::getProgram(op);
+  if (failed(program))
+    return failure();
+  double factor =
+      std::pow(static_cast<double>(program->getNumReplicas()), static_cast<double>(rescale.getPowerAttr().getInt()));
   lowering.set(rescale.getWhole(), lowering.elementwise(op->getLoc(), *type, lowering.get(rescale.getShare()), [&](dfg::ScalarBuilder &s, ValueRange x) {
     return s.mul(x[0], s.constant(type->getElementType(), factor));
   }));

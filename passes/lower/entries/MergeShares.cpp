@@ -35,7 +35,10 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const bool isOne = drt::getTaskReplicas(module).size() <= 1;
+    FailureOr<drt::ProgramOp> program = drt::getProgram(module);
+    if (failed(program))
+      return signalPassFailure();
+    const bool isOne = program->getTasks().size() == 1;
     if (isOne || device)
       mergeOwned(module);
     if (!isOne || device)

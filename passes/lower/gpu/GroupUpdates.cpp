@@ -161,9 +161,12 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
       module.emitError("has no places for tensors and variables of a device; run drt-plan-memory{device}");
       return signalPassFailure();
     }
+    FailureOr<drt::ProgramOp> program = drt::getProgram(module);
+    if (failed(program))
+      return signalPassFailure();
     sizes = {arena.getInt(), variables.getInt()};
     for (func::FuncOp entry : getEntries(module)) {
-      UpdateOperands operands(entry, symbols);
+      UpdateOperands operands(entry, symbols, program->getNumReplicas());
       EntryGroups groups(entry, operands, symbols);
       if (failed(groups.collect()))
         return signalPassFailure();

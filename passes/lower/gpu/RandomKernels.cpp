@@ -167,7 +167,10 @@ Attribute getConstantBound(Value bound) {
 
 struct RandomKernels : impl::RandomKernelsBase<RandomKernels> {
   void runOnOperation() override {
-    replicas = drt::getNumReplicas(getOperation());
+    FailureOr<drt::ProgramOp> program = drt::getProgram(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    replicas = program->getNumReplicas();
     for (func::FuncOp entry : getEntries(getOperation()))
       if (failed(convert(entry)))
         return signalPassFailure();

@@ -14,8 +14,8 @@ namespace distc {
 
 static RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
 
-UpdateOperands::UpdateOperands(func::FuncOp entry, const SymbolTable &symbols) : entry(entry), symbols(symbols) {
-  const int64_t replicas = drt::getNumReplicas(entry->getParentOfType<ModuleOp>());
+UpdateOperands::UpdateOperands(func::FuncOp entry, const SymbolTable &symbols, int64_t replicas)
+    : entry(entry), symbols(symbols) {
   Block &body = entry.getBody().front();
   for (auto start : body.getOps<drt::AllReduceStartOp>()) {
     buckets[start.getBucket()] = start;

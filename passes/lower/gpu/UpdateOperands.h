@@ -16,7 +16,8 @@ namespace distc {
 /// Operations are passed in their order: what a scalar's value is depends on the updates before it.
 class UpdateOperands {
 public:
-  UpdateOperands(mlir::func::FuncOp entry, const mlir::SymbolTable &symbols);
+  /// Of an entry of a program over `replicas`.
+  UpdateOperands(mlir::func::FuncOp entry, const mlir::SymbolTable &symbols, int64_t replicas);
 
   /// Operands of the update's rule. Fails with a diagnostic where a place is missing.
   llvm::LogicalResult get(drt::UpdateOp op, llvm::SmallVectorImpl<UpdateOperand> &operands);

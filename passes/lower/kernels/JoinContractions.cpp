@@ -37,8 +37,9 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
       return;
     taskReplicas = replicas;
     if (taskReplicas == 0)
-      if (SmallVector<int64_t> tasks = drt::getTaskReplicas(entry->getParentOfType<ModuleOp>()); tasks.size() == 1)
-        taskReplicas = tasks.front();
+      if (drt::ProgramOp program = drt::findProgram(entry->getParentOfType<ModuleOp>());
+          program && program.getTasks().size() == 1)
+        taskReplicas = program.getNumReplicas();
     if (taskReplicas < 2)
       return;
     Block &body = entry.getBody().front();

@@ -14,8 +14,8 @@ namespace distc {
 
 PlanOrder::PlanOrder(func::FuncOp entry) {
   auto module = entry->getParentOfType<ModuleOp>();
-  if (SmallVector<int64_t> tasks = drt::getTaskReplicas(module); !tasks.empty())
-    shared = llvm::any_of(tasks, [](int64_t replicas) { return replicas > 1; });
+  if (drt::ProgramOp program = drt::findProgram(module))
+    shared = llvm::any_of(program.getTaskReplicas(), [](int64_t replicas) { return replicas > 1; });
   // Replicas that servers serve share nothing but what the runtime gives them; an update is run by one alone.
   if (drt::isServed(entry))
     shared = false;

@@ -49,9 +49,10 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
     if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))
       return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(module.getOps()))
-      if (isa<drt::VariableOp, gpu::GPUModuleOp>(op) || op.hasAttr(drt::kEntryAttr))
+      if (isa<drt::ProgramOp, drt::VariableOp, gpu::GPUModuleOp>(op) || op.hasAttr(drt::kEntryAttr))
         op.erase();
-    for (StringRef name : {StringRef(drt::kProgramAttr), StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
+    for (StringRef name :
+         {StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
       module->removeAttr(name);
   }
 };

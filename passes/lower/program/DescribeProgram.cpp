@@ -29,30 +29,21 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     if (failed(found))
       return signalPassFailure();
     dist::TopologyOp topology = *found;
-    Builder b(&getContext());
-    auto entry = [&](StringRef name, Attribute value) { return b.getNamedAttr(name, value); };
-    SmallVector<Attribute> tasks;
-    for (Attribute attr : topology.getTasks()) {
-      auto task = llvm::cast<dist::TaskAttr>(attr);
-      tasks.push_back(b.getDictionaryAttr(
-          {entry("job", b.getStringAttr(task.getJob())), entry("index", b.getI64IntegerAttr(task.getIndex())),
-           entry("host", task.getHost()), entry("first_replica", b.getI64IntegerAttr(task.getFirstReplica())),
-           entry("num_replicas", b.getI64IntegerAttr(task.getNumReplicas()))}));
-    }
-    SmallVector<NamedAttribute> entries = {
-        entry("graph", b.getStringAttr(graph)),
-        entry("strategy", b.getStringAttr(strategy)),
-        entry("target", b.getStringAttr(target)),
-        entry("global_batch", b.getI64IntegerAttr(replicaBatch * topology.getReplicas())),
-        entry("tasks", b.getArrayAttr(tasks)),
-        entry("num_replicas", b.getI64IntegerAttr(topology.getReplicasAttr().getInt())),
-    };
-    if (auto placeholders = module->removeAttr(kPlaceholdersAttr))
-      entries.push_back(entry("placeholders", placeholders));
+    OpBuilder b(topology);
+    auto tasks =
+        llvm::map_to_vector(topology.getTasks().getAsRange<dist::TaskAttr>(), [](dist::TaskAttr task) -> Attribute {
+          return drt::TaskAttr::get(task.getContext(), task.getJob(), task.getIndex(), task.getHost().getValue(),
+                                    task.getNumReplicas(), task.getFirstReplica());
+        });
+    FlatSymbolRefAttr globalStep;
     for (auto variable : module.getOps<dfg::VariableOp>())
       if (variable.getSymName() == "global_step")
-        entries.push_back(entry("global_step", FlatSymbolRefAttr::get(variable.getSymNameAttr())));
-    module->setAttr(drt::kProgramAttr, b.getDictionaryAttr(entries));
+        globalStep = FlatSymbolRefAttr::get(variable.getSymNameAttr());
+    auto placeholders = llvm::cast_or_null<ArrayAttr>(module->removeAttr(kPlaceholdersAttr));
+    const auto batch = static_cast<int64_t>(replicaBatch * topology.getReplicas());
+    drt::ProgramOp::create(b, topology.getLoc(), b.getStringAttr(graph), b.getStringAttr(strategy),
+                           b.getStringAttr(target), b.getI64IntegerAttr(batch), b.getArrayAttr(tasks), globalStep,
+                           placeholders);
     topology.erase();
   }
 };

@@ -45,38 +45,6 @@ FailureOr<Attribute> describeType(ConstantTables &tables, Location loc, Type ten
 
 namespace {
 
-// Reads the module's `drt.program`; what is missing is an error, once.
-class ProgramAttribute {
-public:
-  ProgramAttribute(Location loc, DictionaryAttr attribute) : loc(loc), attribute(attribute) {}
-
-  StringRef text(StringRef name) {
-    auto value = attribute.getAs<StringAttr>(name);
-    return value ? value.getValue() : missing<StringRef>(name);
-  }
-  int64_t number(StringRef name) {
-    auto value = attribute.getAs<IntegerAttr>(name);
-    return value ? value.getInt() : missing<int64_t>(name);
-  }
-  ArrayRef<Attribute> list(StringRef name) {
-    auto value = attribute.getAs<ArrayAttr>(name);
-    return value ? value.getValue() : missing<ArrayRef<Attribute>>(name);
-  }
-  bool isComplete() const { return complete; }
-
-private:
-  template <typename T> T missing(StringRef name) {
-    if (complete)
-      emitError(loc) << "the module's drt.program has no '" << name << "'";
-    complete = false;
-    return T();
-  }
-
-  Location loc;
-  DictionaryAttr attribute;
-  bool complete = true;
-};
-
 FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTables &tables) {
   SmallVector<Attribute> rows;
   for (auto variable : module.getOps<drt::VariableOp>()) {
@@ -132,15 +100,14 @@ Attribute describeServers(const CallSites &sites, int64_t replicas, ConstantTabl
 }
 
 // The index of the variable that counts steps, -1 where there is none.
-FailureOr<int64_t> findGlobalStep(ModuleOp module, DictionaryAttr attribute) {
-  auto name = attribute.getAs<FlatSymbolRefAttr>("global_step");
+FailureOr<int64_t> findGlobalStep(ModuleOp module, drt::ProgramOp program) {
+  auto name = program.getGlobalStep();
   if (!name)
     return int64_t(-1);
   for (auto [index, variable] : llvm::enumerate(module.getOps<drt::VariableOp>()))
-    if (variable.getSymName() == name.getValue())
+    if (variable.getSymName() == *name)
       return static_cast<int64_t>(index);
-  return module.emitError() << "the module's drt.program names the global step " << name
-                            << ", which is no variable of the program";
+  return program.emitOpError() << "names the global step @" << *name << ", which is no variable of the program";
 }
 
 /// Where object-graph checkpoints have the variables (drt/objects.h).
@@ -163,40 +130,38 @@ void writeObjects(ModuleOp module, ConstantTables &tables) {
 
 LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<EntryTables> entries,
                            const CallSites &sites, StringRef plan) {
-  auto attribute = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
+  FailureOr<drt::ProgramOp> found = drt::getProgram(module);
+  if (failed(found))
+    return failure();
+  drt::ProgramOp program = *found;
   auto arena = module->getAttrOfType<IntegerAttr>("drt.arena_bytes");
-  if (!attribute || !arena)
-    return module.emitError() << "the module has no " << (attribute ? "drt.arena_bytes; run drt-plan-memory" : "drt.program");
-  ProgramAttribute program(module.getLoc(), attribute);
-  FailureOr<int64_t> globalStep = findGlobalStep(module, attribute);
+  if (!arena)
+    return module.emitError("the module has no drt.arena_bytes; run drt-plan-memory");
+  FailureOr<int64_t> globalStep = findGlobalStep(module, program);
   FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
   FailureOr<Attribute> device = describeDevice(module, tables);
   if (failed(globalStep) || failed(variables) || failed(device))
     return failure();
 
   SmallVector<Attribute> tasks, entryRows;
-  for (Attribute row : program.list("tasks")) {
-    ProgramAttribute task(module.getLoc(), cast<DictionaryAttr>(row));
-    tasks.push_back(tables.structure({tables.string(task.text("job")), tables.i32(task.number("index")),
-                                      tables.string(task.text("host")), tables.i32(task.number("first_replica")),
-                                      tables.i32(task.number("num_replicas"))}));
-    if (!task.isComplete())
-      return failure();
-  }
+  for (auto task : program.getTasks().getAsRange<drt::TaskAttr>())
+    tasks.push_back(
+        tables.structure({tables.string(task.getJob()), tables.i32(task.getIndex()), tables.string(task.getHost()),
+                          tables.i32(task.getFirstReplica()), tables.i32(task.getNumReplicas())}));
   SmallVector<Attribute> placeholders;
-  if (auto names = attribute.getAs<ArrayAttr>("placeholders"))
-    for (auto name : names.getAsRange<StringAttr>())
+  if (program.getPlaceholders())
+    for (auto name : program.getPlaceholders()->getAsRange<StringAttr>())
       placeholders.push_back(tables.string(name.getValue()));
   for (const EntryTables &entry : entries)
     entryRows.push_back(describeEntry(entry, tables));
 
   Attribute fields[] = {tables.i32(DRT_ABI_VERSION),
                         tables.string(DISTC_VERSION),
-                        tables.string(program.text("graph")),
-                        tables.string(program.text("strategy")),
-                        tables.string(program.text("target")),
-                        tables.i64(program.number("global_batch")),
-                        tables.i32(program.number("num_replicas")),
+                        tables.string(program.getGraph()),
+                        tables.string(program.getStrategy()),
+                        tables.string(program.getTarget()),
+                        tables.i64(static_cast<int64_t>(program.getBatch())),
+                        tables.i32(program.getNumReplicas()),
                         tables.i64(arena.getInt()),
                         tables.i32(tasks.size()),
                         tables.array("drt_tasks", getRuntimeType<drt_task>(tables), tasks),
@@ -213,9 +178,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         *device,
                         tables.i32(placeholders.size()),
                         tables.array("drt_placeholders", tables.ptr, placeholders),
-                        describeServers(sites, program.number("num_replicas"), tables)};
-  if (!program.isComplete())
-    return failure();
+                        describeServers(sites, program.getNumReplicas(), tables)};
   writeObjects(module, tables);
   tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
   return success();

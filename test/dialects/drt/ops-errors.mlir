@@ -255,3 +255,29 @@ func.func @fetch(%x: tensor<f32>) {
   drt.fetch %x {name = "x", join = 0 : i32} : (tensor<f32>) -> ()
   return
 }
+
+// -----
+
+// expected-error @below {{has #drt.task<"worker" 1 on "b" replicas 2 from 3> where the next replica is 2}}
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>, #drt.task<"worker" 1 on "b" replicas 2 from 3>]
+
+// -----
+
+// expected-error @below {{has tasks for no replica}}
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks []
+
+// -----
+
+// expected-error @below {{has a batch of 7, which 2 replicas do not divide}}
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 7 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>]
+
+// -----
+
+// expected-error @below {{names the global step @steps, which is no variable of the program}}
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>] global_step @steps
+
+// -----
+
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
+// expected-error @below {{is the module's second}}
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]

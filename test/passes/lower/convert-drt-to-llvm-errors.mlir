@@ -1,13 +1,14 @@
 // RUN: distc-opt %s --convert-drt-to-llvm --split-input-file --verify-diagnostics
 
-// expected-error @below {{the module has no drt.program}}
+// expected-error @below {{needs to know the program's tasks; run drt-describe-program}}
 module {
   func.func @empty() attributes {drt.entry = "step"} { return }
 }
 
 // -----
 
-module attributes {drt.arena_bytes = 0 : i64, drt.program = {}} {
+module attributes {drt.arena_bytes = 0 : i64} {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
   func.func @unplanned() attributes {drt.entry = "step"} {
     %x = drt.feed {name = "x"} : () -> tensor<4xf32>
     // expected-error @below {{has no place in the arena; run drt-plan-memory}}
@@ -18,7 +19,8 @@ module attributes {drt.arena_bytes = 0 : i64, drt.program = {}} {
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64, drt.program = {}} {
+module attributes {drt.arena_bytes = 64 : i64} {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
   func.func @no_kernel() attributes {drt.entry = "step"} {
     // expected-error @below {{calls a kernel that is no LLVM function: @relu}}
     %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
@@ -28,7 +30,8 @@ module attributes {drt.arena_bytes = 64 : i64, drt.program = {}} {
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64, drt.program = {}} {
+module attributes {drt.arena_bytes = 64 : i64} {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
   func.func @order() attributes {drt.entry = "step"} {
     // expected-error @below {{starts bucket 1 as number 0; buckets are numbered in the order in which they start}}
     drt.all_reduce_start {bucket = 1 : i32, mean = true, names = []} : () -> ()
@@ -38,7 +41,9 @@ module attributes {drt.arena_bytes = 64 : i64, drt.program = {}} {
 
 // -----
 
-// expected-error @below {{the module's drt.program has no 'graph'}}
-module attributes {drt.arena_bytes = 64 : i64, drt.program = {tasks = []}} {
-  func.func @incomplete() attributes {drt.entry = "step"} { return }
+module attributes {drt.arena_bytes = 64 : i64} {
+  dfg.variable @step : tensor<i64>
+  // expected-error @below {{names the global step @step, which is no variable of the program}}
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] global_step @step
+  func.func @not_lowered() attributes {drt.entry = "step"} { return }
 }

@@ -104,7 +104,8 @@ func.func @update_then_result() attributes {drt.entry = "step"} {
 // -----
 
 // A task with one replica has nobody to meet.
-module attributes {drt.program = {num_replicas = 2 : i64, tasks = [{first_replica = 0 : i64, host = "localhost", index = 0 : i64, job = "worker", num_replicas = 1 : i64}, {first_replica = 1 : i64, host = "localhost", index = 1 : i64, job = "worker", num_replicas = 1 : i64}]}} {
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>, #drt.task<"worker" 1 on "localhost" replicas 1 from 1>]
   drt.variable @w : tensor<64xf32>
   // CHECK-LABEL: @alone
   // CHECK-NOT: drt.barrier

@@ -1,5 +1,6 @@
 // RUN: distc-opt %s --drt-merge-shares | FileCheck %s
 
+drt.program "g.meta" strategy "ShardedUpdate" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 // CHECK: dfg.variable @m : tensor<5x2xf32>{{$}}
 dfg.variable @w : tensor<5x2xf32> {trainable}
 dfg.variable @m : tensor<5xf32> {dist.shares = 2 : i64, dist.slice = #dist.slice<"m" [5, 2] at [0, 0]>}

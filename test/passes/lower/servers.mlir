@@ -2,7 +2,8 @@
 // RUN: distc-opt %s --convert-dfg-to-drt --drt-fuse-elementwise --drt-outline-kernels --drt-insert-copies --drt-insert-barriers --drt-plan-memory --drt-verify-order | FileCheck %s --check-prefix=PLAN
 
 // A replica's step takes all variables at its beginning, and gives all gradients at its end; an update begins with what it takes. Nobody meets.
-module attributes {drt.program = {tasks = [{first_replica = 0 : i64, host = "a", index = 0 : i64, job = "worker", num_replicas = 3 : i64}], num_replicas = 3 : i64}} {
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 3 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @b : tensor<f32> {trainable}
   // CHECK: func.func @entry_step() attributes {drt.entry = "step"}

@@ -210,7 +210,8 @@ func.func @shares_arrive() attributes {drt.entry = "step"} {
 // -----
 
 // Tasks of one replica have no threads that race, but the shares of others arrive all the same.
-module attributes {drt.program = {num_replicas = 2 : i64, tasks = [{first_replica = 0 : i64, host = "localhost", index = 0 : i64, job = "worker", num_replicas = 1 : i64}, {first_replica = 1 : i64, host = "localhost", index = 1 : i64, job = "worker", num_replicas = 1 : i64}]}} {
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>, #drt.task<"worker" 1 on "localhost" replicas 1 from 1>]
   drt.variable @w : tensor<8xf32>
   func.func @shares_arrive_in_tasks() attributes {drt.entry = "step"} {
     %x = drt.feed {name = "x"} : () -> tensor<8xf32>

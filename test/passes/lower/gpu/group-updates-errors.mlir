@@ -8,6 +8,7 @@ module attributes {drt.arena_bytes = 64 : i64} {
 
 #node = loc("update/w")
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xf32> {at = 0 : i64}
 func.func @entry_step() attributes {drt.entry = "step"} {
   // expected-error@unknown {{node 'update/w' updates a replica's share of a variable, which has no code for GPUs; compile without sharded updates}}
@@ -19,6 +20,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 // -----
 
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xi64> {at = 0 : i64}
 func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update {kernel = @number, variables = [@w], count = 8 : i64} : () -> ()
@@ -40,6 +42,7 @@ func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes 
 // -----
 
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xf32>
 func.func @entry_step() attributes {drt.entry = "step"} {
   // expected-error @+1 {{uses variable 'w', which has no place in the block of variables; run drt-plan-memory{device}}}
@@ -61,6 +64,7 @@ func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {d
 // -----
 
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xf32> {at = 0 : i64}
 func.func @entry_step() attributes {drt.entry = "step"} {
   %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<4xf32>

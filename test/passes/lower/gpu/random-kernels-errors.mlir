@@ -1,5 +1,6 @@
 // RUN: distc-opt %s --drt-random-kernels --split-input-file --verify-diagnostics
 
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 #noise = loc("noise")
 func.func @half() attributes {drt.entry = "step"} {
   // expected-error@unknown {{node 'noise' draws random numbers of type 'f16'; there are such of float32 and float64}}
@@ -9,6 +10,7 @@ func.func @half() attributes {drt.entry = "step"} {
 
 // -----
 
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 #pick = loc("pick")
 func.func @small() attributes {drt.entry = "step"} {
   %low = drt.feed {name = "low"} : () -> tensor<i16>
@@ -19,6 +21,7 @@ func.func @small() attributes {drt.entry = "step"} {
 
 // -----
 
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 #pick = loc("pick")
 func.func @empty() attributes {drt.entry = "step"} {
   %low = arith.constant dense<5> : tensor<i32>

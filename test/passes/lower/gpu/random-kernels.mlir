@@ -1,6 +1,7 @@
 // RUN: distc-opt %s --drt-random-kernels | FileCheck %s
 
-module attributes {drt.program = {num_replicas = 2 : i64}} {
+module {
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 
 // CHECK-LABEL: @entry_init
 func.func @entry_init() attributes {drt.entry = "init"} {

@@ -26,8 +26,8 @@ namespace {
 constexpr const char *kPlan = R"(
 #same = affine_map<(i) -> (i)>
 #one = affine_map<(i) -> ()>
-module attributes {drt.program = {graph = "by hand", strategy = "AllReduce", target = "cpu", global_batch = 8, num_replicas = 2,
-    tasks = [{job = "worker", index = 0, host = "localhost", first_replica = 0, num_replicas = 2}]}} {
+module {
+  drt.program "by hand" strategy "AllReduce" target "cpu" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
   drt.variable @w : tensor<2x1xf32> {trainable, saved}
   func.func private @error(%p: memref<4xf32>, %y: memref<4xf32>, %e: memref<4xf32>) attributes {drt.kernel} {
     linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel"]}

@@ -106,8 +106,10 @@ public:
     func::ReturnOp::create(b);
     module->getOperation()->setAttr("drt.arena_bytes", b.getI64IntegerAttr(arena));
     module->getOperation()->setAttr(drt::kVariableBytesAttr, b.getI64IntegerAttr(place(std::size(kCounts), handles)));
-    module->getOperation()->setAttr(
-        "drt.program", b.getDictionaryAttr(b.getNamedAttr("num_replicas", b.getI64IntegerAttr(kReplicas))));
+    b.setInsertionPointToStart(module->getBody());
+    auto task = drt::TaskAttr::get(b.getContext(), "worker", 0, "localhost", kReplicas, 0);
+    drt::ProgramOp::create(b, "by hand", "AllReduce", "cuda", /*batch=*/0, b.getArrayAttr(task), FlatSymbolRefAttr(),
+                           ArrayAttr());
   }
 
   // Where variable or slot `handle` of member i begins, in bytes; of the block's end with i = the members.
@@ -184,7 +186,7 @@ private:
 std::unique_ptr<Library> compileRangeKernels(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
   for (Operation &op : llvm::make_early_inc_range(*copy->getBody()))
-    if (op.hasAttr(drt::kEntryAttr) || isa<drt::VariableOp>(op))
+    if (op.hasAttr(drt::kEntryAttr) || isa<drt::ProgramOp, drt::VariableOp>(op))
       op.erase();
   PassManager manager(copy->getContext());
   buildLowerKernelsPipeline(manager);
