@@ -59,7 +59,7 @@ def DFG_ShapeOp : DFG_Pure<"shape", "\"Shape\""> {
 def DFG_ShapeNOp : DFG_Pure<"shape_n", "\"ShapeN\""> {
   let arguments = (ins Variadic<DFG_Tensor>:$inputs);
   let results = (outs Variadic<DFG_Tensor>:$shapes);
-  let types = "T:0 out_type:r0 N:#0";
+  let types = "T:0 out_type:r* N:#0";
   let shape = "shapeOf";
 }
 def DFG_VariableShapeOp : DFG_Pure<"variable_shape", "\"\", \"VariableShape\""> {

@@ -9,6 +9,7 @@
 #include "dialects/dfg/GraphBuilder.h"
 #include "dialects/dfg/ScalarBuilder.h"
 #include "dialects/dfg/ShapeContext.h"
+#include "dialects/dfg/TypeRules.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -32,6 +33,9 @@ enum class Linearity { None, Joint, Each, First, Last };
 
 /// Trait of nodes whose result is random numbers: with the batch's axis, each replica draws for its own examples.
 template <typename Op> class DrawsNumbers : public mlir::OpTrait::TraitBase<Op, DrawsNumbers> {};
+
+/// Trait of nodes whose result is their operand's value.
+template <typename Op> class Forwards : public mlir::OpTrait::TraitBase<Op, Forwards> {};
 
 /// Whether `type` is a variable's handle or a resource tensor that stands for one.
 bool isHandle(mlir::Type type);

@@ -20,7 +20,7 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
     StaticInterfaceMethod<[{
       How the NodeDef's type attributes follow from the types, a list of
       "NAME:SOURCE" separated by spaces. SOURCE: `0` operand 0's element type,
-      `-1` that of the last operand, `r0` of result 0, `#0` the number of
+      `-1` that of the last operand, `r0` of result 0, `r*` of each result, `#0` the number of
       operands, `#-1` that number less one, `#/2` half of it, `#r` the number of results, `*` the
       list of all operands' types, `*r` of all results' types. `NAME|NAME2`:
       the attribute's name with reference and with resource variables.
@@ -33,6 +33,11 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
       of the batch's flow asks (passes/distribute/flow/BatchFlow.h).
     }], "::distc::dfg::Linearity", "getLinearity">,
   ];
+  // What is said of the types is held at every node.
+  let verify = [{
+    static const auto rules = ::distc::dfg::parseTypeRules(ConcreteOp::getTypeAttributes());
+    return ::distc::dfg::verifyTypes($_op, rules);
+  }];
 }
 
 def DFG_ShapeInterface : OpInterface<"ShapeInterface"> {

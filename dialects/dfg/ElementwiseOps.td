@@ -8,16 +8,18 @@
 
 include "dialects/dfg/DfgOpBase.td"
 
+def DFG_Forwards : NativeOpTrait<"Forwards"> { let cppNamespace = "::distc::dfg"; }
+
 // ---- The value as it is ---------------------------------------------------------------
 let linearity = "Joint" in {
 // A variable's handle as well.
-def DFG_IdentityOp : DFG_Unary<"identity", "\"Identity\"", "return x;"> {
+def DFG_IdentityOp : DFG_Unary<"identity", "\"Identity\"", "return x;", [DFG_Forwards]> {
   let arguments = (ins AnyTypeOf<[DFG_Tensor, DFG_Handle]>:$x);
   let results = (outs AnyTypeOf<[DFG_Tensor, DFG_Handle]>:$result);
 }
-def DFG_StopGradientOp : DFG_Unary<"stop_gradient", "\"StopGradient\"", "return x;">;
-def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"", "return x;">;
-def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;">;
+def DFG_StopGradientOp : DFG_Unary<"stop_gradient", "\"StopGradient\"", "return x;", [DFG_Forwards]>;
+def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"", "return x;", [DFG_Forwards]>;
+def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;", [DFG_Forwards]>;
 def DFG_NegOp : DFG_Unary<"neg", "\"Neg\"", "return s.neg(x);">;
 def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);"> ;
 def DFG_AddOp : DFG_Binary<"add", "\"Add\"", "return s.add(x, y);">;

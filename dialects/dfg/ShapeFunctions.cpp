@@ -287,8 +287,9 @@ static Dim isEqual(Dim x, Dim y) {
 
 /// The elements of an integer result, where the operands' are known.
 static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
+  if (op->hasTrait<Forwards>())
+    return x[0];
   return llvm::TypeSwitch<Operation *, std::optional<Dim>>(op)
-      .Case<IdentityOp, StopGradientOp, PreventGradientOp, SnapshotOp>([&](auto) { return x[0]; })
       .Case<AddOp, AddV2Op>([&](auto) { return x[0] + x[1]; })
       .Case<SubOp>([&](auto) { return x[0] - x[1]; })
       .Case<MulOp>([&](auto) { return x[0] * x[1]; })

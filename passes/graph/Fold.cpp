@@ -75,7 +75,7 @@ struct Fold : impl::FoldBase<Fold> {
 
   /// An identity gives way to its operand, unless it runs something that nothing else would.
   void bypassIdentity(Operation &op) {
-    if (!llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp>(op))
+    if (!op.hasTrait<dfg::Forwards>())
       return;
     Value operand = op.getOperand(0), result = op.getResult(0);
     if (operand.getType() == result.getType())

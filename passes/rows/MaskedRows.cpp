@@ -270,7 +270,7 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
     return {};
   const Selection *rows = getMasked(op->getOperand(0))->rows;
   const bool isVector = numbers.among || rows->grid.size() == 1;
-  if (llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::SnapshotOp>(op) ||
+  if (op->hasTrait<dfg::Forwards>() ||
       (llvm::isa<dfg::CastOp>(op) && dfg::GraphBuilder::elementOf(result).isInteger() &&
        !dfg::GraphBuilder::elementOf(result).isInteger(1)))
     return numbers;

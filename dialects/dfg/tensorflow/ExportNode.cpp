@@ -131,9 +131,9 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
     return absent &&
            llvm::any_of(absent, [&](Attribute left) { return llvm::cast<StringAttr>(left).getValue() == name; });
   };
-  for (const TypeEntry &entry : known->types)
-    if (std::optional<TypeValue> value = getTypeValue(entry, op); value && !isAbsent(entry.names[nameIndex])) {
-      AttrValue &attr = (*node.mutable_attr())[entry.names[nameIndex].str()];
+  for (const dfg::TypeRule &rule : known->types)
+    if (std::optional<TypeValue> value = getTypeValue(rule, op); value && !isAbsent(rule.names[nameIndex])) {
+      AttrValue &attr = (*node.mutable_attr())[rule.names[nameIndex].str()];
       if (value->isCount)
         attr.set_i(value->scalar);
       else if (value->isList)

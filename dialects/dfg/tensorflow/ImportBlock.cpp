@@ -399,8 +399,8 @@ LogicalResult BlockImporter::addAttributes(const NodeDef &node, const KnownNode 
   for (const auto &[key, value] : node.attr()) {
     if (known) {
       // Checked, and kept where they do not follow, once the operation is there.
-      if (llvm::any_of(known->types, [&](const TypeEntry &entry) {
-            return entry.source != TypeEntry::FixedType && entry.names[std::min(nameIndex, 1u)] == key;
+      if (llvm::any_of(known->types, [&](const dfg::TypeRule &rule) {
+            return rule.source != dfg::TypeRule::FixedType && rule.names[std::min(nameIndex, 1u)] == key;
           }))
         continue;
       if (isVariable && (key == "dtype" || key == "shape"))
@@ -435,9 +435,9 @@ LogicalResult BlockImporter::addAttributes(const NodeDef &node, const KnownNode 
     for (StringAttr declared : known->name.getAttributeNames())
       if (declared != "implicit")
         addAbsent(declared);
-  for (const TypeEntry &entry : known->types)
-    if (entry.source != TypeEntry::FixedType)
-      addAbsent(entry.names[std::min(nameIndex, 1u)]);
+  for (const dfg::TypeRule &rule : known->types)
+    if (rule.source != dfg::TypeRule::FixedType)
+      addAbsent(rule.names[std::min(nameIndex, 1u)]);
   if (!absent.empty())
     rest.emplace_back(builder.getStringAttr(kAbsentKey), builder.getArrayAttr(absent));
   return success();
@@ -501,11 +501,11 @@ static bool agrees(const TypeValue &value, const AttrValue &attr) {
 /// Type attributes that do not follow from the operation's types as it stands, and its name where that does not follow.
 void BlockImporter::keepTypeAttributes(const NodeDef &node, const KnownNode &known, unsigned nameIndex, Operation *op) {
   SmallVector<NamedAttribute> kept;
-  for (const TypeEntry &entry : known.types) {
-    auto it = node.attr().find(entry.names[std::min(nameIndex, 1u)].str());
-    if (entry.source == TypeEntry::FixedType || it == node.attr().end())
+  for (const dfg::TypeRule &rule : known.types) {
+    auto it = node.attr().find(rule.names[std::min(nameIndex, 1u)].str());
+    if (rule.source == dfg::TypeRule::FixedType || it == node.attr().end())
       continue;
-    std::optional<TypeValue> value = getTypeValue(entry, op);
+    std::optional<TypeValue> value = getTypeValue(rule, op);
     std::string problem;
     if (!value || !agrees(*value, it->second))
       kept.emplace_back(builder.getStringAttr(it->first), importAttribute(it->second, context, problem));

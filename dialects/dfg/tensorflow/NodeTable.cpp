@@ -11,41 +11,6 @@ using namespace mlir;
 
 namespace distc::tf {
 
-static TypeEntry parseEntry(StringRef text) {
-  auto [name, source] = text.split(':');
-  TypeEntry entry;
-  auto [first, second] = name.split('|');
-  entry.names[0] = first;
-  entry.names[1] = second.empty() ? first : second;
-  if (name.consume_front("=")) {
-    entry.source = TypeEntry::FixedType;
-    entry.fixed = getDataTypeByName(name);
-    if (source == "r*")
-      entry.index = TypeEntry::kAllResults;
-    else
-      source.drop_front().getAsInteger(10, entry.index);
-  } else if (source == "*") {
-    entry.source = TypeEntry::OperandTypes;
-  } else if (source == "*r") {
-    entry.source = TypeEntry::ResultTypes;
-  } else if (source == "#r") {
-    entry.source = TypeEntry::ResultCount;
-  } else if (source.consume_front("#")) {
-    entry.source = TypeEntry::OperandCount;
-    if (source.consume_front("/"))
-      source.getAsInteger(10, entry.divisor);
-    else
-      source.getAsInteger(10, entry.index);
-  } else if (source.consume_front("r")) {
-    entry.source = TypeEntry::ResultType;
-    source.getAsInteger(10, entry.index);
-  } else {
-    entry.source = TypeEntry::OperandType;
-    source.getAsInteger(10, entry.index);
-  }
-  return entry;
-}
-
 StringAttr KnownNode::getAttributeName(StringRef attribute) const {
   for (StringAttr declared : name.getAttributeNames())
     if (declared.getValue() == attribute)
@@ -60,13 +25,9 @@ NodeTable::NodeTable(MLIRContext *context) {
       continue;
     auto node = std::make_unique<KnownNode>(KnownNode{name,
                                                       interface->getTensorFlowNames(),
-                                                      {},
+                                                      dfg::parseTypeRules(interface->getTypeAttributes()),
                                                       name.hasTrait<OpTrait::AlwaysSpeculatableImplTrait>(),
                                                       name.hasInterface<dfg::UpdateInterface>()});
-    SmallVector<StringRef> entries;
-    interface->getTypeAttributes().split(entries, ' ', -1, /*KeepEmpty=*/false);
-    for (StringRef entry : entries)
-      node->types.push_back(parseEntry(entry));
     for (auto [index, tensorFlowName] : llvm::enumerate(node->tensorFlowNames))
       if (!tensorFlowName.empty())
         byTensorFlowName[tensorFlowName] = {node.get(), static_cast<unsigned>(index)};
@@ -75,7 +36,7 @@ NodeTable::NodeTable(MLIRContext *context) {
   }
 }
 
-std::optional<TypeValue> getTypeValue(const TypeEntry &entry, Operation *op) {
+std::optional<TypeValue> getTypeValue(const dfg::TypeRule &rule, Operation *op) {
   TypeValue value;
   auto list = [&](TypeRange types) {
     value.isList = true;
@@ -88,24 +49,26 @@ std::optional<TypeValue> getTypeValue(const TypeEntry &entry, Operation *op) {
     return value.isCount || number != DT_INVALID ? std::optional(value) : std::nullopt;
   };
   int operands = op->getNumOperands(), results = op->getNumResults();
-  switch (entry.source) {
-  case TypeEntry::OperandTypes:
+  switch (rule.source) {
+  case dfg::TypeRule::OperandTypes:
     return list(op->getOperandTypes());
-  case TypeEntry::ResultTypes:
+  case dfg::TypeRule::ResultTypes:
     return list(op->getResultTypes());
-  case TypeEntry::OperandCount:
+  case dfg::TypeRule::OperandCount:
     value.isCount = true;
-    return scalar((operands + entry.index) / entry.divisor);
-  case TypeEntry::ResultCount:
+    return scalar((operands + rule.index) / rule.divisor);
+  case dfg::TypeRule::ResultCount:
     value.isCount = true;
     return scalar(results);
-  case TypeEntry::ResultType:
-    return entry.index < results ? scalar(getDataTypeOf(op->getResult(entry.index).getType())) : std::nullopt;
-  case TypeEntry::OperandType: {
-    int index = entry.index < 0 ? operands + entry.index : entry.index;
+  case dfg::TypeRule::ResultType: {
+    const int index = std::max(rule.index, 0);
+    return index < results ? scalar(getDataTypeOf(op->getResult(index).getType())) : std::nullopt;
+  }
+  case dfg::TypeRule::OperandType: {
+    int index = rule.index < 0 ? operands + rule.index : rule.index;
     return index >= 0 && index < operands ? scalar(getDataTypeOf(op->getOperand(index).getType())) : std::nullopt;
   }
-  case TypeEntry::FixedType:
+  case dfg::TypeRule::FixedType:
     return std::nullopt;
   }
   return std::nullopt;

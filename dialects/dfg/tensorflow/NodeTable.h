@@ -12,6 +12,7 @@
 #define DISTC_DIALECTS_DFG_TENSORFLOW_NODETABLE_H
 
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/TypeRules.h"
 #include "dialects/dfg/tensorflow/graph.pb.h"
 #include "llvm/ADT/StringMap.h"
 #include <memory>
@@ -20,25 +21,10 @@
 
 namespace distc::tf {
 
-/// One entry of NodeInterface::getTypeAttributes().
-struct TypeEntry {
-  enum Source { OperandType, ResultType, OperandCount, ResultCount, OperandTypes, ResultTypes, FixedType };
-  static constexpr int kAllResults = -1;
-
-  /// The attribute's name with reference and with resource variables.
-  llvm::StringRef names[2];
-  Source source;
-  /// Of the operand (negative from the end) or result; added to a count.
-  int index = 0;
-  /// What a count is divided by.
-  int divisor = 1;
-  DataType fixed = DT_INVALID;
-};
-
 struct KnownNode {
   mlir::RegisteredOperationName name;
   llvm::ArrayRef<llvm::StringLiteral> tensorFlowNames;
-  llvm::SmallVector<TypeEntry, 4> types;
+  llvm::SmallVector<dfg::TypeRule, 4> types;
   bool isPure, isUpdate;
 
   /// The ODS attribute of this name, null where the operation declares none.
@@ -73,7 +59,7 @@ struct TypeValue {
   llvm::SmallVector<DataType> types;
 };
 /// None where it does not follow: an operand of unknown type, or an entry that is no attribute.
-std::optional<TypeValue> getTypeValue(const TypeEntry &entry, mlir::Operation *op);
+std::optional<TypeValue> getTypeValue(const dfg::TypeRule &rule, mlir::Operation *op);
 
 /// The kind of a variable that the graph of a concrete function captured.
 inline constexpr llvm::StringLiteral kCapturedKind = "captured";

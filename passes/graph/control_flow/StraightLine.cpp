@@ -239,7 +239,7 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
     else if (llvm::isa<dfg::AddNOp, dfg::AddOp, dfg::AddV2Op>(op))
       handler = &StraightLine::sum;
     else if (takesContainer
-                 ? llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp>(op)
+                 ? op.hasTrait<dfg::Forwards>()
                  : !scope.inPlace && dfg::isHandle(node.operands[0].value.getType()))
       handler = &StraightLine::identity;
     else if (takesContainer)

@@ -56,8 +56,8 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
     // A shard of a split variable replaces those indices that are another shard's rows by a constant.
     if (auto select = llvm::dyn_cast<dfg::SelectV2Op>(node); select && select.getY().getDefiningOp<dfg::ConstOp>())
       origin = select.getZ();
-    else if (llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp,
-                       dfg::CastOp>(node))
+    else if (node->hasTrait<dfg::Forwards>() ||
+             llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::CastOp>(node))
       origin = node->getOperand(0);
     else
       break;
@@ -280,7 +280,7 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
     return failure();
   SmallVector<Value> inputs = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return lowering.get(operand); });
   // What hands its operand on is no work.
-  if (inputs.size() == 1 && llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp>(op)) {
+  if (inputs.size() == 1 && op->hasTrait<dfg::Forwards>()) {
     lowering.set(op->getResult(0), inputs[0]);
     return success();
   }

@@ -20,8 +20,7 @@ static constexpr int64_t kSmallVariable = 16;
 
 /// Nodes whose result is their first operand's memory.
 static bool handsOn(Operation *op) {
-  return llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::PreventGradientOp, dfg::SnapshotOp, dfg::ReshapeOp, dfg::ExpandDimsOp,
-                   dfg::SqueezeOp>(op);
+  return op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp>(op);
 }
 
 static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::ReduceScatterOp>(op); }

@@ -1,0 +1,31 @@
+// RUN: distc-opt %s --split-input-file --verify-diagnostics
+
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4xf32>
+  // expected-error @below {{makes elements of type 'i32' (result 0) from 'f32'}}
+  %y = dfg.tanh %x : (tensor<4xf32>) -> tensor<4xi32>
+}
+
+// -----
+
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4xf32>
+  %y = dfg.placeholder : () -> tensor<4xf64>
+  // expected-error @below {{has elements of type 'f64' (operand 1) beside 'f32'}}
+  %z = dfg.add_v2 %x, %y : (tensor<4xf32>, tensor<4xf64>) -> tensor<4xf32>
+}
+
+// -----
+
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4xf32>
+  // expected-error @below {{has elements of type 'f32' in result 0, which are bool}}
+  %y = dfg.greater %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{has 0 operands; number 0 gives its T}}
+  %y = dfg.add_n : () -> tensor<4xf32>
+}
