@@ -98,11 +98,14 @@ class Builder:
         return h * self.weights(block, "w", scale=0.3, mean=1.0)
 
     def block_dense(self, block, h):
-        y = tf.matmul(h, self.weights(block, "w", int(h.shape[1]), block["units"]))
+        def compute(value):
+            return tf.cast(value, block["compute"]) if block.get("compute") else value
+
+        y = tf.matmul(compute(h), compute(self.weights(block, "w", int(h.shape[1]), block["units"])))
         if block["bias"]:
-            y = y + self.weights(block, "b", block["units"], scale=0.3)
+            y = y + compute(self.weights(block, "b", block["units"], scale=0.3))
         activation = block["activation"]
-        return getattr(tf.nn, activation)(y) if activation else y
+        return tf.cast(getattr(tf.nn, activation)(y) if activation else y, tf.float32)
 
     def block_table(self, block, h):
         table = self.weights(block, "w", block["rows"], block["width"], scale=0.7)

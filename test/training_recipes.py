@@ -6,7 +6,8 @@ A recipe:
   seed, batch, features, steps   of the numbers; rows of a batch and their width; steps that are trained
   loss                           kind, and sum: whether it is a sum over the batch, not a mean
   constant_data                  data is constants of the graph, not fed
-  blocks                         layers, from the features to the loss; each has a name, and l2, a factor of its variables' l2 loss
+  blocks                         layers, from the features to the loss; each has a name, and l2, a factor of its variables' l2 loss; a
+                                 dense one may compute in another type than its variables have
   statements                     what a step does when it has the gradients: optimizers and other updates, one after another
 """
 import copy
@@ -87,7 +88,8 @@ def draw_block(rng, number, before):
     if kind == "vector":
         block["size"] = rng.choice(SIZES)
     elif kind == "dense":
-        block.update(units=rng.choice([1, 2, 4, 5, 16, 17, 64]), bias=rng.random() < 0.6, activation=rng.choice(ACTIVATIONS))
+        block.update(units=rng.choice([1, 2, 4, 5, 16, 17, 64]), bias=rng.random() < 0.6, activation=rng.choice(ACTIVATIONS),
+                     compute=rng.choice([None, None, None, "float64"]))
     elif kind == "table":
         block.update(rows=rng.choice([1, 3, 8, 17, 40]), width=rng.choice([1, 2, 4, 8, 17]), lookups=rng.choice([1, 1, 2]),
                      several=rng.choice([None, None, 3]))
@@ -152,7 +154,7 @@ def draw_piece(rng, names):
 # ---- Smaller recipes -------------------------------------------------------------------------------------
 
 
-PLAIN = {"bias": False, "activation": None, "l2": None, "several": None, "lookups": 1, "settings": {}, "rate": "constant", "dense": True,
+PLAIN = {"bias": False, "compute": None, "activation": None, "l2": None, "several": None, "lookups": 1, "settings": {}, "rate": "constant", "dense": True,
          "function": False, "form": 0, "early": False, "constant_data": False, "sum": False, "beside": False, "steps": 2, "size": 17, "rows": 3,
          "width": 2, "units": 2, "features": 2}
 

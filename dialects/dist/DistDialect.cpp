@@ -284,6 +284,8 @@ LogicalResult UpdateOp::verify() {
     return emitOpError("takes handles first, that of the variable and those of its slots");
   if (getHasGradient() && getInputs().size() == written)
     return emitOpError("has no operand that is the gradient");
+  if (getHasGradient() && getInputElement(getInputs()[written].getType()) != getInputElement(getInputs()[0].getType()))
+    return emitOpError() << "has a gradient of " << getInputs()[written].getType() << " for " << getInputs()[0].getType();
   Block &rule = getRule().front();
   if (rule.getNumArguments() != getInputs().size())
     return emitOpError() << "has a rule of " << rule.getNumArguments() << " elements for " << getInputs().size()

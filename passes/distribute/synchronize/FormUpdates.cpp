@@ -262,7 +262,8 @@ private:
   }
 
   /// The rule, from the assigned values down to the one term through which all that is given comes; false where there
-  /// is none.
+  /// is none. A gradient has the variable's type: in mixed precision it is what the narrow one is converted to, so that
+  /// replicas add in the wide one.
   bool findGradient(Update &update) {
     llvm::SmallPtrSet<Assignment *, 8> members(update.members.begin(), update.members.end());
     std::set<unsigned> reached;
@@ -281,6 +282,7 @@ private:
           llvm::any_of(term.operands, [&](unsigned operand) { return given.contains(operand); }))
         given.insert(number);
     }
+    const Type element = update.members.front()->type.getElementType();
     std::set<unsigned> frontier;
     for (Assignment *member : update.members)
       if (given.contains(member->term))
@@ -288,7 +290,7 @@ private:
     const bool hasGradient = !frontier.empty();
     while (!frontier.empty()) {
       unsigned last = *frontier.rbegin();
-      if (frontier.size() == 1 && terms[last].value)
+      if (Value value = terms[last].value; frontier.size() == 1 && value && getElementTypeOrSelf(value) == element)
         update.gradient = last;
       if (terms[last].operands.empty())
         break;

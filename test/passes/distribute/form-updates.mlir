@@ -142,3 +142,19 @@ dfg.graph attributes {train_op = "in_sequence"} {
   dfg.assign %w, %2 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("w/assign")
   dfg.group {control = ["w/assign"]} : () -> () loc("in_sequence")
 }
+
+// -----
+
+// Mixed precision: the gradient is what the narrow one is converted to, which has the variable's type.
+// CHECK-LABEL: dfg.graph attributes {train_op = "w/assign"}
+// CHECK: %wide = dfg.cast %g
+// CHECK: dist.update %w, %wide {has_gradient} : !dfg.ref<tensor<4xf32>>, tensor<4xf32>
+dfg.variable @w : tensor<4xf32> {trainable}
+dfg.graph attributes {train_op = "w/assign"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+  %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
+  %g = dfg.placeholder {dtype = f16, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf16> loc("g")
+  %wide = dfg.cast %g : (tensor<4xf16>) -> tensor<4xf32> loc("wide")
+  %0 = dfg.mul %wide, %rate : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("step")
+  dfg.assign_sub %w, %0 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("w/assign")
+}
