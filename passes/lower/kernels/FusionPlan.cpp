@@ -7,11 +7,11 @@
 #include "passes/lower/kernels/FusionPlan.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/lower/plan/Addresses.h"
+#include "passes/lower/plan/WorkEstimate.h"
 
 using namespace mlir;
 
@@ -23,18 +23,6 @@ namespace {
 /// that a few percent are left to save beyond it, while registers spill and the time of code generation grows faster
 /// than the kernel.
 constexpr int64_t kMaxCost = 512;
-/// An elementary function: a polynomial of about so many terms with the reduction of its argument.
-constexpr int64_t kFunctionCost = 24;
-
-int64_t getCost(linalg::GenericOp op) {
-  int64_t cost = 0;
-  op.getRegion().walk([&](Operation *inner) {
-    if (!inner->hasTrait<OpTrait::ConstantLike>() && !inner->hasTrait<OpTrait::IsTerminator>())
-      cost += llvm::isa_and_present<math::MathDialect>(inner->getDialect()) ? kFunctionCost : 1;
-  });
-  return cost;
-}
-
 /// Work that costs less than reading its result from memory again: it may be done once for each of several users.
 bool isCheap(linalg::GenericOp op) {
   if (op.getNumDpsInputs() > 1)
@@ -185,7 +173,7 @@ AffineMap FusionPlan::addCluster(linalg::GenericOp op) {
   FusionCluster own;
   FusedOp root{op, AffineMap::getMultiDimIdentityMap(op.getNumLoops(), op.getContext())};
   own.members.push_back(root);
-  own.cost = getCost(op);
+  own.cost = countInstructions(op.getRegion());
   for (OpOperand *input : op.getDpsInputOperands())
     own.inputs.insert(getRead(root, *input));
   clusters.push_back(std::move(own));
@@ -194,7 +182,7 @@ AffineMap FusionPlan::addCluster(linalg::GenericOp op) {
 
 bool FusionPlan::join(FusionCluster &cluster, const FusedOp &op, const MemoryWrites &writes) {
   auto generic = llvm::cast<linalg::GenericOp>(op.first);
-  const int64_t cost = getCost(generic);
+  const int64_t cost = countInstructions(generic.getRegion());
   if (cluster.cost + cost > kMaxCost || !writes.isUnchanged(generic, cluster.getRoot()))
     return false;
   SmallVector<FusedValue, 4> added, removed;

@@ -27,14 +27,19 @@ static void collectNames(Location loc, llvm::SetVector<StringRef> &names) {
   }
 }
 
-std::string getNodeNames(Location loc) {
+SmallVector<StringRef> listNodes(Location loc) {
   llvm::SetVector<StringRef> names;
   collectNames(loc, names);
+  return names.takeVector();
+}
+
+std::string getNodeNames(Location loc) {
+  SmallVector<StringRef> names = listNodes(loc);
   if (names.empty())
     return "";
   std::string text = names.front().str();
   StringRef first = names.front();
-  for (StringRef name : names.getArrayRef().drop_front().take_front(kNamesShown - 1)) {
+  for (StringRef name : ArrayRef<StringRef>(names).drop_front().take_front(kNamesShown - 1)) {
     size_t shared = 0;
     for (size_t i = 0; i < std::min(name.size(), first.size()) && name[i] == first[i]; ++i)
       if (name[i] == '/')

@@ -11,7 +11,10 @@
 
 namespace distc {
 
-/// The names of the nodes that an operation stands for, from its location: "hidden1/MatMul+BiasAdd+Relu". Names behind the first leave
+/// The nodes that an operation stands for, from its location, each once.
+llvm::SmallVector<llvm::StringRef> listNodes(mlir::Location loc);
+
+/// Their names as one: "hidden1/MatMul+BiasAdd+Relu". Names behind the first leave
 /// out the scopes that they share with it.
 std::string getNodeNames(mlir::Location loc);
 

@@ -1,0 +1,471 @@
+//===- PlanReport.cpp - The plan as a JSON document ------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lower/plan/PlanReport.h"
+
+#include "dialects/drt/Servers.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/plan/EntryBlocks.h"
+#include "passes/lower/plan/WorkEstimate.h"
+#include "passes/lower/program/ScopeNames.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace distc {
+
+using llvm::json::OStream;
+
+void writeRow(OStream &json, llvm::function_ref<void(OStream &)> write) {
+  json.rawValue([&](llvm::raw_ostream &os) {
+    OStream row(os);
+    write(row);
+  });
+}
+
+std::string toJsonText(StringRef text) { return llvm::json::isUTF8(text) ? text.str() : llvm::json::fixUTF8(text); }
+
+namespace {
+
+struct Task {
+  std::string name, host;
+  int64_t firstReplica, numReplicas;
+};
+
+struct Bucket {
+  drt::AllReduceStartOp reduce; // one of both
+  drt::GatherStartOp gather;
+
+  int64_t getNumber() { return reduce ? reduce.getBucket() : gather.getBucket(); }
+  std::optional<ArrayRef<int64_t>> getOwners() { return reduce ? reduce.getOwners() : gather.getOwners(); }
+};
+
+std::string getTypeName(Type element) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (element.isInteger(1))
+    return "bool";
+  if (auto integer = dyn_cast<IntegerType>(element))
+    os << (integer.isUnsigned() ? "uint" : "int") << integer.getWidth();
+  else if (element.isBF16())
+    os << "bfloat16";
+  else if (isa<FloatType>(element))
+    os << "float" << element.getIntOrFloatBitWidth();
+  else
+    os << element;
+  return text;
+}
+
+/// The variables that an attribute names, in arrays of arrays as well.
+void collectVariables(Attribute attribute, SmallVectorImpl<StringRef> &names) {
+  if (auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(attribute))
+    names.push_back(symbol.getValue());
+  else if (auto array = dyn_cast_or_null<ArrayAttr>(attribute))
+    for (Attribute member : array)
+      collectVariables(member, names);
+}
+
+class PlanReport {
+public:
+  PlanReport(ModuleOp module, DictionaryAttr program, OStream &json)
+      : module(module), program(program), json(json), estimate(module) {
+    for (auto variable : module.getOps<drt::VariableOp>()) {
+      numbers[variable.getSymName()] = variables.size();
+      variables.push_back(variable);
+    }
+    for (auto task : program.getAs<ArrayAttr>("tasks").getAsRange<DictionaryAttr>()) {
+      auto number = [&](StringRef key) { return task.getAs<IntegerAttr>(key).getInt(); };
+      tasks.push_back({(task.getAs<StringAttr>("job").getValue() + ":" + Twine(number("index"))).str(),
+                       task.getAs<StringAttr>("host").str(), number("first_replica"), number("num_replicas")});
+      replicas += tasks.back().numReplicas;
+    }
+    findSlots();
+  }
+
+  void write() {
+    for (StringRef key : {"graph", "strategy", "target"})
+      json.attribute(key, toJsonText(program.getAs<StringAttr>(key).getValue()));
+    json.attribute("global_batch", program.getAs<IntegerAttr>("global_batch").getInt());
+    json.attribute("replicas", replicas);
+    json.attribute("arena_bytes", module->getAttrOfType<IntegerAttr>("drt.arena_bytes").getInt());
+    if (auto block = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr))
+      json.attribute("device_variable_bytes", block.getInt());
+    json.attributeArray("tasks", [&] {
+      for (auto [i, task] : llvm::enumerate(tasks))
+        writeTask(task, i);
+    });
+    json.attributeArray("variables", [&] {
+      for (drt::VariableOp variable : variables)
+        writeVariable(variable);
+    });
+    json.attributeBegin("assumed");
+    writeRow(json, [&](OStream &row) {
+      const AssumedMachine &machine = estimate.getMachine();
+      row.object([&] {
+        row.attribute("flops_per_s", machine.flops);
+        row.attribute("memory_bytes_per_s", machine.memoryBytes);
+        row.attribute("sent_bytes_per_s", machine.sentBytes);
+        row.attribute("start_us", machine.startSeconds * 1e6);
+      });
+    });
+    json.attributeEnd();
+    json.attributeArray("entries", [&] {
+      for (func::FuncOp entry : getEntries(module))
+        json.object([&] { writeEntry(entry); });
+    });
+  }
+
+private:
+  /// The first variable of an update is trained, further ones are its slots.
+  void findSlots() {
+    for (func::FuncOp entry : getEntries(module))
+      entry.walk([&](Operation *op) {
+        auto written = op->getAttrOfType<ArrayAttr>("variables");
+        if (!written || getScopeCategory(op) != "update")
+          return;
+        auto note = [&](ArrayAttr names) {
+          for (auto slot : names.getValue().drop_front())
+            slotOf.try_emplace(cast<FlatSymbolRefAttr>(slot).getValue(),
+                               numbers.lookup(cast<FlatSymbolRefAttr>(names[0]).getValue()));
+        };
+        if (isa<drt::UpdateGroupOp>(op))
+          for (auto member : written.getAsRange<ArrayAttr>())
+            note(member);
+        else if (!written.empty())
+          note(written);
+      });
+  }
+
+  int64_t getHeldBytes(drt::VariableOp variable, int64_t task) const {
+    if (variable.getOwner() && static_cast<int64_t>(*variable.getOwner()) != task)
+      return 0;
+    const int64_t bytes = getTensorBytes(cast<RankedTensorType>(variable.getType()));
+    return variable.getShares() ? bytes * tasks[task].numReplicas : bytes;
+  }
+
+  void writeTask(const Task &task, int64_t number) {
+    int64_t bytes = 0;
+    for (drt::VariableOp variable : variables)
+      bytes += getHeldBytes(variable, number);
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        row.attribute("name", toJsonText(task.name));
+        row.attribute("host", toJsonText(task.host));
+        row.attribute("first_replica", task.firstReplica);
+        row.attribute("replicas", task.numReplicas);
+        row.attribute("variable_bytes", bytes);
+      });
+    });
+  }
+
+  static void writeNumbers(OStream &row, StringRef key, ArrayRef<int64_t> values) {
+    row.attributeArray(key, [&] {
+      for (int64_t value : values)
+        row.value(value);
+    });
+  }
+
+  void writeVariable(drt::VariableOp variable) {
+    auto type = cast<RankedTensorType>(variable.getType());
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        row.attribute("name", toJsonText(variable.getWhole().value_or(variable.getSymName())));
+        row.attribute("symbol", toJsonText(variable.getSymName()));
+        row.attribute("type", getTypeName(type.getElementType()));
+        writeNumbers(row, "shape", type.getShape());
+        row.attribute("bytes", getTensorBytes(type));
+        row.attribute("trained", variable.getTrainable());
+        row.attribute("saved", variable.getSaved());
+        if (variable.getFullShape())
+          writeNumbers(row, "full_shape", *variable.getFullShape());
+        if (variable.getSliceBegin())
+          writeNumbers(row, "begin", *variable.getSliceBegin());
+        if (variable.getShares())
+          row.attribute("shares", static_cast<int64_t>(*variable.getShares()));
+        if (variable.getOwner())
+          row.attribute("owner", static_cast<int64_t>(*variable.getOwner()));
+        if (auto slot = slotOf.find(variable.getSymName()); slot != slotOf.end())
+          row.attribute("slot_of", slot->second);
+      });
+    });
+  }
+
+  void writeEntry(func::FuncOp entry) {
+    SmallVector<Bucket> buckets;
+    llvm::DenseMap<Operation *, int64_t> shown;
+    SmallVector<int64_t> next; // the first operation that is shown, from a position on
+    int64_t count = 0;
+    for (Operation &op : entry.getBody().front()) {
+      next.push_back(count);
+      if (auto reduce = dyn_cast<drt::AllReduceStartOp>(op))
+        buckets.push_back({reduce, {}});
+      else if (auto gather = dyn_cast<drt::GatherStartOp>(op))
+        buckets.push_back({{}, gather});
+      if (!getScopeCategory(&op).empty())
+        shown[&op] = count++;
+    }
+    json.attribute("name", entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue());
+    json.attributeArray("buckets", [&] {
+      for (Bucket bucket : buckets)
+        writeBucket(bucket);
+    });
+    json.attributeArray("operations", [&] {
+      for (Operation &op : entry.getBody().front())
+        if (shown.contains(&op))
+          writeOperation(&op);
+    });
+    json.attributeArray("blocks", [&] {
+      for (const EntryBlock &block : EntryBlocks(entry).readPlaces())
+        writeBlock(block, next, count, shown);
+    });
+    json.attributeArray("messages", [&] {
+      for (Bucket bucket : buckets)
+        writeMessages(bucket);
+    });
+  }
+
+  // ---- Buckets -----------------------------------------------------------------------------------------
+
+  struct Member {
+    StringRef name;
+    int64_t bytes;
+    Type element;
+    int64_t shares = 0; // of a variable that replicas hold so
+  };
+
+  SmallVector<Member> getMembers(Bucket bucket) {
+    SmallVector<Member> members;
+    if (auto reduce = bucket.reduce) {
+      for (auto [name, gradient] : llvm::zip(reduce.getNames().getAsRange<StringAttr>(), reduce.getGradients())) {
+        auto type = cast<RankedTensorType>(gradient.getType());
+        members.push_back({name.getValue(), getTensorBytes(type), type.getElementType()});
+      }
+    } else {
+      for (auto symbol : bucket.gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+        drt::VariableOp variable = variables[numbers.lookup(symbol.getValue())];
+        auto type = cast<RankedTensorType>(variable.getType());
+        members.push_back({symbol.getValue(),
+                           getTensorBytes(type) * static_cast<int64_t>(variable.getShares().value_or(1)),
+                           type.getElementType(), static_cast<int64_t>(variable.getShares().value_or(0))});
+      }
+    }
+    return members;
+  }
+
+  static StringRef getKind(Bucket bucket) {
+    auto reduce = bucket.reduce;
+    if (!reduce)
+      return bucket.getOwners() ? "pull" : "gather";
+    if (reduce.getGather())
+      return "gather_rows";
+    return reduce.getOwners() ? "push" : reduce.getScatter() ? "reduce_scatter" : "all_reduce";
+  }
+
+  void writeBucket(Bucket bucket) {
+    SmallVector<Member> members = getMembers(bucket);
+    int64_t bytes = 0;
+    for (const Member &member : members)
+      bytes += member.bytes;
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        row.attribute("number", bucket.getNumber());
+        row.attribute("kind", getKind(bucket));
+        if (auto reduce = bucket.reduce) {
+          row.attribute("reduction", reduce.getMean() ? "mean" : "sum");
+          if (auto places = reduce.getAt(); places && !places->empty())
+            row.attribute("at", places->front());
+          for (auto [key, attribute] :
+               {std::pair<StringRef, std::optional<Attribute>>("compression", reduce.getCompression()),
+                {"aggregator", reduce.getAggregator()}})
+            if (attribute && *attribute) {
+              std::string text;
+              llvm::raw_string_ostream(text) << *attribute;
+              row.attribute(key, text);
+            }
+        }
+        if (!members.empty())
+          row.attribute("type", getTypeName(members.front().element));
+        row.attribute("bytes", bytes);
+        row.attributeArray("members", [&] {
+          for (auto [i, member] : llvm::enumerate(members))
+            row.object([&] {
+              row.attribute("name", toJsonText(member.name));
+              row.attribute("bytes", member.bytes);
+              if (auto owners = bucket.getOwners())
+                row.attribute("owner", (*owners)[i]);
+            });
+        });
+      });
+    });
+  }
+
+  void writeMessage(Bucket bucket, int64_t from, int64_t to, int64_t bytes) {
+    if (from == to || bytes == 0)
+      return;
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        row.attribute("bucket", bucket.getNumber());
+        row.attribute("from", from);
+        row.attribute("to", to);
+        row.attribute("bytes", bytes);
+      });
+    });
+  }
+
+  /// Who sends what to whom. All-reduce is left to the communicator, which chooses how: of it a task's contribution.
+  void writeMessages(Bucket bucket) {
+    if (tasks.size() < 2)
+      return;
+    SmallVector<Member> members = getMembers(bucket);
+    int64_t all = 0;
+    for (const Member &member : members)
+      all += member.bytes;
+    if (getKind(bucket) == "all_reduce") {
+      writeRow(json, [&](OStream &row) {
+        row.object([&] {
+          row.attribute("bucket", bucket.getNumber());
+          row.attribute("among", static_cast<int64_t>(tasks.size()));
+          row.attribute("bytes", all);
+        });
+      });
+      return;
+    }
+    for (int64_t from = 0, n = tasks.size(); from < n; ++from)
+      for (int64_t to = 0; to < n; ++to) {
+        int64_t bytes = 0;
+        for (auto [i, member] : llvm::enumerate(members)) {
+          if (auto owners = bucket.getOwners())
+            bytes += (*owners)[i] == (bucket.reduce ? to : from) ? member.bytes : 0;
+          else if (bucket.reduce && bucket.reduce.getGather())
+            bytes += member.bytes * tasks[from].numReplicas;
+          else // A share of each member for every replica.
+            bytes += member.bytes * tasks[bucket.reduce ? to : from].numReplicas / replicas;
+        }
+        writeMessage(bucket, from, to, bytes);
+      }
+  }
+
+  // ---- Operations ----------------------------------------------------------------------------------------
+
+  void writeOperation(Operation *op) {
+    const Work work = estimate(op);
+    SmallVector<StringRef> touched;
+    collectVariables(op->getAttr("variables"), touched);
+    for (Value operand : op->getOperands())
+      if (auto read = getStorage(operand).getDefiningOp<drt::ReadOp>())
+        if (!llvm::is_contained(touched, read.getVariable()))
+          touched.push_back(read.getVariable());
+    int64_t written = 0;
+    for (Value result : op->getResults())
+      written += getTensorBytes(cast<RankedTensorType>(result.getType()));
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        row.attribute("name", toJsonText(getScopeName(op)));
+        row.attribute("category", getScopeCategory(op));
+        row.attribute("operation", op->getName().getStringRef());
+        SmallVector<StringRef> nodes = listNodes(op->getLoc());
+        if (!nodes.empty())
+          row.attributeArray("nodes", [&] {
+            for (StringRef node : nodes)
+              row.value(toJsonText(node));
+          });
+        row.attribute("us", std::round(estimate.getSeconds(work) * 1e9) / 1e3);
+        if (work.flops)
+          row.attribute("flops", work.flops);
+        if (work.bytes)
+          row.attribute("moves", work.bytes);
+        if (written)
+          row.attribute("writes", written);
+        if (auto places = op->getAttrOfType<DenseI64ArrayAttr>("at"); places && !places.empty())
+          row.attribute("at", places[0]);
+        if (auto bucket = op->getAttrOfType<IntegerAttr>("bucket"))
+          row.attribute("bucket", bucket.getInt());
+        if (auto kernel = op->getAttrOfType<FlatSymbolRefAttr>("kernel"))
+          row.attribute("kernel", kernel.getValue());
+        if (!touched.empty())
+          row.attributeArray("variables", [&] {
+            for (StringRef name : touched)
+              row.value(numbers.lookup(name));
+          });
+      });
+    });
+  }
+
+  // ---- Memory --------------------------------------------------------------------------------------------
+
+  void writeBlock(const EntryBlock &block, ArrayRef<int64_t> next, int64_t count,
+                  const llvm::DenseMap<Operation *, int64_t> &shown) {
+    if (block.bytes == 0)
+      return;
+    // What is read by an operation that is not shown, such as a fetch, lives until the next that is.
+    auto toShown = [&](int64_t position) {
+      return position < static_cast<int64_t>(next.size()) ? std::min(next[position], count - 1) : count - 1;
+    };
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        if (auto bucket = dyn_cast<drt::AllReduceStartOp>(block.of))
+          row.attribute("bucket", bucket.getBucket());
+        else if (auto found = shown.find(block.of); found != shown.end())
+          row.attribute("operation", found->second);
+        row.attribute("begin", toShown(block.begin));
+        row.attribute("end", toShown(block.end));
+        row.attribute("bytes", block.bytes);
+        row.attribute("at", block.place);
+      });
+    });
+  }
+
+  ModuleOp module;
+  DictionaryAttr program;
+  OStream &json;
+  WorkEstimate estimate;
+  SmallVector<Task> tasks;
+  int64_t replicas = 0;
+  SmallVector<drt::VariableOp> variables;
+  llvm::StringMap<int64_t> numbers; // of variables, by symbol
+  llvm::StringMap<int64_t> slotOf;
+};
+
+/// What PlanReport reads of `drt.program` is there.
+LogicalResult checkProgram(ModuleOp module, DictionaryAttr program) {
+  auto missing = [&](const Twine &what) {
+    return module.emitError() << "the module is no whole plan: it has no " << what;
+  };
+  if (!program)
+    return missing(drt::kProgramAttr);
+  if (!module->getAttrOfType<IntegerAttr>("drt.arena_bytes"))
+    return missing("drt.arena_bytes; run drt-plan-memory");
+  for (StringRef key : {"graph", "strategy", "target"})
+    if (!program.getAs<StringAttr>(key))
+      return missing("'" + key + "' in drt.program");
+  if (!program.getAs<IntegerAttr>("global_batch"))
+    return missing("'global_batch' in drt.program");
+  auto tasks = program.getAs<ArrayAttr>("tasks");
+  auto isTask = [](Attribute attribute) {
+    auto task = dyn_cast<DictionaryAttr>(attribute);
+    return task && task.getAs<StringAttr>("job") && task.getAs<StringAttr>("host") &&
+           task.getAs<IntegerAttr>("index") && task.getAs<IntegerAttr>("first_replica") &&
+           task.getAs<IntegerAttr>("num_replicas");
+  };
+  if (!tasks || tasks.empty() || !llvm::all_of(tasks, isTask))
+    return missing("'tasks' in drt.program");
+  return success();
+}
+
+} // namespace
+
+LogicalResult writePlanReport(ModuleOp module, OStream &json) {
+  auto program = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
+  if (failed(checkProgram(module, program)))
+    return failure();
+  PlanReport(module, program, json).write();
+  return success();
+}
+
+} // namespace distc
