@@ -16,6 +16,7 @@
 #include "tools/distc/ExportGraphs.h"
 #include "tools/distc/Heap.h"
 #include "tools/distc/Pipeline.h"
+#include "tools/distc/PlanPage.h"
 #include "tools/distc/Session.h"
 #include "tools/distc/Stage.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -159,6 +160,9 @@ int compile(Session &session, CompileOptions options) {
   llvm::Expected<Target> target = Target::parse(options.target);
   if (!target)
     return session.fail(llvm::toString(target.takeError()), kWrongCommand);
+  if (!options.timelines.empty() && options.emit != "html")
+    return session.fail("--timeline is shown by --emit=html alone; an executable writes one: ./train --timeline FILE",
+                        kWrongCommand);
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
     return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
                         kWrongCommand);
@@ -206,6 +210,12 @@ int compile(Session &session, CompileOptions options) {
   parts.library = hasLargeMatmuls(*module);
   if (options.emit == "drt")
     return write(OpPrintingFlags(), parts.collectives);
+  if (options.emit == "html") {
+    std::string page;
+    if (int status = makePlanPage(session, *module, options, page))
+      return status;
+    return writeText(session, options, [&](llvm::raw_ostream &os) { os << page; });
+  }
   if (target->isDevice() &&
       !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
     return session.status();

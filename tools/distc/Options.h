@@ -18,6 +18,8 @@ struct CompileOptions {
   std::string graph, strategy = "AllReduce", resources, output = "train", emit = "exe", target = "cpu", runtime;
   std::string trainOp, loss, initOp;
   std::vector<std::string> fetches, feeds;
+  /// `--emit=html`: what runs of the executable wrote, a file a task.
+  std::vector<std::string> timelines;
   /// `strategy diff`: what `strategy` is compared with.
   std::string otherStrategy;
   int64_t batch = 0;

@@ -72,7 +72,11 @@ Session::Session(const CompileOptions &options)
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     std::string message = diagnostic.str();
     // A message about an operation of ours says which node of the graph that is.
-    if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+    auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>();
+    if (llvm::is_contained({DiagnosticSeverity::Warning, DiagnosticSeverity::Remark}, diagnostic.getSeverity()))
+      remarks.push_back({diagnostic.getSeverity() == DiagnosticSeverity::Warning,
+                         name ? name.getName().getValue().str() : "", message});
+    if (name)
       if (std::string quoted = ("'" + name.getName().getValue() + "'").str(); message.find(quoted) == std::string::npos)
         message = "node " + quoted + ": " + message;
     switch (diagnostic.getSeverity()) {

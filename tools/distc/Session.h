@@ -16,6 +16,13 @@
 
 namespace distc {
 
+/// What a pass said beside its work: a warning or a remark.
+struct PassRemark {
+  bool isWarning;
+  std::string node; // empty where it is not of one node
+  std::string text;
+};
+
 /// Owns the MLIR context. Diagnostics are printed as "FILE: error: ...", each once; the first error is followed by no other.
 class Session {
 public:
@@ -42,6 +49,8 @@ public:
 
   /// Of what failed.
   int status() const { return failed; }
+  /// In the order in which they were said.
+  llvm::ArrayRef<PassRemark> getRemarks() const { return remarks; }
 
 private:
   std::string file;
@@ -50,6 +59,7 @@ private:
   mlir::TimingScope timer;
   /// Kept, as timers know a pass by its address.
   std::vector<std::unique_ptr<mlir::PassManager>> stages;
+  std::vector<PassRemark> remarks;
   int failed = kDone;
   /// While a verifier of plans runs: what it refuses, passes before it did wrong.
   bool verifiesPlan = false;

@@ -101,8 +101,12 @@ int main(int argc, char **argv) {
   compile->add_option("-o,--output", options.output, "What to write; - is standard output, for text")
       ->capture_default_str();
   compile->add_option("--emit", options.emit, "What to write: the executable, or where the pipeline is to stop")
-      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "ptx", "graphdef"}))
+      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "html", "ptx", "graphdef"}))
       ->capture_default_str();
+  compile
+      ->add_option("--timeline", options.timelines,
+                   "With --emit=html: what runs of the executable wrote (--timeline), a file a task: shows what was measured")
+      ->take_all();
 
   CLI::App *run =
       app.add_subcommand("run", "Compile to a temporary file, then run it: distc run GRAPH ... -- --data F --steps N");
