@@ -81,7 +81,7 @@ SmallVector<EntryBlock> EntryBlocks::readPlaces() const {
 void EntryBlocks::addBlock(Value value, int64_t position) {
   positions[value] = {blocks.size()};
   const LiveBlock live{getTensorBytes(cast<RankedTensorType>(value.getType())), position, position};
-  blocks.push_back({live, value.getDefiningOp()});
+  blocks.push_back({live, value.getDefiningOp(), cast<OpResult>(value).getResultNumber()});
 }
 
 // The members' own blocks give way to one that is in use from the first member's write to the end.

@@ -17,6 +17,7 @@ namespace distc {
 struct EntryBlock : LiveBlock {
   /// The operation that writes the tensor, or the bucket's start.
   mlir::Operation *of = nullptr;
+  unsigned result = 0; // of that operation
 };
 
 /// The blocks of one entry: one a tensor, one a bucket.

@@ -96,6 +96,7 @@ public:
     json.attribute("arena_bytes", module->getAttrOfType<IntegerAttr>("drt.arena_bytes").getInt());
     if (auto block = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr))
       json.attribute("device_variable_bytes", block.getInt());
+    writeSteps();
     json.attributeArray("tasks", [&] {
       for (auto [i, task] : llvm::enumerate(tasks))
         writeTask(task, i);
@@ -122,6 +123,33 @@ public:
   }
 
 private:
+  /// What makes an update of several steps, or of several replicas' own ones.
+  void writeSteps() {
+    drt::PushOp push;
+    int64_t steps = 1;
+    for (func::FuncOp entry : getEntries(module))
+      entry.walk([&](Operation *op) {
+        if (auto found = dyn_cast<drt::PushOp>(op))
+          push = found;
+        else if (auto accumulated = dyn_cast<drt::AccumulatedOp>(op))
+          steps = static_cast<int64_t>(accumulated.getSteps());
+      });
+    if (steps > 1)
+      json.attribute("accumulate_steps", steps);
+    if (!push)
+      return;
+    json.attributeBegin("servers");
+    writeRow(json, [&](OStream &row) {
+      row.object([&] {
+        row.attribute("required", static_cast<int64_t>(push.getRequired()));
+        row.attribute("staleness", static_cast<int64_t>(push.getStaleness()));
+        row.attribute("async", push.getAsync());
+        row.attribute("gradients", static_cast<int64_t>(push.getGradients().size()));
+      });
+    });
+    json.attributeEnd();
+  }
+
   /// The first variable of an update is trained, further ones are its slots.
   void findSlots() {
     for (func::FuncOp entry : getEntries(module))
@@ -413,6 +441,10 @@ private:
           row.attribute("bucket", bucket.getBucket());
         else if (auto found = shown.find(block.of); found != shown.end())
           row.attribute("operation", found->second);
+        // Copies of variables as a server gave them.
+        if (auto pull = dyn_cast<drt::PullOp>(block.of))
+          row.attribute("variable",
+                        numbers.lookup(cast<FlatSymbolRefAttr>(pull.getVariables()[block.result]).getValue()));
         row.attribute("begin", toShown(block.begin));
         row.attribute("end", toShown(block.end));
         row.attribute("bytes", block.bytes);

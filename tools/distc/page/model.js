@@ -143,7 +143,16 @@ function liveBytes(entry) {
   return Array.from(entry.operations, (_, i) => now += change[i]);
 }
 
-const blockName = (entry, block) => block.bucket !== undefined ? "bucket " + block.bucket : block.operation !== undefined ? entry.operations[block.operation].name : "memory";
+const blockName = (entry, block) => block.variable !== undefined ? plan.variables[block.variable].label : block.bucket !== undefined ? "bucket " + block.bucket : block.operation !== undefined ? entry.operations[block.operation].name : "memory";
+// When servers serve on their own: what an update is made of, and who waits.
+const servingText = () => {
+  const {required, staleness, async, gradients} = plan.servers;
+  return `Servers in the replicas' process are pushed ${format.many(gradients, "gradient")} a step. ` +
+    (async ? "Every gradient is an update of its own, and no replica waits."
+      : required === plan.replicas ? `An update takes a gradient of each replica, which may be ${format.many(staleness, "step")} ahead of the slowest.`
+        : `An update takes the first ${required} gradients that are at most ${format.many(staleness, "update")} late; others are dropped.`);
+};
+
 const blockCategory = (entry, block) => block.operation !== undefined ? entry.operations[block.operation].category : "all_reduce";
 
 // ---- Times that were measured --------------------------------------------------------------------------------------
@@ -187,7 +196,8 @@ const measured = (() => {
       seen[event.row].set(name, nth + 1);
       if (isWork && nth >= candidates.length)
         continue;
-      byRow[event.row].push({...event, operation: candidates && candidates[Math.min(nth, candidates.length - 1)]});
+      const bucket = !isWork && event.category === "all_reduce" && entry.bucketByNumber.get(Number(event.name.match(/bucket (\d+)/)?.[1]));
+      byRow[event.row].push({...event, bucket, operation: candidates && candidates[Math.min(nth, candidates.length - 1)]});
     }
     let found = null;
     const begins = byRow.flatMap(events => events.filter(event => event.operation).slice(0, 1).map(event => event.begin));

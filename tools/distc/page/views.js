@@ -87,7 +87,9 @@ views.schedule = {
     const entry = currentEntry();
     const chart = new ScheduleChart({label: `Schedule of ${entry.name}`, onopen: select});
     const steps = measured.exists ? measured.stepsOf(entry) : [];
-    let what = steps.length ? "both" : "estimated", step = measured.typical(entry);
+    // Side by side where both are to be seen on one scale.
+    const ratio = steps.length ? measured.stepOf(entry, measured.typical(entry)).us / Math.max(entry.us, 1e-9) : 0;
+    let what = !steps.length ? "estimated" : ratio > 8 || ratio < 1 / 8 ? "measured" : "both", step = measured.typical(entry);
     const note = el("p", {class: "note"});
     const fill = () => {
       const lanes = [];
@@ -105,7 +107,7 @@ views.schedule = {
         end = Math.max(end, found.us);
         for (const row of found.rows)
           lanes.push({label: row.label, items: row.events.map(event => ({begin: event.begin, end: event.end, label: event.name, color: categories.includes(event.category) ? event.category : "data", event,
-            target: event.operation && {kind: "operation", operation: event.operation},
+            target: event.operation ? {kind: "operation", operation: event.operation} : event.bucket ? {kind: "bucket", bucket: event.bucket} : null,
             lines: () => [event.name, `${categoryName(event.category)}, measured ${format.time(event.end - event.begin)}`, event.operation && `estimated ${format.time(event.operation.end - event.operation.begin)}`]}))});
       }
       // The memory is told for the order of the plan; its times are those of the first lane.
@@ -142,6 +144,7 @@ views.schedule = {
         ...(steps.length ? [{title: "measured", width: "84px", number: true, text: operation => { const mean = measured.meanOf(operation); return mean === undefined ? "" : format.time(mean); }, sort: operation => measured.meanOf(operation) ?? -1}] : []),
         {title: "computes", width: "84px", number: true, text: operation => operation.flops ? short(operation.flops) : "", sort: operation => operation.flops || 0},
         {title: "writes", width: "84px", number: true, text: operation => operation.writes ? format.bytes(operation.writes) : "", sort: operation => operation.writes || 0},
+        ...(entry.operations.some(remarkCount) ? [{title: "remarks", width: "70px", number: true, text: operation => remarkCount(operation) || "", sort: remarkCount}] : []),
       ],
     });
     fill();
@@ -161,6 +164,7 @@ views.schedule = {
   },
 };
 
+const remarkCount = operation => (operation.nodes || []).reduce((sum, name) => sum + nodes.get(name).remarks.length, 0);
 const short = number => {
   const units = ["", " k", " M", " G", " T", " P"];
   let unit = 0;
@@ -177,7 +181,7 @@ views.memory = {
   title: "Memory",
   make() {
     const entry = currentEntry(), shown = el("h2", {}), most = Math.max(1, ...entry.live);
-    const openBlock = block => select(block.operation !== undefined ? {kind: "operation", operation: entry.operations[block.operation]} : {kind: "bucket", bucket: entry.bucketByNumber.get(block.bucket)});
+    const openBlock = block => select(block.variable !== undefined ? {kind: "variable", variable: plan.variables[block.variable]} : block.operation !== undefined ? {kind: "operation", operation: entry.operations[block.operation]} : {kind: "bucket", bucket: entry.bucketByNumber.get(block.bucket)});
     const table = new Table({
       label: "In use", rows: [], sort: 1, onopen: openBlock,
       columns: [
@@ -313,8 +317,10 @@ views.messages = {
         n > 1 ? [el("div", {class: "bar", style: {marginBottom: "8px"}}, entryChoice(() => rebuild("messages")),
           entry.buckets.length > 1 && choice("Bucket", [[null, "all"], ...entry.buckets.map(bucket => [bucket.number, `${bucket.number} · ${kinds[bucket.kind]}`])], only, chosen => { only = chosen; fill(); })), matrix,
         el("p", {class: "note", style: {marginTop: "8px"}}, "What goes from a task (row) to another (column). An all-reduce is of all tasks: its column says what each contributes and receives, before compression; how it travels is chosen when the tasks have met.")]
-          : el("p", {class: "note"}, "There is one task: its replicas share memory, and nothing is sent. Buckets are what they synchronize.")),
-      fillPanel(`Buckets of ${entry.name}, in the order in which they start`, table.element));
+          : el("p", {class: "note"}, "There is one task: its replicas share memory, and nothing is sent. Buckets are what they synchronize."),
+        plan.servers && el("p", {class: "note", style: {marginTop: "8px"}}, servingText()),
+        plan.accumulate_steps && el("p", {class: "note", style: {marginTop: "8px"}}, `An update takes ${plan.accumulate_steps} batches.`)),
+      entry.buckets.length === 0 ? panel("Buckets", el("p", {class: "note"}, `There are none in ${entry.name}.`)) : fillPanel(`Buckets of ${entry.name}, in the order in which they start`, table.element));
   },
 };
 
@@ -447,7 +453,7 @@ const details = {
   },
   node({node}) {
     const touched = [...new Set(node.operations.flatMap(operation => operation.variables || []))];
-    return [node.name, "node of the graph", links("Runs in", operationLinks(node.operations)),
+    return [node.name, "node of the graph", node.operations.length === 0 && el("p", {class: "note", style: {marginTop: "12px"}}, "It runs as no operation of its own: it was folded, or others have its work."), links("Runs in", operationLinks(node.operations)),
       links("Variables", touched.map(number => [plan.variables[number].label, {kind: "variable", variable: plan.variables[number]}, format.bytes(plan.variables[number].bytes)])), remarkList(remarksOf([node.name]))];
   },
   scope({scope, entry}) {

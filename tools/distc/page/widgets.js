@@ -57,7 +57,7 @@ function toggle(label, options, chosen, onchange) {
 // A table of any number of rows, of which those in sight are elements. Columns: {title, width (of a grid), text(row),
 // cell(row) where it is no text, number, sort(row) where it can be sorted}. With `children(row)` it is a tree: rows have
 // `key`. The table is one stop of the Tab key; arrows, Page Up and Down, Home and End move the current row, Enter opens
-// it, left and right close and open a branch.
+// it, left and right close and open a branch. Buttons in the heads sort.
 class Table {
   constructor({label, columns, rows, onopen, children, sort, descending, current, autoHeight}) {
     Object.assign(this, {columns, onopen, children});
@@ -68,7 +68,7 @@ class Table {
     this.descending = descending ?? true;
     this.template = columns.map(column => column.width || "minmax(60px, 1fr)").join(" ");
     this.heads = columns.map((column, i) => el("span", {role: "columnheader", class: column.number ? "number" : "", "aria-sort": column.sort ? "none" : false},
-      column.sort ? el("button", {type: "button", tabindex: "-1", onclick: () => this.sort(i, this.sortBy === i ? !this.descending : !!column.number)}, column.title) : column.title));
+      column.sort ? el("button", {type: "button", onclick: () => this.sort(i, this.sortBy === i ? !this.descending : !!column.number)}, column.title) : column.title));
     this.body = el("div", {class: "rows", role: "rowgroup", style: {position: "relative"}});
     this.scroll = el("div", {class: "scroll", tabindex: "0", role: children ? "treegrid" : "grid", "aria-label": label, "aria-colcount": columns.length,
       onscroll: () => this.draw(), onkeydown: event => this.key(event)},
@@ -183,7 +183,8 @@ class Table {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || !this.shown.length)
+    // The heads' buttons, by which rows are sorted, are inside as well.
+    if (event.target !== this.scroll || event.ctrlKey || event.metaKey || event.altKey || !this.shown.length)
       return;
     const page = Math.max(1, Math.floor(this.scroll.clientHeight / this.rowHeight) - 2), here = this.shown[this.at];
     const to = {ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page, Home: 0, End: this.shown.length - 1}[event.key];
