@@ -1,5 +1,6 @@
 """A headless browser (Chromium), driven over a pipe with its DevTools protocol: what tests of pages share."""
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -51,10 +52,29 @@ class Browser:
         os.close(write_there)
         os.set_blocking(self.source, False)
         self.session = None
+        self.frames = []
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        self._listen()
+
+    def _listen(self):
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
+        # Frames with an origin of their own may be in a process of their own.
+        self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
+
+    @contextlib.contextmanager
+    def frame(self):
+        """What is asked here is asked of the page's frame."""
+        page = self.session
+        if not self.frames:
+            raise AssertionError("the page has no frame")
+        try:
+            self.session = self.frames[-1]
+            self._listen()
+            yield self
+        finally:
+            self.session = page
 
     def __enter__(self):
         return self
@@ -85,6 +105,8 @@ class Browser:
 
     def _note(self, event):
         parameters = event.get("params", {})
+        if event["method"] == "Target.attachedToTarget" and parameters["targetInfo"]["type"] == "iframe":
+            self.frames.append(parameters["sessionId"])
         if event["method"] == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.messages.append("exception: " + details.get("exception", {}).get("description", details["text"]))

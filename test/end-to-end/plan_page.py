@@ -5,11 +5,16 @@
 """
 import argparse
 import json
+import os
 import pathlib
 import re
+import shutil
+import sys
+
+import numpy as np
 
 from browser import Browser, find_browser
-from support import DISTC, Checks, Folder, Model, must, need_tools
+from support import DISTC, ROOT, Checks, Folder, Model, must, need_tools
 
 VIEWS = ["overview", "schedule", "memory", "variables", "messages", "nodes", "remarks"]
 
@@ -32,7 +37,7 @@ def with_timeline(folder):
 
 def complaints(browser, page):
     """What the console said, and what was asked of anything but the page itself."""
-    asked = [url for url in browser.requests if not url.startswith(("file://" + str(page), "data:"))]
+    asked = [url for url in browser.requests if not url.startswith(("file://" + str(page), "data:", "about:srcdoc"))]
     return [f"the console said: {message}" for message in browser.messages] + [f"the page asks for {url}" for url in asked]
 
 
@@ -222,6 +227,28 @@ def holds_any_name(browser, folder):
     return found + complaints(browser, page)
 
 
+def shows_in_notebooks(browser, folder):
+    """What the Python package gives notebooks: the page in a frame that may run scripts and nothing else."""
+    os.environ["DISTC"] = str(DISTC)
+    sys.path.insert(0, str(ROOT / "tools" / "python"))
+    import distc
+
+    for name in ("linear.mlir", "linear.json"):
+        shutil.copy(ROOT / "test" / "dialects" / "dfg" / "stablehlo" / "Inputs" / name, folder / name)
+    np.savez(folder / "linear.npz", **{"params/w": np.ones((3, 2), "f"), "params/b": np.zeros(2, "f"), "count": np.array(7, "i"),
+                                      "opt/0/trace/w": np.zeros((3, 2), "f"), "opt/0/trace/b": np.zeros(2, "f")})
+    executable = distc.compile(folder / "linear.mlir", batch=12, replicas=2, processes=True)
+    notebook = folder / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8><link rel=icon href='data:,'><p>Out[1]:</p>{executable._repr_html_()}")
+    browser.open(notebook)
+    with browser.frame():
+        browser.settle()
+        found = [] if "2 replicas in 2 tasks" in browser.evaluate("byId('summary').textContent") else ["the plan is not shown"]
+        if not browser.evaluate("plan.variables.some(variable => variable.name === 'params/w')"):
+            found.append("the step's state is not in the plan")
+    return found + complaints(browser, notebook)
+
+
 def take_screenshots(browser, pages, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for page in pages:
@@ -251,4 +278,7 @@ if __name__ == "__main__":
                 one.messages.clear()
                 one.requests.clear()
             checks.check("holds any name", holds_any_name, one, work)
+            one.messages.clear()
+            one.requests.clear()
+            checks.check("shows in notebooks", shows_in_notebooks, one, work)
             checks.exit()

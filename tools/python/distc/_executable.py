@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import os
 import pathlib
@@ -43,14 +44,34 @@ def _run(command: Sequence[str], error: type[Exception]) -> str:
 class Executable:
     """A training program. The file at `path` stands alone; one that this object made goes with it."""
 
-    def __init__(self, path: pathlib.Path, step: Step, folder: tempfile.TemporaryDirectory | None = None):
+    def __init__(self, path: pathlib.Path, step: Step, folder: tempfile.TemporaryDirectory | None = None,
+                 compiled: Sequence[str] = ()):
         self.path = path
         self.step = step
         self._folder = folder
+        self._compiled = list(compiled)
+        self._page: str | None = None
 
     def plan(self) -> str:
         """What it carries, as text: tasks, variables, buckets, memory."""
         return _run([str(self.path), "--plan"], RunError)
+
+    def plan_page(self, *timelines: str | os.PathLike[str]) -> str:
+        """The plan as one HTML page for a browser: tasks, variables, the schedule, memory, messages. `timelines`: files
+        that `--timeline` of the executable wrote, whose times are shown beside the estimates."""
+        if not self._compiled:
+            raise CompileError("only an executable that distc.compile gave knows what it was compiled of")
+        measured = [f"--timeline={os.fspath(timeline)}" for timeline in timelines]
+        return _run([*self._compiled, "--emit=html", "-o", "-", *measured], CompileError)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the page of the plan, in a frame of its own."""
+        if not self._compiled:
+            return None
+        if self._page is None:
+            self._page = self.plan_page()
+        return (f'<iframe sandbox="allow-scripts" title="Plan" srcdoc="{html.escape(self._page)}" '
+                'style="width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px"></iframe>')
 
     def train(self, data: Any, steps: int, state: Any = None) -> Result:
         """Trains `steps` steps on `data`: arrays of examples, a tree as the step's batch or by name, in order, past their
@@ -89,10 +110,10 @@ def compile(step: Step | str | os.PathLike[str], *, batch: int, strategy: str = 
         folder = tempfile.TemporaryDirectory(prefix="distc-")
         output = pathlib.Path(folder.name) / "train"
     command = [find_distc(), "compile", str(step.path), "--strategy", strategy, "--replicas", str(replicas),
-               "--batch", str(batch), "-o", str(output), *flags]
+               "--batch", str(batch), *flags]
     if processes:
         command.append("--one-process-per-replica")
     if servers:
         command += ["--ps", str(servers)]
-    _run(command, CompileError)
-    return Executable(pathlib.Path(output).resolve(), step, folder)
+    _run([*command, "-o", str(output)], CompileError)
+    return Executable(pathlib.Path(output).resolve(), step, folder, command)

@@ -121,6 +121,17 @@ def test_a_step_that_was_read_has_names(exported):
     np.testing.assert_allclose(result.state["params/w1"], state["params"]["w1"], rtol=1e-5, atol=1e-5)
 
 
+def test_notebooks_show_the_plan(exported):
+    step, _, _, _ = exported("mlp-sgd")
+    executable = distc.compile(step, batch=BATCH, replicas=2)
+    page = executable.plan_page()
+    assert page.startswith("<!DOCTYPE html>") and '"name":"params/w1"' in page
+    cell = executable._repr_html_()
+    assert cell.startswith("<iframe") and "<script" not in cell
+    with pytest.raises(distc.CompileError, match="knows what it was compiled of"):
+        distc.Executable(executable.path, step).plan_page()
+
+
 def test_unknown_operations_are_listed(tmp_path):
     def step(state, batch):
         return state, jnp.abs(jnp.fft.fft(batch["x"] * state["w"])).mean()
