@@ -69,6 +69,12 @@ llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
   return timeline;
 }
 
+/// Whether what a row shows are operations of the plan: a replica's own thread, or its compute stream on a device. In
+/// others the runtime communicates, and copies feeds.
+static bool isOfReplica(llvm::StringRef label) {
+  return label.starts_with("replica") && (!label.contains(':') || label.ends_with(": compute"));
+}
+
 llvm::Error TimelineFile::check(ModuleOp plan) const {
   llvm::StringSet<> scopes, categories;
   for (func::FuncOp entry : getEntries(plan))
@@ -79,7 +85,7 @@ llvm::Error TimelineFile::check(ModuleOp plan) const {
       }
   llvm::SmallVector<bool> ofReplica;
   for (auto &[key, label] : rows)
-    ofReplica.push_back(llvm::StringRef(label).starts_with("replica"));
+    ofReplica.push_back(isOfReplica(label));
   std::vector<llvm::StringRef> unknown(names.size());
   for (auto [i, name] : llvm::enumerate(names))
     if (categories.contains(name.first) && !scopes.contains(name.first + "\n" + name.second))

@@ -180,6 +180,8 @@ const measured = (() => {
     }
     return byName;
   });
+  // What is no entry's is the runtime's: communication, copies of feeds.
+  const known = new Set(named.flatMap(byName => [...byName.keys()]));
   const cache = new Map();
   // A step of an entry: rows with events, times from the first of them on; null where the step did not run the entry.
   const stepOf = (entry, step) => {
@@ -189,7 +191,7 @@ const measured = (() => {
     const seen = rows.map(() => new Map()), byRow = rows.map(() => []);
     for (const event of (steps.get(step) || []).slice().sort((a, b) => a.begin - b.begin)) {
       const name = event.category + "\n" + event.name, candidates = named[entry.number].get(name);
-      const isWork = categories.includes(event.category) && /^replica/.test(rows[event.row].thread);
+      const isWork = known.has(name);
       if (isWork && !candidates)
         continue; // of another entry, which ran in the same step
       const nth = seen[event.row].get(name) || 0;
