@@ -22,6 +22,7 @@ class Chart {
     this.element = el("div", {class: "chart", tabindex: "0", role: "application", "aria-label": label, "aria-description": hint, style: {height: height + "px"},
       onkeydown: event => { if (!event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key)) event.preventDefault(); },
       onfocus: () => this.redraw(), onblur: () => { tip.hide(); this.redraw(); }}, this.canvas);
+    this.width = 1;
     charts.add(this);
     new ResizeObserver(() => this.redraw()).observe(this.element);
     this.canvas.addEventListener("pointermove", event => this.point(event));
@@ -40,6 +41,7 @@ class Chart {
       const {clientWidth: width, clientHeight: height} = this.element;
       if (!width || !height)
         return;
+      this.width = width; // asking the element for each item drawn would lay the page out each time
       const scale = devicePixelRatio || 1;
       if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(height * scale)) {
         this.canvas.width = Math.round(width * scale);
@@ -111,8 +113,8 @@ class TimeChart extends Chart {
     this.from = 0;
     this.to = this.end;
   }
-  get gutter() { return Math.min(this.mostGutter, this.element.clientWidth * 0.26); }
-  get plotWidth() { return Math.max(1, this.element.clientWidth - this.gutter); }
+  get gutter() { return Math.min(this.mostGutter, this.width * 0.28); }
+  get plotWidth() { return Math.max(1, this.width - this.gutter); }
   pixelsPerUnit() { return this.plotWidth / (this.to - this.from); }
   toX(time) { return this.gutter + (time - this.from) * this.pixelsPerUnit(); }
   toTime(x) { return this.from + (x - this.gutter) / this.pixelsPerUnit(); }
@@ -190,6 +192,10 @@ class ScheduleChart extends TimeChart {
   setLanes(lanes, end, curve) {
     this.lanes = lanes;
     this.curve = curve;
+    // Room for the longest label.
+    const context = this.canvas.getContext("2d");
+    context.font = textFont;
+    this.mostGutter = Math.min(210, Math.max(112, ...lanes.map(lane => context.measureText(lane.label).width + 24)));
     this.setSpan(end);
     this.lane = this.lanes.findIndex(lane => lane.items.length);
     this.item = 0;

@@ -162,7 +162,7 @@ const measured = (() => {
   const rows = [], steps = new Map();
   for (const timeline of plan.timelines) {
     const first = rows.length;
-    timeline.rows.forEach(([task, thread]) => rows.push({task, thread, label: (task ? task + " " : "") + thread}));
+    timeline.rows.forEach(([task, thread]) => rows.push({task, thread, label: (task && plan.tasks.length > 1 ? task + " " : "") + thread}));
     for (const [row, name, step, begin, duration] of timeline.events) {
       const [category, label] = timeline.names[name];
       if (!steps.has(step))

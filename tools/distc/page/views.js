@@ -244,7 +244,7 @@ views.variables = {
     ];
     const open = variable => select({kind: "variable", variable});
     const map = new Treemap({label: "Variables by bytes", items: plan.variables, onopen: open});
-    const table = new Table({label: "Variables", columns, rows: plan.variables, sort: 4, onopen: open});
+    const table = new Table({label: "Variables", columns, rows: plan.variables, sort: columns.findIndex(column => column.title === "bytes"), onopen: open});
     const fill = () => {
       const words = text.toLowerCase().split(/\s+/).filter(word => word);
       const rows = plan.variables.filter(variable => (role === "all" || variable.role === role) && words.every(word => variable.label.toLowerCase().includes(word)));
