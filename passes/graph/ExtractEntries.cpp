@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/tensorflow/Import.h"
+#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
@@ -88,6 +89,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     auto objects = graph->getAttrOfType<DictionaryAttr>(tf::kObjectsAttr);
     if (objects)
       getOperation()->setAttr(kProgramObjectsAttr, objects);
+    if (auto slices = graph->getAttrOfType<DictionaryAttr>(tf::kSlicesAttr))
+      getOperation()->setAttr(kProgramSlicesAttr, slices);
     removeUnused();
     if (objects)
       removeCopies(objects);

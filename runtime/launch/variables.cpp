@@ -9,29 +9,37 @@
 #include "checkpoint/slice_region.h"
 #include "core/dtype.h"
 #include "data/npz.h"
-#include "drt/objects.h"
+#include "drt/checkpoint_keys.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
 
 namespace drt {
 namespace {
 
 Shape extents(const int64_t *shape, int32_t rank) { return {shape, shape + rank}; }
 
-// A variable's key in the checkpoints of its program.
-std::string keyOf(const drt_variable &variable) {
-  if (&drt_the_objects)
-    for (int32_t i = 0; i < drt_the_objects.num_keys; ++i)
-      if (std::strcmp(drt_the_objects.keys[i].variable, variable.name) == 0)
-        return drt_the_objects.keys[i].key;
-  return variable.name;
+// Where a variable is in a checkpoint of its program.
+struct Place {
+  std::string key;
+  Shape whole; // the shape of what has the key, if `isSlice`
+  Shape begin;
+  bool isSlice = false;
+};
+
+std::span<const drt_checkpoint_key> checkpointKeys() {
+  if (!&drt_the_checkpoint_keys)
+    return {};
+  return {drt_the_checkpoint_keys.keys, size_t(drt_the_checkpoint_keys.num_keys)};
 }
 
 std::string_view objectGraph() {
-  return &drt_the_objects ? std::string_view(drt_the_objects.graph, size_t(drt_the_objects.graph_bytes)) : "";
+  if (!&drt_the_checkpoint_keys || drt_the_checkpoint_keys.graph_bytes == 0)
+    return {};
+  return {drt_the_checkpoint_keys.graph, size_t(drt_the_checkpoint_keys.graph_bytes)};
 }
 
 // Parts of one variable, put together.
@@ -44,17 +52,16 @@ struct Whole {
 // By name.
 using Wholes = std::map<std::string, Whole>;
 
-void place(Wholes &wholes, const std::string &name, const drt_variable &variable, const void *source) {
-  const int32_t rank = variable.type.rank;
+void put(Wholes &wholes, const Place &place, const drt_type &type, const void *source) {
   const char *data = static_cast<const char *>(source);
-  Whole &whole = wholes[name];
+  Whole &whole = wholes[place.key];
   if (whole.bytes.empty()) {
-    whole = {variable.type.dtype, extents(variable.full_shape, rank), {}};
-    whole.bytes.resize(elementCount({whole.dtype, rank, variable.full_shape}) * dtypeSize(whole.dtype));
+    whole = {type.dtype, place.whole, {}};
+    whole.bytes.resize(elementCount({type.dtype, type.rank, place.whole.data()}) * dtypeSize(type.dtype));
   }
   const int64_t size = dtypeSize(whole.dtype);
-  const Region part = {extents(variable.slice_begin, rank), extents(variable.type.shape, rank)};
-  const Region all = {Shape(rank, 0), whole.shape};
+  const Region part = {place.begin, extents(type.shape, type.rank)};
+  const Region all = {Shape(type.rank, 0), whole.shape};
   RegionRuns runs(part, all);
   for (int64_t from, to, count; runs.next(from, to, count);)
     std::memcpy(whole.bytes.data() + to * size, data + from * size, count * size);
@@ -78,6 +85,30 @@ bool isSpread(const drt_variable &v) { return v.shares > 0 || v.owner > 0; }
 // Of all shares, or of the variable as its owner has it.
 drt_type wholeType(const drt_variable &v) {
   return v.shares ? drt_type{v.type.dtype, v.full_rank, v.full_shape} : v.type;
+}
+
+// In files that have each variable of the graph under its name.
+Place placeByName(const drt_variable &v) {
+  if (!v.full_shape || v.shares)
+    return {v.name, {}, {}, false};
+  return {v.name, extents(v.full_shape, v.type.rank), extents(v.slice_begin, v.type.rank), true};
+}
+
+Place placeInCheckpoint(const drt_variable &v) {
+  Place place = placeByName(v);
+  for (const drt_checkpoint_key &row : checkpointKeys()) {
+    if (std::strcmp(row.variable, v.name) != 0)
+      continue;
+    place.key = row.key;
+    if (!row.full_shape)
+      break;
+    // What the strategy makes of the variable is a slice of the graph's slice.
+    Shape begin = extents(row.slice_begin, row.rank);
+    for (size_t axis = 0; axis < place.begin.size(); ++axis)
+      begin[axis] += place.begin[axis];
+    return {row.key, extents(row.full_shape, row.rank), begin, true};
+  }
+  return place;
 }
 
 } // namespace
@@ -117,13 +148,18 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
     const drt_type type = wholeType(v);
     std::vector<char> spread(isSpread(v) ? elementCount(type) * dtypeSize(type.dtype) : 0);
     void *const data = isSpread(v) ? spread.data() : task.variable(i);
-    const Shape shape = extents(type.shape, type.rank);
-    const std::string key = first ? keys->find(v.name, keyOf(v)) : std::string();
-    if (first && v.full_shape && !v.shares)
-      opened->readSlice(key, type.dtype, extents(v.full_shape, type.rank), extents(v.slice_begin, type.rank), shape,
-                        data);
-    else if (first)
-      opened->read(key, type.dtype, shape, data);
+    if (first) {
+      Place place = placeInCheckpoint(v);
+      // A slice of the graph's own has its name where it was not saved by the graph's saver.
+      if (place.key != v.name && place.isSlice && !opened->find(place.key) && opened->find(v.name))
+        place = placeByName(v);
+      const std::string key = keys->find(v.name, place.key);
+      const Shape shape = extents(type.shape, type.rank);
+      if (place.isSlice)
+        opened->readSlice(key, type.dtype, place.whole, place.begin, shape, data);
+      else
+        opened->read(key, type.dtype, shape, data);
+    }
     if (isSpread(v))
       task.scatterShares(i, data);
   });
@@ -133,16 +169,16 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
 void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
   Wholes wholes;
   forEachSaved(variables.task().program(), [&](const drt_variable &v, int32_t i) {
-    const int32_t rank = v.type.rank;
-    const std::string key = keyOf(v);
+    const drt_type type = wholeType(v);
+    const Place place = placeInCheckpoint(v);
+    const Shape shape = extents(type.shape, type.rank);
     // TensorFlow reads no slices of float16.
-    if (v.full_shape && !v.shares && v.type.dtype == DRT_F16)
-      place(wholes, key, v, variables.data(i));
-    else if (v.full_shape && !v.shares)
-      writer.addSlice(key, v.type.dtype, extents(v.full_shape, rank), extents(v.slice_begin, rank),
-                      extents(v.type.shape, rank), variables.data(i));
+    if (place.isSlice && type.dtype == DRT_F16)
+      put(wholes, place, type, variables.data(i));
+    else if (place.isSlice)
+      writer.addSlice(place.key, type.dtype, place.whole, place.begin, shape, variables.data(i));
     else
-      writer.add(key, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
+      writer.add(place.key, type.dtype, shape, variables.data(i));
   });
   writeAll(writer, wholes);
   if (const std::string_view objects = objectGraph(); !objects.empty())
@@ -155,10 +191,11 @@ void exportVariables(const WholeVariables &variables, const std::string &path) {
   Wholes wholes;
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
-    if (!v.full_shape || v.shares)
-      writer.add(v.name, v.type.dtype, extents(wholeType(v).shape, wholeType(v).rank), variables.data(i));
+    const drt_type type = wholeType(v);
+    if (const Place place = placeByName(v); place.isSlice)
+      put(wholes, place, type, variables.data(i));
     else
-      place(wholes, v.name, v, variables.data(i));
+      writer.add(v.name, type.dtype, extents(type.shape, type.rank), variables.data(i));
   }
   writeAll(writer, wholes);
   writer.finish();

@@ -11,8 +11,8 @@ from support import Checks, Folder, Model, must, need_tensorflow, need_tools
 
 # Resource and reference variables, slots, float64, a model whose random initializers have names of Keras.
 MODELS = ("linreg-sgd", "linreg-sgd-ref", "mlp-momentum", "mlp-momentum-ref", "mlp-adam", "mlp-adam-ref", "mlp-float64",
-          "mlp-rmsprop-centered", "convnet-momentum", "init-keras")
-SPLIT_MODELS = ("mlp-momentum-ref", "mlp-adam", "mlp-float64", "convnet-momentum")
+          "mlp-rmsprop-centered", "convnet-momentum", "init-keras", "embedding-in-parts")
+SPLIT_MODELS = ("embedding-in-parts", "mlp-momentum-ref", "mlp-adam", "mlp-float64", "convnet-momentum")
 
 
 def other_bits(got, want):

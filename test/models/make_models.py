@@ -226,11 +226,11 @@ SPARSE_OPTIMIZERS = {
 }
 
 
-def embedding(optimizer):
+def embedding(optimizer, partitioner=None):
     ids = tf1.placeholder(tf.int32, [None, 2], "ids")
     y = tf1.placeholder(tf.int32, [None], "y")
-    table = tf1.get_variable("table", [9, 4], initializer=tf1.glorot_uniform_initializer(seed=6))
-    words = tf1.nn.embedding_lookup(table, ids)
+    table = tf1.get_variable("table", [9, 4], initializer=tf1.glorot_uniform_initializer(seed=6), partitioner=partitioner)
+    words = tf1.nn.embedding_lookup(table, ids, partition_strategy="div")
     loss = tf1.reduce_mean(cross_entropies(dense(tf1.reshape(words, [-1, 8]), 3, "logits", None, 5), y))
     rs = np.random.RandomState(5)
     rows = rs.randint(0, 8, (ROWS, 2)).astype(np.int32)
@@ -287,6 +287,8 @@ MODELS = {
     **{f"mlp-{o}-ref": (lambda o=o: mlp(o), False, F32) for o in OPTIMIZERS if o != "nesterov"},
     **{f"embedding-{o}": (lambda o=o: embedding(o), True, F32) for o in SPARSE_OPTIMIZERS},
     "embedding-adagrad-ref": (lambda: embedding("adagrad"), False, F32),
+    # The graph itself has the table in parts, which checkpoints have as slices of one tensor.
+    "embedding-in-parts": (lambda: embedding("adagrad", tf1.fixed_size_partitioner(2)), True, F32),
     "mlp-float64": (mlp_float64, True, F64),
     "mlp-l2": (mlp_l2, True, F32),
     "mlp-clip": (mlp_clip, True, F32),

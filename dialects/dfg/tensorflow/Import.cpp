@@ -8,6 +8,7 @@
 #include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/ImportBlock.h"
 #include "dialects/dfg/tensorflow/SavedFunctions.h"
+#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
@@ -115,6 +116,7 @@ public:
       noteObjects(graph, saved);
     else if (!shared.knowsTrainable)
       markTrainable(graph);
+    noteSlices(graph);
     setEndpoints(graph);
     keepTheRest(graph);
     return success();
@@ -148,6 +150,23 @@ private:
                    builder.getDictionaryAttr(
                        {builder.getNamedAttr("graph", builder.getStringAttr(saved.objects)),
                         builder.getNamedAttr("keys", keys.getDictionary(builder.getContext()))}));
+  }
+
+  /// Which variables are slices of one tensor in checkpoints.
+  void noteSlices(dfg::GraphOp graph) {
+    NamedAttrList slices;
+    auto it = file.meta->collection_def().find("variables");
+    if (it == file.meta->collection_def().end())
+      return;
+    for (const std::string &bytes : it->second.bytes_list().value()) {
+      VariableDef variable;
+      if (!variable.ParseFromString(bytes) || !variable.has_save_slice_info_def())
+        continue;
+      if (std::optional<SavedSlice> slice = SavedSlice::read(variable.save_slice_info_def()))
+        slices.set(getNodeOf(variable.variable_name()), slice->toAttribute(builder.getContext()));
+    }
+    if (!slices.empty())
+      graph->setAttr(kSlicesAttr, slices.getDictionary(builder.getContext()));
   }
 
   SmallVector<std::string> getCollection(StringRef name) {

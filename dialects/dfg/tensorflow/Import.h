@@ -16,6 +16,8 @@
 //   objects             dictionary      of a SavedModel of TensorFlow 2: `graph`, what its checkpoints say of the objects that
 //                                       own the variables (a serialized TrackableObjectGraph), and `keys`, under which its
 //                                       checkpoints have the variables
+//   slices              dictionary      variable -> {of, shape, at, sizes}: of variables that checkpoints have as a slice of one
+//                                       tensor (SavedSlices.h)
 //   collections         #dfg.raw        the MetaGraphDef without its graph's nodes and functions, for
 //                                       export; absent where the file was a bare GraphDef
 //

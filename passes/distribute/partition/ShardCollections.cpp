@@ -6,6 +6,7 @@
 
 #include "passes/distribute/partition/ShardCollections.h"
 #include "dialects/dfg/tensorflow/Attributes.h"
+#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "dialects/dfg/tensorflow/meta_graph.pb.h"
 #include "mlir/IR/Builders.h"
 
@@ -89,14 +90,15 @@ private:
         entry.set_initial_value_name(dfg::getNodeName(value.getOwner()).str() + ":" +
                                      std::to_string(value.getResultNumber()));
     }
-    tf::SaveSliceInfoDef &slice = *entry.mutable_save_slice_info_def();
-    slice.set_full_name(variable.name);
-    for (int64_t size : variable.type.getShape())
-      slice.add_full_shape(size);
-    for (int64_t offset : variable.getOffsets(shard))
-      slice.add_var_offset(offset);
-    for (int64_t size : variable.getShardType(shard).getShape())
-      slice.add_var_shape(size);
+    // What is a part of a table already is split into smaller ones.
+    ArrayRef<int64_t> shape = variable.type.getShape();
+    std::optional<tf::SavedSlice> own;
+    if (whole.has_save_slice_info_def())
+      own = tf::SavedSlice::read(whole.save_slice_info_def());
+    if (!own || ArrayRef(own->sizes) != shape)
+      own = {variable.name, llvm::to_vector(shape), SmallVector<int64_t>(shape.size()), llvm::to_vector(shape)};
+    own->getPart(variable.getOffsets(shard), variable.getShardType(shard).getShape())
+        .write(*entry.mutable_save_slice_info_def());
     return entry;
   }
 

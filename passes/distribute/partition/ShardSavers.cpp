@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A saver lists names, and for each the slice of it that a tensor is: "" for all of it, or its whole shape and along
-// each axis where it begins and how long it is, "784 512 392,392:-" (tensorflow/core/framework/tensor_slice.h). Shards
-// are slices under the name of the whole, so that the original graph restores what is saved, and the other way round.
+// A saver lists names, and for each the slice of it that a tensor is, "" for all of it. Shards are slices under the
+// name of the whole, so that the original graph restores what is saved, and the other way round. What is a slice
+// already (a part of a table that the graph itself splits) is split into smaller ones.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "passes/distribute/partition/ShardRewriter.h"
 
 using namespace mlir;
@@ -19,19 +20,6 @@ namespace {
 
 /// Operands of SaveV2 and RestoreV2.
 enum { kNames = 1, kSlices = 2, kTensors = 3 };
-
-std::string getSlice(const ShardedVariable &variable, int64_t shard) {
-  std::string text;
-  for (int64_t size : variable.type.getShape())
-    text += std::to_string(size) + " ";
-  for (int64_t axis = 0; axis < variable.type.getRank(); ++axis) {
-    text += axis ? ":" : "";
-    text += axis == variable.partition.axis ? std::to_string(variable.partition.offsets[shard]) + "," +
-                                                  std::to_string(variable.partition.sizes[shard])
-                                            : std::string("-");
-  }
-  return text;
-}
 
 /// The lists of a saver with entries of shards put in.
 class Lists {
@@ -44,13 +32,17 @@ public:
   }
 
   bool isKnown() const { return known; }
-  /// Whether entry `i` is a whole tensor, so that it can be split.
-  bool isWhole(size_t i) const { return i < slices.size() && slices[i].empty(); }
+  /// Whether entry `i` is what shards of `variable` are slices of.
+  bool canSplit(size_t i, const ShardedVariable &variable) const {
+    std::optional<tf::SavedSlice> slice = i < slices.size() ? getSlice(i, variable) : std::nullopt;
+    return slice && ArrayRef(slice->sizes) == variable.type.getShape();
+  }
 
   void keep(size_t i) { add(i, slices[i].str()); }
   void split(size_t i, const ShardedVariable &variable) {
+    tf::SavedSlice whole = *getSlice(i, variable);
     for (int64_t shard = 0; shard < variable.getCount(); ++shard)
-      add(i, getSlice(variable, shard));
+      add(i, whole.getPart(variable.getOffsets(shard), variable.getShardType(shard).getShape()).toText());
   }
 
   /// Gives `saver`, or what stands for it, the new lists.
@@ -73,6 +65,13 @@ public:
   }
 
 private:
+  std::optional<tf::SavedSlice> getSlice(size_t i, const ShardedVariable &variable) const {
+    ArrayRef<int64_t> shape = variable.type.getShape();
+    return slices[i].empty()
+               ? tf::SavedSlice{"", llvm::to_vector(shape), SmallVector<int64_t>(shape.size()), llvm::to_vector(shape)}
+               : tf::SavedSlice::parse(slices[i]);
+  }
+
   bool read(unsigned operand, SmallVectorImpl<llvm::StringRef> &into) {
     auto constant = saver->getOperand(operand).getDefiningOp<dfg::ConstOp>();
     auto strings = constant ? llvm::dyn_cast<DenseStringElementsAttr>(constant.getValue()) : DenseStringElementsAttr();
@@ -117,7 +116,7 @@ void ShardRewriter::splitSave(dfg::OpaqueOp save) {
     while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
       value = identity.getX();
     auto read = reads.find(value);
-    if (read == reads.end() || !lists.isWhole(i)) {
+    if (read == reads.end() || !lists.canSplit(i, *read->second.variable)) {
       lists.keep(i);
       operands.push_back(tensor);
       continue;
@@ -163,7 +162,9 @@ void ShardRewriter::splitRestore(dfg::OpaqueOp restore) {
   SmallVector<SmallVector<Operation *>> identities(restore.getNumResults());
   SmallVector<Type> types;
   for (auto [i, result] : llvm::enumerate(restore.getResults())) {
-    const ShardedVariable *variable = lists.isWhole(i) ? findRestored(result, identities[i]) : nullptr;
+    const ShardedVariable *variable = findRestored(result, identities[i]);
+    if (variable && !lists.canSplit(i, *variable))
+      variable = nullptr;
     variables.push_back(variable);
     if (!variable) {
       lists.keep(i);

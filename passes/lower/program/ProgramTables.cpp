@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/program/ProgramTables.h"
 
+#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/gpu/DeviceTables.h"
 #include "passes/lower/plan/Addresses.h"
@@ -55,7 +56,8 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
     auto numbers = [&](std::optional<ArrayRef<int64_t>> values) {
       return values ? tables.numbers(*values) : tables.null();
     };
-    int32_t flags = (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) | (variable.getSaved() ? DRT_VARIABLE_SAVED : 0);
+    int32_t flags =
+        (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) | (variable.getSaved() ? DRT_VARIABLE_SAVED : 0);
     StringRef name = variable.getWhole().value_or(variable.getSymName());
     rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
                                      tables.i32(flags), numbers(variable.getFullShape()),
@@ -86,12 +88,14 @@ Attribute describeServers(const CallSites &sites, int64_t replicas, ConstantTabl
   for (auto [name, mean, gradient] :
        llvm::zip(push.getNames().getAsRange<StringAttr>(), push.getMeans(), push.getGradients())) {
     auto type = cast<RankedTensorType>(gradient.getType());
-    gradients.push_back(tables.structure({tables.string(name), tables.i32(getDtype(type.getElementType())),
-                                          tables.i32(mean ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM),
-                                          tables.i64(type.getNumElements())}));
+    gradients.push_back(
+        tables.structure({tables.string(name), tables.i32(getDtype(type.getElementType())),
+                          tables.i32(mean ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), tables.i64(type.getNumElements())}));
   }
   const auto required = static_cast<int64_t>(push.getRequired());
-  const int32_t policy = push.getAsync() ? DRT_SERVE_ASYNC : required == replicas ? DRT_SERVE_BOUNDED : DRT_SERVE_COUNTED;
+  const int32_t policy = push.getAsync()        ? DRT_SERVE_ASYNC
+                         : required == replicas ? DRT_SERVE_BOUNDED
+                                                : DRT_SERVE_COUNTED;
   return describe<drt_servers>(
       tables, ArrayRef<Attribute>{tables.i32(policy), tables.i32(required), tables.i64(push.getStaleness()),
                                   tables.i32(gradients.size()),
@@ -110,20 +114,50 @@ FailureOr<int64_t> findGlobalStep(ModuleOp module, drt::ProgramOp program) {
   return program.emitOpError() << "names the global step @" << *name << ", which is no variable of the program";
 }
 
-/// Where object-graph checkpoints have the variables (drt/objects.h).
-void writeObjects(ModuleOp module, ConstantTables &tables) {
+/// The graph's own slices of tables of which the program has every part. A checkpoint has a table whole or not at all:
+/// of one of which no endpoint needs some part, the others have their own names there.
+SmallVector<std::pair<StringRef, tf::SavedSlice>> findCompleteSlices(ModuleOp module) {
+  auto slices = module->getAttrOfType<DictionaryAttr>(kProgramSlicesAttr);
+  if (!slices)
+    return {};
+  llvm::StringMap<bool> variables;
+  for (auto variable : module.getOps<drt::VariableOp>())
+    variables[variable.getWhole().value_or(variable.getSymName())] = true;
+  SmallVector<std::pair<StringRef, tf::SavedSlice>> found;
+  llvm::StringMap<int64_t> missing; // elements, of each whole
+  for (NamedAttribute entry : slices) {
+    std::optional<tf::SavedSlice> slice = tf::SavedSlice::read(entry.getValue());
+    if (!slice || !variables.contains(entry.getName()))
+      continue;
+    missing.try_emplace(slice->whole, llvm::product_of(slice->shape)).first->second -= llvm::product_of(slice->sizes);
+    found.emplace_back(entry.getName(), std::move(*slice));
+  }
+  llvm::erase_if(found, [&](const auto &entry) { return missing[entry.second.whole] != 0; });
+  return found;
+}
+
+/// Where checkpoints have the variables (drt/checkpoint_keys.h).
+void writeCheckpointKeys(ModuleOp module, ConstantTables &tables) {
   auto objects = module->getAttrOfType<DictionaryAttr>(kProgramObjectsAttr);
   auto graph = objects ? objects.getAs<StringAttr>("graph") : StringAttr();
-  auto keys = objects ? objects.getAs<DictionaryAttr>("keys") : DictionaryAttr();
-  if (!graph || !keys)
+  std::map<StringRef, Attribute> rows; // by the variable's name
+  if (auto keys = objects ? objects.getAs<DictionaryAttr>("keys") : DictionaryAttr())
+    for (NamedAttribute entry : keys)
+      rows[entry.getName()] =
+          tables.structure({tables.string(entry.getName()), tables.string(llvm::cast<StringAttr>(entry.getValue())),
+                            tables.i32(0), tables.null(), tables.null()});
+  for (const auto &[variable, slice] : findCompleteSlices(module))
+    rows[variable] =
+        tables.structure({tables.string(variable), tables.string(slice.whole), tables.i32(slice.shape.size()),
+                          tables.numbers(slice.shape), tables.numbers(slice.offsets)});
+  if (rows.empty() && !graph)
     return;
-  SmallVector<Attribute> rows;
-  for (NamedAttribute entry : keys)
-    rows.push_back(tables.structure({tables.string(entry.getName()), tables.string(llvm::cast<StringAttr>(entry.getValue()))}));
-  tables.global("drt_the_objects", LLVM::Linkage::External, getRuntimeType<drt_objects>(tables),
+  tables.global("drt_the_checkpoint_keys", LLVM::Linkage::External, getRuntimeType<drt_checkpoint_keys>(tables),
                 tables.structure({tables.i32(rows.size()),
-                                  tables.array("drt_checkpoint_keys", getRuntimeType<drt_checkpoint_key>(tables), rows),
-                                  tables.i64(graph.size()), tables.bytes("drt_object_graph", graph.getValue())}));
+                                  tables.array("drt_checkpoint_key_table", getRuntimeType<drt_checkpoint_key>(tables),
+                                               llvm::to_vector(llvm::make_second_range(rows))),
+                                  tables.i64(graph ? graph.size() : 0),
+                                  tables.bytes("drt_object_graph", graph ? graph.getValue() : StringRef())}));
 }
 
 } // namespace
@@ -179,7 +213,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.i32(placeholders.size()),
                         tables.array("drt_placeholders", tables.ptr, placeholders),
                         describeServers(sites, program.getNumReplicas(), tables)};
-  writeObjects(module, tables);
+  writeCheckpointKeys(module, tables);
   tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
   return success();
 }
