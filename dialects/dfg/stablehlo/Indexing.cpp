@@ -34,21 +34,94 @@ struct Rows {
   Dims indexSizes;
   /// Positions, [shared, other, windows], and whether the window of each is inside of the operand ([shared, other]).
   Value positions, isInside;
-  int64_t count = 1;
+  /// How many rows there are; also as a number of the graph.
+  Dim count = 1;
+  Value countValue;
 };
 
 struct IndexForm {
   Ints shared, sharedIndices, indexMap;
   int64_t vectorAxis;
+  /// Axes of the operand of which the windows' axes are not there.
+  Ints dropped;
 };
+
+/// The axis along which the elements of `value` are 0, 1, 2, ... and the same along all others.
+std::optional<int64_t> findCountedAxis(dfg::GraphBuilder &g, Value value) {
+  Operation *op = value.getDefiningOp();
+  FailureOr<Dims> shape = op ? g.getShape(value) : FailureOr<Dims>(failure());
+  if (failed(shape))
+    return std::nullopt;
+  if (llvm::isa<dfg::RangeOp>(op))
+    return g.shapes.getConstant(op->getOperand(0)) == 0 && g.shapes.getConstant(op->getOperand(2)) == 1
+               ? std::optional(0)
+               : std::nullopt;
+  Value of = op->getNumOperands() ? op->getOperand(0) : Value();
+  if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op)) {
+    // Of negative numbers, which count from the end, there are none.
+    auto isNegative = of.getDefiningOp<dfg::LessOp>();
+    if (!isNegative || g.shapes.getConstant(isNegative->getOperand(1)) != 0 ||
+        !findCountedAxis(g, isNegative->getOperand(0)))
+      return std::nullopt;
+    of = op->getOperand(2);
+  } else if (llvm::isa<dfg::MulOp, dfg::AddV2Op>(op)) {
+    // JAX's arange begins and steps by what it is given.
+    const int64_t neutral = llvm::isa<dfg::MulOp>(op);
+    if (g.shapes.getConstant(of) == neutral)
+      of = op->getOperand(1);
+    else if (g.shapes.getConstant(op->getOperand(1)) != neutral)
+      return std::nullopt;
+  }
+  FailureOr<Dims> from = of ? g.getShape(of) : FailureOr<Dims>(failure());
+  std::optional<int64_t> axis = succeeded(from) ? findCountedAxis(g, of) : std::nullopt;
+  if (!axis)
+    return std::nullopt;
+  const Dim size = (*from)[*axis];
+  if (llvm::isa<dfg::CastOp>(op))
+    return llvm::isa<IntegerType>(g.elementOf(value)) && g.elementOf(value).getIntOrFloatBitWidth() >= 32
+               ? axis
+               : std::nullopt;
+  if (llvm::isa<dfg::BroadcastToOp, dfg::SelectOp, dfg::SelectV2Op, dfg::MulOp, dfg::AddV2Op>(op)) {
+    int64_t to = *axis + static_cast<int64_t>(shape->size()) - static_cast<int64_t>(from->size());
+    return to >= 0 && (*shape)[to] == size ? std::optional(to) : std::nullopt;
+  }
+  if (llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp>(op)) {
+    // The same axes, with others of size 1 between them.
+    Ints axesOfOne, axesOfOther;
+    for (auto [number, each] : llvm::enumerate(*from))
+      if (!(each == Dim(1)))
+        axesOfOne.push_back(number);
+    for (auto [number, each] : llvm::enumerate(*shape))
+      if (!(each == Dim(1)))
+        axesOfOther.push_back(number);
+    if (axesOfOne.size() != axesOfOther.size() || !llvm::all_of(llvm::zip(axesOfOne, axesOfOther), [&](auto pair) {
+          return (*from)[std::get<0>(pair)] == (*shape)[std::get<1>(pair)];
+        }))
+      return std::nullopt;
+    auto it = llvm::find(axesOfOne, *axis);
+    return it == axesOfOne.end() ? std::nullopt : std::optional(axesOfOther[it - axesOfOne.begin()]);
+  }
+  return std::nullopt;
+}
+
+/// The indices along one axis of the operand, with an axis of size 1 for the vector's; null where they are not known
+/// apart.
+Value getComponent(dfg::GraphBuilder &g, Value indices, int64_t vectorAxis, size_t component, size_t count) {
+  if (count == 1)
+    return indices;
+  auto joined = indices.getDefiningOp<dfg::ConcatV2Op>();
+  if (!joined || joined->getNumOperands() != count + 1 || g.shapes.getConstant(joined->getOperand(count)) != vectorAxis)
+    return {};
+  return joined->getOperand(component);
+}
 
 class RowFinder {
 public:
-  RowFinder(dfg::GraphBuilder &g, const IndexForm &form) : g(g), form(form) {}
+  RowFinder(dfg::GraphBuilder &g, IndexForm form) : g(g), form(std::move(form)) {}
 
   /// `window`: the size of the window along each axis of the operand. `clamps`: windows that are not inside are moved
   /// there.
-  FailureOr<Rows> find(ArrayRef<Dim> shape, Value indices, ArrayRef<Dim> window, bool clamps) {
+  FailureOr<Rows> find(Value operand, ArrayRef<Dim> shape, Value indices, ArrayRef<Dim> window, bool clamps) {
     FailureOr<Dims> sizes = g.getShape(indices);
     if (failed(sizes))
       return failure();
@@ -60,6 +133,8 @@ public:
         !areAxes(form.indexMap, shape.size()) || !areAxes(form.sharedIndices, rank) ||
         llvm::is_contained(form.sharedIndices, vectorAxis) || form.shared.size() != form.sharedIndices.size())
       return g.fail("has dimension_numbers that its operands are not of");
+    if (vectorAxis < rank && form.indexMap.size() > 1)
+      indices = shareExamples(shape, indices, window, *sizes);
     if (!g.elementOf(indices).isInteger(64))
       indices = g.cast(indices, g.builder.getI32Type());
     if (vectorAxis == rank) {
@@ -110,12 +185,15 @@ public:
     spread.append(rows.windows.size(), Dim(1));
     Type element = g.elementOf(indices);
     for (int64_t axis : rows.indexed) {
-      if (!shape[axis].isConstant() || !window[axis].isConstant())
+      if (!window[axis].isConstant() || (!shape[axis].isConstant() && rows.indexed.size() > 1))
         return g.fail("takes examples of the batch by index");
-      int64_t size = shape[axis].getConstant(), last = size - window[axis].getConstant();
       int64_t component = llvm::find(form.indexMap, axis) - form.indexMap.begin();
       Value at = g.reshape(g.slice(indices, vector, component, 1), leading);
-      Value zero = g.scalar(element, 0), most = g.scalar(element, static_cast<double>(last));
+      Value zero = g.scalar(element, 0), size = g.sizeOf(operand, axis, element), most;
+      if (shape[axis].isConstant())
+        most = g.scalar(element, static_cast<double>(shape[axis].getConstant() - window[axis].getConstant()));
+      else
+        most = g.sub(size, g.scalar(element, static_cast<double>(window[axis].getConstant())));
       if (clamps) {
         at = g.minimum(g.maximum(at, zero), most);
       } else {
@@ -129,16 +207,51 @@ public:
         Value range = g.make<dfg::RangeOp>({g.integer(0), g.integer(window[axis].getConstant()), g.integer(1)});
         at = g.add(at, g.reshape(g.cast(range, element), along));
       }
-      rows.positions =
-          rows.positions ? g.add(g.mul(rows.positions, g.scalar(element, static_cast<double>(size))), at) : at;
-      rows.count *= size;
+      rows.positions = rows.positions ? g.add(g.mul(rows.positions, size), at) : at;
+      rows.count = rows.count * shape[axis];
     }
+    if (rows.count.isConstant())
+      rows.countValue = g.integer(rows.count.getConstant());
+    else
+      rows.countValue = g.sizeOf(operand, rows.indexed.front(), g.builder.getI32Type());
     return rows;
   }
 
 private:
+  /// x[arange(b), i]: an axis with the batch's rows that is indexed by their numbers is one that operand and indices
+  /// share. What is left of the indices.
+  Value shareExamples(ArrayRef<Dim> shape, Value indices, ArrayRef<Dim> window, Dims &sizes) {
+    const size_t count = form.indexMap.size();
+    Ints left;
+    Values parts;
+    for (auto [number, axis] : llvm::enumerate(form.indexMap)) {
+      Value part = getComponent(g, indices, form.vectorAxis, number, count);
+      if (!part)
+        return indices;
+      std::optional<int64_t> counted;
+      if (!shape[axis].isConstant() && window[axis] == Dim(1) && llvm::is_contained(form.dropped, axis))
+        counted = findCountedAxis(g, part);
+      bool isShared = counted && *counted != form.vectorAxis && sizes[*counted] == shape[axis] &&
+                      !llvm::is_contained(form.sharedIndices, *counted) && parts.size() + count - number > 1;
+      if (isShared) {
+        form.shared.push_back(axis);
+        form.sharedIndices.push_back(*counted);
+      } else {
+        left.push_back(axis);
+        parts.push_back(part);
+      }
+    }
+    if (left.size() == count)
+      return indices;
+    form.indexMap = left;
+    sizes[form.vectorAxis] = Dim(static_cast<int64_t>(left.size()));
+    return parts.size() == 1 ? parts[0] : g.concat(parts, form.vectorAxis);
+  }
+
+  using Values = llvm::SmallVector<Value>;
+
   dfg::GraphBuilder &g;
-  const IndexForm &form;
+  IndexForm form;
 };
 
 Ints complement(ArrayRef<int64_t> axes, size_t rank) {
@@ -174,8 +287,9 @@ Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indice
   if (!numbers || failed(shape))
     return fail(g, "has no dimension_numbers");
   IndexForm form{(*numbers)["operand_batching_dims"], (*numbers)["start_indices_batching_dims"],
-            (*numbers)["start_index_map"], numbers->getNumber("index_vector_dim")};
-  FailureOr<Rows> rows = RowFinder(g, form).find(*shape, indices, window, /*clamps=*/true);
+                 (*numbers)["start_index_map"], numbers->getNumber("index_vector_dim"),
+                 (*numbers)["collapsed_slice_dims"]};
+  FailureOr<Rows> rows = RowFinder(g, form).find(operand, *shape, indices, window, /*clamps=*/true);
   if (failed(rows))
     return failure();
   // Of axes that no index names, the first elements.
@@ -199,7 +313,7 @@ Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indice
     Dims merged;
     for (int64_t axis : rows->shared)
       merged.push_back((*shape)[axis]);
-    merged.push_back(Dim(rows->count));
+    merged.push_back(rows->count);
     for (int64_t axis : rows->rest)
       merged.push_back(window[axis]);
     int64_t front = rows->shared.size();
@@ -273,7 +387,8 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   if (failed(shape) || failed(updateSizes))
     return failure();
   IndexForm form{(*numbers)["input_batching_dims"], (*numbers)["scatter_indices_batching_dims"],
-            (*numbers)["scatter_dims_to_operand_dims"], numbers->getNumber("index_vector_dim")};
+                 (*numbers)["scatter_dims_to_operand_dims"], numbers->getNumber("index_vector_dim"),
+                 (*numbers)["inserted_window_dims"]};
   const Ints &windowAxes = (*numbers)["update_window_dims"], &inserted = (*numbers)["inserted_window_dims"];
   Ints kept = complement(join(inserted, form.shared), shape->size());
   if (windowAxes.size() != kept.size())
@@ -284,7 +399,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
       return fail(g, "has dimension_numbers that its operands are not of");
     window[of] = (*updateSizes)[axis];
   }
-  FailureOr<Rows> rows = RowFinder(g, form).find(*shape, operands[1], window, /*clamps=*/false);
+  FailureOr<Rows> rows = RowFinder(g, form).find(operand, *shape, operands[1], window, /*clamps=*/false);
   if (failed(rows))
     return failure();
   if (rows->indexed.empty())
@@ -325,7 +440,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   Dims merged, ordered;
   for (int64_t axis : rows->shared)
     merged.push_back((*shape)[axis]);
-  merged.push_back(Dim(rows->count));
+  merged.push_back(rows->count);
   for (int64_t axis : rows->rest)
     merged.push_back((*shape)[axis]);
   for (int64_t axis : operandOrder)
@@ -338,38 +453,52 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
     return g.transpose(rows->indexed.size() == 1 ? x : g.reshape(x, ordered), inverse(operandOrder));
   };
   const bool natural = isUnsigned(op->getOperand(0));
-  int64_t front = rows->shared.size(), depth = rows->count;
+  int64_t front = rows->shared.size();
   FailureOr<Dims> positionSizes = g.getShape(positions);
   if (failed(positionSizes))
     return failure();
   Dim each = Dim(1);
   for (Dim size : ArrayRef(*positionSizes).drop_front(front))
     each = each * size;
-  if (each == Dim(1)) {
-    // One row an example: a choice, element by element.
+  // Few rows an example, one behind the other: each a choice, element by element.
+  const bool isSum = *combination == Combination::Add;
+  constexpr int64_t few = 32;
+  if (each == Dim(1) ||
+      (front > 0 && !(isSum && llvm::isa<FloatType>(element)) && each.isConstant() && each.getConstant() <= few)) {
     Dims ids(merged.begin(), merged.begin() + front), values(ids), range(front, Dim(1));
-    ids.append(merged.size() - front, Dim(1));
-    values.push_back(Dim(1));
+    ids.push_back(each);
+    values.push_back(each);
     values.append(merged.begin() + front + 1, merged.end());
-    range.push_back(Dim(depth));
+    range.push_back(rows->count);
     range.append(rows->rest.size(), Dim(1));
-    Value count = g.make<dfg::RangeOp>({g.integer(0), g.integer(depth), g.integer(1)});
-    Value isRow = g.equal(g.reshape(positions, ids), g.reshape(g.cast(count, indexType), range));
-    Value value = g.reshape(updates, values);
-    Value old = asRows(operand);
-    if (*combination == Combination::Add && isIdentity(op->getOperand(0), Combination::Add))
-      return one(g, asOperand(g.select(isRow, value, g.scalar(element, 0))));
-    return one(g, asOperand(g.select(isRow, combine(g, *combination, old, value, natural), old)));
+    Value numbers = g.make<dfg::RangeOp>({g.integer(0), rows->countValue, g.integer(1)});
+    numbers = g.reshape(g.cast(numbers, indexType), range);
+    Value places = g.reshape(positions, ids), given = g.reshape(updates, values), result = asRows(operand);
+    for (int64_t number = 0, count = each.getConstant(); number < count; ++number) {
+      Value place = count == 1 ? places : g.slice(places, front, number, 1);
+      if (!rows->rest.empty())
+        place = g.reshape(place, [&] {
+          Dims sizes(merged.begin(), merged.begin() + front);
+          sizes.append(merged.size() - front, Dim(1));
+          return sizes;
+        }());
+      Value value = count == 1 ? given : g.slice(given, front, number, 1), isRow = g.equal(place, numbers);
+      if (number == 0 && isSum && isIdentity(op->getOperand(0), Combination::Add))
+        result = g.select(isRow, value, g.scalar(element, 0));
+      else
+        result = g.select(isRow, combine(g, *combination, result, value, natural), result);
+    }
+    return one(g, asOperand(result));
   }
-  if (*combination == Combination::Add && element.isInteger(1))
+  if (isSum && element.isInteger(1))
     return fail(g, "adds booleans where indices say");
-  if (*combination == Combination::Add) {
+  if (isSum) {
     Value sum;
     if (front == 0) {
-      sum = g.segmentSum(updates, positions, g.integer(depth));
+      sum = g.segmentSum(updates, positions, rows->countValue);
     } else {
       if (!llvm::isa<FloatType>(element))
-        return fail(g, "adds integers to several rows of each example");
+        return fail(g, "adds integers to many rows of each example");
       // A product with the rows' indicators.
       std::string shared;
       for (int64_t i = 0; i < front; ++i)
@@ -382,7 +511,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
       for (int64_t axis : rows->rest)
         size = size * (*shape)[axis];
       flatValues.push_back(size);
-      Value count = g.cast(g.make<dfg::RangeOp>({g.integer(0), g.integer(depth), g.integer(1)}), indexType);
+      Value count = g.cast(g.make<dfg::RangeOp>({g.integer(0), rows->countValue, g.integer(1)}), indexType);
       Value indicators = g.cast(g.equal(g.reshape(positions, flatIds), count), element);
       sum = g.make<dfg::EinsumOp>(
           {indicators, g.reshape(updates, flatValues)},
@@ -393,7 +522,10 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
     return one(g, isIdentity(op->getOperand(0), Combination::Add) ? added : g.add(operand, added));
   }
   if (*combination != Combination::Assign || front > 0)
-    return fail(g, "scatters by a function that is not a sum, to several rows");
+    return fail(g, "scatters by a function that is not a sum, to many rows of each example");
+  if (!rows->count.isConstant())
+    return fail(g, "replaces examples of the batch by index");
+  const int64_t depth = rows->count.getConstant();
   // What is outside goes to a row of its own.
   Value rowsAndOne = g.padAxis(asRows(operand), 0, 0, 1);
   positions = g.select(inside, rows->positions, g.scalar(indexType, static_cast<double>(depth)));

@@ -95,6 +95,13 @@ BATCHED = {
     "the largest over the batch": lambda w, x, y: (x * w).max(0).mean(),
     "products": lambda w, x, y: jnp.einsum("bij,bkj->ik", x * w, x).mean() / x.shape[0],
     "slices": lambda w, x, y: x[:, 1:4:2, ::-1].mean() * w[0, 0],
+    "an element of each example": lambda w, x, y: (x * w)[jnp.arange(x.shape[0]), y[:, 0]].mean(),
+    "two elements of each example": lambda w, x, y: (x * w)[jnp.arange(x.shape[0])[:, None], y[:, :2], y[:, 2:4]].mean(),
+    "elements that are set": lambda w, x, y: ((x * w)[:, 0].at[jnp.arange(x.shape[0])[:, None], y[:, :3]].set(x[:, 1, :3]) * w[1]).mean(),
+    "elements that are multiplied": lambda w, x, y: ((x * w)[:, 0].at[jnp.arange(x.shape[0])[:, None], y[:, :3]].mul(x[:, 1, :3]) * w[1]).mean(),
+    "the gradient of elements": lambda w, x, y: (jax.grad(lambda v: ((x * v)[jnp.arange(x.shape[0]), y[:, 0]] ** 2).mean())(w) * W).sum(),
+    "examples beside each other": lambda w, x, y: -jnp.take_along_axis(jax.nn.log_softmax((x[:, 0] * w[0]) @ x[:, 1].T), jnp.arange(x.shape[0])[:, None], 1).mean(),
+    "the gradient beside each other": lambda w, x, y: (jax.grad(lambda v: jnp.take_along_axis(jax.nn.log_softmax((x[:, 0] * v[0]) @ x[:, 1].T), jnp.arange(x.shape[0])[:, None], 1).mean())(w) * W).sum(),
     "accuracy": lambda w, x, y: ((x * w).argmax(-1) == y).mean(),
 }
 
