@@ -73,25 +73,23 @@ void collectVariables(Attribute attribute, SmallVectorImpl<StringRef> &names) {
 
 class PlanReport {
 public:
-  PlanReport(ModuleOp module, DictionaryAttr program, OStream &json)
-      : module(module), program(program), json(json), estimate(module) {
+  PlanReport(ModuleOp module, drt::ProgramOp program, OStream &json)
+      : module(module), program(program), json(json), estimate(module), replicas(program.getNumReplicas()) {
     for (auto variable : module.getOps<drt::VariableOp>()) {
       numbers[variable.getSymName()] = variables.size();
       variables.push_back(variable);
     }
-    for (auto task : program.getAs<ArrayAttr>("tasks").getAsRange<DictionaryAttr>()) {
-      auto number = [&](StringRef key) { return task.getAs<IntegerAttr>(key).getInt(); };
-      tasks.push_back({(task.getAs<StringAttr>("job").getValue() + ":" + Twine(number("index"))).str(),
-                       task.getAs<StringAttr>("host").str(), number("first_replica"), number("num_replicas")});
-      replicas += tasks.back().numReplicas;
-    }
+    for (auto task : program.getTasks().getAsRange<drt::TaskAttr>())
+      tasks.push_back({(task.getJob() + ":" + Twine(task.getIndex())).str(), task.getHost().str(), task.getFirstReplica(),
+                       task.getNumReplicas()});
     findSlots();
   }
 
   void write() {
-    for (StringRef key : {"graph", "strategy", "target"})
-      json.attribute(key, toJsonText(program.getAs<StringAttr>(key).getValue()));
-    json.attribute("global_batch", program.getAs<IntegerAttr>("global_batch").getInt());
+    json.attribute("graph", toJsonText(program.getGraph()));
+    json.attribute("strategy", toJsonText(program.getStrategy()));
+    json.attribute("target", toJsonText(program.getTarget()));
+    json.attribute("global_batch", static_cast<int64_t>(program.getBatch()));
     json.attribute("replicas", replicas);
     json.attribute("arena_bytes", module->getAttrOfType<IntegerAttr>("drt.arena_bytes").getInt());
     if (auto block = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr))
@@ -454,49 +452,25 @@ private:
   }
 
   ModuleOp module;
-  DictionaryAttr program;
+  drt::ProgramOp program;
   OStream &json;
   WorkEstimate estimate;
   SmallVector<Task> tasks;
-  int64_t replicas = 0;
+  int64_t replicas;
   SmallVector<drt::VariableOp> variables;
   llvm::StringMap<int64_t> numbers; // of variables, by symbol
   llvm::StringMap<int64_t> slotOf;
 };
 
-/// What PlanReport reads of `drt.program` is there.
-LogicalResult checkProgram(ModuleOp module, DictionaryAttr program) {
-  auto missing = [&](const Twine &what) {
-    return module.emitError() << "the module is no whole plan: it has no " << what;
-  };
-  if (!program)
-    return missing(drt::kProgramAttr);
-  if (!module->getAttrOfType<IntegerAttr>("drt.arena_bytes"))
-    return missing("drt.arena_bytes; run drt-plan-memory");
-  for (StringRef key : {"graph", "strategy", "target"})
-    if (!program.getAs<StringAttr>(key))
-      return missing("'" + key + "' in drt.program");
-  if (!program.getAs<IntegerAttr>("global_batch"))
-    return missing("'global_batch' in drt.program");
-  auto tasks = program.getAs<ArrayAttr>("tasks");
-  auto isTask = [](Attribute attribute) {
-    auto task = dyn_cast<DictionaryAttr>(attribute);
-    return task && task.getAs<StringAttr>("job") && task.getAs<StringAttr>("host") &&
-           task.getAs<IntegerAttr>("index") && task.getAs<IntegerAttr>("first_replica") &&
-           task.getAs<IntegerAttr>("num_replicas");
-  };
-  if (!tasks || tasks.empty() || !llvm::all_of(tasks, isTask))
-    return missing("'tasks' in drt.program");
-  return success();
-}
-
 } // namespace
 
 LogicalResult writePlanReport(ModuleOp module, OStream &json) {
-  auto program = module->getAttrOfType<DictionaryAttr>(drt::kProgramAttr);
-  if (failed(checkProgram(module, program)))
+  FailureOr<drt::ProgramOp> program = drt::getProgram(module);
+  if (failed(program))
     return failure();
-  PlanReport(module, program, json).write();
+  if (!module->getAttrOfType<IntegerAttr>("drt.arena_bytes"))
+    return module.emitError("is no whole plan: it has no drt.arena_bytes; run drt-plan-memory");
+  PlanReport(module, *program, json).write();
   return success();
 }
 

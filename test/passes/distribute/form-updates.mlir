@@ -145,16 +145,18 @@ dfg.graph attributes {train_op = "in_sequence"} {
 
 // -----
 
-// Mixed precision: the gradient is what the narrow one is converted to, which has the variable's type.
-// CHECK-LABEL: dfg.graph attributes {train_op = "w/assign"}
-// CHECK: %wide = dfg.cast %g
+// A gradient of another type is the variable's: it is widened before it is reduced.
+// CHECK-LABEL: dfg.graph attributes {train_op = "narrow"}
+// CHECK: %wide = dfg.cast
 // CHECK: dist.update %w, %wide {has_gradient} : !dfg.ref<tensor<4xf32>>, tensor<4xf32>
 dfg.variable @w : tensor<4xf32> {trainable}
-dfg.graph attributes {train_op = "w/assign"} {
+dfg.graph attributes {train_op = "narrow"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+  %g = dfg.placeholder {dtype = bf16, shape = #dfg.shape<false, [4]>} : () -> tensor<4xbf16> loc("g")
   %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
-  %g = dfg.placeholder {dtype = f16, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf16> loc("g")
-  %wide = dfg.cast %g : (tensor<4xf16>) -> tensor<4xf32> loc("wide")
-  %0 = dfg.mul %wide, %rate : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("step")
-  dfg.assign_sub %w, %0 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("w/assign")
+  %0 = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w/read")
+  %1 = dfg.cast %g {DstT = f32, SrcT = bf16, Truncate = false} : (tensor<4xbf16>) -> tensor<4xf32> loc("wide")
+  %2 = dfg.mul %1, %rate : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("scaled")
+  %3 = dfg.sub %0, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("new")
+  dfg.assign %w, %3 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("narrow")
 }

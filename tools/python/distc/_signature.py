@@ -33,7 +33,7 @@ def to_file(name: str, value: Any) -> np.ndarray:
     array = np.asarray(value)
     signed = _SIGNED.get(array.dtype.name)
     if signed:
-        return np.ascontiguousarray(array).view(signed)
+        return np.asarray(array, order="C").view(signed)
     if array.dtype.kind not in "fib":
         raise TypeError(f"'{name}' has elements of type {array.dtype}, which .npz files do not hold; "
                         "make them float32 in the step")
@@ -41,7 +41,7 @@ def to_file(name: str, value: Any) -> np.ndarray:
 
 
 def from_file(array: np.ndarray, dtype: str) -> np.ndarray:
-    return np.ascontiguousarray(array).view(dtype) if dtype in _SIGNED else array
+    return np.asarray(array, order="C").view(dtype) if dtype in _SIGNED else array
 
 
 @dataclasses.dataclass

@@ -31,9 +31,11 @@ def _make_names(leaves: list[tuple[Any, Any]], prefix: str, taken: set[str]) -> 
 
 
 def _get_data(leaf: Any) -> Any:
-    """Of a random key, its numbers."""
+    """Of a random key, its numbers; of a number of Python's (TrainState's step), the array that jax.jit makes of it."""
     import jax
 
+    if isinstance(leaf, (bool, int, float)):
+        return jax.numpy.asarray(leaf)
     if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf)
     return leaf

@@ -145,3 +145,29 @@ def test_a_step_must_give_its_state(tmp_path):
     with pytest.raises(ValueError, match="structure"):
         distc.jax.export(lambda state, batch: ((), batch["x"].sum()), {"w": jnp.ones(3)}, {"x": np.ones((4, 3), "f")},
                          tmp_path / "step.mlir")
+
+
+def test_gradients_are_widened_before_they_are_reduced(tmp_path):
+    """A parameter of float32 whose gradient is computed in bfloat16."""
+    def step(state, batch):
+        def loss(w):
+            return (batch["x"].astype(jnp.bfloat16) @ w.astype(jnp.bfloat16)).astype(jnp.float32).mean()
+
+        value, gradient = jax.value_and_grad(loss)(state["w"])
+        slot = 0.9 * state["slot"] + gradient
+        return {"w": state["w"] - 0.1 * slot, "slot": slot}, value
+
+    state, data = {"w": jnp.ones((3, 2)), "slot": jnp.zeros((3, 2))}, {"x": np.full((8, 3), 0.5, "f")}
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    for strategy, processes in (("AllReduce", False), ("ShardedUpdate", True)):
+        result = distc.compile(exported, strategy=strategy, batch=8, replicas=2, processes=processes).train(data, 2)
+        np.testing.assert_allclose(result.losses, [1.5, 1.4625], rtol=1e-2)
+
+
+def test_numbers_of_python_are_state(tmp_path):
+    def step(state, batch):
+        return {"w": state["w"] - 0.1 * batch["x"].mean(0), "step": state["step"] + 1, "count": state["count"] + jnp.uint32(2)}, (state["w"] * batch["x"]).mean()
+
+    state, data = {"w": jnp.arange(3.0), "step": 4, "count": jnp.uint32(2**31)}, {"x": np.ones((4, 3), "f")}
+    result = distc.compile(distc.jax.export(step, state, data, tmp_path / "step.mlir"), batch=4, replicas=2).train(data, 3)
+    assert result.state["step"] == 7 and result.state["count"] == 2**31 + 6 and result.state["count"].shape == ()
