@@ -276,9 +276,25 @@ class StableHlo(Kind):
                 "--strategy", draw.choice(["AllReduce", "PartitionedAR", "ShardedUpdate"]), "-o", os.devnull], f"{name}{damaged}"
 
 
+class Pages(Trained):
+    """Pages of plans: a plan that was printed, and what a run measured."""
+
+    def prepare(self):
+        super().prepare()
+        must(self.train(self.model.feeds, "--quiet", "--timeline", self.folder / "timeline.json"))
+        must([DISTC, "compile", self.model.graph, "--replicas", 2, "--batch", self.model.case["batch"], "--emit", "drt", "-o", self.folder / "plan.mlir"])
+
+    def make(self, draw, folder):
+        damaged = draw.choice(["plan.mlir", "timeline.json"])
+        for name in ("plan.mlir", "timeline.json"):
+            data = (self.folder / name).read_bytes()
+            (folder / name).write_bytes(corrupt.corrupt_text(data, draw) if name == damaged else data)
+        return [DISTC, "compile", folder / "plan.mlir", "--emit", "html", "--timeline", folder / "timeline.json", "-o", os.devnull], damaged
+
+
 KINDS = {"graph": GraphStructure, "graph-bytes": GraphBytes, "graph-text": GraphText, "strategy": Strategies,
          "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir,
-         "stablehlo": StableHlo}
+         "stablehlo": StableHlo, "page": Pages}
 
 
 # ---- Running ------------------------------------------------------------------------------

@@ -18,6 +18,26 @@ namespace distc {
 
 /// A page with more events than this is slow to open.
 static constexpr size_t kMostEvents = 200000;
+/// In microseconds: a year.
+static constexpr double kLongest = 365.0 * 24 * 3600 * 1e6;
+
+/// Whether lists are in each other so many times that who reads them, call by call, may run out of stack.
+static bool isTooDeep(llvm::StringRef json) {
+  constexpr int kMostLevels = 64;
+  int level = 0;
+  bool inString = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (inString && json[i] == '\\')
+      ++i;
+    else if (json[i] == '"')
+      inString = !inString;
+    else if (!inString && (json[i] == '[' || json[i] == '{') && ++level > kMostLevels)
+      return true;
+    else if (!inString && (json[i] == ']' || json[i] == '}'))
+      --level;
+  }
+  return false;
+}
 
 llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
   auto fail = [&](const llvm::Twine &what) {
@@ -27,6 +47,8 @@ llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
   auto file = llvm::MemoryBuffer::getFile(path);
   if (!file)
     return llvm::createStringError("cannot read the timeline '" + path + "': " + file.getError().message());
+  if (isTooDeep((*file)->getBuffer()))
+    return fail("has lists in lists in lists");
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse((*file)->getBuffer());
   if (!parsed)
     return fail("is no JSON: " + llvm::toString(parsed.takeError()));
@@ -36,7 +58,14 @@ llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
     return fail("has no 'traceEvents'");
   TimelineFile timeline;
   timeline.path = path;
-  llvm::StringMap<int64_t> numbers; // of names
+  llvm::StringMap<int64_t> numbers;                      // of names
+  std::map<std::pair<int64_t, int64_t>, int64_t> places; // in rows, by process and thread
+  auto rowOf = [&](int64_t process, int64_t thread) {
+    auto [place, isNew] = places.try_emplace({process, thread}, timeline.rows.size());
+    if (isNew)
+      timeline.rows.push_back({process, "thread " + std::to_string(thread)});
+    return place->second;
+  };
   for (const llvm::json::Value &value : *trace) {
     const llvm::json::Object *event = value.getAsObject();
     auto text = [&](llvm::StringRef key) { return event->getString(key).value_or("").str(); };
@@ -50,19 +79,19 @@ llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
       if (text("name") == "process_name")
         timeline.processes[*process] = name;
       else
-        timeline.rows[{*process, *thread}] = name;
+        timeline.rows[rowOf(*process, *thread)].label = name;
       continue;
     }
     auto begin = event->getNumber("ts"), duration = event->getNumber("dur");
     auto step = arguments ? arguments->getInteger("step") : std::nullopt;
-    if (text("ph") != "X" || !begin || !duration || !step)
+    auto isTime = [](std::optional<double> us) { return us && std::abs(*us) <= kLongest; };
+    if (text("ph") != "X" || !isTime(begin) || !isTime(duration) || !step || *step < 0)
       return fail("has an event that is not one of a step, with 'ts' and 'dur'");
-    auto row = timeline.rows.insert({{*process, *thread}, "thread " + std::to_string(*thread)}).first;
     std::pair<std::string, std::string> name(text("cat"), text("name"));
     auto [number, isNew] = numbers.try_emplace(name.first + "\n" + name.second, timeline.names.size());
     if (isNew)
       timeline.names.push_back(std::move(name));
-    timeline.events.push_back({row - timeline.rows.begin(), number->second, *step, *begin, *duration});
+    timeline.events.push_back({rowOf(*process, *thread), number->second, *step, *begin, *duration});
   }
   if (timeline.events.empty())
     return fail("has no events: no step was run");
@@ -84,8 +113,8 @@ llvm::Error TimelineFile::check(ModuleOp plan) const {
         categories.insert(category);
       }
   llvm::SmallVector<bool> ofReplica;
-  for (auto &[key, label] : rows)
-    ofReplica.push_back(isOfReplica(label));
+  for (const Row &row : rows)
+    ofReplica.push_back(isOfReplica(row.label));
   std::vector<llvm::StringRef> unknown(names.size());
   for (auto [i, name] : llvm::enumerate(names))
     if (categories.contains(name.first) && !scopes.contains(name.first + "\n" + name.second))
@@ -100,26 +129,29 @@ llvm::Error TimelineFile::check(ModuleOp plan) const {
 
 void TimelineFile::write(llvm::json::OStream &json) const {
   // Whole steps, from the last one back, as many as fit.
-  llvm::DenseMap<int64_t, size_t> ofStep;
-  int64_t last = events.front().step, first = last;
-  for (const Event &event : events) {
+  std::map<int64_t, size_t> ofStep;
+  for (const Event &event : events)
     ++ofStep[event.step];
-    last = std::max(last, event.step);
-    first = std::min(first, event.step);
+  int64_t from = ofStep.rbegin()->first, leftOut = ofStep.size();
+  size_t count = 0;
+  for (auto step = ofStep.rbegin();
+       step != ofStep.rend() && (leftOut == static_cast<int64_t>(ofStep.size()) || count + step->second <= kMostEvents);
+       ++step) {
+    from = step->first;
+    count += step->second;
+    --leftOut;
   }
-  int64_t from = last;
-  for (size_t count = ofStep[last]; from > first && (count += ofStep.lookup(from - 1)) <= kMostEvents;)
-    --from;
   json.attribute("file", toJsonText(path));
   json.attribute("first_step", from);
-  json.attribute("last_step", last);
-  json.attribute("steps_left_out", from - first);
+  json.attribute("last_step", ofStep.rbegin()->first);
+  json.attribute("steps_left_out", leftOut);
   json.attributeArray("rows", [&] {
-    for (auto &[key, label] : rows)
-      writeRow(json, [&, &key = key, &label = label](llvm::json::OStream &row) {
+    for (const Row &one : rows)
+      writeRow(json, [&](llvm::json::OStream &row) {
+        auto process = processes.find(one.process);
         row.array([&] {
-          row.value(toJsonText(processes.lookup(key.first)));
-          row.value(toJsonText(label));
+          row.value(process == processes.end() ? "" : toJsonText(process->second));
+          row.value(toJsonText(one.label));
         });
       });
   });

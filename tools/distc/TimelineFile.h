@@ -7,9 +7,9 @@
 #define DISTC_TOOLS_DISTC_TIMELINEFILE_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 
 namespace distc {
 
@@ -27,14 +27,18 @@ public:
   void write(llvm::json::OStream &json) const;
 
 private:
+  struct Row {
+    int64_t process;
+    std::string label;
+  };
   struct Event {
     int64_t row, name, step;
     double begin, duration; // microseconds
   };
 
   std::string path;
-  llvm::MapVector<std::pair<int64_t, int64_t>, std::string> rows; // threads, by process and thread
-  llvm::DenseMap<int64_t, std::string> processes;
+  std::vector<Row> rows;
+  std::map<int64_t, std::string> processes;
   std::vector<std::pair<std::string, std::string>> names; // category and name
   std::vector<Event> events;
 };
