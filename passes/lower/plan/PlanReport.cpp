@@ -172,7 +172,9 @@ private:
     if (variable.getOwner() && static_cast<int64_t>(*variable.getOwner()) != task)
       return 0;
     const int64_t bytes = getTensorBytes(cast<RankedTensorType>(variable.getType()));
-    return variable.getShares() ? bytes * tasks[task].numReplicas : bytes;
+    // Replicas on devices have memory of their own; those of processors hold shares apart, and all else together.
+    const bool isEachReplicas = variable.getShares() || module->hasAttr(drt::kVariableBytesAttr);
+    return isEachReplicas ? bytes * tasks[task].numReplicas : bytes;
   }
 
   void writeTask(const Task &task, int64_t number) {

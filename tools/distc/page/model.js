@@ -46,11 +46,13 @@ plan.variables.forEach((variable, i) => {
   if (variable.begin)
     variable.label += " [" + variable.begin.map((begin, axis) => variable.shape[axis] === variable.full_shape[axis] ? "" : begin + ":" + (begin + variable.shape[axis])).filter(text => text).join(", ") + "]";
 });
-// What the variable with this index takes in a task.
+// Replicas on devices have memory of their own; those of processors hold shares apart, and all else together.
+const onDevices = plan.device_variable_bytes !== undefined;
+// What a variable takes in a task.
 const heldBytes = (variable, task) => {
   if (variable.owner !== undefined && variable.owner !== task)
     return 0;
-  return variable.bytes * (variable.shares ? plan.tasks[task].replicas : 1);
+  return variable.bytes * (variable.shares || onDevices ? plan.tasks[task].replicas : 1);
 };
 const holder = variable => variable.owner !== undefined ? plan.tasks[variable.owner].name : plan.tasks.length === 1 ? plan.tasks[0].name : "every task";
 

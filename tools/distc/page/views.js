@@ -43,7 +43,7 @@ views.overview = {
     const tiles = el("div", {class: "tiles"},
       tile(format.count(plan.replicas), `replicas in ${format.many(plan.tasks.length, "task")}`),
       tile(format.bytes(plan.variables.filter(variable => variable.role === "trained").reduce((sum, variable) => sum + variable.bytes, 0)), "trained variables"),
-      tile(format.bytes(Math.max(...plan.tasks.map(task => task.variable_bytes))), "variables of a task"),
+      onDevices ? tile(format.bytes(plan.device_variable_bytes), "variables of a device") : tile(format.bytes(Math.max(...plan.tasks.map(task => task.variable_bytes))), "variables of a task"),
       tile(format.bytes(plan.arena_bytes), "arena of a replica"),
       entry && tile(format.count(entry.operations.length), `operations of ${entry.name}`),
       entry && tile(format.time(entry.us), `estimated for ${entry.name}`),
@@ -317,7 +317,7 @@ views.messages = {
         n > 1 ? [el("div", {class: "bar", style: {marginBottom: "8px"}}, entryChoice(() => rebuild("messages")),
           entry.buckets.length > 1 && choice("Bucket", [[null, "all"], ...entry.buckets.map(bucket => [bucket.number, `${bucket.number} · ${kinds[bucket.kind]}`])], only, chosen => { only = chosen; fill(); })), matrix,
         el("p", {class: "note", style: {marginTop: "8px"}}, "What goes from a task (row) to another (column). An all-reduce is of all tasks: its column says what each contributes and receives, before compression; how it travels is chosen when the tasks have met.")]
-          : el("p", {class: "note"}, "There is one task: its replicas share memory, and nothing is sent. Buckets are what they synchronize."),
+          : el("p", {class: "note"}, onDevices ? "There is one task: nothing is sent to another. Its devices synchronize buckets among them." : "There is one task: its replicas share memory, and nothing is sent. Buckets are what they synchronize."),
         plan.servers && el("p", {class: "note", style: {marginTop: "8px"}}, servingText()),
         plan.accumulate_steps && el("p", {class: "note", style: {marginTop: "8px"}}, `An update takes ${plan.accumulate_steps} batches.`)),
       entry.buckets.length === 0 ? panel("Buckets", el("p", {class: "note"}, `There are none in ${entry.name}.`)) : fillPanel(`Buckets of ${entry.name}, in the order in which they start`, table.element));
