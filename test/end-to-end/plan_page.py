@@ -136,6 +136,12 @@ def moves_by_keys(browser, page):
     browser.key("ArrowRight")
     if browser.evaluate("document.querySelectorAll('.rows .row').length") <= before or browser.evaluate("document.querySelector('.row.current').getAttribute('aria-expanded')") != "true":
         found.append("right does not open a scope")
+    browser.key("?")
+    if not browser.evaluate("byId('keys').open"):
+        found.append("'?' does not list the keys")
+    browser.key("Escape")
+    if browser.evaluate("byId('keys').open"):
+        found.append("Escape does not close the list of keys")
     browser.evaluate("show('memory'); document.querySelector('.chart').focus()")
     browser.key("Home")
     if "operation 0," not in browser.evaluate("byId('said').textContent"):

@@ -364,7 +364,7 @@ class MemoryChart extends TimeChart {
     Object.assign(this, {entry: options.entry, oncursor: options.oncursor, onopen: options.onopen});
     this.top = 22;
     this.blocks = this.entry.blocks.map((block, number) => ({...block, number, color: blockCategory(this.entry, block), label: blockName(this.entry, block)}));
-    this.most = Math.max(1, ...this.blocks.map(block => block.at + block.bytes));
+    this.most = maxOf(this.blocks, block => block.at + block.bytes, 1);
     this.setSpan(Math.max(1, this.entry.operations.length));
     this.cursor = this.entry.live.reduce((best, bytes, i) => bytes > this.entry.live[best] ? i : best, 0);
   }

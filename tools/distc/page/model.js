@@ -22,6 +22,9 @@ const format = {
   share: part => (100 * part).toFixed(part >= 0.1 ? 0 : 1) + " %",
 };
 
+// No arguments of a call: lists may have more items than a call may have arguments.
+const maxOf = (items, of = item => item, least = 0) => items.reduce((most, item) => Math.max(most, of(item)), least);
+
 const kinds = {
   all_reduce: "all-reduce", reduce_scatter: "reduce-scatter", gather: "gather of shares", gather_rows: "gather of rows",
   push: "push to servers", pull: "pull from servers",

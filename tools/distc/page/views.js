@@ -37,18 +37,18 @@ views.overview = {
         sentBy.forEach((_, i) => sentBy[i] += message.bytes);
       else
         sentBy[message.from] += message.bytes;
-    const most = Math.max(...plan.tasks.map(task => task.variable_bytes + plan.arena_bytes * task.replicas));
+    const most = maxOf(plan.tasks, task => task.variable_bytes + plan.arena_bytes * task.replicas);
     const tile = (value, text) => el("div", {class: "tile"}, el("b", {}, value), el("span", {}, text));
     const steps = measured.exists && entry ? measured.stepsOf(entry) : [];
     const tiles = el("div", {class: "tiles"},
       tile(format.count(plan.replicas), `replicas in ${format.many(plan.tasks.length, "task")}`),
       tile(format.bytes(plan.variables.filter(variable => variable.role === "trained").reduce((sum, variable) => sum + variable.bytes, 0)), "trained variables"),
-      onDevices ? tile(format.bytes(plan.device_variable_bytes), "variables of a device") : tile(format.bytes(Math.max(...plan.tasks.map(task => task.variable_bytes))), "variables of a task"),
+      onDevices ? tile(format.bytes(plan.device_variable_bytes), "variables of a device") : tile(format.bytes(maxOf(plan.tasks, task => task.variable_bytes)), "variables of a task"),
       tile(format.bytes(plan.arena_bytes), "arena of a replica"),
       entry && tile(format.count(entry.operations.length), `operations of ${entry.name}`),
       entry && tile(format.time(entry.us), `estimated for ${entry.name}`),
       steps.length > 0 && tile(format.time(measured.stepOf(entry, measured.typical(entry)).us), `measured for ${entry.name}, median step`),
-      entry && plan.tasks.length > 1 && tile(format.bytes(Math.max(...sentBy)), "sent by a task in a step"));
+      entry && plan.tasks.length > 1 && tile(format.bytes(maxOf(sentBy)), "sent by a task in a step"));
     const cards = el("div", {class: "tasks"}, plan.tasks.map((task, i) => {
       const roles = rolesOf(i), arenas = plan.arena_bytes * task.replicas;
       return el("button", {class: "task", type: "button", onclick: () => select({kind: "task", task: i})},
@@ -95,7 +95,7 @@ views.schedule = {
       const lanes = [];
       let end = 0;
       if (what !== "measured") {
-        end = Math.max(entry.us, ...entry.buckets.map(bucket => bucket.end || 0));
+        end = maxOf(entry.buckets, bucket => bucket.end || 0, entry.us);
         lanes.push({label: steps.length ? "estimated" : "compute", items: entry.operations.map(operation => ({begin: operation.begin, end: operation.end, label: operation.name, color: operation.category,
           target: {kind: "operation", operation}, lines: () => operationLines(operation)}))});
         if (entry.buckets.length)
@@ -114,7 +114,7 @@ views.schedule = {
       const first = lanes[0].items.filter(item => item.target?.kind === "operation");
       // Between two operations that were measured, the memory is the first one's.
       const spans = first.map((item, i) => [item.begin, first[i + 1]?.begin ?? item.end, entry.live[item.target.operation.number]]);
-      chart.setLanes(lanes, end, {spans, most: Math.max(1, ...entry.live)});
+      chart.setLanes(lanes, end, {spans, most: maxOf(entry.live, bytes => bytes, 1)});
       const assumed = plan.assumed;
       note.textContent = (what === "measured" ? "" : `Estimates are for one replica, from shapes alone, with ${assumed.flops_per_s / 1e9} billion operations, ${format.bytes(assumed.memory_bytes_per_s)} of memory and ${format.bytes(assumed.sent_bytes_per_s)} of messages a second: they tell what is large, not how long it takes here. `) +
         (what === "estimated" ? measured.exists ? "" : "An executable's --timeline, given to distc compile --emit=html --timeline, adds the times measured." : `Measured: step ${step}, each task from its own first operation on.`);
@@ -180,7 +180,7 @@ const bucketLines = bucket => [`bucket ${bucket.number}: ${kinds[bucket.kind]}`,
 views.memory = {
   title: "Memory",
   make() {
-    const entry = currentEntry(), shown = el("h2", {}), most = Math.max(1, ...entry.live);
+    const entry = currentEntry(), shown = el("h2", {}), most = maxOf(entry.live, bytes => bytes, 1);
     const openBlock = block => select(block.variable !== undefined ? {kind: "variable", variable: plan.variables[block.variable]} : block.operation !== undefined ? {kind: "operation", operation: entry.operations[block.operation]} : {kind: "bucket", bucket: entry.bucketByNumber.get(block.bucket)});
     const table = new Table({
       label: "In use", rows: [], sort: 1, onopen: openBlock,
@@ -214,7 +214,7 @@ views.memory = {
     return el("div", {class: "view"},
       el("div", {class: "columns"},
         el("section", {class: "panel tall"}, el("div", {class: "bar"}, entryChoice(() => rebuild("memory")),
-          el("span", {class: "quiet"}, `${format.bytes(most)} in use at most, of ${format.bytes(Math.max(0, ...entry.blocks.map(block => block.at + block.bytes)))} in ${format.many(entry.blocks.length, "block")}; a replica's arena has ${format.bytes(plan.arena_bytes)}`),
+          el("span", {class: "quiet"}, `${format.bytes(most)} in use at most, of ${format.bytes(maxOf(entry.blocks, block => block.at + block.bytes))} in ${format.many(entry.blocks.length, "block")}; a replica's arena has ${format.bytes(plan.arena_bytes)}`),
           el("span", {class: "grow"}), chart.buttons()),
           el("div", {class: "tall", style: {margin: "10px 0 0"}}, chart.element),
           legend(used.map(category => [category, category === "all_reduce" ? "bucket" : categoryName(category)])),
@@ -230,7 +230,7 @@ views.variables = {
   count: plan.variables.length,
   make() {
     let role = "all", text = "";
-    const largest = Math.max(1, ...plan.variables.map(variable => variable.bytes));
+    const largest = maxOf(plan.variables, variable => variable.bytes, 1);
     const columns = [
       {title: "variable", width: "minmax(200px, 4fr)", mono: true, text: variable => variable.name, sort: variable => variable.label},
       ...(plan.variables.some(variable => variable.part !== "whole") ? [{title: "part", width: "minmax(90px, 2fr)", text: variable => variable.part, sort: variable => variable.part}] : []),
@@ -284,7 +284,7 @@ views.messages = {
           continue;
         message.among ? all.push(message) : sent[message.from][message.to] += message.bytes;
       }
-      const among = all.reduce((sum, message) => sum + message.bytes, 0), most = Math.max(1, among, ...sent.flat());
+      const among = all.reduce((sum, message) => sum + message.bytes, 0), most = maxOf(sent.flat(), bytes => bytes, Math.max(1, among));
       const cell = (bytes, text, open) => el("td", {}, bytes ? el("button", {type: "button", "aria-label": `${text}: ${format.bytes(bytes)}`, style: {"--share": 12 + 60 * bytes / most + "%"}, onclick: open}, format.bytes(bytes)) : el("span", {}, "–"));
       matrix.replaceChildren(el("table", {},
         el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "from \\ to"), plan.tasks.map(task => el("th", {scope: "col"}, task.name)), el("th", {scope: "col"}, "all-reduce of all"))),
@@ -392,7 +392,7 @@ function targetOf(name) {
     return {kind: "variable", variable: plan.variables[variableNumbers.get(name)[0]]};
   return nodes.has(name) ? {kind: "node", node: nodes.get(name)} : null;
 }
-const link = (text, target, mono) => target && el("button", {class: "link" + (mono ? " mono" : ""), type: "button", onclick: () => select(target)}, text);
+const link = (text, target, mono) => target && el("button", {class: "link" + (mono ? " mono" : ""), type: "button", onclick: () => select(target)}, breakable(text));
 
 const facts = rows => el("dl", {}, rows.filter(row => row && row[1] !== undefined && row[1] !== null && row[1] !== "").flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
 // Long lists show their first entries until they are asked for more.
@@ -400,7 +400,7 @@ function links(title, entries, shown = 12) {
   if (!entries.length)
     return [];
   const list = el("ul", {class: "links"});
-  const add = rows => list.append(...rows.map(([text, target, fact]) => el("li", {}, link(text, target, true) || el("span", {class: "mono"}, text), fact && el("span", {class: "quiet"}, fact))));
+  const add = rows => list.append(...rows.map(([text, target, fact]) => el("li", {}, link(text, target, true) || el("span", {class: "mono"}, breakable(text)), fact && el("span", {class: "quiet"}, fact))));
   add(entries.slice(0, shown));
   const more = entries.length > shown && el("button", {class: "link", type: "button", onclick: () => { more.remove(); add(entries.slice(shown)); }}, `${entries.length - shown} more`);
   return [el("h3", {}, title), list, more];
@@ -473,7 +473,7 @@ function select(target, options = {}) {
   if (aside.hidden || !aside.contains(document.activeElement))
     cameFrom = document.activeElement;
   const inside = aside.contains(document.activeElement);
-  aside.replaceChildren(el("div", {class: "top"}, el("div", {}, el("h2", {}, name), el("span", {class: "quiet"}, kind)), el("button", {class: "close", type: "button", "aria-label": "Close details", onclick: closeDetails}, "×")),
+  aside.replaceChildren(el("div", {class: "top"}, el("div", {}, el("h2", {}, breakable(name)), el("span", {class: "quiet"}, kind)), el("button", {class: "close", type: "button", "aria-label": "Close details", onclick: closeDetails}, "×")),
     ...content.flat(3).filter(child => child));
   aside.scrollTop = 0;
   aside.hidden = false;
@@ -544,8 +544,11 @@ function start() {
     show(next);
     byId("tab-" + next).focus();
   }}, views[name].title, views[name].count ? el("span", {class: "count"}, format.count(views[name].count)) : null)));
+  byId("help").addEventListener("click", () => byId("keys").showModal());
   document.addEventListener("keydown", event => {
-    if (event.key === "Escape" && !byId("details").hidden && document.activeElement !== byId("search"))
+    if (event.key === "?" && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName))
+      byId("keys").showModal();
+    else if (event.key === "Escape" && !byId("keys").open && !byId("details").hidden && document.activeElement !== byId("search"))
       closeDetails();
   });
   startSearch(target => select(target, {go: true}));

@@ -14,6 +14,8 @@ function el(tag, properties = {}, ...children) {
   element.append(...children.flat().filter(child => child !== undefined && child !== null && child !== false));
   return element;
 }
+// A name that may go on in the next line behind each part.
+const breakable = name => name.split(/(?<=[/+])/).flatMap((part, i) => i ? [el("wbr"), part] : [part]);
 const byId = id => document.getElementById(id);
 let unique = 0;
 
