@@ -12,6 +12,7 @@
 
 #include "dialects/drt/Drt.h"
 #include "runtime/include/drt/drt.h"
+#include "runtime/include/drt/random_state.h"
 
 using namespace mlir;
 
@@ -82,15 +83,20 @@ LogicalResult expectOwners(Operation *op, std::optional<ArrayRef<int64_t>> owner
   return success();
 }
 
-/// What names a distribution, and its bounds: of integers two of them, of the result's type.
+/// What names a distribution, and its bounds: of integers two of them, of the result's type; of a generator's state
+/// what is reserved.
 LogicalResult expectDistribution(Operation *op, int32_t distribution, OperandRange bounds, Value result) {
-  if (failed(expectBetween(op, "distribution", distribution, DRT_RANDOM_UNIFORM, DRT_RANDOM_UNIFORM_INT)))
+  const int32_t last = isa<RandomOp>(op) ? int32_t(DRT_RANDOM_STATE) : int32_t(DRT_RANDOM_UNIFORM_INT);
+  if (failed(expectBetween(op, "distribution", distribution, DRT_RANDOM_UNIFORM, last)))
     return failure();
-  const size_t needed = distribution == DRT_RANDOM_UNIFORM_INT ? 2 : 0;
+  if (distribution == DRT_RANDOM_STATE &&
+      (!typeOf(result).getElementType().isInteger(32) || typeOf(result).getNumElements() != 6))
+    return op->emitOpError() << "gives a generator's state, six int32, not " << result.getType();
+  const size_t needed = distribution == DRT_RANDOM_UNIFORM_INT ? 2 : distribution == DRT_RANDOM_STATE ? 1 : 0;
   if (bounds.size() != needed)
     return op->emitOpError() << "has " << bounds.size() << " bounds; its distribution has " << needed;
   for (Value bound : bounds) {
-    if (typeOf(bound).getElementType() != typeOf(result).getElementType())
+    if (distribution != DRT_RANDOM_STATE && typeOf(bound).getElementType() != typeOf(result).getElementType())
       return op->emitOpError() << "has a bound " << bound.getType() << " of numbers " << result.getType();
     if (failed(expectCount(op, "a bound", bound, 1)))
       return failure();

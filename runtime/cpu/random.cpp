@@ -3,9 +3,11 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "drt/random_state.h"
 #include "random/distributions.h"
 #include "random/state.h"
 
+#include <cstring>
 #include <exception>
 
 using namespace drt;
@@ -16,9 +18,17 @@ static int64_t firstElement(const drt_replica *replica, const drt_random_desc &d
 
 extern "C" void drt_random(drt_replica *replica, int32_t state, const drt_random_desc *desc, const void *minval,
                            const void *maxval, void *out) {
+  const auto reserve = [&](uint64_t positions) {
+    return randomStatesOf(*replica).reserve(state, desc->seed, desc->seed2, positions);
+  };
+  if (desc->distribution == DRT_RANDOM_STATE) {
+    const Philox generator = reserve(*static_cast<const uint64_t *>(minval));
+    const std::array<uint32_t, 6> words = generator.state();
+    std::memcpy(out, words.data(), sizeof words);
+    return;
+  }
   try {
-    Philox generator = randomStatesOf(*replica).reserve(state, desc->seed, desc->seed2,
-                                                        reservedPositions(*desc, replica->num_replicas));
+    const Philox generator = reserve(reservedPositions(*desc, replica->num_replicas));
     fillRandom(generator, *desc, firstElement(replica, *desc), minval, maxval, out);
   } catch (const std::exception &error) {
     drt_fail(replica, error.what());

@@ -8,11 +8,14 @@
 #include "random/philox.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -76,23 +79,86 @@ private:
   int at = 4;
 };
 
-struct Candidates {
-  bool isLogUniform;
-  int64_t range;
+/// TensorFlow's SimplePhilox (core/lib/random/simple_philox.h): the generator's words one by one.
+class Words {
+public:
+  /// `state`: DRT_RANDOM_STATE.
+  explicit Words(const uint32_t *state) : philox(join(state + 4), join(state), join(state + 2)) {}
+  uint32_t next32() {
+    if (at == 4) {
+      words = philox.next();
+      at = 0;
+    }
+    return words[at++];
+  }
+  uint64_t next64() {
+    const uint64_t low = next32();
+    return low | static_cast<uint64_t>(next32()) << 32;
+  }
+  float nextFloat() { return std::bit_cast<float>((next32() & 0x7fffffu) | 0x3f800000u) - 1.0f; }
+  double nextDouble() {
+    const uint64_t high = next32() & 0xfffffu;
+    return std::bit_cast<double>(high << 32 | next32() | uint64_t{1023} << 52) - 1.0;
+  }
+  /// Below n; what would favour small numbers is drawn again.
+  template <typename Word> Word below(Word n) {
+    const auto draw = [&] { return sizeof(Word) == 8 ? static_cast<Word>(next64()) : static_cast<Word>(next32()); };
+    if ((n & (n - 1)) == 0)
+      return draw() & (n - 1);
+    const Word rest = static_cast<Word>(std::numeric_limits<Word>::max() % n + 1);
+    Word word = draw();
+    while (word < rest)
+      word = draw();
+    return word % n;
+  }
 
-  int64_t draw(Stream &stream) const {
-    const double u = stream.uniform();
-    const double value = isLogUniform ? std::floor(std::exp(u * std::log1p(static_cast<double>(range)))) - 1
-                                      : std::floor(u * static_cast<double>(range));
-    return std::min<int64_t>(std::max<int64_t>(static_cast<int64_t>(value), 0), range - 1);
-  }
-  double probability(int64_t value) const {
-    if (!isLogUniform)
-      return 1.0 / static_cast<double>(range);
-    return std::log((static_cast<double>(value) + 2) / (static_cast<double>(value) + 1)) /
-           std::log1p(static_cast<double>(range));
-  }
+private:
+  static uint64_t join(const uint32_t *words) { return words[0] | static_cast<uint64_t>(words[1]) << 32; }
+
+  Philox philox;
+  Philox::Words words{};
+  int at = 4;
 };
+
+/// A distribution over classes [0, range), as core/kernels/range_sampler.h has it: its numbers, in its precision.
+class Sampler {
+public:
+  virtual ~Sampler() = default;
+  virtual int64_t draw(Words &words) const = 0;
+  virtual float probability(int64_t value) const = 0;
+};
+
+class UniformSampler : public Sampler {
+public:
+  explicit UniformSampler(int64_t range) : range(static_cast<uint64_t>(range)) {}
+  int64_t draw(Words &words) const override { return static_cast<int64_t>(words.below(range)); }
+  float probability(int64_t) const override { return static_cast<float>(1.0 / static_cast<double>(range)); }
+
+private:
+  uint64_t range;
+};
+
+class LogUniformSampler : public Sampler {
+public:
+  explicit LogUniformSampler(int64_t range) : range(range), logRange(std::log1p(static_cast<double>(range))) {}
+  int64_t draw(Words &words) const override {
+    return (static_cast<int64_t>(std::exp(words.nextDouble() * logRange)) - 1) % range;
+  }
+  float probability(int64_t value) const override {
+    const double x = static_cast<double>(value);
+    return static_cast<float>(std::log((x + 2.0) / (x + 1.0)) / logRange);
+  }
+
+private:
+  int64_t range;
+  double logRange;
+};
+
+std::unique_ptr<Sampler> makeSampler(int64_t distribution, int64_t range) {
+  if (distribution == 0)
+    return std::make_unique<UniformSampler>(range);
+  return std::make_unique<LogUniformSampler>(range);
+}
 
 // ---- Assertions ----------------------------------------------------------------------------------
 
@@ -165,27 +231,26 @@ void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors) {
 }
 
 void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors) {
-  const Candidates candidates{p[0] == 1, p[3]};
   const int64_t trueClasses = p[1], count = p[2];
-  const bool distinct = p[4] != 0;
-  Stream stream(static_cast<uint64_t>(*static_cast<const int64_t *>(tensors[0])));
+  const std::unique_ptr<Sampler> sampler = makeSampler(p[0], p[3]);
+  Words words(static_cast<const uint32_t *>(tensors[0]));
   const int64_t *classes = static_cast<const int64_t *>(tensors[1]);
   int64_t *sampled = static_cast<int64_t *>(tensors[2]);
   int64_t tries = count;
-  if (!distinct) {
+  if (p[4] == 0) {
     for (int64_t i = 0; i < count; ++i)
-      sampled[i] = candidates.draw(stream);
+      sampled[i] = sampler->draw(words);
   } else {
     std::unordered_set<int64_t> taken;
     tries = 0;
     for (int64_t i = 0; i < count; ++tries)
-      if (const int64_t value = candidates.draw(stream); taken.insert(value).second)
+      if (const int64_t value = sampler->draw(words); taken.insert(value).second)
         sampled[i++] = value;
   }
   // Of distinct ones: how probable it is to be among so many tries.
   const auto expected = [&](int64_t value) {
-    const double p = candidates.probability(value), n = static_cast<double>(tries);
-    return static_cast<float>(distinct ? -std::expm1(n * std::log1p(-p)) : p * n);
+    const float p = sampler->probability(value);
+    return tries == count ? p * static_cast<float>(count) : -std::expm1(static_cast<float>(tries) * std::log1p(-p));
   };
   for (int64_t i = 0; i < trueClasses; ++i)
     static_cast<float *>(tensors[3])[i] = expected(classes[i]);

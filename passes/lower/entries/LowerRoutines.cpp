@@ -10,6 +10,7 @@
 #include "passes/lower/entries/EntryLowering.h"
 #include "passes/lower/program/ProgramTables.h"
 #include "runtime/include/drt/drt.h"
+#include "runtime/include/drt/random_state.h"
 
 using namespace mlir;
 
@@ -143,20 +144,18 @@ template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &loweri
   OpBuilder &builder = lowering.builder;
   Location loc = op->getLoc();
   auto number = [&](StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
-  // One number of the node's generator is the seed of the others.
-  auto seedType = RankedTensorType::get({1}, builder.getI64Type());
+  // TensorFlow's kernel reserves 2048 words for a candidate, whatever it uses.
   auto scalar = RankedTensorType::get({}, builder.getI64Type());
-  auto bound = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(scalar, builder.getI64IntegerAttr(value)));
-  };
-  Value seed = drt::RandomOp::create(builder, loc, seedType, DRT_RANDOM_UNIFORM_INT, number("seed"), number("seed2"),
-                                     ValueRange{bound(0), bound(std::numeric_limits<int64_t>::max())},
-                                     /*per_replica=*/false, DenseI64ArrayAttr());
+  Value reserved = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(scalar, builder.getI64IntegerAttr(number("num_sampled") * (2048 / 4))));
+  Value state = drt::RandomOp::create(builder, loc, RankedTensorType::get({6}, builder.getI32Type()), DRT_RANDOM_STATE,
+                                      number("seed"), number("seed2"), reserved,
+                                      /*per_replica=*/false, DenseI64ArrayAttr());
   Value classes = lowering.get(op->getOperand(0));
   auto results = callRoutine(
       lowering, loc, "sample_candidates",
       {distribution, typeOf(classes).getNumElements(), number("num_sampled"), number("range_max"), isSet(op, "unique")},
-      {seed, classes}, types);
+      {state, classes}, types);
   for (auto [result, value] : llvm::zip(op->getResults(), results))
     lowering.set(result, value);
   return success();

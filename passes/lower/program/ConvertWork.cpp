@@ -222,8 +222,8 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   FlatSymbolRefAttr descriptor = describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0,
                                                 random ? random.getSeed2() : 0, op->hasAttr("per_replica"));
   ValueRange bounds = random ? ValueRange(random.getBounds()) : cast<drt::RandomStatelessOp>(op).getBounds();
-  if (!bounds.empty() && bounds.size() != 2)
-    return op->emitOpError("needs no bounds or two");
+  if (bounds.size() > 2)
+    return op->emitOpError("needs two bounds at most");
   SmallVector<Value> arguments;
   if (random)
     arguments.push_back(number32(program.sites.randomStates++));
@@ -231,7 +231,7 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   if (!random)
     arguments.push_back(address(cast<drt::RandomStatelessOp>(op).getSeed()));
   for (size_t i = 0; i < 2; ++i)
-    arguments.push_back(bounds.empty() ? null() : address(bounds[i]));
+    arguments.push_back(i >= bounds.size() ? null() : address(bounds[i]));
   arguments.push_back(address(op->getResult(0)));
   callRuntime(random ? "drt_random" : "drt_random_stateless", arguments);
   return success();

@@ -469,8 +469,9 @@ void drt_routine_log_matrix_determinant(drt_replica *, const int64_t *p, void *c
 void drt_routine_matrix_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_triangular_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
-// p: distribution (0 uniform, 1 log-uniform), true classes, candidates, range, whether they are distinct. A seed (int64), true classes
-// (int64); candidates (int64), how often each true class, and each candidate, is expected (float).
+// p: distribution (0 uniform, 1 log-uniform), true classes, candidates, range, whether they are distinct. A generator
+// (random_state.h), true classes (int64); candidates (int64), how often each true class, and each candidate, is
+// expected (float). The numbers are TensorFlow's.
 void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors);
 // p: rows, true classes a row, candidates, the most hits. True classes, candidates (int64); of each candidate that is a true class its row
 // (int32), its position (int64) and -FLT_MAX (float). Behind the last: -1, -1, 0.

@@ -65,11 +65,11 @@ TEST_CASE("a triangle is solved with, and its adjoint") {
 }
 
 TEST_CASE("distinct candidates are distinct, and those that are true classes are found") {
-  std::vector<int64_t> seed = {7}, classes = {0, 3, 9, 1}, sampled(10), positions(8);
+  std::vector<int64_t> classes = {0, 3, 9, 1}, sampled(10), positions(8);
   std::vector<float> expectedTrue(4), expected(10), weights(8);
-  std::vector<int32_t> rows(8);
+  std::vector<int32_t> rows(8), state = {0, 0, 0, 0, 7, 0};
   const int64_t p[] = {1, 4, 10, 10, 1}, hits[] = {2, 2, 10, 8};
-  drt_routine_sample_candidates(nullptr, p, addressesOf(seed, classes, sampled, expectedTrue, expected).data());
+  drt_routine_sample_candidates(nullptr, p, addressesOf(state, classes, sampled, expectedTrue, expected).data());
   CHECK(std::set<int64_t>(sampled.begin(), sampled.end()).size() == 10);
   CHECK(expectedTrue[0] > expectedTrue[1]);
   drt_routine_accidental_hits(nullptr, hits, addressesOf(classes, sampled, rows, positions, weights).data());
