@@ -105,8 +105,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       while (!open.empty() && open.back().first == op)
         open.pop_back();
       next = op->getNextNode();
-      auto call = llvm::dyn_cast<dfg::CallOp>(op);
-      auto callee = call ? symbols.lookup<dfg::FuncOp>(call.getCallee()) : dfg::FuncOp();
+      dfg::FuncOp callee = findCallee(op, symbols);
       if (!callee)
         continue;
       StringRef name = callee.getSymName();
@@ -115,7 +114,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         return emitError(op->getLoc())
                << "node '" << dfg::getNodeName(op) << "' calls function '" << name
                << "', which calls itself; functions are put in where they are called, so none may recurse";
-      if (failed(inlineCall(call, callee, replacements, next)))
+      if (failed(inlineCall(op, callee, replacements, next)))
         return failure();
       open.emplace_back(nextAfter, name);
     }
@@ -123,17 +122,25 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     return success();
   }
 
-  LogicalResult inlineCall(dfg::CallOp call, dfg::FuncOp callee, Replacements &replacements, Operation *&next) {
+  /// A function is called by a node of its own, or is the operation itself.
+  static dfg::FuncOp findCallee(Operation *op, SymbolTable &symbols) {
+    if (auto call = llvm::dyn_cast<dfg::CallOp>(op))
+      return symbols.lookup<dfg::FuncOp>(call.getCallee());
+    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+    return opaque ? symbols.lookup<dfg::FuncOp>(opaque.getOp()) : dfg::FuncOp();
+  }
+
+  LogicalResult inlineCall(Operation *call, dfg::FuncOp callee, Replacements &replacements, Operation *&next) {
     Block &body = callee.getBody().front();
-    if (body.getNumArguments() != call.getNumOperands() ||
-        body.getTerminator()->getNumOperands() != call.getNumResults())
-      return emitError(call.getLoc()) << "node '" << dfg::getNodeName(call) << "' calls function '"
-                                      << callee.getSymName() << "' with " << call.getNumOperands() << " operands for "
-                                      << call.getNumResults() << " results, but it has " << body.getNumArguments()
-                                      << " arguments and " << body.getTerminator()->getNumOperands() << " results";
+    if (body.getNumArguments() != call->getNumOperands() ||
+        body.getTerminator()->getNumOperands() != call->getNumResults())
+      return emitError(call->getLoc()) << "node '" << dfg::getNodeName(call) << "' calls function '"
+                                       << callee.getSymName() << "' with " << call->getNumOperands() << " operands for "
+                                       << call->getNumResults() << " results, but it has " << body.getNumArguments()
+                                       << " arguments and " << body.getTerminator()->getNumOperands() << " results";
     OpBuilder builder(call);
     IRMapping mapping;
-    mapping.map(body.getArguments(), call.getOperands());
+    mapping.map(body.getArguments(), call->getOperands());
     std::string scope = dfg::getNodeName(call).str() + "/";
     auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
     auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
@@ -175,7 +182,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     SmallVector<Attribute> &after = replacements[dfg::getNodeName(call)];
     for (StringRef control : dfg::getControlInputs(callee))
       after.push_back(rename(control));
-    for (auto [result, value] : llvm::zip(call.getResults(), body.getTerminator()->getOperands())) {
+    for (auto [result, value] : llvm::zip(call->getResults(), body.getTerminator()->getOperands())) {
       Value inlined = mapping.lookup(value);
       // Where the call stood for its results' nodes, they stand for it.
       if (Operation *made = inlined.getDefiningOp(); made && !dfg::getNodeName(made).empty())
@@ -185,7 +192,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     if (callControls)
       llvm::append_range(after, callControls);
     edges.remove(call);
-    call.erase();
+    call->erase();
     next = first ? first : next;
     return success();
   }
@@ -199,7 +206,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     SmallVector<Attribute> starts;
   };
 
-  UpdatesBefore findUpdatesBefore(dfg::CallOp call, const Replacements &replacements) const {
+  UpdatesBefore findUpdatesBefore(Operation *call, const Replacements &replacements) const {
     UpdatesBefore updates;
     if (llvm::none_of(call->getOperandTypes(), [](Type type) { return dfg::isHandle(type); }))
       return updates;
@@ -240,7 +247,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       return updates;
     if (auto controls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
       llvm::append_range(updates.starts, controls);
-    for (Value operand : call.getOperands())
+    for (Value operand : call->getOperands())
       if (Operation *def = operand.getDefiningOp(); def && !dfg::isHandle(operand.getType()) && !dfg::getNodeName(def).empty())
         updates.starts.push_back(dfg::getNodeNameAttr(def));
     return updates;

@@ -7,6 +7,17 @@ dfg.func @double(%x: tensor<f32>) -> tensor<f32> {
   dfg.return %y : tensor<f32>
 }
 
+// An operation that is called like a function calls it.
+dfg.func @quadruple(%x: tensor<f32>) -> tensor<f32> {
+  %y = dfg.opaque "double"(%x) : (tensor<f32>) -> tensor<f32> loc("once")
+  %z = dfg.opaque "double"(%y) : (tensor<f32>) -> tensor<f32> loc("again")
+  dfg.return %z : tensor<f32>
+}
+// CHECK-LABEL: dfg.func @quadruple
+// CHECK: %[[Y:.*]] = dfg.add_v2
+// CHECK: %[[Z:.*]] = dfg.add_v2 %[[Y]], %[[Y]]
+// CHECK: dfg.return %[[Z]]
+
 dfg.func @add_to(%handle: tensor<!dfg.resource>, %x: tensor<f32>) attributes {control = ["add"]} {
   %y = dfg.call @double(%x) : (tensor<f32>) -> tensor<f32> loc("twice")
   dfg.assign_add %handle, %y : (tensor<!dfg.resource>, tensor<f32>) -> () loc("add")
