@@ -72,45 +72,11 @@ private:
       size = size < 0 ? ShapedType::kDynamic : size;
     builder.setInsertionPoint(value.getDefiningOp());
     Type element = llvm::cast<TensorType>(value.getType()).getElementType();
-    // Bytes without a sign have no code but as what they are cast to.
-    const bool widens = element.isUnsignedInteger(8) && canWiden(value);
-    auto type = RankedTensorType::get(shape, widens ? builder.getI8Type() : element);
-    auto placeholder = dfg::PlaceholderOp::create(
-        builder, locate(name), type, dfg::TensorShapeAttr::get(builder.getContext(), /*unknownRank=*/false, sizes));
-    if (widens) {
-      Type wide = builder.getI32Type();
-      auto scalar = RankedTensorType::get({}, wide);
-      auto bits = dfg::ConstOp::create(builder, locate(name + "/255"), scalar,
-                                       DenseElementsAttr::get(scalar, builder.getI32IntegerAttr(255)));
-      auto bytes = dfg::CastOp::create(builder, locate(name + "/int32"), type.clone(wide), placeholder.getResult());
-      auto masked = dfg::BitwiseAndOp::create(builder, locate(name + "/uint8"), type.clone(wide), bytes.getResult(),
-                                              bits.getResult());
-      widen(value, wide);
-      value.replaceAllUsesWith(masked.getResult());
-    } else {
-      value.replaceAllUsesWith(placeholder.getResult());
-    }
+    auto placeholder =
+        dfg::PlaceholderOp::create(builder, locate(name), RankedTensorType::get(shape, element),
+                                   dfg::TensorShapeAttr::get(builder.getContext(), /*unknownRank=*/false, sizes));
+    value.replaceAllUsesWith(placeholder.getResult());
     names.insert(name);
-  }
-
-  /// Whether all that is made of bytes is casts of them, or of them in other shapes.
-  static bool canWiden(Value value) {
-    return llvm::all_of(value.getUsers(), [](Operation *user) {
-      return llvm::isa<dfg::CastOp, dfg::ShapeOp>(user) || (keepsElements(user) && canWiden(user->getResult(0)));
-    });
-  }
-
-  static void widen(Value value, Type element) {
-    for (Operation *user : value.getUsers())
-      if (keepsElements(user)) {
-        Value result = user->getResult(0);
-        widen(result, element);
-        result.setType(llvm::cast<TensorType>(result.getType()).clone(element));
-      }
-  }
-
-  static bool keepsElements(Operation *op) {
-    return llvm::isa<dfg::IdentityOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::EnsureShapeOp>(op);
   }
 
   Location locate(const llvm::Twine &name) { return NameLoc::get(builder.getStringAttr(name)); }

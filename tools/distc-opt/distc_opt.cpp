@@ -15,6 +15,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/rewrite/Passes.h"
 #include "passes/rows/Passes.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/SourceMgr.h"
@@ -50,6 +51,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   distc::registerGraphPasses();
   distc::registerDistributePasses();
+  distc::rewrite::registerRewritePasses();
   distc::rows::registerRowsPasses();
   distc::registerLowering();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "distc's passes\n", registry);

@@ -8,6 +8,7 @@
 #include "passes/distribute/servers/Serving.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/rewrite/Passes.h"
 #include "passes/rows/Passes.h"
 
 namespace distc {
@@ -26,11 +27,13 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   if (options.emit != "graphdef") {
     // An exported graph reads its files by itself.
     manager.addPass(createFeedInputs());
+    manager.addPass(rewrite::createSpellOutOperations());
     manager.addPass(createReadReferences());
     manager.addPass(createRaiseLoops());
     ExpandControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createExpandControlFlow(control));
+    manager.addPass(rewrite::createWidenUnsigned());
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
     // Nor has a graph that several replicas run, where it can do without.
     WriteOutControlFlowOptions control;

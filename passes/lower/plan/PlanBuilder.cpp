@@ -7,8 +7,9 @@
 #include "passes/lower/plan/PlanBuilder.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Servers.h"
-#include "passes/lower/plan/Addresses.h"
 #include "passes/lower/kernels/RangeKernel.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/rewrite/UnsignedFeeds.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -222,7 +223,10 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
 void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
   auto share = node->getAttrOfType<StringAttr>("dist.feed");
   bool batched = share && share.getValue() == "sharded";
-  set(node.getResult(), drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched));
+  auto feed = drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched);
+  if (Attribute isUnsigned = node->getDiscardableAttr(kUnsignedFeedAttr))
+    feed->setDiscardableAttr(kUnsignedFeedAttr, isUnsigned);
+  set(node.getResult(), feed);
 }
 
 void PlanBuilder::lowerRead(Operation *node, Value handle) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lower/program/EntryConverter.h"
+#include "passes/rewrite/UnsignedFeeds.h"
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "passes/graph/Passes.h"
@@ -115,7 +116,11 @@ LogicalResult EntryConverter::convert(Operation &op) {
 FailureOr<Value> EntryConverter::loadFeed(Operation *op, StringRef name, bool batched, bool optional) {
   auto [it, inserted] = feeds.try_emplace(name, static_cast<int64_t>(tables.feeds.size()));
   if (inserted) {
-    FailureOr<Attribute> type = describeType(program.tables, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()));
+    auto tensor = cast<RankedTensorType>(op->getResult(0).getType());
+    if (op->hasAttr(kUnsignedFeedAttr))
+      tensor = cast<RankedTensorType>(
+          tensor.clone(builder.getIntegerType(tensor.getElementTypeBitWidth(), /*isSigned=*/false)));
+    FailureOr<Attribute> type = describeType(program.tables, op->getLoc(), tensor);
     if (failed(type))
       return failure();
     tables.feeds.push_back(program.tables.structure(

@@ -17,17 +17,14 @@ dfg.graph attributes {loss = "loss"} {
 // -----
 
 // Features of fixed length are feeds of their own names, or of the tensor's where a node has that name; so are raw numbers behind
-// their decoding, of which bytes are fed with a sign, since there is no code for those without. What is sparse or padded stays.
+// their decoding. What is sparse or padded stays.
 // CHECK-LABEL: dfg.graph
 // CHECK: %[[LABEL:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi64> loc("label")
 // CHECK: %[[TAKEN:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1, 2]>} : () -> tensor<?x2xf32> loc("parse:4")
 // CHECK: %[[PARSED:.*]]:7 = dfg.opaque "ParseExampleV2"
-// CHECK: %[[IMAGE:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1, 6]>} : () -> tensor<?x6xi8> loc("image")
-// CHECK: %[[BITS:.*]] = dfg.const dense<255> : tensor<i32>
-// CHECK: %[[SIGNED:.*]] = dfg.cast %[[IMAGE]] : (tensor<?x6xi8>) -> tensor<?x6xi32>
-// CHECK: %[[BYTES:.*]] = dfg.bitwise_and %[[SIGNED]], %[[BITS]] : (tensor<?x6xi32>, tensor<i32>) -> tensor<?x6xi32> loc("image/uint8")
+// CHECK: %[[IMAGE:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1, 6]>} : () -> tensor<?x6xui8> loc("image")
 // CHECK-NOT: DecodeRaw
-// CHECK: %[[PIXELS:.*]] = dfg.cast %[[BYTES]] : (tensor<?x6xi32>) -> tensor<?x6xf32>
+// CHECK: %[[PIXELS:.*]] = dfg.cast %[[IMAGE]] : (tensor<?x6xui8>) -> tensor<?x6xf32>
 // CHECK: dfg.reshape %[[PIXELS]], %{{.*}} -> tensor<?x3x2xf32>
 // CHECK: dfg.identity %[[LABEL]] : (tensor<?xi64>) -> tensor<?xi64>
 // CHECK: dfg.identity %[[TAKEN]] : (tensor<?x2xf32>) -> tensor<?x2xf32>

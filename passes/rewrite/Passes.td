@@ -1,0 +1,45 @@
+//===- Passes.td - What code knows no operation or type for ----------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef REWRITE_PASSES
+#define REWRITE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
+  let summary = "Assignments of a variable's slice, counters with a limit and empty tensors, in other operations";
+  let description = [{
+    For executables. `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
+    1; `Empty` is filled with zeros. Of a variable that is passed to a function they stay.
+    ```mlir
+    dfg.opaque "ResourceStridedSliceAssign"(%v, %begin, %end, %strides, %value)
+    // becomes
+    %padded = dfg.strided_slice_grad %sizes, %begin, %end, %strides, %value
+    %new = dfg.select_v2 %inside, %padded, %old
+    dfg.assign %v, %new
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
+def WidenUnsigned : Pass<"dfg-widen-unsigned", "::mlir::ModuleOp"> {
+  let summary = "Unsigned integers of 8, 16 and 32 bits are computed as wider ones with a sign";
+  let description = [{
+    For executables, behind `dfg-expand-control-flow`. What may go beyond the type is cut to its low bits. A feed of bytes is one of bytes still. Values that nodes
+    make or take of which it is not known how (variables among them) stay, and are refused where they are needed.
+    ```mlir
+    %x = dfg.placeholder : () -> tensor<?x8xui8> loc("x")
+    %y = dfg.cast %x : (tensor<?x8xui8>) -> tensor<?x8xf32>
+    // becomes
+    %x = dfg.placeholder {dfg.unsigned} : () -> tensor<?x8xi8> loc("x")
+    %w = dfg.cast %x : (tensor<?x8xi8>) -> tensor<?x8xi32>
+    %u = dfg.bitwise_and %w, %c255 : (tensor<?x8xi32>, tensor<i32>) -> tensor<?x8xi32>
+    %y = dfg.cast %u : (tensor<?x8xi32>) -> tensor<?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
+#endif // REWRITE_PASSES

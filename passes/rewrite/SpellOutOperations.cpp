@@ -1,0 +1,164 @@
+//===- SpellOutOperations.cpp - Assignments of slices, counters and the like in other operations ---===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "passes/rewrite/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace distc::rewrite {
+#define GEN_PASS_DEF_SPELLOUTOPERATIONS
+#include "passes/rewrite/Passes.h.inc"
+
+namespace {
+
+class Speller {
+public:
+  Speller(dfg::OpaqueOp op, RankedTensorType type) : op(op), type(type), builder(op) {}
+
+  /// `v[begin:end:strides] = value`: all elements are assigned, those outside of the slice what they are.
+  void assignSlice() {
+    Value handle = op->getOperand(0), old = read();
+    auto indices = llvm::dyn_cast<TensorType>(op->getOperand(1).getType());
+    SmallVector<NamedAttribute> masks;
+    for (StringRef name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+      if (auto mask = getAttr<IntegerAttr>(name))
+        masks.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(mask.getInt())));
+    auto sizesType = RankedTensorType::get({type.getRank()}, indices.getElementType());
+    SmallVector<APInt> sizes;
+    for (int64_t size : type.getShape())
+      sizes.emplace_back(indices.getElementTypeBitWidth(), size);
+    Value dimensions = constant("sizes", DenseElementsAttr::get(sizesType, sizes));
+    auto put = [&](StringRef name, Value slice) -> Value {
+      SmallVector<Value> operands = {dimensions};
+      llvm::append_range(operands, op->getOperands().slice(1, 3));
+      operands.push_back(slice);
+      auto element = llvm::cast<TensorType>(slice.getType()).getElementType();
+      return make(name, dfg::StridedSliceGradOp::getOperationName(), operands, type.clone(element), masks);
+    };
+    // Which elements the slice has: ones, of its shape.
+    Value value = op->getOperand(4);
+    Value shape = make("shape", dfg::ShapeOp::getOperationName(), value, UnrankedTensorType::get(builder.getI32Type()));
+    Value one = constant(
+        "one", DenseElementsAttr::get(RankedTensorType::get({}, builder.getI32Type()), builder.getI32IntegerAttr(1)));
+    Value ones =
+        make("ones", dfg::FillOp::getOperationName(), {shape, one}, UnrankedTensorType::get(builder.getI32Type()));
+    Value inside =
+        make("inside", dfg::EqualOp::getOperationName(), {put("places", ones), one}, type.clone(builder.getI1Type()));
+    Value all = make("new", dfg::SelectV2Op::getOperationName(), {inside, put("padded", value), old}, type);
+    OperationState assign(op->getLoc(), dfg::AssignOp::getOperationName());
+    assign.addOperands({handle, all});
+    assign.addTypes(op->getResultTypes());
+    if (auto control = op->getDiscardableAttr(dfg::kControlAttr))
+      assign.addAttribute(dfg::kControlAttr, control);
+    op->replaceAllUsesWith(builder.create(assign)->getResults());
+    op->erase();
+  }
+
+  /// Adds 1, and gives what was there before; the run ends at the limit.
+  void countUp() {
+    auto limit = getAttr<IntegerAttr>("limit");
+    Value handle = op->getOperand(0), old = read();
+    Type element = type.getElementType();
+    auto number = [&](StringRef name, int64_t value) {
+      return constant(name, DenseElementsAttr::get(type, builder.getIntegerAttr(element, value)));
+    };
+    Value below = make("below", dfg::LessOp::getOperationName(), {old, number("limit", limit ? limit.getInt() : 0)},
+                       type.clone(builder.getI1Type()));
+    OperationState assertion(locate("reached_limit"), dfg::AssertOp::getOperationName());
+    assertion.addOperands({below, old});
+    Operation *asserted = builder.create(assertion);
+    auto before = builder.getStrArrayAttr({dfg::getNodeName(asserted)});
+    asserted->setAttr("summarize", builder.getI64IntegerAttr(3));
+    OperationState add(locate("add"), dfg::AssignAddOp::getOperationName());
+    add.addOperands({handle, number("one", 1)});
+    add.addAttribute(dfg::kControlAttr, before);
+    builder.create(add);
+    Value counted = make("", dfg::IdentityOp::getOperationName(), old, type);
+    counted.getDefiningOp()->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({(name() + "/add").str()}));
+    op->replaceAllUsesWith(ValueRange{counted});
+    op->erase();
+  }
+
+private:
+  StringRef name() { return dfg::getNodeName(op); }
+  Location locate(StringRef suffix) {
+    return suffix.empty() ? op->getLoc() : Location(NameLoc::get(builder.getStringAttr(name() + "/" + suffix)));
+  }
+  template <typename T> T getAttr(StringRef attribute) {
+    auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+    return rest ? rest.getAs<T>(attribute) : T();
+  }
+  Value constant(StringRef suffix, DenseElementsAttr value) {
+    return dfg::ConstOp::create(builder, locate(suffix), value.getType(), value).getResult();
+  }
+  Value make(StringRef suffix, StringRef kind, ValueRange operands, Type result,
+             ArrayRef<NamedAttribute> attributes = {}) {
+    OperationState state(locate(suffix), kind, operands, result, attributes);
+    return builder.create(state)->getResult(0);
+  }
+  /// What the variable has where the node runs: behind what the node waits for.
+  Value read() {
+    auto old = dfg::ReadVariableOp::create(builder, locate("old"), type, op->getOperand(0), /*implicit=*/false);
+    if (auto control = op->getDiscardableAttr(dfg::kControlAttr))
+      old->setAttr(dfg::kControlAttr, control);
+    return old.getValue();
+  }
+
+  dfg::OpaqueOp op;
+  RankedTensorType type; // the variable's
+  OpBuilder builder;
+};
+
+struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
+  void runOnOperation() override {
+    SmallVector<dfg::OpaqueOp> empties;
+    getOperation().walk([&](dfg::OpaqueOp op) {
+      if (op.getOp() == "Empty" && op->getNumOperands() == 1)
+        empties.push_back(op);
+    });
+    llvm::for_each(empties, fillWithZeros);
+    for (auto graph : getOperation().getOps<dfg::GraphOp>())
+      for (auto op : llvm::make_early_inc_range(graph.getBody().front().getOps<dfg::OpaqueOp>())) {
+        auto spell = llvm::StringSwitch<void (Speller::*)()>(op.getOp())
+                         .Cases("StridedSliceAssign", "ResourceStridedSliceAssign", &Speller::assignSlice)
+                         .Cases("CountUpTo", "ResourceCountUpTo", &Speller::countUp)
+                         .Default(nullptr);
+        auto variable = spell ? getVariableType(op->getOperand(0)) : RankedTensorType();
+        if (variable)
+          (Speller(op, variable).*spell)();
+      }
+  }
+
+  static void fillWithZeros(dfg::OpaqueOp op) {
+    auto type = llvm::dyn_cast<TensorType>(op->getResult(0).getType());
+    if (!type || !type.getElementType().isIntOrFloat())
+      return;
+    OpBuilder builder(op);
+    auto scalar = RankedTensorType::get({}, type.getElementType());
+    auto zero =
+        dfg::ConstOp::create(builder, NameLoc::get(builder.getStringAttr(dfg::getNodeName(op) + "/zero")), scalar,
+                             DenseElementsAttr::get(scalar, builder.getZeroAttr(type.getElementType())));
+    auto fill = dfg::FillOp::create(builder, op.getLoc(), type, op->getOperand(0), zero.getResult());
+    if (auto control = op->getDiscardableAttr(dfg::kControlAttr))
+      fill->setAttr(dfg::kControlAttr, control);
+    op->replaceAllUsesWith(fill->getResults());
+    op.erase();
+  }
+
+  /// Of a variable of the graph, of a shape that is known.
+  RankedTensorType getVariableType(Value handle) {
+    auto node = dfg::getVariableHandle(handle);
+    auto variable = node ? SymbolTable::lookupNearestSymbolFrom<dfg::VariableOp>(getOperation(), node.getVariableAttr())
+                         : dfg::VariableOp();
+    auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
+    return type && type.hasStaticShape() ? type : RankedTensorType();
+  }
+};
+
+} // namespace
+} // namespace distc::rewrite

@@ -1,0 +1,235 @@
+"""Operations and types that code has no word for and that are written in others (unsigned integers, assignments of slices, counters, operations that are
+functions), and candidates that are sampled: losses and variables are TensorFlow's, by one replica and by several.
+
+  rewritten_operations_tensorflow.py [CASE...]
+"""
+import sys
+
+import numpy as np
+
+from support import DISTC, Checks, Folder, differences, expect as expect_run, must, need_tensorflow, need_tools, run, trained
+
+BATCH, STEPS, RATE, CLASSES = 8, 3, 0.1, 30
+CASES = {}
+
+
+def case(resource=True, ends=None):
+    """The function gives the loss, and what makes the operations that run behind its minimization. `ends`: what the run says when it ends."""
+    def add(function):
+        CASES[function.__name__] = (function, resource, ends)
+        return function
+    return add
+
+
+class Graph:
+    """Feeds x [b, 4], image [b, 6] of bytes, i [b] and ids [b, 1] of classes."""
+
+    def __init__(self, tf, tf2):
+        self.tf, self.tf2 = tf, tf2
+        self.x = tf.placeholder(tf.float32, [None, 4], "x")
+        self.image = tf.placeholder(tf.uint8, [None, 6], "image")
+        self.i = tf.placeholder(tf.int32, [None], "i")
+        self.ids = tf.placeholder(tf.int64, [None, 1], "ids")
+
+    def variable(self, name, *shape, seed=1):
+        return self.tf.get_variable(name, shape, initializer=self.tf.random_uniform_initializer(-0.5, 0.5, seed=seed))
+
+    def loss_of(self, rows):
+        return self.tf.reduce_mean(self.tf.square(rows))
+
+
+# ---- Unsigned integers ---------------------------------------------------------------------------------------------------------
+
+
+@case()
+def bytes_that_are_fed(g):
+    tf = g.tf
+    pixels = tf.cast(g.image, tf.float32) / 255.0 + tf.image.convert_image_dtype(tf.reshape(g.image, [-1, 6]), tf.float32)
+    return g.loss_of(tf.matmul(pixels, g.variable("w", 6, 3)))
+
+
+@case()
+def arithmetic_of_bytes(g):
+    """It wraps around, and what is compared is above 0."""
+    tf = g.tf
+    dark = tf.cast(g.image < 200, tf.uint8)
+    number = tf.concat([g.image * 3, g.image[:, ::-1] - 7, tf.maximum(g.image, dark * 90), g.image // 3], 1)
+    return g.loss_of(tf.matmul(tf.cast(number, tf.float32) / 64.0, g.variable("w", 24, 2)))
+
+
+@case()
+def numbers_that_become_unsigned(g):
+    tf = g.tf
+    small = tf.cast(tf.abs(g.x) * 100.0, tf.uint16) * tf.cast(1000, tf.uint16)
+    wide = tf.cast(g.i, tf.uint32) * tf.constant(4000000007 % 2**32, tf.uint32)
+    rows = tf.concat([tf.cast(small, tf.float32) / 65536.0, tf.cast(wide, tf.float32)[:, None] / 4e9], 1)
+    return g.loss_of(tf.matmul(rows, g.variable("w", 5, 2)))
+
+
+# ---- Assignments -----------------------------------------------------------------------------------------------------------------
+
+
+def assigns_a_row(g):
+    tf = g.tf
+    h = tf.matmul(g.x, g.variable("w", 4, 3))
+    history = tf.get_variable("history", initializer=np.arange(18, dtype=np.float32).reshape(6, 3), trainable=False)
+    mean = tf.reduce_mean(h, 0)
+    return g.loss_of(h), lambda: [history[2, :].assign(mean), history[3::2, 1:].assign(tf.stack([mean[:2], mean[1:]]))]
+
+
+@case()
+def slices_that_are_assigned(g):
+    return assigns_a_row(g)
+
+
+@case(resource=False)
+def slices_of_a_reference_that_are_assigned(g):
+    return assigns_a_row(g)
+
+
+def counts(g, limit):
+    tf = g.tf
+    count = tf.get_variable("count", initializer=np.int32(0), trainable=False)
+    return g.loss_of(tf.matmul(g.x, g.variable("w", 4, 3))), lambda: [tf.count_up_to(count, limit)]
+
+
+@case()
+def counter_below_its_limit(g):
+    return counts(g, 10)
+
+
+@case(resource=False)
+def counter_of_a_reference(g):
+    return counts(g, 10)
+
+
+@case(ends="assertion failed")
+def counter_that_reaches_its_limit(g):
+    return counts(g, 2)
+
+
+# ---- Functions -------------------------------------------------------------------------------------------------------------------
+
+
+@case()
+def loop_whose_condition_is_a_function(g):
+    """An operation that is called like a function of the library is a call of it."""
+    from tensorflow.python.framework import function
+    from tensorflow.python.ops import functional_ops
+    tf = g.tf
+
+    @function.Defun(tf.int32, tf.float32, func_name="goes_on")
+    def goes_on(k, h):
+        return k < 3
+
+    @function.Defun(tf.int32, tf.float32, func_name="doubles")
+    def doubles(k, h):
+        return k + 1, h * 2
+
+    x = functional_ops.While([tf.constant(0), g.x], goes_on, doubles)[1]
+    x.set_shape([None, 4])
+    return g.loss_of(tf.matmul(x, g.variable("w", 4, 3)))
+
+
+# ---- Candidates ----------------------------------------------------------------------------------------------------------------
+
+
+def sampled_softmax(g, sampler, **settings):
+    tf = g.tf
+    rows = tf.nn.embedding_lookup(g.variable("table", CLASSES, 4, seed=2), g.i)
+    sampled = sampler(g.ids, 1, 5, range_max=CLASSES, seed=3, **settings)
+    return tf.reduce_mean(tf.nn.sampled_softmax_loss(g.variable("w", CLASSES, 4), tf.zeros([CLASSES]), g.ids, rows, 5, CLASSES, sampled_values=sampled,
+                                                     remove_accidental_hits=False))
+
+
+@case()
+def candidates_without_repetition(g):
+    return sampled_softmax(g, g.tf.random.log_uniform_candidate_sampler, unique=True)
+
+
+@case()
+def candidates_with_repetition(g):
+    return sampled_softmax(g, g.tf.random.log_uniform_candidate_sampler, unique=False)
+
+
+@case()
+def uniform_candidates(g):
+    return sampled_softmax(g, g.tf.random.uniform_candidate_sampler, unique=True)
+
+
+@case()
+def word_embeddings(g):
+    """word2vec: the sampler's seeds follow from the graph's."""
+    tf = g.tf
+    rows = tf.nn.embedding_lookup(g.variable("table", CLASSES, 4, seed=2), g.i)
+    return tf.reduce_mean(tf.nn.nce_loss(g.variable("w", CLASSES, 4), g.variable("b", CLASSES), g.ids, rows, 6, CLASSES))
+
+
+def is_needed(operations, name):
+    seen, pending = set(), list(operations)
+    while pending:
+        operation = pending.pop()
+        if operation.name not in seen:
+            seen.add(operation.name)
+            pending += [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
+    return name in seen
+
+
+def make(tf, tf2, name, folder):
+    """The graph, its data, and what TensorFlow makes of them: losses and variables."""
+    function, resource, ends = CASES[name]
+    (tf.enable_resource_variables if resource else tf.disable_resource_variables)()
+    with tf.Graph().as_default():
+        tf.set_random_seed(5)
+        made = function(Graph(tf, tf2))
+        loss, behind = made if isinstance(made, tuple) else (made, lambda: [])
+        loss = tf.identity(loss, "loss")
+        minimized = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
+        with tf.control_dependencies([minimized]):
+            train = tf.group(minimized, *behind(), name="train")
+        tf.global_variables_initializer()
+        tf.train.export_meta_graph(str(folder / "graph.meta"))
+        rows, numbers = BATCH * STEPS, np.random.default_rng(11)
+        data = {"x": numbers.normal(size=(rows, 4)).astype(np.float32), "image": numbers.integers(0, 256, (rows, 6)).astype(np.uint8),
+                "i": numbers.integers(0, CLASSES, rows).astype(np.int32), "ids": numbers.integers(0, CLASSES, (rows, 1))}
+        data = {key: array for key, array in data.items() if is_needed([train, loss.op], key)}
+        np.savez(folder / "data.npz", **data)
+        if ends:
+            return None
+        with tf.Session() as session:
+            session.run("init")
+            losses = []
+            for k in range(STEPS):
+                feed = {f"{key}:0": array[k * BATCH:(k + 1) * BATCH] for key, array in data.items()}
+                losses.append(session.run(["loss:0", "train"], feed)[0])
+            return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
+
+
+def check(name):
+    tf, tf2 = need_tensorflow()
+    with Folder() as folder:
+        want, ends = make(tf, tf2, name, folder), CASES[name][2]
+        found = []
+        for replicas in (1, 2, 4):
+            program = folder / f"train{replicas}"
+            must([DISTC, "compile", folder / "graph.meta", "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss", "loss:0",
+                  "--init-op", "init", "-o", program])
+            if ends:
+                found += expect_run(run([program, "--quiet", "--data", folder / "data.npz", "--steps", STEPS]), 1, ends)
+            else:
+                found += [f"{replicas} replicas: {problem}" for problem in differences(trained(program, folder / "data.npz", STEPS), want)]
+        return found
+
+
+def main():
+    tf, _ = need_tensorflow()
+    need_tools()
+    tf.disable_eager_execution()
+    checks = Checks()
+    for name in sys.argv[1:] or CASES:
+        checks.check(name, check, name)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()

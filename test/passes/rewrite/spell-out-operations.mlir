@@ -1,0 +1,49 @@
+// RUN: distc-opt %s --dfg-spell-out-operations --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// What the slice has is assigned, and elsewhere the old value, which is read where the node runs.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[OLD:.*]] = dfg.read_variable %{{.*}} {control = ["before"]} : (!dfg.ref<tensor<4x3xf32>>) -> tensor<4x3xf32> loc("put/old")
+// CHECK: %[[SIZES:.*]] = dfg.const dense<[4, 3]> : tensor<2xi32>
+// CHECK: %[[PLACES:.*]] = dfg.strided_slice_grad %[[SIZES]], {{.*}} {shrink_axis_mask = 1 : i64} {{.*}} -> tensor<4x3xi32>
+// CHECK: %[[INSIDE:.*]] = dfg.equal %[[PLACES]], %{{.*}} -> tensor<4x3xi1>
+// CHECK: %[[PADDED:.*]] = dfg.strided_slice_grad %[[SIZES]], {{.*}} {shrink_axis_mask = 1 : i64} {{.*}} -> tensor<4x3xf32>
+// CHECK: %[[NEW:.*]] = dfg.select_v2 %[[INSIDE]], %[[PADDED]], %[[OLD]]
+// CHECK: dfg.assign %{{.*}}, %[[NEW]] {control = ["before"]} : (!dfg.ref<tensor<4x3xf32>>, tensor<4x3xf32>) -> () loc("put")
+dfg.variable @v : tensor<4x3xf32>
+dfg.graph {
+  %v = dfg.var_handle @v : !dfg.ref<tensor<4x3xf32>> loc("v")
+  %x = dfg.placeholder : () -> tensor<3xf32> loc("x")
+  %b = dfg.const dense<[1, 0]> : tensor<2xi32> : tensor<2xi32> loc("b")
+  %e = dfg.const dense<[2, 3]> : tensor<2xi32> : tensor<2xi32> loc("e")
+  %s = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32> loc("s")
+  dfg.group : () -> () loc("before")
+  dfg.opaque "ResourceStridedSliceAssign"(%v, %b, %e, %s, %x) {control = ["before"], tf = {Index = i32, T = f32, shrink_axis_mask = 1 : i64}} : (!dfg.ref<tensor<4x3xf32>>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<3xf32>) -> () loc("put")
+}
+
+// -----
+
+// A counter gives what it was; at its limit the run ends, before anything is counted.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[OLD:.*]] = dfg.read_variable
+// CHECK: %[[LIMIT:.*]] = dfg.const dense<7> : tensor<i32>
+// CHECK: %[[BELOW:.*]] = dfg.less %[[OLD]], %[[LIMIT]]
+// CHECK: dfg.assert %[[BELOW]], %[[OLD]] {{.*}}loc("count/reached_limit")
+// CHECK: dfg.assign_add %{{.*}}, %{{.*}} {control = ["count/reached_limit"]} {{.*}}loc("count/add")
+// CHECK: %[[COUNT:.*]] = dfg.identity %[[OLD]] {control = ["count/add"]} {{.*}}loc("count")
+// CHECK: dfg.neg %[[COUNT]]
+dfg.variable @c : tensor<i32>
+dfg.graph {
+  %c = dfg.var_handle @c : !dfg.ref<tensor<i32>> loc("c")
+  %n = dfg.opaque "ResourceCountUpTo"(%c) {tf = {T = i32, limit = 7 : i64}} : (!dfg.ref<tensor<i32>>) -> tensor<i32> loc("count")
+  %m = dfg.neg %n : (tensor<i32>) -> tensor<i32> loc("m")
+}
+
+// -----
+
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[ZERO:.*]] = dfg.const dense<0.000000e+00> : tensor<f32>
+// CHECK: dfg.fill %{{.*}}, %[[ZERO]] : (tensor<2xi32>, tensor<f32>) -> tensor<3x2xf32> loc("empty")
+dfg.graph {
+  %s = dfg.const dense<[3, 2]> : tensor<2xi32> : tensor<2xi32> loc("s")
+  %e = dfg.opaque "Empty"(%s) {tf = {dtype = f32, init = true}} : (tensor<2xi32>) -> tensor<3x2xf32> loc("empty")
+}

@@ -1,0 +1,48 @@
+// RUN: distc-opt %s --dfg-widen-unsigned --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// A feed of bytes is one of bytes still, its numbers are cut to what they are; what may go beyond them wraps around.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[X:.*]] = dfg.placeholder {dfg.unsigned} : () -> tensor<?x6xi8> loc("x")
+// CHECK: %[[WIDE:.*]] = dfg.cast %[[X]] : (tensor<?x6xi8>) -> tensor<?x6xi32> loc("x/wide")
+// CHECK: %[[BYTES:.*]] = dfg.bitwise_and %[[WIDE]], %{{.*}} : (tensor<?x6xi32>, tensor<i32>) -> tensor<?x6xi32> loc("x/unsigned")
+// CHECK: %[[C:.*]] = dfg.const dense<200> : tensor<i32>
+// CHECK: %[[SUM:.*]] = dfg.add_v2 %[[BYTES]], %[[C]] : (tensor<?x6xi32>, tensor<i32>) -> tensor<?x6xi32> loc("sum")
+// CHECK: %[[LOW:.*]] = dfg.bitwise_and %[[SUM]], %{{.*}} loc("sum/unsigned")
+// CHECK: %[[MOST:.*]] = dfg.maximum %[[LOW]], %[[BYTES]] : (tensor<?x6xi32>, tensor<?x6xi32>) -> tensor<?x6xi32>
+// CHECK: dfg.cast %[[MOST]] : (tensor<?x6xi32>) -> tensor<?x6xf32>
+// CHECK: dfg.less %[[BYTES]], %[[C]] : (tensor<?x6xi32>, tensor<i32>) -> tensor<?x6xi1>
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?x6xui8> loc("x")
+  %c = dfg.const dense<200> : tensor<ui8> : tensor<ui8> loc("c")
+  %sum = dfg.add_v2 %x, %c : (tensor<?x6xui8>, tensor<ui8>) -> tensor<?x6xui8> loc("sum")
+  %most = dfg.maximum %sum, %x : (tensor<?x6xui8>, tensor<?x6xui8>) -> tensor<?x6xui8> loc("most")
+  %y = dfg.cast %most : (tensor<?x6xui8>) -> tensor<?x6xf32> loc("y")
+  %l = dfg.less %x, %c : (tensor<?x6xui8>, tensor<ui8>) -> tensor<?x6xi1> loc("l")
+}
+
+// -----
+
+// 32 bits are held by 64.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[CAST:.*]] = dfg.cast %{{.*}} : (tensor<4xf32>) -> tensor<4xi64> loc("u")
+// CHECK: dfg.const dense<4294967295> : tensor<i64>
+// CHECK: %[[U:.*]] = dfg.bitwise_and %[[CAST]]
+// CHECK: dfg.cast %[[U]] : (tensor<4xi64>) -> tensor<4xf32>
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  %u = dfg.cast %x : (tensor<4xf32>) -> tensor<4xui32> loc("u")
+  %y = dfg.cast %u : (tensor<4xui32>) -> tensor<4xf32> loc("y")
+}
+
+// -----
+
+// What is not known, and all that it is made of with no conversion between, stays.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.placeholder : () -> tensor<4xui8>
+// CHECK: dfg.opaque "Population"{{.*}} : (tensor<4xui8>) -> tensor<4xui8>
+// CHECK: dfg.cast {{.*}} : (tensor<4xui8>) -> tensor<4xi32>
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4xui8> loc("x")
+  %p = dfg.opaque "Population"(%x) : (tensor<4xui8>) -> tensor<4xui8> loc("p")
+  %y = dfg.cast %p : (tensor<4xui8>) -> tensor<4xi32> loc("y")
+}
