@@ -20,6 +20,7 @@
 #ifndef DRT_COLLECTIVES_COMMUNICATOR_H
 #define DRT_COLLECTIVES_COMMUNICATOR_H
 
+#include "collectives/channel.h"
 #include "collectives/reduce.h"
 #include "drt/drt.h"
 
@@ -30,14 +31,8 @@
 
 namespace drt {
 
-/// Some bytes of a task's memory.
-struct Piece {
-  char *data;
-  int64_t bytes;
-};
 /// The pieces of each task, in the order of ranks: the same list in every task, of its own memory.
 using Pieces = std::vector<std::vector<Piece>>;
-int64_t bytes_of(const std::vector<Piece> &pieces);
 
 class Communicator {
 public:
@@ -54,6 +49,11 @@ public:
   /// Zeroed memory, page aligned, that collectives read and write in place, without copies; null where there is none
   /// such. Every task calls it at the same time, each for as many bytes as it likes. It belongs to the communicator.
   virtual char *shared_memory(int64_t bytes);
+
+  /// Channels between task `root` and each of the others, counts[t] of them with task t. Every task calls it at the
+  /// same time. The root has those of all tasks, in the order of ranks, the others their own. They end before the
+  /// communicator.
+  virtual std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts);
 
   /// data[i] becomes the sum over all tasks of data[i], the same bits in every
   /// task. `data` is element-aligned and has `count` elements (0 is allowed) of

@@ -20,7 +20,9 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/types.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <mutex>
 #include <sys/random.h>
 #include <vector>
@@ -36,6 +38,8 @@ constexpr size_t small_message_bytes = 32 * 1024;
 constexpr uint8_t doubling_slot_prefix = 0x40;
 constexpr uint8_t abort_slot_prefix = 0x41;
 constexpr uint8_t verify_slot_prefix = 0x42;
+
+constexpr uint8_t channel_slot_prefix = 0x43;
 
 constexpr size_t challenge_bytes = 32;
 
@@ -63,6 +67,71 @@ private:
   const std::string prefix;
 };
 
+/// A message is its length, then its bytes, so that it can be received in other pieces than it was sent in.
+class GlooChannel final : public Channel {
+public:
+  using Context = std::shared_ptr<gloo::rendezvous::Context>;
+  /// `guard` runs what may throw gloo's exceptions.
+  using Guard = std::function<void(const std::function<void()> &)>;
+
+  GlooChannel(Context context, int peer, uint32_t number, Guard guard)
+      : context(std::move(context)), peer(peer), slot(gloo::Slot::build(channel_slot_prefix, number)),
+        guard(std::move(guard)) {}
+
+  void send(const std::vector<Piece> &pieces) override {
+    sent.clear();
+    for (const Piece &piece : pieces)
+      sent.insert(sent.end(), piece.data, piece.data + piece.bytes);
+    auto length = static_cast<int64_t>(sent.size());
+    if (length == 0)
+      return; // which nobody receives
+    guard([&] {
+      auto head = context->createUnboundBuffer(&length, sizeof length);
+      auto body = context->createUnboundBuffer(sent.data(), sent.size());
+      head->send(peer, slot);
+      head->waitSend(no_timeout);
+      body->send(peer, slot);
+      body->waitSend(no_timeout);
+    });
+  }
+
+  void receive(const std::vector<Piece> &pieces) override {
+    for (const Piece &piece : pieces)
+      for (int64_t at = 0; at < piece.bytes;) {
+        if (taken == static_cast<int64_t>(received.size()))
+          next();
+        const int64_t bytes = std::min(piece.bytes - at, static_cast<int64_t>(received.size()) - taken);
+        std::memcpy(piece.data + at, received.data() + taken, static_cast<size_t>(bytes));
+        at += bytes;
+        taken += bytes;
+      }
+  }
+
+  bool reads_in_place() const override { return false; }
+
+private:
+  void next() {
+    taken = 0;
+    int64_t length = 0;
+    guard([&] {
+      auto head = context->createUnboundBuffer(&length, sizeof length);
+      head->recv(peer, slot);
+      head->waitRecv(no_timeout);
+      received.resize(static_cast<size_t>(length));
+      auto body = context->createUnboundBuffer(received.data(), received.size());
+      body->recv(peer, slot);
+      body->waitRecv(no_timeout);
+    });
+  }
+
+  const Context context;
+  const int peer;
+  const gloo::Slot slot;
+  const Guard guard;
+  std::vector<char> sent, received;
+  int64_t taken = 0; // of what was received
+};
+
 class GlooCommunicator final : public Communicator {
 public:
   GlooCommunicator(const GlooOptions &options, KeyValueStore &store, Progress &where)
@@ -76,6 +145,18 @@ public:
   void describe(int64_t step, const char *name) override {
     progress.step.store(step, std::memory_order_relaxed);
     progress.name.store(name, std::memory_order_relaxed);
+  }
+
+  std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
+    const GlooChannel::Guard guard = [this](const std::function<void()> &transfer) { translated(transfer); };
+    std::vector<std::unique_ptr<Channel>> channels;
+    for (int task = 0; task < size(); ++task)
+      if (task != root && (rank() == root || rank() == task))
+        for (int i = 0; i < counts[static_cast<size_t>(task)]; ++i)
+          channels.push_back(std::make_unique<GlooChannel>(context, rank() == root ? task : root,
+                                                           first_channel + static_cast<uint32_t>(i), guard));
+    first_channel += static_cast<uint32_t>(*std::max_element(counts.begin(), counts.end()));
+    return channels;
   }
 
   void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
@@ -265,8 +346,12 @@ private:
 
   /// Runs a collective; what gloo throws becomes an Error in the user's terms.
   template <class F> void guarded(F &&collective) {
-    throw_if_aborted();
     InCollective mark(progress);
+    translated(collective);
+  }
+
+  template <class F> void translated(F &&collective) {
+    throw_if_aborted();
     try {
       collective();
     } catch (const gloo::Exception &e) {
@@ -365,7 +450,7 @@ private:
   std::function<std::string(const std::string &)> explain;
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::vector<char> scratch;
-  uint32_t tag = 0;
+  uint32_t tag = 0, first_channel = 0;
   std::mutex mutex;
   std::string abort_reason;
 };

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "collectives/shared_memory_communicator.h"
 
+#include "collectives/shared_memory_channel.h"
 #include "core/counter.h"
 #include "core/dtype.h"
 #include "core/error.h"
@@ -110,21 +111,34 @@ public:
     progress_.name.store(name, std::memory_order_relaxed);
   }
 
-  char *shared_memory(int64_t bytes) override {
-    const InCollective mark(progress_);
-    std::vector<int64_t> all(static_cast<size_t>(size()));
-    gather(&bytes, sizeof bytes, all.data());
-    for (int64_t &one : all)
-      one = round_up(std::max<int64_t>(one, 1), page);
-    const int64_t begin = file_bytes_, total = std::accumulate(all.begin(), all.end(), int64_t(0));
-    file_bytes_ += total;
-    if (rank() == 0 && ftruncate(file_, static_cast<off_t>(file_bytes_)) != 0)
-      throw Error("out of memory: " + std::to_string(total) +
-                  " bytes for the tasks of a host: " + std::strerror(errno));
-    meet();
-    blocks_.emplace_back(file_, begin, total);
-    madvise(blocks_.back().data(), static_cast<size_t>(total), MADV_HUGEPAGE); // a hint; small pages do as well
-    return blocks_.back().data() + std::accumulate(all.begin(), all.begin() + rank(), int64_t(0));
+  char *shared_memory(int64_t bytes) override { return shared_memory_of(rank(), bytes); }
+
+  std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
+    const int64_t each = shared_memory_channel_bytes();
+    const auto from = counts.begin(), own = from + rank();
+    const int64_t all = std::accumulate(from, counts.end(), int64_t(0)) - counts[static_cast<size_t>(root)];
+    const bool is_root = rank() == root;
+    char *memory = shared_memory_of(root, is_root ? all * each : 0);
+    if (is_root)
+      for (int64_t i = 0; i < all; ++i)
+        prepare_shared_memory_channel(memory + i * each);
+    barrier();
+    SharedMemoryChannelOptions channel;
+    channel.first = is_root;
+    for (const Mapping &block : blocks_)
+      channel.blocks.push_back({block.data(), block.offset_of(block.data()), block.bytes()});
+    channel.aborted = &header_.aborted;
+    channel.throw_if_aborted = [this] { throw_if_aborted(); };
+    // Those of the tasks before this one come first.
+    int64_t begin = is_root ? 0 : std::accumulate(from, own, int64_t(0));
+    if (rank() > root)
+      begin -= counts[static_cast<size_t>(root)];
+    std::vector<std::unique_ptr<Channel>> channels;
+    for (int64_t i = 0; i < (is_root ? all : *own); ++i) {
+      channel.memory = memory + (begin + i) * each;
+      channels.push_back(make_shared_memory_channel(channel));
+    }
+    return channels;
   }
 
   void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
@@ -303,6 +317,24 @@ private:
   std::string own_reason() {
     std::lock_guard lock(mutex_);
     return abort_reason_;
+  }
+
+  /// As many bytes as each task asks for. Returns where the part of task `whose` lies.
+  char *shared_memory_of(int whose, int64_t bytes) {
+    const InCollective mark(progress_);
+    std::vector<int64_t> all(static_cast<size_t>(size()));
+    gather(&bytes, sizeof bytes, all.data());
+    for (int64_t &one : all)
+      one = round_up(std::max<int64_t>(one, 1), page);
+    const int64_t begin = file_bytes_, total = std::accumulate(all.begin(), all.end(), int64_t(0));
+    file_bytes_ += total;
+    if (rank() == 0 && ftruncate(file_, static_cast<off_t>(file_bytes_)) != 0)
+      throw Error("out of memory: " + std::to_string(total) +
+                  " bytes for the tasks of a host: " + std::strerror(errno));
+    meet();
+    blocks_.emplace_back(file_, begin, total);
+    madvise(blocks_.back().data(), static_cast<size_t>(total), MADV_HUGEPAGE); // a hint; small pages do as well
+    return blocks_.back().data() + std::accumulate(all.begin(), all.begin() + whose, int64_t(0));
   }
 
   // ---- In place ------------------------------------------------------------------

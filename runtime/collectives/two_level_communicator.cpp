@@ -31,6 +31,10 @@ public:
 
   char *shared_memory(int64_t bytes) override { return options.host ? options.host->shared_memory(bytes) : nullptr; }
 
+  std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
+    return options.tasks->open_channels(root, counts);
+  }
+
   void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
     all_reduce(dtype, {static_cast<const char *>(data), 0, 1}, count, 1);
   }
