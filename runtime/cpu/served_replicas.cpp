@@ -71,40 +71,125 @@ ServedReplicas::~ServedReplicas() {
 }
 
 void ServedReplicas::start(TaskRuntime::FeedReplica feed, int64_t firstStep) {
-  const TaskConfig &config = task_.config();
   feed_ = std::move(feed);
   firstStep_ = firstStep;
   updates_ = firstStep;
+  makeArenas();
+  makeReplicas();
+  sizes_ = sizes();
+  std::vector<int> counts;
+  std::vector<std::unique_ptr<Channel>> channels;
+  if (Communicator *communicator = task_.communicator()) {
+    counts = countChannels();
+    channels = communicator->open_channels(0, counts);
+  }
+  if (isServer())
+    serveHere(std::move(channels), counts);
+  else
+    serveElsewhere(std::move(channels));
+  for (int32_t i = 0; i < task_.config().localReplicas; ++i)
+    threads_.emplace_back([this, i] { replicaMain(i); });
+}
+
+int32_t ServedReplicas::firstReplica() const { return task_.config().firstReplica; }
+
+// Where other tasks of the host reach them, if they reach any: gradients are read where they are.
+void ServedReplicas::makeArenas() {
+  const int64_t bytes = task_.arenaStride() * (task_.config().localReplicas + 1);
+  if (Communicator *communicator = task_.communicator()) {
+    communicator->describe(0, "the replicas' memory");
+    arenas_ = communicator->shared_memory(bytes);
+  }
+  if (arenas_)
+    return;
+  arenaMemory_ = Memory(bytes);
+  arenas_ = arenaMemory_.data();
+}
+
+void ServedReplicas::makeReplicas() {
+  const TaskConfig &config = task_.config();
   const int32_t replicas = config.localReplicas;
   const int64_t stride = task_.arenaStride();
-  arenas_ = Memory(stride * (replicas + 1));
   for (int32_t i = 0; i <= replicas; ++i) {
-    const bool isServer = i == replicas;
-    replicas_.push_back(std::make_unique<Replica>(task_, isServer ? 0 : i, isServer ? replicas : 1));
+    const bool isServers = i == replicas;
+    replicas_.push_back(std::make_unique<Replica>(task_, isServers ? 0 : i, isServers ? replicas : 1));
     Replica &replica = *replicas_.back();
-    replica.arena = arenas_.data() + i * stride;
-    replica.arena_base = isServer ? replica.arena : arenas_.data();
+    replica.arena = arenas_ + i * stride;
+    replica.arena_base = isServers ? replica.arena : arenas_;
     replica.arena_stride = stride;
     replica.variables = task_.variables();
-    if (isServer) {
+    if (isServers) {
       replica.local_replicas = 1;
+      // Behind the replicas, the communication and the data.
       if (replica.timeline)
-        replica.timeline = std::make_unique<TimelineRow>("server", config.numReplicas);
+        replica.timeline = isServer() ? std::make_unique<TimelineRow>("server", config.numReplicas + 2) : nullptr;
     }
   }
+}
+
+ServedSizes ServedReplicas::sizes() const {
+  ServedSizes sizes;
+  sizes.servers = task_.program().servers;
+  for (int32_t i = 0; i < sizes.servers->num_pulled; ++i)
+    sizes.variables.push_back(task_.program().variables[sizes.servers->pulled[i]].bytes);
+  sizes.reportBytes = reportBytes_;
+  return sizes;
+}
+
+// One for each of a task's replicas, and one for its trainer.
+std::vector<int> ServedReplicas::countChannels() const {
+  Communicator &communicator = *task_.communicator();
+  std::vector<int> counts(static_cast<size_t>(communicator.size()));
+  const int own = task_.config().localReplicas + 1;
+  communicator.describe(0, "the replicas of each task");
+  communicator.all_gather(&own, sizeof own, counts.data());
+  counts[0] = 0;
+  return counts;
+}
+
+void ServedReplicas::serveHere(std::vector<std::unique_ptr<Channel>> channels, const std::vector<int> &counts) {
   LocalServerConfig server;
-  server.servers = task_.program().servers;
-  server.replicas = replicas;
-  for (int32_t i = 0; i < server.servers->num_pulled; ++i) {
-    const auto index = static_cast<int32_t>(server.servers->pulled[i]);
-    server.variables.push_back({task_.variable(index), task_.program().variables[index].bytes});
-  }
+  server.servers = sizes_.servers;
+  server.replicas = task_.config().numReplicas;
+  server.listeners = static_cast<int32_t>(std::max<size_t>(counts.size(), 1));
+  for (size_t i = 0; i < sizes_.variables.size(); ++i)
+    server.variables.push_back({task_.variable(static_cast<int32_t>(sizes_.servers->pulled[i])), sizes_.variables[i]});
   server.reportBytes = reportBytes_;
   server.update = [this] { return update(); };
   server.watch = this;
-  server_ = std::make_unique<LocalParameterServer>(std::move(server));
-  for (int32_t i = 0; i < replicas; ++i)
-    threads_.emplace_back([this, i] { replicaMain(i); });
+  auto local = std::make_unique<LocalParameterServer>(std::move(server));
+  local_ = local.get();
+  server_ = std::move(local);
+  channels_ = std::move(channels);
+  size_t channel = 0;
+  for (size_t task = 0; task < counts.size(); ++task)
+    for (int i = 0; i < counts[task]; ++i)
+      threads_.emplace_back([this, number = channel++, task] { answerMain(number, static_cast<int32_t>(task)); });
+}
+
+void ServedReplicas::serveElsewhere(std::vector<std::unique_ptr<Channel>> channels) {
+  auto remote = std::make_unique<RemoteParameterServer>(sizes_, firstReplica(), std::move(channels));
+  remote_ = remote.get();
+  server_ = std::move(remote);
+}
+
+// In the threads below errors are those of channels: a task is lost, or somebody has failed.
+template <class Body> bool ServedReplicas::guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception &error) {
+    task_.fail(error.what());
+    return false;
+  }
+}
+
+void ServedReplicas::answerMain(size_t channel, int32_t listener) {
+  task_.leaveCores();
+  guarded([&] {
+    answer(*local_, *channels_[channel], sizes_, listener);
+    return true;
+  });
+  ended_.add(1);
 }
 
 void ServedReplicas::replicaMain(int32_t index) {
@@ -115,18 +200,20 @@ void ServedReplicas::replicaMain(int32_t index) {
     if (!feed(replica, index, step - firstStep_) || !task_.runEntry(replica, *step_))
       break;
   }
+  if (remote_ && !task_.failed())
+    guarded([&] {
+      remote_->leave(firstReplica() + index);
+      return true;
+    });
   ended_.add(1);
 }
 
 bool ServedReplicas::feed(Replica &replica, int32_t index, int64_t step) {
-  try {
+  return guarded([&] {
     feed_(index, step,
           [&](int32_t feed, const void *share) { replica.feedPointers[static_cast<size_t>(feed)] = share; });
     return true;
-  } catch (const std::exception &error) {
-    task_.fail(error.what());
-    return false;
-  }
+  });
 }
 
 // In the thread of the replica that made it complete, which the server has to itself until it returns.
@@ -145,13 +232,14 @@ void ServedReplicas::allowUpdate() {
 }
 
 bool ServedReplicas::waitForUpdate() {
-  if (!server_->waitForUpdate())
+  std::vector<std::vector<char>> reports;
+  if (!guarded([&] { return server_->waitForUpdate(reports); }))
     return false;
   --outstanding_;
   const auto replicas = static_cast<size_t>(task_.config().localReplicas);
-  const std::vector<std::vector<char>> &reports = server_->reports();
-  if (reports.size() == replicas) {
-    reported_ = reports;
+  if (static_cast<int32_t>(reports.size()) == task_.config().numReplicas) {
+    const auto own = reports.begin() + firstReplica();
+    reported_.assign(own, own + static_cast<std::ptrdiff_t>(replicas));
     return true;
   }
   std::vector<char> all(static_cast<size_t>(reportBytes_));
@@ -177,6 +265,11 @@ void ServedReplicas::stop() noexcept {
 bool ServedReplicas::ended() const { return ended_.reached(static_cast<uint32_t>(threads_.size())); }
 
 void ServedReplicas::join() {
+  if (remote_ && !threads_.empty() && !task_.failed())
+    guarded([&] {
+      remote_->leaveAsTrainer();
+      return true;
+    });
   for (std::thread &thread : threads_)
     thread.join();
   threads_.clear();
@@ -195,7 +288,7 @@ std::vector<const TimelineRow *> ServedReplicas::timelineRows() const {
 template <class Wait> bool ServedReplicas::waitFor(Replica &replica, const char *operation, Wait wait) {
   replica.waitsFor.store(operation, std::memory_order_relaxed);
   replica.delay();
-  const bool there = wait();
+  const bool there = guarded(wait);
   replica.delay();
   replica.waitsFor.store(nullptr, std::memory_order_relaxed);
   return there;
@@ -203,7 +296,7 @@ template <class Wait> bool ServedReplicas::waitFor(Replica &replica, const char 
 
 bool ServedReplicas::pull(Replica &replica, void *const *values) {
   return waitFor(replica, "variables", [&] {
-    const std::optional<int64_t> version = server_->pull(values);
+    const std::optional<int64_t> version = server_->pull(replica.global_index, values);
     replica.version = version.value_or(0);
     return version.has_value();
   });
@@ -216,11 +309,11 @@ bool ServedReplicas::push(Replica &replica, void *const *gradients) {
       std::memcpy(report.data() + offset, replica.arena + step_->fetches[i].arena_offset,
                   static_cast<size_t>(dtypeSize(step_->fetches[i].type.dtype)));
   return waitFor(replica, "an update",
-                 [&] { return server_->push(replica.local_index, replica.version, gradients, report.data()); });
+                 [&] { return server_->push(replica.global_index, replica.version, gradients, report.data()); });
 }
 
 bool ServedReplicas::takeToken(Replica &replica) {
-  return waitFor(replica, "a token", [&] { return server_->takeToken(replica.local_index); });
+  return waitFor(replica, "a token", [&] { return server_->takeToken(replica.global_index); });
 }
 
 void ServedReplicas::waiting(const char *operation, double seconds) {

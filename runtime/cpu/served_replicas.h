@@ -10,7 +10,7 @@
 #include "core/memory.h"
 #include "core/task.h"
 #include "cpu/replica.h"
-#include "servers/local_parameter_server.h"
+#include "servers/remote_parameter_server.h"
 
 #include <atomic>
 #include <memory>
@@ -23,8 +23,10 @@ namespace drt {
 class CpuTask;
 
 /// The replicas of a program with servers that serve on their own (drt_program.servers): threads that each run the
-/// entry "step" again and again, with arenas of their own, beside those that take other entries in step. The server's
-/// replica has an arena too, and no thread: it runs the entry "update" in that of a replica which pushes.
+/// entry "step" again and again, with arenas of their own, beside those that take other entries in step. The server is
+/// in task 0, whose variables are those that all train. Its replica has an arena too, and no thread: it runs the entry
+/// "update" in that of a replica which pushes. Each replica of another task, and that task's trainer, has a thread
+/// there that answers it.
 class ServedReplicas final : private StallWatch {
 public:
   explicit ServedReplicas(CpuTask &task);
@@ -61,13 +63,23 @@ public:
   bool pull(Replica &replica, void *const *values);
   bool push(Replica &replica, void *const *gradients);
   bool takeToken(Replica &replica);
-  void take(void *const *results) { server_->take(results); }
+  void take(void *const *results) { local_->take(results); }
 
 private:
+  bool isServer() const { return firstReplica() == 0; }
+  int32_t firstReplica() const;
+  void makeArenas();
+  void makeReplicas();
+  ServedSizes sizes() const;
+  void serveHere(std::vector<std::unique_ptr<Channel>> channels, const std::vector<int> &counts);
+  void serveElsewhere(std::vector<std::unique_ptr<Channel>> channels);
+  std::vector<int> countChannels() const;
   void replicaMain(int32_t index);
+  void answerMain(size_t channel, int32_t listener);
   bool feed(Replica &replica, int32_t index, int64_t step);
   bool update();
   void waiting(const char *operation, double seconds) override;
+  template <class Body> bool guarded(Body body) noexcept;
   template <class Wait> bool waitFor(Replica &replica, const char *operation, Wait wait);
 
   CpuTask &task_;
@@ -77,9 +89,14 @@ private:
   TaskRuntime::FeedReplica feed_;
   int64_t firstStep_ = 0, updates_ = 0;
 
-  Memory arenas_;
+  Memory arenaMemory_; // where no other task reads it
+  char *arenas_ = nullptr;
   std::vector<std::unique_ptr<Replica>> replicas_; // the server's last
-  std::unique_ptr<LocalParameterServer> server_;
+  ServedSizes sizes_;
+  std::unique_ptr<ParameterServer> server_;
+  LocalParameterServer *local_ = nullptr;          // server_, in task 0
+  RemoteParameterServer *remote_ = nullptr;        // server_, in others
+  std::vector<std::unique_ptr<Channel>> channels_; // of task 0, to those of other tasks
   std::vector<std::thread> threads_;
   std::atomic<bool> stopped_{false};
   Counter ended_;

@@ -217,6 +217,11 @@ void CpuTask::bindReplica(int32_t localIndex) {
   flushDenormals();
 }
 
+void CpuTask::leaveCores() const {
+  stayOn(mainCores_);
+  flushDenormals();
+}
+
 void CpuTask::replicaMain(int32_t localIndex) {
   bindReplica(localIndex);
   for (uint32_t entries = 1;; ++entries) {

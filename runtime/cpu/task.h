@@ -67,6 +67,8 @@ public:
   bool runEntry(Replica &replica, const drt_entry &entry);
   /// The calling thread is local replica i's.
   void bindReplica(int32_t localIndex);
+  /// The calling thread is no replica's, and takes whatever core is free.
+  void leaveCores() const;
   void warnOfStall(const std::string &message) const { warn(message); }
 
   // ---- For the C API -----------------------------------------------------------

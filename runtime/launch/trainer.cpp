@@ -90,7 +90,7 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   if (program.servers)
     for (int32_t i = 0; i <= config.localReplicas; ++i) {
       FeederConfig feeding = feeding_;
-      feeding.firstReplica = i % config.localReplicas;
+      feeding.firstReplica = config.firstReplica + i % config.localReplicas;
       feeding.localReplicas = 1;
       const drt_entry *entry = task_->findEntry(i < config.localReplicas ? "step" : "update");
       servedFeeders_.push_back(std::make_unique<Feeder>(data_ ? &*data_ : nullptr, *entry, std::move(feeding)));

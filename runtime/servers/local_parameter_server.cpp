@@ -25,7 +25,8 @@ int64_t initialTokens(const drt_servers &servers, int32_t replicas) {
 } // namespace
 
 LocalParameterServer::LocalParameterServer(LocalServerConfig config)
-    : config_(std::move(config)), clocks_(static_cast<size_t>(config_.replicas)) {
+    : config_(std::move(config)), clocks_(static_cast<size_t>(config_.replicas)),
+      heard_(static_cast<size_t>(config_.listeners)) {
   const drt_servers &servers = *config_.servers;
   for (int32_t i = 0; i < servers.num_gradients; ++i) {
     offsets_.push_back(bytes_);
@@ -46,13 +47,22 @@ bool LocalParameterServer::wait(std::unique_lock<std::mutex> &lock, const char *
   return !stopped_.load();
 }
 
-std::optional<int64_t> LocalParameterServer::pull(void *const *values) {
+bool LocalParameterServer::readVariables(const std::function<void(int64_t)> &read) {
   std::shared_lock<std::shared_mutex> lock(values_);
   if (stopped_.load())
-    return std::nullopt;
-  for (size_t i = 0; i < config_.variables.size(); ++i)
-    std::memcpy(values[i], config_.variables[i].data, static_cast<size_t>(config_.variables[i].bytes));
-  return version_;
+    return false;
+  read(version_);
+  return true;
+}
+
+std::optional<int64_t> LocalParameterServer::pull(int32_t, void *const *values) {
+  std::optional<int64_t> seen;
+  readVariables([&](int64_t version) {
+    for (size_t i = 0; i < config_.variables.size(); ++i)
+      std::memcpy(values[i], config_.variables[i].data, static_cast<size_t>(config_.variables[i].bytes));
+    seen = version;
+  });
+  return seen;
 }
 
 // Where a gradient of the replica's step `clock` goes. Those that are only counted go to the next update that is not complete;
@@ -69,7 +79,28 @@ bool LocalParameterServer::isComplete(const Update &update) const {
   return static_cast<int32_t>(update.size()) == config_.servers->required;
 }
 
+Memory LocalParameterServer::newGradients() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!spare_.empty()) {
+      Memory gradients = std::move(spare_.back());
+      spare_.pop_back();
+      return gradients;
+    }
+  }
+  return Memory(std::max<int64_t>(bytes_, 1));
+}
+
 bool LocalParameterServer::push(int32_t replica, int64_t version, const void *const *gradients, const void *report) {
+  const drt_servers &servers = *config_.servers;
+  Memory copies = newGradients();
+  for (int32_t i = 0; i < servers.num_gradients; ++i)
+    std::memcpy(gradient(copies, i), gradients[i],
+                static_cast<size_t>(servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype)));
+  return push(replica, version, std::move(copies), report);
+}
+
+bool LocalParameterServer::push(int32_t replica, int64_t version, Memory gradients, const void *report) {
   const drt_servers &servers = *config_.servers;
   std::unique_lock<std::mutex> lock(mutex_);
   if (stopped_.load())
@@ -78,16 +109,10 @@ bool LocalParameterServer::push(int32_t replica, int64_t version, const void *co
   // Behind all that are complete already.
   if (servers.policy == DRT_SERVE_COUNTED && version + servers.staleness < begun_ + complete_) {
     ++counts_.dropped;
+    spare_.push_back(std::move(gradients));
     return true;
   }
-  Contribution contribution{replica, clock, {}, {}};
-  if (spare_.empty())
-    spare_.emplace_back(std::max<int64_t>(bytes_, 1));
-  contribution.gradients = std::move(spare_.back());
-  spare_.pop_back();
-  for (int32_t i = 0; i < servers.num_gradients; ++i)
-    std::memcpy(contribution.gradients.data() + offsets_[static_cast<size_t>(i)], gradients[i],
-                static_cast<size_t>(servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype)));
+  Contribution contribution{replica, clock, std::move(gradients), {}};
   const char *said = static_cast<const char *>(report);
   contribution.report.assign(said, said + config_.reportBytes);
   ++counts_.accepted;
@@ -143,7 +168,13 @@ void LocalParameterServer::take(void *const *results) {
   for (int32_t i = 0; i < servers.num_gradients; ++i) {
     const drt_gradient &gradient = servers.gradients[i];
     for (size_t p = 0; p < parts.size(); ++p)
-      parts[p] = (*current_)[p].gradients.data() + offsets_[static_cast<size_t>(i)];
+      parts[p] = this->gradient((*current_)[p].gradients, i);
+    if (gradient.reduction == DRT_REDUCE_JOIN) {
+      const auto bytes = static_cast<size_t>(gradient.count * dtypeSize(gradient.dtype));
+      for (size_t p = 0; p < parts.size(); ++p)
+        std::memcpy(static_cast<char *>(results[i]) + p * bytes, parts[p], bytes);
+      continue;
+    }
     reduce(static_cast<drt_dtype>(gradient.dtype), results[i], parts.data(), static_cast<int32_t>(parts.size()),
            gradient.count, gradient.reduction == DRT_REDUCE_MEAN ? static_cast<int64_t>(parts.size()) : 1);
   }
@@ -186,12 +217,19 @@ void LocalParameterServer::allowUpdate() {
   changed_.notify_all();
 }
 
-bool LocalParameterServer::waitForUpdate() {
+bool LocalParameterServer::waitForUpdate(int32_t listener, std::vector<std::vector<char>> &reports) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!wait(lock, "an update", [&] { return !reports_.empty(); }))
+  int64_t &heard = heard_[static_cast<size_t>(listener)];
+  // Whoever hears late is told of what was done before the end, too.
+  wait(lock, "an update", [&] { return applied_ > heard; });
+  if (applied_ == heard)
     return false;
-  waitedFor_ = std::move(reports_.front());
-  reports_.pop_front();
+  reports = reports_[static_cast<size_t>(heard - oldestReport_)];
+  ++heard;
+  while (oldestReport_ < *std::min_element(heard_.begin(), heard_.end())) {
+    reports_.pop_front();
+    ++oldestReport_;
+  }
   return true;
 }
 

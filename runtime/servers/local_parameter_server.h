@@ -31,6 +31,8 @@ struct LocalServerConfig {
   };
   std::vector<Variable> variables;
   int64_t reportBytes = 0;
+  /// Who waits for updates: each is told of all of them.
+  int32_t listeners = 1;
   /// Computes one update, in the thread of the replica whose gradient made it complete, while nobody pulls. Calls take.
   /// False: it failed.
   std::function<bool()> update;
@@ -45,10 +47,22 @@ class LocalParameterServer final : public ParameterServer {
 public:
   explicit LocalParameterServer(LocalServerConfig config);
 
-  std::optional<int64_t> pull(void *const *values) override;
+  std::optional<int64_t> pull(int32_t replica, void *const *values) override;
   bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
   bool takeToken(int32_t replica) override;
   GradientCounts counts() const override;
+
+  /// As pull, without a copy: `read` is called with the version while no update runs. False: stopped.
+  bool readVariables(const std::function<void(int64_t version)> &read);
+
+  /// As push, in two parts: memory that gradients are written to without anybody waiting, then that.
+  Memory newGradients();
+  char *gradient(const Memory &gradients, int32_t index) const {
+    return gradients.data() + offsets_[static_cast<size_t>(index)];
+  }
+  bool push(int32_t replica, int64_t version, Memory gradients, const void *report);
+
+  const LocalServerConfig &config() const { return config_; }
 
   /// Of the update that runs: the reduced gradients, one for each of drt_servers.gradients.
   void take(void *const *results);
@@ -56,17 +70,10 @@ public:
   /// Whether takeToken would return at once.
   bool hasToken(int32_t replica) const;
 
-  // ---- For the trainer ---------------------------------------------------------
-
-  /// One more update may run.
-  void allowUpdate();
-  /// Waits for the oldest update that was not waited for. False: stopped.
-  bool waitForUpdate();
-  /// The reports of the gradients in the update that was waited for last, in the order of replicas.
-  const std::vector<std::vector<char>> &reports() const { return waitedFor_; }
-
-  /// Everybody who waits, or comes later, is sent away. Any thread, also from within an update.
-  void stop();
+  void allowUpdate() override;
+  bool waitForUpdate(std::vector<std::vector<char>> &reports) override { return waitForUpdate(0, reports); }
+  bool waitForUpdate(int32_t listener, std::vector<std::vector<char>> &reports);
+  void stop() override;
 
 private:
   struct Contribution {
@@ -99,8 +106,9 @@ private:
   int64_t applied_ = 0, begun_ = 0, allowed_ = 0, complete_ = 0;
   int64_t tokens_ = 0;
   GradientCounts counts_;
-  std::deque<std::vector<std::vector<char>>> reports_; // of updates that were not waited for
-  std::vector<std::vector<char>> waitedFor_;
+  std::deque<std::vector<std::vector<char>>> reports_; // of updates that somebody has not waited for
+  int64_t oldestReport_ = 0;                           // the update of the first of them
+  std::vector<int64_t> heard_;                         // of each listener: updates waited for
   const Update *current_ = nullptr; // in update()
 
   std::shared_mutex values_; // of the variables

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace drt {
 
@@ -26,14 +27,15 @@ struct GradientCounts {
   int64_t dropped = 0;  // stale: computed from variables that more updates have changed than the policy allows
 };
 
-/// Called by many replicas at once. What returns nothing or false has been stopped: the caller ends its step.
+/// Called by many replicas at once, each in its own thread, and known by their numbers over all tasks. What returns
+/// nothing or false has been stopped: the caller ends its step.
 class ParameterServer {
 public:
   virtual ~ParameterServer() = default;
 
   /// Copies every variable that replicas read to `values`, in the order of drt_servers.pulled, all as the same update
   /// left them. Returns how many updates they have seen: the version.
-  virtual std::optional<int64_t> pull(void *const *values) = 0;
+  virtual std::optional<int64_t> pull(int32_t replica, void *const *values) = 0;
 
   /// One gradient for each of drt_servers.gradients, computed from variables of that version. They count for one update
   /// together, or are dropped together. `report`: what the replica says of this step, as many bytes as the server was
@@ -43,7 +45,19 @@ public:
   /// Ends a step: waits until the replica may begin the next one.
   virtual bool takeToken(int32_t replica) = 0;
 
-  virtual GradientCounts counts() const = 0;
+  /// What was accepted and dropped so far, where the server is in this process.
+  virtual GradientCounts counts() const { return {}; }
+
+  // ---- For the trainer -----------------------------------------------------------
+
+  /// One more update may run; heeded where the server is.
+  virtual void allowUpdate() {}
+  /// Waits for the oldest update that was not waited for here, and gives the reports of its gradients, in the order of
+  /// replicas. False: stopped, and there is none.
+  virtual bool waitForUpdate(std::vector<std::vector<char>> &reports) = 0;
+
+  /// Everybody who waits, or comes later, is sent away. Any thread, also from within an update.
+  virtual void stop() {}
 };
 
 } // namespace drt

@@ -131,7 +131,8 @@ typedef struct drt_scope {
   const char *category; // "kernel", "matmul", "conv", "copy", "all_reduce", "update", "random"
 } drt_scope;
 
-enum { DRT_REDUCE_SUM = 0, DRT_REDUCE_MEAN = 1 };
+// DRT_REDUCE_JOIN, of what servers take: not added, but one behind the other in the order of replicas.
+enum { DRT_REDUCE_SUM = 0, DRT_REDUCE_MEAN = 1, DRT_REDUCE_JOIN = 2 };
 
 // How gradients are compressed on their way. Numbers are those of strategy.proto.
 enum {
@@ -238,7 +239,7 @@ typedef struct drt_gradient {
   const char *name; // of its variable
   int32_t dtype;
   int32_t reduction; // DRT_REDUCE_*: over the gradients of an update
-  int64_t count;     // elements
+  int64_t count;     // elements; of DRT_REDUCE_JOIN an update gets `required` times as many
 } drt_gradient;
 
 typedef struct drt_servers {

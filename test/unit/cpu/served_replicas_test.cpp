@@ -3,12 +3,16 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "collectives/shared_memory_communicator.h"
 #include "cpu/task.h"
 
 #include <catch2/catch.hpp>
 
 #include <cstring>
+#include <functional>
+#include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace drt;
@@ -106,6 +110,44 @@ TaskRuntime::FeedReplica feeding(int32_t replicas) {
   return [replicas](int32_t replica, int64_t, const std::function<void(int32_t, const void *)> &set) {
     if (replica < replicas)
       set(0, shares[static_cast<size_t>(replica)].data());
+  };
+}
+
+/// Two tasks of one host with a replica and two, a thread each. Returns what each threw, "" for nothing.
+std::vector<std::string> runTasks(const drt_program &program, const std::function<void(CpuTask &, int32_t)> &body) {
+  const int file = make_shared_file(2);
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      Progress progress;
+      SharedMemoryOptions options;
+      options.rank = rank;
+      options.size = 2;
+      options.file = file;
+      const std::unique_ptr<Communicator> communicator = make_shared_memory_communicator(options, progress);
+      TaskConfig config = configOf(3);
+      config.firstReplica = rank;
+      config.localReplicas = rank + 1;
+      try {
+        CpuTask task(program, communicator.get(), config);
+        body(task, rank);
+      } catch (const std::exception &error) {
+        errors[static_cast<size_t>(rank)] = error.what();
+        communicator->abort(error.what());
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  close(file);
+  return errors;
+}
+
+/// Of all replicas' feeds those of a task of runTasks.
+TaskRuntime::FeedReplica feedingOf(const TaskRuntime::FeedReplica &all, int32_t rank) {
+  return [all, rank](int32_t replica, int64_t step, const auto &set) {
+    if (replica <= rank)
+      all(rank + replica, step, set);
   };
 }
 
@@ -208,4 +250,53 @@ TEST_CASE("what a feed throws ends the task") {
     task.wait();
   };
   CHECK_THROWS_WITH(step(), "there are no data");
+}
+
+TEST_CASE("replicas of two tasks train the first one's variables") {
+  const int32_t policy = GENERATE(DRT_SERVE_BOUNDED, DRT_SERVE_COUNTED, DRT_SERVE_ASYNC);
+  Program plan(policy, 3, policy == DRT_SERVE_ASYNC ? 1 : 3, 0);
+  std::vector<float> seen[2];
+  float value = 0;
+  int64_t step = 0;
+  const TaskRuntime::FeedReplica feeds = feeding(3);
+  const auto errors = runTasks(plan.program, [&](CpuTask &task, int32_t rank) {
+    task.serve(feedingOf(feeds, rank), 0);
+    for (int64_t k = 0; k < 20; ++k) {
+      task.enqueue(plan.entries[0], k);
+      task.wait();
+      seen[rank].push_back(*static_cast<const float *>(task.fetched(0, plan.loss)));
+    }
+    task.stopServing();
+    if (rank == 0) {
+      value = valueOf(task);
+      step = stepOf(task);
+    }
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK(step == 20);
+  // Whose gradients others have is decided by who is faster.
+  if (policy != DRT_SERVE_BOUNDED)
+    return;
+  float w = 0;
+  for (size_t k = 0; k < 20; ++k) {
+    CHECK(seen[0][k] == w);
+    CHECK(seen[1][k] == w - 1);
+    w -= (w - 1) / 2;
+  }
+  CHECK(value == Approx(w));
+}
+
+TEST_CASE("a replica of another task that fails ends all") {
+  failingReplica = GENERATE(0, 2);
+  Program plan(DRT_SERVE_BOUNDED, 3, 3, 1);
+  const TaskRuntime::FeedReplica feeds = feeding(3);
+  const auto errors = runTasks(plan.program, [&](CpuTask &task, int32_t rank) {
+    task.serve(feedingOf(feeds, rank), 0);
+    for (int64_t k = 0; k < 20; ++k) {
+      task.enqueue(plan.entries[0], k);
+      task.wait();
+    }
+  });
+  CHECK(errors == std::vector<std::string>(2, "this replica fails"));
+  failingReplica = -1;
 }

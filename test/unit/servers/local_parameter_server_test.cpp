@@ -19,13 +19,15 @@ namespace {
 /// server touches. What replicas do is a script: each call returns at once, unless a test says otherwise.
 class Job {
 public:
-  Job(int32_t policy, int32_t replicas, int32_t required, int64_t staleness, int32_t reduction = DRT_REDUCE_MEAN)
+  Job(int32_t policy, int32_t replicas, int32_t required, int64_t staleness, int32_t reduction = DRT_REDUCE_MEAN,
+      int32_t listeners = 1)
       : gradient_{"w", DRT_F32, reduction, 2}, servers_{policy, required, staleness, 1, &gradient_, 1, &pulled_} {
     LocalServerConfig config;
     config.servers = &servers_;
     config.replicas = replicas;
     config.variables = {{w, sizeof w}};
     config.reportBytes = sizeof(int32_t);
+    config.listeners = listeners;
     config.update = [this] {
       float taken[2];
       void *const results[] = {taken};
@@ -44,7 +46,7 @@ public:
   float pull(int32_t replica) {
     float value[2];
     void *const values[] = {value};
-    versions[replica] = server->pull(values).value();
+    versions[replica] = server->pull(replica, values).value();
     CHECK(value[0] == value[1]);
     return value[0];
   }
@@ -59,9 +61,10 @@ public:
   }
   /// The replicas whose gradients were in the oldest update that was not asked for.
   std::vector<int32_t> takePart() {
-    REQUIRE(server->waitForUpdate());
+    std::vector<std::vector<char>> reports;
+    REQUIRE(server->waitForUpdate(reports));
     std::vector<int32_t> replicas;
-    for (const std::vector<char> &report : server->reports())
+    for (const std::vector<char> &report : reports)
       replicas.push_back(*reinterpret_cast<const int32_t *>(report.data()));
     return replicas;
   }
@@ -283,12 +286,13 @@ TEST_CASE("a server that stops sends everybody away") {
   job.push(0, 1);
   std::thread token([&] { CHECK_FALSE(job.server->takeToken(0)); });
   std::thread push([&] { CHECK_FALSE(job.push(1, 1)); });
-  std::thread update([&] { CHECK_FALSE(job.server->waitForUpdate()); });
+  std::vector<std::vector<char>> reports;
+  std::thread update([&] { CHECK_FALSE(job.server->waitForUpdate(reports)); });
   job.server->stop();
   token.join(), push.join(), update.join();
   float value[2];
   void *const values[] = {value};
-  CHECK_FALSE(job.server->pull(values).has_value());
+  CHECK_FALSE(job.server->pull(0, values).has_value());
 }
 
 TEST_CASE("an update that fails stops the server") {
@@ -297,7 +301,8 @@ TEST_CASE("an update that fails stops the server") {
   job.allow(1);
   job.pull(0);
   CHECK_FALSE(job.push(0, 1));
-  CHECK_FALSE(job.server->waitForUpdate());
+  std::vector<std::vector<char>> reports;
+  CHECK_FALSE(job.server->waitForUpdate(reports));
 }
 
 TEST_CASE("threads at any pace: nothing is lost, and no half of an update is read") {
@@ -314,7 +319,7 @@ TEST_CASE("threads at any pace: nothing is lost, and no half of an update is rea
       const float gradient[2] = {1, 1};
       const void *const gradients[] = {gradient};
       for (;;) {
-        const std::optional<int64_t> version = job.server->pull(values);
+        const std::optional<int64_t> version = job.server->pull(r, values);
         if (!version)
           return;
         if (value[0] != value[1] || value[0] != -static_cast<float>(*version))
@@ -325,8 +330,9 @@ TEST_CASE("threads at any pace: nothing is lost, and no half of an update is rea
     });
   for (int i = 0; i < updates; ++i) {
     job.server->allowUpdate();
-    REQUIRE(job.server->waitForUpdate());
-    CHECK(static_cast<int32_t>(job.server->reports().size()) == required);
+    std::vector<std::vector<char>> reports;
+    REQUIRE(job.server->waitForUpdate(reports));
+    CHECK(static_cast<int32_t>(reports.size()) == required);
   }
   job.server->stop();
   for (std::thread &thread : threads)
@@ -338,4 +344,48 @@ TEST_CASE("threads at any pace: nothing is lost, and no half of an update is rea
   CHECK(counts.accepted >= int64_t{updates} * required);
   if (policy != DRT_SERVE_COUNTED)
     CHECK(counts.dropped == 0);
+}
+
+TEST_CASE("rows of a sparse gradient lie one behind the other, in the order of replicas") {
+  const drt_gradient gradients[] = {{"table", DRT_I32, DRT_REDUCE_JOIN, 2}, {"table", DRT_F32, DRT_REDUCE_JOIN, 4}};
+  const drt_servers servers = {DRT_SERVE_COUNTED, 3, 0, 2, gradients, 0, nullptr};
+  int32_t indices[6];
+  float rows[12];
+  LocalParameterServer *taker = nullptr;
+  LocalServerConfig config;
+  config.servers = &servers;
+  config.replicas = 3;
+  config.update = [&] {
+    void *const results[] = {indices, rows};
+    taker->take(results);
+    return true;
+  };
+  LocalParameterServer server(std::move(config));
+  taker = &server;
+  server.allowUpdate();
+  for (const int32_t replica : {2, 0, 1}) {
+    const int32_t own[] = {replica, 7}; // 7 is everybody's
+    const float values[] = {static_cast<float>(replica), 1, 2, 3};
+    const void *const pushed[] = {own, values};
+    CHECK(server.push(replica, 0, pushed, nullptr));
+  }
+  CHECK(std::vector<int32_t>(indices, indices + 6) == std::vector<int32_t>{0, 7, 1, 7, 2, 7});
+  CHECK(std::vector<float>(rows, rows + 12) == std::vector<float>{0, 1, 2, 3, 1, 1, 2, 3, 2, 1, 2, 3});
+}
+
+TEST_CASE("whoever listens is told of every update, also of the last one behind the end") {
+  Job job(DRT_SERVE_ASYNC, 1, 1, 0, DRT_REDUCE_SUM, 2);
+  job.allow(2);
+  for (float step : {1.0f, 2.0f}) {
+    job.pull(0);
+    job.push(0, step);
+    CHECK(job.takePart() == std::vector<int32_t>{0});
+  }
+  job.server->stop();
+  std::vector<std::vector<char>> reports;
+  CHECK(job.server->waitForUpdate(1, reports));
+  CHECK(job.server->waitForUpdate(1, reports));
+  CHECK(reports.size() == 1);
+  CHECK_FALSE(job.server->waitForUpdate(1, reports));
+  CHECK_FALSE(job.server->waitForUpdate(reports));
 }

@@ -1,0 +1,59 @@
+//===- remote_parameter_server.h - A server in another process ------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The same server for replicas of other tasks: each has a channel to the server's process, where a thread of its own
+// asks LocalParameterServer what comes over it. So what a gradient counts for is decided in one place, wherever it
+// comes from. The trainer of such a task has a channel too, and hears of updates over it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_SERVERS_REMOTE_PARAMETER_SERVER_H
+#define DRT_SERVERS_REMOTE_PARAMETER_SERVER_H
+
+#include "collectives/channel.h"
+#include "servers/local_parameter_server.h"
+
+#include <memory>
+#include <vector>
+
+namespace drt {
+
+/// What both ends know of the messages.
+struct ServedSizes {
+  const drt_servers *servers = nullptr; // not owned
+  std::vector<int64_t> variables;       // bytes of each of drt_servers.pulled
+  int64_t reportBytes = 0;
+};
+
+/// A task's end. Errors of channels are thrown (channel.h).
+class RemoteParameterServer final : public ParameterServer {
+public:
+  /// One channel for each replica from `firstReplica` on, and one more for the trainer.
+  RemoteParameterServer(ServedSizes sizes, int32_t firstReplica, std::vector<std::unique_ptr<Channel>> channels)
+      : sizes_(std::move(sizes)), firstReplica_(firstReplica), channels_(std::move(channels)) {}
+
+  std::optional<int64_t> pull(int32_t replica, void *const *values) override;
+  bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
+  bool takeToken(int32_t replica) override;
+  bool waitForUpdate(std::vector<std::vector<char>> &reports) override;
+
+  /// Whoever uses the replica's channel, or the trainer's, asks for nothing more.
+  void leave(int32_t replica);
+  void leaveAsTrainer();
+
+private:
+  Channel &channelOf(int32_t replica) { return *channels_[static_cast<size_t>(replica - firstReplica_)]; }
+
+  const ServedSizes sizes_;
+  const int32_t firstReplica_;
+  const std::vector<std::unique_ptr<Channel>> channels_;
+};
+
+/// The server's end: answers what comes over the channel until the other end leaves. `listener`: of a trainer.
+void answer(LocalParameterServer &server, Channel &channel, const ServedSizes &sizes, int32_t listener);
+
+} // namespace drt
+
+#endif // DRT_SERVERS_REMOTE_PARAMETER_SERVER_H
