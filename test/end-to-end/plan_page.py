@@ -201,6 +201,11 @@ def shows_measured(browser, page):
         found.append(f"the rows are {rows}")
     if any(events != count for _, events in replicas):
         found.append(f"of {count} operations were measured {replicas}")
+    # What the step runs is no evaluation, though it begins as one does.
+    if browser.evaluate("measured.stepsOf(plan.entries.find(entry => entry.name === 'eval')).length") != 0:
+        found.append("steps are taken for evaluations")
+    if browser.evaluate("measured.stepsOf(plan.entries.find(entry => entry.name === 'init')).join()") != "0":
+        found.append("the initializers are not found in step 0")
     if not browser.evaluate("currentEntry().operations.every(operation => measured.meanOf(operation) >= 0)"):
         found.append("an operation has no mean")
     browser.evaluate("[...document.querySelectorAll('.button')].find(button => button.textContent === 'Measured').click()")

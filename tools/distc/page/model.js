@@ -172,40 +172,58 @@ const measured = (() => {
       const [category, label] = timeline.names[name];
       if (!steps.has(step))
         steps.set(step, []);
-      steps.get(step).push({row: first + row, file: timeline, category, name: label, begin: begin / 1e3, end: (begin + duration) / 1e3});
+      steps.get(step).push({row: first + row, category, name: label, begin: begin / 1e3, end: (begin + duration) / 1e3});
     }
   }
   const numbers = [...steps.keys()].sort((a, b) => a - b);
-  // Each entry's operations by what the runtime calls them, in order.
-  const named = plan.entries.map(entry => {
-    const byName = new Map();
-    for (const operation of entry.operations) {
-      const key = operation.category + "\n" + operation.name;
-      byName.has(key) ? byName.get(key).push(operation) : byName.set(key, [operation]);
+  // What the runtime calls each entry's operations, in order; and what it calls none of them is its own: communication,
+  // copies of feeds.
+  const nameOf = event => event.category + "\n" + event.name;
+  const sequences = plan.entries.map(entry => entry.operations.map(nameOf));
+  const known = new Set(sequences.flat());
+  // The entry whose run begins at an event: every one of its operations is there, in order. An entry may begin as another
+  // one does: the longest is it. A run that is cut off at the end may be one that has more operations than are left.
+  const entryAt = (events, at) => {
+    const left = events.length - at;
+    let best = null, most = 0;
+    plan.entries.forEach((entry, e) => {
+      const names = sequences[e], compared = Math.min(names.length, left);
+      for (let i = 0; i < compared; ++i)
+        if (nameOf(events[at + i]) !== names[i])
+          return;
+      if (names.length > most)
+        [best, most] = [entry, names.length];
+    });
+    return best;
+  };
+  // A step's events by row, each with the operation that it is of.
+  const assigned = new Map();
+  const assign = step => {
+    if (assigned.has(step))
+      return assigned.get(step);
+    const byRow = rows.map(() => []);
+    for (const event of (steps.get(step) || []).sort((a, b) => a.begin - b.begin))
+      byRow[event.row].push(event);
+    for (const all of byRow) {
+      const work = all.filter(event => known.has(nameOf(event)));
+      for (let at = 0; at < work.length;) {
+        const entry = entryAt(work, at), size = entry?.operations.length || 1;
+        if (entry && at + size <= work.length)
+          entry.operations.forEach((operation, i) => work[at + i].operation = operation);
+        at += size;
+      }
     }
-    return byName;
-  });
-  // What is no entry's is the runtime's: communication, copies of feeds.
-  const known = new Set(named.flatMap(byName => [...byName.keys()]));
+    assigned.set(step, byRow);
+    return byRow;
+  };
   const cache = new Map();
   // A step of an entry: rows with events, times from the first of them on; null where the step did not run the entry.
   const stepOf = (entry, step) => {
     const key = entry.number + ":" + step;
     if (cache.has(key))
       return cache.get(key);
-    const seen = rows.map(() => new Map()), byRow = rows.map(() => []);
-    for (const event of (steps.get(step) || []).slice().sort((a, b) => a.begin - b.begin)) {
-      const name = event.category + "\n" + event.name, candidates = named[entry.number].get(name);
-      const isWork = known.has(name);
-      if (isWork && !candidates)
-        continue; // of another entry, which ran in the same step
-      const nth = seen[event.row].get(name) || 0;
-      seen[event.row].set(name, nth + 1);
-      if (isWork && nth >= candidates.length)
-        continue;
-      const bucket = !isWork && event.category === "all_reduce" && entry.bucketByNumber.get(Number(event.name.match(/bucket (\d+)/)?.[1]));
-      byRow[event.row].push({...event, bucket, operation: candidates && candidates[Math.min(nth, candidates.length - 1)]});
-    }
+    const byRow = assign(step).map(events => events.filter(event => event.operation ? event.operation.entry === entry : !known.has(nameOf(event))).map(event =>
+      ({...event, bucket: !event.operation && event.category === "all_reduce" && entry.bucketByNumber.get(Number(event.name.match(/bucket (\d+)/)?.[1]))})));
     let found = null;
     const begins = byRow.flatMap(events => events.filter(event => event.operation).slice(0, 1).map(event => event.begin));
     if (begins.length) {
@@ -218,9 +236,12 @@ const measured = (() => {
       found = {step, rows: [], us: 0};
       byRow.forEach((events, i) => {
         const origin = origins.get(rows[i].task) ?? events[0]?.begin ?? 0;
-        events.forEach(event => { event.begin -= origin; event.end -= origin; found.us = Math.max(found.us, event.end); });
-        if (events.length)
-          found.rows.push({label: rows[i].label, events});
+        events.forEach(event => { event.begin -= origin; event.end -= origin; });
+        // What the runtime did before was for another entry.
+        const shown = events.filter(event => event.end > 0);
+        found.us = maxOf(shown, event => event.end, found.us);
+        if (shown.length)
+          found.rows.push({label: rows[i].label, events: shown});
       });
     }
     cache.set(key, found);
