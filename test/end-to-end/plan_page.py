@@ -118,6 +118,10 @@ def moves_by_keys(browser, page):
     third = browser.evaluate("currentEntry().operations[2].name")
     if third not in said:
         found.append(f"the third operation, {third}, is not said: {said}")
+    browser.key("+", 3)
+    if not browser.evaluate("(chart => chart.from <= chart.current.begin && chart.current.end <= chart.to && chart.to - chart.from < chart.end / 4)([...charts][0])"):
+        found.append("'+' loses the operation that it magnifies")
+    browser.key("0")
     browser.key("Enter")
     if browser.evaluate("byId('details').querySelector('h2').textContent") != third:
         found.append("Enter in the chart does not open the operation")

@@ -147,8 +147,11 @@ class TimeChart extends Chart {
       button("+", "Magnify", () => this.zoom(0.5)), button("Fit", "Show all", () => this.fit()));
   }
   magnify(key) {
-    const action = {"+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), "0": () => this.fit()}[key];
+    // Around what the keys are at.
+    const action = {"+": () => this.zoom(0.5, this.anchor), "=": () => this.zoom(0.5, this.anchor), "-": () => this.zoom(2, this.anchor), "0": () => this.fit()}[key];
     action?.();
+    if (action)
+      tip.hide();
     return !!action;
   }
   drawScale(context, width, height, text, top) {
@@ -204,6 +207,10 @@ class ScheduleChart extends TimeChart {
   }
 
   get current() { return this.lanes[this.lane]?.items[this.item]; }
+  get anchor() {
+    const item = this.current, middle = item && (item.begin + item.end) / 2;
+    return item && middle >= this.from && middle <= this.to ? middle : (this.from + this.to) / 2;
+  }
 
   select(test) {
     for (const [l, lane] of this.lanes.entries()) {
@@ -369,6 +376,7 @@ class MemoryChart extends TimeChart {
     this.cursor = this.entry.live.reduce((best, bytes, i) => bytes > this.entry.live[best] ? i : best, 0);
   }
 
+  get anchor() { return this.cursor >= this.from && this.cursor <= this.to ? this.cursor + 0.5 : (this.from + this.to) / 2; }
   toY(address) { return this.bottom - address / this.most * (this.bottom - this.top - 4); }
 
   draw(context, width, height) {

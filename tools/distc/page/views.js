@@ -287,10 +287,10 @@ views.messages = {
       const among = all.reduce((sum, message) => sum + message.bytes, 0), most = maxOf(sent.flat(), bytes => bytes, Math.max(1, among));
       const cell = (bytes, text, open) => el("td", {}, bytes ? el("button", {type: "button", "aria-label": `${text}: ${format.bytes(bytes)}`, style: {"--share": 12 + 60 * bytes / most + "%"}, onclick: open}, format.bytes(bytes)) : el("span", {}, "–"));
       matrix.replaceChildren(el("table", {},
-        el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "from \\ to"), plan.tasks.map(task => el("th", {scope: "col"}, task.name)), el("th", {scope: "col"}, "all-reduce of all"))),
+        el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "from \\ to"), plan.tasks.map(task => el("th", {scope: "col"}, task.name)), all.length > 0 && el("th", {scope: "col"}, "all-reduce of all"))),
         el("tbody", {}, plan.tasks.map((from, i) => el("tr", {}, el("th", {scope: "row"}, from.name),
           plan.tasks.map((to, j) => i === j ? el("td") : cell(sent[i][j], `${from.name} to ${to.name}`, () => select({kind: "task", task: i}))),
-          cell(among, `${from.name} contributes`, () => select({kind: "task", task: i})))))));
+          all.length > 0 && cell(among, `${from.name} contributes`, () => select({kind: "task", task: i})))))));
     };
     const table = new Table({
       label: `Buckets of ${entry.name}`, rows: entry.buckets, sort: 0, descending: false, onopen: bucket => select({kind: "bucket", bucket}),
@@ -515,6 +515,8 @@ function show(name) {
     const chosen = tab.id === "tab-" + name;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
+    if (chosen)
+      tab.scrollIntoView({block: "nearest", inline: "nearest"});
   }
   const views_ = byId("views");
   if (!built[name]) {
