@@ -282,9 +282,15 @@ class Pages(Trained):
     def prepare(self):
         super().prepare()
         must(self.train(self.model.feeds, "--quiet", "--timeline", self.folder / "timeline.json"))
-        must([DISTC, "compile", self.model.graph, "--replicas", 2, "--batch", self.model.case["batch"], "--emit", "drt", "-o", self.folder / "plan.mlir"])
+        for name, flags in (("plan", []), ("device", ["--target=cuda:emulated"]), ("servers", ["--strategy=PS", "--ps=1", "--one-process-per-replica"])):
+            must([DISTC, "compile", self.model.graph, "--replicas", 2, "--batch", self.model.case["batch"], *flags, "--emit", "drt",
+                  "-o", self.folder / f"{name}.mlir"])
 
     def make(self, draw, folder):
+        if draw.random() < 0.4:
+            name = draw.choice(["device", "servers"])
+            (folder / "plan.mlir").write_bytes(corrupt.corrupt_text((self.folder / f"{name}.mlir").read_bytes(), draw))
+            return [DISTC, "compile", folder / "plan.mlir", "--emit", "html", "-o", os.devnull], name
         damaged = draw.choice(["plan.mlir", "timeline.json"])
         for name in ("plan.mlir", "timeline.json"):
             data = (self.folder / name).read_bytes()

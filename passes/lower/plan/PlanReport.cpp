@@ -8,6 +8,7 @@
 #include "dialects/drt/Servers.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/EntryBlocks.h"
+#include "passes/lower/plan/WholePlan.h"
 #include "passes/lower/plan/WorkEstimate.h"
 #include "passes/lower/program/ScopeNames.h"
 
@@ -62,19 +63,11 @@ std::string getTypeName(Type element) {
   return text;
 }
 
-/// The variables that an attribute names, in arrays of arrays as well.
-void collectVariables(Attribute attribute, SmallVectorImpl<StringRef> &names) {
-  if (auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(attribute))
-    names.push_back(symbol.getValue());
-  else if (auto array = dyn_cast_or_null<ArrayAttr>(attribute))
-    for (Attribute member : array)
-      collectVariables(member, names);
-}
-
 class PlanReport {
 public:
   PlanReport(ModuleOp module, drt::ProgramOp program, OStream &json)
-      : module(module), program(program), json(json), estimate(module), replicas(program.getNumReplicas()) {
+      : module(module), program(program), json(json), estimate(module),
+        replicas(program.getNumReplicas()) {
     for (auto variable : module.getOps<drt::VariableOp>()) {
       numbers[variable.getSymName()] = variables.size();
       variables.push_back(variable);
@@ -238,7 +231,7 @@ private:
       if (!getScopeCategory(&op).empty())
         shown[&op] = count++;
     }
-    json.attribute("name", entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue());
+    json.attribute("name", toJsonText(entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue()));
     json.attributeArray("buckets", [&] {
       for (Bucket bucket : buckets)
         writeBucket(bucket);
@@ -314,7 +307,7 @@ private:
             if (attribute && *attribute) {
               std::string text;
               llvm::raw_string_ostream(text) << *attribute;
-              row.attribute(key, text);
+              row.attribute(key, toJsonText(text));
             }
         }
         if (!members.empty())
@@ -415,7 +408,7 @@ private:
         if (auto bucket = op->getAttrOfType<IntegerAttr>("bucket"))
           row.attribute("bucket", bucket.getInt());
         if (auto kernel = op->getAttrOfType<FlatSymbolRefAttr>("kernel"))
-          row.attribute("kernel", kernel.getValue());
+          row.attribute("kernel", toJsonText(kernel.getValue()));
         if (!touched.empty())
           row.attributeArray("variables", [&] {
             for (StringRef name : touched)
@@ -467,12 +460,9 @@ private:
 } // namespace
 
 LogicalResult writePlanReport(ModuleOp module, OStream &json) {
-  FailureOr<drt::ProgramOp> program = drt::getProgram(module);
-  if (failed(program))
+  if (failed(checkWholePlan(module)))
     return failure();
-  if (!module->getAttrOfType<IntegerAttr>("drt.arena_bytes"))
-    return module.emitError("is no whole plan: it has no drt.arena_bytes; run drt-plan-memory");
-  PlanReport(module, *program, json).write();
+  PlanReport(module, drt::findProgram(module), json).write();
   return success();
 }
 

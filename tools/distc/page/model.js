@@ -99,8 +99,7 @@ plan.entries.forEach((entry, e) => {
   entry.live = liveBytes(entry);
 });
 
-plan.remarks.forEach((remark, i) => {
-  remark.number = i;
+plan.remarks.forEach(remark => {
   // A remark speaks of its node, of what it quotes, and of the variables that it lists. (A node may have any word's name.)
   remark.names = new Set(remark.node ? [remark.node] : []);
   for (const [, name] of remark.text.matchAll(/'([^']+)'/g))

@@ -61,7 +61,7 @@ function toggle(label, options, chosen, onchange) {
 // `key`. The table is one stop of the Tab key; arrows, Page Up and Down, Home and End move the current row, Enter opens
 // it, left and right close and open a branch. Buttons in the heads sort.
 class Table {
-  constructor({label, columns, rows, onopen, children, sort, descending, current, autoHeight}) {
+  constructor({label, columns, rows, onopen, children, sort, descending, current}) {
     Object.assign(this, {columns, onopen, children});
     this.id = "table" + ++unique;
     this.rowHeight = 28;
@@ -76,7 +76,6 @@ class Table {
       onscroll: () => this.draw(), onkeydown: event => this.key(event)},
       el("div", {class: "row head", role: "row", style: {gridTemplateColumns: this.template}}, this.heads), this.body);
     this.element = el("div", {class: "table"}, this.scroll);
-    this.autoHeight = autoHeight;
     this.setRows(rows, current);
     new ResizeObserver(() => this.draw()).observe(this.scroll);
   }
@@ -117,8 +116,6 @@ class Table {
     this.heads.forEach((head, i) => this.columns[i].sort && head.setAttribute("aria-sort", this.sortBy !== i ? "none" : this.descending ? "descending" : "ascending"));
     this.body.style.height = this.shown.length * this.rowHeight + "px";
     this.scroll.setAttribute("aria-rowcount", this.shown.length + 1);
-    if (this.autoHeight)
-      this.element.style.flex = `0 1 ${Math.min(this.shown.length, this.autoHeight) * this.rowHeight + 48}px`;
     this.draw(true);
     if (current)
       this.reveal();
