@@ -223,6 +223,7 @@ private:
   void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {
     found.values.insert({values, {policies.get(variable).reduction.value_or(reduction), variable, indices}});
     found.indices.insert({indices, values});
+    madeOfRows.reset();
   }
 
   /// An operation without semantics, or a function that a condition or a loop runs, may update a variable: then it must
@@ -338,25 +339,42 @@ private:
     return success();
   }
 
-  /// Goes on from rows that are made of a sparse gradient's, where there is one.
+  /// Whether a value is computed from the rows or indices of a sparse gradient by what works on rows.
+  bool isMadeOfRows(Value value) {
+    if (!madeOfRows) {
+      madeOfRows.emplace();
+      for (const auto &[indices, values] : found.indices) {
+        madeOfRows->insert(indices);
+        madeOfRows->insert(values);
+      }
+      for (const auto &[values, gradient] : wholeRows)
+        madeOfRows->insert(values);
+      for (Operation &op : graph.getBody().front())
+        if (worksOnRows(&op) &&
+            llvm::any_of(op.getOperands(), [&](Value operand) { return madeOfRows->contains(operand); }))
+          madeOfRows->insert(op.result_begin(), op.result_end());
+    }
+    return madeOfRows->contains(value);
+  }
+
+  /// Goes on from rows that are made of a sparse gradient's.
   bool walksThroughRows(Item item) {
     Operation *op = item.value.getDefiningOp();
-    if (!op || found.indices.empty() || !worksOnRows(op))
+    if (!op || found.indices.empty() || !worksOnRows(op) || !isMadeOfRows(item.value))
       return false;
     walkThrough(op, item.update, /*ofRows=*/true);
     return true;
   }
 
   /// Whether a local value has the batch's axis, or is computed from what has.
-  bool seesRows(Value value) const {
+  bool seesRows(Value value) {
     if (flow.hasBatchSize(value))
       return true;
     return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) {
       const Flow &at = flow.get(operand);
       if (found.contains(operand) || wholeRows.contains(operand))
         return false;
-      Operation *rows = found.indices.empty() ? nullptr : operand.getDefiningOp();
-      if (rows && worksOnRows(rows))
+      if (!found.indices.empty() && operand.getDefiningOp() && isMadeOfRows(operand))
         return false;
       return at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand));
     });
@@ -506,6 +524,7 @@ private:
   llvm::DenseSet<Value> coupled;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
   llvm::DenseMap<Value, RawGradient> wholeRows;
+  std::optional<llvm::DenseSet<Value>> madeOfRows; // from those found so far
   /// The update that each dense value was found from.
   llvm::DenseMap<Value, Operation *> reducedFor;
   std::deque<Item> queue;

@@ -236,3 +236,27 @@ module @assertions attributes {dist.strategy = ""} {
     dfg.group {control = ["update"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// A table's rows are joined by their indices; the variance that another update takes is no function of those rows, so that it is made whole.
+// CHECK-LABEL: @statistics_beside_rows
+// CHECK: dist.all_reduce mean bucket 0 group -1 ({{.*}}) variables ["mean"] {coupling} : tensor<4xf32>
+module @statistics_beside_rows attributes {dist.strategy = ""} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @variance : tensor<4xf32>
+  dfg.variable @table : tensor<5x4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %variance = dfg.var_handle @variance : !dfg.ref<tensor<4xf32>>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<5x4xf32>>
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %rows = dfg.placeholder : () -> tensor<?xi32> loc("rows")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %square = dfg.squared_difference %x, %mean : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+    %new = dfg.mean %square, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("new")
+    dfg.assign %variance, %new : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("keep")
+    dfg.scatter_add %table, %rows, %x : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("scatter")
+    dfg.group {control = ["keep", "scatter"]} : () -> () loc("train")
+  }
+}
