@@ -38,8 +38,8 @@ Synchronizer::Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawG
 
 void Synchronizer::run(const UpdatePlacement &placement) {
   this->placement = &placement;
-  // Indices are gathered with their rows, which may be made behind nodes that take the indices: again with what is
-  // known of the rows then, until nothing changes: of rows that are made of other rows, one at least each time.
+  // Indices are gathered with their rows, and either may be made behind nodes that take the other: again with what is
+  // known of both then, until nothing changes: of rows that are made of other rows, one at least each time.
   bool changed = true;
   for (size_t round = 0; changed && round <= gradients.values.size() + 1; ++round) {
     llvm::DenseMap<Operation *, unsigned> found = findWaves(
@@ -47,14 +47,20 @@ void Synchronizer::run(const UpdatePlacement &placement) {
         [&](Operation *consumer, Value value, unsigned wave) -> std::optional<unsigned> {
           if (!gradients.contains(value))
             return std::nullopt;
-          Value rows = gradients.find(consumer, value);
-          return rows ? std::max(wave, waves.lookup(rows.getDefiningOp())) : wave;
+          Value rows = gradients.values.contains(value) ? value : gradients.find(consumer, value);
+          return rows ? std::max(wave, getWave(rows)) : wave;
         },
         consumers);
     changed = found != waves;
     waves = std::move(found);
   }
   SmallVector<SmallVector<Operation *>> order = sortIntoWaves(block, waves);
+  SmallVector<Members> members(order.size());
+  for (ArrayRef<Operation *> ops : order)
+    for (Operation *op : ops)
+      for (Value value : op->getResults())
+        if (gradients.values.contains(value))
+          members[getWave(value)].emplace_back(op, value);
   // Nodes of later waves move behind the first in their order; each wave gets its collectives.
   for (auto [wave, ops] : llvm::enumerate(order)) {
     if (wave > 0)
@@ -63,7 +69,7 @@ void Synchronizer::run(const UpdatePlacement &placement) {
     if (ops.empty())
       continue;
     lastTake = ops.back();
-    insertCollectives(ops);
+    insertCollectives(members[wave]);
   }
   for (Operation *op : consumers)
     for (OpOperand &operand : op->getOpOperands()) {
@@ -73,6 +79,12 @@ void Synchronizer::run(const UpdatePlacement &placement) {
       if (reduced)
         operand.set(reduced);
     }
+}
+
+unsigned Synchronizer::getWave(Value value) const {
+  const RawGradient &gradient = gradients.values.find(value)->second;
+  Operation *indices = gradient.indices ? gradient.indices.getDefiningOp() : nullptr;
+  return std::max(waves.lookup(value.getDefiningOp()), indices ? waves.lookup(indices) : 0);
 }
 
 /// Nodes of the path whose value the replica's own part of the step needs as well: those that lead to a value with
@@ -142,17 +154,15 @@ static bool mayStandBefore(Operation *node, Operation *op, llvm::SetVector<Opera
 }
 
 /// A bucket's collective after its last member, in the order in which buckets become whole.
-void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
+void Synchronizer::insertCollectives(const Members &members) {
   std::map<BucketKey, SmallVector<Value>> groups;
   auto isAlone = [&](Value value) {
     const RawGradient &gradient = gradients.values.find(value)->second;
     return gradient.indices || policies.get(gradient.variable).place;
   };
   auto forEachMember = [&](auto visit) {
-    for (Operation *op : ops)
-      for (Value value : op->getResults())
-        if (gradients.values.contains(value))
-          visit(op, value);
+    for (auto [op, value] : members)
+      visit(op, value);
   };
   forEachMember([&](Operation *op, Value value) {
     if (!isAlone(value))
@@ -161,9 +171,9 @@ void Synchronizer::insertCollectives(ArrayRef<Operation *> ops) {
   forEachMember([&](Operation *op, Value value) {
     BucketKey key = getKey(op, value);
     if (!isAlone(value)) {
-      ArrayRef<Value> members = groups[key];
-      if (members.back() == value)
-        reduce(op, key, members);
+      ArrayRef<Value> group = groups[key];
+      if (group.back() == value)
+        reduce(op, key, group);
       return;
     }
     const RawGradient &gradient = gradients.values.find(value)->second;

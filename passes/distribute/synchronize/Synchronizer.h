@@ -23,10 +23,14 @@ public:
 
 private:
   struct BucketKey;
+  /// What collectives are made of, with the nodes that make it: of a sparse gradient the values.
+  using Members = llvm::SmallVector<std::pair<mlir::Operation *, mlir::Value>>;
 
+  /// The wave in which all that a raw gradient's collective takes is there.
+  unsigned getWave(mlir::Value value) const;
   void copyWhatForwardNeeds();
   BucketKey getKey(mlir::Operation *op, mlir::Value value) const;
-  void insertCollectives(llvm::ArrayRef<mlir::Operation *> ops);
+  void insertCollectives(const Members &members);
   llvm::SmallVector<mlir::Value> accumulate(mlir::OpBuilder &builder, const BucketKey &key,
                                             llvm::ArrayRef<mlir::Value> members);
   void reduce(mlir::Operation *after, const BucketKey &key, llvm::ArrayRef<mlir::Value> members);

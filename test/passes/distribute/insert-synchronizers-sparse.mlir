@@ -196,3 +196,36 @@ module @late_numbers attributes {dist.strategy = ""} {
     dfg.scatter_update %bank, %numbers, %stopped : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
   }
 }
+
+// -----
+
+// Indices that wait for an update of the step are gathered behind it, and their rows with them.
+// CHECK-LABEL: @waiting_indices
+module @waiting_indices attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @bank : tensor<9x4xf32>
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %bank = dfg.var_handle @bank : !dfg.ref<tensor<9x4xf32>> loc("bank")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %read = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("read")
+    %h = dfg.mul %x, %read : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("h")
+    %gw = dfg.mean %h, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("gw")
+    // CHECK: %[[R:.*]] = dist.all_reduce mean bucket 0
+    // CHECK: dfg.apply_gradient_descent %{{.*}}, %{{.*}}, %[[R]]
+    dfg.apply_gradient_descent %w, %lr, %gw : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update_w")
+    // CHECK: %[[AT:.*]] = dfg.reshape {{.*}}loc("at")
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices sum bucket 1 {{.*}}(%[[AT]], %{{.*}}) variable "bank"
+    // CHECK: %[[H:.*]] = dfg.mul %[[V]]
+    // CHECK: %[[ROWS:.*]] = dfg.stop_gradient %[[H]]
+    // CHECK: dfg.scatter_update %{{.*}}, %[[I]], %[[ROWS]]
+    %shape = dfg.const dense<-1> : tensor<1xi32> {control = ["update_w"]} : tensor<1xi32> loc("shape")
+    %at = dfg.reshape %ids, %shape : (tensor<?xi32>, tensor<1xi32>) -> tensor<?xi32> loc("at")
+    %rows = dfg.stop_gradient %h {control = ["update_w"]} : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("rows")
+    dfg.scatter_update %bank, %at, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("put")
+  }
+}
