@@ -8,7 +8,6 @@
 #include "dialects/dist/Dist.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -44,10 +43,6 @@ struct Decompose : impl::DecomposeBase<Decompose> {
         for (Block &inner : region)
           if (failed(decompose(inner, context)))
             return failure();
-      if (FailureOr<bool> numbered = numberRows(&op, context); failed(numbered))
-        return failure();
-      else if (*numbered)
-        continue;
       auto composite = llvm::dyn_cast<dfg::CompositeInterface>(op);
       if (composite ? failed(replace(composite, context)) : failed(infer(&op, context)))
         return failure();
@@ -58,40 +53,6 @@ struct Decompose : impl::DecomposeBase<Decompose> {
   LogicalResult infer(Operation *op, dfg::ShapeContext &context) {
     auto node = llvm::dyn_cast<dfg::ShapeInterface>(op);
     return node ? node.inferShapes(context) : success();
-  }
-
-  /// Rows of a variable that coordinates of one number name are its rows by their numbers, as other sparse updates have
-  /// them.
-  FailureOr<bool> numberRows(Operation *op, dfg::ShapeContext &context) {
-    StringRef kind = llvm::StringSwitch<StringRef>(op->getName().getStringRef())
-                         .Case(dfg::ScatterNdUpdateOp::getOperationName(), dfg::ScatterUpdateOp::getOperationName())
-                         .Case(dfg::ScatterNdAddOp::getOperationName(), dfg::ScatterAddOp::getOperationName())
-                         .Case(dfg::ScatterNdSubOp::getOperationName(), dfg::ScatterSubOp::getOperationName())
-                         .Case(dfg::ScatterNdMinOp::getOperationName(), dfg::ScatterMinOp::getOperationName())
-                         .Case(dfg::ScatterNdMaxOp::getOperationName(), dfg::ScatterMaxOp::getOperationName())
-                         .Default("");
-    auto sizes = kind.empty() ? std::nullopt : context.getShape(op->getOperand(1));
-    if (!sizes || sizes->size() != 2 || sizes->back() != dfg::Dim(1) || !sizes->front().isKnown())
-      return false;
-    OpBuilder builder(op);
-    // Where the gradients of replicas are joined, they are there.
-    builder.setInsertionPointAfterValue(op->getOperand(1));
-    dfg::GraphBuilder g(builder, context, op);
-    Value rows = g.reshape(op->getOperand(1), {sizes->front()});
-    if (g.failed())
-      return failure();
-    builder.setInsertionPoint(op);
-    OperationState state(op->getLoc(), kind);
-    state.addOperands({op->getOperand(0), rows, op->getOperand(2)});
-    state.addTypes(op->getResultTypes());
-    if (auto control = op->getDiscardableAttr(dfg::kControlAttr))
-      state.addAttribute(dfg::kControlAttr, control);
-    Operation *update = builder.create(state);
-    for (Value result : op->getResults())
-      context.forget(result);
-    op->replaceAllUsesWith(update->getResults());
-    op->erase();
-    return succeeded(infer(update, context)) ? FailureOr<bool>(true) : FailureOr<bool>(failure());
   }
 
   LogicalResult replace(dfg::CompositeInterface composite, dfg::ShapeContext &context) {

@@ -8,10 +8,38 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldWhere : Pass<"dfg-fold-where", "::mlir::ModuleOp"> {
+  let summary = "The coordinates of what a constant chooses are a constant";
+  let description = [{
+    A mask that is known (the triangle of DLRM's interactions) chooses a number of elements that is known, and shapes that follow from it are inferred.
+    ```mlir
+    %mask = dfg.const dense<[false, true]> : tensor<2xi1>
+    %at = dfg.opaque "Where"(%mask) : (tensor<2xi1>) -> tensor<?x1xi64>
+    // becomes
+    %at = dfg.const dense<1> : tensor<1x1xi64>
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
+def NumberRows : Pass<"dfg-number-rows", "::mlir::ModuleOp"> {
+  let summary = "Rows of a variable that coordinates of one number name are rows by their numbers";
+  let description = [{
+    As other sparse updates have them, so that replicas' rows are joined like theirs.
+    ```mlir
+    dfg.scatter_nd_update %v, %at, %x : (!dfg.ref<tensor<9x4xf32>>, tensor<?x1xi32>, tensor<?x4xf32>) -> ()
+    // becomes
+    %rows = dfg.reshape %at, %all : (tensor<?x1xi32>, tensor<1xi32>) -> tensor<?xi32>
+    dfg.scatter_update %v, %rows, %x : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
   let summary = "Assignments of a variable's slice, counters with a limit and empty tensors, in other operations";
   let description = [{
-    For executables. `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
+    For what several replicas run. `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
     1; `Empty` is filled with zeros. Of a variable that is passed to a function they stay.
     ```mlir
     dfg.opaque "ResourceStridedSliceAssign"(%v, %begin, %end, %strides, %value)

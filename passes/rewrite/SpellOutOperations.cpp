@@ -74,6 +74,8 @@ public:
     Operation *asserted = builder.create(assertion);
     auto before = builder.getStrArrayAttr({dfg::getNodeName(asserted)});
     asserted->setAttr("summarize", builder.getI64IntegerAttr(3));
+    asserted->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(builder.getNamedAttr(
+                                                "T", builder.getTypeArrayAttr({type.getElementType()}))));
     OperationState add(locate("add"), dfg::AssignAddOp::getOperationName());
     add.addOperands({handle, number("one", 1)});
     add.addAttribute(dfg::kControlAttr, before);

@@ -107,7 +107,6 @@ private:
 
   // Selections (Selections.cpp).
   const Selection *add(Selection selection);
-  llvm::LogicalResult replaceKnownWhere(mlir::Operation *op, llvm::ArrayRef<dfg::Dim> sizes, llvm::ArrayRef<int64_t> elements);
   llvm::LogicalResult selectWhere(Operation *op);
   llvm::LogicalResult subtractSizes(Operation *op);
   llvm::LogicalResult selectParts(dfg::DynamicPartitionOp op);

@@ -43,32 +43,6 @@ Dim product(ArrayRef<Dim> sizes) {
   return all;
 }
 
-/// Of a constant (the mask of a triangle) the coordinates are one, too.
-LogicalResult RowMasker::replaceKnownWhere(Operation *op, ArrayRef<Dim> sizes, ArrayRef<int64_t> elements) {
-  SmallVector<int64_t> coordinates;
-  int64_t count = 0;
-  for (auto [number, element] : llvm::enumerate(elements)) {
-    if (!element)
-      continue;
-    ++count;
-    SmallVector<int64_t> at;
-    int64_t rest = number;
-    for (Dim size : llvm::reverse(sizes)) {
-      at.push_back(rest % size.getConstant());
-      rest /= size.getConstant();
-    }
-    coordinates.append(at.rbegin(), at.rend());
-  }
-  OpBuilder builder(op);
-  auto type = RankedTensorType::get({count, static_cast<int64_t>(sizes.size())}, builder.getI64Type());
-  auto constant = dfg::ConstOp::create(builder, op->getLoc(), type, DenseElementsAttr::get(type, ArrayRef(coordinates)));
-  if (failed(constant.inferShapes(shapes)))
-    return failure();
-  op->getResult(0).replaceAllUsesWith(constant.getResult());
-  op->erase();
-  return success();
-}
-
 LogicalResult RowMasker::selectWhere(Operation *op) {
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
@@ -77,8 +51,6 @@ LogicalResult RowMasker::selectWhere(Operation *op) {
   if (!sizes || sizes->empty())
     return refuse(op, "its operand's axes must be known");
   Type wide = builder.getI64Type();
-  if (std::optional<SmallVector<int64_t>> known = shapes.getConstants(condition))
-    return replaceKnownWhere(op, *sizes, *known);
   if (const MaskedValue *of = getMasked(condition)) {
     if (sizes->size() != 1)
       return refuse(op, "of rows that were chosen before, a vector chooses");

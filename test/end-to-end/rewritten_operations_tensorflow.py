@@ -22,13 +22,14 @@ def case(resource=True, ends=None):
 
 
 class Graph:
-    """Feeds x [b, 4], image [b, 6] of bytes, i [b] and ids [b, 1] of classes."""
+    """Feeds x [b, 4], image [b, 6] of bytes, i [b] and ids [b, 1] of classes, place [b] of other numbers in each row of a batch."""
 
     def __init__(self, tf, tf2):
         self.tf, self.tf2 = tf, tf2
         self.x = tf.placeholder(tf.float32, [None, 4], "x")
         self.image = tf.placeholder(tf.uint8, [None, 6], "image")
         self.i = tf.placeholder(tf.int32, [None], "i")
+        self.place = tf.placeholder(tf.int32, [None], "place")
         self.ids = tf.placeholder(tf.int64, [None, 1], "ids")
 
     def variable(self, name, *shape, seed=1):
@@ -85,6 +86,15 @@ def slices_that_are_assigned(g):
 @case(resource=False)
 def slices_of_a_reference_that_are_assigned(g):
     return assigns_a_row(g)
+
+
+@case()
+def rows_of_a_bank_behind_the_update(g):
+    """Indices as well as rows are made behind the update of the step."""
+    tf = g.tf
+    h = tf.matmul(g.x, g.variable("w", 4, 3))
+    bank = tf.get_variable("bank", initializer=np.ones((BATCH, 3), np.float32), trainable=False)
+    return g.loss_of(h - tf.gather(bank, g.place)), lambda: [tf.scatter_nd_update(bank, g.place[:, None], tf.stop_gradient(h))]
 
 
 def counts(g, limit):
@@ -191,7 +201,7 @@ def make(tf, tf2, name, folder):
         tf.train.export_meta_graph(str(folder / "graph.meta"))
         rows, numbers = BATCH * STEPS, np.random.default_rng(11)
         data = {"x": numbers.normal(size=(rows, 4)).astype(np.float32), "image": numbers.integers(0, 256, (rows, 6)).astype(np.uint8),
-                "i": numbers.integers(0, CLASSES, rows).astype(np.int32), "ids": numbers.integers(0, CLASSES, (rows, 1))}
+                "i": numbers.integers(0, CLASSES, rows).astype(np.int32), "ids": numbers.integers(0, CLASSES, (rows, 1)), "place": np.concatenate([numbers.permutation(BATCH) for _ in range(STEPS)]).astype(np.int32)}
         data = {key: array for key, array in data.items() if is_needed([train, loss.op], key)}
         np.savez(folder / "data.npz", **data)
         if ends:

@@ -34,11 +34,16 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createExpandControlFlow(control));
     manager.addPass(rewrite::createWidenUnsigned());
+    manager.addPass(rewrite::createFoldWhere());
+    manager.addPass(rewrite::createNumberRows());
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
     // Nor has a graph that several replicas run, where it can do without.
+    manager.addPass(rewrite::createSpellOutOperations());
     WriteOutControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createWriteOutControlFlow(control));
+    manager.addPass(rewrite::createFoldWhere());
+    manager.addPass(rewrite::createNumberRows());
   }
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
   // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is exported keeps its own.

@@ -50,17 +50,6 @@ dfg.func @unknown(%x: tensor<*xf32>, %n: tensor<2xi32>) -> tensor<*xf32> {
   dfg.return %y : tensor<*xf32>
 }
 
-// Coordinates of one number are numbers of rows.
-dfg.variable @bank : tensor<8x4xf32>
-// CHECK-LABEL: dfg.func @numbered_rows
-dfg.func @numbered_rows(%at: tensor<3x1xi32>, %rows: tensor<3x4xf32>) {
-  %bank = dfg.var_handle @bank : !dfg.ref<tensor<8x4xf32>> loc("bank")
-  // CHECK: %[[NUMBERS:.*]] = dfg.reshape %{{.*}} -> tensor<3xi32>
-  // CHECK: dfg.scatter_update %{{.*}}, %[[NUMBERS]], %{{.*}}
-  dfg.scatter_nd_update %bank, %at, %rows : (!dfg.ref<tensor<8x4xf32>>, tensor<3x1xi32>, tensor<3x4xf32>) -> () loc("update")
-  dfg.return
-}
-
 // Version 3 normalizes volumes as well.
 // CHECK-LABEL: dfg.func @volumes
 dfg.func @volumes(%x: tensor<2x3x4x4x8xf32>, %c: tensor<8xf32>) -> tensor<2x3x4x4x8xf32> {

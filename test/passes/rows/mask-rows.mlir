@@ -247,17 +247,3 @@ module @column_gradient {
     %loss = dfg.sum %gradient, %both : (tensor<?x3xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
-
-// -----
-
-// What a constant chooses is known.
-// CHECK-LABEL: @triangle
-module @triangle {
-  dfg.graph attributes {loss = "loss:0"} {
-    %mask = dfg.const dense<[[false, false], [true, true]]> : tensor<2x2xi1> : tensor<2x2xi1> loc("mask")
-    // CHECK: %[[AT:.*]] = dfg.const dense<{{\[}}[1, 0], [1, 1]]> : tensor<2x2xi64> {{.*}} loc("at")
-    %at = dfg.opaque "Where"(%mask) : (tensor<2x2xi1>) -> tensor<?x2xi64> loc("at")
-    // CHECK: dfg.cast %[[AT]]
-    %loss = dfg.cast %at {Truncate = false} : (tensor<?x2xi64>) -> tensor<?x2xf32> loc("loss")
-  }
-}
