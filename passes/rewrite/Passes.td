@@ -39,7 +39,7 @@ def NumberRows : Pass<"dfg-number-rows", "::mlir::ModuleOp"> {
 def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
   let summary = "Assignments of a variable's slice, counters with a limit and empty tensors, in other operations";
   let description = [{
-    For what several replicas run. `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
+    `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
     1; `Empty` is filled with zeros. Of a variable that is passed to a function they stay.
     ```mlir
     dfg.opaque "ResourceStridedSliceAssign"(%v, %begin, %end, %strides, %value)
@@ -49,6 +49,9 @@ def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
     dfg.assign %v, %new
     ```
   }];
+  let options = [Option<"keepsOrder", "keeps-order", "bool", /*default=*/"false",
+                        "order is by control edges, not by the place in the block (exported graphs): counters stay, and slices of variables that "
+                        "something else updates but by plain assignments, since another update might run between the read and the assignment">];
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 

@@ -117,6 +117,8 @@ private:
 };
 
 struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
+  using SpellOutOperationsBase::SpellOutOperationsBase;
+
   void runOnOperation() override {
     SmallVector<dfg::OpaqueOp> empties;
     getOperation().walk([&](dfg::OpaqueOp op) {
@@ -125,15 +127,32 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
     });
     llvm::for_each(empties, fillWithZeros);
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
-      for (auto op : llvm::make_early_inc_range(graph.getBody().front().getOps<dfg::OpaqueOp>())) {
-        auto spell = llvm::StringSwitch<void (Speller::*)()>(op.getOp())
-                         .Cases("StridedSliceAssign", "ResourceStridedSliceAssign", &Speller::assignSlice)
-                         .Cases("CountUpTo", "ResourceCountUpTo", &Speller::countUp)
-                         .Default(nullptr);
-        auto variable = spell ? getVariableType(op->getOperand(0)) : RankedTensorType();
-        if (variable)
-          (Speller(op, variable).*spell)();
-      }
+      spellOut(graph.getBody().front());
+  }
+
+  void spellOut(Block &block) {
+    SmallVector<std::pair<dfg::OpaqueOp, void (Speller::*)()>> found;
+    for (auto op : block.getOps<dfg::OpaqueOp>()) {
+      auto spell = llvm::StringSwitch<void (Speller::*)()>(op.getOp())
+                       .Cases("StridedSliceAssign", "ResourceStridedSliceAssign", &Speller::assignSlice)
+                       .Cases("CountUpTo", "ResourceCountUpTo", &Speller::countUp)
+                       .Default(nullptr);
+      if (spell && getVariableType(op->getOperand(0)) &&
+          (!keepsOrder || (spell == &Speller::assignSlice && !isUpdatedElsewhere(block, op))))
+        found.emplace_back(op, spell);
+    }
+    for (auto [op, spell] : found)
+      (Speller(op, getVariableType(op->getOperand(0))).*spell)();
+  }
+
+  /// Whether anything but `op` and plain assignments changes the variable, or may do so.
+  static bool isUpdatedElsewhere(Block &block, dfg::OpaqueOp op) {
+    StringRef variable = dfg::getVariableHandle(op->getOperand(0)).getVariable();
+    return llvm::any_of(block.getOps<dfg::VarHandleOp>(), [&](dfg::VarHandleOp handle) {
+      return handle.getVariable() == variable && llvm::any_of(handle->getUsers(), [&](Operation *user) {
+               return user != op && !llvm::isa<dfg::ReadVariableOp, dfg::IsInitializedOp, dfg::AssignOp>(user);
+             });
+    });
   }
 
   static void fillWithZeros(dfg::OpaqueOp op) {

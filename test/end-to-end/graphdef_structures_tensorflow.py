@@ -15,8 +15,10 @@ from support import expect as expect_run
 from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner, make_apart
 
 LOOPS = ("scan_over_trained_rows-v1", "dynamic_rnn_with_lengths-v1", "dynamic_rnn_with_lengths-v2", "condition_on_the_loss-v2")
-# Workers cannot know when the chief has updated what they read.
-REFUSED = {("target_copied_at_every_other_step", "PartitionedPS"): "behind an update of the same step, for an update that every worker makes"}
+# Workers cannot know when the chief has updated what they read; of a slice's assignment beside another update no share can be taken.
+STRATEGIES = ("AllReduce", "PartitionedPS")
+REFUSED = {("target_copied_at_every_other_step", "PartitionedPS"): "behind an update of the same step, for an update that every worker makes",
+           **{("slice_beside_another_update", strategy): "updates variable 'bank' by operation 'ResourceStridedSliceAssign'" for strategy in STRATEGIES}}
 CASES = {name: control_flow_tensorflow.CASES[name][:2] + (True,) for name in LOOPS}
 
 
@@ -73,6 +75,44 @@ def wide_and_deep_of_tables_in_parts(i):
     deep = tf.get_variable("deep", [8, 2], initializer=tf.random_uniform_initializer(-1, 1, seed=3), partitioner=tf.fixed_size_partitioner(2))
     rows = tf.concat([tf.nn.embedding_lookup(deep, i.n, "div"), i.x[:, 0]], 1)
     return i.loss_of(tf.matmul(rows, tf.get_variable("mixed", initializer=np.full((5, 3), 0.1, np.float32))))
+
+
+@case(2)
+def interactions_of_features(i):
+    """A triangle that is known chooses among products of an example's rows."""
+    tf = i.tf
+    h = tf.einsum("btd,de->bte", i.x, i.m)
+    products = tf.matmul(h, h, transpose_b=True)
+    chosen = tf.boolean_mask(products, np.tril(np.ones((5, 5), bool), -1), axis=1)
+    return i.loss_of(tf.matmul(chosen, tf.get_variable("mixed", initializer=np.full((10, 3), 0.1, np.float32))))
+
+
+@case(2)
+def rows_of_a_bank_and_slices(i):
+    """Rows of a variable by coordinates, and a slice of another that is assigned, behind the update."""
+    tf = i.tf
+    bank, means = (tf.get_variable(name, initializer=np.ones((6, 3), np.float32), trainable=False, use_resource=True) for name in ("bank", "means"))
+    h = tf.matmul(i.x[:, 0], i.m)
+    return i.loss_of(h), lambda: [tf.scatter_nd_add(bank, i.n[:, None], tf.stop_gradient(h)), means[0, 1:].assign(tf.reduce_mean(h, 0)[:2])]
+
+
+@case(2)
+def slice_beside_another_update(i):
+    """In TensorFlow neither waits for the other, and each changes what is its own."""
+    tf = i.tf
+    bank = tf.get_variable("bank", initializer=np.ones((6, 3), np.float32), trainable=False, use_resource=True)
+    h = tf.matmul(i.x[:, 0], i.m)
+    return i.loss_of(h), lambda: [tf.scatter_nd_add(bank, i.n[:, None], tf.stop_gradient(h)), bank[0, 1:].assign(tf.reduce_mean(h, 0)[:2])]
+
+
+@case(2)
+def labels_of_sequences(i):
+    """Connectionist temporal classification: loops whose conditions are functions."""
+    tf = i.tf
+    labels = tf.stack([i.n % 2 + 1, tf.ones_like(i.n)], 1)
+    logits = tf.einsum("btd,de->bte", i.x, i.m)
+    batch = tf.shape(i.n)[0]
+    return tf.reduce_mean(i.tf2.nn.ctc_loss(labels, logits, tf.fill([batch], 2), tf.fill([batch], 5), logits_time_major=False, blank_index=0))
 
 
 def write(folder, name):
@@ -150,7 +190,7 @@ def main():
     runner = load_runner()
     checks = Checks()
     for name in CASES:
-        for strategy in ("AllReduce", "PartitionedPS"):
+        for strategy in STRATEGIES:
             if len(sys.argv) < 2 or name in sys.argv[1:]:
                 checks.check(f"{name}, {strategy}", check, runner, name, strategy)
     checks.exit()

@@ -38,7 +38,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(rewrite::createNumberRows());
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
     // Nor has a graph that several replicas run, where it can do without.
-    manager.addPass(rewrite::createSpellOutOperations());
+    manager.addPass(rewrite::createSpellOutOperations({/*keepsOrder=*/true}));
     WriteOutControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createWriteOutControlFlow(control));

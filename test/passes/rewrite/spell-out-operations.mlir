@@ -1,4 +1,5 @@
 // RUN: distc-opt %s --dfg-spell-out-operations --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+// RUN: distc-opt %s --dfg-spell-out-operations=keeps-order --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=KEEP
 
 // What the slice has is assigned, and elsewhere the old value, which is read where the node runs.
 // CHECK-LABEL: dfg.graph
@@ -46,4 +47,24 @@ dfg.graph {
 dfg.graph {
   %s = dfg.const dense<[3, 2]> : tensor<2xi32> : tensor<2xi32> loc("s")
   %e = dfg.opaque "Empty"(%s) {tf = {dtype = f32, init = true}} : (tensor<2xi32>) -> tensor<3x2xf32> loc("empty")
+}
+
+// -----
+
+// Where order is by control edges, another update might run between the read and the assignment.
+// KEEP-LABEL: dfg.graph
+// KEEP: dfg.opaque "ResourceStridedSliceAssign"
+// KEEP: dfg.assign {{.*}}loc("other")
+dfg.variable @v : tensor<4xf32>
+dfg.variable @w : tensor<4xf32>
+dfg.graph {
+  %v = dfg.var_handle @v : !dfg.ref<tensor<4xf32>> loc("v")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  %y = dfg.placeholder : () -> tensor<1xf32> loc("y")
+  %b = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("b")
+  %e = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32> loc("e")
+  dfg.assign_add %v, %x : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("add")
+  dfg.opaque "ResourceStridedSliceAssign"(%v, %b, %e, %b, %y) {tf = {Index = i32, T = f32}} : (!dfg.ref<tensor<4xf32>>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xf32>) -> () loc("put")
+  dfg.opaque "ResourceStridedSliceAssign"(%w, %b, %e, %b, %y) {tf = {Index = i32, T = f32}} : (!dfg.ref<tensor<4xf32>>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xf32>) -> () loc("other")
 }
