@@ -166,6 +166,20 @@ Converter::Result Converter::whileLoop(Operation *op, Values operands, Builder &
 Converter::Result Converter::caseOf(Operation *op, Values operands, Builder &g) {
   if (operands.size() != 1 || op->getNumRegions() == 0)
     return fail(g, "has no branches");
+  const bool isIf = op->getName().getStringRef() == "stablehlo.if";
+  const int64_t count = op->getNumRegions();
+  if (std::optional<int64_t> number = count == 1 ? 0 : g.shapes.getConstant(operands[0])) {
+    // The branch is known: its nodes are made here. What is out of range is the last.
+    if (isIf)
+      number = *number ? 0 : 1;
+    Region &region = op->getRegion(*number < 0 || *number >= count ? count - 1 : *number);
+    if (!region.hasOneBlock() || region.getNumArguments() != 0)
+      return fail(g, "has a branch that takes arguments");
+    if (failed(convertBlock(region.front(), *current)))
+      return failure();
+    return llvm::map_to_vector(region.front().back().getOperands(),
+                               [&](Value result) { return current->values.lookup(result); });
+  }
   SmallVector<Value> captured = getCaptured(op->getRegions());
   Values inputs;
   for (Value value : captured)
@@ -192,7 +206,6 @@ Converter::Result Converter::caseOf(Operation *op, Values operands, Builder &g) 
   auto given = llvm::cast<dfg::ReturnOp>(first.getBody().front().getTerminator()).getOperands();
   SmallVector<Value> all = {operands[0]};
   llvm::append_range(all, inputs);
-  bool isIf = op->getName().getStringRef() == "stablehlo.if";
   SmallVector<NamedAttribute> attributes;
   if (isIf && branches.size() == 2)
     attributes = {g.attribute("else_branch", branches[1]), g.attribute("then_branch", branches[0])};

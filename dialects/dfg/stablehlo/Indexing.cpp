@@ -402,6 +402,10 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   FailureOr<Rows> rows = RowFinder(g, form).find(operand, *shape, operands[1], window, /*clamps=*/false);
   if (failed(rows))
     return failure();
+  const bool natural = isUnsigned(op->getOperand(0));
+  if (form.indexMap.empty() && rows->indexSizes.empty() && updateSizes->size() == shape->size() && window == *shape)
+    // All of it.
+    return one(g, combine(g, *combination, operand, updates, natural));
   if (rows->indexed.empty())
     return fail(g, "has no indices");
   for (int64_t axis : rows->rest)
@@ -452,7 +456,6 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   auto asOperand = [&](Value x) {
     return g.transpose(rows->indexed.size() == 1 ? x : g.reshape(x, ordered), inverse(operandOrder));
   };
-  const bool natural = isUnsigned(op->getOperand(0));
   int64_t front = rows->shared.size();
   FailureOr<Dims> positionSizes = g.getShape(positions);
   if (failed(positionSizes))

@@ -174,6 +174,19 @@ Value Converter::stridedSlice(Builder &g, Value x, ArrayRef<int64_t> begin, Arra
     return {};
   if (begin.size() != shape->size() || limit.size() != shape->size() || strides.size() != shape->size())
     return (void)g.fail("does not say what is taken of each axis"), Value();
+  // The first of the examples where all are the same: what was broadcast to them, as that of one.
+  if (auto it = narrowed.find(x); it != narrowed.end()) {
+    FailureOr<Dims> from = g.getShape(it->second);
+    Dims taken(*shape);
+    if (succeeded(from) && from->size() == shape->size())
+      for (auto [axis, size] : llvm::enumerate(*from))
+        if (size == Dim(1) && begin[axis] == 0 && limit[axis] == Dim(1) && !taken[axis].isConstant())
+          taken[axis] = Dim(1);
+    if (!(taken == *shape)) {
+      x = broadcastInDim(g, it->second, llvm::to_vector(llvm::seq<int64_t>(0, taken.size())), taken, Value());
+      shape = taken;
+    }
+  }
   for (size_t axis = 0; axis < shape->size(); ++axis) {
     Dim size = (*shape)[axis];
     if (begin[axis] == 0 && strides[axis] == 1 && limit[axis] == size)

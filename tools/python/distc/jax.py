@@ -88,6 +88,11 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     state_names = _make_names(state_leaves, "state", taken)
     batch_names = _make_names(batch_leaves, "batch", taken)
 
+    for name, (_, leaf) in zip(state_names, state_leaves):
+        if "rbg" in str(_get_key_type(leaf)):
+            raise NotImplementedError(f"'{name}' is a random key of the kind '{_get_key_type(leaf)}', whose numbers are the device's own: "
+                                      "make it with impl='threefry2x32'")
+
     (size,) = jax_export.symbolic_shape("b")
     specs = []
     for name, (_, leaf) in zip(batch_names, batch_leaves):

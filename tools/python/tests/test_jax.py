@@ -171,3 +171,10 @@ def test_numbers_of_python_are_state(tmp_path):
     state, data = {"w": jnp.arange(3.0), "step": 4, "count": jnp.uint32(2**31)}, {"x": np.ones((4, 3), "f")}
     result = distc.compile(distc.jax.export(step, state, data, tmp_path / "step.mlir"), batch=4, replicas=2).train(data, 3)
     assert result.state["step"] == 7 and result.state["count"] == 2**31 + 6 and result.state["count"].shape == ()
+
+
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+def test_keys_of_the_devices_generator_are_refused(tmp_path, kind):
+    with pytest.raises(NotImplementedError, match=f"'key' .*{kind}.*threefry2x32"):
+        distc.jax.export(lambda state, batch: (state, batch["x"].mean()), {"key": jax.random.key(0, impl=kind)}, {"x": np.ones((4, 3), "f")},
+                         tmp_path / "step.mlir")
