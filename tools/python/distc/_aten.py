@@ -384,6 +384,10 @@ def _index_select(x, axis, index):
 
 @_define("gather")
 def _gather(x, axis, index, sparse_grad=False):
+    # Of other axes, the first elements, as many as the index has.
+    for other, size in enumerate(index.shape):
+        if other != axis % x.ndim and size != x.shape[other]:
+            x = lax.slice_in_dim(x, 0, size, axis=other)
     return jnp.take_along_axis(x, index, axis, mode="clip")
 
 
@@ -404,6 +408,11 @@ def _scatter_add(x, axis, index, source):
 def _index_put(x, indices, values, accumulate=False):
     at = x.at[tuple(slice(None) if index is None else index for index in indices)]
     return at.add(values) if accumulate else at.set(values)
+
+
+@_define("copy")
+def _copy(x, source, non_blocking=False):
+    return jnp.broadcast_to(source, x.shape).astype(x.dtype)
 
 
 @_define("slice_scatter")
@@ -479,6 +488,23 @@ for _name in ("mm", "bmm", "matmul", "mv", "dot"):
 def _addmm(bias, x, y, *, beta=1, alpha=1):
     product = jnp.matmul(x, y)
     return (bias if beta == 1 else beta * bias) + (product if alpha == 1 else alpha * product)
+
+
+def _attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, random_key=None):
+    if enable_gqa:
+        key, value = (jnp.repeat(each, query.shape[-3] // each.shape[-3], -3) for each in (key, value))
+    scores = jnp.matmul(query * (query.shape[-1] ** -0.5 if scale is None else scale), jnp.swapaxes(key, -1, -2))
+    if is_causal:
+        attn_mask = jnp.tril(jnp.ones((query.shape[-2], key.shape[-2]), bool))
+    if attn_mask is not None and attn_mask.dtype == bool:
+        # Who may look at nothing sees zeros, and leaves no NaN in gradients.
+        some = jnp.any(attn_mask, -1, keepdims=True)
+        weights = jnp.where(some, jax.nn.softmax(jnp.where(attn_mask | ~some, scores, -jnp.inf), -1), 0)
+    else:
+        weights = jax.nn.softmax(scores if attn_mask is None else scores + attn_mask, -1)
+    if dropout_p > 0:
+        weights = _dropout(random_key, weights, dropout_p)[0]
+    return jnp.matmul(weights, value)
 
 
 @_define("linear")
@@ -686,6 +712,39 @@ def _embedding_bag(node, weight, indices, offsets, scale_grad_by_freq=False, mod
     return ((rows.sum(1), rows.mean(1), rows.max(1))[mode], None, None, None)
 
 
+def _as_strided(node, x, shape, strides, offset=None):
+    """Of memory that is read in another order there is no code, but where it is the same elements in the same places."""
+    given = node.args[0].meta["val"]
+    is_same = not offset and len(shape) == given.ndim and all(
+        ours == theirs and (ours == 1 or stride == as_given)
+        for ours, theirs, stride, as_given in zip(node.meta["val"].shape, given.shape, node.meta["val"].stride(), given.stride()))
+    if not is_same:
+        raise NotImplementedError("there is no code for as_strided of other elements than the tensor's own")
+    return x
+
+
+# Those that are made of what the graph says of a value as well.
+_OF_NODES: dict[str, Callable[..., Any]] = {"_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag,
+                                            "as_strided": _as_strided}
+
+
+def get_decompositions() -> Any:
+    """How torch.export is to write operations that are none of the core. Attention stays whole: what PyTorch makes of it asks for views
+    that the layout in memory of its own result does not allow."""
+    table = torch.export.default_decompositions()
+    for operation in [each for each in table if each.name() == "aten::scaled_dot_product_attention"]:
+        table.pop(operation)
+    return table
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether it takes random numbers."""
+    name = _get_names(node.target)[1]
+    if name != "scaled_dot_product_attention":
+        return name in _RANDOM
+    return (node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)) > 0
+
+
 class Graph:
     """A graph of torch.export, as a function of the values of its inputs by name."""
 
@@ -700,13 +759,13 @@ class Graph:
         if unknown:
             raise UnknownOperations("there is no code for the operations "
                                     + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())))
-        self.draws = sum(node.op == "call_function" and _get_names(node.target)[1] in _RANDOM for node in graph.nodes)
+        self.draws = sum(node.op == "call_function" and _draws(node) for node in graph.nodes)
 
     @staticmethod
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
-        return (full in _TABLE or name in _TABLE or name in _RANDOM
-                or name in ("sym_size", "sym_numel", "_embedding_bag", "_embedding_bag_forward_only")
+        return (full in _TABLE or name in _TABLE or name in _RANDOM or name in _OF_NODES
+                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention")
                 or name.startswith("_assert") or name.startswith("sym_constrain"))
 
     def run(self, inputs: dict[str, Any], key: Any = None) -> list[Any]:
@@ -729,8 +788,11 @@ class Graph:
                 values[node] = math.prod(args[0].shape)
             elif name.startswith("_assert") or name.startswith("sym_constrain"):
                 values[node] = None
-            elif name.startswith("_embedding_bag"):
-                values[node] = _embedding_bag(node, *args, **kwargs)
+            elif name in _OF_NODES:
+                values[node] = _OF_NODES[name](node, *args, **kwargs)
+            elif name == "scaled_dot_product_attention":
+                values[node] = _attend(*args, **kwargs, random_key=jax.random.fold_in(key, draws) if _draws(node) else None)
+                draws += _draws(node)
             elif name in _RANDOM:
                 values[node] = _RANDOM[name](jax.random.fold_in(key, draws), *args, **kwargs)
                 draws += 1

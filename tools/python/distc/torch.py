@@ -6,6 +6,7 @@ modules on JAX's arrays, does not load with present versions of PyTorch, and hid
 """
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, Callable, Mapping
 
@@ -13,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from jax import lax
 from torch.utils import _pytree
 
 from distc import jax as distc_jax
-from distc._aten import Graph, UnknownOperations, to_dtype
+from distc._aten import Graph, UnknownOperations, get_decompositions, to_dtype
 from distc._signature import Step
 
 __all__ = ["UnknownOperations", "export", "load_state"]
@@ -42,6 +44,11 @@ def _sgd(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, 
     return p - h["lr"] * (g + h["momentum"] * buffer if h["nesterov"] else buffer), {"momentum_buffer": buffer}
 
 
+def _correction(b: float, t: Any) -> Any:
+    """1 - b^t as PyTorch computes it in float64: in float32 nearly all of its digits would cancel."""
+    return -jnp.expm1(t * math.log(b)) if b > 0 else jnp.ones_like(t)
+
+
 def _adam_step(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
     b1, b2 = h["betas"]
     slots = {"exp_avg": b1 * s["exp_avg"] + (1 - b1) * g, "exp_avg_sq": b2 * s["exp_avg_sq"] + (1 - b2) * g * g}
@@ -49,8 +56,8 @@ def _adam_step(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple
     if h["amsgrad"]:
         largest = slots["max_exp_avg_sq"] = jnp.maximum(s["max_exp_avg_sq"], largest)
     t = t.astype(jnp.float32)
-    denominator = jnp.sqrt(largest) / jnp.sqrt(1 - b2**t) + h["eps"]
-    return p - (h["lr"] / (1 - b1**t)) * slots["exp_avg"] / denominator, slots
+    denominator = jnp.sqrt(largest) / jnp.sqrt(_correction(b2, t)) + h["eps"]
+    return p - (h["lr"] / _correction(b1, t)) * slots["exp_avg"] / denominator, slots
 
 
 def _adam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
@@ -83,13 +90,111 @@ def _adagrad(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[A
     return p - rate * g / (jnp.sqrt(total) + h["eps"]), {"sum": total}
 
 
-_RULES: dict[type, tuple[Callable[..., tuple[Any, Arrays]], Callable[[Mapping[str, Any]], list[str]]]] = {
-    torch.optim.SGD: (_sgd, lambda h: ["momentum_buffer"] if h["momentum"] != 0 else []),
-    torch.optim.Adam: (_adam, lambda h: ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * h["amsgrad"]),
-    torch.optim.AdamW: (_adamw, lambda h: ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * h["amsgrad"]),
-    torch.optim.RMSprop: (_rmsprop, lambda h: ["square_avg"] + ["grad_avg"] * h["centered"]
+def _nadam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    (b1, b2), t = h["betas"], t.astype(jnp.float32)
+    if h["decoupled_weight_decay"]:
+        p, h = p * (1 - h["lr"] * h["weight_decay"]), dict(h, weight_decay=0)
+    g = _decayed(g, p, h)
+    now, then = (b1 * (1 - 0.5 * 0.96 ** (each * h["momentum_decay"])) for each in (t, t + 1))
+    slots = {"mu_product": s["mu_product"] * now, "exp_avg": b1 * s["exp_avg"] + (1 - b1) * g,
+             "exp_avg_sq": b2 * s["exp_avg_sq"] + (1 - b2) * g * g}
+    product, root = slots["mu_product"], jnp.sqrt(slots["exp_avg_sq"] / _correction(b2, t)) + h["eps"]
+    return p - h["lr"] * ((1 - now) / (1 - product) * g + then / (1 - product * then) * slots["exp_avg"]) / root, slots
+
+
+def _radam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    (b1, b2), t = h["betas"], t.astype(jnp.float32)
+    if h["decoupled_weight_decay"]:
+        p, h = p * (1 - h["lr"] * h["weight_decay"]), dict(h, weight_decay=0)
+    g = _decayed(g, p, h)
+    slots = {"exp_avg": b1 * s["exp_avg"] + (1 - b1) * g, "exp_avg_sq": b2 * s["exp_avg_sq"] + (1 - b2) * g * g}
+    last = 2 / (1 - b2) - 1
+    # last - 2 t b2^t / (1 - b2^t); by Bernoulli's series where both are nearly the same.
+    decay = -math.log(b2)
+    x = t * decay
+    early = (last - 2 / decay) + t - 2 / decay * (x**2 / 12 - x**4 / 720 + x**6 / 30240)
+    length = jnp.where(x < 0.5, early, last - 2 * t * jnp.exp(-x) / _correction(b2, t))
+    is_long = length > 5
+    rectified = jnp.sqrt(jnp.where(is_long, (length - 4) * (length - 2) * last / ((last - 4) * (last - 2) * length), 1))
+    adaptive = rectified * jnp.sqrt(_correction(b2, t)) / (jnp.sqrt(slots["exp_avg_sq"]) + h["eps"])
+    return p - h["lr"] / _correction(b1, t) * slots["exp_avg"] * jnp.where(is_long, adaptive, 1), slots
+
+
+def _adamax(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    b1, b2 = h["betas"]
+    g = _decayed(g, p, h)
+    slots = {"exp_avg": b1 * s["exp_avg"] + (1 - b1) * g, "exp_inf": jnp.maximum(b2 * s["exp_inf"], jnp.abs(g) + h["eps"])}
+    return p - h["lr"] / _correction(b1, t.astype(jnp.float32)) * slots["exp_avg"] / slots["exp_inf"], slots
+
+
+def _adadelta(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    g, rho = _decayed(g, p, h), h["rho"]
+    square = rho * s["square_avg"] + (1 - rho) * g * g
+    delta = jnp.sqrt(s["acc_delta"] + h["eps"]) / jnp.sqrt(square + h["eps"]) * g
+    return p - h["lr"] * delta, {"square_avg": square, "acc_delta": rho * s["acc_delta"] + (1 - rho) * delta * delta}
+
+
+def _rprop(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    g = -g if h.get("maximize") else g
+    (shrink, grow), agreement = h["etas"], g * s["prev"]
+    size = jnp.clip(s["step_size"] * jnp.where(agreement > 0, grow, jnp.where(agreement < 0, shrink, 1.0)), *h["step_sizes"])
+    g = jnp.where(agreement < 0, 0, g)
+    return p - jnp.sign(g) * size, {"prev": g, "step_size": size}
+
+
+def _asgd(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    t = t.astype(jnp.float32)
+    p = p * (1 - h["lambd"] * s["eta"]) - s["eta"] * _decayed(g, p, h)
+    return p, {"ax": jnp.where(s["mu"] == 1, p, s["ax"] + (p - s["ax"]) * s["mu"]),
+               "eta": h["lr"] / (1 + h["lambd"] * h["lr"] * t) ** h["alpha"], "mu": 1 / jnp.maximum(1, t - h["t0"])}
+
+
+def _adafactor(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
+    t, g = t.astype(jnp.float32), -g if h.get("maximize") else g
+    small, floor = h["eps"]
+    small = float(jnp.finfo(p.dtype).eps) if small is None else small
+    share = t ** h["beta2_decay"]
+    rate = jnp.minimum(h["lr"], 1 / jnp.sqrt(t)) * jnp.maximum(floor, jnp.sqrt(jnp.mean(p * p)))
+    p = p * (1 - h["lr"] * h["weight_decay"])
+
+    def mix(slot: str, value: Any) -> Any:
+        return s[slot] + share * (value - s[slot])
+
+    if p.ndim > 1:
+        slots = {"row_var": mix("row_var", jnp.mean(g * g, -1, keepdims=True)), "col_var": mix("col_var", jnp.mean(g * g, -2, keepdims=True))}
+        variance = slots["row_var"] * slots["col_var"] / jnp.maximum(jnp.mean(slots["row_var"], -2, keepdims=True), small)
+    else:
+        slots = {"variance": mix("variance", g * g)}
+        variance = slots["variance"]
+    update = g * lax.rsqrt(jnp.maximum(variance, small * small))
+    return p - rate / jnp.maximum(1.0, jnp.sqrt(jnp.mean(update * update)) / h["d"]) * update, slots
+
+
+# What slots are before the first step, where it is not zeros like the parameter.
+_STARTS: dict[str, Callable[[torch.Tensor, Mapping[str, Any]], torch.Tensor]] = {
+    "sum": lambda p, h: torch.full_like(p, h["initial_accumulator_value"]),
+    "step_size": lambda p, h: torch.full_like(p, h["lr"]),
+    "mu_product": lambda p, h: torch.ones(()),
+    "mu": lambda p, h: torch.ones(()),
+    "eta": lambda p, h: torch.full((), h["lr"]),
+    "row_var": lambda p, h: torch.zeros_like(p[..., :1]),
+    "col_var": lambda p, h: torch.zeros_like(p[..., :1, :]),
+}
+
+_RULES: dict[type, tuple[Callable[..., tuple[Any, Arrays]], Callable[[Mapping[str, Any], torch.Tensor], list[str]]]] = {
+    torch.optim.SGD: (_sgd, lambda h, p: ["momentum_buffer"] if h["momentum"] != 0 else []),
+    torch.optim.Adam: (_adam, lambda h, p: ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * h["amsgrad"]),
+    torch.optim.AdamW: (_adamw, lambda h, p: ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * h["amsgrad"]),
+    torch.optim.RMSprop: (_rmsprop, lambda h, p: ["square_avg"] + ["grad_avg"] * h["centered"]
                           + ["momentum_buffer"] * (h["momentum"] > 0)),
-    torch.optim.Adagrad: (_adagrad, lambda h: ["sum"]),
+    torch.optim.Adagrad: (_adagrad, lambda h, p: ["sum"]),
+    torch.optim.NAdam: (_nadam, lambda h, p: ["mu_product", "exp_avg", "exp_avg_sq"]),
+    torch.optim.RAdam: (_radam, lambda h, p: ["exp_avg", "exp_avg_sq"]),
+    torch.optim.Adamax: (_adamax, lambda h, p: ["exp_avg", "exp_inf"]),
+    torch.optim.Adadelta: (_adadelta, lambda h, p: ["square_avg", "acc_delta"]),
+    torch.optim.Rprop: (_rprop, lambda h, p: ["prev", "step_size"]),
+    torch.optim.ASGD: (_asgd, lambda h, p: ["ax", "eta", "mu"]),
+    torch.optim.Adafactor: (_adafactor, lambda h, p: ["row_var", "col_var"] if p.ndim > 1 else ["variance"]),
 }
 
 
@@ -115,10 +220,10 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
             groups[name] = hyper
             old = optimizer.state.get(parameter, {})
             steps.add(int(old.get("step", 0)))
-            for slot in get_slots(hyper):
-                start = hyper.get("initial_accumulator_value", 0) if slot == "sum" else 0
+            for slot in get_slots(hyper, parameter):
                 value = old.get(slot)
-                value = torch.full_like(parameter, start) if value is None else value
+                if value is None:
+                    value = _STARTS.get(slot, lambda p, h: torch.zeros_like(p))(parameter, hyper)
                 state.setdefault(slot, {})[name] = to_array(value)
     if len(steps) == 1:
         state["step"] = np.asarray(steps.pop(), np.int32)
@@ -183,7 +288,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     module:    in the mode in which it is trained (module.train()). Parameters and buffers are the state, under their names in its
                state_dict; those that share memory are one, under the first name.
     loss:      `loss(module, batch)` gives one number; or that and a dictionary of further values, which may be fetched.
-    optimizer: one of torch.optim (SGD, Adam, AdamW, RMSprop, Adagrad) over the module's parameters, with groups; or one of optax.
+    optimizer: one of torch.optim (all but Muon, SparseAdam and LBFGS) over the module's parameters, with groups; or one of optax.
     batch:     a tensor, or a dictionary, tuple or list of tensors: two examples or more, first axis; its size is left open. Integers
                are int32 in the step.
     schedule:  of torch.optim's: the factor of the learning rate as a function of the step's number from 0 (as of LambdaLR), in jax.numpy.
@@ -209,7 +314,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
     size = torch.export.Dim("batch", min=2)
     shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
-    exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False).run_decompositions()
+    exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False).run_decompositions(get_decompositions())
     graph = Graph(exported.graph)
 
     # What the inputs of the graph are.

@@ -26,6 +26,13 @@ OPTIMIZERS = {
     "adamw": lambda p: optim.AdamW(p, 1e-2),
     "rmsprop": lambda p: optim.RMSprop(p, 1e-2, momentum=0.9, centered=True),
     "adagrad": lambda p: optim.Adagrad(p, 1e-2, lr_decay=0.1),
+    "nadam": lambda p: optim.NAdam(p, 1e-2, weight_decay=1e-2, decoupled_weight_decay=True),
+    "radam": lambda p: optim.RAdam(p, 1e-2, weight_decay=1e-2),
+    "adamax": lambda p: optim.Adamax(p, 1e-2),
+    "adadelta": lambda p: optim.Adadelta(p, 1.0),
+    "rprop": lambda p: optim.Rprop(p, 1e-2),
+    "asgd": lambda p: optim.ASGD(p, 1e-2, t0=5),
+    "adafactor": lambda p: optim.Adafactor(p, 1e-2, weight_decay=1e-2),
 }
 TWO = ("AllReduce", 2, False)
 RUNS = ([("mlp", optimizer, *TWO) for optimizer in OPTIMIZERS] + [(model, "slow" if model == "resnet" else "momentum", *TWO) for model in torch_models.MODELS if model != "mlp"]

@@ -98,6 +98,38 @@ def predict_next(module, batch):
     return F.cross_entropy(module(batch["tokens"][:, :-1]).flatten(0, 1), batch["tokens"][:, 1:].flatten())
 
 
+class Decoder(nn.Module):
+    """What transformers' models are written with: positions and kinds of tokens from buffers, tokens that are shifted in place, masks, groups of queries."""
+
+    def __init__(self, words=11, length=6, width=8):
+        super().__init__()
+        self.words, self.kinds, self.out = nn.Embedding(words, width), nn.Embedding(2, width), nn.Linear(width, words)
+        self.q, self.kv = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.register_buffer("places", torch.arange(length).expand((1, -1)))
+        self.register_buffer("parts", torch.tensor([[0, 0, 1, 1, 0, 1]]))
+
+    def forward(self, tokens, lengths):
+        b, t = tokens.shape
+        shifted = tokens.new_zeros(tokens.shape)
+        shifted[:, 1:] = tokens[:, :-1].clone()
+        kinds = torch.gather(self.parts.expand(b, -1), 1, self.places).expand(b, t)
+        x = self.words(shifted) + self.kinds(kinds)
+        # Who is behind the end may be looked at by nobody, and nobody by who has no tokens.
+        mask = (self.places < lengths[:, None])[:, None, None, :].expand(b, 1, t, t) & torch.ones(t, t, dtype=torch.bool).tril()
+        heads = lambda y: y.view(b, t, -1, 2).transpose(1, 2)
+        k, v = self.kv(x).chunk(2, -1)
+        mixed = F.scaled_dot_product_attention(heads(self.q(x)), heads(k), heads(v), attn_mask=mask, enable_gqa=True)
+        return self.out(x + mixed.transpose(1, 2).reshape(b, t, -1))
+
+
+def decode(module, batch):
+    logits = module(batch["tokens"], batch["lengths"])
+    # The logits where each sequence ends count twice.
+    last = logits[torch.arange(logits.shape[0]), (batch["lengths"] - 1).clamp(min=0)]
+    ends = F.cross_entropy(last, batch["tokens"][:, 0])
+    return F.cross_entropy(logits.flatten(0, 1), batch["tokens"].flatten()) + ends
+
+
 class Recommender(nn.Module):
     def __init__(self):
         super().__init__()
@@ -120,6 +152,7 @@ MODELS = {
     "convolutional": (Convolutional, classify, {"x": floats(24, 1, 8, 8), "y": LABELS}),
     "resnet": (ResNet, classify, {"x": floats(24, 3, 32, 32), "y": LABELS}),
     "gpt": (Gpt, predict_next, {"tokens": integers(11, 24, 7)}),
+    "decoder": (Decoder, decode, {"tokens": integers(11, 24, 6), "lengths": integers(7, 24)}),
     "recommender": (Recommender, click, {"user": integers(20, 24), "item": integers(30, 24), "tags": integers(10, 24, 3),
                                          "y": torch.from_numpy(RANDOM.rand(24).astype("f"))}),
 }
