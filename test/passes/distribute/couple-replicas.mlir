@@ -250,13 +250,14 @@ module @statistics_beside_rows attributes {dist.strategy = ""} {
     %variance = dfg.var_handle @variance : !dfg.ref<tensor<4xf32>>
     %table = dfg.var_handle @table : !dfg.ref<tensor<5x4xf32>>
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %y = dfg.placeholder : () -> tensor<?x4xf32> loc("y")
     %rows = dfg.placeholder : () -> tensor<?xi32> loc("rows")
     %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
     %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
     %square = dfg.squared_difference %x, %mean : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
     %new = dfg.mean %square, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("new")
     dfg.assign %variance, %new : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("keep")
-    dfg.scatter_add %table, %rows, %x : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("scatter")
+    dfg.scatter_add %table, %rows, %y : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("scatter")
     dfg.group {control = ["keep", "scatter"]} : () -> () loc("train")
   }
 }
