@@ -407,6 +407,30 @@ LogicalResult OwnRowsOp::verify() {
   return verifySlices(*this, getOwnIndices().getType(), getOwnValues().getType());
 }
 
+LogicalResult TakeOp::inferShapes(dfg::ShapeContext &context) {
+  if (!getRows())
+    return success();
+  const dfg::Dim pushed = context.getBatch() * dfg::Dim((*getRows())[0]) + dfg::Dim((*getRows())[1]);
+  const dfg::Dim joined = pushed * dfg::Dim(static_cast<int64_t>(getRequired()));
+  for (Value part : getGradient())
+    if (auto sizes = context.getShape(part); sizes && !sizes->empty()) {
+      // Where code is generated, the batch is in the types already.
+      const dfg::Dim size = sizes->front().isKnown() ? sizes->front() : joined;
+      sizes->front() = getPadded() ? context.getBoundedSize(size) : size;
+      context.setShape(part, std::move(*sizes));
+    }
+  return success();
+}
+
+LogicalResult TakeOp::verify() {
+  if (!getRows())
+    return getPadded() ? emitOpError("has padding, but no rows") : success();
+  if (getRows()->size() != 2 || getGradient().size() != 2)
+    return emitOpError() << "has " << getRows()->size() << " numbers of rows and " << getGradient().size()
+                         << " values; rows are said by two numbers, of indices and values";
+  return verifySlices(*this, getGradient()[0].getType(), getGradient()[1].getType());
+}
+
 LogicalResult PushOp::verify() {
   if (getGradient().empty() || getGradient().size() > 2)
     return emitOpError() << "has " << getGradient().size() << " values; a gradient is one value, or indices and values";

@@ -390,15 +390,24 @@ def DIST_PushOp : Op<DIST_Dialect, "push", [MemoryEffects<[MemWrite]>]> {
   }];
   let hasVerifier = 1;
 }
-def DIST_TakeOp : Op<DIST_Dialect, "take", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DIST_TakeOp : Op<DIST_Dialect, "take", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "What an accumulator has made of its gradients";
-  let description = "Runs where the update runs; see `dist.push`.";
+  let description = [{
+    Runs where the update runs; see `dist.push`. Of a sparse gradient in an executable `rows` says how many rows each replica pushes, as numbers (s, o) of
+    s * b + o with the replica's share b of the batch, `padded` that some of them may be padding: those of all `required` gradients lie one behind the
+    other, as they were pushed.
+    ```mlir
+    %i, %v = dist.take mean "gradients/w" from <"worker" 0> of 4 variable "w" {rows = array<i64: 2, 0>} : tensor<?xi32>, tensor<?x8xf32>
+    ```
+  }];
   let arguments = (ins DIST_ReductionAttr:$reduction, StrAttr:$accumulator, DIST_PlaceAttr:$place, I64Attr:$required, StrAttr:$variable,
-                       OptionalAttr<DIST_AggregatorAttr>:$aggregator, UnitAttr:$async, UnitAttr:$apart);
+                       OptionalAttr<DIST_AggregatorAttr>:$aggregator, UnitAttr:$async, UnitAttr:$apart,
+                       OptionalAttr<DenseI64ArrayAttr>:$rows, UnitAttr:$padded);
   let results = (outs Variadic<AnyTensor>:$gradient);
   let assemblyFormat = [{
     $reduction $accumulator `from` $place `of` $required `variable` $variable (`async` $async^)? (`apart` $apart^)? attr-dict `:` type($gradient)
   }];
+  let hasVerifier = 1;
 }
 def DIST_TokensOp : Op<DIST_Dialect, "tokens", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Ends a step: the chief gives every replica a token when the updates are done, a replica goes on when it has one";

@@ -21,13 +21,19 @@ def DRT_PushOp : DRT_PlanOp<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
   let summary = "Gives the replica's gradients of a step to the servers (drt_push)";
   let description = [{
-    `names`: what each is the gradient of; `means`: whether an update gets the mean or the sum over its gradients. `required` of them make an update.
+    `names`: what each is the gradient of; `means`: whether an update gets the mean or the sum over its gradients; `joined`, where it is there: whether it gets
+    all of them instead, one behind the other in the order of replicas (indices and rows of a sparse gradient). `required` of them make an update.
     Where that is the number of replicas, update k takes every replica's k-th, and `staleness` is how many steps a replica may be ahead of the
     slowest; else whoever comes first counts, and `staleness` is how many updates late a gradient may be. With `async` each is an update of its own.
   }];
-  let arguments = (ins StrArrayAttr:$names, DenseBoolArrayAttr:$means, I64Attr:$required, I64Attr:$staleness, UnitAttr:$async,
-                       Variadic<DRT_Tensor>:$gradients);
-  let hasVerifier = 1;
+  let arguments = (ins StrArrayAttr:$names, DenseBoolArrayAttr:$means, OptionalAttr<DenseBoolArrayAttr>:$joined, I64Attr:$required,
+                       I64Attr:$staleness, UnitAttr:$async, Variadic<DRT_Tensor>:$gradients);
+  let extraClassDeclaration = [{
+    /// Whether an update gets gradient i of all its replicas one behind the other.
+    bool isJoined(unsigned i) { return getJoined() && (*getJoined())[i]; }
+    /// What an update gets of gradient i.
+    ::mlir::RankedTensorType getTakenType(unsigned i);
+  }];
 }
 def DRT_TakeTokenOp : DRT_PlanOp<"take_token", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until the replica may begin its next step (drt_take_token)";

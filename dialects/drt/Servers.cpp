@@ -38,8 +38,18 @@ LogicalResult PullOp::verify() {
   return success();
 }
 
+RankedTensorType PushOp::getTakenType(unsigned i) {
+  auto type = llvm::cast<RankedTensorType>(getGradients()[i].getType());
+  if (!isJoined(i))
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() *= static_cast<int64_t>(getRequired());
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
 LogicalResult PushOp::verify() {
-  if (getNames().size() != getGradients().size() || static_cast<size_t>(getMeans().size()) != getGradients().size())
+  if (getNames().size() != getGradients().size() || static_cast<size_t>(getMeans().size()) != getGradients().size() ||
+      (getJoined() && getJoined()->size() != getMeans().size()))
     return emitOpError() << "has " << getGradients().size() << " gradients, " << getNames().size() << " names and "
                          << getMeans().size() << " reductions; they are one each";
   const auto required = static_cast<int64_t>(getRequired()), staleness = static_cast<int64_t>(getStaleness());
@@ -48,6 +58,10 @@ LogicalResult PushOp::verify() {
   if (required < 1 || required > INT32_MAX || staleness < 0 || staleness > INT32_MAX)
     return emitOpError() << "requires " << required << " gradients, " << staleness
                          << " updates late; at least 1, and at least 0";
+  for (unsigned i = 0; i < getGradients().size(); ++i)
+    if (isJoined(i) && (getMeans()[i] || llvm::cast<RankedTensorType>(getGradients()[i].getType()).getRank() == 0))
+      return emitOpError() << "joins gradient " << i
+                           << ", which is a scalar or asks for the mean; rows are joined as they are";
   return success();
 }
 

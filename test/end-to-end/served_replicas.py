@@ -4,7 +4,11 @@ does not depend on who comes first is compared with TensorFlow's numbers; all of
   served_replicas.py [NAME…]
 """
 import os
+import pathlib
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -13,6 +17,11 @@ from support import DISTC, Checks, Folder, Model, must, need_tools, read_log, re
 # As many gradients as replicas: servers count them, and every update is what a synchronous one is. Slots, reference variables, a gradient that is
 # clipped by a global norm, a sum over the batch, convolutions.
 MODELS = ("mlp-adam", "mlp-momentum-ref", "mlp-clip", "mlp-sum", "convnet-momentum", "mlp-l2")
+# Rows of a table, which the optimizer adds up.
+SPARSE_MODELS = ("embedding-adam", "embedding-adagrad-ref", "embedding-momentum", "embedding-rmsprop-centered", "embedding-sgd")
+# Replicas as processes, which share memory or do not.
+PROCESSES = "--one-process-per-replica"
+PLACES = (("threads", [], []), ("processes", [PROCESSES], []), ("processes, network", [PROCESSES], ["--collectives=network"]))
 BUILDERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS")
 MODEL = "mlp-adam"
 
@@ -37,28 +46,28 @@ def apart(a, b):
     return max(np.linalg.norm(a[name].astype(float) - b[name]) / max(np.linalg.norm(b[name].astype(float)), 1e-6) for name in b)
 
 
-def equals_synchronous(name, strategy, replicas):
+def equals_synchronous(name, strategy, replicas, place=PLACES[0], seeds=(None, 1, 2)):
     model = Model(name)
     found = []
     with Folder() as folder:
-        program = model.compile(folder / "train", replicas, f"{strategy}:replicas_to_aggregate={replicas}", "--ps", 2)
-        for delays in (None, 1, 2):
+        program = model.compile(folder / "train", replicas, f"{strategy}:replicas_to_aggregate={replicas}", "--ps", 2, *place[1])
+        for delays in seeds:
             environment = dict(os.environ) if delays is None else dict(os.environ, DRT_DELAYS=str(delays))
-            must(model.run_command(program, folder), env=environment)
+            must([*model.run_command(program, folder), *place[2]], env=environment)
             found += [f"delays {delays}: {d}" for d in model.differences(folder)]
     return found
 
 
-def async_alone():
+def async_alone(name):
     """One replica whose gradients are updates of their own is one device."""
-    model = Model(MODEL)
+    model = Model(name)
     with Folder() as folder:
         program = model.compile(folder / "train", 1, "PS:sync=false", "--ps", 1)
         must(model.run_command(program, folder))
         return model.differences(folder)
 
 
-def whoever_comes_first(strategy, replicas, gradients):
+def whoever_comes_first(strategy, replicas, gradients, place=PLACES[0]):
     """Where every share has the same rows, every gradient of one version is the same: an update is that of one share, whichever gradients it has."""
     share, steps = 4, 12
     found = []
@@ -66,9 +75,9 @@ def whoever_comes_first(strategy, replicas, gradients):
         with np.load(Model(MODEL).feeds) as feeds:
             np.savez(folder / "data.npz", **{name: np.tile(feeds[name][:share], (8, *[1] * (feeds[name].ndim - 1))) for name in feeds.files})
         one = train(build(folder, "AllReduce", 1, share, name="one"), steps, data=folder / "data.npz")
-        program = build(folder, strategy, replicas, share * replicas, "--ps", 1)
+        program = build(folder, strategy, replicas, share * replicas, "--ps", 1, *place[1])
         for delays in (None, 1, 2, 3):
-            losses, variables, end, out = train(program, steps, data=folder / "data.npz", delays=delays)
+            losses, variables, end, out = train(program, steps, *place[2], data=folder / "data.npz", delays=delays)
             if not np.allclose(losses, one[0], rtol=1e-5):
                 found.append(f"delays {delays}: losses {losses}, not {one[0]}")
             if apart(variables, one[1]) > 1e-5:
@@ -80,15 +89,15 @@ def whoever_comes_first(strategy, replicas, gradients):
     return found
 
 
-def learns(strategy, replicas, drops):
+def learns(strategy, replicas, drops, place=PLACES[0]):
     """The loss falls, the global step counts updates, nothing is dropped that the strategy does not drop, and any delays do."""
     steps = 60
     found = []
     with Folder() as folder:
-        program = build(folder, strategy, replicas, 12, "--ps", 2)
+        program = build(folder, strategy, replicas, 12, "--ps", 2, *place[1])
         for delays in (None, 1, 2):
             # A checkpoint without averages is none of a program that keeps them.
-            losses, variables, end, _ = train(program, steps, delays=delays, restore="averages" not in strategy)
+            losses, variables, end, _ = train(program, steps, *place[2], delays=delays, restore="averages" not in strategy)
             if len(losses) != steps or not end["done"] or end["steps"] != steps:
                 found.append(f"delays {delays}: {len(losses)} steps logged, ended by {end}")
             if not np.mean(losses[-6:]) < np.mean(losses[:6]):
@@ -100,12 +109,12 @@ def learns(strategy, replicas, drops):
     return found
 
 
-def saves_whole(strategy, replicas):
+def saves_whole(strategy, replicas, place=PLACES[0]):
     """Checkpoints between updates, under the original names; another strategy goes on from them."""
     model = Model(MODEL)
     half = model.case["steps"] // 2
     with Folder() as folder:
-        served = model.compile(folder / "served", replicas, strategy, "--ps", 2)
+        served = model.compile(folder / "served", replicas, strategy, "--ps", 2, *place[1])
         other = model.compile(folder / "other", replicas, "AllReduce")
         must([served, "--data", model.feeds, "--steps", half, "--restore", model.checkpoint, "--checkpoint-dir", folder / "checkpoints", "--save-every", 1])
         names = sorted(path.stem for path in (folder / "checkpoints").glob("*.index"))
@@ -144,6 +153,35 @@ def evaluates_between_updates():
     return [] if evaluated == [4, 9, 14, 19] else [f"evaluated behind steps {evaluated}"]
 
 
+def loses_a_process(place, victim):
+    """Whoever is left ends, and says who is gone; asynchronous checkpoints are whole up to there."""
+    model = Model(MODEL)
+    with Folder() as folder:
+        program = build(folder, "PS:sync=false", 2, 12, "--ps", 1, *place[1])
+        command = [program, "--data", model.feeds, "--steps", 100000000, "--checkpoint-dir", folder / "checkpoints", "--save-every", 50, *place[2]]
+        run = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        deadline = time.monotonic() + 60
+        while not (folder / "checkpoints" / "checkpoint").exists() and time.monotonic() < deadline and run.poll() is None:
+            time.sleep(0.05)
+        children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        tasks = sorted(map(int, children))
+        if len(tasks) != 2:
+            run.kill()
+            return [f"{len(tasks)} processes, not 2: {run.communicate()[0]}"]
+        os.kill(tasks[victim], signal.SIGKILL)
+        try:
+            out, _ = run.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            return ["it hangs", run.communicate()[0]]
+        found = [] if run.returncode else ["it ended well"]
+        found += [] if f"worker:{victim}" in out else [f"worker:{victim} is not named in:\n{out}"]
+        found += [f"process {task} is left" for task in tasks if pathlib.Path(f"/proc/{task}").exists()]
+        other = model.compile(folder / "other", 2, "AllReduce")
+        must([other, "--data", model.feeds, "--steps", 2, "--restore", folder / "checkpoints"])
+        return found
+
+
 def says_its_plan():
     with Folder() as folder:
         found = []
@@ -162,7 +200,12 @@ def main():
     checks = Checks()
     jobs = [(f"{name} {strategy} x{replicas}, as synchronous", equals_synchronous, name, strategy, replicas)
             for name in MODELS for strategy, replicas in ((BUILDERS[len(name) % len(BUILDERS)], 2), ("PSLoadBalancing", 4))]
-    jobs += [("asynchronous, one replica", async_alone)]
+    jobs += [(f"{name} {BUILDERS[i % len(BUILDERS)]} x{2 + i % 3}, as synchronous", equals_synchronous, name, BUILDERS[i % len(BUILDERS)], 2 + i % 3,
+              PLACES[0], (None, 1)) for i, name in enumerate(SPARSE_MODELS)]
+    jobs += [(f"{name} {strategy} x{replicas}, {place[0]}, as synchronous", equals_synchronous, name, strategy, replicas, place, (None, 1))
+             for place in PLACES[1:]
+             for name, strategy, replicas in (("mlp-adam", "PS", 2), ("convnet-momentum", "PSLoadBalancing", 3), ("embedding-adam", "PartitionedPS", 2))]
+    jobs += [(f"asynchronous, one replica, {name}", async_alone, name) for name in (MODEL, "embedding-adam")]
     jobs += [("backup workers: 2 of 3", whoever_comes_first, "PS:replicas_to_aggregate=2", 3, 2),
              ("backup workers: 1 of 4", whoever_comes_first, "PartitionedPS:replicas_to_aggregate=1", 4, 1),
              ("several batches an update: 4 of 2", whoever_comes_first, "PS:replicas_to_aggregate=4", 2, 4),
@@ -171,6 +214,11 @@ def main():
              for strategy, replicas, drops in (("PS:sync=false", 2, False), ("PSLoadBalancing:sync=false", 4, False), ("PS:staleness=2", 3, False),
                                                ("PS:staleness=1,variable_averages=0.9", 2, False), ("PS:replicas_to_aggregate=2", 3, True),
                                                ("PS:replicas_to_aggregate=2,staleness=2", 4, True))]
+    jobs += [(f"PS:sync=false x2 learns, {place[0]}", learns, "PS:sync=false", 2, False, place) for place in PLACES[1:]]
+    jobs += [("PS:staleness=2 x2 learns, processes", learns, "PS:staleness=2", 2, False, PLACES[1]),
+             ("backup workers: 2 of 3, processes", whoever_comes_first, "PS:replicas_to_aggregate=2", 3, 2, PLACES[1]),
+             ("checkpoints, processes", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2, PLACES[1])]
+    jobs += [(f"kill -9 of worker:{victim}, {place[0]}", loses_a_process, place, victim) for place in PLACES[1:] for victim in (0, 1)]
     jobs += [("checkpoints", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2), ("epochs", counts_epochs),
              ("evaluation", evaluates_between_updates), ("plan", says_its_plan)]
     for name, function, *arguments in jobs:

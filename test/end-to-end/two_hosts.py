@@ -14,11 +14,11 @@ RESOURCES = "nodes:\n" + "".join(f"  - address: {address}\n    cpus: [0]\n    ch
                                  for i, address in enumerate(TwoHosts.addresses))
 
 
-def compile_for_two(model, folder):
+def compile_for_two(model, folder, strategy="AllReduce"):
     resources = folder / "resources.yml"
     resources.write_text(RESOURCES)
     batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
-    must([DISTC, "compile", model.graph, "--strategy", "AllReduce", "--resources", resources, *batch, "-o",
+    must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", resources, *batch, "-o",
           folder / "train"])
     return folder / "train"
 
@@ -30,10 +30,10 @@ def host_folders(folder):
     return folders
 
 
-def trains(name):
+def trains(name, strategy="AllReduce"):
     model = Model(name)
     with Folder() as folder, TwoHosts() as hosts:
-        executable = compile_for_two(model, folder)
+        executable = compile_for_two(model, folder, strategy)
         own = host_folders(folder)
         tasks = [hosts.start_task(i, model.run_command(executable, own[i])) for i in range(2)]
         statuses = [task.wait(120) for task in tasks]
@@ -42,10 +42,10 @@ def trains(name):
         return model.differences(own[0], replicas=2)
 
 
-def killed(name, victim):
+def killed(name, victim, strategy="AllReduce"):
     model = Model(name)
     with Folder() as folder, TwoHosts() as hosts:
-        executable = compile_for_two(model, folder)
+        executable = compile_for_two(model, folder, strategy)
         own = host_folders(folder)
         checkpoints = folder / "checkpoints"
         flags = ["--data", model.feeds, "--steps", "1000000000", "--checkpoint-dir", checkpoints, "--save-every", "50"]
@@ -71,7 +71,11 @@ def main():
     checks = Checks()
     for name in sys.argv[1:] or MODELS:
         checks.check(f"{name} on two hosts", trains, name)
+    # A server that counts gradients, and takes one of each replica: as synchronous training.
+    for name in sys.argv[1:] or ("mlp-adam-ref", "embedding-adam"):
+        checks.check(f"{name} on two hosts, a server that serves on its own", trains, name, "PS:replicas_to_aggregate=2")
     for victim in (1, 0):
+        checks.check(f"kill -9 of worker:{victim} in asynchronous training", killed, "mlp-momentum", victim, "PS:sync=false")
         checks.check(f"kill -9 of worker:{victim} in mid-training", killed, "mlp-momentum", victim)
     checks.exit()
 

@@ -30,16 +30,14 @@ struct DistColocateServers : public impl::DistColocateServersBase<DistColocateSe
     if (failed(applied))
       return signalPassFailure();
     if (strategies::servesAlone(*applied->strategy)) {
-      FailureOr<std::string> obstacle = findServingObstacle(module, *applied);
-      if (failed(obstacle))
-        return signalPassFailure();
-      if (!obstacle->empty() && strategies::needsServer(*applied->strategy)) {
+      const std::string obstacle = findServingObstacle(*applied);
+      if (!obstacle.empty() && strategies::needsServer(*applied->strategy)) {
         if (whereSupported)
           return;
-        module.emitError(*obstacle);
+        module.emitError(obstacle);
         return signalPassFailure();
       }
-      if (!obstacle->empty())
+      if (!obstacle.empty())
         keepInStep(module, *applied, getAnalysis<AppliedStrategyAnalysis>());
     }
     if (whereSupported && findLoneServer(applied->topology))

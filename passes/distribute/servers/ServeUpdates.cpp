@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/GatheredVariables.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/servers/Serving.h"
@@ -29,6 +30,8 @@ public:
     // A graph that does not train has nothing to serve.
     if (!step.isKnown())
       return success();
+    // What replicas take rows of is pulled like anything else that they read.
+    dfg::readGatheredVariables(block);
     for (Operation &op : block)
       if (failed(check(&op)))
         return failure();
@@ -37,8 +40,17 @@ public:
     for (Operation &op : llvm::make_early_inc_range(block))
       if (served.contains(&op) && failed(supply(&op)))
         return failure();
-    for (auto reduce : llvm::make_early_inc_range(block.getOps<dist::AllReduceOp>()))
-      pushAndTake(reduce);
+    dfg::ShapeContext shapes;
+    shapes.setReplicas(replicas);
+    // Of the rows of a shard it is known how many there are at most.
+    shapes.useBounds();
+    if (failed(shapes.run(block)))
+      return failure();
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op))
+        pushAndTake(reduce);
+      else if (auto gather = llvm::dyn_cast<dist::AllGatherSlicesOp>(op); gather && failed(pushAndTake(gather, shapes)))
+        return failure();
     joinOwnFetches();
     for (auto read : llvm::make_early_inc_range(block.getOps<dfg::ReadVariableOp>()))
       pull(read);
@@ -51,12 +63,15 @@ public:
   const llvm::StringSet<> &getUpdated() const { return updated; }
 
 private:
-  static bool isReduced(Value value) { return value.getDefiningOp<dist::AllReduceOp>() != nullptr; }
+  static bool isReduction(Operation *op) {
+    return llvm::isa_and_nonnull<dist::AllReduceOp, dist::AllGatherSlicesOp>(op);
+  }
+  static bool isReduced(Value value) { return isReduction(value.getDefiningOp()); }
 
   LogicalResult check(Operation *op) {
     auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
     if (reduce ? reduce.getCoupling() || reduce.getCompressionAttr() || reduce.getAggregatorAttr()
-               : dist::isCollective(op))
+               : dist::isCollective(op) && !isReduction(op))
       return op->emitError()
              << "node '" << dfg::getNodeName(op)
              << "' needs all replicas in one step, but with servers that serve on their own (sync: false, "
@@ -71,7 +86,7 @@ private:
       bool isServed = llvm::any_of(op.getOperands(), [&](Value operand) {
         return (isReduced(operand) && step.contains(&op)) || served.contains(operand.getDefiningOp());
       });
-      if (isServed && llvm::isa<dist::AllReduceOp>(op))
+      if (isServed && isReduction(&op))
         return op.emitError()
                << "a gradient is computed from what an update of its own step leaves, but with servers that "
                   "serve on their own a replica has none before it pushes; take a synchronous strategy";
@@ -157,25 +172,60 @@ private:
     builder.setInsertionPointAfter(reduce);
     for (auto [gradient, reduced, variable] :
          llvm::zip(reduce.getGradients(), reduce.getReduced(), reduce.getVariables().getAsRange<StringAttr>())) {
-      for (OpOperand &use : llvm::make_early_inc_range(reduced.getUses()))
-        if (!served.contains(use.getOwner())) {
-          use.set(gradient);
-          ofOwn.insert(use.getOwner());
-        }
+      takeOwn(gradient, reduced);
       if (reduced.use_empty())
         continue;
-      std::string name = "gradients/" + std::to_string(pushes.size()) + "/" + variable.str();
-      auto push = dist::PushOp::create(builder, getLocation(name + "/push"), reduce.getReduction(), name, place,
-                                       serving.required, gradient, variable, serving.staleness, serving.async);
-      pushes.push_back(dfg::getNodeName(push).str());
-      auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), getTakenType(reduced, variable),
-                                       reduce.getReduction(), name, place, serving.required, variable,
-                                       dist::AggregatorAttr(), serving.async);
-      take->setAttr(dist::kPlaceAttr, place);
-      served.insert(take);
+      dist::TakeOp take = pushAndTake(reduce.getReduction(), variable, gradient, getTakenType(reduced, variable));
       reduced.replaceAllUsesWith(take.getGradient()[0]);
     }
     reduce.erase();
+  }
+
+  /// Of a sparse gradient the server joins the rows of an update's gradients.
+  LogicalResult pushAndTake(dist::AllGatherSlicesOp gather, const dfg::ShapeContext &shapes) {
+    builder.setInsertionPointAfter(gather);
+    for (auto [own, joined] : llvm::zip(gather.getOperands(), gather.getResults()))
+      takeOwn(own, joined);
+    if (gather.use_empty()) {
+      gather.erase();
+      return success();
+    }
+    std::optional<dfg::Dims> sizes = shapes.getShape(gather.getIndices());
+    if (!sizes || sizes->empty() || !sizes->front().isKnown() || sizes->front().dependsOnWholeBatch())
+      return gather.emitError()
+             << "the sparse gradient of variable '" << gather.getVariable()
+             << "' has a number of rows that does not follow from a replica's share of the batch, which "
+                "servers that serve on their own need to know; take a synchronous strategy";
+    const dfg::Dim rows = sizes->front();
+    dist::TakeOp take =
+        pushAndTake(gather.getReduction(), gather.getVariableAttr(), gather.getOperands(), gather.getResultTypes());
+    take.setRows(ArrayRef<int64_t>{rows.getScale(), rows.getOffset()});
+    take.setPadded(rows.isBound());
+    gather.replaceAllUsesWith(take.getResults());
+    gather.erase();
+    return success();
+  }
+
+  /// What no server computes sees the replica's own.
+  void takeOwn(Value own, Value reduced) {
+    for (OpOperand &use : llvm::make_early_inc_range(reduced.getUses()))
+      if (!served.contains(use.getOwner())) {
+        use.set(own);
+        ofOwn.insert(use.getOwner());
+      }
+  }
+
+  dist::TakeOp pushAndTake(dist::Reduction reduction, StringAttr variable, ValueRange gradient, TypeRange taken) {
+    std::string name = "gradients/" + std::to_string(pushes.size()) + "/" + variable.str();
+    auto push = dist::PushOp::create(builder, getLocation(name + "/push"), reduction, name, place, serving.required,
+                                     gradient, variable, serving.staleness, serving.async);
+    pushes.push_back(dfg::getNodeName(push).str());
+    auto take =
+        dist::TakeOp::create(builder, getLocation(name + "/take"), taken, reduction, name, place, serving.required,
+                             variable, dist::AggregatorAttr(), serving.async, /*apart=*/false, /*rows=*/nullptr);
+    take->setAttr(dist::kPlaceAttr, place);
+    served.insert(take);
+    return take;
   }
 
   /// What was the same in all replicas is each one's own: over all of them it is the mean.

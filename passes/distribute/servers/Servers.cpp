@@ -172,7 +172,7 @@ private:
     if (!async)
       push->setAttr(dist::kPlaceAttr, placement.getChief());
     auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), value.getType(), dist::Reduction::Sum, name,
-                                     place, 1, variable, dist::AggregatorAttr(), async, false);
+                                     place, 1, variable, dist::AggregatorAttr(), async, false, /*rows=*/nullptr);
     take->setAttr(dist::kPlaceAttr, place);
     found[take] = {Where::Server, place};
     return it->second = take.getGradient()[0];

@@ -6,7 +6,6 @@
 
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/servers/Roles.h"
-#include "passes/distribute/strategy/GraphFacts.h"
 #include "strategies/StrategyCheck.h"
 
 using namespace mlir;
@@ -49,24 +48,9 @@ std::optional<Serving> getServing(ModuleOp module, const AppliedStrategy &applie
   return serving;
 }
 
-FailureOr<std::string> findServingObstacle(ModuleOp module, AppliedStrategy applied) {
-  if (llvm::Error error = strategies::checkServing(*applied.strategy))
-    return llvm::toString(std::move(error));
-  int64_t workers = llvm::count_if(applied.topology.getTasks().getAsRange<dist::TaskAttr>(),
-                                   [](dist::TaskAttr task) { return task.getJob() != "ps"; });
-  if (workers > 1)
-    return (kWhat + " have replicas of one process in executables yet, and these are in " + Twine(workers) +
-            "; let replicas be threads of one process" + kWayOut)
-        .str();
-  FailureOr<strategies::GraphFacts> facts = computeGraphFacts(module);
-  if (failed(facts))
-    return failure();
-  for (const strategies::VariableFacts &variable : facts->variables)
-    if (variable.gradient == strategies::Gradient::Sparse)
-      return (kWhat + " take no sparse gradients in executables yet, and that of variable '" + variable.name +
-              "' is sparse" + kWayOut)
-          .str();
-  return std::string();
+std::string findServingObstacle(const AppliedStrategy &applied) {
+  llvm::Error error = strategies::checkServing(*applied.strategy);
+  return error ? llvm::toString(std::move(error)) : std::string();
 }
 
 void keepInStep(ModuleOp module, const AppliedStrategy &applied, AppliedStrategyAnalysis &analysis) {

@@ -29,8 +29,7 @@ struct Serving {
 std::optional<Serving> getServing(mlir::ModuleOp module, const AppliedStrategy &applied);
 
 /// Why the servers of a strategy that serves on its own cannot in an executable, with the way out; "" where they can.
-/// Fails with a diagnostic where the graph's shapes do not fit.
-llvm::FailureOr<std::string> findServingObstacle(mlir::ModuleOp module, AppliedStrategy applied);
+std::string findServingObstacle(const AppliedStrategy &applied);
 
 /// Takes bounds of staleness from the strategy, with a warning.
 void keepInStep(mlir::ModuleOp module, const AppliedStrategy &applied, AppliedStrategyAnalysis &analysis);

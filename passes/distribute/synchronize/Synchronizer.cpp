@@ -292,7 +292,7 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   // Whoever takes a gradient waits for it: not before its own work of the wave is done.
   builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
   auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, place, required,
-                                   gradient.variable, policy.aggregator, policy.async, apart);
+                                   gradient.variable, policy.aggregator, policy.async, apart, /*rows=*/nullptr);
   lastTake = take;
   take->setAttr(dist::kPlaceAttr, site);
   if (gradient.indices)

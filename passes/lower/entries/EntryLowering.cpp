@@ -75,7 +75,11 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
 } // namespace
 
 void EntryLowering::notePadding(Operation *node) {
-  bool makes = node->hasAttr(kPaddingAttr) || llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op, dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
+  // What a server takes its replicas have checked.
+  auto take = llvm::dyn_cast<dist::TakeOp>(node);
+  bool makes = (take && take.getRows()) || node->hasAttr(kPaddingAttr) ||
+               llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op,
+                         dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());
 }

@@ -104,9 +104,6 @@ void addLossLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRoutineLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRandomLowerings(LoweringTable &table, mlir::MLIRContext *context);
 
-/// Gathers of a variable's rows become reads of the variable, which is its memory and no copy, and gathers of tensors.
-void readGatheredVariables(dfg::FuncOp entry);
-
 /// By interface.
 llvm::LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node);
 llvm::LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface node);

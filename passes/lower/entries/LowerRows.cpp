@@ -186,34 +186,6 @@ LogicalResult lowerCheckNumerics(EntryLowering &lowering, Operation *op) {
 
 } // namespace
 
-void readGatheredVariables(dfg::FuncOp entry) {
-  for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
-    auto rows = llvm::dyn_cast<dfg::ResourceGatherOp>(op);
-    if (!rows && !llvm::isa<dfg::ResourceGatherNdOp>(op))
-      continue;
-    auto handle = llvm::dyn_cast<dfg::RefType>(op.getOperand(0).getType());
-    if (!handle)
-      continue;
-    OpBuilder builder(&op);
-    Value read = dfg::ReadVariableOp::create(builder, op.getLoc(), handle.getValueType(), op.getOperand(0));
-    OperationState state(op.getLoc(), rows ? dfg::GatherV2Op::getOperationName() : dfg::GatherNdOp::getOperationName());
-    state.addOperands({read, op.getOperand(1)});
-    state.addTypes(op.getResultTypes());
-    if (rows) {
-      // The axis is the first behind those that variable and indices share.
-      int64_t lead = rows.getBatchDimsAttr().getInt();
-      if (lead < 0)
-        lead += typeOf(op.getOperand(1)).getRank();
-      auto type = RankedTensorType::get({}, builder.getI32Type());
-      auto axis = DenseElementsAttr::get(type, builder.getI32IntegerAttr(lead));
-      state.addOperands(dfg::ConstOp::create(builder, op.getLoc(), type, axis).getResult());
-      state.addAttribute("batch_dims", builder.getI64IntegerAttr(lead));
-    }
-    op.replaceAllUsesWith(builder.create(state));
-    op.erase();
-  }
-}
-
 void addRowLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::GatherOp>(table, context, lowerGather);
   addLowering<dfg::GatherV2Op>(table, context, lowerGather);

@@ -39,7 +39,8 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
     if (failed(program))
       return signalPassFailure();
     const bool isOne = program->getTasks().size() == 1;
-    if (isOne || device)
+    // Servers that serve on their own are in one task, whose variables are the servers'.
+    if (isOne || device || isServed(module))
       mergeOwned(module);
     if (!isOne || device)
       return;
@@ -56,6 +57,11 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
     for (auto entry : module.getOps<dfg::FuncOp>())
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
         merge(&op);
+  }
+
+  static bool isServed(ModuleOp module) {
+    return llvm::any_of(module.getOps<dfg::FuncOp>(),
+                        [](dfg::FuncOp entry) { return !entry.getBody().front().getOps<dist::TakeOp>().empty(); });
   }
 
   /// What tasks own is everyone's: each updates all of it, from the gradient that all have.

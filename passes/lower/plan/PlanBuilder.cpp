@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/plan/PlanBuilder.h"
+#include "dialects/dfg/GatheredVariables.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Servers.h"
 #include "passes/lower/kernels/RangeKernel.h"
@@ -81,7 +82,7 @@ void PlanBuilder::analyze() {
 }
 
 LogicalResult PlanBuilder::build() {
-  readGatheredVariables(entry);
+  dfg::readGatheredVariables(entry.getBody().front());
   analyze();
   builder.setInsertionPoint(entry);
   auto plan = func::FuncOp::create(builder, entry.getLoc(), ("entry_" + entry.getSymName()).str(), builder.getFunctionType({}, {}));
@@ -95,7 +96,8 @@ LogicalResult PlanBuilder::build() {
       if (failed(flushUpdates()))
         return failure();
       emitFetches(ret);
-      endServed();
+      if (failed(endServed()))
+        return failure();
       break;
     }
     if (failed(lowerNode(&node))) {
@@ -286,13 +288,14 @@ LogicalResult PlanBuilder::beginServed() {
     SmallVector<Attribute> names;
     SmallVector<Value> taken;
     SmallVector<Type> types;
-    for (dist::TakeOp take : takes) {
-      if (failed(getStaticType(take)))
-        return failure();
-      names.push_back(take.getAccumulatorAttr());
-      taken.push_back(take.getGradient().front());
-      types.push_back(taken.back().getType());
-    }
+    for (dist::TakeOp take : takes)
+      for (auto [i, part] : llvm::enumerate(take.getGradient())) {
+        if (failed(getStaticType(take, i)))
+          return failure();
+        names.push_back(take.getAccumulatorAttr());
+        taken.push_back(part);
+        types.push_back(part.getType());
+      }
     auto take = drt::TakeOp::create(builder, entry.getLoc(), types, builder.getArrayAttr(names), DenseI64ArrayAttr());
     for (auto [value, gradient] : llvm::zip(taken, take.getGradients()))
       set(value, gradient);
@@ -300,24 +303,40 @@ LogicalResult PlanBuilder::beginServed() {
   return success();
 }
 
-void PlanBuilder::endServed() {
+LogicalResult PlanBuilder::endServed() {
   Block &body = entry.getBody().front();
   auto pushes = body.getOps<dist::PushOp>();
   if (pushes.empty())
-    return;
+    return success();
   SmallVector<Attribute> names;
-  SmallVector<bool> means;
+  SmallVector<bool> means, joined;
   SmallVector<Value> gradients;
   for (dist::PushOp push : pushes) {
-    names.push_back(push.getAccumulatorAttr());
-    means.push_back(push.getReduction() == dist::Reduction::Mean);
-    gradients.push_back(get(push.getGradient().front()));
+    const bool isSparse = push.getGradient().size() == 2, isMean = push.getReduction() == dist::Reduction::Mean;
+    for (Value part : push.getGradient()) {
+      names.push_back(push.getAccumulatorAttr());
+      means.push_back(isMean && !isSparse);
+      joined.push_back(isSparse);
+      gradients.push_back(get(part));
+    }
+    // Here it is known what is padding, and whose data an index comes from. The server chooses the rows of a shard.
+    if (drt::VariableOp table = isSparse ? variable(push.getVariable()) : drt::VariableOp()) {
+      ArrayRef<int64_t> shape = llvm::cast<RankedTensorType>(table.getType()).getShape();
+      if (failed(checkIndices(push, 0, table.getFullShape().value_or(shape).take_front())))
+        return failure();
+    }
+    // The replica's own rows are scaled, not all of them.
+    if (isSparse && isMean)
+      gradients.back() = scaleRows(push.getLoc(), gradients.back(), static_cast<int64_t>(push.getRequired()));
   }
   dist::PushOp first = *pushes.begin();
-  drt::PushOp::create(builder, entry.getLoc(), builder.getArrayAttr(names), means, first.getRequired(),
+  const bool anyJoined = llvm::is_contained(joined, true);
+  drt::PushOp::create(builder, entry.getLoc(), builder.getArrayAttr(names), builder.getDenseBoolArrayAttr(means),
+                      anyJoined ? builder.getDenseBoolArrayAttr(joined) : DenseBoolArrayAttr(), first.getRequired(),
                       first.getStaleness(), first.getAsync(), gradients);
   for (dist::TokensOp tokens : body.getOps<dist::TokensOp>())
     drt::TakeTokenOp::create(builder, tokens.getLoc());
+  return success();
 }
 
 // ---- Buckets ---------------------------------------------------------------------------------------

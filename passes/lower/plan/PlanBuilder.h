@@ -64,6 +64,8 @@ private:
   void setUpdated(dfg::UpdateInterface update);
   /// Joins the replicas' rows of a sparse gradient, right here.
   llvm::LogicalResult gatherSlices(dist::AllGatherSlicesOp node);
+  /// A replica's rows of a mean over so many gradients.
+  mlir::Value scaleRows(mlir::Location loc, mlir::Value rows, int64_t divisor);
   /// Joins the replicas' rows, right here.
   llvm::LogicalResult gatherRows(dist::AllGatherOp node);
   /// Indices and values of an update of rows, a value for each index.
@@ -79,7 +81,7 @@ private:
   /// What the entry takes from servers, or gives to them (drt.pull, drt.take; drt.push, drt.take_token): all of it at once, at its beginning or
   /// its end.
   llvm::LogicalResult beginServed();
-  void endServed();
+  llvm::LogicalResult endServed();
   /// Before a variable that others have updated shares of is read.
   void waitForGather(llvm::StringRef variable, mlir::Location loc);
   void emitFetches(dfg::ReturnOp ret);

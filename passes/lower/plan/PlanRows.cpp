@@ -34,6 +34,13 @@ LogicalResult PlanBuilder::gatherRows(dist::AllGatherOp node) {
   return success();
 }
 
+Value PlanBuilder::scaleRows(Location loc, Value rows, int64_t divisor) {
+  auto type = llvm::cast<RankedTensorType>(rows.getType());
+  return elementwise(loc, type, rows, [&](dfg::ScalarBuilder &s, ValueRange x) {
+    return s.mul(x[0], s.constant(type.getElementType(), 1.0 / static_cast<double>(divisor)));
+  });
+}
+
 LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
   FailureOr<RankedTensorType> indices = getStaticType(node, 0), values = getStaticType(node, 1);
   if (failed(indices) || failed(values))
@@ -45,9 +52,7 @@ LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
   // The replica's own rows are scaled, not all of them.
   Value scaled = get(node.getValues());
   if (node.getReduction() == dist::Reduction::Mean)
-    scaled = elementwise(node.getLoc(), own, scaled, [&](dfg::ScalarBuilder &s, ValueRange x) {
-      return s.mul(x[0], s.constant(own.getElementType(), 1.0 / static_cast<double>(replicas)));
-    });
+    scaled = scaleRows(node.getLoc(), scaled, replicas);
   ArrayAttr names = builder.getStrArrayAttr(node.getVariable());
   SmallVector<std::pair<Value, RankedTensorType>> parts = {{get(node.getIndices()), *indices}, {scaled, *values}};
   int32_t first = startedBuckets;

@@ -385,8 +385,8 @@ public:
                  ->emitOpError("is in a program that does not pull variables, push gradients and take them");
     if (step == update)
       return push.emitOpError("is in the entry that takes the gradients; an update is an entry of its own");
-    if (push.getNames() != take.getNames() ||
-        TypeRange(push.getGradients().getTypes()) != TypeRange(take.getGradients().getTypes()))
+    auto isTaken = [&](auto taken) { return push.getTakenType(taken.index()) == taken.value(); };
+    if (push.getNames() != take.getNames() || !llvm::all_of(llvm::enumerate(take.getGradients().getTypes()), isTaken))
       return withNote(take.emitOpError("does not take what is pushed: names and types differ"), push, "it is pushed here");
     // Asynchronous replicas wait for nobody, others for a token.
     if (push.getAsync() == static_cast<bool>(token))

@@ -85,12 +85,12 @@ Attribute describeServers(const CallSites &sites, int64_t replicas, ConstantTabl
   if (!push)
     return tables.null();
   SmallVector<Attribute> gradients;
-  for (auto [name, mean, gradient] :
-       llvm::zip(push.getNames().getAsRange<StringAttr>(), push.getMeans(), push.getGradients())) {
+  for (auto [i, name, mean, gradient] :
+       llvm::enumerate(push.getNames().getAsRange<StringAttr>(), push.getMeans(), push.getGradients())) {
     auto type = cast<RankedTensorType>(gradient.getType());
-    gradients.push_back(
-        tables.structure({tables.string(name), tables.i32(getDtype(type.getElementType())),
-                          tables.i32(mean ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), tables.i64(type.getNumElements())}));
+    const int32_t reduction = push.isJoined(i) ? DRT_REDUCE_JOIN : mean ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM;
+    gradients.push_back(tables.structure({tables.string(name), tables.i32(getDtype(type.getElementType())),
+                                          tables.i32(reduction), tables.i64(type.getNumElements())}));
   }
   const auto required = static_cast<int64_t>(push.getRequired());
   const int32_t policy = push.getAsync()        ? DRT_SERVE_ASYNC

@@ -8,15 +8,6 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 
 // -----
 
-// Servers that serve on their own have replicas of one process.
-// expected-error @+1 {{have replicas of one process in executables yet, and these are in 2; let replicas be threads of one process}}
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }"} {
-  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable}
-}
-
-// -----
-
 // expected-error @+1 {{the strategy has replicas_to_aggregate, but variable 'v' is not on a server, which is not supported yet by executables}}
 module attributes {dist.strategy = "replicas_to_aggregate: 1 node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
@@ -43,9 +34,10 @@ module attributes {dist.strategy = "accumulate_steps: 2 replicas_to_aggregate: 1
 
 // -----
 
-// A bound that is kept needs no more than a word.
+// A bound that is kept needs no more than a word: who reduces another variable with all others is in step.
 // expected-warning @+1 {{the strategy's entry of variable 'w' lets replicas be ahead of the slowest one (staleness); here an executable's replicas keep in step}}
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true staleness: 2 } }"} {
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true staleness: 2 } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+  dfg.variable @v : tensor<4xf32> {trainable}
 }

@@ -11,11 +11,23 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 
 // -----
 
-// Updates that wait for nobody need servers that replicas of several processes reach.
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } }"} {
+// Updates that wait for nobody beside a variable that all reduce together.
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
   // CHECK: dist.topology
   // CHECK-SAME: #dist.task<"ps" 0 on "a"
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+  dfg.variable @v : tensor<2xf32> {trainable}
+}
+
+// -----
+
+// Replicas of several processes reach those that all variables are on.
+module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } }"} {
+  // CHECK: dist.topology
+  // CHECK-NOT: "ps"
+  // CHECK: dfg.variable @w {{.*}}dist.place = #dist.place<"worker" 0>
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable}
 }
 

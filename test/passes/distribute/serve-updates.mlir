@@ -80,3 +80,25 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
     dfg.apply_gradient_descent %h, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
   }
 }
+
+// -----
+
+// Of a sparse gradient the server has the rows of all replicas, one behind the other: as many as a replica's share of the batch says. Rows of a table are
+// taken of a copy, like anything else that replicas read.
+module attributes {dist.strategy = "replicas_to_aggregate: 2 node_config { var_name: 'table' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+  dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
+  dfg.variable @table : tensor<10x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
+    %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>> loc("table")
+    // CHECK: %[[TABLE:.*]] = dist.pull %{{.*}} from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
+    // CHECK: %[[ROWS:.*]] = dfg.gather_v2 %[[TABLE]], %[[IDS:.*]], %{{.*}}
+    %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("rows")
+    // CHECK-NOT: dist.all_gather_slices
+    // CHECK: dist.push mean "gradients/0/table" to <"worker" 0> of 2 (%[[IDS]], %[[ROWS]]) variable "table" : tensor<?xi32>, tensor<?x4xf32>
+    // CHECK: %[[TAKEN:.*]]:2 = dist.take mean "gradients/0/table" from <"worker" 0> of 2 variable "table" {dist.place = #dist.place<"worker" 0>, rows = array<i64: 1, 0>} : tensor<?xi32>, tensor<?x4xf32>
+    %i, %v = dist.all_gather_slices mean bucket 0 group 0 (%ids, %rows) variable "table" : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>) loc("all_gather_slices/0")
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[TAKEN]]#0, %[[TAKEN]]#1 {dist.place = #dist.place<"worker" 0>}
+    dfg.scatter_sub %h, %i, %v : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("train")
+  }
+}

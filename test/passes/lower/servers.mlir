@@ -1,5 +1,5 @@
-// RUN: distc-opt %s --convert-dfg-to-drt | FileCheck %s
-// RUN: distc-opt %s --convert-dfg-to-drt --drt-fuse-elementwise --drt-outline-kernels --drt-insert-copies --drt-insert-barriers --drt-plan-memory --drt-verify-order | FileCheck %s --check-prefix=PLAN
+// RUN: distc-opt %s --split-input-file --convert-dfg-to-drt | FileCheck %s
+// RUN: distc-opt %s --split-input-file --convert-dfg-to-drt --drt-fuse-elementwise --drt-outline-kernels --drt-insert-copies --drt-insert-barriers --drt-plan-memory --drt-verify-order | FileCheck %s --check-prefix=PLAN
 
 // A replica's step takes all variables at its beginning, and gives all gradients at its end; an update begins with what it takes. Nobody meets.
 module {
@@ -40,6 +40,37 @@ module {
     %l = dist.take sum "gradients/1/b" from <"worker" 0> of 2 variable "b" : tensor<f32>
     dfg.apply_gradient_descent %h, %rate, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
     dfg.apply_gradient_descent %i, %rate, %l : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> ()
+    dfg.return
+  }
+}
+
+
+// -----
+
+// Rows of a sparse gradient: a mean scales the replica's own, and an update has those of all of its gradients.
+module attributes {drt.program = {tasks = [{first_replica = 0 : i64, host = "a", index = 0 : i64, job = "worker", num_replicas = 3 : i64}], num_replicas = 3 : i64}} {
+  dfg.variable @table : tensor<10x4xf32> {trainable}
+  // CHECK: func.func @entry_step() attributes {drt.entry = "step"}
+  // CHECK: %[[IDS:.*]] = drt.feed
+  // CHECK: %[[SCALED:.*]] = linalg.generic {{.*}} ins(
+  // CHECK: arith.constant 5.000000e-01
+  // CHECK: drt.push %[[IDS]], %[[SCALED]] {joined = array<i1: true, true>, means = array<i1: false, false>, names = ["gradients/0/table", "gradients/0/table"], required = 2 : i64, staleness = 0 : i64}
+  dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = [], dfg.joins = []} {
+    %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>>
+    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [6]>} : () -> tensor<6xi32> loc("ids")
+    %table = dist.pull %h from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
+    %rows = dfg.gather %table, %ids : (tensor<10x4xf32>, tensor<6xi32>) -> tensor<6x4xf32>
+    dist.push mean "gradients/0/table" to <"worker" 0> of 2 (%ids, %rows) variable "table" : tensor<6xi32>, tensor<6x4xf32>
+    dist.tokens at <"worker" 0> of 3
+    dfg.return
+  }
+  // CHECK: func.func @entry_update() attributes {drt.entry = "update"}
+  // CHECK-NEXT: %[[TAKEN:.*]]:2 = drt.take {names = ["gradients/0/table", "gradients/0/table"]} : () -> (tensor<12xi32>, tensor<12x4xf32>)
+  // CHECK: drt.sparse_update %[[TAKEN]]#0, %[[TAKEN]]#1
+  dfg.func @update() attributes {dfg.entry = "update", dfg.fetches = [], dfg.joins = []} {
+    %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>>
+    %i, %v = dist.take mean "gradients/0/table" from <"worker" 0> of 2 variable "table" {rows = array<i64: 0, 6>} : tensor<12xi32>, tensor<12x4xf32>
+    dfg.scatter_sub %h, %i, %v : (!dfg.ref<tensor<10x4xf32>>, tensor<12xi32>, tensor<12x4xf32>) -> ()
     dfg.return
   }
 }
