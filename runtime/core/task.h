@@ -93,9 +93,9 @@ public:
   virtual void stopServing() {}
   virtual GradientCounts gradientCounts() const { return {}; }
 
-  /// Whether enqueue returns before the entry has run, so that a second one is worth enqueueing before the first is
-  /// waited for. More than two are never under way.
-  virtual bool runsAhead() const { return false; }
+  /// How many more runs are worth enqueueing before the first of them is waited for: where enqueue returns before the
+  /// entry has run. More are never under way.
+  virtual int32_t stepsAhead() const { return 0; }
 
   /// A replica's value of a fetch of the run that was waited for last; readable until the next enqueue.
   virtual const void *fetched(int32_t localReplica, const drt_fetch &fetch) const = 0;

@@ -157,6 +157,7 @@ void ServedReplicas::serveHere(std::vector<std::unique_ptr<Channel>> channels, c
   server.reportBytes = reportBytes_;
   server.update = [this] { return update(); };
   server.watch = this;
+  server.spins = task_.spins();
   auto local = std::make_unique<LocalParameterServer>(std::move(server));
   local_ = local.get();
   server_ = std::move(local);

@@ -33,7 +33,7 @@ public:
   void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
   void enqueue(const drt_entry &entry, int64_t step) override;
   void wait() override;
-  bool runsAhead() const override { return served_ != nullptr; }
+  int32_t stepsAhead() const override { return served_ ? servedAhead : 0; }
   const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override {
     if (served_ && served_->hasFetch(fetch))
       return served_->fetched(localReplica, fetch);
@@ -69,6 +69,8 @@ public:
   void bindReplica(int32_t localIndex);
   /// The calling thread is no replica's, and takes whatever core is free.
   void leaveCores() const;
+  /// As many turns as a replica's wait may take before it sleeps.
+  int spins() const { return spins_; }
   void warnOfStall(const std::string &message) const { warn(message); }
 
   // ---- For the C API -----------------------------------------------------------
@@ -91,6 +93,9 @@ public:
   }
 
 private:
+  // Updates are done without the trainer's thread, which has a core with a replica.
+  static constexpr int32_t servedAhead = 16;
+
   struct Bucket {
     Counter started; // by a replica, over all runs
     Counter reduced; // over the tasks, runs so far; with a communicator only

@@ -29,7 +29,7 @@ public:
   void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
   void enqueue(const drt_entry &entry, int64_t step) override;
   void wait() override;
-  bool runsAhead() const override { return true; }
+  int32_t stepsAhead() const override { return 1; }
   const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override;
 
   /// sendVariables sends to replica 0: the others have them after broadcastVariables.

@@ -381,7 +381,7 @@ void Trainer::steps() {
     task_->setFeed(feed, share0, shareBytes);
   };
   // Who stops by a value must know it before the next step.
-  const size_t ahead = task_->runsAhead() && !options_.stopWhen ? 1 : 0;
+  const auto ahead = static_cast<size_t>(options_.stopWhen ? 0 : task_->stepsAhead());
   finishedNs_ = nowNs();
   stopDeadline_->resume();
   const bool served = program_.servers && begin_ < end_;

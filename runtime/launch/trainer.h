@@ -101,7 +101,7 @@ private:
     int64_t step;
     const Entry *entry;
   };
-  std::vector<Enqueued> running_; // oldest first; two at most
+  std::vector<Enqueued> running_; // oldest first; one more than the task runs ahead at most
   std::optional<StepRecord> summed_;
   // Of the step that is summed: tasks with INT, tasks with TERM, loss, and what is logged.
   enum { SumInt, SumTerm, SumLoss, SumLogged };

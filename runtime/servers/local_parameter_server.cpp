@@ -9,7 +9,6 @@
 #include "core/timeline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace drt {
@@ -37,13 +36,14 @@ LocalParameterServer::LocalParameterServer(LocalServerConfig config)
 }
 
 template <class Condition>
-bool LocalParameterServer::wait(std::unique_lock<std::mutex> &lock, const char *operation, Condition condition) {
-  using namespace std::chrono_literals;
-  const int64_t begin = nowNs();
-  // stop() takes no lock, so that it may come from anywhere: it is looked for now and then.
-  while (!stopped_.load() && !condition())
-    if (changed_.wait_for(lock, 100ms) == std::cv_status::timeout && config_.watch)
-      config_.watch->waiting(operation, static_cast<double>(nowNs() - begin) * 1e-9);
+bool LocalParameterServer::wait(std::unique_lock<std::mutex> &lock, const char *operation, int spins,
+                                Condition condition) {
+  while (!stopped_.load() && !condition()) {
+    const uint32_t next = changes_.value() + 1;
+    lock.unlock();
+    changes_.wait(next, {stopped_, spins, config_.watch, operation});
+    lock.lock();
+  }
   return !stopped_.load();
 }
 
@@ -122,7 +122,7 @@ bool LocalParameterServer::push(int32_t replica, int64_t version, Memory gradien
     return true;
   const int64_t number = begun_ + complete_++;
   // Each in its turn, by the replica that completed it.
-  return wait(lock, "its turn to update", [&] { return applied_ == number && number < allowed_; }) &&
+  return wait(lock, "its turn to update", config_.spins, [&] { return applied_ == number && number < allowed_; }) &&
          applyOldest(lock);
 }
 
@@ -158,7 +158,7 @@ bool LocalParameterServer::applyOldest(std::unique_lock<std::mutex> &lock) {
   ++applied_;
   if (config_.servers->policy == DRT_SERVE_COUNTED)
     tokens_ += std::max(config_.servers->required, config_.replicas);
-  changed_.notify_all();
+  changes_.add(1);
   return true;
 }
 
@@ -199,7 +199,7 @@ bool LocalParameterServer::hasToken(int32_t replica) const {
 
 bool LocalParameterServer::takeToken(int32_t replica) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!wait(lock, "a token", [&] { return isTokenThere(replica); }))
+  if (!wait(lock, "a token", config_.spins, [&] { return isTokenThere(replica); }))
     return false;
   if (config_.servers->policy == DRT_SERVE_COUNTED)
     --tokens_;
@@ -214,14 +214,15 @@ GradientCounts LocalParameterServer::counts() const {
 void LocalParameterServer::allowUpdate() {
   std::lock_guard<std::mutex> lock(mutex_);
   ++allowed_;
-  changed_.notify_all();
+  changes_.add(1);
 }
 
 bool LocalParameterServer::waitForUpdate(int32_t listener, std::vector<std::vector<char>> &reports) {
   std::unique_lock<std::mutex> lock(mutex_);
   int64_t &heard = heard_[static_cast<size_t>(listener)];
   // Whoever hears late is told of what was done before the end, too.
-  wait(lock, "an update", [&] { return applied_ > heard; });
+  // The trainer, which leaves the core to a replica.
+  wait(lock, "an update", 0, [&] { return applied_ > heard; });
   if (applied_ == heard)
     return false;
   reports = reports_[static_cast<size_t>(heard - oldestReport_)];
@@ -235,7 +236,7 @@ bool LocalParameterServer::waitForUpdate(int32_t listener, std::vector<std::vect
 
 void LocalParameterServer::stop() {
   stopped_.store(true);
-  changed_.notify_all();
+  changes_.add(1);
 }
 
 } // namespace drt

@@ -12,7 +12,6 @@
 #include "servers/parameter_server.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -37,6 +36,8 @@ struct LocalServerConfig {
   /// False: it failed.
   std::function<bool()> update;
   StallWatch *watch = nullptr; // may be null
+  /// Turns that a replica looks for what it waits for before it sleeps (Patience).
+  int spins = 0;
 };
 
 /// Threads hand each other pointers under a lock. The gradients of an update are kept apart until it is complete and then
@@ -88,14 +89,15 @@ private:
   bool isTokenThere(int32_t replica) const;
   Update &openUpdate(int64_t clock);
   bool applyOldest(std::unique_lock<std::mutex> &lock);
-  template <class Condition> bool wait(std::unique_lock<std::mutex> &lock, const char *operation, Condition condition);
+  template <class Condition>
+  bool wait(std::unique_lock<std::mutex> &lock, const char *operation, int spins, Condition condition);
 
   const LocalServerConfig config_;
   std::vector<int64_t> offsets_; // of each gradient in a contribution, in bytes
   int64_t bytes_ = 0;            // of a contribution
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  Counter changes_; // of what somebody may wait for
   std::atomic<bool> stopped_{false};
   /// Updates in their order: the first ones are complete and wait for their turn, those behind them are being collected
   /// (several where replicas are ahead of the slowest).
