@@ -11,7 +11,9 @@
 namespace drt {
 namespace {
 
-enum class Wish : int32_t { Pull, Push, Token, Update, Leave };
+// A push has no reply: what comes after it is answered when it is done, and says so where the server has stopped. A
+// token is taken with what the replica does first when it has it.
+enum class Wish : int32_t { Pull, TokenAndPull, Push, Update, Leave };
 
 struct Request {
   Wish wish;
@@ -48,14 +50,17 @@ public:
     Request request;
     channel_.receive({pieceOf(request)});
     switch (request.wish) {
+    case Wish::TokenAndPull:
+      if (server_.takeToken(request.replica))
+        pull(request);
+      else
+        reply({0, 0});
+      return true;
     case Wish::Pull:
       pull(request);
       return true;
     case Wish::Push:
       push(request);
-      return true;
-    case Wish::Token:
-      reply({server_.takeToken(request.replica), 0});
       return true;
     case Wish::Update:
       tell();
@@ -106,7 +111,7 @@ private:
       pieces.push_back({server_.gradient(gradients, i), bytesOf(servers.gradients[i])});
     pieces.push_back({report.data(), sizes_.reportBytes});
     channel_.receive(pieces);
-    reply({server_.push(request.replica, request.version, std::move(gradients), report.data()), 0});
+    server_.push(request.replica, request.version, std::move(gradients), report.data());
   }
 
   void tell() {
@@ -130,7 +135,9 @@ private:
 
 std::optional<int64_t> RemoteParameterServer::pull(int32_t replica, void *const *values) {
   Channel &channel = channelOf(replica);
-  const Request request = {Wish::Pull, replica, 0};
+  char &wantsToken = wantsToken_[static_cast<size_t>(replica - firstReplica_)];
+  const Request request = {wantsToken ? Wish::TokenAndPull : Wish::Pull, replica, 0};
+  wantsToken = false;
   const Reply reply = ask(channel, {pieceOf(request)});
   if (!reply.granted)
     return std::nullopt;
@@ -148,15 +155,14 @@ bool RemoteParameterServer::push(int32_t replica, int64_t version, const void *c
   for (int32_t i = 0; i < sizes_.servers->num_gradients; ++i)
     pieces.push_back(pieceOf(gradients[i], bytesOf(sizes_.servers->gradients[i])));
   pieces.push_back(pieceOf(report, sizes_.reportBytes));
-  return ask(channel, pieces).granted != 0;
+  channel.send(pieces);
+  return true;
 }
 
 bool RemoteParameterServer::takeToken(int32_t replica) {
-  // Nobody waits for one.
-  if (sizes_.servers->policy == DRT_SERVE_ASYNC)
-    return true;
-  const Request request = {Wish::Token, replica, 0};
-  return ask(channelOf(replica), {pieceOf(request)}).granted != 0;
+  // Asynchronous updates give none.
+  wantsToken_[static_cast<size_t>(replica - firstReplica_)] = sizes_.servers->policy != DRT_SERVE_ASYNC;
+  return true;
 }
 
 bool RemoteParameterServer::waitForUpdate(std::vector<std::vector<char>> &reports) {

@@ -32,7 +32,8 @@ class RemoteParameterServer final : public ParameterServer {
 public:
   /// One channel for each replica from `firstReplica` on, and one more for the trainer.
   RemoteParameterServer(ServedSizes sizes, int32_t firstReplica, std::vector<std::unique_ptr<Channel>> channels)
-      : sizes_(std::move(sizes)), firstReplica_(firstReplica), channels_(std::move(channels)) {}
+      : sizes_(std::move(sizes)), firstReplica_(firstReplica), channels_(std::move(channels)),
+        wantsToken_(channels_.size()) {}
 
   std::optional<int64_t> pull(int32_t replica, void *const *values) override;
   bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
@@ -49,6 +50,7 @@ private:
   const ServedSizes sizes_;
   const int32_t firstReplica_;
   const std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<char> wantsToken_; // of each replica: before its next pull
 };
 
 /// The server's end: answers what comes over the channel until the other end leaves. `listener`: of a trainer.
