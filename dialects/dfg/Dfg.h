@@ -57,6 +57,12 @@ namespace distc::dfg {
 inline constexpr llvm::StringLiteral kDeviceAttr = "device";
 inline constexpr llvm::StringLiteral kControlAttr = "control";
 inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
+/// On a graph, and on the module once entries are taken from it: the slices that variables are, a dictionary of
+/// #dfg.slice by the variables' names.
+inline constexpr llvm::StringLiteral kSlicesAttr = "dfg.slices";
+
+/// Whether a part of `sizes` at `offsets` lies in a whole of `shape`, and has elements.
+bool isSlice(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> sizes);
 
 /// The node's name: that of its location, or "" where it has none.
 llvm::StringRef getNodeName(mlir::Operation *op);

@@ -70,6 +70,17 @@ def DFG_FuncAttr : DFG_Attr<"Func", "func"> {
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$function, "::mlir::DictionaryAttr":$attributes);
   let assemblyFormat = "`<` $function `,` $attributes `>`";
 }
+def DFG_SliceAttr : DFG_Attr<"Slice", "slice"> {
+  let summary = "the slice of a tensor that a variable is, where the graph itself splits it";
+  let description = [{
+    `#dfg.slice<"table" [9, 4] at [5, 0] sizes [4, 4]>`: the tensor's name and shape in checkpoints, and along each axis where the slice begins
+    and its size.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$whole, "::mlir::DenseI64ArrayAttr":$shape, "::mlir::DenseI64ArrayAttr":$offsets,
+                        "::mlir::DenseI64ArrayAttr":$sizes);
+  let assemblyFormat = "`<` $whole $shape `at` $offsets `sizes` $sizes `>`";
+  let genVerifyDecl = 1;
+}
 def DFG_PlaceholderAttr : DFG_Attr<"Placeholder", "placeholder"> {
   let summary = "an attribute of a function body that the call's instantiation fills in";
   let parameters = (ins StringRefParameter<>:$name);

@@ -74,6 +74,22 @@ VarHandleOp getVariableHandle(Value handle) {
   return llvm::dyn_cast_or_null<VarHandleOp>(op);
 }
 
+bool isSlice(ArrayRef<int64_t> shape, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes) {
+  return offsets.size() == shape.size() && sizes.size() == shape.size() &&
+         llvm::all_of(llvm::zip(shape, offsets, sizes), [](auto axis) {
+           auto [whole, offset, size] = axis;
+           return offset >= 0 && size > 0 && offset <= whole && size <= whole - offset;
+         });
+}
+
+LogicalResult SliceAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr whole, DenseI64ArrayAttr shape,
+                                DenseI64ArrayAttr offsets, DenseI64ArrayAttr sizes) {
+  if (isSlice(shape, offsets, sizes))
+    return success();
+  return emitError() << "'" << whole.getValue() << "' of shape [" << shape.asArrayRef() << "] has no slice at ["
+                     << offsets.asArrayRef() << "] of sizes [" << sizes.asArrayRef() << "]";
+}
+
 LogicalResult VarHandleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(*this, getVariableAttr());
   if (!variable)

@@ -6,7 +6,6 @@
 
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/tensorflow/Import.h"
-#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
@@ -89,8 +88,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     auto objects = graph->getAttrOfType<DictionaryAttr>(tf::kObjectsAttr);
     if (objects)
       getOperation()->setAttr(kProgramObjectsAttr, objects);
-    if (auto slices = graph->getAttrOfType<DictionaryAttr>(tf::kSlicesAttr))
-      getOperation()->setAttr(kProgramSlicesAttr, slices);
+    if (auto slices = graph->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr))
+      getOperation()->setAttr(dfg::kSlicesAttr, slices);
     removeUnused();
     if (objects)
       removeCopies(objects);

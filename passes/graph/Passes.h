@@ -21,8 +21,6 @@ inline constexpr llvm::StringLiteral kSummariesAttr = "dfg.summaries";
 /// On the module, once entries are taken from the graph: its `objects` (dialects/dfg/tensorflow/Import.h).
 inline constexpr llvm::StringLiteral kProgramObjectsAttr = "dfg.objects";
 
-/// On the module, once entries are taken from the graph: its `slices` (dialects/dfg/tensorflow/SavedSlices.h).
-inline constexpr llvm::StringLiteral kProgramSlicesAttr = "dfg.slices";
 
 /// On the graph: the names that the user knows tensors of its `loss` and `fetches` by (dictionary), where they are others:
 /// outputs of calls that are inlined.

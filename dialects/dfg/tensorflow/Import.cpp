@@ -166,7 +166,7 @@ private:
         slices.set(getNodeOf(variable.variable_name()), slice->toAttribute(builder.getContext()));
     }
     if (!slices.empty())
-      graph->setAttr(kSlicesAttr, slices.getDictionary(builder.getContext()));
+      graph->setAttr(dfg::kSlicesAttr, slices.getDictionary(builder.getContext()));
   }
 
   SmallVector<std::string> getCollection(StringRef name) {

@@ -14,13 +14,7 @@ using namespace mlir;
 
 namespace distc::tf {
 
-bool SavedSlice::isValid() const {
-  return offsets.size() == shape.size() && sizes.size() == shape.size() &&
-         llvm::all_of(llvm::zip(shape, offsets, sizes), [](auto axis) {
-           auto [whole, offset, size] = axis;
-           return offset >= 0 && size > 0 && offset <= whole && size <= whole - offset;
-         });
-}
+bool SavedSlice::isValid() const { return dfg::isSlice(shape, offsets, sizes); }
 
 SavedSlice SavedSlice::getPart(ArrayRef<int64_t> at, ArrayRef<int64_t> extent) const {
   SavedSlice part = *this;
@@ -30,27 +24,10 @@ SavedSlice SavedSlice::getPart(ArrayRef<int64_t> at, ArrayRef<int64_t> extent) c
   return part;
 }
 
-Attribute SavedSlice::toAttribute(MLIRContext *context) const {
+dfg::SliceAttr SavedSlice::toAttribute(MLIRContext *context) const {
   Builder builder(context);
-  return builder.getDictionaryAttr({builder.getNamedAttr("of", builder.getStringAttr(whole)),
-                                    builder.getNamedAttr("shape", builder.getDenseI64ArrayAttr(shape)),
-                                    builder.getNamedAttr("at", builder.getDenseI64ArrayAttr(offsets)),
-                                    builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))});
-}
-
-std::optional<SavedSlice> SavedSlice::read(Attribute attribute) {
-  auto entry = llvm::dyn_cast_or_null<DictionaryAttr>(attribute);
-  auto whole = entry ? entry.getAs<StringAttr>("of") : StringAttr();
-  SavedSlice slice;
-  for (auto [name, into] :
-       {std::pair("shape", &slice.shape), std::pair("at", &slice.offsets), std::pair("sizes", &slice.sizes)}) {
-    auto numbers = entry ? entry.getAs<DenseI64ArrayAttr>(name) : DenseI64ArrayAttr();
-    if (!whole || !numbers)
-      return std::nullopt;
-    llvm::append_range(*into, numbers.asArrayRef());
-  }
-  slice.whole = whole.str();
-  return slice.isValid() ? std::optional(slice) : std::nullopt;
+  return dfg::SliceAttr::get(context, builder.getStringAttr(whole), builder.getDenseI64ArrayAttr(shape),
+                             builder.getDenseI64ArrayAttr(offsets), builder.getDenseI64ArrayAttr(sizes));
 }
 
 void SavedSlice::write(SaveSliceInfoDef &info) const {

@@ -11,15 +11,12 @@
 #ifndef DISTC_DIALECTS_DFG_TENSORFLOW_SAVED_SLICES_H
 #define DISTC_DIALECTS_DFG_TENSORFLOW_SAVED_SLICES_H
 
-#include "mlir/IR/BuiltinAttributes.h"
+#include "dialects/dfg/Dfg.h"
 #include <optional>
 
 namespace distc::tf {
 
 class SaveSliceInfoDef;
-
-/// On the graph: the slices that its variables are, a dictionary by the variables' names.
-inline constexpr llvm::StringLiteral kSlicesAttr = "slices";
 
 struct SavedSlice {
   std::string whole;                // the tensor's name in checkpoints; empty where only the text of a saver is known
@@ -29,10 +26,9 @@ struct SavedSlice {
   /// The slice at `at` of this one, of the shape `extent`.
   SavedSlice getPart(llvm::ArrayRef<int64_t> at, llvm::ArrayRef<int64_t> extent) const;
 
-  /// As an entry of the graph's `slices`, or of the collection of variables, and back. Nothing for what is no such
-  /// entry, or no slice of its whole.
-  mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
-  static std::optional<SavedSlice> read(mlir::Attribute attribute);
+  dfg::SliceAttr toAttribute(mlir::MLIRContext *context) const;
+
+  /// As an entry of the collection of variables, and back. Nothing for what is no such entry, or no slice of its whole.
   void write(SaveSliceInfoDef &info) const;
   static std::optional<SavedSlice> read(const SaveSliceInfoDef &info);
 

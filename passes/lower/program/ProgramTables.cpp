@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/program/ProgramTables.h"
 
-#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/gpu/DeviceTables.h"
 #include "passes/lower/plan/Addresses.h"
@@ -116,23 +115,24 @@ FailureOr<int64_t> findGlobalStep(ModuleOp module, drt::ProgramOp program) {
 
 /// The graph's own slices of tables of which the program has every part. A checkpoint has a table whole or not at all:
 /// of one of which no endpoint needs some part, the others have their own names there.
-SmallVector<std::pair<StringRef, tf::SavedSlice>> findCompleteSlices(ModuleOp module) {
-  auto slices = module->getAttrOfType<DictionaryAttr>(kProgramSlicesAttr);
+SmallVector<std::pair<StringRef, dfg::SliceAttr>> findCompleteSlices(ModuleOp module) {
+  auto slices = module->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr);
   if (!slices)
     return {};
   llvm::StringMap<bool> variables;
   for (auto variable : module.getOps<drt::VariableOp>())
     variables[variable.getWhole().value_or(variable.getSymName())] = true;
-  SmallVector<std::pair<StringRef, tf::SavedSlice>> found;
+  SmallVector<std::pair<StringRef, dfg::SliceAttr>> found;
   llvm::StringMap<int64_t> missing; // elements, of each whole
   for (NamedAttribute entry : slices) {
-    std::optional<tf::SavedSlice> slice = tf::SavedSlice::read(entry.getValue());
+    auto slice = llvm::dyn_cast<dfg::SliceAttr>(entry.getValue());
     if (!slice || !variables.contains(entry.getName()))
       continue;
-    missing.try_emplace(slice->whole, llvm::product_of(slice->shape)).first->second -= llvm::product_of(slice->sizes);
-    found.emplace_back(entry.getName(), std::move(*slice));
+    missing.try_emplace(slice.getWhole(), llvm::product_of(slice.getShape().asArrayRef())).first->second -=
+        llvm::product_of(slice.getSizes().asArrayRef());
+    found.emplace_back(entry.getName(), slice);
   }
-  llvm::erase_if(found, [&](const auto &entry) { return missing[entry.second.whole] != 0; });
+  llvm::erase_if(found, [&](const auto &entry) { return missing[entry.second.getWhole()] != 0; });
   return found;
 }
 
@@ -148,8 +148,8 @@ void writeCheckpointKeys(ModuleOp module, ConstantTables &tables) {
                             tables.i32(0), tables.null(), tables.null()});
   for (const auto &[variable, slice] : findCompleteSlices(module))
     rows[variable] =
-        tables.structure({tables.string(variable), tables.string(slice.whole), tables.i32(slice.shape.size()),
-                          tables.numbers(slice.shape), tables.numbers(slice.offsets)});
+        tables.structure({tables.string(variable), tables.string(slice.getWhole()), tables.i32(slice.getShape().size()),
+                          tables.numbers(slice.getShape()), tables.numbers(slice.getOffsets())});
   if (rows.empty() && !graph)
     return;
   tables.global("drt_the_checkpoint_keys", LLVM::Linkage::External, getRuntimeType<drt_checkpoint_keys>(tables),

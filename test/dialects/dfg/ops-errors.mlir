@@ -29,3 +29,9 @@ dfg.graph {
   // expected-error @below {{has 0 operands; number 0 gives its T}}
   %y = dfg.add_n : () -> tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{'table' of shape [9, 4] has no slice at [6, 0] of sizes [4, 4]}}
+dfg.graph attributes {dfg.slices = {"table/part_1" = #dfg.slice<"table" [9, 4] at [6, 0] sizes [4, 4]>}} {
+}

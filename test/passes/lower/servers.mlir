@@ -48,7 +48,8 @@ module {
 // -----
 
 // Rows of a sparse gradient: a mean scales the replica's own, and an update has those of all of its gradients.
-module attributes {drt.program = {tasks = [{first_replica = 0 : i64, host = "a", index = 0 : i64, job = "worker", num_replicas = 3 : i64}], num_replicas = 3 : i64}} {
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 3 from 0>]
   dfg.variable @table : tensor<10x4xf32> {trainable}
   // CHECK: func.func @entry_step() attributes {drt.entry = "step"}
   // CHECK: %[[IDS:.*]] = drt.feed
