@@ -115,6 +115,18 @@ def labels_of_sequences(i):
     return tf.reduce_mean(i.tf2.nn.ctc_loss(labels, logits, tf.fill([batch], 2), tf.fill([batch], 5), logits_time_major=False, blank_index=0))
 
 
+@case(2)
+def sparse_lookups_of_features(i):
+    """What a column of features is looked up by: a sparse tensor of ids, of which a row may have none."""
+    tf = i.tf
+    ids = tf.stack([i.n, i.n * 2 % 5 - 1], 1)
+    at = tf.where(ids >= 0)
+    sparse = tf.SparseTensor(at, tf.cast(tf.gather_nd(ids, at), tf.int64), tf.shape(ids, out_type=tf.int64))
+    table = tf.get_variable("table", [8, 2], initializer=tf.random_uniform_initializer(-1, 1, seed=3), partitioner=tf.fixed_size_partitioner(2))
+    rows = tf.concat([tf.nn.safe_embedding_lookup_sparse(table, sparse, combiner="mean"), i.x[:, 0]], 1)
+    return i.loss_of(tf.matmul(rows, tf.get_variable("mixed", initializer=np.full((5, 3), 0.1, np.float32))))
+
+
 def write(folder, name):
     """The graph, its data, and what TensorFlow makes of them on one device."""
     function, generation, resource = CASES[name]

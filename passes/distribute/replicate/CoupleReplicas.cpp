@@ -114,8 +114,15 @@ private:
     return fits && llvm::none_of(op->getResults(), [&](Value result) { return flow.get(result).kind == Flow::Local; });
   }
 
-  /// One that is made whole where something needs it: updates may see reduced values only at their end.
+  /// One that is made whole where something needs it: updates may see reduced values only at their end. An operation
+  /// that is not known and takes a share's sizes (SparseReshape) is not made again there.
   bool isFunctionOfSums(Operation *op) const {
+    auto isSize = [&](Value operand) {
+      const Flow &at = flow.get(operand);
+      return at.kind == Flow::Replicated && !at.zero && at.scale != 0;
+    };
+    if (llvm::isa<dfg::OpaqueOp>(op) && llvm::any_of(op->getOperands(), isSize))
+      return false;
     return fits && llvm::none_of(op->getResults(), [&](Value result) { return flow.hasBatchSize(result); }) &&
            llvm::none_of(op->getOperands(), [&](Value operand) {
              const Flow &at = flow.get(operand);
