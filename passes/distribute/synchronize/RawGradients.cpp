@@ -328,6 +328,9 @@ private:
       return refuse(item,
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     case Flow::Local:
+      // What coupled a value that has another form since gives nothing that could be made whole.
+      if (Operation *op = item.value.getDefiningOp(); op && isCoupling(op))
+        return refuseUnproven(item);
       if (walksThroughRows(item))
         return success();
       // A function of values that can be made whole sees the whole batch's from now on; one of rows cannot.
@@ -593,7 +596,8 @@ llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &f
   };
   for (Operation &op : graph.getBody().front())
     for (OpResult result : op.getResults())
-      if (flow.get(result).kind == Flow::Local && llvm::isa<dfg::ShapeInterface>(op) && !flow.hasBatchSize(result) &&
+      if (flow.get(result).kind == Flow::Local && llvm::isa<dfg::ShapeInterface>(op) && !isCoupling(&op) &&
+          !flow.hasBatchSize(result) &&
           llvm::all_of(op.getOperands(), isWhole))
         functions.insert(result);
   return functions;
