@@ -169,3 +169,18 @@ func.func @gathered_from_nobody(%w: !dfg.ref<tensor<2xf32>>) {
   dist.all_gather_variables bucket 0 (%w) variables ["a"] {owners = array<i64: -1>} : !dfg.ref<tensor<2xf32>>
   return
 }
+
+// -----
+
+// Rows are said by two numbers, of indices and values.
+dfg.graph {
+  // expected-error @below {{has 2 numbers of rows and 1 values; rows are said by two numbers, of indices and values}}
+  %g = dist.take mean "g/a" from <"worker" 0> of 2 variable "a" {rows = array<i64: 1, 0>} : tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{has padding, but no rows}}
+  %i, %v = dist.take mean "g/a" from <"worker" 0> of 2 variable "a" {padded} : tensor<?xi32>, tensor<?x2xf32>
+}

@@ -281,3 +281,13 @@ drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
 // expected-error @below {{is the module's second}}
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
+}
+
+// -----
+
+// Rows are joined as they are.
+func.func @join(%x: tensor<f32>) {
+  // expected-error @below {{joins gradient 0, which is a scalar or asks for the mean; rows are joined as they are}}
+  drt.push %x {joined = array<i1: true>, means = array<i1: false>, names = ["x"], required = 2 : i64, staleness = 0 : i64} : (tensor<f32>) -> ()
+  return
+}

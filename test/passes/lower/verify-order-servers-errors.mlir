@@ -120,3 +120,22 @@ func.func @update() attributes {drt.entry = "update"} {
   drt.update %g {count = 4 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xf32>) -> ()
   return
 }
+
+// -----
+
+// Of rows that are joined an update takes those of all its gradients.
+drt.variable @w : tensor<4x2xf32>
+func.func @step() attributes {drt.entry = "step"} {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4x2xf32>
+  %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
+  // expected-note @+1 {{it is pushed here}}
+  drt.push %i, %w {joined = array<i1: true, true>, means = array<i1: false, false>, names = ["w", "w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xi32>, tensor<4x2xf32>) -> ()
+  drt.take_token
+  return
+}
+func.func @update() attributes {drt.entry = "update"} {
+  // expected-error @+1 {{does not take what is pushed: names and types differ}}
+  %i, %v = drt.take {at = array<i64: 0, 64>, names = ["w", "w"]} : () -> (tensor<4xi32>, tensor<8x2xf32>)
+  drt.sparse_update %i, %v {depth = 1 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xi32>, tensor<8x2xf32>) -> ()
+  return
+}
