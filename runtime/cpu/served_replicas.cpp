@@ -91,6 +91,8 @@ void ServedReplicas::start(TaskRuntime::FeedReplica feed, int64_t firstStep) {
     threads_.emplace_back([this, i] { replicaMain(i); });
 }
 
+bool ServedReplicas::isServer() const { return !task_.communicator() || task_.communicator()->rank() == 0; }
+
 int32_t ServedReplicas::firstReplica() const { return task_.config().firstReplica; }
 
 // Where other tasks of the host reach them, if they reach any: gradients are read where they are.

@@ -66,7 +66,7 @@ public:
   void take(void *const *results) { local_->take(results); }
 
 private:
-  bool isServer() const { return firstReplica() == 0; }
+  bool isServer() const;
   int32_t firstReplica() const;
   void makeArenas();
   void makeReplicas();

@@ -140,8 +140,10 @@ void CpuTask::setFeed(int32_t feed, const void *share0, int64_t shareBytes) {
 }
 
 void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
-  if (failed())
+  if (failed()) {
+    awaitServed();
     throwFailure();
+  }
   if (served_ && &entry == &served_->step()) {
     served_->allowUpdate();
     return;
@@ -177,10 +179,14 @@ void CpuTask::leave(uint32_t replicas) {
 void CpuTask::wait() {
   if (!served_ || served_->outstanding() == 0 || served_->waitForUpdate())
     return;
-  // They come as soon as they next call the runtime.
-  for (int tries = 0; tries < 200 && !served_->ended(); ++tries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  awaitServed();
   throwFailure();
+}
+
+// After a failure. They come as soon as they next call the runtime.
+void CpuTask::awaitServed() {
+  for (int tries = 0; served_ && tries < 200 && !served_->ended(); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 void CpuTask::serve(FeedReplica feed, int64_t firstStep) { served_->start(std::move(feed), firstStep); }

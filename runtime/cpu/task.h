@@ -108,6 +108,7 @@ private:
     int64_t step;
   };
 
+  void awaitServed();
   void replicaMain(int32_t localIndex);
   void leave(uint32_t replicas);
   void communicationMain();

@@ -227,8 +227,16 @@ static std::string serversText(const drt_program &program) {
     return "";
   const drt_servers &servers = *program.servers;
   const std::string staleness = std::to_string(servers.staleness);
-  std::string text = "\nServers\n  in the replicas' process; " + std::to_string(servers.num_pulled) +
-                     " variables are pulled, " + std::to_string(servers.num_gradients) + " gradients pushed a step\n";
+  // A sparse gradient is two of them, indices and rows.
+  const auto joined = std::count_if(servers.gradients, servers.gradients + servers.num_gradients,
+                                    [](const drt_gradient &gradient) { return gradient.reduction == DRT_REDUCE_JOIN; });
+  const std::string where = program.num_tasks == 1 ? "in the replicas' process"
+                                                   : std::string("in ") + program.tasks[0].job + ":" +
+                                                         std::to_string(program.tasks[0].index) +
+                                                         ", which the replicas of other tasks ask";
+  std::string text = "\nServers\n  " + where + "; " + std::to_string(servers.num_pulled) +
+                     " variables are pulled, " + std::to_string(servers.num_gradients - joined / 2) +
+                     " gradients pushed a step\n";
   switch (servers.policy) {
   case DRT_SERVE_ASYNC:
     return text + "  every gradient is an update of its own, and no replica waits\n";

@@ -191,6 +191,9 @@ def says_its_plan():
             plan = must([build(folder, strategy, 2, 12, "--ps", 1), "--plan"]).out
             if text not in plan:
                 found.append(f"{strategy}: --plan does not say '{text}':\n{plan}")
+        plan = must([build(folder, "PS:sync=false", 2, 12, "--ps", 1, PROCESSES), "--plan"]).out
+        if "in worker:0, which the replicas of other tasks ask" not in plan:
+            found.append(f"--plan does not say where the server is:\n{plan}")
         return found
 
 
