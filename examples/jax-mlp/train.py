@@ -10,6 +10,8 @@ import optax
 
 import distc
 
+DIGITS = pathlib.Path(__file__).resolve().parents[1] / "digits"
+BATCH = 60
 optimizer = optax.chain(optax.clip_by_global_norm(1.0),
                         optax.adamw(optax.warmup_cosine_decay_schedule(0.0, 3e-3, 50, 500)))
 
@@ -36,13 +38,16 @@ def make_state():
     return {"params": params, "opt": optimizer.init(params)}
 
 
+def make_data():
+    train = np.load(DIGITS / "train.npz")
+    return {"images": train["image"], "labels": train["label"]}
+
+
 def main():
-    digits = pathlib.Path(__file__).resolve().parents[1] / "digits"
-    train, test = np.load(digits / "train.npz"), np.load(digits / "test.npz")
-    data = {"images": train["image"], "labels": train["label"]}
+    test, data = np.load(DIGITS / "test.npz"), make_data()
     path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "mlp.mlir")
     exported = distc.jax.export(step, make_state(), data, path)
-    executable = distc.compile(exported, strategy="AllReduce", replicas=2, batch=60)
+    executable = distc.compile(exported, strategy="AllReduce", replicas=2, batch=BATCH)
     result = executable.train(data, steps=500)
     logits = get_logits(result.state["params"], test["image"])
     accuracy = float((logits.argmax(-1) == test["label"]).mean())

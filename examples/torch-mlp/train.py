@@ -11,6 +11,9 @@ import torch
 import distc
 import distc.torch
 
+DIGITS = pathlib.Path(__file__).resolve().parents[1] / "digits"
+BATCH, CLIP = 60, 1.0
+
 
 class Perceptron(torch.nn.Module):
     def __init__(self):
@@ -31,17 +34,28 @@ def schedule(step):
     return jnp.where(step < 50, step / 50, 0.5 * (1 + jnp.cos(math.pi * jnp.minimum((step - 50) / 450, 1))))
 
 
-def main():
-    digits = pathlib.Path(__file__).resolve().parents[1] / "digits"
-    train, test = np.load(digits / "train.npz"), np.load(digits / "test.npz")
-    data = {"images": train["image"], "labels": train["label"]}
-    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "mlp.mlir")
+def make_module():
     torch.manual_seed(0)
-    module = Perceptron()
+    return Perceptron()
+
+
+def make_optimizer(module):
+    return torch.optim.AdamW(module.parameters(), lr=3e-3)
+
+
+def make_data():
+    train = np.load(DIGITS / "train.npz")
+    return {"images": train["image"], "labels": train["label"]}
+
+
+def main():
+    test, data = np.load(DIGITS / "test.npz"), make_data()
+    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "mlp.mlir")
+    module = make_module()
     batch = {name: torch.from_numpy(array[:8]) for name, array in data.items()}
-    exported = distc.torch.export(module, loss, torch.optim.AdamW(module.parameters(), lr=3e-3), batch, path,
-                                  schedule=schedule, max_norm=1.0)
-    executable = distc.compile(exported, strategy="AllReduce", replicas=2, batch=60)
+    exported = distc.torch.export(module, loss, make_optimizer(module), batch, path,
+                                  schedule=schedule, max_norm=CLIP)
+    executable = distc.compile(exported, strategy="AllReduce", replicas=2, batch=BATCH)
     result = executable.train(data, steps=500)
     distc.torch.load_state(module, result.state)
     with torch.no_grad():
