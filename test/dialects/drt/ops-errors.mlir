@@ -281,7 +281,6 @@ drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
 // expected-error @below {{is the module's second}}
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
-}
 
 // -----
 

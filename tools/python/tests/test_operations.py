@@ -146,3 +146,18 @@ def test_batched(tmp_path, replicas):
     found = check(tmp_path, BATCHED, lambda case, state, batch: BATCHED[case](state["w"], batch["x"], batch["y"]), STATE, DATA, replicas)
     for case, (ours, theirs) in found.items():
         assert ours == pytest.approx(theirs, rel=2e-5, abs=2e-5), case
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_bfloat16_is_rounded_where_the_program_says(tmp_path, replicas):
+    """As JAX does without jit, which drops roundings between operations that it fuses."""
+    def step(state, batch):
+        y = batch["x"][:, 0].astype(jnp.bfloat16) @ state["w"].astype(jnp.bfloat16).T
+        values = {"product": y, "function": jnp.tanh(y), "two": (y + 1) * y, "sum": jnp.exp(y).sum(1)}
+        return state, batch["x"].mean(), {name: value.astype(jnp.float32).mean() for name, value in values.items()}
+
+    data = {"x": X}
+    executable = distc.compile(distc.jax.export(step, {"w": W}, data, tmp_path / "step.mlir"), batch=8, replicas=replicas)
+    theirs = step({"w": W}, {"x": jnp.asarray(X)})[2]
+    for name, value in executable.train(data, 1).fetches.items():
+        np.testing.assert_allclose(value[0], theirs[name], rtol=1e-6, err_msg=name)
