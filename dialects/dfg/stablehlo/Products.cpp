@@ -268,6 +268,15 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
     FailureOr<Dims> images = g.getShape(part.input);
     if (failed(images) || !(*images)[3].dependsOnBatch())
       return part.make();
+    if (!Convolution::areOnes(part.inputDilations) && (*images)[1].isConstant() && (*images)[2].isConstant()) {
+      // Of a transposed convolution: zeros between the elements.
+      Ints none(4, 0), interior = {0, part.inputDilations[0] - 1, part.inputDilations[1] - 1, 0};
+      part.input = padAll(g, part.input, none, none, interior, g.scalar(element, 0));
+      part.inputDilations.assign(2, 1);
+      images = g.getShape(part.input);
+      if (failed(images))
+        return {};
+    }
     if (!Convolution::areOnes(part.inputDilations) || part.groups != 1 || !(*images)[0].isConstant())
       return (void)g.fail("sums over the batch in a form that is no gradient of a kernel"), Value();
     Ints sizes;

@@ -91,6 +91,7 @@ BATCHED = {
     "the gradient of rows": lambda w, x, y: (jax.grad(lambda v: (v[y] ** 2 * x[:, :1]).mean())(w) * W).sum(),
     "the gradient of labels": lambda w, x, y: (jax.grad(lambda v: jnp.take_along_axis(jax.nn.log_softmax(x * v), y[..., None], -1).mean())(w) * W).sum(),
     "the gradient of a convolution": lambda w, x, y: (jax.grad(lambda v: (lax.conv_general_dilated(x[..., None], v[:3, :2, None, None], (2, 1), ((1, 0), (1, 1)), dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).mean())(w) * W).sum(),
+    "the gradient of a transposed convolution": lambda w, x, y: (jax.grad(lambda v: (lax.conv_transpose(x[..., None], v[:3, :2, None, None], (2, 3), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).mean())(w) * W).sum(),
     "statistics of the batch": lambda w, x, y: (((x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5) * w) ** 3).mean(),
     "the largest over the batch": lambda w, x, y: (x * w).max(0).mean(),
     "products": lambda w, x, y: jnp.einsum("bij,bkj->ik", x * w, x).mean() / x.shape[0],
