@@ -8,6 +8,8 @@
 #include "core/dtype.h"
 #include "core/error.h"
 
+#include <string>
+
 namespace drt {
 namespace {
 
@@ -49,6 +51,10 @@ public:
   bool next() {
     Request request;
     channel_.receive({pieceOf(request)});
+    if (request.replica < 0 || request.replica >= server_.config().replicas)
+      throw Error("a task asks its server for replica " + std::to_string(request.replica) + ", and there are " +
+                      std::to_string(server_.config().replicas),
+                  70);
     switch (request.wish) {
     case Wish::TokenAndPull:
       if (server_.takeToken(request.replica))
