@@ -758,6 +758,26 @@ def bucketize(e, x):
     return Value(e.tf.raw_ops.Bucketize(input=without_nan(e, x.tensor) if x.is_float else x.tensor, boundaries=[-1.0, 0.0, 0.5, 2.0]), True)
 
 
+def search_sorted(e, x):
+    need(x.exact and x.dtype in ("float32", "float64", "int32", "int64") and x.rank >= 1 and 0 not in x.shape)
+    values = without_nan(e, x.tensor) if x.is_float else x.tensor
+    found = e.tf.searchsorted(e.tf.sort(values), values, side=e.rng.choice(("left", "right")), out_type=e.rng.choice((e.tf.int32, e.tf.int64)))
+    return Value(found, True)
+
+
+def histogram(e, x):
+    need(x.exact and x.dtype in ("float32", "float64", "int32") and 0 not in x.shape)
+    values = without_nan(e, x.tensor) if x.is_float else x.tensor
+    ends = e.tf.constant(e.rng.choice(([-1, 2], [0, 3])), x.dtype)
+    return Value(e.tf.histogram_fixed_width(values, ends, nbins=e.rng.choice((1, 3, 7))), True)
+
+
+def invert_permutation(e, x):
+    need(x.exact and x.dtype in ("float32", "int32") and x.rank == 1 and x.shape[0] > 0)
+    order = e.tf.argsort(without_nan(e, x.tensor) if x.is_float else x.tensor, stable=True)
+    return Value(e.tf.math.invert_permutation(order), True)
+
+
 def in_top_k(e, x):
     need(x.exact and x.dtype == "float32" and x.rank == 2 and x.shape[1] > 0)
     return Value(e.tf.math.in_top_k(e.indices(x.shape[1], x.shape[:1]), x.tensor, e.rng.randint(1, 4)), True)
@@ -992,7 +1012,8 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, in_top_k, resize, resize,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram,
+        invert_permutation, in_top_k, resize, resize,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),
     *(pool_3d(name) for name in ("nn.max_pool3d", "nn.avg_pool3d")),
     *(sort(name) for name in ("sort", "argsort")),

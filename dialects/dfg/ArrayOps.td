@@ -86,7 +86,7 @@ def DFG_BroadcastGradientArgsOp : DFG_Pure<"broadcast_gradient_args", "\"Broadca
   let types = "T:0";
   let shape = "broadcastGradientArgs";
 }
-def DFG_InvertPermutationOp : DFG_Pure<"invert_permutation", "\"InvertPermutation\""> {
+def DFG_InvertPermutationOp : DFG_Composite<"invert_permutation", "\"InvertPermutation\"", "invertPermutation"> {
   let arguments = (ins DFG_Tensor:$x);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
@@ -95,7 +95,7 @@ def DFG_InvertPermutationOp : DFG_Pure<"invert_permutation", "\"InvertPermutatio
 def DFG_ConcatOffsetOp : DFG_Pure<"concat_offset", "\"ConcatOffset\""> {
   let arguments = (ins DFG_Tensor:$axis, Variadic<DFG_Tensor>:$shapes);
   let results = (outs Variadic<DFG_Tensor>:$offsets);
-  let types = "N:#r =int32:r*";
+  let types = "shape_type:1 N:#r";
   let shape = "concatOffset";
 }
 def DFG_RangeOp : DFG_Pure<"range", "\"Range\""> {

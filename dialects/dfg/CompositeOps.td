@@ -168,12 +168,25 @@ def DFG_BincountOp : DFG_Composite<"bincount", "\"Bincount\"", "bincount"> {
 def DFG_DenseBincountOp : DFG_Composite<"dense_bincount", "\"DenseBincount\"", "bincount"> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$size, DFG_Tensor:$weights, DefaultValuedAttr<BoolAttr, "false">:$binary_output);
   let results = oneResult;
-  let types = "Tidx:0 T:2";
+  let types = "T:2 Tidx:0";
 }
 def DFG_BucketizeOp : DFG_Composite<"bucketize", "\"Bucketize\"", "bucketize"> {
   let arguments = (ins DFG_Tensor:$input, ArrayAttr:$boundaries);
   let results = oneResult;
   let types = "T:0 =int32:r0";
+}
+// How many of a row's numbers, in order, lie below (or not above) each value.
+class DFG_Bound<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "bound"> {
+  let arguments = (ins DFG_Tensor:$sorted_inputs, DFG_Tensor:$values);
+  let results = oneResult;
+  let types = "T:0 out_type:r0";
+}
+def DFG_LowerBoundOp : DFG_Bound<"lower_bound", "\"LowerBound\"">;
+def DFG_UpperBoundOp : DFG_Bound<"upper_bound", "\"UpperBound\"">;
+def DFG_HistogramFixedWidthOp : DFG_Composite<"histogram_fixed_width", "\"HistogramFixedWidth\"", "histogram"> {
+  let arguments = (ins DFG_Tensor:$values, DFG_Tensor:$value_range, DFG_Tensor:$nbins);
+  let results = oneResult;
+  let types = "T:0 dtype:r0";
 }
 def DFG_InTopKOp : DFG_Composite<"in_top_k", "\"InTopK\"", "inTopK"> {
   let arguments = (ins DFG_Tensor:$predictions, DFG_Tensor:$targets, I64Attr:$k);
@@ -339,7 +352,7 @@ def DFG_RandomShuffleOp : DFG_Composite<"random_shuffle", "\"RandomShuffle\"", "
 def DFG_RandomGammaOp : DFG_Composite<"random_gamma", "\"RandomGamma\"", "randomGamma", drawing> {
   let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$alpha), twoSeeds);
   let results = oneResult;
-  let types = "S:0 T:1";
+  let types = "T:1 S:0";
 }
 def DFG_RandomPoissonV2Op : DFG_Composite<"random_poisson_v2", "\"RandomPoissonV2\"", "randomPoisson", drawing> {
   let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$rate), twoSeeds);
@@ -349,7 +362,7 @@ def DFG_RandomPoissonV2Op : DFG_Composite<"random_poisson_v2", "\"RandomPoissonV
 def DFG_StatelessRandomGammaV2Op : DFG_Composite<"stateless_random_gamma_v2", "\"StatelessRandomGammaV2\"", "randomGamma"> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$alpha);
   let results = oneResult;
-  let types = "T:0 Tseed:1 dtype:2";
+  let types = "dtype:2 T:0 Tseed:1";
 }
 def DFG_StatelessRandomPoissonOp : DFG_Composite<"stateless_random_poisson", "\"StatelessRandomPoisson\"", "randomPoisson"> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$lam);

@@ -63,7 +63,7 @@ def DFG_UniqueOp : DFG_Pure<"unique", "\"Unique\""> {
 def DFG_UniqueWithCountsOp : DFG_Pure<"unique_with_counts", "\"UniqueWithCounts\""> {
   let arguments = (ins DFG_Tensor:$x);
   let results = (outs DFG_Tensor:$y, DFG_Tensor:$idx, DFG_Tensor:$count);
-  let types = "T:0 out_idx:r1";
+  let types = "T:0 out_idx:r1 out_idx:r2";
   let shape = "unique";
 }
 def DFG_UniqueV2Op : DFG_Pure<"unique_v2", "\"UniqueV2\""> {
@@ -75,7 +75,7 @@ def DFG_UniqueV2Op : DFG_Pure<"unique_v2", "\"UniqueV2\""> {
 def DFG_UniqueWithCountsV2Op : DFG_Pure<"unique_with_counts_v2", "\"UniqueWithCountsV2\""> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$y, DFG_Tensor:$idx, DFG_Tensor:$count);
-  let types = "T:0 Taxis:1 out_idx:r1";
+  let types = "T:0 Taxis:1 out_idx:r1 out_idx:r2";
   let shape = "unique";
 }
 

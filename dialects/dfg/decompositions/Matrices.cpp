@@ -267,6 +267,30 @@ Result bucketize(Operation *op, GraphBuilder &g) {
   return one(g, g.sum(g.cast(passed, g.builder.getI32Type()), {rank}));
 }
 
+/// Operands: rows of numbers in order, rows of values.
+Result bound(Operation *op, GraphBuilder &g) {
+  Value sorted = g.expandDims(op->getOperand(0), 1), values = g.expandDims(op->getOperand(1), 2);
+  // As a binary search has it, also where a value is no number.
+  Value passed = llvm::isa<LowerBoundOp>(op) ? g.less(sorted, values) : g.negate(g.less(values, sorted));
+  return one(g, g.sum(g.cast(passed, g.elementOf(op->getResult(0))), {2}));
+}
+
+/// Operands: values, the range (its two ends), how many bins of equal width; what lies outside is counted at the ends.
+/// In double precision, as TensorFlow's kernel.
+Result histogram(Operation *op, GraphBuilder &g) {
+  Value range = op->getOperand(1);
+  FailureOr<int64_t> bins = g.getConstant(op->getOperand(2));
+  if (failed(bins))
+    return failure();
+  Type f64 = g.builder.getF64Type(), i32 = g.builder.getI32Type();
+  Value values = g.make<ReshapeOp>({op->getOperand(0), g.integers({-1})});
+  Value low = g.slice(range, 0, 0, 1), high = g.slice(range, 0, 1, 1);
+  Value width = g.div(g.cast(g.sub(high, low), f64), g.scalar(f64, static_cast<double>(*bins)));
+  Value position = g.div(g.cast(g.sub(g.maximum(values, low), low), f64), width);
+  Value ids = g.cast(g.minimum(position, g.scalar(f64, static_cast<double>(*bins - 1))), i32);
+  return one(g, g.segmentSum(g.cast(g.make<OnesLikeOp>(ids), g.elementOf(op->getResult(0))), ids, g.integer(*bins)));
+}
+
 /// Whether fewer than k classes are more probable than the target; not where anything is no number.
 Result inTopK(Operation *op, GraphBuilder &g) {
   Value predictions = op->getOperand(0), targets = op->getOperand(1);

@@ -36,6 +36,22 @@ Value countRows(GraphBuilder &g, Value ids, Value count, Value like, int64_t ran
 
 } // namespace
 
+Result invertPermutation(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  Type element = g.elementOf(x);
+  // What is known stays so: the axes of a transposition.
+  if (std::optional<SmallVector<int64_t>> known = g.shapes.getConstants(x)) {
+    SmallVector<int64_t> inverse(known->size());
+    for (auto [i, to] : llvm::enumerate(*known))
+      if (to < 0 || to >= static_cast<int64_t>(inverse.size()))
+        return g.fail("its operand is no permutation");
+      else
+        inverse[to] = i;
+    return one(g, g.integers(inverse, element.isInteger(64)));
+  }
+  return one(g, g.segmentSum(g.positions(x, 0, element), x, g.sizeOf(x, 0, g.builder.getI32Type())));
+}
+
 /// Operands: data, ids in order, how many. As TensorFlow's: what has no rows is 0, of a product 1.
 Result segments(Operation *op, GraphBuilder &g) {
   Value data = op->getOperand(0), ids = op->getOperand(1);
