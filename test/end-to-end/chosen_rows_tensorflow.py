@@ -7,7 +7,7 @@ import argparse
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, differences, must, need_tensorflow, need_tools, run, trained
+from support import DISTC, Checks, Folder, differences, must, need_tensorflow, need_tools, read_by, run, trained
 
 BATCH, STEPS, RATE, ROWS = 8, 3, 0.1, 12
 PROCESSES = ("wide_and_deep", "cross_entropy_of_chosen_rows", "rows_without_ids")
@@ -303,7 +303,8 @@ def make(tf, name, folder):
             ids[[3, 6, 7, 12]] = -1
         data = {"x": numbers.normal(size=(rows, 6)).astype(np.float32), "y": numbers.normal(size=rows).astype(np.float32),
                 "w": numbers.uniform(0.1, 2, rows).astype(np.float32), "i": numbers.integers(0, ROWS, rows).astype(np.int32), "ids": ids}
-        data = {name: array for name, array in data.items() if is_needed(tf, [loss.op], name)}
+        read = read_by(loss.op)
+        data = {name: array for name, array in data.items() if name in read}
         np.savez(folder / "data.npz", **data)
         if refused:
             return None
@@ -314,16 +315,6 @@ def make(tf, name, folder):
                 feed = {f"{key}:0": array[k * BATCH:(k + 1) * BATCH] for key, array in data.items()}
                 losses.append(session.run(["loss:0", "train"], feed)[0])
             return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
-
-
-def is_needed(tf, operations, name):
-    seen, pending = set(), list(operations)
-    while pending:
-        operation = pending.pop()
-        if operation.name not in seen:
-            seen.add(operation.name)
-            pending += [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
-    return name in seen
 
 
 def compile_command(folder, program, replicas, flags):

@@ -8,8 +8,7 @@ import random
 
 import numpy as np
 
-from random_losses_tensorflow import read_by
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run, trained
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run, trained
 
 BATCH, STEPS, TIME, SIZE = 8, 3, 5, 3
 CASES = {}

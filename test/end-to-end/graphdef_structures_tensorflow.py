@@ -9,8 +9,7 @@ import numpy as np
 
 import control_flow_tensorflow
 from control_flow_tensorflow import BATCH, STEPS, Inputs
-from random_losses_tensorflow import read_by
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run
 from support import expect as expect_run
 from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner, make_apart
 

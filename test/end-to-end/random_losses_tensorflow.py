@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, run, trained
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run, trained
 
 BATCH, STEPS = 6, 2
 RATE = 0.1
@@ -110,17 +110,6 @@ class Losses:
         tf = self.tf
         mean, variance = tf.nn.moments(rows, [0])
         return tf.nn.batch_normalization(rows, mean, variance, self.v, None, 0.01)
-
-
-def read_by(*operations):
-    """The names of the placeholders that they need: an array that nothing reads is an error."""
-    seen, left = set(), list(operations)
-    while left:
-        operation = left.pop()
-        if operation.name not in seen:
-            seen.add(operation.name)
-            left += [value.op for value in operation.inputs] + list(operation.control_inputs)
-    return {operation.name for name in seen for operation in [operations[0].graph.get_operation_by_name(name)] if operation.type == "Placeholder"}
 
 
 def write_step(tf, rng, make_loss, path):

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, differences, expect as expect_run, must, need_tensorflow, need_tools, run, trained
+from support import DISTC, Checks, Folder, differences, expect as expect_run, must, need_tensorflow, need_tools, read_by, run, trained
 
 BATCH, STEPS, RATE, CLASSES = 8, 3, 0.1, 30
 CASES = {}
@@ -175,16 +175,6 @@ def word_embeddings(g):
     return tf.reduce_mean(tf.nn.nce_loss(g.variable("w", CLASSES, 4), g.variable("b", CLASSES), g.ids, rows, 6, CLASSES))
 
 
-def is_needed(operations, name):
-    seen, pending = set(), list(operations)
-    while pending:
-        operation = pending.pop()
-        if operation.name not in seen:
-            seen.add(operation.name)
-            pending += [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
-    return name in seen
-
-
 def make(tf, tf2, name, folder):
     """The graph, its data, and what TensorFlow makes of them: losses and variables."""
     function, resource, ends = CASES[name]
@@ -202,7 +192,8 @@ def make(tf, tf2, name, folder):
         rows, numbers = BATCH * STEPS, np.random.default_rng(11)
         data = {"x": numbers.normal(size=(rows, 4)).astype(np.float32), "image": numbers.integers(0, 256, (rows, 6)).astype(np.uint8),
                 "i": numbers.integers(0, CLASSES, rows).astype(np.int32), "ids": numbers.integers(0, CLASSES, (rows, 1)), "place": np.concatenate([numbers.permutation(BATCH) for _ in range(STEPS)]).astype(np.int32)}
-        data = {key: array for key, array in data.items() if is_needed([train, loss.op], key)}
+        read = read_by(train, loss.op)
+        data = {key: array for key, array in data.items() if key in read}
         np.savez(folder / "data.npz", **data)
         if ends:
             return None

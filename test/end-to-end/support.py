@@ -50,6 +50,17 @@ def need_tensorflow():
     return tf.compat.v1, tf
 
 
+def read_by(*operations):
+    """The names of the placeholders that TensorFlow's operations need: an array that nothing reads is an error."""
+    seen, left = set(), list(operations)
+    while left:
+        operation = left.pop()
+        if operation.name not in seen:
+            seen.add(operation.name)
+            left += [value.op for value in operation.inputs] + list(operation.control_inputs)
+    return {operation.name for name in seen for operation in [operations[0].graph.get_operation_by_name(name)] if operation.type == "Placeholder"}
+
+
 def load_script(name, path):
     """A script of the project as a module."""
     spec = importlib.util.spec_from_file_location(name, path)
