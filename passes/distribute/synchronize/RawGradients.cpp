@@ -362,10 +362,9 @@ private:
 
   /// Goes on from rows that are made of a sparse gradient's.
   bool walksThroughRows(Item item) {
-    Operation *op = item.value.getDefiningOp();
-    if (!op || found.indices.empty() || !worksOnRows(op) || !isMadeOfRows(item.value))
+    if (!isMadeOfRows(item.value))
       return false;
-    walkThrough(op, item.update, /*ofRows=*/true);
+    walkThrough(item.value.getDefiningOp(), item.update, /*ofRows=*/true);
     return true;
   }
 
@@ -375,9 +374,7 @@ private:
       return true;
     return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) {
       const Flow &at = flow.get(operand);
-      if (found.contains(operand) || wholeRows.contains(operand))
-        return false;
-      if (!found.indices.empty() && operand.getDefiningOp() && isMadeOfRows(operand))
+      if (found.contains(operand) || isMadeOfRows(operand))
         return false;
       return at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand));
     });
