@@ -42,6 +42,9 @@ inline constexpr llvm::StringLiteral kEntryAttr = "drt.entry";
 /// On a `func.func`: a kernel that `drt.launch` calls, or that `drt.update` calls on a range.
 inline constexpr llvm::StringLiteral kKernelAttr = "drt.kernel";
 inline constexpr llvm::StringLiteral kRangeKernelAttr = "drt.range_kernel";
+/// On a kernel that takes the part of a loop to compute as its first two arguments: the loop's extent, and as much of
+/// it as is worth a core.
+inline constexpr llvm::StringLiteral kDividedAttr = "drt.divided";
 
 /// On a module: it is a program for devices; its value is the size of a replica's block of variables.
 inline constexpr llvm::StringLiteral kVariableBytesAttr = "drt.variable_bytes";

@@ -25,7 +25,8 @@ def DRT_ProgramOp : DRT_Op<"program", [DeclareOpInterfaceMethods<SymbolUserOpInt
   let description = [{
     A module has one, from `drt-describe-program` on. `batch` is the number of examples of a step over all replicas, 0 where the graph is fed no batch.
     Servers that run no replica are tasks with `replicas 0`. `global_step` names the variable that counts the steps; `placeholders` what the graph
-    could be fed, whether an entry reads it or not, so that an unknown array is told from an unused one.
+    could be fed, whether an entry reads it or not, so that an unknown array is told from an unused one. With `cores` as many
+    of a processor compute each replica's step together (`drt-divide-kernels`).
 
     ```mlir
     drt.program "mlp.meta" strategy "AllReduce" target "cpu" batch 64 tasks [
@@ -33,10 +34,11 @@ def DRT_ProgramOp : DRT_Op<"program", [DeclareOpInterfaceMethods<SymbolUserOpInt
     ```
   }];
   let arguments = (ins StrAttr:$graph, StrAttr:$strategy, StrAttr:$target, I64Attr:$batch, DRT_TaskArrayAttr:$tasks,
-                       OptionalAttr<FlatSymbolRefAttr>:$global_step, OptionalAttr<StrArrayAttr>:$placeholders);
+                       OptionalAttr<FlatSymbolRefAttr>:$global_step, OptionalAttr<StrArrayAttr>:$placeholders,
+                       OptionalAttr<I64Attr>:$cores);
   let assemblyFormat = [{
     $graph `strategy` $strategy `target` $target `batch` $batch `tasks` $tasks (`global_step` $global_step^)? (`placeholders` $placeholders^)?
-    attr-dict
+    (`cores` $cores^)?     attr-dict
   }];
   let extraClassDeclaration = [{
     /// Over all tasks.

@@ -23,6 +23,8 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
   Option<std::string> graph{*this, "graph", llvm::cl::desc("File of the graph, for messages"), llvm::cl::init("")};
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("Name of the strategy, for the log"),
                                llvm::cl::init("")};
+  Option<int64_t> cores{*this, "cores", llvm::cl::desc("Cores that compute a replica's step; 0: not said"),
+                        llvm::cl::init(0)};
   Option<bool> asserts{*this, "asserts",
                        llvm::cl::desc("Check indices and labels when the program runs (processors only)"),
                        llvm::cl::init(true)};

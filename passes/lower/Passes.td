@@ -18,6 +18,7 @@ def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
     Option<"strategy", "strategy", "std::string", "\"\"", "name of the strategy, for the log">,
     Option<"target", "target", "std::string", "\"cpu\"", "machine that code is generated for">,
     Option<"replicaBatch", "replica-batch", "int64_t", "0", "rows of a replica's share; 0: no feed is batched">,
+    Option<"cores", "cores", "int64_t", "0", "cores that compute a replica's step; 0: one, and library calls as many as there are">,
   ];
 }
 
@@ -192,6 +193,25 @@ def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
     The first step of `--lower-kernels`. Functions without `drt.kernel` or `drt.range_kernel` are left alone.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
+}
+
+def DivideKernels : Pass<"drt-divide-kernels", "::mlir::ModuleOp"> {
+  let summary = "The cores of a replica each compute a part of a kernel's loops";
+  let description = [{
+    Where `drt.program` has `cores`. A kernel takes the part [begin, end) of one of its loops as its first two arguments, and
+    says how long that loop is and how much of it is worth a core (`drt.divided`); its launch is a call of drt_parallel_for. The loop is the outermost
+    whose iterations write different elements of every result, and long enough: no sum is divided, so that the number of cores changes no bit of
+    a result. A sum of a whole tensor has no such loop and stays one core's.
+    ```mlir
+    func.func private @kernel_0(%x: memref<64x256xf32>, %y: memref<64x256xf32>) attributes {drt.kernel}
+    ```
+    becomes
+    ```mlir
+    func.func private @kernel_0(%begin: i64, %end: i64, %x: memref<64x256xf32>, %y: memref<64x256xf32>) attributes {drt.divided = array<i64: 64, 32>, drt.kernel} {
+      scf.for %i = %begin to %end { scf.for %j = 0 to 256 { ... } }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
 def SplitLoops : Pass<"drt-split-loops", "::mlir::func::FuncOp"> {

@@ -26,6 +26,9 @@ bool isReduced(Replica &replica, int32_t bucket) {
   return !task.exchange(replica, bucket) && replica.local_replicas == 1 && task.divisor(bucketOf(replica, bucket)) == 1;
 }
 
+// Elements of an update that are worth a core of their own.
+constexpr int64_t updateGrain = 8192;
+
 Contributions contributionsOf(const Replica &replica, const drt_bucket &plan) {
   return {replica.arena_base + plan.arena_offset, replica.arena_stride, replica.local_replicas};
 }
@@ -56,15 +59,32 @@ void update(Replica &replica, int32_t bucket, int64_t offset, Range range, int64
   const int64_t size = dtypeSize(bucketOf(replica, bucket).dtype);
   if (isReduced(replica, bucket)) {
     const char *gradient = contributionsOf(replica, bucketOf(replica, bucket)).first;
-    kernel(range.begin - first, range.end - first, gradient + (offset + range.begin) * size, arguments);
+    replica.divide(range.size(), updateGrain, [&](Replica::Core &, Range part) {
+      kernel(range.begin + part.begin - first, range.begin + part.end - first,
+             gradient + (offset + range.begin + part.begin) * size, arguments);
+    });
     return;
   }
   const int64_t most = Replica::blockBytes / size;
-  for (int64_t begin = range.begin; begin < range.end; begin += most) {
-    const int64_t end = std::min(begin + most, range.end);
-    combine(replica, bucket, replica.block.data(), sourcesOf(replica, bucket, offset + begin), end - begin);
-    kernel(begin - first, end - first, replica.block.data(), arguments);
-  }
+  // How an exchange combines gradients is the replica's affair, not each core's.
+  replica.divide(range.size(), replica.task().exchange(replica, bucket) ? range.size() : updateGrain,
+                 [&](Replica::Core &core, Range part) {
+                   const int64_t last = range.begin + part.end;
+                   for (int64_t begin = range.begin + part.begin; begin < last; begin += most) {
+                     const int64_t end = std::min(begin + most, last);
+                     combine(replica, bucket, core.block.data(), sourcesOf(replica, bucket, offset + begin),
+                             end - begin);
+                     kernel(begin - first, end - first, core.block.data(), arguments);
+                   }
+                 });
+}
+
+// An update that reads no bucket; the kernel counts from `first` on.
+void updateLocal(Replica &replica, Range range, int64_t first, drt_range_kernel kernel, void *const *arguments) {
+  if (!range.empty())
+    replica.divide(range.size(), updateGrain, [&](Replica::Core &, Range part) {
+      kernel(range.begin + part.begin - first, range.begin + part.end - first, nullptr, arguments);
+    });
 }
 
 // A function of its own, so that the string is gone when the replica escapes.
@@ -146,8 +166,12 @@ const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
   if (isReduced(replica, bucket))
     return first;
   const Range range = rangeOf(plan.count, replica.local_replicas, replica.local_index);
-  combine(replica, bucket, first + range.begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, range.begin),
-          range.size());
+  replica.divide(range.size(), replica.task().exchange(replica, bucket) ? range.size() : updateGrain,
+                 [&](Replica::Core &, Range part) {
+                   const int64_t begin = range.begin + part.begin;
+                   combine(replica, bucket, first + begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, begin),
+                           part.size());
+                 });
   replica.bucketStates[bucket] = Replica::BucketState::Reduced;
   drt_barrier(r);
   return first;
@@ -166,8 +190,8 @@ void drt_update_share(drt_replica *r, int32_t bucket, int64_t offset, int64_t co
   const Range range = {first, std::min(first + share, count)};
   if (bucket >= 0)
     update(replica, bucket, offset, range, first, kernel, arguments);
-  else if (!range.empty())
-    kernel(0, range.size(), nullptr, arguments);
+  else
+    updateLocal(replica, range, first, kernel, arguments);
 }
 
 void drt_update_owned(drt_replica *r, int32_t owner, int32_t bucket, int64_t offset, int64_t count,
@@ -190,9 +214,12 @@ void drt_accumulated(drt_replica *r, int32_t accumulator, const drt_accumulate_d
 }
 
 void drt_update_local(drt_replica *r, int64_t count, drt_range_kernel kernel, void *const *arguments) {
-  const Range range = rangeOf(count, r->local_replicas, r->local_index);
-  if (!range.empty())
-    kernel(range.begin, range.end, nullptr, arguments);
+  updateLocal(Replica::of(r), rangeOf(count, r->local_replicas, r->local_index), 0, kernel, arguments);
+}
+
+void drt_parallel_for(drt_replica *r, int64_t count, int64_t grain, drt_range_kernel kernel, void *const *arguments) {
+  Replica::of(r).divide(count, grain,
+                        [&](Replica::Core &, Range part) { kernel(part.begin, part.end, nullptr, arguments); });
 }
 
 } // extern "C"

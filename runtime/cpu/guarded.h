@@ -6,16 +6,16 @@
 #ifndef DRT_CPU_GUARDED_H
 #define DRT_CPU_GUARDED_H
 
-#include "cpu/kernels/primitives.h"
+#include "cpu/replica.h"
 
 #include <exception>
 
 namespace drt {
 
-/// Calls with the replica's call sites. No exception crosses the C interface.
+/// Calls with the replica. No exception crosses the C interface.
 template <class Call> void guarded(drt_replica *replica, Call call) {
   try {
-    call(primitivesOf(*replica));
+    call(Replica::of(replica));
   } catch (const std::exception &error) {
     drt_fail(replica, error.what());
   }

@@ -11,6 +11,7 @@
 #include "core/timeline.h"
 #include "cpu/accumulator.h"
 #include "cpu/kernels/primitives.h"
+#include "cpu/team.h"
 #include "drt/drt.h"
 #include "random/state.h"
 
@@ -28,7 +29,9 @@ class CpuTask;
 /// thread touches it while an entry runs.
 class Replica : public drt_replica {
 public:
-  Replica(CpuTask &task, int32_t localIndex, int libraryThreads);
+  /// `cores`: threads that compute each part of its step together. `libraryThreads`: what a call of a library may use
+  /// beside that.
+  Replica(CpuTask &task, int32_t localIndex, int cores, int libraryThreads);
   Replica(const Replica &) = delete;
   Replica &operator=(const Replica &) = delete;
 
@@ -48,7 +51,39 @@ public:
   /// code has no exceptions to unwind it. No destructor may be pending between.
   [[noreturn]] void escape() { std::longjmp(wayOut, 1); }
 
-  PrimitiveCache primitives;
+  // One block of a gradient while it is reduced: small enough to stay in the first-level cache.
+  static constexpr int64_t blockBytes = 16 << 10;
+
+  /// What each of the replica's cores has for itself.
+  struct Core {
+    Core(int32_t sites, int libraryThreads) : primitives(sites, libraryThreads), block(blockBytes) {}
+    PrimitiveCache primitives;
+    Memory block;   // of a gradient while it is reduced
+    Memory partial; // of a sum that the cores make together
+  };
+  std::vector<Core> cores; // the first is that of the replica's own thread
+
+  /// work(core, of how many), on each of the replica's cores at once. Exceptions reach the caller; `work` does not
+  /// escape().
+  template <class Work> void onEachCore(const Work &work) {
+    if (!team_)
+      return work(0, 1);
+    team_->run([&](int core) { work(core, team_->size()); });
+  }
+
+  /// work(core, part) with the parts of [0, count), each of `grain` elements at least, on as many cores. A test that
+  /// asks for delays has parts of any size.
+  template <class Work> void divide(int64_t count, int64_t grain, const Work &work) {
+    if (delays && grain < count)
+      grain = 1;
+    if (!team_ || count < 2 * std::max<int64_t>(1, grain))
+      return work(cores.front(), Range{0, count});
+    team_->run([&](int core) {
+      if (const Range part = Team::part(count, grain, team_->size(), core); !part.empty())
+        work(cores[static_cast<size_t>(core)], part);
+    });
+  }
+
   RandomStates randomStates;
 
   // `feeds` points here: as many as the entry with the most feeds has.
@@ -78,14 +113,12 @@ public:
   std::atomic<int32_t> scope{-1};
   std::atomic<const char *> waitsFor{nullptr};
 
-  // One block of a gradient while it is reduced: small enough to stay in the first-level cache.
-  static constexpr int64_t blockBytes = 16 << 10;
-  Memory block;
   std::jmp_buf wayOut;
 
 private:
   CpuTask &task_;
   Memory scratch_;
+  std::unique_ptr<Team> team_; // null: the replica's thread alone
 };
 
 } // namespace drt

@@ -185,6 +185,32 @@ void prefetch(const char *row, int64_t bytes) {
     __builtin_prefetch(row + offset, 1);
 }
 
+// What taker `taker` of `takers` updates: the rows of its blocks, in the order of their positions, so that rows which
+// occur several times are updated in one order, whatever the number of takers. A block is several rows: neighbours
+// share cache lines.
+void updateRows(drt_replica *r, const drt_sparse_update_desc &d, const void *indices, const void *values,
+                drt_range_kernel kernel, void *const *arguments, int64_t taker, int64_t takers) {
+  constexpr int64_t block = 16;
+  // The memory fetches so many rows at once; each alone takes longer than its arithmetic.
+  constexpr int64_t ahead = 16;
+  const int64_t rowBytes = d.rows.row * dtypeSize(d.dtype);
+  for (int64_t first = 0; first < d.rows.count; first += ahead) {
+    const int64_t last = std::min(first + ahead, d.rows.count);
+    int64_t slices[ahead];
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t slice = sliceOf(r, d.rows, indices, i);
+      const bool own = slice >= 0 && slice / block % takers == taker;
+      slices[i - first] = own ? slice : -1;
+      for (int32_t table = 0; own && table < d.tables; ++table)
+        prefetch(static_cast<const char *>(arguments[table]) + slice * rowBytes, rowBytes);
+    }
+    for (int64_t i = first; i < last; ++i)
+      if (const int64_t slice = slices[i - first]; slice >= 0)
+        kernel(slice * d.rows.row, (slice + 1) * d.rows.row, static_cast<const char *>(values) + i * rowBytes,
+               arguments);
+  }
+}
+
 template <class T> bool allFinite(const void *x, int64_t count) {
   const T *elements = static_cast<const T *>(x);
   for (int64_t i = 0; i < count; ++i)
@@ -239,27 +265,13 @@ void drt_scatter(drt_replica *r, const drt_scatter_desc *d, const void *initial,
 
 void drt_sparse_update(drt_replica *r, const drt_sparse_update_desc *d, const void *indices, const void *values,
                        drt_range_kernel kernel, void *const *arguments) {
-  // Each replica takes the rows of its blocks, in the order of their positions, so that rows which occur several times
-  // are updated in one order, whatever the number of replicas. A block is several rows: neighbours share cache lines.
-  constexpr int64_t block = 16;
-  // The memory fetches so many rows at once; each alone takes longer than its arithmetic.
-  constexpr int64_t ahead = 16;
-  const int64_t rowBytes = d->rows.row * dtypeSize(d->dtype);
-  for (int64_t first = 0; first < d->rows.count; first += ahead) {
-    const int64_t last = std::min(first + ahead, d->rows.count);
-    int64_t slices[ahead];
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t slice = sliceOf(r, d->rows, indices, i);
-      const bool own = slice >= 0 && slice / block % r->local_replicas == r->local_index;
-      slices[i - first] = own ? slice : -1;
-      for (int32_t table = 0; own && table < d->tables; ++table)
-        prefetch(static_cast<const char *>(arguments[table]) + slice * rowBytes, rowBytes);
-    }
-    for (int64_t i = first; i < last; ++i)
-      if (const int64_t slice = slices[i - first]; slice >= 0)
-        kernel(slice * d->rows.row, (slice + 1) * d->rows.row, static_cast<const char *>(values) + i * rowBytes,
-               arguments);
-  }
+  Replica &replica = Replica::of(r);
+  // Only the replica's own thread can leave the entry.
+  for (int64_t i = 0; replica.cores.size() > 1 && i < d->rows.count; ++i)
+    sliceOf(r, d->rows, indices, i);
+  replica.onEachCore([&](int core, int cores) {
+    updateRows(r, *d, indices, values, kernel, arguments, r->local_index * cores + core, r->local_replicas * cores);
+  });
 }
 
 void drt_check_indices(drt_replica *r, const drt_indices_desc *d, const void *indices, const char *name) {

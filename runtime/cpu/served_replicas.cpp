@@ -114,7 +114,8 @@ void ServedReplicas::makeReplicas() {
   const int64_t stride = task_.arenaStride();
   for (int32_t i = 0; i <= replicas; ++i) {
     const bool isServers = i == replicas;
-    replicas_.push_back(std::make_unique<Replica>(task_, isServers ? 0 : i, isServers ? replicas : 1));
+    replicas_.push_back(std::make_unique<Replica>(task_, isServers ? 0 : i, isServers ? 1 : task_.coresPerReplica(),
+                                                  isServers ? replicas : 1));
     Replica &replica = *replicas_.back();
     replica.arena = arenas_ + i * stride;
     replica.arena_base = isServers ? replica.arena : arenas_;

@@ -59,10 +59,11 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   mainCores_ = allowedCores();
   const int cores = static_cast<int>(mainCores_.size());
   const int hostReplicas = std::max(config_.hostReplicas, replicas);
-  if (hostReplicas <= cores)
+  if (hostReplicas * coresPerReplica() <= cores)
     spins_ = communicator ? spinsBesideNetwork : spinsAlone;
   for (int32_t i = 0; i < replicas; ++i) {
-    replicas_.push_back(std::make_unique<Replica>(*this, i, libraryThreads(hostReplicas)));
+    replicas_.push_back(std::make_unique<Replica>(*this, i, coresPerReplica(),
+                                                  program.cores_per_replica > 0 ? 1 : libraryThreads(hostReplicas)));
     Replica &replica = *replicas_.back();
     replica.arena_base = arenaMemory_;
     replica.arena_stride = stride;
@@ -84,8 +85,8 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
     threads_.emplace_back([this] { communicationMain(); });
   for (int32_t i = 1; i < replicas; ++i)
     threads_.emplace_back([this, i] { replicaMain(i); });
-  if (config_.pin && hostReplicas > 1)
-    stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset));
+  if (hostReplicas * coresPerReplica() > 1)
+    bindReplica(0);
   flushDenormals();
   if (program.servers)
     served_ = std::make_unique<ServedReplicas>(*this);
@@ -216,10 +217,12 @@ bool CpuTask::runEntry(Replica &replica, const drt_entry &entry) {
   return ended;
 }
 
-void CpuTask::bindReplica(int32_t localIndex) {
+void CpuTask::bindReplica(int32_t localIndex) { bindCore(localIndex, 0); }
+
+void CpuTask::bindCore(int32_t localIndex, int core) {
   const int hostReplicas = std::max(config_.hostReplicas, config_.localReplicas);
   if (config_.pin)
-    stayOn(coresOf(mainCores_, hostReplicas, config_.hostOffset + localIndex));
+    stayOn(coresOf(coresOf(mainCores_, hostReplicas, config_.hostOffset + localIndex), coresPerReplica(), core));
   flushDenormals();
 }
 

@@ -67,8 +67,12 @@ public:
   bool runEntry(Replica &replica, const drt_entry &entry);
   /// The calling thread is local replica i's.
   void bindReplica(int32_t localIndex);
+  /// The calling thread is one of those that compute local replica i's step.
+  void bindCore(int32_t localIndex, int core);
   /// The calling thread is no replica's, and takes whatever core is free.
   void leaveCores() const;
+  /// Cores that compute each replica's step together.
+  int coresPerReplica() const { return std::max(1, program_.cores_per_replica); }
   /// As many turns as a replica's wait may take before it sleeps.
   int spins() const { return spins_; }
   void warnOfStall(const std::string &message) const { warn(message); }

@@ -256,6 +256,8 @@ std::string planText(const drt_program &program, bool schedule) {
       (program.global_batch ? "global batch " + std::to_string(program.global_batch) : "no batched feed") +
       ", target " + program.target + ", distc " + program.distc_version + "\n" + tasksText(program);
 
+  if (program.cores_per_replica > 0)
+    out += "\nA replica's step is computed by " + std::to_string(program.cores_per_replica) + " cores.\n";
   if (program.accumulate_steps > 1)
     out += "\nAn update takes " + std::to_string(program.accumulate_steps) + " batches.\n";
   out += serversText(program);

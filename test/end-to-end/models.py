@@ -13,23 +13,30 @@ REPLICAS = (1, 2, 4)
 # Models that are also run with a process a replica, so that their gradients go over sockets.
 PROCESSES = {"mlp-momentum", "mlp-adam-ref", "mlp-clip", "mlp-sum", "convnet-momentum", "linreg-sgd",
              "embedding-adagrad", "embedding-adam"}
+# Models whose steps are also computed by several cores a replica, which divide whatever can be divided.
+CORES = {"mlp-momentum", "mlp-clip", "convnet-momentum", "embedding-adam", "ops-scans", "ops-pieces", "ops-rows"}
 
 
-def trains(model, executable, replicas, restore):
+def trains(model, executable, replicas, restore, environment=None):
     with Folder() as folder:
-        must(model.run_command(executable, folder, restore))
+        must(model.run_command(executable, folder, restore), env=environment)
         return model.differences(folder, replicas)
 
 
-def check_model(name, replicas, *flags):
+def check_model(name, replicas, *flags, environment=None):
     """Compiles once and runs it both ways."""
     model = Model(name)
     with Folder() as folder:
         executable = model.compile(folder / "train", replicas, "AllReduce", *flags)
-        found = [f"from init.ckpt: {d}" for d in trains(model, executable, replicas, restore=True)]
+        found = [f"from init.ckpt: {d}" for d in trains(model, executable, replicas, restore=True, environment=environment)]
         if model.case["own_init"]:
             found += [f"own initializers: {d}" for d in trains(model, executable, replicas, restore=False)]
         return found
+
+
+def check_cores(name, replicas):
+    # With delays, whatever can be divided is.
+    return check_model(name, replicas, "--cores-per-replica", "3", environment=dict(os.environ, DRT_DELAYS="7"))
 
 
 def main():
@@ -47,6 +54,8 @@ def main():
                 if name in PROCESSES and replicas == 2:
                     pool.submit(checks.check, f"{title} --one-process-per-replica", check_model, name, replicas,
                                 "--one-process-per-replica")
+                if name in CORES and replicas < 4:
+                    pool.submit(checks.check, f"{title} --cores-per-replica 3", check_cores, name, replicas)
     checks.exit()
 
 

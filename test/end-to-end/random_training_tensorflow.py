@@ -124,6 +124,8 @@ class Case:
             strategy, flags = rng.choice(STRATEGIES), rng.choice(sites)
             if rng.random() < 0.4:
                 strategy, flags = rng.choice(SERVERS), flags + rng.choice([[], ["--ps", str(rng.randint(1, 3))]])
+            if rng.random() < 0.25:
+                flags = flags + ["--cores-per-replica", str(rng.randint(2, 3))]
         parts = 2 if "accumulate_steps" in strategy else 1
         if self.facts["batch"] % (replicas * parts):
             replicas = 2

@@ -166,6 +166,10 @@ int compile(Session &session, CompileOptions options) {
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
     return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
                         kWrongCommand);
+  if (options.coresPerReplica && (target->isDevice() || options.emit == "graphdef"))
+    return session.fail(std::string("--cores-per-replica is for executables of processors; ") +
+                            (target->isDevice() ? "on a GPU a replica has a device" : "TensorFlow's sessions choose their threads"),
+                        kWrongCommand);
   if ((*stage == Stage::Plan && (options.emit == "dfg" || options.emit == "dist" || options.emit == "graphdef")) ||
       (*stage == Stage::Distributed && options.emit == "dfg"))
     return session.fail("the file is behind the stage that --emit=" + options.emit + " asks for", kWrongCommand);

@@ -87,6 +87,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   lower.graph = options.graph;
   lower.strategy = options.strategy;
   lower.asserts = options.asserts;
+  lower.cores = options.coresPerReplica;
   buildLowerToRuntimePipeline(manager, lower);
 }
 

@@ -49,6 +49,7 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
     add("--feed", !options.feeds.empty());
     add("--target", options.target != unsaid.target);
     add("--no-asserts", !options.asserts);
+    add("--cores-per-replica", options.coresPerReplica != 0);
   }
   return flags;
 }
@@ -69,6 +70,8 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
     said.set("feeds", builder.getStrArrayAttr(SmallVector<StringRef>(options.feeds.begin(), options.feeds.end())));
   if (!options.asserts)
     said.set("no_asserts", builder.getUnitAttr());
+  if (options.coresPerReplica)
+    said.set("cores_per_replica", builder.getI64IntegerAttr(options.coresPerReplica));
   if (severalTasks)
     said.set("several_tasks", builder.getUnitAttr());
   module->setAttr(kCommandAttr, said.getDictionary(module.getContext()));
@@ -101,6 +104,8 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   if (auto feeds = said.getAs<ArrayAttr>("feeds"); feeds && options.feeds.empty())
     for (auto feed : feeds.getAsRange<StringAttr>())
       options.feeds.push_back(feed.getValue().str());
+  if (auto cores = said.getAs<IntegerAttr>("cores_per_replica"); cores && options.coresPerReplica == 0)
+    options.coresPerReplica = static_cast<int>(cores.getInt());
   options.asserts &= !said.contains("no_asserts");
   return stage;
 }

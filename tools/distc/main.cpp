@@ -59,6 +59,10 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
   app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
+  app.add_option(
+         "--cores-per-replica", options.coresPerReplica,
+         "Cores that compute each replica's step together (else one, and library calls take what the replicas leave)")
+      ->check(drt::wholeNumber(1, 1024));
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();

@@ -70,9 +70,11 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
 } // namespace
 
 void buildLowerKernelsPipeline(OpPassManager &pm) {
+  OpPassManager &whole = pm.nest<func::FuncOp>();
+  whole.addPass(createWidenNarrowFloats());
+  whole.addPass(createPrepareKernels());
+  pm.addPass(createDivideKernels());
   OpPassManager &kernels = pm.nest<func::FuncOp>();
-  kernels.addPass(createWidenNarrowFloats());
-  kernels.addPass(createPrepareKernels());
   kernels.addPass(createConvertLinalgToLoopsPass());
   kernels.addPass(createSplitLoops());
   kernels.addPass(createLoopInvariantCodeMotionPass());

@@ -153,6 +153,13 @@ LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
   if (program.isForDevices)
     return callKernel(op, op.getKernel(), operands);
   auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
+  if (auto divided = kernel ? kernel->getAttrOfType<DenseI64ArrayAttr>(drt::kDividedAttr) : nullptr) {
+    FailureOr<Value> parts = rangeKernel(op, op.getKernel(), operands.size(), /*hasGradient=*/false);
+    if (failed(parts))
+      return failure();
+    callRuntime("drt_parallel_for", {number64(divided[0]), number64(divided[1]), *parts, storeAddresses(operands)});
+    return success();
+  }
   if (!kernel)
     return op.emitOpError("calls a kernel that is no LLVM function: ") << op.getKernelAttr();
   if (kernel.getNumArguments() != operands.size())

@@ -212,7 +212,8 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         *device,
                         tables.i32(placeholders.size()),
                         tables.array("drt_placeholders", tables.ptr, placeholders),
-                        describeServers(sites, program.getNumReplicas(), tables)};
+                        describeServers(sites, program.getNumReplicas(), tables),
+                        tables.i32(static_cast<int32_t>(program.getCores().value_or(0)))};
   writeCheckpointKeys(module, tables);
   tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
   return success();

@@ -99,7 +99,7 @@ DRT_LAYOUT(drt_program, DRT_FIELD(abi_version), DRT_FIELD(distc_version), DRT_FI
            DRT_FIELD(global_batch), DRT_FIELD(num_replicas), DRT_FIELD(arena_bytes), DRT_FIELD(num_tasks), DRT_FIELD(tasks),
            DRT_FIELD(num_variables), DRT_FIELD(variables), DRT_FIELD(global_step), DRT_FIELD(num_entries), DRT_FIELD(entries),
            DRT_FIELD(num_primitives), DRT_FIELD(num_rng_states), DRT_FIELD(accumulate_steps), DRT_FIELD(num_accumulators), DRT_FIELD(plan),
-           DRT_FIELD(device), DRT_FIELD(num_placeholders), DRT_FIELD(placeholders), DRT_FIELD(servers));
+           DRT_FIELD(device), DRT_FIELD(num_placeholders), DRT_FIELD(placeholders), DRT_FIELD(servers), DRT_FIELD(cores_per_replica));
 DRT_LAYOUT(drt_checkpoint_key, DRT_FIELD(variable), DRT_FIELD(key), DRT_FIELD(rank), DRT_FIELD(full_shape), DRT_FIELD(slice_begin));
 DRT_LAYOUT(drt_checkpoint_keys, DRT_FIELD(num_keys), DRT_FIELD(keys), DRT_FIELD(graph_bytes), DRT_FIELD(graph));
 DRT_LAYOUT(drt_replica, DRT_FIELD(arena), DRT_FIELD(arena_stride), DRT_FIELD(arena_base), DRT_FIELD(variables), DRT_FIELD(feeds),

@@ -9,6 +9,7 @@
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/team.h"
 
 #include <memory>
 #include <stdexcept>
@@ -42,10 +43,12 @@ enum class Method { Plain, Sgemm, Primitive };
 
 constexpr int64_t tinyProduct = 1024;
 
-GemmShape gemmShape(const drt_matmul_desc &desc, bool accumulate) {
+// `columns`: of a transposed left operand, of which desc.m are taken.
+GemmShape gemmShape(const drt_matmul_desc &desc, int64_t columns, bool accumulate) {
   bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
-  return {desc.m, desc.n,    desc.k, transposeA, transposeB, transposeA ? desc.m : desc.k, transposeB ? desc.k : desc.n,
-          desc.n, accumulate};
+  return {
+      desc.m, desc.n,    desc.k, transposeA, transposeB, transposeA ? columns : desc.k, transposeB ? desc.k : desc.n,
+      desc.n, accumulate};
 }
 
 Method chooseMethod(const drt_matmul_desc &desc) {
@@ -59,7 +62,7 @@ Method chooseMethod(const drt_matmul_desc &desc) {
   if (desc.batch != 1 || added || transcendental)
     return Method::Primitive;
   bool vector = desc.m == 1 || desc.n == 1;
-  return vector || desc.transpose_a || cutsAlongK(gemmShape(desc, false)) ? Method::Sgemm : Method::Primitive;
+  return vector || desc.transpose_a || cutsAlongK(gemmShape(desc, desc.m, false)) ? Method::Sgemm : Method::Primitive;
 }
 
 // A dense left operand that meets one right operand is one tall matrix.
@@ -73,7 +76,8 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
 
 class MatmulSite : public Prepared {
 public:
-  explicit MatmulSite(const drt_matmul_desc &given) : desc(normalized(given)), method(chooseMethod(desc)) {
+  MatmulSite(const drt_matmul_desc &given, Range parts)
+      : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts), method(chooseMethod(desc)) {
     // Both operands broadcast is a shape the primitive has no name for.
     bool bothBroadcast = desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
     if (method == Method::Primitive && !bothBroadcast)
@@ -86,20 +90,34 @@ public:
   }
 
   template <class T> void run(const void *a, const void *b, const void *bias, void *c) {
+    const T *left = static_cast<const T *>(a), *right = static_cast<const T *>(b);
+    T *product = static_cast<T *>(c);
+    if (whole.batch > 1) {
+      left += parts.begin * whole.batch_stride_a;
+      right += parts.begin * whole.batch_stride_b;
+      product += parts.begin * whole.m * whole.n;
+    } else {
+      left += parts.begin * (whole.transpose_a ? 1 : whole.k);
+      product += parts.begin * whole.n;
+    }
     if (method == Method::Primitive) {
-      call->run(a, b, bias, c);
+      call->run(left, right, bias, product);
       return;
     }
     for (int64_t item = 0; item < desc.batch; ++item)
-      runItem(static_cast<const T *>(a) + item * desc.batch_stride_a,
-              static_cast<const T *>(b) + item * desc.batch_stride_b, static_cast<const T *>(bias),
-              static_cast<T *>(c) + item * desc.m * desc.n);
+      runItem(left + item * desc.batch_stride_a, right + item * desc.batch_stride_b, static_cast<const T *>(bias),
+              product + item * desc.m * desc.n);
   }
 
 private:
+  static drt_matmul_desc partOf(drt_matmul_desc desc, Range parts) {
+    (desc.batch > 1 ? desc.batch : desc.m) = parts.size();
+    return desc;
+  }
+
   template <class T> void runItem(const T *a, const T *b, const T *bias, T *c) {
     T *to = product.data() ? product.as<T>() : c;
-    GemmShape shape = gemmShape(desc, desc.accumulate && to == c);
+    GemmShape shape = gemmShape(desc, whole.m, desc.accumulate && to == c);
     if constexpr (std::is_same_v<T, float>)
       method == Method::Sgemm ? sgemm(shape, 1.0f, a, b, to) : gemm(shape, a, b, to);
     else
@@ -110,18 +128,29 @@ private:
         c[i] += to[i];
   }
 
-  drt_matmul_desc desc;
+  drt_matmul_desc whole, desc; // what is computed of it
+  Range parts;
   Method method;
   std::unique_ptr<LibraryMatmul> call;
   Buffer product;
 };
 } // namespace
 
-void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, const void *a, const void *b,
-                 const void *bias, void *c) {
+MatmulParts drt::matmulParts(const drt_matmul_desc &given) {
+  const drt_matmul_desc desc = normalized(given);
+  if (desc.batch > 1)
+    return {desc.batch, grainOf(desc.m * desc.n * desc.k)};
+  // The library's primitive takes a left operand that lies dense.
+  if (desc.transpose_a && chooseMethod(desc) == Method::Primitive)
+    return {desc.m, desc.m};
+  return {desc.m, grainOf(desc.n * desc.k)};
+}
+
+void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range parts, const void *a,
+                 const void *b, const void *bias, void *c) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
-  auto &prepared = cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc); });
+  auto &prepared = cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc, parts); });
   switch (desc.dtype) {
   case DRT_F32:
     return prepared.run<float>(a, b, bias, c);

@@ -12,29 +12,43 @@
 #ifndef DRT_CPU_KERNELS_MATMUL_H
 #define DRT_CPU_KERNELS_MATMUL_H
 
+#include "core/ranges.h"
 #include "cpu/kernels/primitives.h"
 
 namespace drt {
 
-void matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, const void *a, const void *b,
+/// What a product is made of that can be computed apart: rows, or the matrices of a batch.
+struct MatmulParts {
+  int64_t count;
+  int64_t grain; // as many at least are worth a core of their own; `count`: the product is computed whole
+};
+MatmulParts matmulParts(const drt_matmul_desc &desc);
+
+/// Those of `parts`, matmulParts(desc); the same ones at each call of a site. a, b and c are the whole's.
+void matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range parts, const void *a, const void *b,
             const void *bias, void *c);
 
 /// Where the task's replicas keep an operand: replica r's at base + r * stride bytes.
 struct ReplicatedOperand {
   const void *base;
   int64_t stride;
+  int replicas;
 };
 
-/// Computes the rows of the product that belong to replica `part` of `parts`, in blocks
-/// that stay in the second-level cache, and hands each to `kernel`. The first `numVariables` arguments have the
-/// product's shape; where it is known, they are fetched ahead.
-void matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
-                  ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
-                  void *const *arguments, int numVariables = 0);
+/// Who computes what all do together: number `index` of `count`.
+struct Share {
+  int index, count;
+};
 
-// drt_matmul_joined, the columns of replica `part` of `parts`, without joining the replicas.
-void matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
-                  ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride);
+/// Computes the rows of the product that are one share, in blocks that stay in the second-level cache, and hands each
+/// to `kernel`. The first `numVariables` arguments have the product's shape; where it is known, they are fetched ahead.
+void matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Share share, ReplicatedOperand a,
+                  ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
+                  int numVariables = 0);
+
+// drt_matmul_joined, the columns that are one share, without joining the replicas.
+void matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Share share, ReplicatedOperand a,
+                  const void *b, const void *bias, void *c, int64_t cStride);
 
 } // namespace drt
 

@@ -20,15 +20,15 @@ using namespace drt;
 namespace {
 class JoinedSite : public Prepared {
 public:
-  JoinedSite(const drt_matmul_desc &desc, int part, int parts)
-      : begin(split(desc.n, part, parts)), end(split(desc.n, part + 1, parts)),
-        streamed(tileKernels() && begin < end && StreamedProduct::suits(desc, parts)
-                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, parts, begin, end)
+  JoinedSite(const drt_matmul_desc &desc, Share share, int replicas)
+      : begin(split(desc.n, share.index, share.count)), end(split(desc.n, share.index + 1, share.count)),
+        streamed(tileKernels() && begin < end && StreamedProduct::suits(desc, replicas)
+                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, replicas, begin, end)
                      : nullptr),
-        stacked(streamed ? 0 : static_cast<size_t>(parts * desc.m * desc.k) * sizeof(float)),
-        product(streamed ? 0 : static_cast<size_t>(parts * desc.m * (end - begin)) * sizeof(float)) {}
+        stacked(streamed ? 0 : static_cast<size_t>(replicas * desc.m * desc.k) * sizeof(float)),
+        product(streamed ? 0 : static_cast<size_t>(replicas * desc.m * (end - begin)) * sizeof(float)) {}
 
-  int64_t begin, end;                        // the columns of this replica
+  int64_t begin, end;                        // the columns of this share
   std::unique_ptr<StreamedProduct> streamed; // null: by sgemm
   Buffer stacked, product;
 
@@ -41,7 +41,7 @@ private:
 };
 } // namespace
 
-void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Share share,
                        ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
@@ -49,7 +49,7 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
     if (desc.dtype != DRT_F32 || desc.batch != 1 || desc.transpose_a || desc.accumulate)
       throw std::runtime_error("a product of all replicas must be a plain one of float32, not of data type " +
                                std::to_string(desc.dtype));
-    return std::make_unique<JoinedSite>(desc, part, parts);
+    return std::make_unique<JoinedSite>(desc, share, a.replicas);
   });
   int64_t columns = prepared.end - prepared.begin;
   if (columns <= 0 || desc.m == 0)
@@ -63,7 +63,7 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   if (a.stride != desc.m * desc.k * static_cast<int64_t>(sizeof(float))) {
     float *to = prepared.stacked.as<float>();
     left = to;
-    for (int replica = 0; replica < parts; ++replica) {
+    for (int replica = 0; replica < a.replicas; ++replica) {
       const float *from = reinterpret_cast<const float *>(base + replica * a.stride);
       to = std::copy(from, from + desc.m * desc.k, to);
     }
@@ -72,10 +72,11 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   int64_t ldb = transposed ? desc.k : desc.n;
   const float *right = static_cast<const float *>(b) + (transposed ? prepared.begin * ldb : prepared.begin);
   float *product = prepared.product.as<float>();
-  sgemm({parts * desc.m, columns, desc.k, false, transposed, desc.k, ldb, columns, false}, 1.0f, left, right, product);
+  sgemm({a.replicas * desc.m, columns, desc.k, false, transposed, desc.k, ldb, columns, false}, 1.0f, left, right,
+        product);
   applyEpilogue(desc.epilogue, desc.has_bias ? static_cast<const float *>(bias) + prepared.begin : nullptr,
-                parts * desc.m, columns, product);
-  for (int replica = 0; replica < parts; ++replica) {
+                a.replicas * desc.m, columns, product);
+  for (int replica = 0; replica < a.replicas; ++replica) {
     float *to = reinterpret_cast<float *>(static_cast<char *>(c) + replica * cStride) + prepared.begin;
     for (int64_t row = 0; row < desc.m; ++row, product += columns)
       std::copy(product, product + columns, to + row * desc.n);

@@ -24,11 +24,11 @@ constexpr int64_t blockBytes = 512 * 1024;
 
 class UpdateSite : public Prepared {
 public:
-  UpdateSite(const drt_matmul_desc &desc, int parts)
+  UpdateSite(const drt_matmul_desc &desc, int replicas)
       : elementBytes(desc.dtype == DRT_F32 ? 4 : 8),
         blockRows(std::max<int64_t>(1, blockBytes / std::max<int64_t>(1, desc.n * elementBytes))),
-        streamed(tileKernels() && StreamedUpdate::suits(desc, parts)
-                     ? std::make_unique<StreamedUpdate>(*tileKernels(), desc, parts)
+        streamed(tileKernels() && StreamedUpdate::suits(desc, replicas)
+                     ? std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas)
                      : nullptr),
         block(streamed ? 0 : static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes)) {
     // Whole groups of rows keep the library's kernels busy to the last one.
@@ -46,11 +46,11 @@ public:
 // The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns`
 // of a row are taken, rows are `pitch` elements apart.
 template <class T>
-const T *stack(Buffer &buffer, ReplicatedOperand operand, int parts, int64_t rows, int64_t columns, int64_t pitch) {
+const T *stack(Buffer &buffer, ReplicatedOperand operand, int64_t rows, int64_t columns, int64_t pitch) {
   if (!buffer.data())
-    buffer = Buffer(static_cast<size_t>(parts * rows * columns) * sizeof(T));
+    buffer = Buffer(static_cast<size_t>(operand.replicas * rows * columns) * sizeof(T));
   T *to = buffer.as<T>();
-  for (int replica = 0; replica < parts; ++replica) {
+  for (int replica = 0; replica < operand.replicas; ++replica) {
     const T *from = reinterpret_cast<const T *>(static_cast<const char *>(operand.base) + replica * operand.stride);
     if (columns == pitch)
       to = std::copy(from, from + rows * columns, to);
@@ -73,28 +73,28 @@ template <class T> struct Operands {
 };
 
 template <class T>
-void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, Operands<T> operands, double scale,
+void update(UpdateSite &site, const drt_matmul_desc &desc, Share share, Operands<T> operands, double scale,
             drt_range_kernel kernel, void *const *arguments) {
+  const int replicas = operands.a.replicas;
   bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
   int64_t bytes = static_cast<int64_t>(sizeof(T));
   int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
-  int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
+  int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
   // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
   // several. Copying costs little beside it: k is a batch's share.
-  bool joined = transposeA && !transposeB && parts > 1 && desc.k > 0 && begin < end;
+  bool joined = transposeA && !transposeB && replicas > 1 && desc.k > 0 && begin < end;
   const T *wholeA = nullptr, *wholeB = nullptr;
   if (joined) {
     bool dense = operands.a.stride == desc.k * desc.m * bytes;
     wholeA = dense ? operands.of(operands.a, 0) + begin
-                   : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride}, parts, desc.k,
+                   : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride, replicas}, desc.k,
                               end - begin, desc.m);
     lda = dense ? desc.m : end - begin;
-    wholeB = operands.b.stride == desc.k * desc.n * bytes
-                 ? operands.of(operands.b, 0)
-                 : stack<T>(site.joinedB, operands.b, parts, desc.k, desc.n, desc.n);
+    wholeB = operands.b.stride == desc.k * desc.n * bytes ? operands.of(operands.b, 0)
+                                                          : stack<T>(site.joinedB, operands.b, desc.k, desc.n, desc.n);
   }
-  int products = joined ? 1 : parts;
-  int64_t k = joined ? desc.k * parts : desc.k;
+  int products = joined ? 1 : replicas;
+  int64_t k = joined ? desc.k * replicas : desc.k;
   T *block = site.block.as<T>();
   for (int64_t row = begin; row < end; row += site.blockRows) {
     int64_t rows = std::min(site.blockRows, end - row);
@@ -113,10 +113,10 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, int part, int parts, 
   }
 }
 
-void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, int part, int parts, ReplicatedOperand a,
+void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, Share share, ReplicatedOperand a,
                     ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
                     int numVariables) {
-  int64_t begin = desc.m * part / parts, end = desc.m * (part + 1) / parts;
+  int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
   if (begin < end)
     streamed.packRight(b);
   for (int64_t row = begin; row < end; row += streamed.blockRows()) {
@@ -129,7 +129,7 @@ void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, int p
 }
 } // namespace
 
-void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, int part, int parts,
+void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Share share,
                        ReplicatedOperand a, ReplicatedOperand b, double scale, drt_range_kernel kernel,
                        void *const *arguments, int numVariables) {
   if (desc.m == 0 || desc.n == 0)
@@ -142,12 +142,12 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
       throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
                                "data type " +
                                std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
-    return std::make_unique<UpdateSite>(desc, parts);
+    return std::make_unique<UpdateSite>(desc, a.replicas);
   });
   if (prepared.streamed)
-    updateStreamed(*prepared.streamed, desc, part, parts, a, b, scale, kernel, arguments, numVariables);
+    updateStreamed(*prepared.streamed, desc, share, a, b, scale, kernel, arguments, numVariables);
   else if (desc.dtype == DRT_F32)
-    update<float>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
+    update<float>(prepared, desc, share, {a, b}, scale, kernel, arguments);
   else
-    update<double>(prepared, desc, part, parts, {a, b}, scale, kernel, arguments);
+    update<double>(prepared, desc, share, {a, b}, scale, kernel, arguments);
 }

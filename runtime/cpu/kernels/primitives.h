@@ -17,7 +17,7 @@ namespace drt {
 /// run on, shared equally by the task's replicas, at least one.
 int libraryThreads(int localReplicas);
 
-/// The call sites of one replica, and the threads of a call.
+/// The call sites of one core of a replica, and the threads of a call.
 class PrimitiveCache : public CallSites {
 public:
   /// `threads` is what one library call may use, libraryThreads(local replicas).
@@ -28,10 +28,6 @@ public:
 private:
   int threadCount;
 };
-
-/// The cache that belongs to a replica. Defined beside the replica class in
-/// runtime/cpu, so that this library need not know it.
-PrimitiveCache &primitivesOf(drt_replica &replica);
 
 } // namespace drt
 

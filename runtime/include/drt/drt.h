@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 5u
+#define DRT_ABI_VERSION 6u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -302,6 +302,8 @@ typedef struct drt_program {
   // Null: every replica's step is in step with the others'. Else replicas run the entry "step" each at its own pace, and
   // the entry "update" runs once for every update, by one replica alone (local_replicas is 1).
   const drt_servers *servers;
+  // Cores that compute a replica's step together. 0: one, but library calls use as many as the replicas leave them.
+  int32_t cores_per_replica;
 } drt_program;
 
 // Defined by the generated object.
@@ -329,6 +331,12 @@ typedef struct drt_replica {
 // Every piece of work is between these two. Cheap unless a timeline is written.
 void drt_scope_begin(drt_replica *replica, int32_t scope);
 void drt_scope_end(drt_replica *replica, int32_t scope);
+
+// kernel(begin, end, null, arguments) for parts of [0, count), which together are all of it, on the replica's cores at
+// once. A core takes `grain` at least. Returns when all is done.
+typedef void (*drt_range_kernel)(int64_t begin, int64_t end, const void *gradient, void *const *arguments);
+void drt_parallel_for(drt_replica *replica, int64_t count, int64_t grain, drt_range_kernel kernel,
+                      void *const *arguments);
 
 // Ends the task: `message` says what is wrong and the way out. Does not return.
 void drt_fail(drt_replica *replica, const char *message);
@@ -547,7 +555,6 @@ const void *drt_all_reduce_result(drt_replica *, int32_t bucket);
 // replicas' contributions block by block: one pass over memory, nothing gathered.
 // `offset` is that of the gradient's first element in the bucket, in elements. arguments
 // is passed through.
-typedef void (*drt_range_kernel)(int64_t begin, int64_t end, const void *gradient, void *const *arguments);
 void drt_update(drt_replica *, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel, void *const *arguments);
 
 // An update without a bucket (global step, or a gradient that is already reduced):

@@ -32,8 +32,8 @@ TEST_CASE("each replica's rows meet the whole of the shared matrix", "[matmul_jo
     for (int part = 0; part < parts; ++part)
       replicas.emplace_back([&, part] {
         PrimitiveCache cache(1);
-        matmulJoined(cache, 0, d, part, parts, {a.data(), strideA * 4}, b.data(), d.has_bias ? bias.data() : nullptr, c.data(),
-                     strideC * 4);
+        matmulJoined(cache, 0, d, {part, parts}, {a.data(), strideA * 4, parts}, b.data(),
+                     d.has_bias ? bias.data() : nullptr, c.data(), strideC * 4);
       });
     for (std::thread &replica : replicas)
       replica.join();

@@ -40,7 +40,12 @@ template <class T> void check(drt_matmul_desc d, Random &random) {
   INFO("m " << d.m << " n " << d.n << " k " << d.k << " ta " << d.transpose_a << " tb " << d.transpose_b << " batch "
             << d.batch << " strides " << d.batch_stride_a << ' ' << d.batch_stride_b << " bias " << d.has_bias
             << " epilogue " << d.epilogue << " accumulate " << d.accumulate << " dtype " << d.dtype);
-  PrimitiveCache cache(1);
+  // One core, or several that each compute some rows, or some matrices of the batch.
+  const MatmulParts parts = matmulParts(d);
+  const int cores = d.m * d.n * d.k < 1000 || parts.grain >= parts.count ? 1 : static_cast<int>(random.integer(1, 3));
+  std::vector<PrimitiveCache> caches;
+  for (int core = 0; core < cores; ++core)
+    caches.emplace_back(1);
   for (int call = 0; call < 2; ++call) {
     auto a = random.tensor<T>((d.batch - 1) * d.batch_stride_a + d.m * d.k);
     auto b = random.tensor<T>((d.batch - 1) * d.batch_stride_b + d.k * d.n);
@@ -49,7 +54,10 @@ template <class T> void check(drt_matmul_desc d, Random &random) {
     auto before = c;
     if (!d.accumulate && std::numeric_limits<T>::has_quiet_NaN) // must not be read
       std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
-    matmul(cache, 0, d, a.data(), b.data(), d.has_bias ? bias.data() : nullptr, c.data());
+    for (int core = 0; core < cores; ++core)
+      if (Range part = rangeOf(parts.count, cores, core, 1); cores == 1 || !part.empty())
+        matmul(caches[static_cast<size_t>(core)], 0, d, part, a.data(), b.data(), d.has_bias ? bias.data() : nullptr,
+               c.data());
     size_t at = 0;
     for (int64_t item = 0; item < d.batch; ++item)
       for (int64_t row = 0; row < d.m; ++row)
@@ -128,6 +136,6 @@ TEST_CASE("batches, whole and broadcast", "[matmul]") {
 
 TEST_CASE("a type without a product is refused with the way out", "[matmul]") {
   PrimitiveCache cache(1);
-  CHECK_THROWS_WITH(matmul(cache, 0, describe(DRT_F16, 1, 1, 1), nullptr, nullptr, nullptr, nullptr),
+  CHECK_THROWS_WITH(matmul(cache, 0, describe(DRT_F16, 1, 1, 1), {0, 1}, nullptr, nullptr, nullptr, nullptr),
                     Catch::Contains("cast the operands"));
 }

@@ -24,7 +24,7 @@ template <class T> void descend(int64_t begin, int64_t end, const void *gradient
 }
 
 // `gap`: elements between the replicas' operands, 0 where they are joined.
-template <class T> void check(drt_matmul_desc d, int parts, int64_t gap, Random &random) {
+template <class T> void check(drt_matmul_desc d, int parts, int64_t gap, Random &random, int cores = 1) {
   INFO("m " << d.m << " n " << d.n << " k " << d.k << " ta " << d.transpose_a << " tb " << d.transpose_b << " replicas "
             << parts << " gap " << gap << " dtype " << d.dtype);
   int64_t strideA = d.m * d.k + gap, strideB = d.k * d.n + gap;
@@ -33,14 +33,15 @@ template <class T> void check(drt_matmul_desc d, int parts, int64_t gap, Random 
   std::vector<int32_t> visits(variable.size());
   void *arguments[] = {variable.data(), visits.data()};
   double scale = 1.0 / parts;
+  const int shares = parts * cores;
   auto replica = [&](int part) {
     PrimitiveCache cache(1);
     int64_t bytes = sizeof(T);
-    matmulUpdate(cache, 0, d, part, parts, {a.data(), strideA * bytes}, {b.data(), strideB * bytes}, scale, descend<T>,
-                 arguments);
+    matmulUpdate(cache, 0, d, {part, shares}, {a.data(), strideA * bytes, parts}, {b.data(), strideB * bytes, parts},
+                 scale, descend<T>, arguments);
   };
   std::vector<std::thread> others;
-  for (int part = 1; part < parts; ++part)
+  for (int part = 1; part < shares; ++part)
     others.emplace_back(replica, part);
   replica(0);
   for (std::thread &other : others)
@@ -71,7 +72,7 @@ TEST_CASE("every row is updated once, from the sum over the replicas", "[matmul_
     int parts = random.integer(1, 4);
     int64_t gap = random.integer(0, 1) * 16;
     d.dtype = DRT_F32;
-    check<float>(d, parts, gap, random);
+    check<float>(d, parts, gap, random, static_cast<int>(random.integer(1, 3)));
     d.dtype = DRT_F64;
     check<double>(d, parts, gap, random);
   }

@@ -1,0 +1,156 @@
+//===- DivideKernels.cpp - The cores of a replica share a kernel's work --------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/kernels/Kernels.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DIVIDEKERNELS
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+/// Operations on elements that take as long as a core is called.
+constexpr int64_t kLeastWork = 1 << 14;
+/// Iterations that a loop must have to be preferred to those within it: there may be as many cores.
+constexpr int64_t kLongLoop = 16;
+
+/// A loop of every linalg operation of a kernel, by the axis of the results that it walks along.
+struct Loop {
+  SmallVector<unsigned> ofOperation;
+  int64_t extent = 0;
+};
+
+class Division {
+public:
+  explicit Division(func::FuncOp kernel) : kernel(kernel) {}
+
+  /// Divides the kernel, if it can be.
+  LogicalResult divide() {
+    for (Operation &op : kernel.getBody().front()) {
+      if (auto linalgOp = llvm::dyn_cast<linalg::LinalgOp>(op))
+        operations.push_back(linalgOp);
+      else if (llvm::isa<memref::AllocOp>(op))
+        return success(); // what one loop leaves to another: its parts are another's
+    }
+    int64_t work = 0;
+    for (linalg::LinalgOp op : operations)
+      work += countWork(op);
+    std::optional<Loop> loop = chooseLoop();
+    if (!loop || loop->extent < 2)
+      return success();
+    // Whether there is enough of it is the runtime's to say.
+    return rewrite(*loop, std::max<int64_t>(1, kLeastWork / std::max<int64_t>(1, work / loop->extent)));
+  }
+
+private:
+  static int64_t countWork(linalg::LinalgOp op) {
+    int64_t work = 0;
+    op.getBlock()->walk([&](Operation *) { ++work; });
+    for (int64_t extent : op.getStaticLoopRanges())
+      work *= extent;
+    return work;
+  }
+
+  /// The loop of `op` that walks along axis `axis` of each of its results: its iterations write different elements.
+  static std::optional<unsigned> findLoop(linalg::LinalgOp op, unsigned axis) {
+    std::optional<unsigned> found;
+    for (OpOperand &output : op.getDpsInitsMutable()) {
+      AffineMap map = op.getMatchingIndexingMap(&output);
+      auto dim =
+          axis < map.getNumResults() ? llvm::dyn_cast<AffineDimExpr>(map.getResult(axis)) : AffineDimExpr(nullptr);
+      if (!dim || (found && *found != dim.getPosition()))
+        return std::nullopt;
+      found = dim.getPosition();
+    }
+    if (!found || op.getIteratorTypesArray()[*found] != utils::IteratorType::parallel)
+      return std::nullopt;
+    return found;
+  }
+
+  std::optional<Loop> findLoop(unsigned axis) {
+    Loop loop;
+    for (linalg::LinalgOp op : operations) {
+      std::optional<unsigned> found = findLoop(op, axis);
+      if (!found)
+        return std::nullopt;
+      int64_t extent = op.getStaticLoopRanges()[*found];
+      if (!loop.ofOperation.empty() && extent != loop.extent)
+        return std::nullopt;
+      loop.ofOperation.push_back(*found);
+      loop.extent = extent;
+    }
+    return loop;
+  }
+
+  /// The outermost that is long, else the longest.
+  std::optional<Loop> chooseLoop() {
+    std::optional<Loop> best;
+    if (operations.empty())
+      return best;
+    const int64_t rank = llvm::cast<MemRefType>(operations.front().getDpsInits().front().getType()).getRank();
+    for (unsigned axis = 0; axis < rank; ++axis) {
+      std::optional<Loop> loop = findLoop(axis);
+      if (!loop)
+        continue;
+      if (loop->extent >= kLongLoop)
+        return loop;
+      if (!best || loop->extent > best->extent)
+        best = loop;
+    }
+    return best;
+  }
+
+  LogicalResult rewrite(const Loop &loop, int64_t grain) {
+    Location loc = kernel.getLoc();
+    IRRewriter rewriter(kernel.getContext());
+    const SmallVector<Type> part(2, rewriter.getI64Type());
+    const SmallVector<DictionaryAttr> none(2);
+    if (failed(kernel.insertArguments({0, 0}, part, none, {loc, loc})))
+      return failure();
+    rewriter.setInsertionPointToStart(&kernel.getBody().front());
+    Value begin = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), kernel.getArgument(0));
+    Value end = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), kernel.getArgument(1));
+    for (auto [op, number] : llvm::zip(operations, loop.ofOperation)) {
+      rewriter.setInsertionPoint(op);
+      FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
+      if (failed(loops))
+        return op.emitOpError("has no loops that cores could divide");
+      auto divided = llvm::cast<scf::ForOp>((*loops)[number]);
+      divided.getLowerBoundMutable().assign(begin);
+      divided.getUpperBoundMutable().assign(end);
+      rewriter.eraseOp(op);
+    }
+    kernel->setAttr(drt::kDividedAttr, rewriter.getDenseI64ArrayAttr({loop.extent, grain}));
+    return success();
+  }
+
+  func::FuncOp kernel;
+  SmallVector<linalg::LinalgOp> operations;
+};
+
+struct DivideKernels : impl::DivideKernelsBase<DivideKernels> {
+  void runOnOperation() override {
+    drt::ProgramOp program = drt::findProgram(getOperation());
+    if (!program || program.getCores().value_or(1) < 2)
+      return;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(drt::kKernelAttr) && failed(Division(function).divide()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace distc
