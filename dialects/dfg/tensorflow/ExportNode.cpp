@@ -118,10 +118,20 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
     return op->emitError() << "node '" << node.name() << "': TensorFlow has no operation for '"
                            << op->getName().getStringRef() << "'";
 
-  unsigned nameIndex = getNameIndex(op, [&](StringRef variable) {
+  auto isReference = [&](StringRef variable) {
     auto it = shared.variables.find(variable);
     return it != shared.variables.end() && it->second.getKind() == "ref";
-  });
+  };
+  // What a reference holds now: its tensor is the variable's memory, which a later update changes in place.
+  if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op)) {
+    dfg::VarHandleOp handle = dfg::getVariableHandle(read.getHandle());
+    if (handle && isReference(handle.getVariable())) {
+      node.set_op("DeepCopy");
+      (*node.mutable_attr())["T"].set_type(getDataType(getElementTypeOrSelf(read.getValue().getType())));
+      return success();
+    }
+  }
+  unsigned nameIndex = getNameIndex(op, isReference);
   nameIndex = std::min<unsigned>(nameIndex, known->tensorFlowNames.size() - 1);
   auto written = rest ? rest.getAs<StringAttr>(kOpKey) : StringAttr();
   node.set_op(written ? written.str() : known->tensorFlowNames[nameIndex].str());
