@@ -25,6 +25,7 @@ public:
   LogicalResult run() {
     for (Operation &op : block)
       mark(&op);
+    markDeadEnds();
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (dist::PlaceAttr place = getPlace(&op); isServer(place) && failed(supply(&op, place)))
         return failure();
@@ -75,6 +76,23 @@ private:
                })) {
       // A shape of what the chief alone computes.
       op->setAttr(dist::kPlaceAttr, placement.getChief());
+    }
+  }
+
+  /// What nothing takes, and only control edges name, is where its operands are: an exit of a gradient's loop, of whose
+  /// result the server alone knows.
+  void markDeadEnds() {
+    llvm::DenseSet<Operation *> deadEnds;
+    for (Operation &op : llvm::reverse(block))
+      if (!getPlace(&op) && isMemoryEffectFree(&op) &&
+          llvm::all_of(op.getUsers(), [&](Operation *user) { return deadEnds.contains(user); }))
+        deadEnds.insert(&op);
+    for (Operation &op : block) {
+      if (!deadEnds.contains(&op))
+        continue;
+      for (Value operand : op.getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && isServer(getPlace(def)))
+          op.setAttr(dist::kPlaceAttr, getPlace(def));
     }
   }
 

@@ -108,3 +108,29 @@ module @global_norm attributes {dist.strategy = "node_config { var_name: 'v' PSS
     dfg.group {control = ["uv", "uw"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// What nothing takes, and only control edges name, is where its operand is: of the server's value no worker knows.
+// CHECK-LABEL: @dead_end
+module @dead_end attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { sync: true } }"} {
+  dist.topology @cluster replicas 2 [
+    #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
+    #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %clipped = dfg.square %g : (tensor<4xf32>) -> tensor<4xf32> loc("clipped")
+    // CHECK: %[[CLIPPED:.*]] = dfg.square %{{.*}} {dist.place = #dist.place<"ps" 0>}
+    // CHECK: %[[EXIT:.*]] = dfg.identity %[[CLIPPED]] {dist.place = #dist.place<"ps" 0>}
+    // CHECK: dfg.neg %[[EXIT]] {dist.place = #dist.place<"ps" 0>}
+    %exit = dfg.identity %clipped : (tensor<4xf32>) -> tensor<4xf32> loc("exit")
+    %rest = dfg.neg %exit : (tensor<4xf32>) -> tensor<4xf32> loc("rest")
+    dfg.apply_gradient_descent %h, %lr, %clipped {control = ["rest"]} : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
