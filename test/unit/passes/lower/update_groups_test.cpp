@@ -109,7 +109,7 @@ public:
     b.setInsertionPointToStart(module->getBody());
     auto task = drt::TaskAttr::get(b.getContext(), "worker", 0, "localhost", kReplicas, 0);
     drt::ProgramOp::create(b, "by hand", "AllReduce", "cuda", /*batch=*/0, b.getArrayAttr(task), FlatSymbolRefAttr(),
-                           ArrayAttr());
+                           ArrayAttr(), IntegerAttr());
   }
 
   // Where variable or slot `handle` of member i begins, in bytes; of the block's end with i = the members.
