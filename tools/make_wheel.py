@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the wheel of the Python package: distc with its runtime and every library that it loads but glibc's.
+"""Makes the wheel of the Python package: distc with its runtime, a linker, and every library that they load but glibc's.
 
     tools/make_wheel.py [--build build] [--output dist]
 
-`pip install dist/distc-*.whl` is then all that a machine needs to compile and to train, but for a C++ compiler, which links executables
-(g++, clang++ or what $CXX names; distc says so where there is none).
+`pip install dist/distc-*.whl` is then all that a machine needs to compile and to train.
 """
 import argparse
 import base64
@@ -41,6 +40,13 @@ def get_libraries(binary):
     return found
 
 
+def find_linker():
+    for name in ("ld.lld-22", "ld.lld"):
+        if path := shutil.which(name):
+            return pathlib.Path(path).resolve()
+    raise SystemExit("error: needs lld: install lld-22")
+
+
 def get_glibc():
     """The oldest glibc that will do: this machine's."""
     return run(["ldd", "--version"]).splitlines()[0].split()[-1].replace(".", "_")
@@ -64,9 +70,13 @@ def gather(build, folder):
     for path in sorted((prefix / "lib" / "distc").rglob("*")):
         if path.is_file():
             files[f"{NATIVE}/lib/{path.relative_to(prefix / 'lib')}"] = path
-    # Where distc and LLVM's libraries look: beside them, in $ORIGIN/../lib.
-    for name, path in get_libraries(distc).items():
-        files[f"{NATIVE}/lib/{name}"] = path
+    # Where distc looks for it: beside itself.
+    linker = find_linker()
+    files[f"{NATIVE}/bin/ld.lld"] = linker
+    # Where all of them look: beside them, in $ORIGIN/../lib.
+    for binary in (distc, linker):
+        for name, path in get_libraries(binary).items():
+            files[f"{NATIVE}/lib/{name}"] = path
     return files
 
 

@@ -47,7 +47,7 @@ def package():
     with Folder() as folder:
         must(["cpack", "-G", "DEB", "--config", BUILD / "CPackConfig.cmake", "-B", folder / "packages"], cwd=folder, timeout=900)
         deb = next((folder / "packages").glob("*.deb"))
-        found = expect(run(["dpkg-deb", "--field", deb, "Depends"]), 0, "g++", "libc6")
+        found = expect(run(["dpkg-deb", "--field", deb, "Depends"]), 0, "lld", "libc6")
         must(["dpkg-deb", "--extract", deb, folder / "root"])
         return found + train_with(folder / "root/usr/bin/distc", folder)
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """The wheel (tools/make_wheel.py), installed alone in an environment of its own, compiles and trains: with the libraries that came in it."""
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
 
 from support import BIN, ROOT, Checks, Folder, Model, expect, is_sanitized, must, need_tools, run, skip
 
-MODEL = Model("mlp-momentum")
+MODEL, CONVOLUTIONS = Model("mlp-momentum"), Model("convnet-momentum")
 
 
 def in_an_environment_of_its_own():
@@ -19,17 +18,18 @@ def in_an_environment_of_its_own():
         python = folder / "env" / "bin" / "python"
         must([python, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", wheel], timeout=300)
         distc = folder / "env" / "bin" / "distc"
-        environment = {"PATH": os.environ["PATH"]}
-        must([distc, "compile", MODEL.graph, "--replicas", 2, "--batch", MODEL.case["batch"], "-o", folder / "train"], env=environment)
-        found = expect(run([folder / "train", "--data", MODEL.feeds, "--steps", 3]), 0, "done after 3 steps")
+        # Nothing of the machine, neither a compiler nor a linker.
+        nothing = {"PATH": str(folder / "env" / "bin")}
+        found = []
+        for model in (MODEL, CONVOLUTIONS):
+            must([distc, "compile", model.graph, "--replicas", 2, "--batch", model.case["batch"], "-o", folder / "train"], env=nothing)
+            found += expect(run([folder / "train", "--data", model.feeds, "--steps", 3]), 0, "done after 3 steps")
         (native,) = (folder / "env").glob("lib/python*/site-packages/distc/_native/bin/distc")
         loaded = subprocess.run(["ldd", native], stdout=subprocess.PIPE, text=True, check=True).stdout
         for line in loaded.splitlines():
             if "libMLIR" in line and str(folder) not in line:
                 found.append(f"MLIR is not the wheel's: {line}")
-        # Without a compiler it says what is missing.
-        failed = run([distc, "compile", MODEL.graph, "--batch", MODEL.case["batch"], "-o", folder / "train"], env={"PATH": str(folder / "env" / "bin")})
-        return found + expect(failed, 1, "install g++")
+        return found
 
 
 if __name__ == "__main__":

@@ -9,13 +9,30 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/MC/MCAsmBackend.h"
+#include "llvm/MC/MCAsmInfo.h"
+#include "llvm/MC/MCCodeEmitter.h"
+#include "llvm/MC/MCContext.h"
+#include "llvm/MC/MCInstrInfo.h"
+#include "llvm/MC/MCObjectFileInfo.h"
+#include "llvm/MC/MCObjectWriter.h"
+#include "llvm/MC/MCParser/MCAsmParser.h"
+#include "llvm/MC/MCParser/MCTargetAsmParser.h"
+#include "llvm/MC/MCRegisterInfo.h"
+#include "llvm/MC/MCStreamer.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/MCTargetOptions.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace llvm;
 
@@ -27,7 +44,7 @@ void MissingSymbolError::log(raw_ostream &os) const {
   os << "the program calls '" << symbol << "', which the runtime does not have";
 }
 
-static Expected<std::string> findLinker() {
+static Expected<std::string> findDriver() {
   if (auto named = sys::Process::GetEnv("CXX")) {
     if (auto path = sys::findProgramByName(*named))
       return *path;
@@ -38,6 +55,20 @@ static Expected<std::string> findLinker() {
       return *path;
   return createStringError(
       "cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
+}
+
+// lld: beside distc, where it came with it, else the machine's.
+static Expected<std::string> findLinker() {
+  static const std::string self = sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&findLinker));
+  SmallString<128> beside(sys::path::parent_path(self));
+  sys::path::append(beside, "ld.lld");
+  for (StringRef path : {StringRef(beside), StringRef(DISTC_LLD)})
+    if (sys::fs::can_execute(path))
+      return path.str();
+  for (StringRef name : {"ld.lld-22", "ld.lld"})
+    if (auto path = sys::findProgramByName(name))
+      return *path;
+  return createStringError("cannot link: no ld.lld is found; install lld");
 }
 
 static Error fileError(const Twine &what, StringRef path, std::error_code code) {
@@ -74,26 +105,14 @@ private:
   SmallString<128> folder;
 };
 
-// Links what `inputs` name to `output`, both of the folder. Fails with what the linker says.
-static Error link(const LinkFolder &folder, ArrayRef<StringRef> inputs, StringRef output, ArrayRef<StringRef> flags) {
-  Expected<std::string> linker = findLinker();
-  if (!linker)
-    return linker.takeError();
-  std::string linked = folder.path(output), errors = folder.path("errors"), message;
-  SmallVector<std::string> paths = map_to_vector(inputs, [&](StringRef input) { return folder.path(input); });
-  SmallVector<StringRef> arguments = {*linker};
-  append_range(arguments, paths);
-  append_values(arguments, "-o", linked);
-  if (sys::fs::can_execute(DISTC_LLD)) {
-    arguments.push_back("-fuse-ld=lld");
-    arguments.push_back("-B" DISTC_LLD_FOLDER);
-  }
-  arguments.append(flags.begin(), flags.end());
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(), StringRef(errors)};
-  int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects, 0, 0, &message);
+// Runs a linker, which writes what is wrong to `errors`.
+static Error runLinker(StringRef linker, ArrayRef<StringRef> arguments, StringRef errors) {
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(), errors};
+  int status = sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &message);
   if (status == 0)
     return Error::success();
-  // The first line says what is wrong; the compiler driver adds only that its linker failed.
+  // The first line says what is wrong; a compiler driver adds only that its linker failed.
   if (auto log = MemoryBuffer::getFile(errors); log && message.empty()) {
     message = (*log)->getBuffer().split('\n').first.str();
     // As lld and the GNU linkers have it: "undefined symbol: f", "undefined reference to `f'".
@@ -102,6 +121,60 @@ static Error link(const LinkFolder &folder, ArrayRef<StringRef> inputs, StringRe
         return make_error<MissingSymbolError>(symbol.split('\n').first.trim("`'").str());
   }
   return createStringError(message.empty() ? "exit status " + std::to_string(status) : message);
+}
+
+// By the compiler's driver: with sanitizers, whose runtimes it knows.
+static Error linkByDriver(const LinkFolder &folder, StringRef output, ArrayRef<StringRef> flags) {
+  Expected<std::string> linker = findDriver();
+  if (!linker)
+    return linker.takeError();
+  std::string input = folder.path("program.o"), linked = folder.path(output);
+  SmallVector<StringRef> arguments = {*linker, input, "-o", linked};
+  arguments.append(flags.begin(), flags.end());
+  return runLinker(*linker, arguments, folder.path("errors"));
+}
+
+// What the linker is to make of a program's objects.
+enum class Form { Executable, SharedObject, Kernels };
+
+// By lld itself, so that compiling a graph needs no compiler. `toolchain`: the folder of the runtime's build with what
+// a driver would add, startup files and libraries of the language and of glibc (cmake/Toolchain.cmake); nothing is
+// added to kernels.
+static Error link(const LinkFolder &folder, StringRef toolchain, StringRef input, StringRef output, Form form,
+                  ArrayRef<StringRef> flags) {
+  Expected<std::string> linker = findLinker();
+  if (!linker)
+    return linker.takeError();
+  SmallVector<std::string> arguments = {"ld.lld", "-m", "elf_x86_64", "--eh-frame-hdr", "-o", folder.path(output)};
+  auto add = [&](std::initializer_list<StringRef> more) {
+    for (StringRef argument : more)
+      arguments.push_back(argument.str());
+  };
+  auto file = [&](StringRef name) { arguments.push_back((toolchain + "/" + name).str()); };
+  if (form == Form::Executable)
+    add({"-pie", "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2"});
+  else
+    add({"-shared"});
+  if (form != Form::Kernels) {
+    if (form == Form::Executable)
+      file("Scrt1.o");
+    file("crti.o");
+    file("crtbeginS.o");
+  }
+  arguments.push_back(folder.path(input));
+  append_range(arguments, map_range(flags, [](StringRef flag) { return flag.str(); }));
+  if (form != Form::Kernels) {
+    add({"--start-group"});
+    for (StringRef name : {"libc.so.6", "libc_nonshared.a", "libgcc.a"})
+      file(name);
+    add({"--as-needed"});
+    for (StringRef name : {"libm.so.6", "ld-linux-x86-64.so.2"})
+      file(name);
+    add({"--no-as-needed", "--end-group"});
+    file("crtendS.o");
+    file("crtn.o");
+  }
+  return runLinker(*linker, to_vector_of<StringRef>(arguments), folder.path("errors"));
 }
 
 // What a program of ours needs of a machine: glibc.
@@ -155,6 +228,46 @@ static Error addNeeded(StringRef path, StringRef folder, SmallVectorImpl<std::st
   return Error::success();
 }
 
+// `text` as an object of this machine. It has data alone.
+static Error assemble(StringRef text, StringRef path) {
+  InitializeNativeTarget();
+  InitializeNativeTargetAsmParser();
+  InitializeNativeTargetAsmPrinter();
+  std::string message;
+  const Triple triple(sys::getProcessTriple());
+  const llvm::Target *machine = TargetRegistry::lookupTarget(triple, message);
+  if (!machine)
+    return createStringError("cannot assemble: " + message);
+  const MCTargetOptions options;
+  std::unique_ptr<MCRegisterInfo> registers(machine->createMCRegInfo(triple));
+  std::unique_ptr<MCAsmInfo> syntax(machine->createMCAsmInfo(*registers, triple, options));
+  std::unique_ptr<MCSubtargetInfo> features(machine->createMCSubtargetInfo(triple, "", ""));
+  std::unique_ptr<MCInstrInfo> instructions(machine->createMCInstrInfo());
+  SourceMgr sources;
+  sources.AddNewSourceBuffer(MemoryBuffer::getMemBuffer(text), SMLoc());
+  MCContext context(triple, syntax.get(), registers.get(), features.get(), &sources);
+  std::unique_ptr<MCObjectFileInfo> sections(machine->createMCObjectFileInfo(context, /*PIC=*/true));
+  context.setObjectFileInfo(sections.get());
+  std::error_code code;
+  raw_fd_ostream os(path, code);
+  if (code)
+    return fileError("cannot write", path, code);
+  std::unique_ptr<MCAsmBackend> backend(machine->createMCAsmBackend(*features, *registers, options));
+  std::unique_ptr<MCObjectWriter> writer = backend->createObjectWriter(os);
+  std::unique_ptr<MCStreamer> streamer(machine->createMCObjectStreamer(
+      triple, context, std::move(backend), std::move(writer),
+      std::unique_ptr<MCCodeEmitter>(machine->createMCCodeEmitter(*instructions, context)), *features));
+  std::unique_ptr<MCAsmParser> parser(createMCAsmParser(sources, context, *streamer, *syntax));
+  std::unique_ptr<MCTargetAsmParser> statements(machine->createMCAsmParser(*features, *parser, *instructions, options));
+  parser->setTargetParser(*statements);
+  if (parser->Run(/*NoInitialTextSection=*/false))
+    return createStringError("cannot assemble what the executable carries");
+  os.close();
+  code = os.error();
+  os.clear_error();
+  return code ? fileError("cannot write", path, code) : Error::success();
+}
+
 // The program and the libraries as data, in the order in which the loader opens them (runtime/loader/loader.c).
 static std::string makeCarriedTable(const LinkFolder &folder, StringRef libraries, ArrayRef<std::string> sonames) {
   SmallVector<std::pair<std::string, std::string>> files; // name, path
@@ -181,21 +294,32 @@ static std::string makeCarriedTable(const LinkFolder &folder, StringRef librarie
 // Symbols that an executable's own libraries and kernels look for in the program.
 static constexpr StringLiteral kExports = "{ global: main; drt_emulated_*; local: *; };\n";
 
+// A flag of the runtime's list (runtime/CMakeLists.txt), as the linker has it. "for an executable|for a shared object".
+static void addFlag(SmallVectorImpl<StringRef> &flags, StringRef flag, Form form) {
+  auto [executable, shared] = flag.split('|');
+  flag = form == Form::Executable || shared.empty() ? executable : shared;
+  if (flag.consume_front("-Wl,"))
+    flag.split(flags, ',');
+  else
+    flags.push_back(flag);
+}
+
 // program.o with the runtime as `program`, which needs nothing but glibc: the libraries that there are only shared ones
 // of are carried. Where the program calls none of them it is a plain executable.
-static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, ArrayRef<StringRef> flags) {
+static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, StringRef toolchain,
+                       ArrayRef<StringRef> flags) {
   SmallString<128> libraries(runtimeFolder);
   sys::path::append(libraries, "carried");
-  std::string search = ("-L" + libraries).str(), exports = "-Wl,--version-script=" + folder.path("exports");
+  const std::string ofRuntime = ("-L" + runtimeFolder).str(), ofToolchain = ("-L" + toolchain).str(),
+                    search = ("-L" + libraries).str(), exports = "--version-script=" + folder.path("exports");
   if (std::error_code code = folder.write("exports", ArrayRef(kExports.data(), kExports.size())))
     return fileError("cannot write", folder.path("exports"), code);
   SmallVector<StringRef> ofProgram = {
-      "-shared", "-Wl,-Bsymbolic", "-Wl,--undefined=main", "-Wl,--no-undefined", exports, search};
-  append_range(ofProgram, map_range(flags, [](StringRef flag) {
-                 StringRef shared = flag.split('|').second;
-                 return shared.empty() ? flag : shared;
-               }));
-  if (Error error = link(folder, {"program.o"}, "program.so", ofProgram))
+      "-Bsymbolic", "--undefined=main", "--no-undefined", exports, ofRuntime, ofToolchain, search};
+  for (StringRef flag : flags)
+    addFlag(ofProgram, flag, Form::SharedObject);
+  append_values(ofProgram, "-l:libstdc++.so.6", "-l:libgcc_s.so.1");
+  if (Error error = link(folder, toolchain, "program.o", "program.so", Form::SharedObject, ofProgram))
     return error;
   SmallVector<std::string> carried;
   if (Error error = addNeeded(folder.path("program.so"), libraries, carried))
@@ -206,15 +330,15 @@ static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, ArrayR
            soname.starts_with("libprotobuf-lite.") || soname.starts_with("libz.");
   });
   if (plain) {
-    SmallVector<StringRef> ofExecutable = {"-static-libstdc++", "-static-libgcc", search};
-    append_range(ofExecutable, map_range(flags, [](StringRef flag) { return flag.split('|').first; }));
-    return link(folder, {"program.o"}, "program", ofExecutable);
+    SmallVector<StringRef> ofExecutable = {ofRuntime, ofToolchain, search};
+    for (StringRef flag : flags)
+      addFlag(ofExecutable, flag, Form::Executable);
+    append_values(ofExecutable, "-l:libstdc++.a", "-l:libgcc_eh.a");
+    return link(folder, toolchain, "program.o", "program", Form::Executable, ofExecutable);
   }
-  std::string table = makeCarriedTable(folder, libraries, carried);
-  if (std::error_code code = folder.write("carried.s", ArrayRef(table.data(), table.size())))
-    return fileError("cannot write", folder.path("carried.s"), code);
-  std::string runtime = ("-L" + runtimeFolder).str();
-  return link(folder, {"carried.s"}, "program", {runtime, "-ldrt_loader", "-ldl"});
+  if (Error error = assemble(makeCarriedTable(folder, libraries, carried), folder.path("carried.o")))
+    return error;
+  return link(folder, toolchain, "carried.o", "program", Form::Executable, {ofRuntime, "-ldrt_loader"});
 }
 
 // The flags of the runtime that the target's executables are linked with.
@@ -245,7 +369,7 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
   if (!flags)
     return flags.takeError();
   std::string search = ("-L" + runtimeFolder).str();
-  SmallVector<StringRef> lines = {search};
+  SmallVector<StringRef> lines;
   // References to these are weak (launch/group.h, cpu/kernels/library_matmul.h).
   if (parts.collectives)
     lines.push_back("-Wl,--undefined=drt_connect_tasks");
@@ -254,8 +378,8 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
   (*flags)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
 
   // In a folder beside the output: renaming is then one step.
-  SmallString<128> prefix(output), libraries(runtimeFolder);
-  sys::path::append(libraries, "carried");
+  SmallString<128> prefix(output), toolchain(runtimeFolder);
+  sys::path::append(toolchain, "toolchain");
   LinkFolder folder;
   if (std::error_code code = sys::fs::make_absolute(prefix))
     return fileError("cannot write", output, code);
@@ -263,8 +387,10 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
     if (code)
       return fileError("cannot write", output, code);
   // A runtime that is built with sanitizers has none: its programs use the machine's libraries.
-  Error error = sys::fs::is_directory(libraries) ? linkAlone(folder, runtimeFolder, lines)
-                                                 : link(folder, {"program.o"}, "program", lines);
+  const bool alone = sys::fs::is_directory(toolchain);
+  if (!alone)
+    lines.insert(lines.begin(), search);
+  Error error = alone ? linkAlone(folder, runtimeFolder, toolchain, lines) : linkByDriver(folder, "program", lines);
   if (error.isA<MissingSymbolError>())
     return error;
   if (error)
@@ -282,7 +408,7 @@ Expected<std::string> linkSharedObject(ArrayRef<char> object) {
   for (std::error_code code : {folder.create(prefix), folder.write("program.o", object)})
     if (code)
       return fileError("cannot write", prefix, code);
-  if (Error error = link(folder, {"program.o"}, "program", {"-shared", "-nostdlib", "-lm"}))
+  if (Error error = link(folder, /*toolchain=*/"", "program.o", "program", Form::Kernels, {}))
     return createStringError("cannot link the kernels: " + toString(std::move(error)));
   ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(folder.path("program"));
   if (!linked)

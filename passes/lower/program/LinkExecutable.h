@@ -31,14 +31,15 @@ struct LinkedParts {
   bool library = false;     // its matmuls are worth oneDNN's; convolutions take oneDNN anyway
 };
 
-/// Links `object` with the runtime into `output`, by the system's C++ compiler (or $CXX). The flags stand in a file of
+/// Links `object` with the runtime into `output`, by lld with what a compiler would add, of the folder's `toolchain`; a
+/// runtime that is built with sanitizers has none, and its programs are linked by a C++ compiler ($CXX). The flags stand in a file of
 /// `runtimeFolder`, one a line, which the build of the runtime writes: drt.link, drt-cuda.link or
 /// drt-cuda-emulated.link. What the program calls of the shared libraries in the folder's `carried` becomes part of
 /// `output`, which needs glibc alone. `output` appears when it is complete, or not at all.
 llvm::Error linkExecutable(llvm::ArrayRef<char> object, llvm::StringRef runtimeFolder, const Target &target,
                            LinkedParts parts, llvm::StringRef output);
 
-/// A shared object that is linked with the mathematical library; other symbols are found when it is opened.
+/// A shared object that is linked with nothing: symbols that it lacks are found when it is opened.
 llvm::Expected<std::string> linkSharedObject(llvm::ArrayRef<char> object);
 
 } // namespace distc
