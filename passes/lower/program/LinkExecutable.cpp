@@ -33,6 +33,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -57,11 +58,17 @@ static Expected<std::string> findDriver() {
       "cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
 }
 
-// lld: beside distc, where it came with it, else the machine's.
+// Where a linker lies that came with distc.
+static std::string besideDistc() {
+  SmallString<128> path(
+      sys::path::parent_path(sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&besideDistc))));
+  sys::path::append(path, "ld.lld");
+  return path.str().str();
+}
+
+// lld: beside distc, else the machine's.
 static Expected<std::string> findLinker() {
-  static const std::string self = sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&findLinker));
-  SmallString<128> beside(sys::path::parent_path(self));
-  sys::path::append(beside, "ld.lld");
+  const std::string beside = besideDistc();
   for (StringRef path : {StringRef(beside), StringRef(DISTC_LLD)})
     if (sys::fs::can_execute(path))
       return path.str();
@@ -105,11 +112,23 @@ private:
   SmallString<128> folder;
 };
 
-// Runs a linker, which writes what is wrong to `errors`.
+// Runs a linker, which writes what is wrong to `errors`. Libraries of one that came with distc lie beside it (../lib),
+// those that they need in turn, too, which its own header does not say.
 static Error runLinker(StringRef linker, ArrayRef<StringRef> arguments, StringRef errors) {
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(), errors};
-  int status = sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &message);
+  SmallString<128> libraries(sys::path::parent_path(sys::path::parent_path(linker)));
+  sys::path::append(libraries, "lib");
+  const std::string search = ("LD_LIBRARY_PATH=" + libraries).str();
+  SmallVector<StringRef> environment;
+  for (char **variable = environ; *variable; ++variable)
+    if (!StringRef(*variable).starts_with("LD_LIBRARY_PATH="))
+      environment.push_back(*variable);
+  environment.push_back(search);
+  std::optional<ArrayRef<StringRef>> given;
+  if (linker == besideDistc())
+    given = environment;
+  int status = sys::ExecuteAndWait(linker, arguments, given, redirects, 0, 0, &message);
   if (status == 0)
     return Error::success();
   // The first line says what is wrong; a compiler driver adds only that its linker failed.
