@@ -119,8 +119,12 @@ public:
   // hold; "": there is none.
   std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write, const std::string &input = "");
 
-  // The newest complete checkpoint's prefix, "" where there is none.
-  std::string latest() const;
+  // The newest complete checkpoint's prefix, "" where there is none. `isSound`: asked of one after the other, from the
+  // newest on, instead of whether it can be opened.
+  std::string latest(const std::function<bool(const std::string &prefix)> &isSound = {}) const;
+
+  // Removes what a process that was killed while it saved has left. Not while one saves.
+  void removeTemporaries() const;
 
   // Removes every D/ckpt-STEP, and what the state file says of them.
   void clear();

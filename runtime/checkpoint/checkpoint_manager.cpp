@@ -129,13 +129,6 @@ bool isTemporary(std::string_view name) {
          (name.empty() || (checkpoint && name.starts_with('.')));
 }
 
-void removeTemporaries(const std::string &directory) {
-  std::error_code ignored;
-  for (const auto &file : fs::directory_iterator(directory, ignored))
-    if (isTemporary(file.path().filename().string()))
-      fs::remove(file.path(), ignored);
-}
-
 } // namespace
 
 int64_t checkpointStep(std::string_view prefix) {
@@ -154,9 +147,16 @@ CheckpointManager::CheckpointManager(const std::string &directory, int keep) : d
     this->directory.pop_back();
 }
 
+void CheckpointManager::removeTemporaries() const {
+  std::error_code ignored;
+  for (const auto &file : fs::directory_iterator(directory, ignored))
+    if (isTemporary(file.path().filename().string()))
+      fs::remove(file.path(), ignored);
+}
+
 std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write,
                                     const std::string &input) {
-  removeTemporaries(directory);
+  removeTemporaries();
   std::string name = std::string(kName) + std::to_string(step), prefix = directory + "/" + name;
   {
     CheckpointWriter writer(prefix);
@@ -200,13 +200,18 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
   return prefix;
 }
 
-std::string CheckpointManager::latest() const {
+std::string CheckpointManager::latest(const std::function<bool(const std::string &)> &isSound) const {
   CheckpointState state = readState(directory);
   std::vector<std::string> candidates;
+  const auto add = [&](const std::string &prefix) {
+    if (access(indexPath(prefix).c_str(), F_OK) == 0 &&
+        std::find(candidates.begin(), candidates.end(), prefix) == candidates.end())
+      candidates.push_back(prefix);
+  };
   if (!state.newest.empty())
-    candidates.push_back(prefixOf(directory, state.newest));
+    add(prefixOf(directory, state.newest));
   for (auto it = state.all.rbegin(); it != state.all.rend(); ++it)
-    candidates.push_back(prefixOf(directory, *it));
+    add(prefixOf(directory, *it));
 
   // Those that no state file names, the largest step first.
   std::vector<std::pair<int64_t, std::string>> found;
@@ -217,14 +222,15 @@ std::string CheckpointManager::latest() const {
         found.emplace_back(checkpointStep(stem), directory + "/" + stem);
   std::sort(found.rbegin(), found.rend());
   for (const auto &[step, prefix] : found)
-    candidates.push_back(prefix);
+    add(prefix);
 
-  auto complete = std::find_if(candidates.begin(), candidates.end(), isComplete);
+  auto complete = isSound ? std::find_if(candidates.begin(), candidates.end(), isSound)
+                          : std::find_if(candidates.begin(), candidates.end(), isComplete);
   return complete == candidates.end() ? "" : *complete;
 }
 
 void CheckpointManager::clear() {
-  removeTemporaries(directory);
+  removeTemporaries();
   // The state first: it never names what is gone.
   CheckpointState state = readState(directory);
   std::erase_if(state.all, isOwn);

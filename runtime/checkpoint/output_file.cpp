@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ namespace drt {
 namespace {
 
 constexpr size_t kGathered = size_t(1) << 20;
+constexpr const char *kTemporary = ".tempstate"; // and the process that writes
 // One write(2) at most: large enough that the call costs nothing, and Linux
 // takes no more than 2 GiB at once.
 constexpr size_t kLargestWrite = size_t(64) << 20;
@@ -67,6 +69,15 @@ void removeUnfinishedFiles() {
     unlink(name.c_str());
 }
 
+void removeTemporariesOf(const std::string &target) {
+  const std::string start = std::filesystem::path(target).filename().string() + kTemporary;
+  std::error_code ignored;
+  for (const auto &file : std::filesystem::directory_iterator(folderOf(target), ignored))
+    if (const std::string name = file.path().filename().string();
+        name.starts_with(start) && name.find_first_not_of("0123456789", start.size()) == std::string::npos)
+      std::filesystem::remove(file.path(), ignored);
+}
+
 void syncFolder(const std::string &path) {
   int fd = open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
@@ -76,7 +87,7 @@ void syncFolder(const std::string &path) {
 }
 
 OutputFile::OutputFile(const std::string &target, const std::string &aside)
-    : target(target), temporary(aside.empty() ? target + ".tempstate" + std::to_string(getpid()) : aside) {
+    : target(target), temporary(aside.empty() ? target + kTemporary + std::to_string(getpid()) : aside) {
   std::lock_guard lock(unfinished().mutex);
   fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)

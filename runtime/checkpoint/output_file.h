@@ -53,6 +53,9 @@ private:
 // _exit: no file can be begun or published afterwards.
 void removeUnfinishedFiles();
 
+// Removes what a process that was killed has left beside `target`. Not while one writes it.
+void removeTemporariesOf(const std::string &target);
+
 // Makes renames and removals in the folder of `path` last over a power cut.
 void syncFolder(const std::string &path);
 

@@ -24,7 +24,8 @@ std::optional<InputPosition> readInputPosition(const std::string &prefix) {
     return std::nullopt;
   InputPosition read;
   std::string example, seed;
-  if (!(file >> example >> read.position >> seed >> read.seed) || example != "next_example:" ||
+  // Without the newline a digit may be missing.
+  if (!(file >> example >> read.position >> seed >> read.seed) || file.get() != '\n' || example != "next_example:" ||
       seed != "shuffle_seed:" || read.position < 0 || read.position > INT64_MAX / 4)
     throw Error(path +
                 " is damaged: it does not say at which example the run goes on; without it the run goes on at the "
