@@ -160,7 +160,7 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     return;
   case MessageKind::Failed:
     from.goodbye = true;
-    return end_all({MessageKind::Lost, {describe(from.rank) + " failed", ": " + f[0]}});
+    return end_all({MessageKind::Lost, {describe(from.rank), "0", ": " + f[0]}});
   case MessageKind::Goodbye:
     from.goodbye = true;
     if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(), [](const auto &c) {
@@ -188,7 +188,8 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
   const int64_t rank = number(f[0]);
   std::string why;
   bool again = false;
-  auto same = [&](const auto &c) { return c->rank == rank && !c->closed; };
+  auto there = std::find_if(connections.begin(), connections.end(),
+                            [&](const auto &c) { return c->rank == rank && !c->closed; });
   if (ended || refused) {
     why = "the run at " + options.address + " is ending";
     again = true; // a restarted task came before the old server has gone
@@ -200,7 +201,8 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
           ". Start the same executable with the same flags everywhere";
   } else if (rank < 0 || rank >= static_cast<int64_t>(options.tasks.size())) {
     why = "the plan has no task " + f[0];
-  } else if (std::any_of(connections.begin(), connections.end(), same)) {
+  } else if (there != connections.end()) {
+    again = may_be_dead(**there);
     why = describe(static_cast<int>(rank)) + " is there already at " + options.address +
           ". Was it started twice, or does an old run use the port? Name another with --rendezvous";
   }
@@ -213,6 +215,17 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
   from.reader.allow(MessageReader::most);
   if (rank != 0 && address_of_first.empty())
     address_of_first = f[3];
+}
+
+// The machine of a task that comes again may have gone down without a word: until the old connection has shown again
+// that it lives, or has been silent for too long, the new one is to try again.
+bool RendezvousServer::may_be_dead(Connection &there) {
+  if (!there.contested)
+    there.contested = Clock::now();
+  if (there.last_heard <= *there.contested)
+    return true;
+  there.contested.reset();
+  return false;
 }
 
 size_t RendezvousServer::arrived() const {
@@ -308,7 +321,7 @@ void RendezvousServer::lose(Connection &lost, const std::string &how) {
     note_stranger(lost, "says no Hello of this run (" + how + ")");
   if (lost.rank < 0 || lost.goodbye || ended || refused)
     return;
-  end_all({MessageKind::Lost, {describe(lost.rank) + " was lost", ": " + how}});
+  end_all({MessageKind::Lost, {describe(lost.rank), "1", ": " + how}});
 }
 
 /// Once a run: who goes on trying fills no log.

@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,6 +72,7 @@ private:
     bool refused = false; // nothing that it says counts any more
     std::string challenge;
     Clock::time_point accepted = Clock::now(), last_heard = accepted;
+    std::optional<Clock::time_point> contested; // since when another says that it is this task
     // From its last heartbeat.
     int64_t step = -1, begun = 0;
     bool inside = false;
@@ -89,6 +91,8 @@ private:
   void close_oldest_stranger();
   void check_stall();
   void lose(Connection &lost, const std::string &how);
+  /// Whether the connection that a task has may be dead, now that another says that it is this task.
+  static bool may_be_dead(Connection &there);
   void note_stranger(const Connection &stranger, const std::string &what);
   void end_all(const Message &message);
   void say(Connection &to, const Message &message);

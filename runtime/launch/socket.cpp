@@ -89,19 +89,37 @@ std::string numeric(const sockaddr_storage &address) {
   return host;
 }
 
+/// How long the port of a process that was killed may be taken while it ends.
+constexpr std::chrono::seconds listen_patience(2);
+
 Socket try_listen(const sockaddr *address, socklen_t size) {
-  Socket socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket)
-    return socket;
-  // A restarted task takes the place of the one before while its connections linger.
-  int on = 1;
-  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(socket.fd(), address, size) != 0 || listen(socket.fd(), 1024) != 0) {
-    int cause = errno;
+  const auto until = Clock::now() + listen_patience;
+  for (;;) {
+    Socket socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket)
+      return socket;
+    // A restarted task takes the place of the one before while its connections linger.
+    int on = 1;
+    setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(socket.fd(), address, size) == 0 && listen(socket.fd(), 1024) == 0)
+      return socket;
+    const int cause = errno;
     socket.close();
     errno = cause;
+    if (cause != EADDRINUSE || Clock::now() > until)
+      return socket;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return socket;
+}
+
+/// A port that nobody listens at may be given to the very socket that connects to it (simultaneous open): it would
+/// speak with itself, and keep the port from who is about to listen there.
+bool is_connected_to_itself(const Socket &socket) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  return getsockname(socket.fd(), reinterpret_cast<sockaddr *>(&own), &own_size) == 0 &&
+         getpeername(socket.fd(), reinterpret_cast<sockaddr *>(&peer), &peer_size) == 0 && own_size == peer_size &&
+         std::memcmp(&own, &peer, own_size) == 0;
 }
 
 } // namespace
@@ -160,6 +178,10 @@ Socket connect_to(const HostPort &where, Clock::time_point deadline, std::string
           status = cause == 0 ? 0 : -1;
           errno = cause;
         }
+      }
+      if (status == 0 && is_connected_to_itself(socket)) {
+        status = -1;
+        errno = ECONNREFUSED;
       }
       if (status == 0) {
         fcntl(socket.fd(), F_SETFL, fcntl(socket.fd(), F_GETFL) & ~O_NONBLOCK);
@@ -245,8 +267,10 @@ void check(const Message &message) {
   case MessageKind::Refused:
   case MessageKind::Set:
   case MessageKind::Value:
-  case MessageKind::Lost:
     right = fields == 2;
+    break;
+  case MessageKind::Lost:
+    right = fields == 3;
     break;
   case MessageKind::Ready:
   case MessageKind::Challenge:

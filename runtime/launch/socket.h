@@ -53,7 +53,8 @@ struct HostPort {
 HostPort parse_host_port(const std::string &text);
 
 /// Listens where `where.host` leads on this machine, or on every interface where
-/// that is not one of its addresses. Port 0 takes a free one (see bound_port).
+/// that is not one of its addresses. Port 0 takes a free one (see bound_port). A port
+/// that is taken is tried for a moment: the process that had it may be about to end.
 Socket listen_at(const HostPort &where);
 int bound_port(const Socket &socket);
 
@@ -74,7 +75,7 @@ enum class MessageKind : uint8_t {
   Value,     // key, value
   Heartbeat, // to the server: step, collectives begun, "1" inside one, its name, seconds in it. From it: nothing
   Failed,    // to the server: why this task ends
-  Lost,      // from the server: who failed or was lost; how. Every task says so before it ends
+  Lost,      // from the server: who; "1" if it was lost, "0" if it failed; how. Every task says so before it ends
   Goodbye,   // to the server: this task's part is done
   AllGone,   // from the server: every task's is
   Challenge, // from the server, first of all: what Hello's proof is of

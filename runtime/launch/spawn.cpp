@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <optional>
 #include <poll.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -74,7 +75,8 @@ struct Running {
   Socket errors; // its stderr where lines are prefixed
   std::string line;
   bool ended = false, failed = false;
-  int status = 0; // waitpid's
+  int status = 0;                           // waitpid's
+  std::optional<Clock::time_point> stopped; // since when
 };
 
 std::vector<char *> pointers(std::vector<std::string> &words) {
@@ -118,13 +120,13 @@ void forward(Running &of, bool at_end) {
   write_all(out);
 }
 
-Running start(const Child &child, const SignalBox &signals, int started_fd) {
+Running start(const Child &child, const SignalBox &signals, int report_fd) {
   Running running;
   running.child = &child;
   std::vector<std::string> arguments = child.command;
   std::vector<std::string> environment;
   auto mine = child.environment;
-  mine.emplace_back(started_variable, std::to_string(started_fd));
+  mine.emplace_back(report_variable, std::to_string(report_fd));
   for (char **e = environ; *e; ++e) {
     std::string_view entry = *e;
     if (std::none_of(mine.begin(), mine.end(), [&](const auto &m) { return entry.starts_with(m.first + "="); }))
@@ -144,12 +146,12 @@ Running start(const Child &child, const SignalBox &signals, int started_fd) {
   if (running.id == 0) {
     // Out of the terminal's foreground group, so that ^C comes once, from the parent.
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-      _exit(128 + SIGTERM);
+      _exit(128 + SIGKILL);
     if (errors)
       dup2(errors->write_end.fd(), STDERR_FILENO);
-    fcntl(started_fd, F_SETFD, 0);
+    fcntl(report_fd, F_SETFD, 0);
     if (child.inherited >= 0)
       fcntl(child.inherited, F_SETFD, 0);
     sigprocmask(SIG_SETMASK, &signals.mask_before(), nullptr);
@@ -173,12 +175,15 @@ std::string join_names(const std::vector<const Running *> &children) {
 
 /// Collects who has ended. `on_its_own`: no child has been told to end.
 void collect(std::vector<Running> &children, bool on_its_own) {
-  for (Running &r : children) {
-    if (r.ended || waitpid(r.id, &r.status, WNOHANG) != r.id)
-      continue;
-    r.ended = true;
-    r.failed = r.status != 0 && on_its_own;
-  }
+  for (Running &r : children)
+    while (!r.ended && waitpid(r.id, &r.status, WNOHANG | WUNTRACED | WCONTINUED) == r.id) {
+      if (WIFSTOPPED(r.status))
+        r.stopped = Clock::now();
+      else
+        r.stopped.reset();
+      r.ended = WIFEXITED(r.status) || WIFSIGNALED(r.status);
+      r.failed = r.ended && r.status != 0 && on_its_own;
+    }
 }
 
 /// Why the run failed. A task that a signal killed explains those that failed
@@ -199,10 +204,32 @@ void explain(const std::vector<Running> &children, Outcome &outcome) {
   }
 }
 
+/// Kills those that have been stopped for too long. Whether there are some that may not be.
+bool end_stopped(const std::vector<Running> &children) {
+  bool any = false;
+  for (const Running &r : children) {
+    if (r.ended || !r.stopped || r.child->stopped_timeout <= 0)
+      continue;
+    any = true;
+    if (Clock::now() - *r.stopped > seconds(r.child->stopped_timeout))
+      kill(r.id, SIGKILL);
+  }
+  return any;
+}
+
 void signal_all(const std::vector<Running> &children, int number) {
   for (const Running &r : children)
     if (!r.ended)
       kill(r.id, number);
+}
+
+void collect_reports(Socket &from, Outcome &outcome) {
+  char bytes[64];
+  ssize_t n = -1;
+  while (from && (n = read(from.fd(), bytes, sizeof bytes)) > 0)
+    outcome.reports.append(bytes, static_cast<size_t>(n));
+  if (n == 0) // no child has the other end any more
+    from.close();
 }
 
 } // namespace
@@ -210,11 +237,11 @@ void signal_all(const std::vector<Running> &children, int number) {
 Outcome run_children(const std::vector<Child> &children, double failure_timeout) {
   Outcome outcome;
   SignalBox signals;
-  Pipe started;
+  Pipe reports;
   std::vector<Running> running;
   for (const Child &child : children)
-    running.push_back(start(child, signals, started.write_end.fd()));
-  started.write_end.close();
+    running.push_back(start(child, signals, reports.write_end.fd()));
+  reports.write_end.close();
 
   Clock::time_point failed_at{}, hurry_at{};
   int sent = 0; // the last signal that was sent because of a failure
@@ -237,10 +264,11 @@ Outcome run_children(const std::vector<Child> &children, double failure_timeout)
       hurry_at = Clock::now() + std::max(seconds(failure_timeout * 0.6), Clock::duration(std::chrono::seconds(2)));
     if (hurry_at != Clock::time_point{} && Clock::now() > hurry_at)
       signal_all(running, SIGKILL);
-    std::vector<pollfd> events{{signals.fd(), POLLIN, 0}, {started.read_end.fd(), POLLIN, 0}};
+    const bool stopped = end_stopped(running);
+    std::vector<pollfd> events{{signals.fd(), POLLIN, 0}, {reports.read_end.fd(), POLLIN, 0}};
     for (const Running &r : running)
       events.push_back({r.errors.fd(), POLLIN, 0}); // poll ignores -1
-    poll(events.data(), events.size(), failing || hurry_at != Clock::time_point{} ? 50 : -1);
+    poll(events.data(), events.size(), failing || stopped || hurry_at != Clock::time_point{} ? 50 : -1);
     while (int number = signals.next()) {
       if (number == SIGCHLD)
         continue;
@@ -250,21 +278,14 @@ Outcome run_children(const std::vector<Child> &children, double failure_timeout)
       signal_all(running, number);
       signal_all(running, SIGCONT); // one that is stopped could not end
     }
-    char byte;
-    ssize_t n = started.read_end ? read(started.read_end.fd(), &byte, 1) : -1;
-    if (n > 0)
-      outcome.started = true;
-    else if (n == 0)
-      started.read_end.close();
+    collect_reports(reports.read_end, outcome);
     for (Running &r : running)
       forward(r, false);
   }
   for (Running &r : running)
     forward(r, true);
   explain(running, outcome);
-  char byte;
-  if (started.read_end && read(started.read_end.fd(), &byte, 1) > 0)
-    outcome.started = true;
+  collect_reports(reports.read_end, outcome);
   return outcome;
 }
 

@@ -19,24 +19,30 @@ struct Child {
   std::vector<std::pair<std::string, std::string>> environment; // added to this process's
   bool prefix_stderr = false;                                   // else it has this process's stderr
   int inherited = -1; // a descriptor that this child alone gets, under the same number
+  // Seconds after which a child that is stopped (SIGSTOP) is killed; 0: never. For one that tasks elsewhere wait for,
+  // whose own supervisors cannot end it.
+  double stopped_timeout = 0;
 };
 
 struct Outcome {
-  int status = 0;       // 0, that of the first child that failed, 128 + N where signal N ended it
-  std::string failed;   // "worker:1 was killed by signal 9 (Killed)", "" where none failed
-  bool started = false; // a child called report_training_started()
-  int signal = 0;       // INT or TERM that this process was sent, 0 for none
+  int status = 0;      // 0, that of the first child that failed, 128 + N where signal N ended it
+  std::string failed;  // "worker:1 was killed by signal 9 (Killed)", "" where none failed
+  int signal = 0;      // INT or TERM that this process was sent, 0 for none
+  std::string reports; // the bytes that children wrote to report_variable's descriptor
+
+  bool reported(char what) const { return reports.find(what) != std::string::npos; }
 };
 
 /// Runs them to their end. INT and TERM are passed on, and after a second one, or when a
 /// child has ended after the first, the others are killed a little later. When one fails, the others
 /// get a while to end by themselves (they hear of it from the rendezvous), then TERM,
-/// then KILL, all within `failure_timeout` seconds. The children end with this
-/// process, whatever ends it. Call it while the process has one thread. Throws Error.
+/// then KILL, all within `failure_timeout` seconds. The children are killed with this
+/// process, whatever ends it: who starts it again finds nobody at its files and its port.
+/// Call it while the process has one thread. Throws Error.
 Outcome run_children(const std::vector<Child> &children, double failure_timeout);
 
-/// The environment variable that tells a child where to report that it has begun.
-inline constexpr const char *started_variable = "DRT_STARTED_FD";
+/// The environment variable that tells a child the descriptor of Outcome::reports.
+inline constexpr const char *report_variable = "DRT_REPORT_FD";
 
 } // namespace drt
 

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "launch/start_point.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/output_file.h"
 #include "core/error.h"
+#include "launch/input_position.h"
 #include "launch/supervise.h"
 
 #include <cstdio>
@@ -30,10 +32,33 @@ bool isSamePrefix(const std::string &a, const std::string &b) {
 
 } // namespace
 
+std::string newestSoundCheckpoint(const std::string &folder) {
+  return CheckpointManager(folder).latest([](const std::string &prefix) {
+    try {
+      const CheckpointReader reader(prefix);
+      for (const CheckpointTensor &tensor : reader.tensors())
+        reader.verify(tensor.name);
+      readInputPosition(prefix);
+      return true;
+    } catch (const Error &error) {
+      std::fprintf(stderr, "warning: %s is passed over: %s\n", prefix.c_str(), error.what());
+      return false;
+    }
+  });
+}
+
+void removeUnfinished(const Options &options) {
+  if (!options.checkpointDir.empty())
+    CheckpointManager(options.checkpointDir).removeTemporaries();
+  for (const std::string &target : {options.exportNpz, options.timeline})
+    if (!target.empty())
+      removeTemporariesOf(target);
+}
+
 void takeNewestCheckpoint(Options &options) {
   if (!isFolder(options.restore))
     return;
-  std::string newest = CheckpointManager(options.restore).latest();
+  std::string newest = newestSoundCheckpoint(options.restore);
   // A SavedModel's folder has one, of the values that it was saved with.
   std::error_code ignored;
   if (const std::string saved = options.restore + "/variables/variables";
@@ -48,8 +73,8 @@ void takeNewestCheckpoint(Options &options) {
 void settleCheckpointDir(Options &options) {
   if (options.checkpointDir.empty() || (options.resume && !options.resume->empty()))
     return;
-  CheckpointManager manager(options.checkpointDir, options.keep);
-  const std::string newest = manager.latest();
+  const std::string newest =
+      options.resume ? newestSoundCheckpoint(options.checkpointDir) : CheckpointManager(options.checkpointDir).latest();
   if (options.resume) {
     options.resume = newest;
     options.command = withoutFlag(options.command, "--resume");

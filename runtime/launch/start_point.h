@@ -8,7 +8,16 @@
 
 #include "launch/options.h"
 
+#include <string>
+
 namespace drt {
+
+/// The newest checkpoint in a folder that can be gone on from: every checksum and its place in the data are right. ""
+/// where there is none. Says on stderr which ones are damaged, and how.
+std::string newestSoundCheckpoint(const std::string &folder);
+
+/// Removes what tasks of this run, or of one before it, left unfinished when they were killed. Not while one runs.
+void removeUnfinished(const Options &options);
 
 /// Where --restore names a folder: its newest checkpoint instead, in the command as well. Throws where it holds none.
 void takeNewestCheckpoint(Options &options);

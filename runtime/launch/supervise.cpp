@@ -11,9 +11,12 @@
 #include "launch/spawn.h"
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <thread>
 #include <unistd.h>
 
 namespace drt {
@@ -37,6 +40,32 @@ int descriptor_from(const char *variable) {
   return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
 }
 
+enum Report : char { Started = 's', LostAnother = 'l', AllDone = 'd' };
+
+void report(Report what) {
+  const int fd = descriptor_from(report_variable);
+  if (fd < 0)
+    return;
+  // Not for what this process may start.
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  const char byte = what;
+  [[maybe_unused]] ssize_t n = write(fd, &byte, 1);
+}
+
+/// How long a failure of its own is left alone before it is tried again: what it came from (a full disk) may pass.
+class Pause {
+public:
+  void after(const Outcome &outcome) {
+    const bool own = outcome.status < 128 && !outcome.reported(LostAnother);
+    next_ = own ? std::clamp(2 * next_, shortest, longest) : std::chrono::milliseconds(0);
+    std::this_thread::sleep_for(next_);
+  }
+
+private:
+  static constexpr std::chrono::milliseconds shortest{100}, longest{10000};
+  std::chrono::milliseconds next_{0};
+};
+
 /// One start of all that this process has to run.
 Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &command) {
   if (options.place.kind != PlaceKind::StartAll) {
@@ -44,6 +73,8 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
     child.name = options.tasks[static_cast<size_t>(options.place.rank)].name();
     child.command = command;
     child.environment = {{launched_variable, "1"}};
+    if (options.place.kind == PlaceKind::Member)
+      child.stopped_timeout = options.failure_timeout;
     return run_children({child}, options.failure_timeout);
   }
   // Opened here, so that the port is known before task 0 runs and nobody takes it.
@@ -106,13 +137,24 @@ bool needs_launch(const Place &place, int max_restarts) {
 
 int launch(const LaunchOptions &options) {
   std::vector<std::string> command = options.command;
+  bool started = false; // once the input was right it is right
+  Pause pause;
   for (int restarts = 0;; ++restarts) {
     Outcome outcome = attempt(options, command);
+    started = started || outcome.reported(Started);
+    if (!outcome.failed.empty() && options.remove_unfinished)
+      options.remove_unfinished();
     if (outcome.signal)
       return 128 + outcome.signal;
-    if (outcome.failed.empty())
+    // By a signal that some task of the run was sent.
+    const bool stopped = outcome.status == 128 + SIGINT || outcome.status == 128 + SIGTERM;
+    const bool killed = outcome.status > 128 && !stopped;
+    // A plain start's tasks can all do their end again; one alone would wait for others that are gone.
+    const bool done = killed && outcome.reported(AllDone) && options.place.kind == PlaceKind::Member;
+    if (outcome.failed.empty() || done)
       return 0;
-    if (options.max_restarts == 0 || !outcome.started || outcome.status == 2) {
+    const bool worth = started || killed || outcome.reported(LostAnother);
+    if (options.max_restarts == 0 || !worth || stopped || outcome.status == 2) {
       std::fprintf(stderr, "error: %s\n", outcome.failed.c_str());
       return outcome.status;
     }
@@ -121,23 +163,20 @@ int launch(const LaunchOptions &options) {
                    restarts, restarts == 1 ? "" : "s");
       return outcome.status;
     }
-    std::string checkpoint = options.latest_checkpoint ? options.latest_checkpoint() : "";
+    // Before the first step the folder may hold what another run left.
+    std::string checkpoint = started && options.latest_checkpoint ? options.latest_checkpoint() : "";
     command = checkpoint.empty() ? options.command : withFlag(options.command, "--resume", checkpoint);
     std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), restarts + 1,
                  options.max_restarts,
                  checkpoint.empty() ? "from the beginning, since there is no complete checkpoint"
                                     : ("from " + checkpoint).c_str());
+    pause.after(outcome);
   }
 }
 
-void report_training_started() {
-  static bool reported = false; // by the main thread
-  int fd = descriptor_from(started_variable);
-  if (fd < 0 || std::exchange(reported, true))
-    return;
-  [[maybe_unused]] ssize_t n = write(fd, "s", 1);
-  close(fd);
-}
+void report_training_started() { report(Started); }
+void report_lost_another() { report(LostAnother); }
+void report_all_done() { report(AllDone); }
 
 int inherited_listen_socket() { return descriptor_from(listen_variable); }
 

@@ -29,7 +29,8 @@ struct LaunchOptions {
   // The newest complete checkpoint's prefix, "" where there is none (yet). A
   // restart adds `--resume PREFIX` to the command, which means: restore this
   // instead of --restore, and finish the steps that the first start would have done.
-  std::function<std::string()> latest_checkpoint;
+  std::function<std::string()> latest_checkpoint = {};
+  std::function<void()> remove_unfinished = {}; // what tasks that were killed have left; none runs then
 };
 
 /// `command` with the flag, which then stands at the end with that value alone; without it, and its value if it has
@@ -46,14 +47,23 @@ bool needs_launch(const Place &place, int max_restarts);
 
 /// Runs the tasks to their end and returns the exit status: 0, that of the first
 /// task that failed, or 128 + N after signal N. INT and TERM are passed on to the
-/// tasks. When one fails the others are ended. A failure after the training has
-/// begun is tried again up to max_restarts times; wrong input, a wrong command
-/// line and a signal from outside never are. Says on stderr what happened.
+/// tasks, and end the run also where another launcher's tasks were sent them. When one
+/// fails the others are ended. Up to max_restarts times they are started again: after a
+/// failure once training has begun, in this start or in one before, and at any time where
+/// a task was killed or has lost another one. Wrong input and a wrong command line never
+/// are. Says on stderr what happened.
 int launch(const LaunchOptions &options);
 
-/// In a task: the input was right and the first step begins, so that a failure
-/// from here on is worth a restart. No effect where nobody supervises.
+// In a task, to its launcher; without effect where there is none.
+
+/// The input was right and the first step begins, so that a failure from here on is worth a restart.
 void report_training_started();
+
+/// This task ends because another one was lost, which may come again.
+void report_lost_another();
+
+/// All tasks have written what they had to: whatever ends this one now, nothing is to be done again.
+void report_all_done();
 
 /// In task 0 of a plain start: the listening socket that launch() opened for the
 /// rendezvous (GroupOptions::listen_socket), else -1.

@@ -32,12 +32,15 @@ int launchTasks(const Options &options, const std::vector<Task> &tasks, const Pl
   launching.failure_timeout = options.failureTimeout;
   if (!options.checkpointDir.empty()) {
     // What lay in the folder before is not this run's.
-    CheckpointManager manager(options.checkpointDir);
-    launching.latest_checkpoint = [manager, before = options.overwrite ? "" : manager.latest()] {
-      const std::string latest = manager.latest();
+    const std::string &folder = options.checkpointDir;
+    const std::string before = options.overwrite ? "" : CheckpointManager(folder).latest();
+    launching.latest_checkpoint = [folder, before] {
+      const std::string latest = newestSoundCheckpoint(folder);
       return latest == before ? std::string() : latest;
     };
   }
+  if (place.kind != PlaceKind::Member || place.rank == 0)
+    launching.remove_unfinished = [&options] { removeUnfinished(options); };
   return launch(launching);
 }
 
@@ -82,6 +85,7 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   group.arrival_timeout = *options.arrivalTimeout;
   group.failure_timeout = options.failureTimeout;
   group.stall_warning = options.stallWarning;
+  group.on_lost = report_lost_another;
   group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };
   return Group::join(std::move(group));
 }
@@ -129,8 +133,10 @@ int trainTask(const drt_program &program, const Options &options, const std::vec
   try {
     const int signal = trainer->run();
     writeTimelineOf(*trainer, options, tasks[rank].name(), rank, originNs);
-    if (group)
+    if (group) {
       group->leave();
+      report_all_done();
+    }
     return signal ? 128 + signal : 0;
   } catch (...) {
     // A replica that computes on and on cannot be joined; it ends with the process.
@@ -146,8 +152,10 @@ int train(const drt_program &program, Options options) {
   const std::vector<Task> tasks = plan_tasks(program, false);
   const Place place = find_place(tasks, options.task, options.rendezvous, process_environment(), options.command);
   // Once, by the process that starts the run, or by the task that saves.
-  if (!isLaunched() && (place.kind != PlaceKind::Member || place.rank == 0))
+  if (!isLaunched() && (place.kind != PlaceKind::Member || place.rank == 0)) {
     settleCheckpointDir(options);
+    removeUnfinished(options);
+  }
   if (needs_launch(place, options.maxRestarts))
     return launchTasks(options, tasks, place);
   if (place.kind == PlaceKind::Sole)

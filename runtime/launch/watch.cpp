@@ -139,7 +139,7 @@ Socket Watch::meet() {
           return connection;
         }
         if (message->kind == MessageKind::Lost)
-          throw Error(message->fields.at(0) + message->fields.at(1));
+          throw Error(told(*message, ""));
         if (message->kind != MessageKind::Refused && message->kind != MessageKind::Heartbeat)
           refuse_rendezvous();
         if (message->kind == MessageKind::Refused) {
@@ -182,8 +182,8 @@ void Watch::run() {
       if (n < 0 && (errno == EAGAIN || errno == EINTR))
         continue;
       if (n <= 0)
-        return failed(first_task() + " was lost" + in_step() + ": " +
-                      (n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno)));
+        return lost(first_task() + " was lost" + in_step() + ": " +
+                    (n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno)));
       last_heard = Clock::now();
       try {
         reader.append(buffer, static_cast<size_t>(n));
@@ -193,8 +193,8 @@ void Watch::run() {
         return failed(e.what());
       }
     } else if (Clock::now() - last_heard > heartbeat.patience) {
-      return failed(first_task() + " was lost" + in_step() + ": no sign of life for " +
-                    format_seconds(seconds(heartbeat.patience)) + " s");
+      return lost(first_task() + " was lost" + in_step() + ": no sign of life for " +
+                  format_seconds(seconds(heartbeat.patience)) + " s");
     }
   }
 }
@@ -214,10 +214,24 @@ void Watch::handle(const Message &message) {
     return;
   }
   case MessageKind::Lost:
-    return failed(message.fields.at(0) + in_step() + message.fields.at(1));
+    return failed(told(message, in_step()));
   default:
     return;
   }
+}
+
+/// What the server says of a task that is gone.
+std::string Watch::told(const Message &lost, const std::string &where) const {
+  const bool failed = lost.fields.at(1) == "0";
+  if (!failed && options.on_lost)
+    options.on_lost();
+  return lost.fields.at(0) + (failed ? " failed" : " was lost") + where + lost.fields.at(2);
+}
+
+void Watch::lost(const std::string &message) {
+  if (options.on_lost)
+    options.on_lost();
+  failed(message);
 }
 
 void Watch::failed(const std::string &message) {

@@ -55,6 +55,8 @@ private:
   void run();
   void handle(const Message &message);
   void failed(const std::string &message);
+  void lost(const std::string &message);
+  std::string told(const Message &lost, const std::string &where) const;
   bool send(const Message &message) noexcept;
   std::string first_task() const;
   std::string in_step() const;

@@ -134,12 +134,112 @@ def log_over_restarts(plan):
     return found
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def supervised(folder, steps, *flags):
+    """Two tasks, each with a supervisor of its own."""
+    port = free_port()
+    return [Process(command("2 2 4", folder, "--steps", steps, "--checkpoint-dir", folder / "ckpt", "--save-every", 500, "--failure-timeout", 3,
+                            "--arrival-timeout", 30, "--task", f"worker:{rank}", "--rendezvous", f"127.0.0.1:{port}", "--export-npz",
+                            folder / "final.npz", "--max-restarts", 5, *flags)) for rank in range(2)]
+
+
+def final(folder, steps):
+    """The variables of a run that was left alone, and of the one that ended in the folder."""
+    run(command("2 1 4", folder, "--steps", steps, "--export-npz", folder / "alone.npz"))
+    with np.load(folder / "alone.npz") as alone, np.load(folder / "final.npz") as file:
+        return alone["w"].tobytes(), file["w"].tobytes()
+
+
+def goes_on(strike, *texts):
+    """One of two supervised tasks is struck, and its own supervisor replaces it."""
+    steps = 3000
+    with Folder() as folder:
+        processes = supervised(folder, steps)
+        try:
+            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            strike(processes)
+            statuses = [process.wait(60) for process in processes]
+            out = processes[0].out + processes[1].out
+            if statuses != [0, 0]:
+                return [f"exit statuses {statuses}:\n{out}"]
+            alone, got = final(folder, steps)
+            found = [] if got == alone else ["the variables are not those of a run that was left alone"]
+            return found + [f"'{text}' is not in:\n{out}" for text in texts if text not in out]
+        finally:
+            for process in processes:
+                process.kill()
+
+
+def strike_task(number):
+    return lambda processes: os.kill(children(processes[1].popen.pid)[0], number)
+
+
+def killed_before_the_first_step():
+    """A task that waits for the others is killed, and comes again."""
+    with Folder() as folder:
+        port = free_port()
+        flags = ["--steps", 10, "--checkpoint-dir", folder / "ckpt", "--max-restarts", 1, "--rendezvous", f"127.0.0.1:{port}"]
+        late = Process(command("2 2 4", folder, *flags, "--task", "worker:1"))
+        first = None
+        try:
+            late.wait_for_text("waiting for worker:0")
+            os.kill(children(late.popen.pid)[0], signal.SIGKILL)
+            first = Process(command("2 2 4", folder, *flags, "--task", "worker:0"))
+            statuses = [process.wait(60) for process in (first, late)]
+            return [] if statuses == [0, 0] else [f"exit statuses {statuses}:\n{first.out}{late.out}"]
+        finally:
+            for process in (first, late):
+                if process:
+                    process.kill()
+
+
+def one_is_told_to_stop():
+    """INT or TERM on one host ends the run on all of them, and nobody starts it again."""
+    with Folder() as folder:
+        processes = supervised(folder, 10 ** 9)
+        try:
+            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            os.kill(processes[1].popen.pid, signal.SIGTERM)
+            statuses = [process.wait(30) for process in processes]
+            out = processes[0].out + processes[1].out
+            return [] if statuses == [143, 143] and "; restart " not in out else [f"exit statuses {statuses}:\n{out}"]
+        finally:
+            for process in processes:
+                process.kill()
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def damaged_newest(damage, suffix):
+    """The newest checkpoint is damaged: the run goes on from the one before it, and says so."""
+    with Folder() as folder:
+        flags = ["--checkpoint-dir", folder / "ckpt", "--export-npz", folder / "final.npz", "--save-every", 5]
+        run(command("2 1 4", folder, "--steps", 12, *flags))
+        damage(folder / "ckpt" / f"ckpt-12{suffix}")
+        done = run(command("2 1 4", folder, "--steps", 20, *flags, "--resume"))
+        if done.returncode != 0 or "ckpt-12 is passed over" not in done.out:
+            return [f"exit status {done.returncode}:\n{done.out}"]
+        alone, got = final(folder, 20)
+        return [] if got == alone else ["the variables are not those of a run that was left alone"]
+
+
 def other_inputs(flags, *texts):
     """Two tasks that are started by hand, with flags(folder, rank) of their own."""
-    with Folder() as folder, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
+    with Folder() as folder:
+        port = free_port()
         run(command("2 1 4", folder, "--steps", 1, "--checkpoint-dir", folder / "one"))
         run(command("2 1 4", folder, "--steps", 2, "--checkpoint-dir", folder / "two"))
         data(folder, "other.npz", add=1)
@@ -165,6 +265,16 @@ def main():
     checks.check("a signal leaves a checkpoint and a log that agree", signal_saves)
     checks.check("a log over restarts", log_over_restarts, "2 1 4")
     checks.check("a log over restarts of two tasks", log_over_restarts, "2 2 4")
+    checks.check("a task that is killed is replaced by its own supervisor", goes_on, strike_task(signal.SIGKILL),
+                 "worker:1 was killed by signal 9 (Killed); restart 1 of 5 from ")
+    checks.check("a task that is stopped for too long is replaced", goes_on, strike_task(signal.SIGSTOP),
+                 "worker:1 was killed by signal 9 (Killed); restart ")
+    checks.check("a task that is killed before the first step is replaced", killed_before_the_first_step)
+    checks.check("a signal to one supervisor ends all tasks", one_is_told_to_stop)
+    for name, damage, suffix in (("index is cut", cut, ".index"), ("data are cut", cut, ".data-00000-of-00001"),
+                                 ("data are damaged", flip, ".data-00000-of-00001"), ("data are gone", os.unlink, ".data-00000-of-00001"),
+                                 ("place in the data is damaged", cut, ".input")):
+        checks.check(f"the newest checkpoint's {name}", damaged_newest, damage, suffix)
     checks.check("the same inputs", other_inputs, lambda folder, rank: [])
     checks.check("other data in a task", other_inputs, lambda folder, rank: ["--data", folder / "other.npz"] if rank else [],
                  "worker:1 (localhost) was given other --data than worker:0")

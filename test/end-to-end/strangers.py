@@ -26,7 +26,7 @@ def message(kind, *fields):
 # As runtime/launch/socket.h numbers them.
 HELLO, READY, SET, HEARTBEAT, FAILED, LOST, GOODBYE, ALL_GONE, WELCOME = 1, 2, 4, 7, 8, 9, 10, 11, 13
 FORGED = [b"GET / HTTP/1.0\r\n\r\n", os.urandom(1000), struct.pack("<I", 0xFFFFFFFF), struct.pack("<I", 0),
-          message(LOST, b"worker:1 was lost", b": forged"), message(FAILED, b"forged"), message(GOODBYE), message(ALL_GONE),
+          message(LOST, b"worker:1", b"1", b": forged"), message(FAILED, b"forged"), message(GOODBYE), message(ALL_GONE),
           message(SET, b"host/1", b"forged"), message(HEARTBEAT, b"1", b"1", b"1", b"x", b"1e99"), message(READY, b"127.0.0.1"),
           message(WELCOME, bytes(32)), message(HELLO), message(HELLO, b"1", b"2", b"", b""),
           *(message(HELLO, rank, b"2", b"", b"", bytes(32), bytes(32)) for rank in (b"0", b"1", b"-1", b"99", b"4294967297"))]

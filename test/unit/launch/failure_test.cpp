@@ -270,7 +270,7 @@ TEST_CASE("strangers at the rendezvous end no run") {
   const std::vector<std::string> said = {"GET / HTTP/1.0\r\n\r\n",
                                          std::string(4, '\xff'),
                                          std::string(4, '\0'),
-                                         Message{MessageKind::Lost, {"worker:1 was lost", ": forged"}}.encode(),
+                                         Message{MessageKind::Lost, {"worker:1", "1", ": forged"}}.encode(),
                                          hello("4294967297"),
                                          hello("-1"),
                                          refusedHello};
