@@ -1,5 +1,6 @@
 """Tasks of one host, from outside: what they listen on, what strangers can do there, and what is left when they are killed.
 The program is fake-train, which needs no compiler (test/unit/support)."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -36,12 +37,13 @@ def listening(pids):
     """(address, port) of all sockets that these processes listen on."""
     inodes = set()
     for pid in pids:
-        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                if (target := os.readlink(fd)).startswith("socket:["):
-                    inodes.add(target[8:-1])
-            except FileNotFoundError:
-                pass  # closed meanwhile
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    if (target := os.readlink(f"/proc/{pid}/fd/{fd}")).startswith("socket:["):
+                        inodes.add(target[8:-1])
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            pass  # ended meanwhile
     found = set()
     for table, family, size in (("tcp", socket.AF_INET, 4), ("tcp6", socket.AF_INET6, 16)):
         path = pathlib.Path(f"/proc/net/{table}")

@@ -1,13 +1,16 @@
 """A compiled program on two hosts (network namespaces joined by a veth pair), one task in each: its losses and last
 variables are TensorFlow's; and when one task is killed in mid-training, the other ends, names it, and leaves no half file.
+With a supervisor on each host the run goes on, also where a whole host was lost and came back.
 
   two_hosts.py [NAME…]
 """
 import sys
 import time
 
+import numpy as np
+
 from hosts import TwoHosts
-from support import DISTC, Checks, Folder, Model, must, need_tools
+from support import DISTC, Checks, Folder, Model, must, need_tools, read_log
 
 MODELS = ("linreg-sgd", "mlp-momentum", "mlp-adam-ref")
 RESOURCES = "nodes:\n" + "".join(f"  - address: {address}\n    cpus: [0]\n    chief: {'true' if i == 0 else 'false'}\n"
@@ -66,6 +69,41 @@ def killed(name, victim, strategy="AllReduce"):
         return found + ([f"left behind: {half}"] if half else [])
 
 
+def host_comes_back(name, victim, strategy="AllReduce"):
+    """A host goes down with its supervisor, whose scheduler starts it again; nobody touches the other one."""
+    model, steps = Model(name), 1000
+    with Folder() as folder, TwoHosts() as hosts:
+        executable = compile_for_two(model, folder, strategy)
+        own = host_folders(folder)
+
+        def start(host, *flags):
+            return hosts.start_task(host, [executable, "--data", model.feeds, "--steps", steps, "--seed", 1, "--export-npz",
+                                           own[host] / "final.npz", *flags])
+
+        flags = ["--checkpoint-dir", folder / "checkpoints", "--save-every", 100, "--max-restarts", 5, "--resume", "--log-json"]
+        tasks = [start(i, *flags, own[i] / "log.jsonl") for i in range(2)]
+        deadline = time.monotonic() + 60
+        while not (folder / "checkpoints" / "checkpoint").exists():
+            if time.monotonic() > deadline or any(task.popen.poll() is not None for task in tasks):
+                return ["no checkpoint was written", tasks[0].out, tasks[1].out]
+            time.sleep(0.01)
+        tasks[victim].kill()
+        out = tasks[victim].out
+        tasks[victim] = start(victim, *flags, own[victim] / "log.jsonl")
+        statuses = [task.wait(120) for task in tasks]
+        out += tasks[0].out + tasks[1].out
+        if statuses != [0, 0] or "; restart 1 of 5 from " not in out:
+            return [f"exit statuses {statuses}:\n{out}"]
+        got = dict(np.load(own[0] / "final.npz"))
+        got_steps = [line["step"] for line in read_log(own[0] / "log.jsonl") if "step" in line]
+        alone = [start(i) for i in range(2)]
+        if any(task.wait(120) for task in alone):
+            return [alone[0].out, alone[1].out]
+        want = np.load(own[0] / "final.npz")
+        found = [f"variable {key} differs" for key in want.files if got[key].tobytes() != want[key].tobytes()]
+        return found + ([] if got_steps == list(range(steps)) else [f"{len(got_steps)} lines in the log, not {steps} in order"])
+
+
 def main():
     need_tools()
     checks = Checks()
@@ -77,6 +115,8 @@ def main():
     for victim in (1, 0):
         checks.check(f"kill -9 of worker:{victim} in asynchronous training", killed, "mlp-momentum", victim, "PS:sync=false")
         checks.check(f"kill -9 of worker:{victim} in mid-training", killed, "mlp-momentum", victim)
+        checks.check(f"the host of worker:{victim} goes down and comes back", host_comes_back, "mlp-momentum", victim)
+    checks.check("a host with a server goes down and comes back", host_comes_back, "mlp-adam", 1, "PSLoadBalancing")
     checks.exit()
 
 
