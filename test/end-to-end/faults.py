@@ -375,7 +375,8 @@ class Faults:
         """The machine went down, and what was written last is damaged."""
         self.run.kill_all()
         self.run.resumes = True
-        indices = sorted(self.run.checkpoints.glob("ckpt-*.index"), key=lambda p: int(p.stem.split("-")[1])) if self.run.checkpoints.exists() else []
+        indices = [p for p in self.run.checkpoints.glob("ckpt-*.index") if p.stem[5:].isdigit()] if self.run.checkpoints.exists() else []
+        indices.sort(key=lambda p: int(p.stem[5:]))
         if len(indices) > 1:
             self.tear(indices[-1])
         if self.run.log.exists():

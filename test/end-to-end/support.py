@@ -16,7 +16,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "test" / "models"
-BIN = pathlib.Path(os.environ.get("DISTC_BIN", ROOT / "build" / "bin"))
+BIN = pathlib.Path(os.environ.get("DISTC_BIN", ROOT / "build" / "bin")).absolute()
 DISTC = BIN / "distc"
 TRANSLATE = BIN / "distc-translate"
 EXIT_SKIPPED = 77
