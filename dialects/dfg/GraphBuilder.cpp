@@ -246,17 +246,37 @@ Value GraphBuilder::slice(Value x, int64_t axis, int64_t begin, int64_t size, in
     return {};
   if (begin == 0 && stride == 1 && (*shape)[axis] == Dim(size))
     return x;
-  SmallVector<int64_t> first(shape->size(), 0), last(shape->size(), 0), step(shape->size(), 1);
-  int64_t mask = 0;
-  for (size_t i = 0; i < shape->size(); ++i)
-    if (static_cast<int64_t>(i) != axis)
-      mask |= int64_t(1) << i;
+  return sliceBetween(x, shape->size(), axis, begin, begin + (size - 1) * stride + 1, stride);
+}
+
+Value GraphBuilder::sliceTo(Value x, int64_t axis, int64_t begin, Dim limit, int64_t stride) {
+  FailureOr<Dims> shape = getShape(x);
+  if (llvm::failed(shape))
+    return {};
+  if (limit.isConstant())
+    return slice(x, axis, begin, llvm::divideCeil(limit.getConstant() - begin, stride), stride);
+  const Dim rest = (*shape)[axis] - limit;
+  if (!rest.isConstant() || rest.getConstant() < 0)
+    return (void)fail("takes as much of an axis as the data say"), Value();
+  if (begin == 0 && stride == 1 && rest == Dim(0))
+    return x;
+  // Counted from the end.
+  return sliceBetween(x, shape->size(), axis, begin, rest == Dim(0) ? std::nullopt : std::optional(-rest.getConstant()),
+                      stride);
+}
+
+Value GraphBuilder::sliceBetween(Value x, int64_t rank, int64_t axis, int64_t begin, std::optional<int64_t> end,
+                                 int64_t stride) {
+  SmallVector<int64_t> first(rank, 0), last(rank, 0), step(rank, 1);
   first[axis] = begin;
-  last[axis] = begin + (size - 1) * stride + 1;
+  last[axis] = end.value_or(0);
   step[axis] = stride;
-  return make<StridedSliceOp>({x, integers(first), integers(last), integers(step)},
-                              {attribute("begin_mask", builder.getI64IntegerAttr(mask)),
-                               attribute("end_mask", builder.getI64IntegerAttr(mask))});
+  // Of the other axes all; up to the end where nothing is left out there.
+  const int64_t others = ((int64_t(1) << rank) - 1) & ~(int64_t(1) << axis);
+  return make<StridedSliceOp>(
+      {x, integers(first), integers(last), integers(step)},
+      {attribute("begin_mask", builder.getI64IntegerAttr(others)),
+       attribute("end_mask", builder.getI64IntegerAttr(end ? others : others | int64_t(1) << axis))});
 }
 
 Value GraphBuilder::concat(ArrayRef<Value> values, int64_t axis) {

@@ -100,6 +100,8 @@ public:
   Value expandDims(Value x, int64_t axis);
   /// [begin, begin + size) along one axis; `stride` takes every so many-th.
   Value slice(Value x, int64_t axis, int64_t begin, int64_t size, int64_t stride = 1);
+  /// The same up to `limit`, which is a constant or by a constant less than the axis' size.
+  Value sliceTo(Value x, int64_t axis, int64_t begin, Dim limit, int64_t stride = 1);
   Value concat(llvm::ArrayRef<Value> values, int64_t axis);
   Value pack(llvm::ArrayRef<Value> values, int64_t axis);
   Value reverse(Value x, int64_t axis);
@@ -125,6 +127,7 @@ public:
   llvm::SmallVector<mlir::Operation *> made;
 
 private:
+  Value sliceBetween(Value x, int64_t rank, int64_t axis, int64_t begin, std::optional<int64_t> end, int64_t stride);
   Values create(llvm::StringRef name, mlir::ValueRange operands, llvm::ArrayRef<Type> elements,
                 llvm::ArrayRef<mlir::NamedAttribute> attributes);
   Value constant(mlir::DenseElementsAttr value);

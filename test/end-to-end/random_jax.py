@@ -39,8 +39,20 @@ ROWWISE = {"softmax": lambda x: jax.nn.softmax(x, -1), "normalize": lambda x: (x
            "argmax": lambda x: x * jax.nn.one_hot(x.argmax(-1), WIDTH), "cummax": lambda x: lax.cummax(x, axis=x.ndim - 1),
            "argsort": lambda x: jnp.take_along_axis(x, jnp.argsort(-x, -1), -1), "pad": lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)])[..., :-1],
            "repeat": lambda x: jnp.repeat(x[..., :2], 2, -1), "window": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1,) * (x.ndim - 1) + (2,), (1,) * x.ndim, "SAME")}
+
+
+def grouped(x, group):
+    """The mean of the rows of each row's group."""
+    sums, counts = jax.ops.segment_sum(x, group, WIDTH), jax.ops.segment_sum(jnp.ones_like(x[:, :1]), group, WIDTH)
+    return (sums / jnp.maximum(counts, 1))[group]
+
+
 # Along the batch.
-BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1), "centered": lambda x: x - x.max(0), "share": lambda x: x / (1 + jnp.abs(x).sum(0))}
+BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1), "centered": lambda x: x - x.max(0), "share": lambda x: x / (1 + jnp.abs(x).sum(0)),
+             "sorted": lambda x: x + jnp.sort(x, 0), "median": lambda x: x - jnp.quantile(x, 0.5, axis=0), "ranks": lambda x: x * jnp.argsort(jnp.argsort(x, 0), 0) / BATCH,
+             "neighbours": lambda x: x - 0.5 * jnp.roll(x, 1, 0), "reversed": lambda x: x * x[::-1], "attention": lambda x: jax.nn.softmax(x @ x.T) @ x,
+             "whitened": lambda x: x @ jnp.tanh(x.T @ x / x.shape[0]), "largest": lambda x: x - x[jnp.argmax(x[:, 0])], "first": lambda x: x + x[0],
+             "log mean exp": lambda x: x - jnp.log(jnp.exp(x - x.max()).mean()), "groups": lambda x: x - grouped(x, jnp.argmax(x, -1))}
 
 
 class Program:
@@ -71,7 +83,7 @@ class Program:
 
     def add_stage(self):
         kind = self.choose(["dense", "dense", "unary", "unary", "rowwise", "rowwise", "scale", "batchwise", "scan", "cond", "vmap", "dropout",
-                            "embedding", "remat", "fori", "switch", "einsum", "scatter"])
+                            "embedding", "remat", "fori", "switch", "einsum", "scatter", "convolution", "associative", "experts", "gru"])
         if kind == "dense":
             w, b = self.param(WIDTH, WIDTH), self.param(WIDTH)
             self.add(f"x @ {w} + {b}", lambda p, x, k, t: x @ p[w] + p[b])
@@ -113,6 +125,29 @@ class Program:
         elif kind == "einsum":
             w = self.param(2, WIDTH, 2)
             self.add(f"einsum of {w}", lambda p, x, k, t: jnp.einsum("bhi,hji,bk->bk", x.reshape(-1, 2, 2), p[w], x) / WIDTH)
+        elif kind == "convolution":
+            w = self.param(3, 1, 2)
+            self.add(f"convolution with {w}", lambda p, x, k, t: lax.conv_general_dilated(x[..., None], p[w], (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")).mean(-1))
+        elif kind == "associative":
+            w = self.param(WIDTH)
+            self.add(f"associative scan of sigmoid({w})", lambda p, x, k, t: lax.associative_scan(
+                lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (jnp.broadcast_to(jax.nn.sigmoid(p[w]), x.shape), x), axis=1)[1])
+        elif kind == "experts":
+            g, w = self.param(WIDTH, 3), self.param(3, WIDTH, WIDTH)
+
+            def experts(p, x, k, t):
+                values, chosen = lax.top_k(x @ p[g], 2)
+                each = jnp.take_along_axis(jnp.einsum("bi,eij->bej", x, p[w]), chosen[..., None], 1)
+                return (jnp.tanh(each) * jax.nn.softmax(values)[..., None]).sum(1)
+            self.add(f"2 of 3 experts {w} by {g}", experts)
+        elif kind == "gru":
+            w, u = self.param(WIDTH, 2 * WIDTH), self.param(WIDTH, 2 * WIDTH)
+
+            def cell(p, h, x):
+                gates = jax.nn.sigmoid(x @ p[w] + h @ p[u])
+                h = gates[:, :WIDTH] * h + (1 - gates[:, :WIDTH]) * jnp.tanh(gates[:, WIDTH:] * x)
+                return h, h
+            self.add(f"gru of {w}, {u} backwards", lambda p, x, k, t: lax.scan(lambda h, s: cell(p, h, s), x, jnp.stack([x, x[:, ::-1], 0.5 * x]), reverse=True)[1].mean(0))
         else:
             w = self.param(WIDTH)
             self.add(f"scatter {w}", lambda p, x, k, t: x.at[:, jnp.array([0, 2])].add(p[w][:2]).at[:, 1].set(x[:, 3] * p[w][3]))
@@ -122,7 +157,11 @@ class Program:
         options = {"sgd": optax.sgd(rate), "momentum": optax.sgd(rate, momentum=0.9), "nesterov": optax.sgd(rate, momentum=0.9, nesterov=True),
                    "adam": optax.adam(rate, eps=1e-2), "adamw": optax.adamw(rate, eps=1e-2), "adagrad": optax.adagrad(rate), "lion-like": optax.rmsprop(rate, eps=1e-2),
                    "lamb": optax.lamb(rate, eps=1e-2), "ema": optax.chain(optax.ema(0.9), optax.sgd(rate)),
-                   "multi": optax.MultiSteps(optax.adam(rate, eps=1e-2), 2)}
+                   "multi": optax.MultiSteps(optax.adam(rate, eps=1e-2), 2), "nadam": optax.nadam(rate, eps=1e-2), "adabelief": optax.adabelief(rate, eps=1e-2),
+                   "adamax": optax.adamax(rate, eps=1e-2), "radam": optax.radam(rate, eps=1e-2), "yogi": optax.yogi(rate, eps=1e-2),
+                   "novograd": optax.novograd(rate, eps=1e-2), "lars": optax.lars(rate), "adafactor": optax.adafactor(rate, min_dim_size_to_factor=2),
+                   "centralized": optax.chain(optax.centralize(), optax.adam(rate, eps=1e-2)), "noisy": optax.chain(optax.add_noise(0.01, 0.5, 7), optax.sgd(rate)),
+                   "trace": optax.chain(optax.trace(0.8), optax.add_decayed_weights(0.05), optax.scale_by_learning_rate(rate))}
         name = self.choose(options)
         optimizer = options[name]
         if self.random.randint(3) == 0:
@@ -134,7 +173,8 @@ class Program:
         x = batch["x"]
         for stage in self.stages:
             x = stage(params, x, key, batch["t"])
-        difference = x.mean(-1) - batch["y"]
+        # No mean, which is zero, up to rounding, where rows are centered.
+        difference = x @ jnp.array([0.4, -0.3, 0.5, 0.2]) - batch["y"]
         if self.reduction == "sum":
             return jnp.sum(difference**2) / 8
         return jnp.mean(optax.huber_loss(difference) if self.reduction == "huber" else difference**2)

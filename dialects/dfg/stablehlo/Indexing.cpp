@@ -559,6 +559,15 @@ FailureOr<Place> getPlace(dfg::GraphBuilder &g, Value start, int64_t size, int64
   return Place{std::nullopt, g.expandDims(moved, 0)};
 }
 
+/// Among the examples of the batch, of which there are at least as many as are taken.
+FailureOr<Place> getPlaceInBatch(dfg::GraphBuilder &g, Value x, int64_t axis, Value start, int64_t taken) {
+  if (g.shapes.getConstant(start) == 0)
+    return Place{0, {}};
+  Type type = g.elementOf(start);
+  Value last = g.sub(g.sizeOf(x, axis, type), g.scalar(type, static_cast<double>(taken)));
+  return Place{std::nullopt, g.expandDims(g.minimum(g.maximum(start, g.scalar(type, 0)), last), 0)};
+}
+
 Value getRange(dfg::GraphBuilder &g, int64_t size) {
   return g.make<dfg::RangeOp>({g.integer(0), g.integer(size), g.integer(1)});
 }
@@ -573,9 +582,8 @@ Converter::Result Converter::takeSlice(Builder &g, Value x, ArrayRef<Value> star
     int64_t taken = sizes[axis];
     if (taken == -1 || size == Dim(taken))
       continue;
-    if (!size.isConstant())
-      return fail(g, "takes some of the examples of the batch");
-    FailureOr<Place> place = getPlace(g, starts[axis], size.getConstant(), taken);
+    FailureOr<Place> place = size.isConstant() ? getPlace(g, starts[axis], size.getConstant(), taken)
+                                               : getPlaceInBatch(g, x, axis, starts[axis], taken);
     if (failed(place))
       return failure();
     if (place->known) {
@@ -604,9 +612,11 @@ Converter::Result Converter::dynamicUpdateSlice(Operation *, Values operands, Bu
   for (auto [axis, size] : llvm::enumerate(*shape)) {
     if (size == (*part)[axis])
       continue;
-    if (!size.isConstant() || !(*part)[axis].isConstant())
+    if (!(*part)[axis].isConstant())
       return fail(g, "updates some of the examples of the batch");
-    FailureOr<Place> place = getPlace(g, operands[2 + axis], size.getConstant(), (*part)[axis].getConstant());
+    const int64_t taken = (*part)[axis].getConstant();
+    FailureOr<Place> place = size.isConstant() ? getPlace(g, operands[2 + axis], size.getConstant(), taken)
+                                               : getPlaceInBatch(g, x, axis, operands[2 + axis], taken);
     if (failed(place))
       return failure();
     axes.push_back(axis);
@@ -614,7 +624,7 @@ Converter::Result Converter::dynamicUpdateSlice(Operation *, Values operands, Bu
   }
   if (axes.empty())
     return one(g, update);
-  if (axes.size() == 1 && places[0].known) {
+  if (axes.size() == 1 && places[0].known && (*shape)[axes[0]].isConstant()) {
     int64_t axis = axes[0], from = *places[0].known, size = (*shape)[axis].getConstant();
     int64_t to = from + (*part)[axis].getConstant();
     Values parts;
@@ -628,12 +638,12 @@ Converter::Result Converter::dynamicUpdateSlice(Operation *, Values operands, Bu
   // For each element, which one of the update it is, if it is one.
   Value isUpdated, rows = update;
   for (auto [axis, place] : llvm::zip(axes, places)) {
-    int64_t size = (*shape)[axis].getConstant(), taken = (*part)[axis].getConstant();
+    int64_t taken = (*part)[axis].getConstant();
     Value start = place.known ? g.integer(*place.known) : g.cast(place.value, g.builder.getI32Type());
-    Value inside = g.sub(getRange(g, size), start);
+    Value inside = g.sub(g.positions(x, axis, g.builder.getI32Type()), start);
     Value is = g.both(g.lessEqual(g.integer(0), inside), g.less(inside, g.integer(taken)));
     Dims along(shape->size(), Dim(1));
-    along[axis] = Dim(size);
+    along[axis] = (*shape)[axis];
     is = g.reshape(is, along);
     isUpdated = isUpdated ? g.both(isUpdated, is) : is;
     if (taken > 1)

@@ -191,12 +191,13 @@ Value Converter::stridedSlice(Builder &g, Value x, ArrayRef<int64_t> begin, Arra
     Dim size = (*shape)[axis];
     if (begin[axis] == 0 && strides[axis] == 1 && limit[axis] == size)
       continue;
-    if (!size.isConstant() || !limit[axis].isConstant())
-      return (void)g.fail("takes some of the examples of the batch"), Value();
-    int64_t end = limit[axis].getConstant();
-    if (begin[axis] < 0 || begin[axis] > end || end > size.getConstant() || strides[axis] < 1)
+    const Dim end = limit[axis];
+    if (begin[axis] < 0 || strides[axis] < 1 || (end.isConstant() && begin[axis] > end.getConstant()) ||
+        (end.isConstant() && size.isConstant() && end.getConstant() > size.getConstant()))
       return (void)g.fail("takes what is outside of its operand"), Value();
-    x = g.slice(x, axis, begin[axis], llvm::divideCeil(end - begin[axis], strides[axis]), strides[axis]);
+    x = g.sliceTo(x, axis, begin[axis], end, strides[axis]);
+    if (!x)
+      return {};
   }
   return x;
 }

@@ -116,9 +116,10 @@ Converter::Result Converter::sort(Operation *op, Values operands, Builder &g) {
   const int64_t rank = shape->size(), axis = getInt(op, "dimension", -1);
   if (axis < 0 || axis >= rank)
     return fail(g, "has no dimension that it sorts along");
-  if (!(*shape)[axis].isConstant())
-    return fail(g, "sorts the examples of the batch");
-  const int64_t size = (*shape)[axis].getConstant();
+  // How many there are is the batch's size where the examples are sorted.
+  const Dim extent = (*shape)[axis];
+  Value size =
+      extent.isConstant() ? g.integer(extent.getConstant()) : g.sizeOf(operands[0], axis, g.builder.getI32Type());
   Ints last;
   for (int64_t each = 0; each < rank; ++each)
     if (each != axis)
@@ -139,8 +140,8 @@ Converter::Result Converter::sort(Operation *op, Values operands, Builder &g) {
       number = take(number, places);
     if (!number)
       return failure();
-    Values largest = g.makeAll<dfg::TopKV2Op>(
-        {number, g.integer(size)}, {Builder::elementOf(number), g.builder.getI32Type()}, g.flag("sorted", true));
+    Values largest = g.makeAll<dfg::TopKV2Op>({number, size}, {Builder::elementOf(number), g.builder.getI32Type()},
+                                              g.flag("sorted", true));
     if (largest.size() != 2)
       return failure();
     places = places ? take(places, largest[1]) : largest[1];
