@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Event { 1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary }
+// Event { 1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary, 7: SessionLog }
 // Summary { 1: repeated Value { 1: string tag, 2: float simple_value } }
-// Five fields of two messages are written by hand rather than generated.
+// SessionLog { 1: enum status: START = 1 }
+// A few fields of three messages are written by hand rather than generated.
 //
 //===----------------------------------------------------------------------===//
 #include "launch/event_file.h"
@@ -67,10 +68,20 @@ std::string newFile(const std::string &directory) {
 
 } // namespace
 
-EventFile::EventFile(const std::string &directory) : file_(newFile(directory)) {
+EventFile::EventFile(const std::string &directory, std::optional<int64_t> restartedAt) : file_(newFile(directory)) {
   std::string event = eventAt(wallTime());
   appendBytes(event, 3, "brain.Event:2");
   record(event);
+  if (!restartedAt)
+    return;
+  std::string session, start = eventAt(wallTime());
+  appendKey(session, 1, Varint);
+  appendVarint(session, 1); // START
+  appendKey(start, 2, Varint);
+  // Values are those behind a step, so what counts from here on is that of the next one.
+  appendVarint(start, static_cast<uint64_t>(*restartedAt + 1));
+  appendBytes(start, 7, session);
+  record(start);
 }
 
 void EventFile::scalar(std::string_view tag, int64_t step, float value) {

@@ -9,6 +9,7 @@
 #include "core/growing_file.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,9 @@ namespace drt {
 /// (tensorflow/core/util/event.proto). Throws drt::Error.
 class EventFile {
 public:
-  /// Makes the folder where it is missing.
-  explicit EventFile(const std::string &directory);
+  /// Makes the folder where it is missing. restartedAt: a restart says so, and TensorBoard drops what earlier files
+  /// have of that step and those behind it, which are done again.
+  explicit EventFile(const std::string &directory, std::optional<int64_t> restartedAt = std::nullopt);
 
   void scalar(std::string_view tag, int64_t step, float value);
   void flush() { file_.flush(); }

@@ -9,12 +9,13 @@
 #include "core/error.h"
 
 #include <fstream>
+#include <string_view>
 
 namespace drt {
 
 std::string inputPositionText(const InputPosition &position) {
   return "next_example: " + std::to_string(position.position) + "\nshuffle_seed: " + std::to_string(position.seed) +
-         "\n";
+         "\n" + (position.stopped.empty() ? "" : "stopped_when: " + position.stopped + "\n");
 }
 
 std::optional<InputPosition> readInputPosition(const std::string &prefix) {
@@ -30,6 +31,9 @@ std::optional<InputPosition> readInputPosition(const std::string &prefix) {
     throw Error(path +
                 " is damaged: it does not say at which example the run goes on; without it the run goes on at the "
                 "checkpoint's step times the batch");
+  constexpr std::string_view stopped = "stopped_when: ";
+  if (std::string line; std::getline(file, line) && line.starts_with(stopped))
+    read.stopped = line.substr(stopped.size());
   return read;
 }
 

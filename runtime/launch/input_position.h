@@ -20,6 +20,7 @@ namespace drt {
 struct InputPosition {
   int64_t position = 0; // of the next example in the sequence of epochs
   uint64_t seed = 0;    // of the order
+  std::string stopped;  // the condition of --stop-when that ended the run here, "" for none
 };
 
 std::string inputPositionText(const InputPosition &position);

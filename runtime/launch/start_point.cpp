@@ -10,8 +10,13 @@
 #include "launch/input_position.h"
 #include "launch/supervise.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
 
 namespace drt {
 namespace {
@@ -31,6 +36,27 @@ bool isSamePrefix(const std::string &a, const std::string &b) {
 }
 
 } // namespace
+
+CheckpointDirLock::CheckpointDirLock(const std::string &folder) : folder_(folder) {
+  std::error_code ignored; // who saves says what is wrong
+  made_ = std::filesystem::create_directories(folder, ignored);
+  held_ = Socket(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // One that was killed may have to end yet.
+  const auto until = Clock::now() + std::chrono::seconds(2);
+  while (held_ && flock(held_.fd(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK)
+      return;
+    if (Clock::now() > until)
+      throw Error("--checkpoint-dir " + folder +
+                  " is another run's, which still goes on: end it first, or name another folder");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+CheckpointDirLock::~CheckpointDirLock() {
+  if (made_)
+    rmdir(folder_.c_str()); // only where it is empty
+}
 
 std::string newestSoundCheckpoint(const std::string &folder) {
   return CheckpointManager(folder).latest([](const std::string &prefix) {

@@ -7,6 +7,7 @@
 #define DRT_LAUNCH_START_POINT_H
 
 #include "launch/options.h"
+#include "launch/socket.h"
 
 #include <string>
 
@@ -15,6 +16,23 @@ namespace drt {
 /// The newest checkpoint in a folder that can be gone on from: every checksum and its place in the data are right. ""
 /// where there is none. Says on stderr which ones are damaged, and how.
 std::string newestSoundCheckpoint(const std::string &folder);
+
+/// A run's hold on --checkpoint-dir, until it is destroyed or its process ends: two runs that save in one folder would
+/// take each other's checkpoints for their own. Makes the folder; one in which nothing was saved goes again.
+class CheckpointDirLock {
+public:
+  /// Throws drt::Error where another run of this machine has the folder, and does not end within a moment. A file
+  /// system without locks has none.
+  explicit CheckpointDirLock(const std::string &folder);
+  ~CheckpointDirLock();
+  CheckpointDirLock(const CheckpointDirLock &) = delete;
+  CheckpointDirLock &operator=(const CheckpointDirLock &) = delete;
+
+private:
+  const std::string folder_;
+  bool made_ = false;
+  Socket held_;
+};
 
 /// Removes what tasks of this run, or of one before it, left unfinished when they were killed. Not while one runs.
 void removeUnfinished(const Options &options);

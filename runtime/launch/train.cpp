@@ -16,6 +16,7 @@
 #include <bit>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <thread>
 #include <unistd.h>
@@ -152,7 +153,10 @@ int train(const drt_program &program, Options options) {
   const std::vector<Task> tasks = plan_tasks(program, false);
   const Place place = find_place(tasks, options.task, options.rendezvous, process_environment(), options.command);
   // Once, by the process that starts the run, or by the task that saves.
+  std::optional<CheckpointDirLock> lock;
   if (!isLaunched() && (place.kind != PlaceKind::Member || place.rank == 0)) {
+    if (!options.checkpointDir.empty())
+      lock.emplace(options.checkpointDir);
     settleCheckpointDir(options);
     removeUnfinished(options);
   }

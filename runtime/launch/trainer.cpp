@@ -212,8 +212,8 @@ std::vector<const TimelineRow *> Trainer::timelineRows() {
 // so: it alone needs to have the checkpoint.
 void Trainer::count() {
   // Steps before the run, and before this start of it; whether there is a checkpoint; where the data go on, and their
-  // order.
-  int64_t counts[5] = {};
+  // order; whether --stop-when has ended the run there.
+  int64_t counts[6] = {};
   if (first_) {
     counts[0] = counts[1] = updatesOf(program_, options_.restore) * program_.accumulate_steps;
     if (isResumed())
@@ -223,6 +223,7 @@ void Trainer::count() {
         isResumed() ? readInputPosition(*options_.resume) : std::optional<InputPosition>();
     counts[3] = input ? input->position : stepsOf(counts[1]) * step_.feeder->batch();
     counts[4] = static_cast<int64_t>(input && !options_.seed ? input->seed : shuffleSeed_);
+    counts[5] = input && options_.stopWhen && input->stopped == options_.stopWhen->text;
   }
   if (Communicator *communicator = task_->communicator()) {
     communicator->describe(0, "the first step");
@@ -231,6 +232,7 @@ void Trainer::count() {
   begin_ = done_ = counts[1];
   shuffleSeed_ = static_cast<uint64_t>(counts[4]);
   restores_ = counts[2] != 0;
+  stopped_ = counts[5] != 0;
   if (__builtin_add_overflow(counts[0], wanted_, &end_) ||
       end_ > INT64_MAX / 4 / std::max<int64_t>(step_.feeder->batch(), 1))
     throw Error("the run would end in step " + std::to_string(counts[0]) + " + " + std::to_string(wanted_) +
@@ -260,7 +262,8 @@ void Trainer::serve() {
 
 // Of the checkpoint that is saved: an update that is not complete is begun again.
 InputPosition Trainer::inputPosition() const {
-  return {step_.feeder->position(stepsOf(updates() * program_.accumulate_steps)), shuffleSeed_};
+  return {step_.feeder->position(stepsOf(updates() * program_.accumulate_steps)), shuffleSeed_,
+          stopped_ ? options_.stopWhen->text : ""};
 }
 
 // Tasks that were given other data or another checkpoint would train, to nobody's numbers. A checkpoint that a task
@@ -316,7 +319,7 @@ void Trainer::openFiles() {
   if (!options_.logJson.empty())
     log_ = std::make_unique<StepLog>(options_.logJson, program_, isResumed() ? std::optional(begin_) : std::nullopt);
   if (!options_.summaryDir.empty())
-    events_ = std::make_unique<EventFile>(options_.summaryDir);
+    events_ = std::make_unique<EventFile>(options_.summaryDir, isResumed() ? std::optional(begin_) : std::nullopt);
   if (!options_.quiet && end_ > begin_)
     progress_ = std::make_unique<Progress>(begin_, end_, examplesOfStep(program_));
 }
@@ -384,7 +387,7 @@ void Trainer::steps() {
   const auto ahead = static_cast<size_t>(options_.stopWhen ? 0 : task_->stepsAhead());
   finishedNs_ = nowNs();
   stopDeadline_->resume();
-  const bool served = program_.servers && begin_ < end_;
+  const bool served = program_.servers && begin_ < end_ && !stopped_;
   if (served)
     serve();
   // All tasks see the same sums, so they stop after the same step.
@@ -511,7 +514,7 @@ void Trainer::save() {
     events_->flush();
   checkpoint_ = checkpoints_->save(
       updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); },
-      step_.feeder->batch() > 0 ? inputPositionText(inputPosition()) : "");
+      step_.feeder->batch() > 0 || stopped_ ? inputPositionText(inputPosition()) : "");
 }
 
 void Trainer::finish() {

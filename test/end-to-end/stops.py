@@ -2,8 +2,10 @@
 that were given other inputs. The program is fake-train, which needs no compiler (test/unit/support)."""
 import os
 import pathlib
+import re
 import signal
 import socket
+import struct
 import time
 
 import numpy as np
@@ -236,6 +238,72 @@ def damaged_newest(damage, suffix):
         return [] if got == alone else ["the variables are not those of a run that was left alone"]
 
 
+def two_owners():
+    """A second run in the folder of one that goes on; nothing of the first is touched."""
+    with Folder() as folder:
+        flags = ["--checkpoint-dir", folder / "ckpt", "--save-every", 50]
+        process = Process(command("2 2 4", folder, "--steps", 10 ** 9, *flags))
+        try:
+            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            second = run(command("2 1 4", folder, "--steps", 10, *flags, "--overwrite"))
+            newest = max(saved(folder / "ckpt"))
+            wait_for("further checkpoint", lambda: max(saved(folder / "ckpt")) > newest)
+            if second.returncode != 1 or "is another run's, which still goes on" not in second.out:
+                return [f"exit status {second.returncode}:\n{second.out}"]
+            os.kill(process.popen.pid, signal.SIGKILL)  # its tasks end with it, and another one has the folder
+            third = run(command("2 1 4", folder, "--steps", 10, *flags, "--overwrite"))
+            return [] if third.returncode == 0 else [f"exit status {third.returncode}:\n{third.out}"]
+        finally:
+            process.kill()
+
+
+def ends_once():
+    """A run that --stop-when has ended has ended, also where a scheduler starts it again; another condition goes on."""
+    with Folder() as folder:
+        flags = ["--steps", 50, "--checkpoint-dir", folder / "ckpt", "--log-json", folder / "log", "--resume", "--stop-when"]
+        first = run(command("2 1 4", folder, *flags, "loss < 1e5"))
+        before = losses_of(folder / "log")
+        run(command("2 2 4", folder, *flags, "loss < 1e5"))
+        again = losses_of(folder / "log")
+        run(command("2 1 4", folder, *flags, "loss < -1"))
+        on = losses_of(folder / "log")
+        if first.returncode or not 0 < len(before) < 50 or again != before or len(on) != 50:
+            return [f"{len(before)} steps, {len(again)} when started again, {len(on)} by another condition:\n{first.out}"]
+        return []
+
+
+def losses_of(log):
+    return [line["loss"] for line in read_log(log) if "step" in line]
+
+
+def events(folder):
+    """step -> value of the loss, as TensorBoard reads all files of a folder."""
+    values = {}
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        while data:
+            length, = struct.unpack("<Q", data[:8])
+            event, data = data[12:12 + length], data[16 + length:]
+            if start := re.fullmatch(rb"\x09.{8}\x10(.)\x3a\x02\x08\x01", event, re.S):
+                values = {step: value for step, value in values.items() if step < start[1][0]}
+            elif value := re.fullmatch(rb"\x09.{8}\x10(.)\x2a.*\x15(.{4})", event, re.S):
+                values[value[1][0]] = values.get(value[1][0], ()) + struct.unpack("<f", value[2])
+    return values
+
+
+def events_over_restarts():
+    with Folder() as folder:
+        flags = ["--checkpoint-dir", folder / "ckpt", "--save-every", 4, "--log-json", folder / "log", "--summary-dir", folder / "events", "--resume"]
+        run(command("2 1 4", folder, "--steps", 10, *flags))
+        for path in (folder / "ckpt").glob("ckpt-10*"):  # as if it had not come to this
+            path.unlink()
+        time.sleep(1.1)  # files are named by the second
+        run(command("2 1 4", folder, "--steps", 12, *flags))
+        want = {step + 1: (np.float32(loss),) for step, loss in enumerate(losses_of(folder / "log"))}
+        got = events(folder / "events")
+        return [] if got == want and len(got) == 12 else [f"{got}, not {want}"]
+
+
 def other_inputs(flags, *texts):
     """Two tasks that are started by hand, with flags(folder, rank) of their own."""
     with Folder() as folder:
@@ -275,6 +343,9 @@ def main():
                                  ("data are damaged", flip, ".data-00000-of-00001"), ("data are gone", os.unlink, ".data-00000-of-00001"),
                                  ("place in the data is damaged", cut, ".input")):
         checks.check(f"the newest checkpoint's {name}", damaged_newest, damage, suffix)
+    checks.check("two runs in one folder", two_owners)
+    checks.check("a run that a condition ended", ends_once)
+    checks.check("events over restarts", events_over_restarts)
     checks.check("the same inputs", other_inputs, lambda folder, rank: [])
     checks.check("other data in a task", other_inputs, lambda folder, rank: ["--data", folder / "other.npz"] if rank else [],
                  "worker:1 (localhost) was given other --data than worker:0")
