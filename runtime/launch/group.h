@@ -47,7 +47,7 @@ struct GroupOptions {
   double failure_timeout = 10; // --failure-timeout: seconds within which a silent task is given up
   double stall_warning = 60;   // --stall-warning: seconds in one collective before the log says who is late
   std::function<void(const std::string &message)> on_failure; // empty: print it and _exit(1)
-  std::function<void()> on_lost; // before on_failure, or what is thrown: a task was lost, rather than that it failed
+  std::function<void()> on_lost; // before on_failure, or what is thrown: a task was lost, or has not come
   std::function<void(const std::string &message)> log;  // stall warnings; empty: stderr
   std::function<void(const std::string &message)> note; // who is awaited; empty: stderr
 };

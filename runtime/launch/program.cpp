@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/program.h"
 #include "core/error.h"
+#include "launch/signals.h"
 #include "launch/start_point.h"
 
 #include <cstdio>
@@ -41,6 +42,7 @@ int fail(const char *what, int status) {
 
 int runProgram(const drt_program &program, int argc, char **argv) {
   try {
+    ignoreWriteSignals();
     checkProgram(program);
     std::optional<Options> options = parseOptions(program, argc, argv);
     if (!options)

@@ -257,7 +257,7 @@ void RendezvousServer::check_arrivals() {
   message.append(count > 1 ? ": are they started, and can they" : ": is it started, and can it");
   message.append(" reach that address? (").append(std::to_string(arrived())).append(" of ");
   message.append(std::to_string(options.tasks.size())).append(" tasks are here)");
-  say_all({MessageKind::Refused, {"0", message}});
+  say_all({MessageKind::Refused, {"2", message}});
 }
 
 void RendezvousServer::check_silence() {

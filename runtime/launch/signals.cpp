@@ -46,15 +46,17 @@ constexpr int graceSteps = 2;
 
 } // namespace
 
+void ignoreWriteSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 void catchSignals() {
   wakeWatch = &wake().semaphore;
   struct sigaction action = {};
   action.sa_handler = note;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &action, nullptr);
-  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 int caughtSignal() { return caught.load(std::memory_order_relaxed); }

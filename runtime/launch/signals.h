@@ -12,8 +12,11 @@
 
 namespace drt {
 
+/// From now on a broken pipe and a file-size limit are errors of the write, and end no process.
+void ignoreWriteSignals();
+
 /// From now on INT and TERM only note that they came; the second one ends the
-/// process at once. A broken pipe and a file-size limit become errors of the write.
+/// process at once.
 void catchSignals();
 
 /// The signal that came, 0 for none.

@@ -69,7 +69,7 @@ std::string peer_address(const Socket &socket);
 enum class MessageKind : uint8_t {
   Hello = 1, // to the server: rank, number of tasks, fingerprint, address it was reached at, challenge, proof
   Ready,     // all tasks are here: address of task 0 as the others see it
-  Refused,   // "1" if trying again makes sense, else "0"; why
+  Refused,   // "1" if connecting again makes sense, "2" if others have not come, else "0"; why
   Set,       // key, value
   Get,       // key; answered when it is set
   Value,     // key, value

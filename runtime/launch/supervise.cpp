@@ -166,10 +166,12 @@ int launch(const LaunchOptions &options) {
     // Before the first step the folder may hold what another run left.
     std::string checkpoint = started && options.latest_checkpoint ? options.latest_checkpoint() : "";
     command = checkpoint.empty() ? options.command : withFlag(options.command, "--resume", checkpoint);
+    std::string from = "from " + checkpoint;
+    if (checkpoint.empty())
+      from = has_flag(command, "--resume") ? "as it was started, since there is no newer checkpoint"
+                                           : "from the beginning, since there is no complete checkpoint";
     std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), restarts + 1,
-                 options.max_restarts,
-                 checkpoint.empty() ? "from the beginning, since there is no complete checkpoint"
-                                    : ("from " + checkpoint).c_str());
+                 options.max_restarts, from.c_str());
     pause.after(outcome);
   }
 }

@@ -50,7 +50,7 @@ bool needs_launch(const Place &place, int max_restarts);
 /// tasks, and end the run also where another launcher's tasks were sent them. When one
 /// fails the others are ended. Up to max_restarts times they are started again: after a
 /// failure once training has begun, in this start or in one before, and at any time where
-/// a task was killed or has lost another one. Wrong input and a wrong command line never
+/// a task was killed, or has lost another one or waited for it. Wrong input and a wrong command line never
 /// are. Says on stderr what happened.
 int launch(const LaunchOptions &options);
 
@@ -59,7 +59,7 @@ int launch(const LaunchOptions &options);
 /// The input was right and the first step begins, so that a failure from here on is worth a restart.
 void report_training_started();
 
-/// This task ends because another one was lost, which may come again.
+/// This task ends because another one was lost or has not come, which may come yet.
 void report_lost_another();
 
 /// All tasks have written what they had to: whatever ends this one now, nothing is to be done again.

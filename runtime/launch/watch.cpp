@@ -98,10 +98,12 @@ Socket Watch::meet() {
         ::send(connection.fd(), beat.data(), beat.size(), MSG_NOSIGNAL);
       }
       // The server shows that it lives while it waits for others, so one that says nothing is none, or hangs.
-      if (Clock::now() - last_heard > seconds(options.failure_timeout))
+      if (Clock::now() - last_heard > seconds(options.failure_timeout)) {
+        note_lost();
         throw Error(first_task() + " does not answer at the rendezvous " + options.rendezvous +
                     ": no sign of life for " + format_seconds(options.failure_timeout) +
                     " s. Does it hang, or does something else use that port? Name another with --rendezvous");
+      }
       pollfd event{connection.fd(), POLLIN, 0};
       if (poll(&event, 1, 50) <= 0)
         continue;
@@ -143,6 +145,8 @@ Socket Watch::meet() {
         if (message->kind != MessageKind::Refused && message->kind != MessageKind::Heartbeat)
           refuse_rendezvous();
         if (message->kind == MessageKind::Refused) {
+          if (message->fields.at(0) == "2")
+            note_lost();
           if (message->fields.at(0) != "1")
             throw Error(message->fields.at(1));
           error = message->fields.at(1);
@@ -152,6 +156,7 @@ Socket Watch::meet() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
+  note_lost();
   throw Error(first_task() + " has not opened the rendezvous at " + options.rendezvous + " within " +
               format_seconds(options.arrival_timeout) +
               " s: is it started, and can this machine reach that address? (" + error + ")");
@@ -223,14 +228,18 @@ void Watch::handle(const Message &message) {
 /// What the server says of a task that is gone.
 std::string Watch::told(const Message &lost, const std::string &where) const {
   const bool failed = lost.fields.at(1) == "0";
-  if (!failed && options.on_lost)
-    options.on_lost();
+  if (!failed)
+    note_lost();
   return lost.fields.at(0) + (failed ? " failed" : " was lost") + where + lost.fields.at(2);
 }
 
-void Watch::lost(const std::string &message) {
+void Watch::note_lost() const {
   if (options.on_lost)
     options.on_lost();
+}
+
+void Watch::lost(const std::string &message) {
+  note_lost();
   failed(message);
 }
 

@@ -56,6 +56,7 @@ private:
   void handle(const Message &message);
   void failed(const std::string &message);
   void lost(const std::string &message);
+  void note_lost() const;
   std::string told(const Message &lost, const std::string &where) const;
   bool send(const Message &message) noexcept;
   std::string first_task() const;

@@ -200,6 +200,41 @@ def killed_before_the_first_step():
                     process.kill()
 
 
+def one_comes_late():
+    """Later than --arrival-timeout: who waits begins to wait again."""
+    with Folder() as folder:
+        flags = ["--steps", 10, "--checkpoint-dir", folder / "ckpt", "--max-restarts", 20, "--arrival-timeout", 1, "--rendezvous",
+                 f"127.0.0.1:{free_port()}"]
+        early = Process(command("2 2 4", folder, *flags, "--task", "worker:0"))
+        late = None
+        try:
+            early.wait_for_text("; restart 2 of 20 ")
+            late = Process(command("2 2 4", folder, *flags, "--task", "worker:1"))
+            statuses = [process.wait(60) for process in (early, late)]
+            return [] if statuses == [0, 0] else [f"exit statuses {statuses}:\n{early.out}{late.out}"]
+        finally:
+            for process in (early, late):
+                if process:
+                    process.kill()
+
+
+def full_disk():
+    """What cannot be written ends a run after its restarts, with the checkpoint before; with room again it goes on."""
+    with Folder() as folder:
+        flags = ["--checkpoint-dir", folder / "ckpt", "--save-every", 5, "--export-npz", folder / "final.npz"]
+        run(command("2 1 4", folder, "--steps", 10, *flags))
+        full = run(["prlimit", "--fsize=15000:15000", *command("2 1 4", folder, "--steps", 20, *flags, "--resume", "--max-restarts", 2)])
+        found = [] if full.returncode == 1 and "File too large" in full.out and "given up after 2 restarts" in full.out else [
+            f"exit status {full.returncode}:\n{full.out}"]
+        if saved(folder / "ckpt") != {5, 10} or any("temp" in path.name for path in (folder / "ckpt").iterdir()):
+            found.append(f"there are {sorted(path.name for path in (folder / 'ckpt').iterdir())}")
+        done = run(command("2 1 4", folder, "--steps", 20, *flags, "--resume"))
+        if done.returncode != 0:
+            return [*found, done.out]
+        alone, got = final(folder, 20)
+        return found + ([] if got == alone else ["the variables are not those of a run that was left alone"])
+
+
 def one_is_told_to_stop():
     """INT or TERM on one host ends the run on all of them, and nobody starts it again."""
     with Folder() as folder:
@@ -338,6 +373,8 @@ def main():
     checks.check("a task that is stopped for too long is replaced", goes_on, strike_task(signal.SIGSTOP),
                  "worker:1 was killed by signal 9 (Killed); restart ")
     checks.check("a task that is killed before the first step is replaced", killed_before_the_first_step)
+    checks.check("a task that comes late", one_comes_late)
+    checks.check("a full disk", full_disk)
     checks.check("a signal to one supervisor ends all tasks", one_is_told_to_stop)
     for name, damage, suffix in (("index is cut", cut, ".index"), ("data are cut", cut, ".data-00000-of-00001"),
                                  ("data are damaged", flip, ".data-00000-of-00001"), ("data are gone", os.unlink, ".data-00000-of-00001"),
