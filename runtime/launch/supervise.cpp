@@ -167,7 +167,9 @@ int launch(const LaunchOptions &options) {
     std::string checkpoint = started && options.latest_checkpoint ? options.latest_checkpoint() : "";
     command = checkpoint.empty() ? options.command : withFlag(options.command, "--resume", checkpoint);
     std::string from = "from " + checkpoint;
-    if (checkpoint.empty())
+    if (options.place.kind == PlaceKind::Member && options.place.rank > 0)
+      from = "from where " + options.tasks[0].name() + " goes on";
+    else if (checkpoint.empty())
       from = has_flag(command, "--resume") ? "as it was started, since there is no newer checkpoint"
                                            : "from the beginning, since there is no complete checkpoint";
     std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), restarts + 1,

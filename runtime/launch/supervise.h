@@ -29,6 +29,7 @@ struct LaunchOptions {
   // The newest complete checkpoint's prefix, "" where there is none (yet). A
   // restart adds `--resume PREFIX` to the command, which means: restore this
   // instead of --restore, and finish the steps that the first start would have done.
+  // Empty for a task that is told by task 0 where it goes on.
   std::function<std::string()> latest_checkpoint = {};
   std::function<void()> remove_unfinished = {}; // what tasks that were killed have left; none runs then
 };

@@ -31,7 +31,8 @@ int launchTasks(const Options &options, const std::vector<Task> &tasks, const Pl
   launching.command = options.command;
   launching.max_restarts = options.maxRestarts;
   launching.failure_timeout = options.failureTimeout;
-  if (!options.checkpointDir.empty()) {
+  const bool saves = place.kind != PlaceKind::Member || place.rank == 0;
+  if (saves && !options.checkpointDir.empty()) {
     // What lay in the folder before is not this run's.
     const std::string &folder = options.checkpointDir;
     const std::string before = options.overwrite ? "" : CheckpointManager(folder).latest();
@@ -40,7 +41,7 @@ int launchTasks(const Options &options, const std::vector<Task> &tasks, const Pl
       return latest == before ? std::string() : latest;
     };
   }
-  if (place.kind != PlaceKind::Member || place.rank == 0)
+  if (saves)
     launching.remove_unfinished = [&options] { removeUnfinished(options); };
   return launch(launching);
 }

@@ -86,7 +86,8 @@ def restarted():
         tasks = [hosts.start_task(i, flags) for i in range(2)]
         statuses = [task.wait() for task in tasks]
         found = [f"exit statuses {statuses}", tasks[0].out, tasks[1].out] if statuses != [0, 0] else []
-        found += missing(tasks[1].out, "worker:1 was killed by signal 9 (Killed); restart 1 of 1 from ", "ckpt-9")
+        found += missing(tasks[1].out, "worker:1 was killed by signal 9 (Killed); restart 1 of 1 from where worker:0 goes on")
+        found += missing(tasks[0].out, "worker:0 ended with status 1; restart 1 of 1 from ", "ckpt-9")
         alone = must([TRAINER, "--hosts", "localhost,localhost", "--steps", "30"])
         if weight(tasks[0].out) != weight(alone.stdout):
             found.append(f"restarted: {weight(tasks[0].out)}; undisturbed: {weight(alone.stdout)}")

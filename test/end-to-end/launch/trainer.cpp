@@ -78,12 +78,14 @@ void train(const Flags &flags, Group &group, int rank) {
   if (!flags["--resume"].empty())
     std::ifstream(flags["--resume"]) >> step >> weight;
   Communicator &tasks = group.communicator();
+  tasks.broadcast(&step, sizeof step, 0);
   tasks.broadcast(&weight, sizeof weight, 0);
+  const bool first_attempt = step == 0;
   report_training_started();
   for (; step < flags.number("--steps", 10); ++step) {
     tasks.describe(step, "group 0");
     tasks.barrier(); // all are in this step now, which the tests' messages name
-    if (flags.here("--die", rank, step) && flags["--resume"].empty())
+    if (flags.here("--die", rank, step) && first_attempt)
       raise(SIGKILL);
     if (flags.here("--fail", rank, step))
       throw Error("the data file ends early");
@@ -115,9 +117,9 @@ int run(int argc, char **argv) {
   const double failure_timeout = flags.number("--failure-timeout", 10);
   const int max_restarts = flags.number("--max-restarts", 0);
   if (needs_launch(place, max_restarts)) {
-    LaunchOptions launching{tasks,           place,
-                            command,         max_restarts,
-                            failure_timeout, [&] { return latest_checkpoint(flags["--checkpoint-dir"]); }};
+    LaunchOptions launching{tasks, place, command, max_restarts, failure_timeout};
+    if (place.kind != PlaceKind::Member || place.rank == 0)
+      launching.latest_checkpoint = [&] { return latest_checkpoint(flags["--checkpoint-dir"]); };
     return launch(launching);
   }
   if (flags["--wrong-input"] == std::to_string(place.rank))
