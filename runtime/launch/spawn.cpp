@@ -27,7 +27,7 @@ namespace drt {
 
 namespace {
 
-/// While it lives, INT, TERM and CHLD arrive as bytes of a descriptor.
+/// While it lives, INT, TERM, CHLD, and HUP unless it is ignored (nohup), arrive at a descriptor.
 class SignalBox {
 public:
   SignalBox() {
@@ -35,6 +35,9 @@ public:
     sigemptyset(&wanted);
     for (int number : {SIGINT, SIGTERM, SIGCHLD})
       sigaddset(&wanted, number);
+    struct sigaction hangup = {};
+    if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+      sigaddset(&wanted, SIGHUP);
     sigprocmask(SIG_BLOCK, &wanted, &before);
     box = Socket(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!box)
@@ -272,6 +275,9 @@ Outcome run_children(const std::vector<Child> &children, double failure_timeout)
     while (int number = signals.next()) {
       if (number == SIGCHLD)
         continue;
+      // The terminal is gone: as much a wish to end as TERM, which alone the children know.
+      if (number == SIGHUP)
+        number = SIGTERM;
       if (outcome.signal) // the second one: whoever can end at once does
         hurry_at = Clock::now() + std::chrono::seconds(1);
       outcome.signal = number;

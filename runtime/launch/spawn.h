@@ -33,7 +33,7 @@ struct Outcome {
   bool reported(char what) const { return reports.find(what) != std::string::npos; }
 };
 
-/// Runs them to their end. INT and TERM are passed on, and after a second one, or when a
+/// Runs them to their end. INT and TERM are passed on, HUP as TERM, and after a second one, or when a
 /// child has ended after the first, the others are killed a little later. When one fails, the others
 /// get a while to end by themselves (they hear of it from the rendezvous), then TERM,
 /// then KILL, all within `failure_timeout` seconds. The children are killed with this

@@ -94,13 +94,13 @@ def stopped_task():
             process.kill()
 
 
-def signal_saves():
+def signal_saves(plan, number):
     with Folder() as folder:
-        process = Process(command("2 1 4", folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt",
-                                  "--log-json", folder / "log"))
+        process = Process(["env", "--default-signal", *command(plan, folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt",
+                                                               "--log-json", folder / "log")])
         try:
             wait_for("step", lambda: (folder / "log").exists() and '"step":' in (folder / "log").read_text())
-            os.kill(process.popen.pid, signal.SIGTERM)
+            os.kill(process.popen.pid, number)
             found = ends(process)
             steps = [line["step"] for line in read_log(folder / "log") if "step" in line]
             if saved(folder / "ckpt") != {len(steps)} or steps != list(range(len(steps))):
@@ -365,7 +365,8 @@ def main():
     checks.check("a signal ends a run whose replica hangs", hung_replica)
     checks.check("a signal ends tasks that wait for one that hangs", hung_task)
     checks.check("a signal ends a task that is stopped", stopped_task)
-    checks.check("a signal leaves a checkpoint and a log that agree", signal_saves)
+    checks.check("a signal leaves a checkpoint and a log that agree", signal_saves, "2 1 4", signal.SIGTERM)
+    checks.check("a terminal that is gone leaves a checkpoint", signal_saves, "2 2 4", signal.SIGHUP)
     checks.check("a log over restarts", log_over_restarts, "2 1 4")
     checks.check("a log over restarts of two tasks", log_over_restarts, "2 2 4")
     checks.check("a task that is killed is replaced by its own supervisor", goes_on, strike_task(signal.SIGKILL),
