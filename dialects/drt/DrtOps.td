@@ -56,7 +56,7 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
                        OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$owner);
   let description = [{
     With `owner` the task of that number alone has memory for it, and only updates of that owner access it. A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
-    holds one of so many equal, flat shares of `whole`; the type is a share's, and whoever reads or updates it means the replica's own. In programs for devices
+    holds one of so many equal, flat shares of `whole`, together not less than it; the type is a share's, and whoever reads or updates it means the replica's own. In programs for devices
     `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`).
   }];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
@@ -78,6 +78,10 @@ def DRT_FeedOrOp : DRT_Placed<"feed_or"> {
   let hasVerifier = 1;
   let summary = "What the replica is fed, whole; the default where the data has nothing of that name";
   let arguments = !con((ins StrAttr:$name, DRT_Tensor:$default_value), placed);
+  let results = (outs DRT_Tensor:$result);
+}
+def DRT_ReplicaIndexOp : DRT_PlanOp<"replica_index", [Pure]> {
+  let summary = "The replica's number among all, in its device memory (drt_replica_index)";
   let results = (outs DRT_Tensor:$result);
 }
 def DRT_CopyOp : DRT_Placed<"copy"> {
@@ -241,22 +245,24 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
     The operands lie side by side in the arena, in this order, each aligned to 64 bytes, at the bucket's place `at` (one number). `names`:
     what each is the gradient of. `compression` and `aggregator` are `#dist.compression` and `#dist.aggregator`. With `scatter` a task needs its
     replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER), or with `owners`, a task a gradient, the gradients that it owns. With `gather` = N the bucket has one member, whose rows of all N replicas are
-    joined (DRT_BUCKET_GATHER_ROWS); the joined rows lie behind it, and are what drt.all_reduce_result gives.
+    joined (DRT_BUCKET_GATHER_ROWS); the joined rows lie behind it, and are what drt.all_reduce_result gives. `room`, on devices: elements that each
+    gradient which is scattered has room for, the equal shares of all replicas, so that each is reduced in its place.
   }];
   let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<DRT_Tensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
                        OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather,
-                       OptionalAttr<DenseI64ArrayAttr>:$owners);
+                       OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room);
   let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients, CArg<"int64_t", "0">:$gather), [{
-    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather), {});
+    build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather), {}, {});
   }]>];
 }
 def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = [{
-    `bucket` numbers it among the buckets of the entry. With `owners`, a task a variable, each comes whole from its owner instead.
+    `bucket` numbers it among the buckets of the entry. With `owners`, a task a variable, each comes whole from its owner instead. `room`, on devices:
+    elements that each variable has room for in the block of variables, the equal shares of all replicas.
   }];
-  let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners);
+  let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room);
 }
 def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
@@ -292,9 +298,12 @@ def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemW
     variables, slots and gradients of each member lie, from those bases. `variables` has an array for each member: those that it writes. `reads` are the
     other tensors that the table names, equally many for each member, in the order of members. With `bucket`,
     `members` are those of the bucket that the gradients are; `scale` is what the kernel multiplies them by: 1/N for the mean of a bucket that is summed.
+    With `shares`, elements of a share of each member, the replica updates its share of each: the first of `arguments` is its number (drt.replica_index).
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
-                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<DRT_Tensor>:$arguments, Variadic<DRT_Tensor>:$reads);
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<DRT_Tensor>:$arguments, Variadic<DRT_Tensor>:$reads,
+                       OptionalAttr<DenseI64ArrayAttr>:$shares);
+  let hasVerifier = 1;
   let assemblyFormat = "$arguments (`reads` `(` $reads^ `:` type($reads) `)`)? attr-dict `:` functional-type($arguments, results)";
 }
 def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {

@@ -83,6 +83,17 @@ LogicalResult expectOwners(Operation *op, std::optional<ArrayRef<int64_t>> owner
   return success();
 }
 
+/// One number a member, none of them negative.
+LogicalResult expectNumbers(Operation *op, StringRef what, std::optional<ArrayRef<int64_t>> numbers, size_t members) {
+  if (!numbers)
+    return success();
+  if (numbers->size() != members)
+    return op->emitOpError() << "has " << what << " for " << numbers->size() << " of " << members << " members";
+  if (llvm::any_of(*numbers, [](int64_t number) { return number < 0; }))
+    return op->emitOpError() << "has " << what << " for a member that is negative";
+  return success();
+}
+
 /// What names a distribution, and its bounds: of integers two of them, of the result's type; of a generator's state
 /// what is reserved.
 LogicalResult expectDistribution(Operation *op, int32_t distribution, OperandRange bounds, Value result) {
@@ -200,7 +211,7 @@ LogicalResult VariableOp::verify() {
     if (static_cast<int64_t>(*getShares()) < 1 || type.getRank() != 1 || !getFullShape())
       return emitOpError() << "holds a share that is no flat part of a whole";
     const int64_t whole = product(*getFullShape()), shares = *getShares();
-    if (type.getNumElements() != (whole + shares - 1) / shares)
+    if (type.getNumElements() * shares < whole)
       return emitOpError() << "is " << type << ", which is no one of " << shares << " shares of " << whole << " elements";
     return success();
   }
@@ -338,10 +349,27 @@ LogicalResult AllReduceStartOp::verify() {
   const auto gather = static_cast<int64_t>(getGather());
   if (gather < 0 || (gather && getGradients().size() != 1))
     return emitOpError() << "joins the rows of " << gather << " replicas of " << getGradients().size() << " gradients; it is one";
-  return expectOwners(*this, getOwners(), getGradients().size());
+  if (getRoom() && (!getScatter() || getOwners()))
+    return emitOpError("has room for shares of gradients that are not scattered in shares");
+  if (failed(expectNumbers(*this, "room", getRoom(), getGradients().size())) ||
+      failed(expectOwners(*this, getOwners(), getGradients().size())))
+    return failure();
+  for (auto [gradient, room] : llvm::zip(getGradients(), getRoom().value_or(ArrayRef<int64_t>())))
+    if (room < countOf(gradient))
+      return emitOpError() << "has room for " << room << " elements of " << gradient.getType();
+  return success();
 }
 
-LogicalResult GatherStartOp::verify() { return expectOwners(*this, getOwners(), getVariables().size()); }
+LogicalResult GatherStartOp::verify() {
+  return success(succeeded(expectNumbers(*this, "room", getRoom(), getVariables().size())) &&
+                 succeeded(expectOwners(*this, getOwners(), getVariables().size())));
+}
+
+LogicalResult UpdateGroupOp::verify() {
+  if (getShares() && getArguments().empty())
+    return emitOpError("updates shares and is not given the replica's number");
+  return expectNumbers(*this, "shares", getShares(), getVariables().size());
+}
 
 LogicalResult UpdateOp::verify() {
   if (static_cast<int64_t>(getCount()) < 0 || static_cast<int64_t>(getShare().value_or(1)) < 0 ||

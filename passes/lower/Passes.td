@@ -40,9 +40,28 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
     dfg.apply_gradient_descent %w, %rate, %r : ...
     ```
     What a task owns (`owners`, `dist.place`) is everyone's alike. With `device` this is done whatever the number of tasks: devices do not share memory, so that
-    each has a variable's value and slots, and updates from the all-reduced gradient.
+    each has a variable's value and slots, and updates from the all-reduced gradient; shares stay where there are several replicas (`drt-align-shares`).
   }];
-  let options = [Option<"device", "device", "bool", "false", "Of what is owned alone, for any number of tasks">];
+  let options = [Option<"device", "device", "bool", "false", "What is owned for any number of tasks, shares of one replica">];
+  let dependentDialects = ["::distc::dist::DISTDialect"];
+}
+
+def AlignShares : Pass<"drt-align-shares", "::mlir::ModuleOp"> {
+  let summary = "Replicas' shares are as long as a device's accesses want";
+  let description = [{
+    A share is ceil(n / N) elements, wherever that ends. On a device it is rounded up to a multiple of 16 bytes: a thread of an update reads and writes so
+    many at once, and so does NCCL. The last replicas may have nothing.
+
+    ```mlir
+    dfg.variable @m : tensor<5xf32> {dist.shares = 2 : i64, dist.slice = #dist.slice<"m" [5, 2] at [0, 0]>}
+    %s = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] : (tensor<5x2xf32>) -> tensor<5xf32>
+    ```
+    becomes
+    ```mlir
+    dfg.variable @m : tensor<8xf32> {dist.shares = 2 : i64, dist.slice = #dist.slice<"m" [5, 2] at [0, 0]>}
+    %s = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] : (tensor<5x2xf32>) -> tensor<8xf32>
+    ```
+  }];
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 

@@ -78,6 +78,8 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   manager.addPass(createDescribeProgram(program));
   // Within one task there is nothing to scatter or to gather, where its replicas share memory.
   manager.addPass(createMergeShares({/*device=*/target.isDevice()}));
+  if (target.isDevice())
+    manager.addPass(createAlignShares());
   // On GPUs an index that is outside gives what TensorFlow's kernels give there: zeros, and NaN for a label.
   manager.addPass(
       createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice(), /*device=*/target.isDevice()}));

@@ -37,4 +37,12 @@ DeviceMemoryPlan deviceMemoryPlan(const drt_program &program) {
   return plan;
 }
 
+int64_t commonVariableBytes(const drt_program &program) {
+  int64_t bytes = program.device->variable_bytes;
+  for (int32_t i = 0; i < program.num_variables; ++i)
+    if (program.variables[i].shares > 0)
+      bytes = std::min(bytes, program.variables[i].offset);
+  return bytes;
+}
+
 } // namespace drt

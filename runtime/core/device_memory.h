@@ -26,6 +26,9 @@ struct DeviceMemoryPlan {
 };
 DeviceMemoryPlan deviceMemoryPlan(const drt_program &program);
 
+/// The front of a replica's block of variables, which is the same in every replica; behind it lie shares.
+int64_t commonVariableBytes(const drt_program &program);
+
 /// Where each of several blocks lies when they follow each other, aligned; the last number is the bytes of all.
 std::vector<int64_t> feedOffsets(const drt_entry &entry);
 std::vector<int64_t> fetchOffsets(const drt_entry &entry);

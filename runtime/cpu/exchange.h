@@ -20,9 +20,9 @@
 
 #include "collectives/communicator.h"
 #include "collectives/reduce.h"
+#include "core/layout.h"
 #include "cpu/aggregation.h"
 #include "cpu/compressor.h"
-#include "cpu/layout.h"
 #include "cpu/power_sgd.h"
 
 #include <memory>

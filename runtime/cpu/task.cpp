@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/task.h"
+#include "core/shares.h"
 #include "cpu/affinity.h"
 #include "cpu/division.h"
 
@@ -112,17 +113,8 @@ bool CpuTask::needsLayout() const {
 
 // Asked of the tasks themselves: which of them the communicator joins, and in what order, is the launcher's to say.
 Layout CpuTask::findLayout() {
-  Layout layout;
-  layout.numReplicas = config_.numReplicas;
-  const Layout::Task own = {config_.firstReplica, config_.localReplicas};
-  layout.tasks = {own};
-  if (!communicator_ || !needsLayout())
-    return layout;
-  layout.rank = communicator_->rank();
-  layout.tasks.resize(communicator_->size());
-  communicator_->describe(0, "the replicas of each task");
-  communicator_->all_gather(&own, sizeof own, layout.tasks.data());
-  return layout;
+  return drt::findLayout(needsLayout() ? communicator_ : nullptr, config_.firstReplica, config_.localReplicas,
+                         config_.numReplicas);
 }
 
 CpuTask::~CpuTask() {

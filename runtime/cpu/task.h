@@ -7,10 +7,10 @@
 #define DRT_CPU_TASK_H
 
 #include "core/counter.h"
+#include "core/layout.h"
 #include "core/memory.h"
 #include "core/task.h"
 #include "cpu/exchange.h"
-#include "cpu/layout.h"
 #include "cpu/replica.h"
 #include "cpu/served_replicas.h"
 #include "drt/drt.h"
@@ -151,7 +151,7 @@ private:
   std::vector<Memory> memory_; // what newMemory gave that is this task's alone
   char *variableMemory_ = nullptr;
   int64_t sharedBytes_ = 0;              // of the variables that every task has; what is the task's own lies behind
-  std::vector<char> shares_, allShares_; // on their way
+  std::vector<char> shares_;             // what its owner sends
   std::vector<void *> variables_;
   char *arenaMemory_ = nullptr;
   std::vector<std::unique_ptr<Replica>> replicas_;

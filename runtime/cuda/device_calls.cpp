@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/device_replica.h"
 #include "random/state.h"
@@ -54,11 +55,67 @@ void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
   return states_.data() + index * deviceAlignment;
 }
 
+namespace {
+
+const char *categoryOf(const drt_bucket &plan) {
+  return plan.kind == DRT_BUCKET_GATHER           ? "all_gather"
+         : plan.kind == DRT_BUCKET_REDUCE_SCATTER ? "reduce_scatter"
+                                                  : "all_reduce";
+}
+
+// Whether devices have code for it. Shares are in place: their members have room for them.
+bool isKnown(const drt_bucket &plan) {
+  if (plan.exchange)
+    return false;
+  if (plan.kind == DRT_BUCKET_ALL_REDUCE)
+    return true;
+  return (plan.kind == DRT_BUCKET_REDUCE_SCATTER || plan.kind == DRT_BUCKET_GATHER) &&
+         std::all_of(plan.members, plan.members + plan.num_members,
+                     [](const drt_member &member) { return member.room > 0 || member.count == 0; });
+}
+
+} // namespace
+
+// What another replica's part of the bucket goes to, and comes from.
+void DeviceReplica::communicate(const drt_bucket &plan, CUstream on) {
+  char *const data = arena_.data() + plan.arena_offset;
+  if (plan.kind == DRT_BUCKET_ALL_REDUCE)
+    return nccl.allReduce(data, plan.count, plan.dtype, plan.reduction, on);
+  NcclGroup group;
+  for (int32_t i = 0; i < plan.num_members; ++i) {
+    const drt_member &member = plan.members[i];
+    const int64_t share = member.room / num_replicas;
+    if (share == 0)
+      continue;
+    if (plan.kind == DRT_BUCKET_REDUCE_SCATTER)
+      nccl.reduceScatter(data + member.offset * dtypeSize(plan.dtype), share, plan.dtype, plan.reduction, on);
+    else
+      nccl.allGather(variablePointers_[static_cast<size_t>(member.offset)],
+                     share * dtypeSize(program_.variables[member.offset].type.dtype), on);
+  }
+  group.end();
+}
+
+// Of a sum, who wants a share of it only is given all.
+void DeviceReplica::communicateShared(const drt_bucket &plan) {
+  if (plan.kind != DRT_BUCKET_GATHER)
+    return shared->allReduce(local_index, arena_.address() + static_cast<size_t>(plan.arena_offset), plan.count,
+                             plan.dtype, plan.reduction, stream);
+  for (int32_t i = 0; i < plan.num_members; ++i) {
+    const drt_member &member = plan.members[i];
+    shared->allGather(local_index, addressOf(variablePointers_[static_cast<size_t>(member.offset)]),
+                      member.room / num_replicas * dtypeSize(program_.variables[member.offset].type.dtype), stream);
+  }
+}
+
 // The communication stream waits until this replica's part is written, and goes on beside what follows here.
 void DeviceReplica::startBucket(int32_t index) {
   const drt_bucket &plan = bucket(index);
-  if (plan.kind != DRT_BUCKET_ALL_REDUCE || plan.exchange)
-    throw Error(std::string(plan.name) + " is not just summed, which devices cannot: an internal error of the compiler", 70);
+  if (!isKnown(plan))
+    throw Error(
+        std::string(plan.name) +
+            " is neither just summed nor in equal shares, which devices cannot: an internal error of the compiler",
+        70);
   if (num_replicas == 1)
     return;
   if (preparing) {
@@ -68,15 +125,14 @@ void DeviceReplica::startBucket(int32_t index) {
   if (!enqueues())
     return;
   if (shared)
-    return shared->allReduce(local_index, arena_.address() + static_cast<size_t>(plan.arena_offset), plan.count,
-                             plan.dtype, plan.reduction, stream);
+    return communicateShared(plan);
   const auto at = static_cast<size_t>(index);
   record(ready_[at], stream);
   waitFor(communication_.get(), ready_[at]);
   size_t span = 0;
   if (spans_)
-    span = spans_->begin(&timeline_->communication, plan.name, "all_reduce", communication_.get());
-  nccl.allReduce(arena_.data() + plan.arena_offset, plan.count, plan.dtype, plan.reduction, communication_.get());
+    span = spans_->begin(&timeline_->communication, plan.name, categoryOf(plan), communication_.get());
+  communicate(plan, communication_.get());
   if (spans_)
     spans_->end(span, communication_.get());
   record(reduced_[at], communication_.get());
@@ -122,6 +178,8 @@ void *drt_random_state(drt_replica *replica, int32_t state, int64_t seed, int64_
   guarded(replica, [&](Replica &) { address = DeviceReplica::of(replica).randomState(state, seed, seed2); });
   return address;
 }
+
+void *drt_replica_index(drt_replica *replica) { return DeviceReplica::of(replica).indexAddress(); }
 
 // Replicas share nothing but what is reduced.
 void drt_barrier(drt_replica *) {}

@@ -65,6 +65,7 @@ void DeviceReplica::allocate() {
   arena_ = DeviceMemory(plan.arena, "the arena");
   variables_ = DeviceMemory(plan.variables, "the variables");
   states_ = DeviceMemory(plan.randomStates, "the states of random operations");
+  index_ = DeviceMemory(sizeof global_index, "the replica's number");
   // The rehearsal computes on the arena before anything is there.
   arena_.clear(stream);
   variables_.clear(stream);
@@ -109,6 +110,7 @@ void DeviceReplica::prepare() {
   workspace = workspace_.data();
   rehearse();
   uploadRandomStates();
+  check(driver().cuMemcpyHtoDAsync(index_.address(), &global_index, sizeof global_index, stream), "cuMemcpyHtoDAsync");
   check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
@@ -256,10 +258,25 @@ void DeviceReplica::sendVariables(const char *from) {
 
 void DeviceReplica::broadcastVariables() {
   device_.makeCurrent();
+  const int64_t bytes = commonVariableBytes(program_);
   if (shared)
-    shared->broadcast(local_index, variables_.address(), variables_.bytes(), stream);
+    shared->broadcast(local_index, variables_.address(), bytes, stream);
   else
-    nccl.broadcast(variables_.data(), variables_.bytes(), stream);
+    nccl.broadcast(variables_.data(), bytes, stream);
+}
+
+void DeviceReplica::fetchVariable(int32_t variable, char *to) {
+  device_.makeCurrent();
+  check(driver().cuMemcpyDtoHAsync(to, addressOf(variablePointers_[static_cast<size_t>(variable)]),
+                                   static_cast<size_t>(program_.variables[variable].bytes), stream),
+        "cuMemcpyDtoHAsync");
+}
+
+void DeviceReplica::sendVariable(int32_t variable, const char *from) {
+  device_.makeCurrent();
+  check(driver().cuMemcpyHtoDAsync(addressOf(variablePointers_[static_cast<size_t>(variable)]), from,
+                                   static_cast<size_t>(program_.variables[variable].bytes), stream),
+        "cuMemcpyHtoDAsync");
 }
 
 bool DeviceReplica::idle() {

@@ -52,7 +52,11 @@ public:
 
   void fetchVariables(char *to);
   void sendVariables(const char *from);
+  /// Replica 0's to all, but for those that are in shares.
   void broadcastVariables();
+  /// One of them.
+  void fetchVariable(int32_t variable, char *to);
+  void sendVariable(int32_t variable, const char *from);
   /// Whether all that was enqueued has ended. Throws as finished does.
   bool idle();
 
@@ -79,6 +83,8 @@ public:
   void startBucket(int32_t bucket);
   void waitBucket(int32_t bucket);
   const void *bucketResult(int32_t bucket) const;
+  /// In device memory: the replica's number among all.
+  void *indexAddress() const { return index_.data(); }
 
 private:
   // What is captured of an entry for one set of feed buffers.
@@ -110,6 +116,8 @@ private:
   void capture(const drt_entry &entry, int set, Captured &into);
   void enqueueEntry(const drt_entry &entry, int set);
   bool dropGraphs() noexcept;
+  void communicate(const drt_bucket &bucket, CUstream on);
+  void communicateShared(const drt_bucket &bucket);
   /// Whether what is not a library's call is enqueued.
   bool enqueues() const { return !preparing && !rehearsing_; }
   const drt_bucket &bucket(int32_t index) const { return entry->buckets[index]; }
@@ -121,7 +129,7 @@ private:
   std::unique_ptr<Timeline> timeline_;
   Stream compute_, communication_;
 
-  DeviceMemory arena_, variables_, states_, workspace_;
+  DeviceMemory arena_, variables_, states_, index_, workspace_;
   PinnedMemory fetches_;
   FeedBuffers feedBuffers_;
   Kernels kernels_;

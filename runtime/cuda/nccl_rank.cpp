@@ -36,6 +36,8 @@ ncclDataType_t typeOf(int32_t dtype) {
   }
 }
 
+ncclRedOp_t operationOf(int32_t reduction) { return reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum; }
+
 } // namespace
 
 NcclRank::~NcclRank() { abort(); }
@@ -48,15 +50,40 @@ ncclUniqueId NcclRank::makeId() {
 
 void NcclRank::join(const ncclUniqueId &id, int rank, int ranks) {
   const auto comm = comm_;
+  rank_ = rank;
   ncclComm_t made = nullptr;
   check(nccl().ncclCommInitRank(&made, ranks, id, rank), "ncclCommInitRank");
   comm->store(made);
 }
 
 void NcclRank::allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream) {
-  check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), typeOf(dtype),
-                             reduction == DRT_REDUCE_MEAN ? ncclAvg : ncclSum, handle(), stream),
+  check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), typeOf(dtype), operationOf(reduction), handle(),
+                             stream),
         "ncclAllReduce");
+}
+
+NcclGroup::NcclGroup() { check(nccl().ncclGroupStart(), "ncclGroupStart"); }
+
+NcclGroup::~NcclGroup() {
+  if (open_)
+    nccl().ncclGroupEnd(); // after a failure, which has been reported
+}
+
+void NcclGroup::end() {
+  open_ = false;
+  check(nccl().ncclGroupEnd(), "ncclGroupEnd");
+}
+
+void NcclRank::reduceScatter(void *data, int64_t share, int32_t dtype, int32_t reduction, CUstream stream) {
+  char *const own = static_cast<char *>(data) + rank_ * share * dtypeSize(dtype);
+  check(nccl().ncclReduceScatter(data, own, static_cast<size_t>(share), typeOf(dtype), operationOf(reduction), handle(),
+                                 stream),
+        "ncclReduceScatter");
+}
+
+void NcclRank::allGather(void *data, int64_t shareBytes, CUstream stream) {
+  const char *const own = static_cast<char *>(data) + rank_ * shareBytes;
+  check(nccl().ncclAllGather(own, data, static_cast<size_t>(shareBytes), ncclInt8, handle(), stream), "ncclAllGather");
 }
 
 void NcclRank::broadcast(void *data, int64_t bytes, CUstream stream) {

@@ -32,6 +32,11 @@ public:
 
   /// Enqueues the sum or mean over all ranks, in place.
   void allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
+  /// Enqueues the sum or mean over all ranks of this rank's share, in place: rank r's begins at r * `share`. What lies
+  /// in the others' is not defined then.
+  void reduceScatter(void *data, int64_t share, int32_t dtype, int32_t reduction, CUstream stream);
+  /// Enqueues the copy of each rank's share to all, in place.
+  void allGather(void *data, int64_t shareBytes, CUstream stream);
   /// Enqueues rank 0's bytes to all.
   void broadcast(void *data, int64_t bytes, CUstream stream);
 
@@ -48,6 +53,20 @@ public:
 private:
   // Shared with a thread that joins: where another rank fails, it may be left behind and write here later.
   const std::shared_ptr<std::atomic<ncclComm_t>> comm_ = std::make_shared<std::atomic<ncclComm_t>>(nullptr);
+  int rank_ = 0;
+};
+
+/// What is enqueued in its lifetime, up to end, is one operation of NCCL.
+class NcclGroup {
+public:
+  NcclGroup();
+  ~NcclGroup();
+  NcclGroup(const NcclGroup &) = delete;
+  NcclGroup &operator=(const NcclGroup &) = delete;
+  void end();
+
+private:
+  bool open_ = true;
 };
 
 } // namespace drt::cuda

@@ -24,6 +24,8 @@ public:
       : parts_(static_cast<size_t>(replicas)), barrier_(static_cast<uint32_t>(replicas)), stop_(stop) {}
 
   void allReduce(int32_t replica, CUdeviceptr data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
+  /// Of each replica its share, to all: replica r's begins at r * `shareBytes`.
+  void allGather(int32_t replica, CUdeviceptr data, int64_t shareBytes, CUstream stream);
   /// Replica 0's bytes to all.
   void broadcast(int32_t replica, CUdeviceptr data, int64_t bytes, CUstream stream);
 

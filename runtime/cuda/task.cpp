@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cuda/task.h"
+#include "core/shares.h"
 
 #include <algorithm>
 #include <exception>
@@ -27,6 +28,10 @@ CudaTask::CudaTask(const drt_program &program, Communicator *communicator, TaskC
   for (int32_t i = 0; i < program.num_entries; ++i)
     mostFeeds = std::max<size_t>(mostFeeds, program.entries[i].num_feeds);
   feeds_.resize(mostFeeds);
+  shareMirrors_.resize(static_cast<size_t>(program.num_variables));
+  for (int32_t i = 0; i < program.num_variables; ++i)
+    if (program.variables[i].shares > 0)
+      shareMirrors_[static_cast<size_t>(i)] = Memory(program.variables[i].bytes * config_.localReplicas);
   replicas_.resize(static_cast<size_t>(config_.localReplicas));
   for (int32_t i = 0; config_.localReplicas > 1 && i < config_.localReplicas; ++i)
     workers_.push_back(std::make_unique<Worker>());
@@ -40,8 +45,8 @@ CudaTask::~CudaTask() {
   // Where something went wrong, other ranks may not come to a good end together with these.
   const bool clean = !failed() && std::uncaught_exceptions() == 0 && runs_.empty();
   try {
-    if (clean && communication_)
-      communication_->wait(lastJob_);
+    if (clean)
+      awaitCommunication();
     if (clean)
       inEachReplica([](DeviceReplica &replica) { replica.close(); });
   } catch (const Error &) {
@@ -138,16 +143,52 @@ const void *CudaTask::fetched(int32_t localReplica, const drt_fetch &fetch) cons
 
 // ---- Variables ---------------------------------------------------------------------
 
+void *CudaTask::variable(int32_t index) const {
+  if (program_.variables[index].shares > 0)
+    return shareMirrors_[static_cast<size_t>(index)].data();
+  return mirror_.data() + program_.variables[index].offset;
+}
+
 void CudaTask::fetchVariables() {
   // The copy to memory that is not pinned keeps the thread, which watches over what runs before it.
   awaitIdle("the steps before the variables are fetched");
   replicas_[0]->fetchVariables(mirror_.data());
+  forEachShare([](DeviceReplica &replica, int32_t variable, char *share) { replica.fetchVariable(variable, share); });
   awaitIdle("the variables, which are fetched");
 }
 
 void CudaTask::sendVariables() {
   replicas_[0]->sendVariables(mirror_.data());
+  forEachShare([](DeviceReplica &replica, int32_t variable, char *share) { replica.sendVariable(variable, share); });
   awaitIdle("the variables, which are sent");
+}
+
+void CudaTask::forEachShare(const std::function<void(DeviceReplica &, int32_t variable, char *share)> &copy) {
+  for (int32_t i = 0; i < program_.num_variables; ++i)
+    for (int32_t r = 0; program_.variables[i].shares > 0 && r < config_.localReplicas; ++r)
+      copy(*replicas_[static_cast<size_t>(r)], i, static_cast<char *>(variable(i)) + r * program_.variables[i].bytes);
+}
+
+void CudaTask::gatherShares(int32_t index, void *whole) {
+  awaitCommunication();
+  drt::gatherShares(program_.variables[index], layout(), communicator_, variable(index), whole);
+}
+
+void CudaTask::scatterShares(int32_t index, void *whole) {
+  awaitCommunication();
+  drt::scatterShares(program_.variables[index], layout(), communicator_, whole, variable(index));
+}
+
+const Layout &CudaTask::layout() {
+  if (!layout_)
+    layout_ = findLayout(communicator_, config_.firstReplica, config_.localReplicas, config_.numReplicas);
+  return *layout_;
+}
+
+// The other thread's turn with the other tasks is over.
+void CudaTask::awaitCommunication() {
+  if (communication_)
+    communication_->wait(lastJob_);
 }
 
 void CudaTask::broadcastVariables() {

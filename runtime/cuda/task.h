@@ -6,6 +6,7 @@
 #ifndef DRT_CUDA_TASK_H
 #define DRT_CUDA_TASK_H
 
+#include "core/layout.h"
 #include "core/memory.h"
 #include "core/task.h"
 #include "cuda/device_replica.h"
@@ -15,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace drt::cuda {
@@ -33,10 +35,12 @@ public:
   const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override;
 
   /// sendVariables sends to replica 0: the others have them after broadcastVariables.
-  void *variable(int32_t index) const override { return mirror_.data() + program_.variables[index].offset; }
+  void *variable(int32_t index) const override;
   void fetchVariables() override;
   void sendVariables() override;
   void broadcastVariables() override;
+  void gatherShares(int32_t variable, void *whole) override;
+  void scatterShares(int32_t variable, void *whole) override;
 
   void startSum(double *values, int64_t count) override;
   void finishSum() override;
@@ -72,7 +76,13 @@ private:
   /// Ends the devices' waits for lost ranks, and throws why the task has failed.
   [[noreturn]] void breakOff();
 
-  const Memory mirror_; // of the variables
+  void forEachShare(const std::function<void(DeviceReplica &, int32_t variable, char *share)> &copy);
+  const Layout &layout();
+  void awaitCommunication();
+
+  const Memory mirror_;              // of the variables
+  std::vector<Memory> shareMirrors_; // by variable: the task's replicas' shares of it; else empty
+  std::optional<Layout> layout_;     // once it was asked for
   // Whether there still is a task: a thread that was left behind asks before it says why it has failed.
   struct Life {
     std::mutex mutex;

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from models import PROCESSES, REPLICAS
 from support import BIN, Checks, Folder, Model, model_names, must, need_tools, run, skip
-from synchronization import accumulates
+from synchronization import accumulates, shards
 
 TARGET = "--target=cuda:emulated"
 # What docs/gpu.md says is not there yet, and the first node of each model that needs it.
@@ -21,6 +21,10 @@ REFUSED = {
     "embedding-sgd": "an update of some rows of a variable has no code for GPUs yet",
     "embedding-": "what finds distinct values has no code for GPUs yet",
 }
+
+# Models, the stage of sharding, replicas and flags; three replicas leave the last one little or nothing of most variables.
+SHARDED = [("mlp-adam", 1, 2, []), ("mlp-adam", 2, 4, []), ("mlp-momentum", 2, 2, []), ("convnet-momentum", 2, 3, []), ("mlp-clip", 2, 3, []),
+           ("mlp-clip", 2, 2, ["--one-process-per-replica"]), ("mlp-adam", 2, 3, ["--one-process-per-replica"])]
 
 
 def refusal(name):
@@ -70,6 +74,9 @@ def main():
                                 "--one-process-per-replica")
         if not sys.argv[1:]:
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
+            for name, stage, replicas, flags in SHARDED:
+                pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,
+                            [TARGET, *flags])
     checks.exit()
 
 

@@ -9,6 +9,7 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/entries/ShareTypes.h"
 
 using namespace mlir;
 
@@ -18,17 +19,6 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
-
-/// Changes the type of a handle or of a variable's value, and of what hands it on.
-void retype(Value value, RankedTensorType whole) {
-  if (dfg::isHandle(value.getType()))
-    value.setType(dfg::RefType::get(value.getContext(), whole));
-  else
-    value.setType(whole);
-  for (Operation *user : value.getUsers())
-    if (llvm::isa<dfg::IdentityOp, dfg::ReadVariableOp>(user))
-      retype(user->getResult(0), whole);
-}
 
 struct MergeShares : impl::MergeSharesBase<MergeShares> {
   using MergeSharesBase::MergeSharesBase;
@@ -42,7 +32,8 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
     // Servers that serve on their own are in one task, whose variables are the servers'.
     if (isOne || device || isServed(module))
       mergeOwned(module);
-    if (!isOne || device)
+    // Of one replica the share is the whole, too.
+    if (device ? program->getNumReplicas() > 1 : !isOne)
       return;
     for (auto variable : module.getOps<dfg::VariableOp>()) {
       auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);

@@ -36,17 +36,15 @@ StringRef getMissing(Operation *op) {
       .Case<drt::AssertOp>([](drt::AssertOp check) { return check.getPrints() ? "a print" : "an assertion"; })
       .Case<drt::AccumulateOp, drt::AccumulatedOp>(
           [](auto op) { return op.getSlices() ? "a sparse gradient of several batches" : ""; })
-      .Case<drt::GatherStartOp>([](auto) { return "an update in shares"; })
       .Case<dfg::SpecialFunctionOp>([](auto) { return "a special function"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "this kind of random numbers"; })
-      .Case([](drt::UpdateOp update) { return update.getShare() ? "an update in shares" : ""; })
       .Case([](drt::AllReduceStartOp start) {
         auto compression = dyn_cast_or_null<dist::CompressionAttr>(start.getCompressionAttr());
         if (compression && compression.getKind() != dist::Compressor::None)
           return "a compressor of gradients";
         if (start.getAggregatorAttr())
           return "an aggregator other than sum and mean";
-        return start.getGather() ? "a sparse gradient" : start.getScatter() ? "an update in shares" : "";
+        return start.getGather() ? "a sparse gradient" : "";
       })
       .Default(StringRef());
 }

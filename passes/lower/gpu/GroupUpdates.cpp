@@ -83,8 +83,8 @@ public:
 
 private:
   static bool movesNothing(Operation *op) {
-    return isa<drt::ReadOp, drt::FeedOp, drt::AllReduceWaitOp, drt::RandomStateOp, tensor::CollapseShapeOp,
-               tensor::ExpandShapeOp, tensor::CastOp>(op);
+    return isa<drt::ReadOp, drt::FeedOp, drt::AllReduceWaitOp, drt::RandomStateOp, drt::ReplicaIndexOp,
+               tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op);
   }
 
   LogicalResult add(drt::UpdateOp op) {
@@ -92,10 +92,6 @@ private:
       op.erase();
       return success();
     }
-    if (op.getShare())
-      return op.emitError() << "node '" << operands.getNode(op)
-                            << "' updates a replica's share of a variable, which has no code for GPUs; "
-                            << "compile without sharded updates";
     auto kernel = symbols.lookup<func::FuncOp>(op.getKernel());
     if (!kernel)
       return op.emitOpError("has no range kernel ") << op.getKernelAttr();
@@ -208,9 +204,14 @@ private:
     tableBytes += fits ? getTableBytes(group) : 0;
     writeUpdateKernel(group, getOperation(), name, sizes, fits, loc);
     auto bucket = drt::UpdateOp(group.members.front().op).getBucketAttr();
+    SmallVector<Value> arguments = group.getArguments();
+    if (group.isOfShares())
+      arguments.insert(arguments.begin(),
+                       drt::ReplicaIndexOp::create(b, loc, RankedTensorType::get({}, b.getI32Type())));
     drt::UpdateGroupOp::create(b, loc, FlatSymbolRefAttr::get(&getContext(), name), b.getArrayAttr(variables), bucket,
                                bucket ? b.getDenseI64ArrayAttr(members) : DenseI64ArrayAttr(),
-                               b.getF64FloatAttr(group.scale), group.getArguments(), group.getReads());
+                               b.getF64FloatAttr(group.scale), arguments, group.getReads(),
+                               group.isOfShares() ? b.getDenseI64ArrayAttr(group.getShares()) : DenseI64ArrayAttr());
     for (const UpdateMember &member : group.members)
       drt::UpdateOp(member.op).erase();
   }

@@ -21,13 +21,20 @@ namespace {
 constexpr int64_t kMostThreads = 256, kWarp = 32, kVectorBytes = 16;
 /// NVVM's number for constant memory.
 constexpr int64_t kConstantMemory = 4;
-/// Columns of the table; behind them, the offset of each operand that has one.
-enum Column { FirstBlock = 0, Count = 1, FirstOffset = 2 };
+/// Columns of the table; behind them, the share's elements where a replica updates its share, and the offset of each
+/// operand that has one.
+enum Column { FirstBlock = 0, Count = 1, NumColumns = 2 };
+/// The kernel's arguments behind the bases of arena and variables.
+constexpr unsigned kFirstArgument = 2;
 
 bool hasOffset(const UpdateOperand &operand) {
   return operand.kind == UpdateOperand::Arena || operand.kind == UpdateOperand::Variables;
 }
-int64_t countOf(const UpdateMember &member) { return drt::UpdateOp(member.op).getCount(); }
+/// Elements that a replica updates at most.
+int64_t countOf(const UpdateMember &member) {
+  drt::UpdateOp op = member.op;
+  return op.getShare().value_or(op.getCount());
+}
 
 class GroupWriter {
 public:
@@ -42,6 +49,8 @@ public:
     table = memref::GetGlobalOp::create(b, tableType, name.str() + "_table");
     row = findMember(block);
     count = entry(row, Count);
+    if (group.isOfShares())
+      takeShare(kernel.getArgument(kFirstArgument));
     bind(kernel);
     // What a thread updates.
     Value within = arith::SubIOp::create(b, block, entry(row, FirstBlock));
@@ -62,6 +71,8 @@ public:
 
 private:
   ArrayRef<UpdateOperand> operands() const { return group.members.front().operands; }
+  /// The table's column of the first offset.
+  int64_t firstOffset() const { return NumColumns + group.isOfShares(); }
 
   /// Elements that a thread updates by one access of 128 bits. What has an address of its own need not be aligned;
   /// bools are bytes, but a vector of them is bits.
@@ -86,7 +97,9 @@ private:
   void writeTable(const std::string &name, bool constant) {
     SmallVector<int64_t> numbers;
     for (const UpdateMember &member : group.members) {
-      numbers.append({blocks, countOf(member)});
+      numbers.append({blocks, static_cast<int64_t>(drt::UpdateOp(member.op).getCount())});
+      if (group.isOfShares())
+        numbers.push_back(countOf(member));
       for (const UpdateOperand &operand : member.operands)
         if (hasOffset(operand))
           numbers.push_back(operand.offset);
@@ -104,6 +117,8 @@ private:
   SmallVector<Type> arguments() {
     SmallVector<Type> types = {MemRefType::get({sizes.arena}, b.getI8Type()),
                                MemRefType::get({sizes.variables}, b.getI8Type())};
+    if (group.isOfShares())
+      types.push_back(MemRefType::get({1}, b.getI32Type()));
     for (Value tensor : group.getArguments()) {
       auto type = cast<RankedTensorType>(tensor.getType());
       types.push_back(MemRefType::get({type.getNumElements()}, type.getElementType()));
@@ -130,15 +145,31 @@ private:
     return found;
   }
 
+  /// Where the replica's share of the member begins, and how many elements of it there are.
+  void takeShare(Value replica) {
+    Value index = arith::IndexCastOp::create(b, b.getIndexType(), memref::LoadOp::create(b, replica, number(0)));
+    Value share = entry(row, NumColumns);
+    begin = arith::MinUIOp::create(b, arith::MulIOp::create(b, index, share), count);
+    count = arith::MinUIOp::create(b, arith::SubIOp::create(b, count, begin), share);
+  }
+
+  /// The bytes of a share's beginning: a multiple of what a thread accesses, where there is a share.
+  Value offsetOf(const UpdateOperand &operand, Type type, int64_t column) {
+    Value offset = entry(row, column);
+    if (!begin || !operand.isWhole)
+      return offset;
+    return arith::AddIOp::create(b, offset, arith::MulIOp::create(b, begin, number(getElementBytes(type))));
+  }
+
   /// A buffer, or the only element, for each operand of the rule.
   void bind(gpu::GPUFuncOp kernel) {
-    unsigned argument = 2;
-    int64_t column = FirstOffset;
+    unsigned argument = kFirstArgument + group.isOfShares();
+    int64_t column = firstOffset();
     for (auto [operand, type] : llvm::zip(operands(), group.rule.getTypes())) {
       if (hasOffset(operand)) {
         Value base = kernel.getArgument(operand.kind == UpdateOperand::Arena ? 0 : 1);
         bound.push_back(memref::ViewOp::create(b, MemRefType::get({ShapedType::kDynamic}, type), base,
-                                               entry(row, column++), ValueRange{count}));
+                                               offsetOf(operand, type, column++), ValueRange{count}));
       } else if (operand.kind == UpdateOperand::Pointer) {
         bound.push_back(kernel.getArgument(argument++));
       } else { // Read once a thread.
@@ -168,9 +199,15 @@ private:
 
   void updateElement(Value at) {
     SmallVector<Value> elements;
-    for (auto [operand, value] : llvm::zip(operands(), bound))
-      elements.push_back(
-          operand.kind == UpdateOperand::Scalar ? value : memref::LoadOp::create(b, value, ValueRange{at}).getResult());
+    for (auto [operand, value] : llvm::zip(operands(), bound)) {
+      if (operand.kind == UpdateOperand::Scalar) {
+        elements.push_back(value);
+        continue;
+      }
+      const bool isPart = begin && operand.isWhole && operand.kind == UpdateOperand::Pointer;
+      Value index = isPart ? arith::AddIOp::create(b, begin, at).getResult() : at;
+      elements.push_back(memref::LoadOp::create(b, value, ValueRange{index}));
+    }
     for (auto [operand, value] : llvm::zip(written(), apply(elements)))
       memref::StoreOp::create(b, value, bound[operand], ValueRange{at});
   }
@@ -212,10 +249,15 @@ private:
   int64_t lanes, threads, blocks = 0;
   MemRefType tableType;
   Value table, row, count;
+  Value begin;              // of the replica's share; null where it updates all
   SmallVector<Value> bound; // by operand of the rule
 };
 
 } // namespace
+
+bool UpdateGroup::isOfShares() const { return drt::UpdateOp(members.front().op).getShare().has_value(); }
+
+SmallVector<int64_t> UpdateGroup::getShares() const { return llvm::map_to_vector(members, countOf); }
 
 SmallVector<Value> UpdateGroup::getArguments() const {
   SmallVector<Value> tensors;
@@ -235,7 +277,7 @@ SmallVector<Value> UpdateGroup::getReads() const {
 }
 
 int64_t getTableBytes(const UpdateGroup &group) {
-  int64_t columns = FirstOffset + llvm::count_if(group.members.front().operands, hasOffset);
+  int64_t columns = NumColumns + group.isOfShares() + llvm::count_if(group.members.front().operands, hasOffset);
   return static_cast<int64_t>(group.members.size() * sizeof(int64_t)) * columns;
 }
 

@@ -24,6 +24,8 @@ struct UpdateOperand {
   int64_t offset = 0;   // Arena, Variables: in bytes
   /// What lies there; none for what the update names itself, its variables and its member of a bucket.
   mlir::Value tensor{};
+  /// It has an element for each of the whole variable's, of which the update of a share takes its part.
+  bool isWhole = false;
 };
 
 struct UpdateMember {
@@ -32,13 +34,18 @@ struct UpdateMember {
 };
 
 /// Updates that one launch does: their rules are the same, and so are the kinds of their operands, the tensors of those
-/// with an address of their own, and the bucket.
+/// with an address of their own, the bucket, and whether they are of shares.
 struct UpdateGroup {
   UpdateRule rule;
   double scale = 1; // of the gradient, the rule's first operand
   llvm::SmallVector<UpdateMember> members;
 
-  /// Tensors with addresses of their own: the kernel's arguments behind the two bases.
+  /// Whether the replica updates its share of each.
+  bool isOfShares() const;
+  /// Elements of a share of each member.
+  llvm::SmallVector<int64_t> getShares() const;
+  /// Tensors with addresses of their own: the kernel's arguments behind the two bases, and behind the replica's number
+  /// where it updates shares.
   llvm::SmallVector<mlir::Value> getArguments() const;
   /// Tensors of all members that the table names, from the bases.
   llvm::SmallVector<mlir::Value> getReads() const;

@@ -19,7 +19,7 @@ UpdateOperands::UpdateOperands(func::FuncOp entry, const SymbolTable &symbols, i
   Block &body = entry.getBody().front();
   for (auto start : body.getOps<drt::AllReduceStartOp>()) {
     buckets[start.getBucket()] = start;
-    bool isPlain = !start.getCompression() && !start.getAggregator() && !start.getScatter() && !start.getGather();
+    bool isPlain = !start.getCompression() && !start.getAggregator() && !start.getGather();
     if (start.getMean() && isPlain && replicas > 1 && !start.getGradients().empty() &&
         isa<FloatType>(typeOf(start.getGradients().front()).getElementType()))
       scales[start.getBucket()] = 1.0 / static_cast<double>(replicas);
@@ -69,7 +69,7 @@ FailureOr<UpdateOperand> UpdateOperands::getGradient(drt::UpdateOp op, int32_t b
   if (typeOf(start.getGradients()[member]).getNumElements() != static_cast<int64_t>(op.getCount()))
     return op.emitOpError("updates ") << op.getCount() << " elements from a gradient of type "
                                       << start.getGradients()[member].getType();
-  return UpdateOperand{UpdateOperand::Arena, (*start.getAt())[0] + getMemberOffsets(start)[member]};
+  return UpdateOperand{UpdateOperand::Arena, (*start.getAt())[0] + getMemberOffsets(start)[member], {}, true};
 }
 
 FailureOr<UpdateOperand> UpdateOperands::getVariable(drt::UpdateOp op, StringRef name) {
@@ -77,13 +77,21 @@ FailureOr<UpdateOperand> UpdateOperands::getVariable(drt::UpdateOp op, StringRef
   if (!variable || !variable.getAt())
     return op.emitOpError("uses variable '")
            << name << "', which has no place in the block of variables; run drt-plan-memory{device}";
-  return UpdateOperand{UpdateOperand::Variables, static_cast<int64_t>(*variable.getAt())};
+  return UpdateOperand{UpdateOperand::Variables, static_cast<int64_t>(*variable.getAt()), {}, !variable.getShares()};
+}
+
+/// A share has as many elements as the update makes; it may be as long as the whole variable.
+static bool isWhole(drt::UpdateOp op, Value tensor) {
+  auto read = getStorage(tensor).getDefiningOp<drt::ReadOp>();
+  auto variable =
+      read ? SymbolTable::lookupNearestSymbolFrom<drt::VariableOp>(op, read.getVariableAttr()) : drt::VariableOp();
+  return (!variable || !variable.getShares()) && typeOf(tensor).getNumElements() == static_cast<int64_t>(op.getCount());
 }
 
 FailureOr<UpdateOperand> UpdateOperands::getStream(drt::UpdateOp op, Value tensor) {
   FailureOr<UpdateOperand> operand = findStream(op, tensor);
   if (succeeded(operand))
-    operand->tensor = tensor;
+    operand->tensor = tensor, operand->isWhole = isWhole(op, tensor);
   return operand;
 }
 
@@ -129,9 +137,9 @@ std::string UpdateOperands::identify(Value tensor) const {
 
 std::string UpdateOperands::getKey(drt::UpdateOp op, ArrayRef<UpdateOperand> operands) const {
   std::string key = std::to_string(op.getVariables().size()) + " bucket " +
-                    (op.getBucket() ? std::to_string(*op.getBucket()) : "none");
+                    (op.getBucket() ? std::to_string(*op.getBucket()) : "none") + (op.getShare() ? " shares" : "");
   for (const UpdateOperand &operand : operands) {
-    key += ", " + std::to_string(operand.kind);
+    key += ", " + std::to_string(operand.kind) + (op.getShare() && operand.isWhole ? " of all" : "");
     if (operand.kind == UpdateOperand::Scalar)
       key += " " + identify(operand.tensor) + " " + std::to_string(typeOf(operand.tensor).getElementTypeBitWidth());
     else if (operand.kind == UpdateOperand::Pointer) // serves this update alone

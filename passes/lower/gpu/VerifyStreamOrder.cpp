@@ -7,6 +7,8 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/program/ScopeNames.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <map>
@@ -82,9 +84,19 @@ private:
 
 std::string describe(Operation *op) { return "'" + getScopeName(op) + "'"; }
 
+/// Names of a group's variables, as [[@w, @m], [@v]].
+template <class Use> void forEachVariable(drt::UpdateGroupOp group, Use use) {
+  for (auto [member, names] : llvm::enumerate(group.getVariables()))
+    for (auto name : cast<ArrayAttr>(names).getAsRange<FlatSymbolRefAttr>())
+      use(member, name.getValue());
+}
+
 /// Follows one entry in the order in which its host code enqueues.
 class StreamOrder {
 public:
+  /// `inShares`: variables of which a replica has its share alone.
+  explicit StreamOrder(const llvm::StringSet<> &inShares) : inShares(inShares) {}
+
   LogicalResult verify(Block &body) {
     for (Operation &op : body)
       if (failed(visit(&op)))
@@ -106,15 +118,16 @@ private:
           return success();
         })
         // Addresses.
-        .Case<drt::FeedOp, drt::RandomStateOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(
-            [](Operation *) { return success(); })
+        .Case<drt::FeedOp, drt::RandomStateOp, drt::ReplicaIndexOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+              tensor::CastOp>([](Operation *) { return success(); })
         .Case([&](drt::FetchOp fetch) {
           fetches.push_back(fetch);
           return success();
         })
         .Case([&](drt::AllReduceStartOp start) { return visitStart(start); })
+        .Case([&](drt::GatherStartOp start) { return visitGather(start); })
         .Case([&](drt::AllReduceWaitOp wait) { return visitWait(wait); })
-        .Case([&](drt::AllReduceResultOp result) { return LogicalResult(getStart(result, result.getBucket())); })
+        .Case([&](drt::AllReduceResultOp result) { return checkReduced(result, result.getBucket()); })
         .Case([&](drt::UpdateGroupOp group) { return visitUpdates(group); })
         .Case([&](drt::AccumulateOp accumulate) { return readAll(accumulate, accumulate.getGradients()); })
         .Case([&](drt::RandomAdvanceOp advance) { return visitAdvance(advance); })
@@ -173,6 +186,8 @@ private:
   }
 
   LogicalResult readVariable(Operation *op, drt::ReadOp read) {
+    if (failed(checkWhole(op, read.getVariable(), "reads")))
+      return failure();
     if (versions.lookup(read) == updates.lookup(read.getVariable()))
       return success();
     return op->emitError() << describe(op) << " reads variable '" << read.getVariable()
@@ -211,7 +226,7 @@ private:
   }
 
   LogicalResult visitUpdates(drt::UpdateGroupOp group) {
-    if (failed(readAll(group, group->getOperands())) || failed(checkMembers(group)))
+    if (failed(readAll(group, group->getOperands())) || failed(checkMembers(group)) || failed(checkShares(group)))
       return failure();
     if (group.getBucket()) {
       FailureOr<drt::AllReduceStartOp> start = getStart(group, *group.getBucket());
@@ -224,20 +239,70 @@ private:
           return failure();
       }
     }
-    for (Attribute names : group.getVariables())
-      for (auto name : cast<ArrayAttr>(names).getAsRange<FlatSymbolRefAttr>())
-        ++updates[name.getValue()];
+    forEachVariable(group, [&](size_t, StringRef name) {
+      ++updates[name];
+      if (group.getShares() && !inShares.contains(name))
+        parted.insert({name, group});
+    });
+    return success();
+  }
+
+  /// What is updated is there, and so is the gradient: this replica's share of it may be all that there is.
+  LogicalResult checkShares(drt::UpdateGroupOp group) {
+    LogicalResult checked = success();
+    forEachVariable(group, [&](size_t, StringRef name) {
+      if (succeeded(checked))
+        checked = checkWhole(group, name, "updates");
+    });
+    return failed(checked) || group.getShares() || !group.getBucket() ? checked
+                                                                      : checkReduced(group, *group.getBucket());
+  }
+
+  LogicalResult checkReduced(Operation *op, int32_t bucket) {
+    FailureOr<drt::AllReduceStartOp> start = getStart(op, bucket);
+    if (succeeded(start) && start->getScatter())
+      return op->emitError() << describe(op) << " takes all of the gradients of bucket " << bucket
+                             << ", of which this replica has its share alone";
+    return LogicalResult(start);
+  }
+
+  /// Whether all of a variable is there.
+  LogicalResult checkWhole(Operation *op, StringRef variable, StringRef verb) {
+    auto found = parted.find(variable);
+    if (found == parted.end())
+      return checkGathers(op, variable, verb);
+    InFlightDiagnostic error = op->emitError()
+                               << describe(op) << " " << verb << " variable '" << variable
+                               << "', of which this replica has updated its share alone: drt.gather_start and "
+                                  "drt.all_reduce_wait have to stand between";
+    error.attachNote(found->second->getLoc()) << "is updated here";
+    return error;
+  }
+
+  LogicalResult checkGathers(Operation *op, StringRef variable, StringRef verb) {
+    for (drt::GatherStartOp gather : gathering)
+      for (auto name : gather.getVariables().getAsRange<FlatSymbolRefAttr>())
+        if (name.getValue() == variable) {
+          InFlightDiagnostic error = op->emitError() << describe(op) << " " << verb << " variable '" << variable
+                                                     << "' while the communication stream gathers its shares: "
+                                                        "drt.all_reduce_wait has to stand between";
+          error.attachNote(gather.getLoc()) << "the gather starts here";
+          return error;
+        }
     return success();
   }
 
   /// Members of a launch run side by side: one's variables are no other's concern.
   LogicalResult checkMembers(drt::UpdateGroupOp group) {
     llvm::StringMap<size_t> writers;
-    for (auto [member, names] : llvm::enumerate(group.getVariables()))
-      for (auto name : cast<ArrayAttr>(names).getAsRange<FlatSymbolRefAttr>())
-        if (auto [it, isFirst] = writers.try_emplace(name.getValue(), member); !isFirst && it->second != member)
-          return group.emitError() << describe(group) << " updates variable '" << name.getValue()
-                                   << "' twice in one launch, which has no order";
+    StringRef twice;
+    forEachVariable(group, [&](size_t member, StringRef name) {
+      if (auto [it, isFirst] = writers.try_emplace(name, member); !isFirst && it->second != member)
+        twice = name;
+    });
+    if (!twice.empty())
+      return group.emitError() << describe(group) << " updates variable '" << twice
+                               << "' twice in one launch, which has no order";
     const size_t members = group.getVariables().size(), reads = group.getReads().size();
     auto check = [&](Value value, std::optional<size_t> member) -> LogicalResult {
       auto read = getStorage(value).getDefiningOp<drt::ReadOp>();
@@ -269,13 +334,16 @@ private:
     for (drt::FetchOp fetch : fetches)
       if (failed(read(fetch, fetch.getValue())))
         return failure();
+    for (auto &[variable, group] : parted)
+      return group->emitError() << describe(group) << " updates this replica's share of variable '" << variable
+                                << "', and nothing gathers the others'";
     return success();
   }
 
   // ---- The communication stream ----------------------------------------------------------------
 
   LogicalResult visitStart(drt::AllReduceStartOp start) {
-    if (!buckets.insert({start.getBucket(), start}).second)
+    if (!buckets.insert({start.getBucket(), start}).second || gathers.count(start.getBucket()))
       return start.emitOpError("starts bucket ") << start.getBucket() << " a second time";
     if (start.getGradients().empty())
       return success();
@@ -298,16 +366,44 @@ private:
     return success();
   }
 
+  LogicalResult visitGather(drt::GatherStartOp gather) {
+    if (!gathers.insert({gather.getBucket(), gather}).second || buckets.count(gather.getBucket()))
+      return gather.emitOpError("starts bucket ") << gather.getBucket() << " a second time";
+    for (auto name : gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+      if (inShares.contains(name.getValue()))
+        return gather.emitOpError("gathers variable '")
+               << name.getValue() << "', of which each replica holds its share alone";
+      if (failed(checkGathers(gather, name.getValue(), "gathers")))
+        return failure();
+    }
+    // Whoever reads it waits, and so does the entry's end.
+    for (auto name : gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+      parted.erase(name.getValue());
+      ++updates[name.getValue()];
+    }
+    gathering.push_back(gather);
+    underWay.push_back(gather);
+    return success();
+  }
+
   /// The stream takes one bucket after the other: those that were started before are done, too.
   LogicalResult visitWait(drt::AllReduceWaitOp wait) {
-    FailureOr<drt::AllReduceStartOp> start = getStart(wait, wait.getBucket());
-    if (failed(start))
-      return failure();
-    auto *found = llvm::find(underWay, *start);
+    auto gather = gathers.find(wait.getBucket());
+    Operation *start = gather == gathers.end() ? nullptr : gather->second.getOperation();
+    if (!start) {
+      FailureOr<drt::AllReduceStartOp> reduction = getStart(wait, wait.getBucket());
+      if (failed(reduction))
+        return failure();
+      start = *reduction;
+    }
+    auto *found = llvm::find(underWay, start);
     if (found == underWay.end())
       return success();
-    for (drt::AllReduceStartOp done : llvm::make_range(underWay.begin(), std::next(found)))
-      reducing.erase(getWhole(done));
+    for (Operation *done : llvm::make_range(underWay.begin(), std::next(found)))
+      if (auto reduction = dyn_cast<drt::AllReduceStartOp>(done))
+        reducing.erase(getWhole(reduction));
+      else
+        llvm::erase(gathering, cast<drt::GatherStartOp>(done));
     underWay.erase(underWay.begin(), std::next(found));
     return success();
   }
@@ -365,10 +461,15 @@ private:
     return Extent{begin, begin + getTensorBytes(cast<RankedTensorType>(result.getType()))};
   }
 
+  const llvm::StringSet<> &inShares;
+  /// Variables of which replicas have updated a share each, and none has gathered them: the update.
+  llvm::MapVector<StringRef, drt::UpdateGroupOp> parted;
   Places<Written> arena;
   Places<drt::AllReduceStartOp> reducing;
   std::map<int32_t, drt::AllReduceStartOp> buckets; // started, by number
-  SmallVector<drt::AllReduceStartOp> underWay;      // not waited for, in their order
+  std::map<int32_t, drt::GatherStartOp> gathers;    // likewise
+  SmallVector<Operation *> underWay;                // of both, not waited for, in their order
+  SmallVector<drt::GatherStartOp> gathering;        // of those
   llvm::StringMap<unsigned> updates;                // of a variable so far
   llvm::DenseMap<Operation *, unsigned> versions;   // of what a drt.read gives
   llvm::DenseSet<Value> advanced;                   // states of random operations
@@ -377,9 +478,16 @@ private:
 
 struct VerifyStreamOrder : impl::VerifyStreamOrderBase<VerifyStreamOrder> {
   void runOnOperation() override {
-    if (getOperation()->hasAttr(drt::kEntryAttr) && failed(StreamOrder().verify(getOperation().getBody().front())))
-      signalPassFailure();
     markAllAnalysesPreserved();
+    func::FuncOp entry = getOperation();
+    if (!entry->hasAttr(drt::kEntryAttr))
+      return;
+    llvm::StringSet<> inShares;
+    for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>())
+      if (variable.getShares())
+        inShares.insert(variable.getSymName());
+    if (failed(StreamOrder(inShares).verify(entry.getBody().front())))
+      signalPassFailure();
   }
 };
 

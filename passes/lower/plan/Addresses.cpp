@@ -44,9 +44,11 @@ SmallVector<int64_t> getMemberOffsets(drt::AllReduceStartOp bucket) {
     int64_t own = getTensorBytes(cast<RankedTensorType>(bucket.getGradients().front().getType()));
     return {0, static_cast<int64_t>(llvm::alignTo(own, kPlaceAlignment) + bucket.getGather() * own)};
   }
-  for (Value gradient : bucket.getGradients()) {
+  for (auto [member, gradient] : llvm::enumerate(bucket.getGradients())) {
+    auto type = cast<RankedTensorType>(gradient.getType());
+    int64_t elements = bucket.getRoom() ? (*bucket.getRoom())[member] : type.getNumElements();
     offsets.push_back(next);
-    next += llvm::alignTo(getTensorBytes(cast<RankedTensorType>(gradient.getType())), kPlaceAlignment);
+    next += llvm::alignTo(elements * getElementBytes(type.getElementType()), kPlaceAlignment);
   }
   offsets.push_back(next);
   return offsets;

@@ -8,6 +8,7 @@
 #include "dialects/dfg/GatheredVariables.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Servers.h"
+#include "passes/lower/entries/ShareTypes.h"
 #include "passes/lower/kernels/RangeKernel.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/rewrite/UnsignedFeeds.h"
@@ -359,6 +360,8 @@ void PlanBuilder::start(Bucket &bucket) {
     drt::AllReduceStartOp started = emit(scatter.getReduction(), scatter.getVariables());
     started.setScatter(true);
     started.setOwnersAttr(scatter.getOwnersAttr());
+    if (isForDevices)
+      started.setRoomAttr(getRoom(gradients));
     return;
   }
   auto reduce = llvm::cast<dist::AllReduceOp>(op);
@@ -540,13 +543,28 @@ void PlanBuilder::startGathers() {
   for (Operation *op : std::exchange(waitingGathers, {})) {
     auto gather = llvm::cast<dist::AllGatherVariablesOp>(op);
     SmallVector<Attribute> names;
-    for (Value handle : gather.getHandles()) {
+    SmallVector<Value> handles(gather.getHandles());
+    for (Value handle : handles) {
       names.push_back(FlatSymbolRefAttr::get(op->getContext(), variableName(handle)));
       gathers[variableName(handle)] = startedBuckets;
     }
     drt::GatherStartOp::create(builder, op->getLoc(), startedBuckets++, builder.getArrayAttr(names),
-                               gather.getOwnersAttr());
+                               gather.getOwnersAttr(), isForDevices ? getRoom(handles) : DenseI64ArrayAttr());
   }
+}
+
+DenseI64ArrayAttr PlanBuilder::getRoom(ArrayRef<Value> values) {
+  FailureOr<drt::ProgramOp> program = drt::getProgram(entry);
+  if (failed(program)) {
+    missing = true;
+    return {};
+  }
+  const int64_t replicas = program->getNumReplicas();
+  return builder.getDenseI64ArrayAttr(llvm::map_to_vector(values, [&](Value value) {
+    auto ref = llvm::dyn_cast<dfg::RefType>(value.getType());
+    auto whole = llvm::cast<RankedTensorType>(ref ? ref.getValueType() : value.getType());
+    return replicas * getDeviceShare(whole, replicas).getNumElements();
+  }));
 }
 
 void PlanBuilder::waitForGather(llvm::StringRef variable, Location loc) {

@@ -78,6 +78,8 @@ private:
   llvm::LogicalResult checkShares(mlir::Operation *node);
   void lowerAccumulate(mlir::Operation *node);
   void startGathers();
+  /// On devices: elements that gradients, or the variables of handles, have room for, where replicas share them.
+  mlir::DenseI64ArrayAttr getRoom(llvm::ArrayRef<mlir::Value> values);
   /// What the entry takes from servers, or gives to them (drt.pull, drt.take; drt.push, drt.take_token): all of it at once, at its beginning or
   /// its end.
   llvm::LogicalResult beginServed();

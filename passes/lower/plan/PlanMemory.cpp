@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -38,14 +39,32 @@ LogicalResult checkPlaced(func::FuncOp entry) {
   return success();
 }
 
-// The places of the variables in a replica's block of them; returns its size.
+// Elements that variables have room for, where shares of them are gathered.
+llvm::StringMap<int64_t> findRoom(ModuleOp module) {
+  llvm::StringMap<int64_t> room;
+  for (func::FuncOp entry : getEntries(module))
+    for (auto gather : entry.getOps<drt::GatherStartOp>())
+      for (auto [name, elements] : llvm::zip(gather.getVariables().getAsRange<FlatSymbolRefAttr>(),
+                                             gather.getRoom().value_or(ArrayRef<int64_t>())))
+        room[name.getValue()] = std::max(room[name.getValue()], elements);
+  return room;
+}
+
+// The places of the variables in a replica's block of them; returns its size. What every replica has alike lies in
+// front of what it has a share of: one copy gives the former to all.
 int64_t placeVariables(ModuleOp module) {
   Builder builder(module.getContext());
+  const llvm::StringMap<int64_t> room = findRoom(module);
   int64_t next = 0;
-  for (auto variable : module.getOps<drt::VariableOp>()) {
-    variable.setAtAttr(builder.getI64IntegerAttr(next));
-    next += llvm::alignTo(getTensorBytes(cast<RankedTensorType>(variable.getType())), kVariableAlignment);
-  }
+  for (bool inShares : {false, true})
+    for (auto variable : module.getOps<drt::VariableOp>()) {
+      if (variable.getShares().has_value() != inShares)
+        continue;
+      auto type = cast<RankedTensorType>(variable.getType());
+      int64_t elements = std::max(type.getNumElements(), room.lookup(variable.getSymName()));
+      variable.setAtAttr(builder.getI64IntegerAttr(next));
+      next += llvm::alignTo(elements * getElementBytes(type.getElementType()), kVariableAlignment);
+    }
   return next;
 }
 

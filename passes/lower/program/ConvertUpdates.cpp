@@ -64,7 +64,8 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
     members.push_back(constants.structure({constants.string(variable.getValue()),
                                            constants.i64(program.variables.at(variable.getValue())),
                                            constants.i64(count), constants.i64(1), constants.i64(count),
-                                           constants.i64(op.getOwners() ? (*op.getOwners())[i] + 1 : 0)}));
+                                           constants.i64(op.getOwners() ? (*op.getOwners())[i] + 1 : 0),
+                                           constants.i64(op.getRoom() ? (*op.getRoom())[i] : 0)}));
     bytes += getTensorBytes(type);
   }
   std::string name = "gather " + std::to_string(op.getBucket());

@@ -122,7 +122,8 @@ Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsig
   return tables.structure({tables.string(cast<StringAttr>(op.getNames()[member]).getValue()), tables.i64(offset),
                            tables.i64(count), tables.i64(type.getRank() < 2 ? 1 : type.getShape().back()),
                            tables.i64(compression ? compression.getKept(count) : 0),
-                           tables.i64(op.getOwners() ? (*op.getOwners())[member] + 1 : 0)});
+                           tables.i64(op.getOwners() ? (*op.getOwners())[member] + 1 : 0),
+                           tables.i64(op.getRoom() ? (*op.getRoom())[member] : 0)});
 }
 
 FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, RankedTensorType type, bool concat) {

@@ -81,6 +81,10 @@ LogicalResult EntryConverter::convert(Operation &op) {
     addresses[state.getState()] = callRuntime("drt_random_state", arguments, program.tables.ptr);
     return success();
   }
+  if (auto index = dyn_cast<drt::ReplicaIndexOp>(op)) {
+    addresses[index.getResult()] = callRuntime("drt_replica_index", {}, program.tables.ptr);
+    return success();
+  }
   if (isa<func::ReturnOp>(op)) {
     LLVM::ReturnOp::create(builder, ValueRange());
     return success();
@@ -179,8 +183,8 @@ Value EntryConverter::replicaField(int32_t field) {
 Value EntryConverter::variableAddress(StringRef name) {
   Value at = offset(replicaField(kVariables), program.variables.at(name) * 8);
   Value first = LLVM::LoadOp::create(builder, program.tables.ptr, at);
-  // The task's replicas' shares lie side by side.
-  if (drt::VariableOp variable = program.shared.lookup(name))
+  // The task's replicas' shares lie side by side, where they have one memory.
+  if (drt::VariableOp variable = program.shared.lookup(name); variable && !program.isForDevices)
     return indexed(first, kLocalIndex, getTensorBytes(cast<RankedTensorType>(variable.getType())));
   return first;
 }

@@ -130,6 +130,8 @@
   F(ncclGroupStart)                                                                                                    \
   F(ncclGroupEnd)                                                                                                      \
   F(ncclBroadcast)                                                                                                     \
-  F(ncclAllReduce)
+  F(ncclAllReduce)                                                                                                     \
+  F(ncclReduceScatter)                                                                                                 \
+  F(ncclAllGather)
 
 #endif // DRT_CUDA_API_FUNCTIONS_H

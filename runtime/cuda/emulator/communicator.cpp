@@ -98,40 +98,40 @@ bool Communicator::await(Reply &reply, std::vector<char> &data) {
 }
 
 Progress Communicator::advance(uint64_t turn, const std::shared_ptr<Exchange> &exchange, const void *send,
-                               void *receive, size_t bytes) {
+                               void *receive) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
   if (aborted_)
     return Progress::Done;
   if (error_ != ncclSuccess || turn != turn_)
     return Progress::Pending;
+  const size_t size = sizeOf(static_cast<ncclDataType_t>(exchange->request.type));
+  const size_t received = receivedCount(exchange->request, ranks_) * size;
   if (!exchange->posted) {
-    bool gives = exchange->request.kind == Collective::AllReduce || exchange->request.root == rank_;
-    const char *data = machine.memory.resolve<char>(device_, send, bytes);
-    machine.memory.resolve<char>(device_, receive, bytes);
-    if (gives)
-      exchange->data.assign(data, data + bytes);
+    const size_t given = givenCount(exchange->request, rank_, ranks_) * size;
+    const char *data = machine.memory.resolve<char>(device_, send, given);
+    machine.memory.resolve<char>(device_, receive, received);
+    exchange->data.assign(data, data + given);
     exchange->posted = true;
     posted_.push_back(exchange);
     changed_.notify_all();
   }
   if (!exchange->finished)
     return Progress::Pending;
-  std::memcpy(machine.memory.resolve<char>(device_, receive, bytes), exchange->data.data(), bytes);
+  std::memcpy(machine.memory.resolve<char>(device_, receive, received), exchange->data.data(), received);
   ++turn_;
   machine.engine.wake();
   return Progress::Done;
 }
 
-void Communicator::enqueue(Stream &stream, Request request, const void *send, void *receive, size_t bytes) {
+void Communicator::enqueue(Stream &stream, Request request, const void *send, void *receive) {
   require(stream.device == device_, CUDA_ERROR_INVALID_HANDLE, "the stream is another device's than the communicator");
-  auto make = [self = shared_from_this(), held = captured_, request, send, receive, bytes]() -> Run {
+  auto make = [self = shared_from_this(), held = captured_, request, send, receive]() -> Run {
     auto exchange = std::make_shared<Exchange>();
     exchange->request = request;
-    return [self, exchange, turn = self->issued_++, send, receive, bytes] {
-      return self->advance(turn, exchange, send, receive, bytes);
+    return [self, exchange, turn = self->issued_++, send, receive] {
+      return self->advance(turn, exchange, send, receive);
     };
   };
-  Machine::get().enqueue(
-      stream, {request.kind == Collective::AllReduce ? "ncclAllReduce" : "ncclBroadcast", std::move(make), nullptr});
+  Machine::get().enqueue(stream, {nameOf(request.kind), std::move(make), nullptr});
 }

@@ -33,8 +33,8 @@ public:
   ncclResult_t error() const { return error_; }
   const std::string &message() const { return message_; }
 
-  /// Enqueues a collective. `send` and `receive` are device memory, `bytes` of each.
-  void enqueue(Stream &stream, Request request, const void *send, void *receive, size_t bytes);
+  /// Enqueues a collective. `send` and `receive` are device memory; shares are in place, or beside each other.
+  void enqueue(Stream &stream, Request request, const void *send, void *receive);
 
   void fail(ncclResult_t status, std::string message);
   void abort();
@@ -49,8 +49,7 @@ private:
     std::vector<char> data;
     bool posted = false, finished = false;
   };
-  Progress advance(uint64_t turn, const std::shared_ptr<Exchange> &exchange, const void *send, void *receive,
-                   size_t bytes);
+  Progress advance(uint64_t turn, const std::shared_ptr<Exchange> &exchange, const void *send, void *receive);
   void talk(const std::string &hub);
   bool await(Reply &reply, std::vector<char> &data);
 

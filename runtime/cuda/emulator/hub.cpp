@@ -40,10 +40,6 @@ struct Problem {
   std::string words;
 };
 
-const char *nameOf(Collective kind) {
-  return kind == Collective::AllReduce ? "ncclAllReduce" : kind == Collective::Broadcast ? "ncclBroadcast" : "the end";
-}
-
 std::string words(const Request &request) {
   std::ostringstream text;
   text << nameOf(request.kind) << " of " << request.count << " elements of type " << request.type << ", operation "
@@ -61,10 +57,11 @@ template <class T> void combine(ncclRedOp_t op, T *result, const T *part, size_t
 template <class T> void reduce(const Request &request, std::vector<std::vector<char>> &parts) {
   auto op = static_cast<ncclRedOp_t>(request.op);
   T *result = reinterpret_cast<T *>(parts[0].data());
+  const size_t count = parts[0].size() / sizeof(T);
   for (size_t rank = 1; rank < parts.size(); ++rank)
-    combine(op, result, reinterpret_cast<const T *>(parts[rank].data()), request.count);
+    combine(op, result, reinterpret_cast<const T *>(parts[rank].data()), count);
   if (op == ncclAvg)
-    for (size_t i = 0; i < request.count; ++i)
+    for (size_t i = 0; i < count; ++i)
       result[i] = static_cast<T>(result[i] / static_cast<T>(parts.size()));
 }
 
@@ -89,15 +86,18 @@ public:
 
   void run() {
     std::optional<Problem> problem = gather();
-    answer(problem, {});
+    answer(problem, {}, Whole);
     while (!problem && !ended_) {
       std::vector<char> result;
-      problem = collect(result);
-      answer(problem, result);
+      Sent sent = Whole;
+      problem = collect(result, sent);
+      answer(problem, result, sent);
     }
   }
 
 private:
+  enum Sent { Whole, Shares }; // to each rank
+
   std::optional<Problem> gather() {
     std::set<std::pair<uint64_t, int32_t>> devices;
     size_t come = 0;
@@ -118,8 +118,8 @@ private:
     return std::nullopt;
   }
 
-  // One collective of all ranks.
-  std::optional<Problem> collect(std::vector<char> &result) {
+  // One collective of all ranks. `sent`: what of the result each is given.
+  std::optional<Problem> collect(std::vector<char> &result, Sent &sent) {
     std::vector<Request> requests(ranks_.size());
     std::vector<std::vector<char>> parts(ranks_.size());
     for (size_t rank = 0; rank < ranks_.size(); ++rank)
@@ -130,9 +130,13 @@ private:
         return Problem{ncclInvalidUsage, "rank 0: " + words(requests[0]) + "; rank " + std::to_string(rank) + ": " +
                                              words(requests[rank])};
     const Request &request = requests[0];
-    if (request.kind == Collective::AllReduce)
+    if (request.kind == Collective::AllReduce || request.kind == Collective::ReduceScatter)
       reduceAny(request, parts);
+    if (request.kind == Collective::AllGather)
+      for (size_t rank = 1; rank < parts.size(); ++rank)
+        parts[0].insert(parts[0].end(), parts[rank].begin(), parts[rank].end());
     result = std::move(parts[request.kind == Collective::Broadcast ? static_cast<size_t>(request.root) : 0]);
+    sent = request.kind == Collective::ReduceScatter ? Shares : Whole;
     ended_ = request.kind == Collective::Bye;
     return std::nullopt;
   }
@@ -140,19 +144,19 @@ private:
   bool receive(size_t rank, Request &request, std::vector<char> &part) {
     if (!ranks_[rank].receive(request))
       return false;
-    bool gives = request.kind == Collective::AllReduce ||
-                 (request.kind == Collective::Broadcast && request.root == static_cast<int32_t>(rank));
-    if (gives)
-      part.resize(request.count * sizeOf(static_cast<ncclDataType_t>(request.type)));
+    part.resize(givenCount(request, static_cast<int>(rank), static_cast<int>(ranks_.size())) *
+                sizeOf(static_cast<ncclDataType_t>(request.type)));
     return ranks_[rank].receive(part.data(), part.size());
   }
 
-  void answer(const std::optional<Problem> &problem, const std::vector<char> &result) {
+  void answer(const std::optional<Problem> &problem, const std::vector<char> &result, Sent sent) {
     const char *data = problem ? problem->words.data() : result.data();
-    Reply reply = {problem ? problem->status : ncclSuccess, problem ? problem->words.size() : result.size()};
-    for (Channel &rank : ranks_)
-      if (rank.descriptor() >= 0 && rank.send(reply))
-        rank.send(data, reply.bytes);
+    const bool inShares = !problem && sent == Shares;
+    const size_t bytes = problem ? problem->words.size() : result.size() / (inShares ? ranks_.size() : 1);
+    Reply reply = {problem ? problem->status : ncclSuccess, bytes};
+    for (size_t rank = 0; rank < ranks_.size(); ++rank)
+      if (ranks_[rank].descriptor() >= 0 && ranks_[rank].send(reply))
+        ranks_[rank].send(data + (inShares ? rank * bytes : 0), bytes);
   }
 
   Channel listener_;
@@ -161,6 +165,22 @@ private:
   bool ended_ = false;
 };
 } // namespace
+
+const char *drt::cuda::emulated::nameOf(Collective kind) {
+  switch (kind) {
+  case Collective::AllReduce:
+    return "ncclAllReduce";
+  case Collective::Broadcast:
+    return "ncclBroadcast";
+  case Collective::ReduceScatter:
+    return "ncclReduceScatter";
+  case Collective::AllGather:
+    return "ncclAllGather";
+  case Collective::Bye:
+    break;
+  }
+  return "the end";
+}
 
 size_t drt::cuda::emulated::sizeOf(ncclDataType_t type) {
   switch (type) {

@@ -71,6 +71,12 @@ ncclResult_t finishJoining(Lock &lock, const std::vector<std::shared_ptr<Communi
   return ncclSuccess;
 }
 
+void requireReduction(ncclDataType_t type, ncclRedOp_t op) {
+  bool known = op == ncclSum || op == ncclAvg || op == ncclMax || op == ncclMin;
+  bool reduced = type == ncclFloat32 || type == ncclFloat64 || type == ncclInt32 || type == ncclInt64;
+  require(known && reduced, CUDA_ERROR_NOT_SUPPORTED, "the emulator has no such reduction");
+}
+
 ncclResult_t collective(Request request, const void *send, void *receive, ncclComm_t handle, cudaStream_t stream) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
@@ -80,8 +86,7 @@ ncclResult_t collective(Request request, const void *send, void *receive, ncclCo
   if (communicator.error() == ncclInProgress)
     return ncclInvalidUsage;
   auto enqueue = [=, &machine, &communicator] {
-    communicator.enqueue(*machine.streams.at(reinterpret_cast<CUstream>(stream)), request, send, receive,
-                         request.count * size);
+    communicator.enqueue(*machine.streams.at(reinterpret_cast<CUstream>(stream)), request, send, receive);
   };
   if (group.depth == 0)
     enqueue();
@@ -195,10 +200,19 @@ ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDa
 
 ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t communicator, cudaStream_t stream) {
-  bool known = op == ncclSum || op == ncclAvg || op == ncclMax || op == ncclMin;
-  bool reduced = type == ncclFloat32 || type == ncclFloat64 || type == ncclInt32 || type == ncclInt64;
-  require(known && reduced, CUDA_ERROR_NOT_SUPPORTED, "the emulator has no such reduction");
+  requireReduction(type, op);
   return collective({Collective::AllReduce, type, op, 0, count}, send, receive, communicator, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t share, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t communicator, cudaStream_t stream) {
+  requireReduction(type, op);
+  return collective({Collective::ReduceScatter, type, op, 0, share}, send, receive, communicator, stream);
+}
+
+ncclResult_t ncclAllGather(const void *send, void *receive, size_t share, ncclDataType_t type, ncclComm_t communicator,
+                           cudaStream_t stream) {
+  return collective({Collective::AllGather, type, 0, 0, share}, send, receive, communicator, stream);
 }
 
 void failCommunicator(ncclComm_t handle, ncclResult_t status) {

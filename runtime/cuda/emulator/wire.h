@@ -24,16 +24,33 @@ struct Hello {
   uint64_t host; // NCCL_HOSTID's hash: ranks of two hosts may have one device
 };
 
-enum class Collective : int32_t { AllReduce, Broadcast, Bye };
+enum class Collective : int32_t { AllReduce, Broadcast, ReduceScatter, AllGather, Bye };
 
-/// A rank's part in a collective. The data follows, except in a broadcast, where only the root's does.
+/// A rank's part in a collective. The data that it gives follows.
 struct Request {
   Collective kind;
   int32_t type, op, root;
-  uint64_t count;
+  uint64_t count; // elements: of a share, where ranks have shares
 
   bool operator==(const Request &) const = default;
 };
+
+/// Elements that rank `rank` of `ranks` gives, and that each is given.
+inline uint64_t givenCount(const Request &request, int rank, int ranks) {
+  switch (request.kind) {
+  case Collective::Broadcast:
+    return request.root == rank ? request.count : 0;
+  case Collective::ReduceScatter:
+    return request.count * static_cast<uint64_t>(ranks);
+  case Collective::Bye:
+    return 0;
+  default:
+    return request.count;
+  }
+}
+inline uint64_t receivedCount(const Request &request, int ranks) {
+  return request.kind == Collective::AllGather ? request.count * static_cast<uint64_t>(ranks) : request.count;
+}
 
 /// What came of joining, or of a collective: its data, or an error and words. The same for all ranks.
 struct Reply {
@@ -89,6 +106,9 @@ private:
 std::string openHub();
 /// Goes there. A channel without descriptor: nobody is there.
 Channel connectToHub(const std::string &name);
+
+/// NCCL's function.
+const char *nameOf(Collective kind);
 
 /// Bytes of an element; 0: a type that the emulator does not reduce.
 size_t sizeOf(ncclDataType_t type);

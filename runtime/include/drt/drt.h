@@ -36,7 +36,8 @@
 //   6. Where a variable's slots lie in shares, drt_update_share writes this
 //      replica's share of the variable. The others' shares are there after the
 //      wait for a bucket of kind DRT_BUCKET_GATHER, which is started after the
-//      replica's last update of the bucket's variables. A variable that one task
+//      replica's last update of the bucket's variables. On devices kernels do the
+//      same: each replica has the whole variable, and writes its share of it. A variable that one task
 //      owns is updated there (drt_update_owned), and comes to the others the same way.
 //
 // Errors: a function that fails reports through the runtime (drt_fail), which
@@ -95,6 +96,7 @@ typedef struct drt_variable {
   // every other variable. `type` and `bytes` are those of a share, ceil(n / shares) of the
   // whole's n elements, flat, the last one padded; full_shape is the whole's, with
   // full_rank extents, and slice_begin is null. A task has its replicas' shares side by side.
+  // On devices a share is longer, up to the next multiple of 16 bytes, and lies in its replica's memory.
   int32_t shares;
   int32_t full_rank; // of full_shape, with shares
   // In a program for devices: where it lies in the replica's block of variables, in bytes, 256-byte aligned. Else 0.
@@ -172,6 +174,9 @@ typedef struct drt_member {
   // The task, counted from 1, to which DRT_BUCKET_REDUCE_SCATTER sends all of it, and from which DRT_BUCKET_GATHER
   // takes it. 0: shares.
   int64_t owner;
+  // On devices, of what is scattered or gathered in shares: elements that it has room for, a multiple of num_replicas.
+  // Replica r's share begins at r * room / num_replicas, which is 16-byte aligned. 0: it is not in shares.
+  int64_t room;
 } drt_member;
 
 enum {
@@ -353,6 +358,9 @@ void drt_copy(drt_replica *, void *to, const void *from, int64_t bytes);
 // replica's part of what all draw together). The first call for a state sets it up from the seeds as drt_random does (both 0:
 // from --seed or entropy). Generated kernels draw from it and advance the counter, at the end of the entry.
 void *drt_random_state(drt_replica *, int32_t state, int64_t seed, int64_t seed2);
+
+// drt_replica.global_index, an int32 in the replica's device memory: kernels that update its share find it by that.
+void *drt_replica_index(drt_replica *);
 
 // ---- Library calls ----------------------------------------------------------------
 // `primitive` numbers the call site; the runtime keeps what the library

@@ -290,3 +290,35 @@ func.func @join(%x: tensor<f32>) {
   drt.push %x {joined = array<i1: true>, means = array<i1: false>, names = ["x"], required = 2 : i64, staleness = 0 : i64} : (tensor<f32>) -> ()
   return
 }
+
+// -----
+
+func.func @room(%g: tensor<6xf32>) {
+  // expected-error @below {{has room for 4 elements of 'tensor<6xf32>'}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], scatter, room = array<i64: 4>} : (tensor<6xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @room_without_shares(%g: tensor<6xf32>) {
+  // expected-error @below {{has room for shares of gradients that are not scattered in shares}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], room = array<i64: 8>} : (tensor<6xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @room_of_some() {
+  // expected-error @below {{has room for 1 of 2 members}}
+  drt.gather_start {bucket = 0 : i32, variables = [@v, @w], room = array<i64: 8>} : () -> ()
+  return
+}
+
+// -----
+
+func.func @shares_of_nobody() {
+  // expected-error @below {{updates shares and is not given the replica's number}}
+  drt.update_group {kernel = @k, variables = [[@w]], shares = array<i64: 8>} : () -> ()
+  return
+}

@@ -25,14 +25,6 @@ func.func @compressed(%g: tensor<4xf32>) {
 
 // -----
 
-func.func @shares() {
-  // expected-error @below {{an update in shares has no code for GPUs yet}}
-  drt.update {kernel = @sgd, variables = [@w], count = 4 : i64, share = 2 : i64} : () -> ()
-  return
-}
-
-// -----
-
 func.func @random() {
   // expected-error @below {{this kind of random numbers has no code for GPUs yet}}
   %0 = drt.random {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<4xf32>

@@ -6,19 +6,6 @@ module attributes {drt.arena_bytes = 64 : i64} {
 
 // -----
 
-#node = loc("update/w")
-module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
-drt.variable @w : tensor<8xf32> {at = 0 : i64}
-func.func @entry_step() attributes {drt.entry = "step"} {
-  // expected-error@unknown {{node 'update/w' updates a replica's share of a variable, which has no code for GPUs; compile without sharded updates}}
-  drt.update {kernel = @k, variables = [@w], count = 8 : i64, share = 4 : i64} : () -> () loc(#node)
-  return
-}
-}
-
-// -----
-
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
 drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xi64> {at = 0 : i64}

@@ -177,3 +177,55 @@ func.func private @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf
 }
 }
 // CHECK: gpu.func @update_group_0({{.*}}) kernel attributes {drt.block = array<i64: 32, 1, 1>, drt.grid = array<i64: 3, 1, 1>}
+
+// -----
+
+// Of three replicas each updates its share, 8 of 18 elements, the last one 2: where it begins follows from the replica's number. The gradient
+// is reduced in its place, the whole variable's part is written, and the slot is the share itself.
+module attributes {drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
+drt.program "g.meta" strategy "ShardedUpdate" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 3 from 0>]
+drt.variable @shared : tensor<18xf32> {at = 256 : i64}
+drt.variable @trace : tensor<8xf32> {at = 512 : i64, full_shape = array<i64: 18>, shares = 3 : i64, whole = "trace"}
+// CHECK-LABEL: @entry_shares
+func.func @entry_shares() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<18xf32>
+  // CHECK: drt.all_reduce_start {{.*}}mean = false
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["shared"], at = array<i64: 64>, scatter, room = array<i64: 24>} : (tensor<18xf32>) -> ()
+  drt.all_reduce_wait 0
+  // CHECK: %[[INDEX:.*]] = drt.replica_index : () -> tensor<i32>
+  // CHECK: drt.update_group %[[INDEX]] {bucket = 0 : i32, kernel = @update_group_0, members = array<i64: 0>, scale = 0.333{{.*}}shares = array<i64: 8>, variables = {{\[}}[@shared, @trace]]}
+  drt.update {kernel = @momentum, variables = [@shared, @trace], bucket = 0 : i32, member = 0 : i64, count = 18 : i64, share = 8 : i64} : () -> ()
+  drt.gather_start {bucket = 1 : i32, variables = [@shared], room = array<i64: 24>} : () -> ()
+  return
+}
+func.func private @momentum(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>, %m: memref<8xf32>) attributes {drt.range_kernel} {
+  %from = arith.index_cast %begin : i64 to index
+  %to = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  scf.for %i = %from to %to step %one {
+    %old = memref.load %w[%i] : memref<8xf32>
+    %trace = memref.load %m[%i] : memref<8xf32>
+    %at = arith.subi %i, %from : index
+    %d = memref.load %g[%at] : memref<8xf32>
+    %s = arith.addf %trace, %d : f32
+    %new = arith.subf %old, %s : f32
+    memref.store %new, %w[%i] : memref<8xf32>
+    memref.store %s, %m[%i] : memref<8xf32>
+  }
+  return
+}
+}
+// First block, count, share, gradient, variable, slot.
+// CHECK: memref.global "private" constant @update_group_0_table : memref<1x6xi64, 4> = dense<{{\[}}[0, 18, 8, 64, 256, 512]]>
+// CHECK: gpu.func @update_group_0(%[[ARENA:.*]]: memref<4096xi8> {llvm.noalias}, %[[VARIABLES:.*]]: memref<8192xi8> {llvm.noalias}, %[[INDEX:.*]]: memref<1xi32>
+// CHECK-SAME: drt.grid = array<i64: 1, 1, 1>
+// CHECK: %[[I:.*]] = memref.load %[[INDEX]]
+// CHECK: %[[R:.*]] = arith.index_cast %[[I]]
+// CHECK: %[[AT:.*]] = arith.muli %[[R]], %[[SHARE:.*]] : index
+// CHECK: %[[BEGIN:.*]] = arith.minui %[[AT]], %[[ALL:.*]] : index
+// CHECK: %[[LEFT:.*]] = arith.subi %[[ALL]], %[[BEGIN]] : index
+// CHECK: arith.minui %[[LEFT]], %[[SHARE]] : index
+// CHECK: %[[BYTES:.*]] = arith.muli %[[BEGIN]]
+// CHECK: memref.view %[[ARENA]]
+// CHECK: memref.view %[[VARIABLES]]
+// CHECK: memref.view %[[VARIABLES]]

@@ -233,3 +233,101 @@ func.func @unknown() attributes {drt.entry = "step"} {
   drt.barrier
   return
 }
+
+// -----
+
+// Of what is scattered a replica has its share.
+func.func @all_of_a_share() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = false, names = ["w"], at = array<i64: 0>, scatter, room = array<i64: 16>} : (tensor<16xf32>) -> ()
+  drt.all_reduce_wait 0
+  // expected-error @below {{'update_group' takes all of the gradients of bucket 0, of which this replica has its share alone}}
+  drt.update_group {bucket = 0 : i32, members = array<i64: 0>, kernel = @update_group_0, variables = [[@w]]} : () -> ()
+  return
+}
+
+// -----
+
+func.func @result_of_a_share() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = false, names = ["w"], at = array<i64: 0>, scatter, room = array<i64: 16>} : (tensor<16xf32>) -> ()
+  drt.all_reduce_wait 0
+  // expected-error @below {{takes all of the gradients of bucket 0, of which this replica has its share alone}}
+  %mean = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// The room of a member is reduced with it.
+func.func @room_during_scatter() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  // expected-note @below {{the reduction starts here}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = false, names = ["w"], at = array<i64: 0>, scatter, room = array<i64: 24>} : (tensor<16xf32>) -> ()
+  // expected-error @below {{'launch' writes bytes [64, 128) of the arena while the communication stream reduces bucket 0 there}}
+  %x = drt.launch @kernel_1() {at = array<i64: 64>} : () -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @read_before_gather(%index: tensor<i32>) attributes {drt.entry = "step"} {
+  // expected-note @below {{is updated here}}
+  drt.update_group %index {kernel = @update_group_0, shares = array<i64: 8>, variables = [[@w]]} : (tensor<i32>) -> ()
+  %w = drt.read @w : tensor<16xf32>
+  // expected-error @below {{'copy' reads variable 'w', of which this replica has updated its share alone: drt.gather_start and drt.all_reduce_wait have to stand between}}
+  %copy = drt.copy %w {at = array<i64: 0>} : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @read_during_gather(%index: tensor<i32>) attributes {drt.entry = "step"} {
+  drt.update_group %index {kernel = @update_group_0, shares = array<i64: 8>, variables = [[@w]]} : (tensor<i32>) -> ()
+  // expected-note @below {{the gather starts here}}
+  drt.gather_start {bucket = 0 : i32, variables = [@w], room = array<i64: 16>} : () -> ()
+  %w = drt.read @w : tensor<16xf32>
+  // expected-error @below {{'copy' reads variable 'w' while the communication stream gathers its shares: drt.all_reduce_wait has to stand between}}
+  %copy = drt.copy %w {at = array<i64: 0>} : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @update_during_gather(%index: tensor<i32>) attributes {drt.entry = "step"} {
+  // expected-note @below {{the gather starts here}}
+  drt.gather_start {bucket = 0 : i32, variables = [@w], room = array<i64: 16>} : () -> ()
+  // expected-error @below {{'update_group' updates variable 'w' while the communication stream gathers its shares}}
+  drt.update_group %index {kernel = @update_group_0, shares = array<i64: 8>, variables = [[@w]]} : (tensor<i32>) -> ()
+  return
+}
+
+// -----
+
+// A value that was read before others' shares came.
+func.func @old_value_behind_gather(%index: tensor<i32>) attributes {drt.entry = "step"} {
+  %w = drt.read @w : tensor<16xf32>
+  drt.gather_start {bucket = 0 : i32, variables = [@w], room = array<i64: 16>} : () -> ()
+  drt.all_reduce_wait 0
+  // expected-error @below {{'copy' reads variable 'w' behind its update, for the value from before}}
+  %copy = drt.copy %w {at = array<i64: 0>} : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @never_gathered(%index: tensor<i32>) attributes {drt.entry = "step"} {
+  // expected-error @below {{'update_group' updates this replica's share of variable 'w', and nothing gathers the others'}}
+  drt.update_group %index {kernel = @update_group_0, shares = array<i64: 8>, variables = [[@w]]} : (tensor<i32>) -> ()
+  return
+}
+
+// -----
+
+// A slot is each replica's own.
+drt.variable @slot : tensor<8xf32> {full_shape = array<i64: 16>, shares = 2 : i64, whole = "slot"}
+func.func @gather_of_a_slot() attributes {drt.entry = "step"} {
+  // expected-error @below {{gathers variable 'slot', of which each replica holds its share alone}}
+  drt.gather_start {bucket = 0 : i32, variables = [@slot], room = array<i64: 16>} : () -> ()
+  return
+}

@@ -24,3 +24,24 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.fetch %loss {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
   return
 }
+
+drt.variable @slot : tensor<8xf32> {full_shape = array<i64: 16>, shares = 2 : i64, whole = "slot"}
+// A replica has its share of the gradient behind the wait, updates its share of the variable and its own slot, and all of the variable is there
+// behind the gather's wait. The end waits for what nobody reads.
+// CHECK-LABEL: @entry_shares
+func.func @entry_shares() attributes {drt.entry = "step"} {
+  %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
+  %index = drt.replica_index : () -> tensor<i32>
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = false, names = ["w"], at = array<i64: 0>, scatter, room = array<i64: 16>} : (tensor<16xf32>) -> ()
+  drt.all_reduce_wait 0
+  drt.update_group %index {bucket = 0 : i32, members = array<i64: 0>, kernel = @update_group_0, shares = array<i64: 8>, variables = [[@w, @slot]]} : (tensor<i32>) -> ()
+  drt.gather_start {bucket = 1 : i32, variables = [@w], room = array<i64: 16>} : () -> ()
+  %slot = drt.read @slot : tensor<8xf32>
+  %own = drt.copy %slot {at = array<i64: 64>} : (tensor<8xf32>) -> tensor<8xf32>
+  drt.update_group %index {kernel = @update_group_1, shares = array<i64: 8>, variables = [[@v]]} : (tensor<i32>) -> ()
+  drt.all_reduce_wait 1
+  %w = drt.read @w : tensor<16xf32>
+  %copy = drt.copy %w {at = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
+  drt.gather_start {bucket = 2 : i32, variables = [@v], room = array<i64: 16>} : () -> ()
+  return
+}

@@ -90,6 +90,36 @@ TEST_CASE("ranks in threads reduce and broadcast") {
   }
 }
 
+TEST_CASE("ranks scatter what they reduce, and gather shares, in place") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    emulated::seed(seed);
+    auto results = inRanks<std::vector<float>>(3, [](Rank &self) {
+      const auto rank = static_cast<size_t>(self.rank), share = size_t(2);
+      std::vector<float> own(3 * share), shares(3 * share, -1);
+      for (size_t i = 0; i < own.size(); ++i)
+        own[i] = static_cast<float>((rank + 1) * (i + 1));
+      shares[rank * share] = shares[rank * share + 1] = static_cast<float>(rank);
+      Array<float> sums(self.device, own), gathered(self.device, shares);
+      auto stream = reinterpret_cast<cudaStream_t>(self.device.stream);
+      nccl().ncclGroupStart();
+      nccl().ncclReduceScatter(sums.data(), static_cast<float *>(sums.data()) + rank * share, share, ncclFloat32,
+                               ncclSum, self.communicator, stream);
+      nccl().ncclAllGather(static_cast<float *>(gathered.data()) + rank * share, gathered.data(), share, ncclFloat32,
+                           self.communicator, stream);
+      nccl().ncclGroupEnd();
+      if (!self.ends())
+        return std::vector<float>();
+      std::vector<float> result = gathered.read(), all = sums.read();
+      result.insert(result.end(), all.begin() + rank * share, all.begin() + (rank + 1) * share);
+      nccl().ncclCommDestroy(self.communicator);
+      return result;
+    });
+    for (size_t rank = 0; rank < results.size(); ++rank)
+      REQUIRE(results[rank] == std::vector<float>{0, 0, 1, 1, 2, 2, static_cast<float>(6 * (2 * rank + 1)),
+                                                  static_cast<float>(6 * (2 * rank + 2))});
+  }
+}
+
 TEST_CASE("collectives are captured, and keep their order over streams") {
   auto results = inRanks<float>(2, [](Rank &self) {
     Array<float> x(self.device, {static_cast<float>(self.rank)}), y(self.device, {1});

@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CPU_LAYOUT_H
-#define DRT_CPU_LAYOUT_H
+#ifndef DRT_CORE_LAYOUT_H
+#define DRT_CORE_LAYOUT_H
 
 #include "core/ranges.h"
 
@@ -45,4 +45,4 @@ struct Layout {
 
 } // namespace drt
 
-#endif // DRT_CPU_LAYOUT_H
+#endif // DRT_CORE_LAYOUT_H
