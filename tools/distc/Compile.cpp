@@ -9,6 +9,7 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
+#include "passes/lower/plan/Roofline.h"
 #include "passes/lower/program/EmitObject.h"
 #include "passes/lower/program/LinkExecutable.h"
 #include "strategies/Builder.h"
@@ -140,6 +141,29 @@ bool hasLargeMatmuls(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// The chips of the target, whose figures are known; fails after saying which are.
+int findChips(Session &session, const Target &target, SmallVectorImpl<const Chip *> &chips) {
+  std::string known = llvm::join(llvm::map_range(getChips(), [](const Chip &chip) { return chip.arch.str(); }), ", ");
+  if (target.kernels != Target::Kernels::Cuda)
+    return session.fail("--emit=roofline needs a chip, --target=cuda:sm_90; this target is " + target.name,
+                        kWrongCommand);
+  for (StringRef name : target.chips) {
+    chips.push_back(findChip(name));
+    if (!chips.back())
+      return session.fail("--emit=roofline has no figures of " + name + "; there are those of " + known, kWrongCommand);
+  }
+  return kDone;
+}
+
+/// JSON where the file's name says so, else text.
+int writeRoofline(Session &session, ModuleOp module, const CompileOptions &options, ArrayRef<const Chip *> chips) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(writeRooflines(module, chips, llvm::sys::path::extension(options.output) == ".json", os)))
+    return session.status();
+  return writeText(session, options, [&](llvm::raw_ostream &out) { out << text; });
+}
+
 /// Where `inspect --check` stops: nothing is written, and the strategy is one replica's.
 constexpr llvm::StringLiteral kEmitNothing = "nothing";
 
@@ -170,6 +194,10 @@ int compile(Session &session, CompileOptions options) {
     return session.fail(std::string("--cores-per-replica is for executables of processors; ") +
                             (target->isDevice() ? "on a GPU a replica has a device" : "TensorFlow's sessions choose their threads"),
                         kWrongCommand);
+  SmallVector<const Chip *> chips;
+  if (options.emit == "roofline")
+    if (int status = findChips(session, *target, chips))
+      return status;
   if ((*stage == Stage::Plan && (options.emit == "dfg" || options.emit == "dist" || options.emit == "graphdef")) ||
       (*stage == Stage::Distributed && options.emit == "dfg"))
     return session.fail("the file is behind the stage that --emit=" + options.emit + " asks for", kWrongCommand);
@@ -220,6 +248,8 @@ int compile(Session &session, CompileOptions options) {
       return status;
     return writeText(session, options, [&](llvm::raw_ostream &os) { os << page; });
   }
+  if (options.emit == "roofline")
+    return writeRoofline(session, *module, options, chips);
   if (target->isDevice() &&
       !session.run(*module, [&](OpPassManager &manager) { addImagesStage(manager, options, *target); }))
     return session.status();

@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
   compile->add_option("-o,--output", options.output, "What to write; - is standard output, for text")
       ->capture_default_str();
   compile->add_option("--emit", options.emit, "What to write: the executable, or where the pipeline is to stop")
-      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "html", "ptx", "graphdef"}))
+      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "html", "roofline", "ptx", "graphdef"}))
       ->capture_default_str();
   compile
       ->add_option("--timeline", options.timelines,

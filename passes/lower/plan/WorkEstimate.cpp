@@ -6,11 +6,14 @@
 #include "passes/lower/plan/WorkEstimate.h"
 
 #include "dialects/drt/Servers.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "passes/lower/plan/Addresses.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -37,30 +40,114 @@ AssumedMachine getAssumedMachine(bool device) {
 WorkEstimate::WorkEstimate(ModuleOp module)
     : symbols(module), machine(getAssumedMachine(module->hasAttr(drt::kVariableBytesAttr))) {}
 
+/// The argument of the kernel that a buffer is a view of; none of a buffer of the kernel's own.
+static BlockArgument findArgument(Value buffer) {
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
+    buffer = view.getViewSource();
+  return dyn_cast<BlockArgument>(buffer);
+}
+
 WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
   auto name = op->getAttrOfType<FlatSymbolRefAttr>("kernel");
   auto kernel = name ? symbols.lookup<FunctionOpInterface>(name.getAttr()) : FunctionOpInterface();
+  // Groups of updates have been written for devices.
+  if (auto code = symbols.lookup<gpu::GPUModuleOp>(drt::kKernelModule); name && !kernel && code)
+    kernel = code.lookupSymbol<FunctionOpInterface>(name.getAttr());
   if (!kernel)
     return {};
   auto [found, isNew] = kernels.try_emplace(kernel);
   Kernel &counted = found->second;
-  if (isNew)
-    kernel->walk([&](Operation *inner) {
-      // Those of kernels over tensors know how often they run; the loops of range kernels are told.
-      if (auto structured = dyn_cast<linalg::LinalgOp>(inner)) {
-        int64_t points = 1;
-        for (int64_t extent : structured.getStaticLoopRanges())
-          points *= std::max<int64_t>(extent, 1);
-        counted.points += points;
-        counted.whole += points * countInstructions(structured->getRegion(0));
-      } else if (auto loop = dyn_cast<scf::ForOp>(inner); loop && !loop->getParentOfType<scf::ForOp>()) {
-        counted.ofElement += countInstructions(loop.getRegion());
-      }
-    });
+  if (!isNew)
+    return counted;
+  counted.passes.resize(kernel.getNumArguments());
+  kernel->walk([&](Operation *inner) {
+    // Those of kernels over tensors know how often they run; the loops of range kernels are told.
+    if (auto structured = dyn_cast<linalg::LinalgOp>(inner)) {
+      int64_t points = 1;
+      for (int64_t extent : structured.getStaticLoopRanges())
+        points *= std::max<int64_t>(extent, 1);
+      counted.points += points;
+      counted.whole += points * countInstructions(structured->getRegion(0));
+      llvm::DenseSet<std::pair<Value, Attribute>> read; // one that is read twice alike is loaded once
+      for (OpOperand &operand : structured->getOpOperands())
+        if (BlockArgument argument = findArgument(operand.get());
+            argument && argument.getOwner()->getParentOp() == kernel && !isa<linalg::FillOp>(inner) &&
+            read.insert({operand.get(), AffineMapAttr::get(structured.getMatchingIndexingMap(&operand))}).second) {
+          auto type = cast<ShapedType>(operand.get().getType());
+          counted.passes[argument.getArgNumber()] += type.getNumElements() * getElementBytes(type.getElementType());
+        }
+    } else if (auto loop = dyn_cast<scf::ForOp>(inner); loop && !loop->getParentOfType<scf::ForOp>()) {
+      counted.ofElement += countInstructions(loop.getRegion());
+    }
+  });
   return counted;
 }
 
 static int64_t countElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+static int64_t countBytes(Value value) { return getTensorBytes(cast<RankedTensorType>(value.getType())); }
+
+void WorkEstimate::addMemory(Operation *op, const Kernel &kernel, Work &work) {
+  if (isa<drt::TakeRowsOp>(op)) {
+    work.bytes = work.least = 2 * countBytes(op->getResult(0));
+    return;
+  }
+  llvm::SmallMapVector<Value, int64_t, 8> distinct; // what is read of each
+  for (OpOperand &operand : op->getOpOperands()) {
+    const Value tensor = operand.get();
+    const unsigned number = operand.getOperandNumber();
+    int64_t all = countBytes(tensor), passes = all;
+    if (isa<drt::LaunchOp>(op) && kernel.points) {
+      passes = number < kernel.passes.size() ? kernel.passes[number] : 0;
+      // A kernel that takes some rows of a table does not read all of it.
+      if (passes == 0)
+        passes =
+            std::min(all, kernel.points * getElementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()));
+    }
+    work.bytes += passes;
+    int64_t &known = distinct[getStorage(tensor)];
+    known = std::min(all, known + std::min(all, passes));
+  }
+  for (auto &[tensor, bytes] : distinct)
+    work.least += bytes;
+  for (OpResult result : op->getResults()) {
+    const int64_t bytes = countBytes(result);
+    const unsigned number = op->getNumOperands() + result.getResultNumber();
+    // Written once, and read where a later pass needs it.
+    work.bytes +=
+        isa<drt::LaunchOp>(op) && number < kernel.passes.size() ? std::max(bytes, kernel.passes[number]) : bytes;
+    work.least += bytes;
+  }
+}
+
+int64_t WorkEstimate::addUpdated(Operation *op, Work &work) {
+  int64_t written = 0;
+  auto add = [&](ArrayAttr variables, std::optional<int64_t> share, bool hasGradient) {
+    int64_t elements = 0;
+    for (auto [i, name] : llvm::enumerate(variables.getAsRange<FlatSymbolRefAttr>())) {
+      auto variable = symbols.lookup<drt::VariableOp>(name.getAttr());
+      if (!variable)
+        continue;
+      auto type = cast<RankedTensorType>(variable.getType());
+      if (i == 0)
+        elements = std::min(share.value_or(type.getNumElements()), type.getNumElements());
+      const int64_t bytes = elements * getElementBytes(type.getElementType());
+      work.bytes += (2 + (hasGradient && i == 0)) * bytes;
+      work.least += (2 + (hasGradient && i == 0)) * bytes;
+    }
+    written += elements;
+  };
+  if (auto update = dyn_cast<drt::UpdateOp>(op))
+    add(update.getVariables(), update.getShare(), update.getBucket().has_value());
+  else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
+    add(update.getVariables(), std::nullopt, false);
+  else if (auto sparse = dyn_cast<drt::SparseUpdateOp>(op))
+    add(sparse.getVariables(), countElements(sparse.getValues()), false);
+  else if (auto group = dyn_cast<drt::UpdateGroupOp>(op))
+    for (auto [member, variables] : llvm::enumerate(group.getVariables().getAsRange<ArrayAttr>()))
+      add(variables, group.getShares() ? std::optional((*group.getShares())[member]) : std::nullopt,
+          group.getBucket().has_value());
+  return written;
+}
 
 /// Of the product of a and b, op(b) with `columns` columns.
 static int64_t countMatmul(Value a, int64_t columns) { return 2 * countElements(a) * columns; }
@@ -78,47 +165,21 @@ Work WorkEstimate::operator()(Operation *op) {
   // Starts and waits compute nothing, and what they move others do.
   if (isa<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::GatherStartOp, drt::BarrierOp, drt::TakeTokenOp>(op))
     return work;
-  auto bytesOf = [](Value value) { return getTensorBytes(cast<RankedTensorType>(value.getType())); };
   const Kernel kernel = getKernel(op);
-  // A kernel that takes some rows of a table does not read all of it.
-  for (Value operand : op->getOperands())
-    work.bytes +=
-        isa<drt::LaunchOp>(op) && kernel.points
-            ? std::min(bytesOf(operand),
-                       kernel.points * getElementBytes(cast<RankedTensorType>(operand.getType()).getElementType()))
-            : bytesOf(operand);
-  for (Value result : op->getResults())
-    work.bytes += bytesOf(result);
-
-  int64_t written = 0; // elements of the first variable that is updated
-  if (auto update = dyn_cast<drt::UpdateOp>(op))
-    written = update.getShare().value_or(update.getCount());
-  else if (auto sparse = dyn_cast<drt::SparseUpdateOp>(op))
-    written = countElements(sparse.getValues());
-  else if (auto group = dyn_cast<drt::UpdateGroupOp>(op))
-    for (auto member : group.getVariables().getAsRange<ArrayAttr>())
-      written += cast<RankedTensorType>(
-                     symbols.lookup<drt::VariableOp>(cast<FlatSymbolRefAttr>(member[0]).getAttr()).getType())
-                     .getNumElements();
-
+  addMemory(op, kernel, work);
+  const int64_t written = addUpdated(op, work);
+  if (isPlaced(op) || isa<drt::UpdateGroupOp, drt::RandomAdvanceOp, drt::FetchOp>(op))
+    work.launches = isa<drt::PutRowsOp>(op) ? 2 : !isa<drt::EmptyOp>(op);
   if (auto matmul = dyn_cast<drt::MatmulOp>(op))
-    work.flops = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
-  else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op)) {
-    work.flops = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
-    auto variable = symbols.lookup<drt::VariableOp>(cast<FlatSymbolRefAttr>(update.getVariables()[0]).getAttr());
-    written = cast<RankedTensorType>(variable.getType()).getNumElements();
-  } else if (auto conv = op->getAttrOfType<DenseI64ArrayAttr>("descriptor"); conv && conv.size() == 18)
-    work.flops = countConv(conv);
+    work.products = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
+  else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
+    work.products = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
+  else if (auto conv = op->getAttrOfType<DenseI64ArrayAttr>("descriptor"); conv && conv.size() == 18)
+    work.products = countConv(conv);
   else if (!op->hasAttr("kernel"))
     for (Value result : op->getResults())
       work.flops += countElements(result);
-  if (written) {
-    // Variable and slots are read and written, and the gradient is read from its bucket.
-    auto variables = op->getAttrOfType<ArrayAttr>("variables");
-    int64_t each = isa<drt::UpdateGroupOp>(op) ? cast<ArrayAttr>(variables[0]).size() : variables.size();
-    work.bytes += written * 4 * (2 * each + (op->hasAttr("bucket") ? 1 : 0));
-  }
-  work.flops += kernel.whole + kernel.ofElement * written;
+  work.flops += work.products + kernel.whole + kernel.ofElement * written;
   return work;
 }
 

@@ -16,8 +16,11 @@ int64_t countInstructions(mlir::Region &region);
 
 /// Of one replica, from shapes alone.
 struct Work {
-  int64_t flops = 0; // scalar operations
-  int64_t bytes = 0; // read and written
+  int64_t flops = 0;    // scalar operations
+  int64_t products = 0; // of these, the multiplications and additions of products and convolutions
+  int64_t bytes = 0;    // read and written, by each pass of a kernel over an operand
+  int64_t least = 0;    // of these, what cannot be spared: each distinct operand and result once
+  int64_t launches = 0; // of kernels, copies and library calls, on a device
 };
 
 /// What a machine does in a second, for times that can be compared with each other. Nobody measured it.
@@ -40,9 +43,13 @@ private:
   struct Kernel {
     int64_t points = 0;               // of its loops, together
     int64_t whole = 0, ofElement = 0; // instructions: of all loops; of a range kernel for one element
+    llvm::SmallVector<int64_t> passes; // bytes of each argument that its loops go over, together
   };
   /// Of the kernel that `op` runs; nothing where it runs none.
   Kernel getKernel(mlir::Operation *op);
+  void addMemory(mlir::Operation *op, const Kernel &kernel, Work &work);
+  /// Variables and slots that an update reads and writes, and its gradient. Returns the elements of the variables.
+  int64_t addUpdated(mlir::Operation *op, Work &work);
 
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::Operation *, Kernel> kernels;
