@@ -83,9 +83,7 @@ SmallVector<Access> UpdateOp::getAccesses() {
 
 SmallVector<Access> SparseUpdateOp::getAccesses() {
   auto values = cast<RankedTensorType>(getValues().getType());
-  auto indices = cast<RankedTensorType>(getIndices().getType());
-  const int64_t rows = indices.getNumElements() / std::max<int64_t>(getDepth(), 1);
-  const int64_t row = values.getNumElements() / std::max<int64_t>(rows, 1);
+  const int64_t row = values.getNumElements() / std::max<int64_t>(getNumRows(), 1);
   // An argument with as many elements as the variable is read by rows too; the others have one.
   SmallVector<Access> accesses = ofRangeKernel(getVariables(), {}, 0, {Extent::Rows, row});
   for (Value argument : getArguments())

@@ -312,9 +312,16 @@ def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWri
   let description = [{
     The kernel is as that of `drt.update` with a bucket: its gradient is the row of `values`. `depth`: the numbers of an index, which name the
     first axes of the variables.
+
+    Rows that occur several times are updated in the order of their positions. For devices `drt-row-kernels` says how threads know it: indices are
+    `distinct`, or `sorted`, which is `tensor<2 x count>`: the rows' numbers in their order, and then which index each was.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, I64Attr:$depth, DRT_Tensor:$indices, DRT_Tensor:$values,
-                       Variadic<DRT_Tensor>:$arguments);
+                       Variadic<DRT_Tensor>:$arguments, UnitAttr:$sorted, UnitAttr:$distinct);
+  let extraClassDeclaration = [{
+    /// How many rows `values` has.
+    int64_t getNumRows();
+  }];
 }
 def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;

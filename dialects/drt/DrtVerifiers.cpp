@@ -380,6 +380,10 @@ LogicalResult UpdateOp::verify() {
   return success();
 }
 
+int64_t SparseUpdateOp::getNumRows() {
+  return countOf(getIndices()) / (getSorted() ? 2 : static_cast<int64_t>(getDepth()));
+}
+
 LogicalResult SparseUpdateOp::verify() {
   const auto depth = static_cast<int64_t>(getDepth());
   if (failed(expectBetween(*this, "depth", depth, 1, DRT_MAX_INDEX_DEPTH)))
@@ -387,8 +391,12 @@ LogicalResult SparseUpdateOp::verify() {
   Type element = typeOf(getIndices()).getElementType();
   if (!element.isInteger(32) && !element.isInteger(64))
     return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
-  const int64_t rows = countOf(getIndices()) / depth;
-  if (countOf(getIndices()) % depth || (rows ? countOf(getValues()) % rows : countOf(getValues())) != 0)
+  if (getSorted() && getDistinct())
+    return emitOpError("has indices that are sorted and distinct; it is one of both");
+  if (getSorted() && (typeOf(getIndices()).getRank() != 2 || typeOf(getIndices()).getDimSize(0) != 2))
+    return emitOpError() << "has sorted indices " << getIndices().getType() << "; they are rows' numbers, and then positions";
+  const int64_t rows = getNumRows();
+  if ((!getSorted() && countOf(getIndices()) % depth) || (rows ? countOf(getValues()) % rows : countOf(getValues())) != 0)
     return emitOpError() << "has " << getValues().getType() << " for indices " << getIndices().getType() << " of depth " << depth;
   return success();
 }

@@ -495,6 +495,35 @@ def AccumulateInVariables : Pass<"drt-accumulate-in-variables", "::mlir::ModuleO
                            "::mlir::tensor::TensorDialect", "::distc::drt::DRTDialect"];
 }
 
+def RowKernels : Pass<"drt-row-kernels", "::mlir::ModuleOp"> {
+  let summary = "Rows by index are found, joined and sorted by kernels for devices";
+  let description = [{
+    Nothing is added by atomic operations: indices are sorted with their positions, by one launch that sorts tiles and further ones that merge, and what names
+    one row is a segment that one thread an element of the row goes through in that order. So sums have a fixed order, and of several updates of
+    a row the last one counts. A long segment is gone through in two steps, of which the first joins chunks of it.
+
+    - `drt.scatter` becomes a launch that writes each element of the result once.
+    - `drt.unique` numbers values as they occur first. Its segments serve the scatters by its `idx`.
+    - `drt.sparse_update` gets its rows sorted; where they are the values of a `drt.unique`, they are distinct already. Its kernel is
+      `drt-group-updates`' to write, which knows places.
+
+    ```mlir
+    %y, %idx, %count = drt.unique %x : (tensor<24xi32>) -> (tensor<24xi32>, tensor<24xi32>, tensor<24xi32>)
+    %sums = drt.scatter %idx, %values {depth = 1 : i64, kind = 1 : i32} : (tensor<24xi32>, tensor<24x8xf32>) -> tensor<24x8xf32>
+    ```
+    becomes
+    ```mlir
+    %sorted = drt.launch @rows_sort_0(%x) : (tensor<24xi32>) -> tensor<2x24xi32>
+    %first, %segments = drt.launch @rows_first_1(%sorted) : (tensor<2x24xi32>) -> (tensor<24xi32>, tensor<2x24xi32>)
+    %before, %all = drt.launch @rows_count_2(%first) : (tensor<24xi32>) -> (tensor<24xi32>, tensor<1xi32>)
+    %y, %idx, %count, %bounds = drt.launch @rows_unique_3(%x, %first, %segments, %before, %all) : ...
+    %sums = drt.launch @rows_scatter_4(%values, %sorted, %bounds) : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::distc::drt::DRTDialect"];
+}
+
 def RandomKernels : Pass<"drt-random-kernels", "::mlir::ModuleOp"> {
   let summary = "Random numbers are drawn by kernels for devices";
   let description = [{

@@ -35,6 +35,7 @@ static void addDevicePasses(OpPassManager &manager) {
   manager.addPass(createAccumulateInVariables());
   manager.addNestedPass<func::FuncOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
+  manager.addPass(createRowKernels());
   manager.addPass(createCheckForGpu());
   OpPassManager &entries = manager.nest<func::FuncOp>();
   FuseEpiloguesOptions epilogues;

@@ -22,9 +22,11 @@ namespace {
 // What the operation does that has no code; empty where it has.
 StringRef getMissing(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
-      .Case<drt::SparseUpdateOp>([](auto) { return "an update of some rows of a variable"; })
-      .Case<drt::UniqueOp>([](auto) { return "what finds distinct values"; })
-      .Case<drt::ScatterOp>([](auto) { return "a scatter"; })
+      .Case([](drt::SparseUpdateOp update) {
+        return update.getSorted() || update.getDistinct() ? "" : "an update of rows of this type";
+      })
+      .Case<drt::UniqueOp>([](auto) { return "what finds distinct values of this type"; })
+      .Case<drt::ScatterOp>([](auto) { return "a scatter of this type"; })
       .Case<drt::CheckIndicesOp>([](auto) { return "a check of indices"; })
       .Case<drt::CheckNumericsOp>([](auto) { return "a check for numbers that are not finite"; })
       .Case<drt::RoutineOp>([](drt::RoutineOp routine) { return llvm::StringSwitch<StringRef>(routine.getName())

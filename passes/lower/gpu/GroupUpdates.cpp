@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/gpu/RowUpdate.h"
 #include "passes/lower/gpu/UpdateOperands.h"
 #include "passes/lower/plan/Addresses.h"
 
@@ -71,6 +72,12 @@ public:
       if (auto update = dyn_cast<drt::UpdateOp>(op)) {
         if (failed(add(update)))
           return failure();
+      } else if (auto sparse = dyn_cast<drt::SparseUpdateOp>(op)) {
+        FailureOr<RowUpdate> update = RowUpdate::get(sparse, symbols);
+        if (failed(update))
+          return failure();
+        rows.push_back(std::move(*update));
+        firstOpen = groups.size();
       } else if (!movesNothing(&op)) {
         firstOpen = groups.size(); // It may read what was updated; updates stay on their sides of it.
       }
@@ -80,6 +87,7 @@ public:
   }
 
   SmallVector<Group> groups;
+  SmallVector<RowUpdate> rows;
 
 private:
   static bool movesNothing(Operation *op) {
@@ -169,6 +177,8 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
       operands.takeMeans();
       for (EntryGroups::Group &group : groups.groups)
         replace(group);
+      for (const RowUpdate &update : groups.rows)
+        replace(update);
     }
     eraseUnusedKernels();
   }
@@ -214,6 +224,17 @@ private:
                                group.isOfShares() ? b.getDenseI64ArrayAttr(group.getShares()) : DenseI64ArrayAttr());
     for (const UpdateMember &member : group.members)
       drt::UpdateOp(member.op).erase();
+  }
+
+  void replace(const RowUpdate &update) {
+    drt::SparseUpdateOp op = update.op;
+    OpBuilder b(op);
+    std::string name = "update_rows_" + std::to_string(count++);
+    writeRowUpdateKernel(update, getOperation(), name, sizes);
+    drt::UpdateGroupOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(&getContext(), name),
+                               b.getArrayAttr({op.getVariablesAttr()}), IntegerAttr(), DenseI64ArrayAttr(),
+                               b.getF64FloatAttr(1), update.getArguments(), update.getReads());
+    op.erase();
   }
 
   MemorySizes sizes{};

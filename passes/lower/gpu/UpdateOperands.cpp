@@ -115,8 +115,8 @@ FailureOr<UpdateOperand> UpdateOperands::findStream(drt::UpdateOp op, Value tens
 // ---- What is the same ---------------------------------------------------------------------------
 
 void UpdateOperands::pass(Operation *op) {
-  if (auto update = dyn_cast<drt::UpdateOp>(op))
-    for (auto variable : update.getVariables().getAsRange<FlatSymbolRefAttr>())
+  if (isa<drt::UpdateOp, drt::SparseUpdateOp>(op))
+    for (auto variable : op->getAttrOfType<ArrayAttr>("variables").getAsRange<FlatSymbolRefAttr>())
       ++versions[variable.getValue()];
   if (auto copy = dyn_cast<drt::CopyOp>(op); copy && getStorage(copy.getInput()).getDefiningOp<drt::ReadOp>())
     copied[op] = identify(copy.getInput());

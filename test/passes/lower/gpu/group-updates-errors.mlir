@@ -72,3 +72,17 @@ func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<
   return
 }
 }
+
+// -----
+
+module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+drt.variable @w : tensor<8x2xf32> {at = 0 : i64}
+func.func @entry_step() attributes {drt.entry = "step"} {
+  %ids = drt.feed {name = "ids"} : () -> tensor<4xi64>
+  %g = drt.feed {name = "g"} : () -> tensor<4x2xf32>
+  // expected-error @below {{has rows in no order that threads know; run drt-row-kernels}}
+  drt.sparse_update %ids, %g {kernel = @k, variables = [@w], depth = 1 : i64} : (tensor<4xi64>, tensor<4x2xf32>) -> ()
+  return
+}
+}
