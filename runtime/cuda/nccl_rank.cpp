@@ -86,6 +86,10 @@ void NcclRank::allGather(void *data, int64_t shareBytes, CUstream stream) {
   check(nccl().ncclAllGather(own, data, static_cast<size_t>(shareBytes), ncclInt8, handle(), stream), "ncclAllGather");
 }
 
+void NcclRank::gather(const void *own, void *all, int64_t bytes, CUstream stream) {
+  check(nccl().ncclAllGather(own, all, static_cast<size_t>(bytes), ncclInt8, handle(), stream), "ncclAllGather");
+}
+
 void NcclRank::broadcast(void *data, int64_t bytes, CUstream stream) {
   check(nccl().ncclBroadcast(data, data, static_cast<size_t>(bytes), ncclInt8, 0, handle(), stream), "ncclBroadcast");
 }
