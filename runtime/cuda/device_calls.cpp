@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "collectives/reduce.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/device_replica.h"
@@ -58,16 +59,16 @@ void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
 namespace {
 
 const char *categoryOf(const drt_bucket &plan) {
-  return plan.kind == DRT_BUCKET_GATHER           ? "all_gather"
-         : plan.kind == DRT_BUCKET_REDUCE_SCATTER ? "reduce_scatter"
-                                                  : "all_reduce";
+  return plan.kind == DRT_BUCKET_GATHER || plan.kind == DRT_BUCKET_GATHER_ROWS ? "all_gather"
+         : plan.kind == DRT_BUCKET_REDUCE_SCATTER                              ? "reduce_scatter"
+                                                                               : "all_reduce";
 }
 
 // Whether devices have code for it. Shares are in place: their members have room for them.
 bool isKnown(const drt_bucket &plan) {
   if (plan.exchange)
     return false;
-  if (plan.kind == DRT_BUCKET_ALL_REDUCE)
+  if (plan.kind == DRT_BUCKET_ALL_REDUCE || plan.kind == DRT_BUCKET_GATHER_ROWS)
     return true;
   return (plan.kind == DRT_BUCKET_REDUCE_SCATTER || plan.kind == DRT_BUCKET_GATHER) &&
          std::all_of(plan.members, plan.members + plan.num_members,
@@ -81,6 +82,8 @@ void DeviceReplica::communicate(const drt_bucket &plan, CUstream on) {
   char *const data = arena_.data() + plan.arena_offset;
   if (plan.kind == DRT_BUCKET_ALL_REDUCE)
     return nccl.allReduce(data, plan.count, plan.dtype, plan.reduction, on);
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS)
+    return nccl.gather(data, data + gatheredOffset(plan), plan.count * dtypeSize(plan.dtype), on);
   NcclGroup group;
   for (int32_t i = 0; i < plan.num_members; ++i) {
     const drt_member &member = plan.members[i];
@@ -98,9 +101,12 @@ void DeviceReplica::communicate(const drt_bucket &plan, CUstream on) {
 
 // Of a sum, who wants a share of it only is given all.
 void DeviceReplica::communicateShared(const drt_bucket &plan) {
+  const CUdeviceptr data = arena_.address() + static_cast<size_t>(plan.arena_offset);
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS)
+    return shared->gather(local_index, data, data + static_cast<size_t>(gatheredOffset(plan)),
+                          plan.count * dtypeSize(plan.dtype), stream);
   if (plan.kind != DRT_BUCKET_GATHER)
-    return shared->allReduce(local_index, arena_.address() + static_cast<size_t>(plan.arena_offset), plan.count,
-                             plan.dtype, plan.reduction, stream);
+    return shared->allReduce(local_index, data, plan.count, plan.dtype, plan.reduction, stream);
   for (int32_t i = 0; i < plan.num_members; ++i) {
     const drt_member &member = plan.members[i];
     shared->allGather(local_index, addressOf(variablePointers_[static_cast<size_t>(member.offset)]),
@@ -116,8 +122,12 @@ void DeviceReplica::startBucket(int32_t index) {
         std::string(plan.name) +
             " is neither just summed nor in equal shares, which devices cannot: an internal error of the compiler",
         70);
-  if (num_replicas == 1)
+  if (num_replicas == 1) {
+    if (plan.kind == DRT_BUCKET_GATHER_ROWS)
+      copy(const_cast<void *>(bucketResult(index)), arena_.data() + plan.arena_offset,
+           plan.count * dtypeSize(plan.dtype));
     return;
+  }
   if (preparing) {
     ++numSpans_[static_cast<size_t>(entry - program_.entries)];
     return;
@@ -144,7 +154,10 @@ void DeviceReplica::waitBucket(int32_t index) {
     waitFor(stream, reduced_[static_cast<size_t>(index)]);
 }
 
-const void *DeviceReplica::bucketResult(int32_t index) const { return arena_.data() + bucket(index).arena_offset; }
+const void *DeviceReplica::bucketResult(int32_t index) const {
+  const drt_bucket &plan = bucket(index);
+  return arena_.data() + plan.arena_offset + (plan.kind == DRT_BUCKET_GATHER_ROWS ? gatheredOffset(plan) : 0);
+}
 
 } // namespace drt::cuda
 

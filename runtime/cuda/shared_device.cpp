@@ -70,6 +70,17 @@ void SharedDevice::allGather(int32_t replica, CUdeviceptr data, int64_t shareByt
   join(); // the parts have been read
 }
 
+void SharedDevice::gather(int32_t replica, CUdeviceptr own, CUdeviceptr all, int64_t bytes, CUstream stream) {
+  fetch(replica, own, bytes, stream);
+  join();
+  for (const std::vector<char> &part : parts_) {
+    check(driver().cuMemcpyHtoDAsync(all, part.data(), part.size(), stream), "cuMemcpyHtoDAsync");
+    all += part.size();
+  }
+  check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+  join(); // the parts have been read
+}
+
 void SharedDevice::broadcast(int32_t replica, CUdeviceptr data, int64_t bytes, CUstream stream) {
   if (replica == 0)
     fetch(replica, data, bytes, stream);

@@ -26,6 +26,8 @@ public:
   void allReduce(int32_t replica, CUdeviceptr data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
   /// Of each replica its share, to all: replica r's begins at r * `shareBytes`.
   void allGather(int32_t replica, CUdeviceptr data, int64_t shareBytes, CUstream stream);
+  /// Of each replica the bytes at `own`, to all: replica r's go to `all` + r * `bytes`.
+  void gather(int32_t replica, CUdeviceptr own, CUdeviceptr all, int64_t bytes, CUstream stream);
   /// Replica 0's bytes to all.
   void broadcast(int32_t replica, CUdeviceptr data, int64_t bytes, CUstream stream);
 

@@ -46,7 +46,7 @@ StringRef getMissing(Operation *op) {
           return "a compressor of gradients";
         if (start.getAggregatorAttr())
           return "an aggregator other than sum and mean";
-        return start.getGather() ? "a sparse gradient" : "";
+        return "";
       })
       .Default(StringRef());
 }
@@ -56,7 +56,8 @@ Type getUnknownElement(Operation *op) {
   const bool isLibraryCall =
       isa<drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp, drt::PoolGradOp>(
           op);
-  if (!isLibraryCall && !isa<drt::AllReduceStartOp>(op))
+  auto start = dyn_cast<drt::AllReduceStartOp>(op);
+  if (!isLibraryCall && (!start || start.getGather())) // rows are joined whatever they are
     return Type();
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
     Type element = cast<RankedTensorType>(type).getElementType();

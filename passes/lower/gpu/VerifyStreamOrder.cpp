@@ -446,12 +446,26 @@ private:
     return Extent{begin, begin + getTensorBytes(type)};
   }
 
+  /// The rows of all replicas, behind this one's.
+  static FailureOr<Extent> getJoined(Operation *op, drt::AllReduceStartOp start, RankedTensorType type) {
+    if (!start.getAt())
+      return start.emitOpError("has no place in the arena; run drt-plan-memory");
+    const int64_t end = getWhole(start).end, own = getTensorBytes(cast<RankedTensorType>(start.getGradients()[0].getType()));
+    const int64_t bytes = own * static_cast<int64_t>(start.getGather());
+    if (getTensorBytes(type) != bytes)
+      return op->emitOpError("takes ") << type << " for the joined rows of bucket " << start.getBucket() << ", which have "
+                                       << bytes << " bytes";
+    return Extent{end - bytes, end};
+  }
+
   FailureOr<Extent> getExtent(Operation *op, Value storage) {
     auto result = dyn_cast<OpResult>(storage);
     if (!result)
       return op->emitOpError("has an operand that lies nowhere");
     if (auto reduced = dyn_cast<drt::AllReduceResultOp>(result.getOwner())) {
       FailureOr<drt::AllReduceStartOp> start = getStart(op, reduced.getBucket());
+      if (succeeded(start) && start->getGather())
+        return getJoined(op, *start, cast<RankedTensorType>(result.getType()));
       return failed(start) ? FailureOr<Extent>(failure()) : getMember(op, *start, result.getResultNumber());
     }
     auto places = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("at");
