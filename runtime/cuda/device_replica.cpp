@@ -186,10 +186,10 @@ void DeviceReplica::enqueueEntry(const drt_entry &entered, int set) {
   runHostCode(entered, set);
   const std::vector<int64_t> offsets = fetchOffsets(entered);
   for (int32_t i = 0; i < entered.num_fetches; ++i)
-    check(driver().cuMemcpyDtoHAsync(sets_[set].fetches + offsets[static_cast<size_t>(i)],
-                                     arena_.address() + static_cast<size_t>(entered.fetches[i].arena_offset),
-                                     static_cast<size_t>(typeBytes(entered.fetches[i].type)), stream),
-          "cuMemcpyDtoHAsync");
+    if (const auto bytes = static_cast<size_t>(typeBytes(entered.fetches[i].type)); bytes > 0)
+      check(driver().cuMemcpyDtoHAsync(sets_[set].fetches + offsets[static_cast<size_t>(i)],
+                                       arena_.address() + static_cast<size_t>(entered.fetches[i].arena_offset), bytes, stream),
+            "cuMemcpyDtoHAsync");
   // What was started is part of the run, whether or not somebody has waited for it.
   if (lastReduced_)
     waitFor(stream, *lastReduced_);
