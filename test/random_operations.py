@@ -1028,8 +1028,7 @@ CATALOG = [
 ]
 # Refused there, by name; what a gradient becomes is not drawn either.
 NOT_ON_GPUS = {name for name, _ in CATALOG if any(part in name for part in (
-    "special", "bessel", "scatter", "segment", "linalg", "sort", "top_k", "sparse"))} | {
-    "gather", "gather_batch", "gather_nd", "math.lgamma", "math.digamma", "bincount", "reverse_sequence"}
+    "special", "bessel", "linalg"))} | {"math.lgamma", "math.digamma"}
 
 
 class Pack:

@@ -513,7 +513,7 @@ def RowKernels : Pass<"drt-row-kernels", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    %sorted = drt.launch @rows_sort_0(%x) : (tensor<24xi32>) -> tensor<2x24xi32>
+    %sorted = drt.launch @rows_sort_values_0(%x) : (tensor<24xi32>) -> tensor<2x24xi32>
     %first, %segments = drt.launch @rows_first_1(%sorted) : (tensor<2x24xi32>) -> (tensor<24xi32>, tensor<2x24xi32>)
     %before, %all = drt.launch @rows_count_2(%first) : (tensor<24xi32>) -> (tensor<24xi32>, tensor<1xi32>)
     %y, %idx, %count, %bounds = drt.launch @rows_unique_3(%x, %first, %segments, %before, %all) : ...

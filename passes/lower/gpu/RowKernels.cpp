@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/SortedRows.h"
+#include "passes/lower/gpu/TopK.h"
 #include "passes/lower/plan/Addresses.h"
 #include "runtime/include/drt/drt.h"
 
@@ -83,7 +84,10 @@ struct RowKernels : impl::RowKernelsBase<RowKernels> {
     for (func::FuncOp entry : getEntries(getOperation())) {
       RowSorter sorter(all);
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
-        if (!isa<drt::UniqueOp, drt::ScatterOp, drt::SparseUpdateOp>(op) || !hasCode(op))
+        auto routine = dyn_cast<drt::RoutineOp>(op);
+        if ((!isa<drt::UniqueOp, drt::ScatterOp, drt::SparseUpdateOp>(op) &&
+             (!routine || routine.getName() != "top_k")) ||
+            !hasCode(op))
           continue;
         if (auto unique = dyn_cast<drt::UniqueOp>(op))
           sorter.replaceUnique(unique);
@@ -91,6 +95,8 @@ struct RowKernels : impl::RowKernelsBase<RowKernels> {
           replaceScatter(scatter, sorter);
         else if (auto update = dyn_cast<drt::SparseUpdateOp>(op))
           sortUpdate(update, sorter);
+        else if (routine)
+          replaceTopK(routine, all);
       }
     }
   }

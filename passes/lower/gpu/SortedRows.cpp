@@ -32,10 +32,10 @@ Type getWord(OpBuilder &b, int64_t count, int64_t rows) {
 
 // ---- Sorting --------------------------------------------------------------------------------------
 
-Sorted RowSorter::sort(ImplicitLocOpBuilder &b, Value operand, int64_t count, Type word, ArrayRef<int64_t> parameters,
-                       KeyFn key) {
+Sorted RowSorter::sort(ImplicitLocOpBuilder &b, StringRef name, Value operand, int64_t count, Type word,
+                       ArrayRef<int64_t> parameters, KeyFn key) {
   const int64_t tile = std::clamp<int64_t>(llvm::PowerOf2Ceil(count), 32, kTile);
-  Sorted sorted = sortTiles(b, operand, count, word, tile, parameters, key);
+  Sorted sorted = sortTiles(b, name, operand, count, word, tile, parameters, key);
   // As few launches as there can be, each merging about as many runs.
   const auto doublings = static_cast<int64_t>(llvm::Log2_64_Ceil(llvm::divideCeil(count, tile)));
   int64_t launchesLeft = llvm::divideCeil(doublings, llvm::Log2_64(kMostRuns));
@@ -50,8 +50,8 @@ Sorted RowSorter::sort(ImplicitLocOpBuilder &b, Value operand, int64_t count, Ty
 }
 
 /// Where a key goes is how many of its tile come before it.
-Sorted RowSorter::sortTiles(ImplicitLocOpBuilder &b, Value operand, int64_t count, Type word, int64_t tile,
-                            ArrayRef<int64_t> parameters, KeyFn key) {
+Sorted RowSorter::sortTiles(ImplicitLocOpBuilder &b, StringRef name, Value operand, int64_t count, Type word,
+                            int64_t tile, ArrayRef<int64_t> parameters, KeyFn key) {
   SmallVector<int64_t> all = {tile};
   llvm::append_range(all, parameters);
   RankedTensorType type = sortedType(count, word);
@@ -75,7 +75,7 @@ Sorted RowSorter::sortTiles(ImplicitLocOpBuilder &b, Value operand, int64_t coun
       w.store(w.fromIndex(word, at), results[0], w.add(place, count));
     });
   };
-  return {launches.launch(b, "sort", all, type, operand, count, tile, write)[0], count};
+  return {launches.launch(b, ("sort_" + name).str(), all, type, operand, count, tile, write)[0], count};
 }
 
 /// Where a key goes is how many come before it in each of the runs: of equal ones those of earlier runs.
@@ -120,7 +120,7 @@ Value RowSorter::writeRow(ThreadWriter &w, Value indices, Value at, ArrayRef<int
 Sorted RowSorter::sortIndices(ImplicitLocOpBuilder &b, Value indices, ArrayRef<int64_t> sizes) {
   const int64_t count = typeOf(indices).getNumElements() / static_cast<int64_t>(sizes.size());
   Type word = getWord(b, count, llvm::product_of(sizes));
-  return sort(b, indices, count, word, sizes,
+  return sort(b, "rows", indices, count, word, sizes,
               [&](ThreadWriter &w, Value x, Value at) { return writeRow(w, x, at, sizes, word); });
 }
 
@@ -208,7 +208,7 @@ void RowSorter::replaceUnique(drt::UniqueOp op) {
   Type word = getWord(b, count, 0);
   if (x.getElementTypeBitWidth() > word.getIntOrFloatBitWidth())
     word = x.getElementType();
-  Sorted sorted = sort(b, op.getX(), count, word, {}, [&](ThreadWriter &w, Value buffer, Value at) {
+  Sorted sorted = sort(b, "values", op.getX(), count, word, {}, [&](ThreadWriter &w, Value buffer, Value at) {
     Value value = w.load(buffer, at);
     return value.getType() == word ? value : arith::ExtSIOp::create(w.b, word, value).getResult();
   });

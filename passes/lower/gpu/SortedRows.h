@@ -38,9 +38,15 @@ struct Segments {
 class RowSorter {
 public:
   using Value = mlir::Value;
+  /// Makes the key of position `at` of the operand's buffer.
+  using KeyFn = llvm::function_ref<Value(ThreadWriter &, Value buffer, Value at)>;
 
   explicit RowSorter(DeviceLaunches &launches) : launches(launches) {}
 
+  /// Sorts `count` keys of type `word`, one or more. `key` follows from its name, the parameters, and the types of
+  /// operand and keys.
+  Sorted sort(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name, Value operand, int64_t count, mlir::Type word,
+              llvm::ArrayRef<int64_t> parameters, KeyFn key);
   /// Keys are numbers of rows: of `sizes`, the first axes of a tensor, in row-major order. -1 is what names no row.
   /// There is an index.
   Sorted sortIndices(mlir::ImplicitLocOpBuilder &b, Value indices, llvm::ArrayRef<int64_t> sizes);
@@ -55,13 +61,8 @@ public:
   static Value writeRow(ThreadWriter &w, Value indices, Value at, llvm::ArrayRef<int64_t> sizes, mlir::Type word);
 
 private:
-  using KeyFn = llvm::function_ref<Value(ThreadWriter &, Value x, Value at)>;
-
-  /// `parameters`: what `key` follows from, besides the operand's type.
-  Sorted sort(mlir::ImplicitLocOpBuilder &b, Value operand, int64_t count, mlir::Type word,
-              llvm::ArrayRef<int64_t> parameters, KeyFn key);
-  Sorted sortTiles(mlir::ImplicitLocOpBuilder &b, Value operand, int64_t count, mlir::Type word, int64_t tile,
-                   llvm::ArrayRef<int64_t> parameters, KeyFn key);
+  Sorted sortTiles(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name, Value operand, int64_t count, mlir::Type word,
+                   int64_t tile, llvm::ArrayRef<int64_t> parameters, KeyFn key);
   Sorted merge(mlir::ImplicitLocOpBuilder &b, Sorted runs, int64_t length, int64_t runsEach);
   /// Of each position, how many before it are marked, as levels to be added (see `writePrefix`), and last how many
   /// there are. Marked is position p where `first`[p] = p.

@@ -8,12 +8,12 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK-DAG: %[[G:.*]] = drt.feed {{.*}}name = "g"
   %ids = drt.feed {name = "ids"} : () -> tensor<24xi32>
   %g = drt.feed {name = "g"} : () -> tensor<24x8xf32>
-  // CHECK: %[[SORTED:.*]] = drt.launch @rows_sort_0(%[[IDS]]) : (tensor<24xi32>) -> tensor<2x24xi32>
+  // CHECK: %[[SORTED:.*]] = drt.launch @rows_sort_rows_0(%[[IDS]]) : (tensor<24xi32>) -> tensor<2x24xi32>
   // CHECK: %[[BOUNDS:.*]] = drt.launch @rows_segments_1(%[[SORTED]]) : (tensor<2x24xi32>) -> tensor<11xi32>
   // CHECK: %[[SUMS:.*]] = drt.launch @rows_scatter_2(%[[G]], %[[SORTED]], %[[BOUNDS]]) : ({{.*}}) -> tensor<10x8xf32>
   %sums = drt.scatter %ids, %g {depth = 1 : i64, kind = 1 : i32} : (tensor<24xi32>, tensor<24x8xf32>) -> tensor<10x8xf32>
   // Equal kernels are one, and `initial` is where rows start.
-  // CHECK: drt.launch @rows_sort_0(%[[IDS]])
+  // CHECK: drt.launch @rows_sort_rows_0(%[[IDS]])
   // CHECK: drt.launch @rows_segments_1
   // CHECK: drt.launch @rows_scatter_3(%[[G]], %{{.*}}, %{{.*}}, %[[SUMS]])
   %more = drt.scatter %ids, %g, %sums {depth = 1 : i64, kind = 2 : i32} : (tensor<24xi32>, tensor<24x8xf32>, tensor<10x8xf32>) -> tensor<10x8xf32>
@@ -21,7 +21,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   return
 }
 // A block sorts a tile: the threads' keys meet in shared memory.
-// CHECK: gpu.func @rows_sort_0(%{{.*}}: memref<24xi32> {llvm.noalias}, %{{.*}}: memref<48xi32> {llvm.noalias}) workgroup(%{{.*}} : memref<32xi32, #gpu.address_space<workgroup>>)
+// CHECK: gpu.func @rows_sort_rows_0(%{{.*}}: memref<24xi32> {llvm.noalias}, %{{.*}}: memref<48xi32> {llvm.noalias}) workgroup(%{{.*}} : memref<32xi32, #gpu.address_space<workgroup>>)
 // CHECK-SAME: drt.block = array<i64: 32, 1, 1>, drt.grid = array<i64: 1, 1, 1>
 // CHECK: gpu.barrier
 // CHECK: gpu.func @rows_segments_1
@@ -40,7 +40,7 @@ module {
 func.func @entry_step() attributes {drt.entry = "step"} {
   %ids = drt.feed {name = "ids"} : () -> tensor<20000x2xi64>
   %g = drt.feed {name = "g"} : () -> tensor<20000x4xf32>
-  // CHECK: drt.launch @rows_sort_0({{.*}}) : (tensor<20000x2xi64>) -> tensor<2x20000xi32>
+  // CHECK: drt.launch @rows_sort_rows_0({{.*}}) : (tensor<20000x2xi64>) -> tensor<2x20000xi32>
   // CHECK: drt.launch @rows_merge_1({{.*}}) : (tensor<2x20000xi32>) -> tensor<2x20000xi32>
   // CHECK: drt.launch @rows_merge_2
   // CHECK: drt.launch @rows_segments_3({{.*}}) : (tensor<2x20000xi32>) -> tensor<16xi32>
@@ -63,7 +63,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK-DAG: %[[G:.*]] = drt.feed {{.*}}name = "g"
   %ids = drt.feed {name = "ids"} : () -> tensor<1000xi64>
   %g = drt.feed {name = "g"} : () -> tensor<1000x8xf32>
-  // CHECK: %[[TILES:.*]] = drt.launch @rows_sort_0(%[[IDS]]) : (tensor<1000xi64>) -> tensor<2x1000xi64>
+  // CHECK: %[[TILES:.*]] = drt.launch @rows_sort_values_0(%[[IDS]]) : (tensor<1000xi64>) -> tensor<2x1000xi64>
   // CHECK: %[[SORTED:.*]] = drt.launch @rows_merge_1(%[[TILES]])
   // CHECK: %[[FIRST:.*]]:2 = drt.launch @rows_first_2(%[[SORTED]]) : (tensor<2x1000xi64>) -> (tensor<1000xi64>, tensor<2x1000xi64>)
   // CHECK: %[[COUNT:.*]]:2 = drt.launch @rows_count_3(%[[FIRST]]#0) : (tensor<1000xi64>) -> (tensor<1000xi64>, tensor<2xi64>)
@@ -97,6 +97,32 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   %none = drt.scatter %ids, %g {depth = 1 : i64, kind = 1 : i32} : (tensor<0xi32>, tensor<0x8xf32>) -> tensor<0x8xf32>
   drt.fetch %sums {name = "sums", join = 0 : i32} : (tensor<10x8xf32>) -> ()
   drt.fetch %none {name = "none", join = 0 : i32} : (tensor<0x8xf32>) -> ()
+  return
+}
+}
+
+// -----
+
+// Short rows are compared element by element; long ones sorted, the row's number in front of what orders its elements.
+module {
+// CHECK-LABEL: func.func @entry_step
+func.func @entry_step() attributes {drt.entry = "step"} {
+  // CHECK-DAG: %[[X:.*]] = drt.feed {{.*}}name = "x"
+  // CHECK-DAG: %[[LONG:.*]] = drt.feed {{.*}}name = "long"
+  %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
+  %long = drt.feed {name = "long"} : () -> tensor<8x300xf32>
+  // CHECK: drt.launch @rows_top_k_0(%[[X]]) : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+  %a:2 = drt.routine "top_k" (%x) {parameters = array<i64: 0, 8, 10, 3, 2>} : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+  // CHECK: %[[TILES:.*]] = drt.launch @rows_sort_elements_1(%[[LONG]]) : (tensor<8x300xf32>) -> tensor<2x2400xi64>
+  // CHECK: %[[SORTED:.*]] = drt.launch @rows_merge_2(%[[TILES]])
+  // CHECK: drt.launch @rows_take_3(%[[LONG]], %[[SORTED]]) : (tensor<8x300xf32>, tensor<2x2400xi64>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+  %b:2 = drt.routine "top_k" (%long) {parameters = array<i64: 0, 8, 300, 3, 2>} : (tensor<8x300xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+  // CHECK: drt.routine "matrix_inverse"
+  %c = drt.feed {name = "c"} : () -> tensor<2x2xf32>
+  %d = drt.routine "matrix_inverse" (%c) {parameters = array<i64: 0, 1, 2, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  drt.fetch %a#0 {name = "a", join = 0 : i32} : (tensor<8x3xf32>) -> ()
+  drt.fetch %b#1 {name = "b", join = 0 : i32} : (tensor<8x3xi32>) -> ()
+  drt.fetch %d {name = "d", join = 0 : i32} : (tensor<2x2xf32>) -> ()
   return
 }
 }
