@@ -98,6 +98,25 @@ Operation *WorkerGraph::assign(llvm::StringRef name, Value handle, Value value) 
 }
 
 Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec) {
+  ++collectives;
+  if (kind != "Reduce" || StockNodes::hasStaticShape(value))
+    return issueCollective(kind, value, spec, kGroupKey, /*instance=*/{});
+  // TensorFlow keeps an instance's shape. Where data decide it (the number of distinct rows), each size is an instance of
+  // its own, of a group that has no others.
+  Type integer = nodes.getBuilder().getI32Type(), element = getElementTypeOrSelf(value.getType());
+  auto ranked = llvm::dyn_cast<RankedTensorType>(value.getType());
+  SmallVector<NamedAttribute> attributes = {nodes.attribute("T", element), nodes.attribute("out_type", integer)};
+  Value shape = nodes.get("Shape", "shape", value,
+                          RankedTensorType::get({ranked ? ranked.getRank() : ShapedType::kDynamic}, integer), attributes);
+  Value flat = nodes.reshape("flat", value, {-1});
+  Value size = nodes.get("Size", "size", flat, RankedTensorType::get({}, integer), attributes);
+  Value reduced = issueCollective(kind, flat, spec, kGroupKey + collectives, size);
+  return nodes.get("Reshape", "shaped", {reduced, shape}, value.getType(),
+                   {nodes.attribute("T", element), nodes.attribute("Tshape", integer)});
+}
+
+Value WorkerGraph::issueCollective(llvm::StringRef kind, Value value, dist::Spec spec, int32_t groupKey,
+                                   Value instance) {
   bool gathers = kind == "Gather";
   Type type = value.getType();
   if (auto ranked = llvm::dyn_cast<RankedTensorType>(type); ranked && gathers) {
@@ -115,7 +134,9 @@ Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec
     attributes.push_back(nodes.attribute("final_op", "Id"));
   }
   Value size = nodes.constant("group_size", static_cast<int32_t>(workers.size()));
-  Value group = nodes.constant("group_key", kGroupKey), instance = nodes.constant("instance_key", ++collectives);
+  Value group = nodes.constant("group_key", groupKey);
+  if (!instance)
+    instance = nodes.constant("instance_key", collectives);
   Operation *op =
       nodes.make(("Collective" + kind + "V2").str(), "collective", {value, size, group, instance}, type, attributes);
   // Every task issues its collectives in the order of the block.

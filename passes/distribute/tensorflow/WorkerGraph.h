@@ -123,6 +123,10 @@ struct WorkerGraph {
   } servers;
 
 private:
+  /// Without an `instance` the one of this number.
+  mlir::Value issueCollective(llvm::StringRef kind, mlir::Value value, dist::Spec spec, int32_t groupKey,
+                              mlir::Value instance);
+
   llvm::DenseSet<std::pair<llvm::StringRef, int64_t>> tasks;
   mlir::Operation *lastCollective = nullptr;
   int32_t collectives = 0;

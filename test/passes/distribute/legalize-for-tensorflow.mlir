@@ -41,5 +41,14 @@ dfg.graph attributes {loss = "loss:0", train_op = "train"} {
   // CHECK: dfg.opaque "CollectiveGatherV2"{{.*}}control = ["all_reduce/1/collective"]{{.*}} -> tensor<4xi32> loc("all_gather/2/collective")
   // CHECK: dfg.opaque "CollectiveGatherV2"{{.*}}control = ["all_gather/2/collective"]{{.*}} -> tensor<4xf32> loc("all_gather/2/collective_1")
   %ii, %vv = dist.all_gather_slices mean bucket 2 group 0 (%i, %gb) variable "w" : (tensor<2xi32>, tensor<2xf32>) -> (tensor<?xi32>, tensor<?xf32>) loc("all_gather/2")
+  // TensorFlow keeps an instance's shape: each number of rows is an instance of its own, of a group without others.
+  // CHECK: %[[SHAPE:.*]] = dfg.opaque "Shape"(%[[ROWS:[a-z]+]]) {{.*}} loc("all_reduce/3/shape")
+  // CHECK: %[[FLAT:.*]] = dfg.reshape %[[ROWS]]
+  // CHECK: %[[NUMBER:.*]] = dfg.opaque "Size"(%[[FLAT]]) {{.*}} loc("all_reduce/3/size")
+  // CHECK: %[[GROUP:.*]] = dfg.const dense<6> {{.*}} loc("all_reduce/3/group_key")
+  // CHECK: %[[FLATSUM:.*]] = dfg.opaque "CollectiveReduceV2"(%[[FLAT]], %{{[^ ]*}}, %[[GROUP]], %[[NUMBER]]) {{.*}}control = ["all_gather/2/collective_1"]
+  // CHECK: dfg.opaque "Reshape"(%[[FLATSUM]], %[[SHAPE]]) {{.*}} -> tensor<?x4xf32> loc("all_reduce/3/shaped")
+  %rows = dfg.placeholder : () -> tensor<?x4xf32> loc("rows")
+  %all = dist.all_reduce sum bucket 3 group 0 (%rows) variables ["w"] : tensor<?x4xf32> loc("all_reduce/3")
   dfg.group {control = ["update"]} : () -> () loc("train")
 }
