@@ -15,6 +15,7 @@ namespace distc::strategies {
 /// operands and control edges.
 class StepNodes {
 public:
+  StepNodes() = default;
   explicit StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint = "train_op");
 
   /// Whether the graph has the endpoint.

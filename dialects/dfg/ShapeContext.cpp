@@ -112,7 +112,8 @@ std::optional<Dims> ShapeContext::getShape(Value value) const {
   // A handle's is its variable's.
   auto ref = llvm::dyn_cast<RefType>(value.getType());
   auto type = llvm::dyn_cast<RankedTensorType>(ref ? ref.getValueType() : value.getType());
-  if (!type)
+  // A handle whose variable is not known, out of a loop, is no tensor of its variable's shape.
+  if (!type || llvm::isa<ResourceType>(type.getElementType()))
     return std::nullopt;
   Dims sizes;
   for (int64_t size : type.getShape())

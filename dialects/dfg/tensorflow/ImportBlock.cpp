@@ -645,7 +645,7 @@ bool BlockImporter::resolveReferences(Operation *op, int index) {
     }
     if (!llvm::isa<dfg::RefType>(value.getType()) || takesAnything)
       continue;
-    if (llvm::isa<dfg::IdentityOp>(op) && isResourceHandle(value))
+    if (llvm::isa<dfg::IdentityOp, dfg::VariableShapeOp>(op) && isResourceHandle(value))
       continue;
     dfg::VarHandleOp handle = dfg::getVariableHandle(value);
     if (!handle || !shared.isReference(handle.getVariable()))

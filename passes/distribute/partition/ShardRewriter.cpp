@@ -31,6 +31,7 @@ LogicalResult ShardRewriter::run() {
       handleNames[dfg::getNodeName(op)] = shards.find(handle.getVariable())->getCount();
   if (handleNames.empty())
     return success();
+  findInitialAssigns();
   behindUpdates = dfg::findBehind(block, [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op); });
   for (Operation *op : ops)
     if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op); handle && shards.find(handle.getVariable()))
@@ -56,6 +57,18 @@ LogicalResult ShardRewriter::run() {
   return success();
 }
 
+void ShardRewriter::findInitialAssigns() {
+  auto graph = llvm::dyn_cast<dfg::GraphOp>(block.getParentOp());
+  if (!graph)
+    return;
+  step = strategies::StepNodes(graph);
+  strategies::StepNodes init(graph, "init_op");
+  for (auto assign : block.getOps<dfg::AssignOp>())
+    if (const ShardedVariable *variable = init.contains(assign) ? find(assign->getOperand(0)) : nullptr)
+      if (StringAttr name = dfg::getNodeNameAttr(assign))
+        initialAssigns[variable->name] = name;
+}
+
 const ShardedVariable *ShardRewriter::find(Value value) const {
   auto handle = dfg::isHandle(value.getType()) ? dfg::getVariableHandle(value) : dfg::VarHandleOp();
   return handle ? shards.find(handle.getVariable()) : nullptr;
@@ -69,7 +82,7 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
   const ShardedVariable *variable = nullptr;
   for (Value operand : op->getOperands())
     variable = variable ? variable : find(operand);
-  if (WholeValues::runsFunctions(op))
+  if (WholeValues::handsOn(op))
     return passWhole(op);
   auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
   // Without its definition a saver seems to take references.
@@ -101,6 +114,10 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
   }
   if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op))
     return splitGather(gather, *variable);
+  if (auto gather = llvm::dyn_cast<dfg::ResourceGatherNdOp>(op)) {
+    gatherWhole(gather, *variable);
+    return success();
+  }
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
     return splitUpdate(update, *variable);
   if (auto shape = llvm::dyn_cast<dfg::VariableShapeOp>(op)) {
@@ -113,10 +130,8 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
                          << " shards; leave its partitioner out";
 }
 
-/// A function that is given the variable is given its value.
-LogicalResult ShardRewriter::passWhole(Operation *op) {
-  builder.setInsertionPoint(op);
-  // The function reads when it runs: behind what the node waits for, and behind what its operands are computed behind.
+/// The variable's value where `op` runs: behind what the node waits for, and behind what its operands are computed behind.
+Value ShardRewriter::readWhole(Operation *op, Value handle, const ShardedVariable &variable) {
   llvm::SetVector<Attribute> before;
   for (Attribute control : dfg::getControl(op))
     before.insert(control);
@@ -124,24 +139,40 @@ LogicalResult ShardRewriter::passWhole(Operation *op) {
     if (Operation *def = operand.getDefiningOp(); def && behindUpdates.contains(def))
       if (StringAttr name = dfg::getNodeNameAttr(def))
         before.insert(name);
-  llvm::MapVector<unsigned, Value> values;
-  for (OpOperand &operand : op->getOpOperands()) {
-    const ShardedVariable *variable = find(operand.get());
-    if (!variable)
-      continue;
-    Parts parts;
-    for (int64_t shard = 0; shard < variable->getCount(); ++shard) {
-      Location loc = NameLoc::get(builder.getStringAttr(variable->getShardName(shard) + "/whole"));
-      auto read = dfg::ReadVariableOp::create(builder, loc, variable->getShardType(shard),
-                                              getShardHandle(operand.get(), shard), /*implicit=*/false);
-      if (!before.empty())
-        read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
-      parts.push_back(read);
-    }
-    Location loc = NameLoc::get(builder.getStringAttr(variable->name + "/whole"));
-    values[operand.getOperandNumber()] = join(loc, parts, *variable);
+  // Initializers ask whether the variable has a value before they read it; a value that is passed is read first.
+  if (!step.isKnown() || !step.contains(op))
+    if (StringAttr initial = initialAssigns.lookup(variable.name))
+      before.insert(initial);
+  Parts parts;
+  for (int64_t shard = 0; shard < variable.getCount(); ++shard) {
+    Location loc = NameLoc::get(builder.getStringAttr(variable.getShardName(shard) + "/whole"));
+    auto read = dfg::ReadVariableOp::create(builder, loc, variable.getShardType(shard), getShardHandle(handle, shard),
+                                            /*implicit=*/false);
+    if (!before.empty())
+      read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
+    parts.push_back(read);
   }
+  return join(NameLoc::get(builder.getStringAttr(variable.name + "/whole")), parts, variable);
+}
+
+/// A function that is given the variable is given its value.
+LogicalResult ShardRewriter::passWhole(Operation *op) {
+  builder.setInsertionPoint(op);
+  llvm::MapVector<unsigned, Value> values;
+  for (OpOperand &operand : op->getOpOperands())
+    if (const ShardedVariable *variable = find(operand.get()))
+      values[operand.getOperandNumber()] = readWhole(op, operand.get(), *variable);
   return wholeValues.pass(op, values);
+}
+
+/// Elements by several coordinates may be of any shard.
+void ShardRewriter::gatherWhole(dfg::ResourceGatherNdOp gather, const ShardedVariable &variable) {
+  builder.setInsertionPoint(gather);
+  Value whole = readWhole(gather, gather.getHandle(), variable);
+  auto elements = dfg::GatherNdOp::create(builder, gather.getLoc(), gather->getResult(0).getType(), whole, gather.getIndices());
+  if (Attribute control = gather->getAttr(dfg::kControlAttr))
+    elements->setAttr(dfg::kControlAttr, control);
+  gather->getResult(0).replaceAllUsesWith(elements->getResult(0));
 }
 
 void ShardRewriter::splitHandle(dfg::VarHandleOp handle) {

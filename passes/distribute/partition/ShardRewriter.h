@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/partition/Shards.h"
 #include "passes/distribute/partition/WholeValues.h"
+#include "strategies/StepNodes.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace distc {
@@ -35,7 +36,10 @@ private:
   void nameShape(dfg::VariableShapeOp op, const ShardedVariable &variable);
   void splitIsInitialized(dfg::IsInitializedOp op, const ShardedVariable &variable);
   llvm::LogicalResult splitUpdate(dfg::UpdateInterface update, const ShardedVariable &variable);
+  void findInitialAssigns();
+  mlir::Value readWhole(mlir::Operation *op, mlir::Value handle, const ShardedVariable &variable);
   llvm::LogicalResult passWhole(mlir::Operation *op);
+  void gatherWhole(dfg::ResourceGatherNdOp gather, const ShardedVariable &variable);
   void rewriteReferences();
   mlir::ArrayAttr colocate(mlir::ArrayAttr classes, int64_t shard);
 
@@ -76,6 +80,9 @@ private:
   llvm::StringMap<int64_t> handleNames;
   /// Updates, and what runs behind one, as the block was.
   llvm::DenseSet<mlir::Operation *> behindUpdates;
+  /// What the training step runs; of each split variable, what gives it its initial value.
+  strategies::StepNodes step;
+  llvm::StringMap<mlir::StringAttr> initialAssigns;
   /// What a split read gives, and the shards' values that it joins.
   struct Read {
     const ShardedVariable *variable;

@@ -59,9 +59,31 @@ dfg::TensorShapeAttr getShape(TensorType type) {
 
 WholeValues::WholeValues(ModuleOp module) : symbols(module), builder(module.getContext()) {}
 
-bool WholeValues::runsFunctions(Operation *op) { return getRunning(op).has_value(); }
+static bool isSwitch(Operation *op) {
+  auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+  return opaque && opaque.getOp() == "Switch";
+}
+
+bool WholeValues::handsOn(Operation *op) { return isSwitch(op) || getRunning(op).has_value(); }
+
+/// A condition of version 1 lets the value through.
+LogicalResult WholeValues::passSwitch(Operation *op, Value value) {
+  op->setOperand(0, value);
+  NamedAttrList rest = getRest(op);
+  rest.erase("_output_shapes");
+  rest.set("T", TypeAttr::get(getElementTypeOrSelf(value.getType())));
+  setRest(op, rest);
+  for (Value result : op->getResults()) {
+    result.setType(value.getType());
+    if (failed(useValue(result)))
+      return failure();
+  }
+  return success();
+}
 
 LogicalResult WholeValues::pass(Operation *op, const llvm::MapVector<unsigned, Value> &values) {
+  if (isSwitch(op))
+    return passSwitch(op, values.front().second);
   Running running = *getRunning(op);
   Arguments arguments;
   for (const auto &[operand, value] : values) {
@@ -144,7 +166,7 @@ LogicalResult WholeValues::useValue(Value value) {
       node = dfg::IdentityOp::create(builder, user->getLoc(), value.getType(), value);
     } else if (llvm::isa<dfg::VariableShapeOp>(user)) {
       node = dfg::ShapeOp::create(builder, user->getLoc(), user->getResult(0).getType(), value);
-    } else if (runsFunctions(user)) {
+    } else if (handsOn(user)) {
       llvm::MapVector<unsigned, Value> values;
       values[use.getOperandNumber()] = value;
       if (failed(pass(user, values)))

@@ -19,7 +19,7 @@ public:
   explicit WholeValues(mlir::ModuleOp module);
 
   /// Whether `op` runs functions of the library on its operands.
-  static bool runsFunctions(mlir::Operation *op);
+  static bool handsOn(mlir::Operation *op);
 
   /// Gives `op` values instead of handles, by operand. Fails with a diagnostic where a function does more than reading.
   llvm::LogicalResult pass(mlir::Operation *op, const llvm::MapVector<unsigned, mlir::Value> &values);
@@ -30,6 +30,7 @@ public:
 private:
   using Arguments = llvm::SmallVector<std::pair<unsigned, mlir::TensorType>>;
 
+  llvm::LogicalResult passSwitch(mlir::Operation *op, mlir::Value value);
   llvm::LogicalResult useValue(mlir::Value value);
   llvm::FailureOr<mlir::FlatSymbolRefAttr> specialize(mlir::Operation *user, mlir::FlatSymbolRefAttr function,
                                                       const Arguments &arguments, bool isLoop);
