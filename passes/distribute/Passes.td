@@ -152,6 +152,29 @@ def DistReplicate : Pass<"dist-replicate", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistFollowServers : Pass<"dist-follow-servers", "mlir::ModuleOp"> {
+  let summary = "What is computed from servers' new values is held by a server as well";
+  let description = [{
+    A moving average, a target network's copy, an optimizer's slot that is written out: no entry of the strategy names such a variable, and its update takes
+    the value that a server's update of the same step has left. Workers do not know when that is there; the chief does. So the variable is held by that
+    server (the first of several): the chief updates it once a step, and workers pull it.
+
+    Before:
+    ```mlir
+    dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+    dfg.variable @average : tensor<4xf32>
+    ...
+    dfg.apply_gradient_descent %w, %lr, %g ... loc("update")
+    %new = dfg.read_variable %w {control = ["update"]}
+    dfg.assign %average, %new
+    ```
+    After:
+    ```mlir
+    dfg.variable @average : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
+    ```
+  }];
+}
+
 def DistColocateServers : Pass<"dist-colocate-servers", "mlir::ModuleOp"> {
   let summary = "Servers share the processes of their hosts' workers, as executables have them";
   let description = [{

@@ -32,6 +32,8 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
     colocate.whereSupported = options.whereSupported;
     manager.addPass(createDistColocateServers(colocate));
   }
+  // Of servers that are tasks of their own.
+  manager.addPass(createDistFollowServers());
   // Before shares are marked: what is gathered draws no numbers of a replica's own.
   manager.addPass(createDistCoupleReplicas());
   manager.addPass(createDistReplicate());

@@ -125,7 +125,7 @@ private:
       return success();
     // Views, pulls and savers may have the handle anywhere.
     if (!llvm::isa<dfg::UpdateInterface, dfg::ReadVariableOp>(op) || !isServer(holder) ||
-        (!place && llvm::isa<dfg::AssignOp>(op)))
+        (!isServer(place) && llvm::isa<dfg::AssignOp>(op)))
       return success();
     return op->emitError() << "accesses variable '" << variable.getVariable() << "', which server " << holder.getIndex()
                            << " holds; it must run there, or pull";

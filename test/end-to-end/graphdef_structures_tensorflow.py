@@ -14,10 +14,9 @@ from support import expect as expect_run
 from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner, make_apart
 
 LOOPS = ("scan_over_trained_rows-v1", "dynamic_rnn_with_lengths-v1", "dynamic_rnn_with_lengths-v2", "condition_on_the_loss-v2")
-# Workers cannot know when the chief has updated what they read; of a slice's assignment beside another update no share can be taken.
+# Of a slice's assignment beside another update no share can be taken.
 STRATEGIES = ("AllReduce", "PartitionedPS")
-REFUSED = {("target_copied_at_every_other_step", "PartitionedPS"): "behind an update of the same step, for an update that every worker makes",
-           **{("slice_beside_another_update", strategy): "updates variable 'bank' by operation 'ResourceStridedSliceAssign'" for strategy in STRATEGIES}}
+REFUSED = {("slice_beside_another_update", strategy): "updates variable 'bank' by operation 'ResourceStridedSliceAssign'" for strategy in STRATEGIES}
 CASES = {name: control_flow_tensorflow.CASES[name][:2] + (True,) for name in LOOPS}
 
 
@@ -102,6 +101,70 @@ def slice_beside_another_update(i):
     bank = tf.get_variable("bank", initializer=np.ones((6, 3), np.float32), trainable=False, use_resource=True)
     h = tf.matmul(i.x[:, 0], i.m)
     return i.loss_of(h), lambda: [tf.scatter_nd_add(bank, i.n[:, None], tf.stop_gradient(h)), bank[0, 1:].assign(tf.reduce_mean(h, 0)[:2])]
+
+
+@case(1, resource=False)
+def slice_of_a_reference(i):
+    """What the slice leaves is read before it is assigned."""
+    tf = i.tf
+    means = tf.get_variable("means", initializer=np.ones((6, 3), np.float32), trainable=False)
+    h = tf.matmul(i.x[:, 0], i.m)
+    return i.loss_of(h), lambda: [means[2, :].assign(tf.reduce_mean(h, 0))]
+
+
+@case(2)
+@case(1)
+def moving_averages(i):
+    """Of new values that servers hold; their initial values ask whether the variables have any."""
+    averages = i.tf.train.ExponentialMovingAverage(0.9, i.tf.train.get_or_create_global_step())
+    return i.loss_of(i.tf.matmul(i.x[:, 0], i.m)), lambda: [averages.apply(i.tf.trainable_variables())]
+
+
+@case(2)
+def clipped_weights(i):
+    """A variable's new value, from all of its shards, is assigned to it again."""
+    tf = i.tf
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m)), lambda: [i.m.assign(tf.clip_by_value(i.m, -0.3, 0.3))]
+
+
+@case(2)
+def elements_by_coordinates(i):
+    """Of a variable whose shards they may all be in."""
+    tf = i.tf
+    scores = tf.gather_nd(i.m, tf.stack([i.n % 3, (i.n + 1) % 3], 1))
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m) * scores[:, None])
+
+
+@case(2)
+def sums_of_distinct_rows(i):
+    """As many numbers are reduced as the batch has distinct rows, in each step others."""
+    tf = i.tf
+    table = tf.get_variable("table", initializer=np.ones((8, 3), np.float32), use_resource=True)
+    largest = tf.get_variable("largest", initializer=np.zeros((8, 3), np.float32), trainable=False, use_resource=True)
+    rows = tf.nn.embedding_lookup(table, i.n)
+    loss = i.loss_of(rows * i.x[:, 0])
+
+    def note_largest():
+        slices = tf.gradients(loss, table)[0]
+        distinct, places = tf.unique(slices.indices)
+        sums = tf.unsorted_segment_sum(slices.values, places, tf.shape(distinct)[0])
+        return [tf.scatter_update(largest, distinct, tf.maximum(tf.gather(largest, distinct) * 0.9, tf.abs(sums)))]
+
+    return loss, note_largest
+
+
+@case(1)
+def loops_both_ways(i):
+    """Gradients of loops have exits that nothing takes."""
+    tf = i.tf
+    start = tf.zeros_like(i.x[:, 0])
+
+    def run_over(x):
+        rows = tf.unstack(x, axis=1)
+        stacked = tf.stack(rows)
+        return tf.while_loop(lambda k, h: k < len(rows), lambda k, h: (k + 1, tf.tanh(tf.matmul(h + stacked[k], i.m))), [0, start])[1]
+
+    return i.loss_of(run_over(i.x) + run_over(tf.reverse(i.x, [1])))
 
 
 @case(2)

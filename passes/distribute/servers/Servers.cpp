@@ -120,8 +120,8 @@ private:
     bool isRead = llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp>(op);
     if (isMemoryEffectFree(op) || isRead)
       return where;
-    // Random initial values: drawn once, by whoever initializes.
-    return !isInStep(op) && !hasHandle && op->getNumResults() > 0 ? where : Where();
+    // Random initial values: drawn once, by whoever initializes. What chooses between a variable's value and another.
+    return !isInStep(op) && (!hasHandle || where.kind == Where::Server) && op->getNumResults() > 0 ? where : Where();
   }
 
   /// Gives a node that a server runs what it cannot compute there.
@@ -137,11 +137,11 @@ private:
         operand.set(getThere(operand.get(), place));
         continue;
       }
-      if (!isInStep(op))
-        return op->emitError() << "variable '" << getUpdatedVariable(op) << "' is held by server " << place.getIndex()
-                               << ", but its initializer '" << dfg::getNodeName(op) << "' needs the value of node '"
-                               << dfg::getNodeName(def)
-                               << "', which only workers can compute; hold both on one server, or all-reduce them";
+      // The chief initializes what servers hold, whatever it needs for that.
+      if (!isInStep(op)) {
+        op->setAttr(dist::kPlaceAttr, placement.getChief());
+        return success();
+      }
       operand.set(send(operand.get(), op, place));
     }
     return success();

@@ -46,6 +46,16 @@ public:
   Set collectBefore(ArrayRef<Operation *> roots) const {
     return collect(roots, [&](Operation *op) { return getBefore(op); });
   }
+  /// By data alone: with what their values are computed from.
+  Set collectSources(ArrayRef<Operation *> roots) const {
+    return collect(roots, [&](Operation *op) {
+      SmallVector<Operation *> sources;
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          sources.push_back(def);
+      return sources;
+    });
+  }
   Set collectAfter(ArrayRef<Operation *> roots) const {
     return collect(roots, [&](Operation *op) { return after.lookup(op); });
   }
@@ -86,7 +96,8 @@ public:
       // Of a variable of each worker's own; a copy of a server's is renewed behind the token.
       if (llvm::isa<dfg::UpdateInterface>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op) && !isOfProxy(op, step))
         lateUpdates.push_back(op);
-      if (llvm::isa<dist::PushOp>(op) && late.contains(op))
+      // The chief's own come behind its updates.
+      if (llvm::isa<dist::PushOp>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op))
         latePushes.push_back(op);
       if (auto push = llvm::dyn_cast<dist::PushOp>(op); push && isOfAllReplicas(push) && !late.contains(op))
         pushes.push_back(op);
@@ -99,16 +110,17 @@ public:
       if (llvm::isa<dfg::UpdateInterface>(op))
         worker.servers.earlyUpdates.insert(op);
 
-    const Edges::Set waitedFor = edges.collectBefore(pushes), waitsForLate = edges.collectBefore(latePushes),
-                    waitsForOwn = edges.collectBefore(lateUpdates);
+    // What merely runs behind such a read does not have its value.
+    const Edges::Set waitedFor = edges.collectBefore(pushes), ofLatePushes = edges.collectSources(latePushes),
+                    ofLateUpdates = edges.collectSources(lateUpdates);
     for (Operation *read : findReads(step)) {
       // Only the chief's own nodes come behind its updates.
-      if (worker.workers.size() > 1 && late.contains(read) && waitsForLate.contains(read))
+      if (worker.workers.size() > 1 && late.contains(read) && ofLatePushes.contains(read))
         return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
                                  << dfg::getVariableHandle(getHandle(read)).getVariable()
                                  << "', which a server holds, behind an update of the same step, for a gradient that every worker "
                                     "pushes: workers cannot know when the chief has updated; all-reduce that gradient, or train with one worker";
-      if (worker.workers.size() > 1 && late.contains(read) && waitsForOwn.contains(read))
+      if (worker.workers.size() > 1 && late.contains(read) && ofLateUpdates.contains(read))
         return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
                                  << dfg::getVariableHandle(getHandle(read)).getVariable()
                                  << "', which a server holds, behind an update of the same step, for an update that every worker makes "
