@@ -128,6 +128,17 @@ def clipped_weights(i):
 
 
 @case(2)
+@case(1)
+def training_is_fed(i):
+    """Normalization and dropout in conditions on a scalar that is fed."""
+    tf = i.tf
+    training = tf.placeholder_with_default(True, [], "training")
+    h = tf.matmul(i.x[:, 0], i.m)
+    mean = tf.cond(training, lambda: tf.reduce_mean(h, 0), lambda: tf.zeros([3]))
+    return i.loss_of(tf.cond(training, lambda: tf.nn.dropout(h - mean, rate=0.4, seed=5), lambda: h))
+
+
+@case(2)
 def elements_by_coordinates(i):
     """Of a variable whose shards they may all be in."""
     tf = i.tf

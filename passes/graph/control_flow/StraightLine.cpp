@@ -417,6 +417,24 @@ LogicalResult StraightLine::infer(Operation *op) {
   return success();
 }
 
+/// Whether the value follows from constants and from feeds of one element, which a run is given once.
+static bool isOfScalarFeeds(Value value) {
+  SmallVector<Value> pending = {value};
+  llvm::DenseSet<Value> seen = {value};
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (!op || !(isMemoryEffectFree(op) || llvm::isa<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>(op)))
+      return false;
+    auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    if (llvm::isa<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>(op) && (!type || type.getRank() != 0))
+      return false;
+    for (Value operand : op->getOperands())
+      if (seen.insert(operand).second)
+        pending.push_back(operand);
+  }
+  return true;
+}
+
 LogicalResult StraightLine::checkEffects(const Node &node) {
   if (isMemoryEffectFree(node.op) || llvm::isa<dfg::ReadVariableOp, dfg::GroupOp, dfg::IsInitializedOp>(node.op))
     return success();
@@ -426,6 +444,17 @@ LogicalResult StraightLine::checkEffects(const Node &node) {
     bool isSeeded = (seed && seed.getInt()) || (seed2 && seed2.getInt());
     if (!isSeeded || (!active && !isRepeated))
       return success();
+    // A run's scalars are the same in each of its steps: the generator goes on in all of them, or what it gives is never
+    // taken.
+    if (!isRepeated && isOfScalarFeeds(active)) {
+      // Sessions are fed as they are run.
+      if (keepsOrder)
+        emitRemark(node.op->getLoc())
+            << "node '" << node.name
+            << "' draws random numbers with a seed under a condition that is fed: here also in runs in which it does not hold, "
+               "behind which its numbers are others than those of one device";
+      return success();
+    }
     return fail(node)
            << "draws random numbers with a seed in a "
            << (isRepeated ? "loop, where each iteration goes on with the generator of the last"

@@ -35,6 +35,7 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
 
     // Whatever stands in its way is no error: without, the batch's flow finds what it can.
     std::string reason;
+    std::vector<Diagnostic> remarks;
     Location where = module.getLoc();
     LogicalResult written = failure();
     {
@@ -42,6 +43,8 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
         if (reason.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error) {
           reason = diagnostic.str();
           where = diagnostic.getLocation();
+        } else if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
+          remarks.push_back(std::move(diagnostic));
         }
         return success();
       });
@@ -54,6 +57,8 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
       written = runPipeline(manager, module);
     }
     if (succeeded(written)) {
+      for (Diagnostic &remark : remarks)
+        getContext().getDiagEngine().emit(std::move(remark));
       for (dfg::GraphOp graph : graphs)
         eraseRaisedLoops(graph, functions);
     } else {

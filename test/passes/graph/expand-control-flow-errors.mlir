@@ -37,7 +37,9 @@ dfg.func @draw(%x: tensor<*xf32>) -> tensor<*xf32> {
 }
 dfg.graph attributes {loss = "cond"} {
   %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
-  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %norm = dfg.l2_loss %x : (tensor<2xf32>) -> tensor<f32> loc("norm")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %p = dfg.less %norm, %one : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("p")
   %r = dfg.opaque "If"(%p, %x) {tf = {then_branch = #dfg.func<@draw, {}>, else_branch = #dfg.func<@draw, {}>}} : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32> loc("cond")
 }
 

@@ -308,3 +308,24 @@ dfg.graph attributes {loss = "loss"} {
   %m:2 = dfg.opaque "Merge"(%t#0, %added) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
   %loss = dfg.identity %m#0 : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// A run's scalars are the same in all of its steps: what is drawn under them goes on with each, or is never taken.
+dfg.func @draw(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %shape = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+  %y = dfg.random_uniform %shape {seed = 1 : i64} : (tensor<1xi32>) -> tensor<2xf32> loc("draw")
+  dfg.return %y : tensor<2xf32>
+}
+dfg.func @keep(%x: tensor<*xf32>) -> tensor<*xf32> {
+  dfg.return %x : tensor<*xf32>
+}
+// CHECK-LABEL: dfg.func @keep(
+// CHECK: %[[DRAWN:.*]] = dfg.random_uniform {{.*}} loc("cond/then/draw")
+// CHECK: dfg.select_v2 %{{.*}}, %[[DRAWN]]
+dfg.graph attributes {loss = "cond"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %yes = dfg.const dense<true> : tensor<i1> : tensor<i1> loc("yes")
+  %p = dfg.placeholder_with_default %yes : (tensor<i1>) -> tensor<i1> loc("training")
+  %r = dfg.opaque "If"(%p, %x) {tf = {then_branch = #dfg.func<@draw, {}>, else_branch = #dfg.func<@keep, {}>}} : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32> loc("cond")
+}
