@@ -587,9 +587,9 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
   if (keepsOrder) {
     dfg::VarHandleOp handle = dfg::getVariableHandle(op->getOperand(update.getWrittenOperands().front()));
     auto variable = handle ? symbols.lookup<dfg::VariableOp>(handle.getVariable()) : dfg::VariableOp();
-    if (!llvm::isa<dfg::AssignOp>(op) || !variable || variable.getKind() == "ref")
+    if (!llvm::isa<dfg::AssignOp, dfg::AssignAddOp, dfg::AssignSubOp>(op) || !variable || variable.getKind() == "ref")
       return fail(node) << "is an update under a condition that depends on data; of those only assignments of resource "
-                           "variables are written out";
+                           "variables, and what is added to them, are written out";
   }
   OpBuilder::InsertionGuard guard(builder);
   auto read = [&](Value handle, StringRef what, ArrayRef<Attribute> before) -> Value {
@@ -605,16 +605,26 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
   SmallVector<unsigned> written = update.getWrittenOperands();
   for (unsigned operand : written)
     orderAccess(op, op->getOperand(operand), /*writes=*/true);
+  auto noteWrite = [&](unsigned operand, Operation *by) {
+    if (dfg::VarHandleOp variable = dfg::getVariableHandle(op->getOperand(operand)))
+      accesses[variable.getVariable()] = {dfg::getNodeNameAttr(by), {}};
+  };
+  if (keepsOrder && !llvm::isa<dfg::AssignOp>(op)) {
+    builder.setInsertionPoint(op);
+    Value nothing = zerosLike(op->getOperand(1), node.name + "/nothing");
+    FailureOr<Datum> added = nothing ? select(active, op->getOperand(1), nothing, node) : FailureOr<Datum>();
+    if (failed(added))
+      return failure();
+    op->setOperand(1, added->value);
+    noteWrite(written.front(), op);
+    return success();
+  }
   // What the update itself runs behind.
   llvm::SetVector<Attribute> before(dfg::getControl(op).begin(), dfg::getControl(op).end());
   for (Value operand : op->getOperands())
     if (Operation *def = operand.getDefiningOp(); def && ordered.contains(def) && !dfg::isHandle(operand.getType()))
       if (StringAttr name = dfg::getNodeNameAttr(def))
         before.insert(name);
-  auto noteWrite = [&](unsigned operand, Operation *by) {
-    if (dfg::VarHandleOp variable = dfg::getVariableHandle(op->getOperand(operand)))
-      accesses[variable.getVariable()] = {dfg::getNodeNameAttr(by), {}};
-  };
   builder.setInsertionPoint(op);
   SmallVector<Value> old;
   for (unsigned operand : written) {
