@@ -233,7 +233,7 @@ private:
     writeRowUpdateKernel(update, getOperation(), name, sizes);
     drt::UpdateGroupOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(&getContext(), name),
                                b.getArrayAttr({op.getVariablesAttr()}), IntegerAttr(), DenseI64ArrayAttr(),
-                               b.getF64FloatAttr(1), update.getArguments(), update.getReads());
+                               b.getF64FloatAttr(1), update.getArguments(), update.getReads(), DenseI64ArrayAttr());
     op.erase();
   }
 
