@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../collectives/cluster.h"
+#include "launch/rendezvous.h"
+#include "launch/secret.h"
 
 #include <catch2/catch.hpp>
 
@@ -365,6 +367,59 @@ TEST_CASE("a rendezvous that does not know the secret is not trusted, nor a Hell
     group.leave();
   });
   CHECK(errors == std::vector<std::string>(2));
+}
+
+namespace {
+
+/// The next message that is no heartbeat.
+Message answer(const Socket &socket, MessageReader &reader) {
+  for (char buffer[1000];;) {
+    if (auto message = reader.next()) {
+      if (message->kind != MessageKind::Heartbeat)
+        return *message;
+      continue;
+    }
+    const ssize_t n = recv(socket.fd(), buffer, sizeof buffer, 0);
+    if (n <= 0)
+      throw Error("the rendezvous closed the connection");
+    reader.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+/// Says that it is worker:1 of two; what comes behind the welcome, if it is a refusal.
+std::string comes_again(const Socket &socket, bool refused) {
+  MessageReader reader;
+  const std::string challenge = answer(socket, reader).fields[0];
+  Message hello{MessageKind::Hello, {"1", "3", "", "127.0.0.1", "challenge"}};
+  std::vector<std::string> statement = {"task", challenge};
+  statement.insert(statement.end(), hello.fields.begin(), hello.fields.end());
+  hello.fields.push_back(prove("", statement));
+  put(socket, hello.encode());
+  CHECK((answer(socket, reader).kind == MessageKind::Welcome));
+  if (!refused)
+    return "";
+  const Message refusal = answer(socket, reader);
+  CHECK((refusal.kind == MessageKind::Refused));
+  return refusal.fields[0] + " " + refusal.fields[1];
+}
+
+} // namespace
+
+TEST_CASE("who comes again is to try again, until its old connection has shown that it lives") {
+  const std::vector<GroupOptions> cluster = local_cluster(3);
+  RendezvousOptions options;
+  options.tasks = cluster[0].tasks;
+  options.address = cluster[0].rendezvous;
+  options.failure_timeout = 30;
+  RendezvousServer server(options, Socket(cluster[0].listen_socket));
+  const Socket old = connected(options.address);
+  comes_again(old, false);
+  CHECK_THAT(comes_again(connected(options.address), true), Catch::StartsWith("1 "));
+  put(old, Message{MessageKind::Heartbeat, {"-1", "0", "0", "", "0"}}.encode());
+  std::string refusal = "1 ";
+  for (const auto until = Clock::now() + seconds(10); refusal.starts_with("1 ") && Clock::now() < until;)
+    refusal = comes_again(connected(options.address), true);
+  CHECK_THAT(refusal, Catch::StartsWith("0 worker:1 (127.0.0.1) is there already"));
 }
 
 TEST_CASE("a rendezvous that is none is an error that says so") {
