@@ -58,8 +58,8 @@ CheckpointDirLock::~CheckpointDirLock() {
     rmdir(folder_.c_str()); // only where it is empty
 }
 
-std::string newestSoundCheckpoint(const std::string &folder) {
-  return CheckpointManager(folder).latest([](const std::string &prefix) {
+std::string newestSoundCheckpoint(const std::string &folder, bool *damaged) {
+  return CheckpointManager(folder).latest([damaged](const std::string &prefix) {
     try {
       const CheckpointReader reader(prefix);
       for (const CheckpointTensor &tensor : reader.tensors())
@@ -68,6 +68,8 @@ std::string newestSoundCheckpoint(const std::string &folder) {
       return true;
     } catch (const Error &error) {
       std::fprintf(stderr, "warning: %s is passed over: %s\n", prefix.c_str(), error.what());
+      if (damaged)
+        *damaged = true;
       return false;
     }
   });
@@ -99,8 +101,13 @@ void takeNewestCheckpoint(Options &options) {
 void settleCheckpointDir(Options &options) {
   if (options.checkpointDir.empty() || (options.resume && !options.resume->empty()))
     return;
-  const std::string newest =
-      options.resume ? newestSoundCheckpoint(options.checkpointDir) : CheckpointManager(options.checkpointDir).latest();
+  bool damaged = false;
+  const std::string newest = options.resume ? newestSoundCheckpoint(options.checkpointDir, &damaged)
+                                            : CheckpointManager(options.checkpointDir).latest();
+  // Nobody asked to begin anew where there is something to repair.
+  if (newest.empty() && damaged)
+    throw Error("--checkpoint-dir " + options.checkpointDir +
+                " holds damaged checkpoints alone: copy one there again, or begin anew with --overwrite");
   if (options.resume) {
     options.resume = newest;
     options.command = withoutFlag(options.command, "--resume");

@@ -15,7 +15,8 @@ namespace drt {
 
 /// The newest checkpoint in a folder that can be gone on from: every checksum and its place in the data are right. ""
 /// where there is none. Says on stderr which ones are damaged, and how.
-std::string newestSoundCheckpoint(const std::string &folder);
+/// `damaged`: set where there are such.
+std::string newestSoundCheckpoint(const std::string &folder, bool *damaged = nullptr);
 
 /// A run's hold on --checkpoint-dir, until it is destroyed or its process ends: two runs that save in one folder would
 /// take each other's checkpoints for their own. Makes the folder; one in which nothing was saved goes again.
@@ -42,7 +43,8 @@ void takeNewestCheckpoint(Options &options);
 
 /// Settles what becomes of the checkpoints that an earlier run left in --checkpoint-dir: --resume gets the newest's
 /// prefix, in the command as well. Throws where neither --resume nor --overwrite is said, and this run does not start
-/// from the newest of them. (What --overwrite removes goes when all else was right: see Trainer::openFiles.)
+/// from the newest of them, and where --resume finds damaged ones alone. (What --overwrite removes goes when all else
+/// was right: see Trainer::openFiles.)
 void settleCheckpointDir(Options &options);
 
 } // namespace drt

@@ -273,6 +273,17 @@ def damaged_newest(damage, suffix):
         return [] if got == alone else ["the variables are not those of a run that was left alone"]
 
 
+def damaged_alone():
+    with Folder() as folder:
+        flags = ["--checkpoint-dir", folder / "ckpt"]
+        run(command("2 1 4", folder, "--steps", 12, *flags))
+        flip(folder / "ckpt" / "ckpt-12.data-00000-of-00001")
+        refused = run(command("2 1 4", folder, "--steps", 20, *flags, "--resume"))
+        anew = run(command("2 1 4", folder, "--steps", 20, *flags, "--overwrite"))
+        return [] if refused.returncode == 1 and "holds damaged checkpoints alone" in refused.out and anew.returncode == 0 else [
+            f"exit statuses {refused.returncode}, {anew.returncode}:\n{refused.out}{anew.out}"]
+
+
 def two_owners():
     """A second run in the folder of one that goes on; nothing of the first is touched."""
     with Folder() as folder:
@@ -381,6 +392,7 @@ def main():
                                  ("data are damaged", flip, ".data-00000-of-00001"), ("data are gone", os.unlink, ".data-00000-of-00001"),
                                  ("place in the data is damaged", cut, ".input")):
         checks.check(f"the newest checkpoint's {name}", damaged_newest, damage, suffix)
+    checks.check("damaged checkpoints alone", damaged_alone)
     checks.check("two runs in one folder", two_owners)
     checks.check("a run that a condition ended", ends_once)
     checks.check("events over restarts", events_over_restarts)
