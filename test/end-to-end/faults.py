@@ -201,21 +201,11 @@ class Run:
             if unit:
                 unit.popen.wait()
 
-    def start_refused(self):
-        """A task that could not write when it had not begun has ended its run; its scheduler tries again."""
-        for number, unit in enumerate(self.units):
-            if unit.popen.poll() == 1:
-                unit.reader.join(5)
-                if "File too large" in unit.out:
-                    self.resumes = True
-                    self.start(number)
-
     def finish(self, timeout):
         """Waits for the end; what is not as promised."""
         deadline = time.monotonic() + timeout
         while not self.ended() and time.monotonic() < deadline:
             time.sleep(0.01)
-            self.start_refused()
         if not self.ended():
             return [f"hangs: not at its end {timeout} s after the last fault"]
         for unit in self.units:
@@ -376,12 +366,20 @@ class Faults:
         return len(where) > 0
 
     def full_disk(self):
-        """A task's files may grow no further."""
+        """The files of the task that writes them, once it does, may grow no further."""
         try:
-            resource.prlimit(self.a_task(), resource.RLIMIT_FSIZE, (self.rng.choice([100, 10000]),) * 2)
+            writer = next((pid for pid in self.run.tasks() if self.writes(pid)), None)
+            resource.prlimit(writer, resource.RLIMIT_FSIZE, (self.rng.choice([100, 10000]),) * 2)
         except (ProcessLookupError, PermissionError, TypeError):
             return False
         time.sleep(0.3)
+
+    def writes(self, pid):
+        for fd in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(fd) == str(self.run.log):
+                    return True
+        return False
 
     def torn_files(self):
         """The machine went down, and what was written last is damaged."""
