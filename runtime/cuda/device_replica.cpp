@@ -41,21 +41,19 @@ DeviceReplica::DeviceReplica(const drt_program &program, const TaskConfig &confi
     for (Event &event : timeline_->begun)
       event = Event::make(true);
   }
-  kernels_ = Kernels(*program.device, imageFor(*program.device, device_.major(), device_.minor()));
+  kernels_ = Kernels(*program.device, imagesFor(*program.device, device_.major(), device_.minor()));
   allocate();
   prepare();
 }
 
-DeviceReplica::~DeviceReplica() {
-  try {
-    device_.makeCurrent();
-  } catch (const Error &) {
-    return; // it has failed
+void DeviceReplica::endWork() noexcept {
+  // Where the device has failed, what it takes to end comes to nothing. Errors have been reported by who waited.
+  const bool lives = driver().cuCtxSetCurrent(device_.context()) == CUDA_SUCCESS;
+  if (lives) {
+    NcclRank::abort({giveUp()});
+    driver().cuStreamSynchronize(stream);
+    driver().cuStreamSynchronize(communication_.get());
   }
-  abort();
-  // What still runs may use the memory. Errors have been reported by who waited.
-  driver().cuStreamSynchronize(stream);
-  driver().cuStreamSynchronize(communication_.get());
   callSites = CallSites(0);
   libraries.reset();
 }
@@ -296,13 +294,17 @@ void DeviceReplica::close() {
   nccl.close();
 }
 
-void DeviceReplica::abort() noexcept {
-  if (!nccl.joined())
-    return;
-  if (dropGraphs())
-    nccl.abort();
-  else
-    nccl.leave(); // the device has failed: an abort would wait for ever
+ncclComm_t DeviceReplica::giveUp() noexcept {
+  const bool dropped = !nccl.joined() || dropGraphs();
+  ncclComm_t comm = nccl.leave();
+  return dropped ? comm : nullptr;
+}
+
+void DeviceReplica::connect() {
+  device_.makeCurrent();
+  for (int32_t i = 0; i < program_.num_entries; ++i)
+    for (int32_t b = 0; b < program_.entries[i].num_buckets; ++b)
+      communicate(program_.entries[i].buckets[b], stream);
 }
 
 // NCCL ends a communicator, be it by an abort, when no graph holds its collectives any more. A graph that runs goes

@@ -30,7 +30,6 @@ public:
 
   /// Takes the device, allocates everything, and prepares every entry.
   DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex);
-  ~DeviceReplica();
 
   const Device &device() const { return device_; }
 
@@ -62,13 +61,18 @@ public:
 
   // ---- Other replicas ----------------------------------------------------------
 
+  /// Makes every collective of the program once: ranks connect at a collective's first time, which a capture forbids.
+  /// All replicas, enqueued; before variables have values.
+  void connect();
+
   NcclRank nccl;
   SharedDevice *shared = nullptr; // instead of NCCL; not owned
 
   /// Ends: nothing is under way, and all replicas of the task come here together.
   void close();
-  /// Ends what waits for a lost rank.
-  void abort() noexcept;
+  /// The communicator, for who aborts those of all replicas: nothing here uses it any more. Null: there is none, or the
+  /// device has failed, and an abort would wait for ever.
+  ncclComm_t giveUp() noexcept;
 
   /// Rows of the timeline; empty without one.
   std::vector<const TimelineRow *> rows() const;
@@ -116,6 +120,7 @@ private:
   void capture(const drt_entry &entry, int set, Captured &into);
   void enqueueEntry(const drt_entry &entry, int set);
   bool dropGraphs() noexcept;
+  void endWork() noexcept;
   void communicate(const drt_bucket &bucket, CUstream on);
   void communicateShared(const drt_bucket &bucket);
   /// Whether what is not a library's call is enqueued.
@@ -148,6 +153,19 @@ private:
   const Event *lastReduced_ = nullptr;
   Spans *spans_ = nullptr; // of what is captured; null without a timeline
   std::vector<size_t> open_;
+
+  // The last member, so that it goes first, also where the constructor fails: what libraries hold belongs to a context
+  // that device_ gives back, and what still runs may use the memory.
+  class Work {
+  public:
+    explicit Work(DeviceReplica &replica) : replica_(replica) {}
+    ~Work() { replica_.endWork(); }
+    Work(const Work &) = delete;
+    Work &operator=(const Work &) = delete;
+
+  private:
+    DeviceReplica &replica_;
+  } work_{*this};
 };
 
 } // namespace drt::cuda

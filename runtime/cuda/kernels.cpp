@@ -10,15 +10,35 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
 namespace drt::cuda {
 namespace {
 
-// A chip's number: 10 * major + minor, as in "sm_90"; -1 where the text does not begin so.
-int chipOf(const char *arch, const char *prefix) {
-  const size_t length = std::strlen(prefix);
-  return std::strncmp(arch, prefix, length) == 0 ? std::atoi(arch + length) : -1;
-}
+// What an image's name says: "sm_90", "compute_90", "sm_90a".
+struct Arch {
+  int chip = -1; // 10 * major + minor
+  bool isPtx = false;
+  bool isOwn = false; // for that chip alone
+
+  explicit Arch(const char *name) {
+    for (const char *prefix : {"sm_", "compute_"}) {
+      const size_t length = std::strlen(prefix);
+      if (std::strncmp(name, prefix, length) != 0)
+        continue;
+      char *end = nullptr;
+      chip = static_cast<int>(std::strtol(name + length, &end, 10));
+      isPtx = prefix[0] == 'c';
+      isOwn = *end != 0;
+    }
+  }
+
+  bool runsOn(int major, int own) const {
+    if (chip < 0 || chip > own || (isOwn && chip != own))
+      return false;
+    return isPtx || chip / 10 == major;
+  }
+};
 
 std::string listed(const drt_device_code &code) {
   std::string text;
@@ -29,46 +49,51 @@ std::string listed(const drt_device_code &code) {
 
 } // namespace
 
-const drt_image &imageFor(const drt_device_code &code, int major, int minor) {
+std::vector<const drt_image *> imagesFor(const drt_device_code &code, int major, int minor) {
   const int own = 10 * major + minor;
-  const drt_image *cubin = nullptr, *ptx = nullptr;
-  int cubinChip = -1, ptxChip = -1;
-  for (int32_t i = 0; i < code.num_images; ++i) {
-    const drt_image &image = code.images[i];
-    if (std::strcmp(image.arch, "host") == 0)
-      return image;
-    const int chip = chipOf(image.arch, "sm_"), virtualChip = chipOf(image.arch, "compute_");
-    if (chip / 10 == major && chip <= own && chip > cubinChip) {
-      cubin = &image;
-      cubinChip = chip;
-    }
-    if (virtualChip <= own && virtualChip > ptxChip) {
-      ptx = &image;
-      ptxChip = virtualChip;
-    }
-  }
-  if (cubin || ptx)
-    return cubin ? *cubin : *ptx;
+  std::vector<const drt_image *> found;
+  for (int32_t i = 0; i < code.num_images; ++i)
+    if (std::strcmp(code.images[i].arch, "host") == 0 || Arch(code.images[i].arch).runsOn(major, own))
+      found.push_back(&code.images[i]);
+  std::stable_sort(found.begin(), found.end(), [](const drt_image *x, const drt_image *y) {
+    const Arch first(x->arch), second(y->arch);
+    return std::tuple(first.isPtx, -first.chip, !first.isOwn) < std::tuple(second.isPtx, -second.chip, !second.isOwn);
+  });
+  if (!found.empty())
+    return found;
   const std::string chip = "sm_" + std::to_string(own);
   throw Error("the program was compiled for " + listed(code) + ", which do not run on a device of compute capability " +
               std::to_string(major) + "." + std::to_string(minor) + "; compile it with --target=cuda:" + chip);
 }
 
-Kernels::Kernels(const drt_device_code &code, const drt_image &image) : code_(&code) {
+static Module load(const drt_image &image) {
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log)};
   CUmodule module = nullptr;
   const CUresult status = driver().cuModuleLoadDataEx(&module, image.data, 2, options, values);
-  if (status != CUDA_SUCCESS) {
+  try {
+    check(status, "cuModuleLoadDataEx");
+  } catch (const Error &error) {
+    throw Error(std::string("the driver does not take the program's kernels for ") + image.arch + ": " + error.what() +
+                (*log ? std::string("\n") + log : std::string()));
+  }
+  return Module(module);
+}
+
+Kernels::Kernels(const drt_device_code &code, const std::vector<const drt_image *> &images) : code_(&code) {
+  std::string refused;
+  for (const drt_image *image : images) {
     try {
-      check(status, "cuModuleLoadDataEx");
+      module_ = load(*image);
+      break;
     } catch (const Error &error) {
-      throw Error(std::string("the driver does not take the program's kernels for ") + image.arch + ": " +
-                  error.what() + (*log ? std::string("\n") + log : std::string()));
+      refused += (refused.empty() ? "" : "\n") + std::string(error.what());
     }
   }
-  module_ = Module(module);
+  CUmodule module = module_.get();
+  if (!module)
+    throw Error(refused);
   int32_t most = 0;
   for (int32_t i = 0; i < code.num_kernels; ++i) {
     CUfunction function = nullptr;

@@ -8,10 +8,17 @@
 #include "core/error.h"
 #include "cuda/errors.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace drt::cuda {
 namespace {
+
+// An abort that takes longer is left behind: the process is about to end.
+constexpr std::chrono::seconds abortPatience(5);
 
 ncclDataType_t typeOf(int32_t dtype) {
   switch (dtype) {
@@ -108,9 +115,27 @@ void NcclRank::close() {
     check(nccl().ncclCommDestroy(comm), "ncclCommDestroy");
 }
 
-void NcclRank::abort() noexcept {
-  if (ncclComm_t comm = comm_->exchange(nullptr))
-    nccl().ncclCommAbort(comm);
+void NcclRank::abort(const std::vector<ncclComm_t> &ranks) noexcept {
+  // Shared with threads that are left behind where an abort hangs.
+  struct Ends {
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t left = 0;
+  };
+  const auto ends = std::make_shared<Ends>();
+  std::unique_lock lock(ends->mutex);
+  for (ncclComm_t comm : ranks) {
+    if (!comm)
+      continue;
+    ++ends->left;
+    std::thread([comm, ends] {
+      nccl().ncclCommAbort(comm);
+      std::lock_guard done(ends->mutex);
+      --ends->left;
+      ends->changed.notify_all();
+    }).detach();
+  }
+  ends->changed.wait_for(lock, abortPatience, [&] { return ends->left == 0; });
 }
 
 } // namespace drt::cuda

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 namespace drt::cuda {
 
@@ -48,9 +49,12 @@ public:
   /// When nothing is under way; all ranks of the process at the same time.
   void close();
   /// Ends what is under way, here alone. No graph may hold a collective: NCCL waits for its end.
-  void abort() noexcept;
-  /// Leaves everything to the process's end.
-  void leave() noexcept { comm_->store(nullptr); }
+  void abort() noexcept { abort({leave()}); }
+  /// Leaves everything to the process's end, or to who ends it.
+  ncclComm_t leave() noexcept { return comm_->exchange(nullptr); }
+  /// Ends those of several ranks together: NCCL may wait in one's abort for the others'. Returns after some seconds
+  /// even if it does not. Null: there is none.
+  static void abort(const std::vector<ncclComm_t> &ranks) noexcept;
 
 private:
   // Shared with a thread that joins: where another rank fails, it may be left behind and write here later.

@@ -44,6 +44,8 @@ CudaTask::CudaTask(const drt_program &program, Communicator *communicator, TaskC
 CudaTask::~CudaTask() {
   // Where something went wrong, other ranks may not come to a good end together with these.
   const bool clean = !failed() && std::uncaught_exceptions() == 0 && runs_.empty();
+  if (!clean)
+    abortRanks();
   try {
     if (clean)
       awaitCommunication();
@@ -76,7 +78,9 @@ void CudaTask::connect() {
   inEachReplica([&](DeviceReplica &replica) {
     replica.device().makeCurrent();
     replica.nccl.join(id, replica.global_index, replica.num_replicas);
+    replica.connect();
   });
+  awaitIdle("the first collectives, for which ranks connect");
 }
 
 // ---- Runs --------------------------------------------------------------------------

@@ -73,6 +73,7 @@ private:
   void awaitIdle(const char *what);
   bool runEnded(const Run &run);
   std::string lateReplicas(const Run &run);
+  void abortRanks() noexcept;
   /// Ends the devices' waits for lost ranks, and throws why the task has failed.
   [[noreturn]] void breakOff();
 

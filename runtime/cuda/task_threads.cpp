@@ -74,10 +74,16 @@ void CudaTask::inEachReplica(const std::function<void(DeviceReplica &)> &work) {
   inEachThread([&](int32_t i) { work(*replicas_[static_cast<size_t>(i)]); });
 }
 
-void CudaTask::breakOff() {
+void CudaTask::abortRanks() noexcept {
+  std::vector<ncclComm_t> ranks;
   for (const std::unique_ptr<DeviceReplica> &replica : replicas_)
     if (replica)
-      replica->abort();
+      ranks.push_back(replica->giveUp());
+  NcclRank::abort(ranks);
+}
+
+void CudaTask::breakOff() {
+  abortRanks();
   throwFailure();
 }
 

@@ -52,6 +52,23 @@ def check_refused(name):
         return []
 
 
+def check_memory(name):
+    """A device without memory, whatever it is for: an error that says so, and libraries end before their context does."""
+    model, found = Model(name), []
+    with Folder() as folder:
+        executable = model.compile(folder / "train", 1, "AllReduce", TARGET)
+        for call in range(12):
+            environment = dict(os.environ, DRT_EMULATED_FAIL=f"cuMemAlloc:2:{call}")
+            done = run(model.run_command(executable, folder), env=environment)
+            if done.returncode == 0:
+                break
+            if done.returncode != 1 or "the device has no memory for" not in done.stderr:
+                found.append(f"without memory at its allocation {call}: exit status {done.returncode}\n{done.out}")
+        if call < 4:
+            found.append(f"only {call} allocations")
+    return found
+
+
 def main():
     need_tools()
     if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
@@ -72,6 +89,7 @@ def main():
                                 "--one-process-per-replica")
         if not sys.argv[1:]:
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
+            pool.submit(checks.check, "a device without memory", check_memory, "convnet-momentum")
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,
                             [TARGET, *flags])

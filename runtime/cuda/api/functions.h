@@ -83,6 +83,7 @@
   F(cudnnDestroy)                                                                                                      \
   F(cudnnSetStream)                                                                                                    \
   F(cudnnGetVersion)                                                                                                   \
+  F(cudnnGetCudartVersion)                                                                                             \
   F(cudnnGetErrorString)                                                                                               \
   F(cudnnCreateTensorDescriptor)                                                                                       \
   F(cudnnDestroyTensorDescriptor)                                                                                      \

@@ -6,6 +6,7 @@
 #include "cuda/api/library.h"
 #include "core/error.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -37,6 +38,34 @@ std::vector<Place> places() {
 }
 
 } // namespace
+
+namespace {
+
+constexpr int kOldestMajor = 12, kNewestMajor = 13; // whose interfaces these are
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+} // namespace
+
+std::vector<std::string> sonamesFor(const std::string &name, int driverVersion) {
+  std::vector<std::string> sonames;
+  for (int major = std::min(driverVersion / 1000, kNewestMajor); major >= kOldestMajor; --major)
+    sonames.push_back(name + "." + std::to_string(major));
+  if (sonames.empty())
+    throw Error("this machine's driver is of CUDA " + versionText(driverVersion) + "; the program needs one of CUDA " +
+                std::to_string(kOldestMajor) + " or later: update NVIDIA's driver");
+  return sonames;
+}
+
+void requireDriver(const char *library, int libraryVersion, int driverVersion) {
+  if (libraryVersion / 1000 > driverVersion / 1000)
+    throw Error(std::string(library) + " was built for CUDA " + versionText(libraryVersion) +
+                ", which this machine's driver, of CUDA " + versionText(driverVersion) +
+                ", does not run: install the one for CUDA " + std::to_string(driverVersion / 1000) +
+                ", or update the driver");
+}
 
 Library::Library(const LibraryName &name) : name_(name) {
   std::string looked, reason;

@@ -18,6 +18,14 @@ struct LibraryName {
   const char *wayOut;               // "install cuDNN 9"
 };
 
+/// The names of a library of the toolkit whose major version is in its name, for a driver of CUDA's `driverVersion` (as
+/// cuDriverGetVersion says it: 12040): the newest that the driver runs comes first. Throws drt::Error where that is
+/// none.
+std::vector<std::string> sonamesFor(const std::string &name, int driverVersion);
+
+/// Throws drt::Error where a library was built for a newer major version of CUDA than the driver's. Both as 12040.
+void requireDriver(const char *library, int libraryVersion, int driverVersion);
+
 /// Opened when it is made, and never closed: CUDA's libraries keep threads of their own.
 class Library {
 public:

@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "core/error.h"
 #include "cuda/api/library.h"
 #include "cuda/api/tables.h"
 
@@ -32,9 +33,15 @@ DriverTable loadDriver() {
   return table;
 }
 
+int driverVersion() {
+  int version = 0;
+  if (driver().cuDriverGetVersion(&version) != CUDA_SUCCESS)
+    throw Error("the driver does not say its version");
+  return version;
+}
+
 CublasLtTable loadCublasLt() {
-  const Library library({"cuBLASLt",
-                         {"libcublasLt.so.13", "libcublasLt.so.12"},
+  const Library library({"cuBLASLt", sonamesFor("libcublasLt.so", driverVersion()),
                          "install cuBLAS of CUDA 13 or 12, or name its folder in LD_LIBRARY_PATH"});
   CublasLtTable table;
   DRT_CUBLASLT_FUNCTIONS(DRT_LOAD)
@@ -46,6 +53,7 @@ CudnnTable loadCudnn() {
       {"cuDNN", {"libcudnn.so.9"}, "install cuDNN 9 for this CUDA, or name its folder in LD_LIBRARY_PATH"});
   CudnnTable table;
   DRT_CUDNN_FUNCTIONS(DRT_LOAD)
+  requireDriver("cuDNN", static_cast<int>(table.cudnnGetCudartVersion()), driverVersion());
   return table;
 }
 

@@ -19,6 +19,7 @@ static uint64_t hostHash() {
 }
 
 void Communicator::start(const std::string &hub) {
+  hub_ = hub;
   std::thread([self = shared_from_this(), hub] { self->talk(hub); }).detach();
 }
 
@@ -126,6 +127,14 @@ Progress Communicator::advance(uint64_t turn, const std::shared_ptr<Exchange> &e
 
 void Communicator::enqueue(Stream &stream, Request request, const void *send, void *receive) {
   require(stream.device == device_, CUDA_ERROR_INVALID_HANDLE, "the stream is another device's than the communicator");
+  // Ranks connect at the first collective of a kind: memory is allocated and exchanged.
+  if (!stream.capture)
+    connected_.insert(request.kind);
+  if (!connected_.count(request.kind)) {
+    stream.capture->invalid = true;
+    throw Failure(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                  std::string("ranks connect at the first ") + nameOf(request.kind) + ", during a capture");
+  }
   auto make = [self = shared_from_this(), held = captured_, request, send, receive]() -> Run {
     auto exchange = std::make_shared<Exchange>();
     exchange->request = request;

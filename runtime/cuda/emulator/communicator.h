@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ public:
 
   /// Begins to join the ranks that meet at `hub`.
   void start(const std::string &hub);
+  const std::string &hub() const { return hub_; }
   /// Waits until it has joined, or has failed.
   void waitJoined(Lock &lock);
 
@@ -57,6 +59,8 @@ private:
   ncclResult_t error_ = ncclInProgress;
   std::string message_;
   bool aborted_ = false, closing_ = false;
+  std::set<Collective> connected_; // that ranks have connected for
+  std::string hub_;
   uint64_t issued_ = 0, turn_ = 0;
   std::deque<std::shared_ptr<Exchange>> posted_;
   std::condition_variable changed_;

@@ -167,6 +167,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  Machine::get().requireContext("cublasLtDestroy");
   delete reinterpret_cast<char *>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -52,7 +52,10 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
   Machine::get().device();
   return create<CudnnHandle>(handle);
 }
-cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) { return destroy<CudnnHandle>(handle); }
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  Machine::get().requireContext("cudnnDestroy");
+  return destroy<CudnnHandle>(handle);
+}
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   given<CudnnHandle>(handle).stream = reinterpret_cast<CUstream>(stream);
@@ -60,6 +63,8 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
 }
 
 size_t cudnnGetVersion() { return CUDNN_VERSION; }
+
+size_t cudnnGetCudartVersion() { return CUDA_VERSION; }
 
 const char *cudnnGetErrorString(cudnnStatus_t status) {
   switch (status) {

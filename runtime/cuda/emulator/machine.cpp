@@ -8,6 +8,7 @@
 #include "cuda/emulator/module.h"
 #include "cuda/emulator/testing.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 using namespace drt::cuda::emulated;
@@ -51,6 +52,26 @@ Device &Machine::deviceAt(int ordinal) {
   require(ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size(), CUDA_ERROR_INVALID_DEVICE,
           "there is no device with this number");
   return *devices[static_cast<size_t>(ordinal)];
+}
+
+void Machine::requireContext(const char *function) {
+  Lock lock(mutex);
+  if (current >= 0 && deviceAt(current).retained > 0)
+    return;
+  std::fprintf(stderr, "emulated CUDA: %s behind the end of its context\n", function);
+  std::abort();
+}
+
+void Machine::load(Stream &stream, const std::string &call) {
+  if (!stream.capture) {
+    loaded.insert({stream.device, call});
+    return;
+  }
+  if (loaded.count({stream.device, call}))
+    return;
+  stream.capture->invalid = true;
+  throw Failure(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, call + " is called for the first time, and loads its kernels, "
+                                                              "during a capture");
 }
 
 int Machine::device() {
@@ -139,6 +160,7 @@ void drt::cuda::emulated::enqueue(CUstream handle, std::string label, std::funct
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
   Stream &stream = machine.stream(handle);
+  machine.load(stream, label);
   auto shared = std::make_shared<decltype(run)>(std::move(run));
   machine.enqueue(stream, {std::move(label),
                            [&machine, shared, device = stream.device] {

@@ -80,8 +80,14 @@ public:
   /// The calling thread's device; throws without one, and where the device's work has failed.
   int device();
   Device &deviceAt(int ordinal);
+  /// Ends the process where the calling thread's device has no context any more: a library that ends behind its context
+  /// frees what is gone, and crashes on a GPU.
+  void requireContext(const char *function);
 
   // With the lock.
+
+  /// Libraries load the kernels of a call at its first time, which a capture forbids.
+  void load(Stream &stream, const std::string &call);
 
   /// Throws while a capture forbids calls that are not enqueued, as cuMemAlloc, and ends the capture.
   void forbidInCapture(const char *function);
@@ -102,6 +108,7 @@ public:
 
 private:
   Machine();
+  std::set<std::pair<int, std::string>> loaded; // calls of libraries, by device
   WorkPtr start(const Task &task, int device, const std::vector<WorkPtr> &dependencies);
   void join(Stream &stream, const std::shared_ptr<Capture> &capture, const std::vector<int> &nodes);
 };

@@ -9,8 +9,11 @@
 #include "cuda/emulator/table.h"
 #include "cuda/emulator/testing.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
 
 namespace drt::cuda::emulated {
 
@@ -166,7 +169,22 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
 
 ncclResult_t ncclCommDestroy(ncclComm_t handle) { return end(handle, &Communicator::close); }
 
-ncclResult_t ncclCommAbort(ncclComm_t handle) { return end(handle, &Communicator::abort); }
+// Some versions wait until all ranks of the process that joined with one id abort.
+ncclResult_t ncclCommAbort(ncclComm_t handle) {
+  const std::string hub = [&] {
+    Lock lock(Machine::get().mutex);
+    return at(handle).hub();
+  }();
+  const ncclResult_t status = end(handle, &Communicator::abort);
+  const auto othersAreThere = [&] {
+    Lock lock(Machine::get().mutex);
+    return std::any_of(communicators().begin(), communicators().end(),
+                       [&](const auto &entry) { return entry.second->hub() == hub; });
+  };
+  while (othersAreThere())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return status;
+}
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t *error) {
   Lock lock(Machine::get().mutex);

@@ -53,20 +53,43 @@ std::string chosen(std::vector<const char *> archs, int major, int minor) {
   std::vector<drt_image> images;
   for (const char *arch : archs)
     images.push_back({arch, nullptr, 0});
-  return imageFor({static_cast<int32_t>(images.size()), images.data(), 0, nullptr, 0}, major, minor).arch;
+  std::string text;
+  for (const drt_image *image :
+       imagesFor({static_cast<int32_t>(images.size()), images.data(), 0, nullptr, 0}, major, minor))
+    text += (text.empty() ? "" : " ") + std::string(image->arch);
+  return text;
 }
 
 } // namespace
 
-TEST_CASE("the image is the newest that the device runs") {
-  CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 9, 0) == "sm_90");
+TEST_CASE("images are tried from the newest that the device runs to PTX") {
+  CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 9, 0) == "sm_90 compute_90");
   CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 8, 6) == "sm_80"); // a newer minor version runs it
-  CHECK(chosen({"sm_80", "sm_86", "compute_86"}, 8, 9) == "sm_86");
+  CHECK(chosen({"sm_80", "sm_86", "compute_86"}, 8, 9) == "sm_86 sm_80 compute_86");
+  // A chip's own features are no other's.
+  CHECK(chosen({"sm_90", "sm_90a", "compute_90"}, 9, 0) == "sm_90a sm_90 compute_90");
+  CHECK(chosen({"sm_100a", "compute_90"}, 10, 3) == "compute_90");
+  CHECK(chosen({"compute_90a", "compute_80"}, 10, 0) == "compute_80");
   CHECK(chosen({"sm_80", "sm_90", "compute_90"}, 10, 0) == "compute_90"); // another major version does not
   CHECK(chosen({"sm_86", "compute_80"}, 8, 0) == "compute_80");
   CHECK(chosen({"host"}, 9, 0) == "host");
   CHECK_THROWS_WITH(chosen({"sm_90", "compute_90"}, 8, 0),
                     Contains("compiled for sm_90, compute_90") && Contains("--target=cuda:sm_80"));
+}
+
+TEST_CASE("an image that the driver refuses is followed by the next one") {
+  const drt_device_code &host = *dp::program(1, 1).device;
+  const drt_image images[] = {host.images[0], host.images[0]};
+  CUcontext context = nullptr;
+  check(driver().cuInit(0), "cuInit");
+  check(driver().cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+  check(driver().cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  emulated::failCall("cuModuleLoadDataEx", CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(errorOf([&] { Kernels(host, {&images[0], &images[1]}); }) == "");
+  emulated::failCall("cuModuleLoadDataEx", CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK_THAT(errorOf([&] { Kernels(host, {&images[0]}); }),
+             Contains("does not take the program's kernels for host") && Contains("CUDA_ERROR_NO_BINARY_FOR_GPU"));
+  driver().cuDevicePrimaryCtxRelease(0);
 }
 
 TEST_CASE("a plan needs as many devices as it has replicas on a host") {

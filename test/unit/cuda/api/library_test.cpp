@@ -23,6 +23,18 @@ TEST_CASE("a library that is missing is an error that says where it was looked f
   CHECK(Library({"the C library", {"libc.so.6"}, "install another"}).symbol("cuFooBar", "malloc") != nullptr);
 }
 
+TEST_CASE("the driver's version says which libraries there may be") {
+  using Names = std::vector<std::string>;
+  CHECK(sonamesFor("libfoo.so", 13010) == Names{"libfoo.so.13", "libfoo.so.12"});
+  CHECK(sonamesFor("libfoo.so", 12040) == Names{"libfoo.so.12"});
+  CHECK(sonamesFor("libfoo.so", 14000) == Names{"libfoo.so.13", "libfoo.so.12"});
+  CHECK_THROWS_WITH(sonamesFor("libfoo.so", 11080), Contains("is of CUDA 11.8") && Contains("update NVIDIA's driver"));
+  CHECK_NOTHROW(requireDriver("cuDNN", 12060, 12040)); // any minor version
+  CHECK_THROWS_WITH(requireDriver("cuDNN", 13000, 12040), Contains("cuDNN was built for CUDA 13.0") &&
+                                                              Contains("of CUDA 12.4") &&
+                                                              Contains("install the one for CUDA 12"));
+}
+
 // A machine need not have them; those that it has have every function.
 TEST_CASE("the machine's libraries have every function that the tables list") {
   const auto opened = [](const char *soname, const auto &table) {
@@ -34,8 +46,9 @@ TEST_CASE("the machine's libraries have every function that the tables list") {
     }
   };
   opened("libcuda.so.1", [] { driver(); });
-  opened("libcublasLt.so.13", [] { cublasLt(); });
-  opened("libcudnn.so.9", [] {
+  // Which of them is taken, the driver says.
+  opened("libcu", [] { cublasLt(); });
+  opened("libcu", [] {
     const size_t version = cudnn().cudnnGetVersion();
     CHECK(version >= 90000);
   });

@@ -124,6 +124,8 @@ TEST_CASE("collectives are captured, and keep their order over streams") {
   auto results = inRanks<float>(2, [](Rank &self) {
     Array<float> x(self.device, {static_cast<float>(self.rank)}), y(self.device, {1});
     CUstream other = Device::newStream();
+    Array<float> first(self.device, {0});
+    self.allReduce(first, 1); // connects the ranks
     driver().cuStreamBeginCapture(self.device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     Device::order(self.device.stream, other);
     nccl().ncclAllReduce(y.data(), y.data(), 1, ncclFloat32, ncclSum, self.communicator,
@@ -146,6 +148,26 @@ TEST_CASE("collectives are captured, and keep their order over streams") {
     return result;
   });
   REQUIRE(results == std::vector<float>{4 + 8, 4 + 8});
+}
+
+TEST_CASE("ranks do not connect during a capture") {
+  auto results = inRanks<std::pair<ncclResult_t, CUresult>>(2, [](Rank &self) {
+    Array<float> x(self.device, {1, 2});
+    auto stream = reinterpret_cast<cudaStream_t>(self.device.stream);
+    self.allReduce(x, 1); // for this collective, and for no other
+    self.ends();
+    driver().cuStreamBeginCapture(self.device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    ncclResult_t status = nccl().ncclAllGather(static_cast<float *>(x.data()) + self.rank, x.data(), 1, ncclFloat32,
+                                               self.communicator, stream);
+    CUgraph graph = nullptr;
+    CUresult captured = driver().cuStreamEndCapture(self.device.stream, &graph);
+    nccl().ncclCommAbort(self.communicator);
+    return std::pair(status, captured);
+  });
+  for (auto &[status, captured] : results) {
+    REQUIRE(status == ncclUnhandledCudaError);
+    REQUIRE(captured == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
 }
 
 TEST_CASE("ranks that mean different collectives learn of it, and go on after an abort") {

@@ -24,7 +24,7 @@ template <class T> struct Operands {
                        d.accumulate != 0};
     for (int64_t item = 0; item < d.batch; ++item) {
       T *to = expected.data() + item * d.m * d.n;
-      for (int launch = 0; launch < (d.accumulate ? 2 : 1); ++launch) {
+      for (int launch = 0; launch < (d.accumulate ? Calls::runs : 1); ++launch) {
         gemm(shape, a.data() + item * d.batch_stride_a, b.data() + item * d.batch_stride_b, to);
         applyEpilogue(d.epilogue, d.has_bias ? bias.data() : nullptr, d.m, d.n, to);
       }
