@@ -4,8 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Images are NHWC, filters OHWI, as cuDNN has them together. Algorithms are the heuristic's first that is
-// deterministic, and multiply float32 as it is (CUDNN_FMA_MATH), not as TF32.
+// Images are NHWC, filters OHWI, as cuDNN has them together. Algorithms multiply float32 as it is (CUDNN_FMA_MATH), not
+// as TF32. Candidates are the heuristic's that are deterministic, in its order, with a workspace up to a cap, and the
+// one that the manual says is deterministic and there for NHWC. The heuristic does not try them, and is asked for a
+// convolution without bias and ReLU: the rehearsal takes the first that the library does not refuse, and where none
+// takes bias and ReLU with it, they follow it by calls of their own.
 //
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
@@ -13,7 +16,10 @@
 #include "cuda/libraries.h"
 #include "cuda/padding.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <vector>
 
 namespace drt::cuda {
 namespace {
@@ -61,14 +67,39 @@ struct Image {
   }
 };
 
-template <class Performance> Performance firstDeterministic(const std::array<Performance, 8> &found, int count) {
+/// Of a pass: an algorithm, and what it needs of the workspace.
+struct Candidate {
+  int algorithm;
+  size_t workspace;
+};
+
+// A faster algorithm is not worth so much of the device's memory.
+constexpr size_t workspaceCap = size_t(1) << 30;
+
+/// `always`: deterministic, and there for NHWC, by the manual. `workspaceOf`: bytes, or none where the library refuses
+/// it.
+template <class Performance, class WorkspaceOf>
+std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int count, int always,
+                                    WorkspaceOf workspaceOf) {
+  std::vector<Candidate> candidates;
+  const auto add = [&](int algorithm, bool anySize) {
+    const auto isSame = [&](const Candidate &other) { return other.algorithm == algorithm; };
+    if (std::any_of(candidates.begin(), candidates.end(), isSame))
+      return;
+    const std::optional<size_t> workspace = workspaceOf(algorithm);
+    if (workspace && (anySize || *workspace <= workspaceCap))
+      candidates.push_back({algorithm, *workspace});
+  };
   for (int i = 0; i < count; ++i) {
-    const Performance &algorithm = found[static_cast<size_t>(i)];
-    const bool exact = algorithm.mathType == CUDNN_FMA_MATH || algorithm.mathType == CUDNN_DEFAULT_MATH;
-    if (algorithm.status == CUDNN_STATUS_SUCCESS && algorithm.determinism == CUDNN_DETERMINISTIC && exact)
-      return algorithm;
+    const Performance &offered = found[static_cast<size_t>(i)];
+    const bool exact = offered.mathType == CUDNN_FMA_MATH || offered.mathType == CUDNN_DEFAULT_MATH;
+    if (offered.status == CUDNN_STATUS_SUCCESS && offered.determinism == CUDNN_DETERMINISTIC && exact)
+      add(offered.algo, false);
   }
-  throw Error("cuDNN has no deterministic algorithm for this convolution of float32, NHWC");
+  add(always, true);
+  if (candidates.empty())
+    throw Error("cuDNN has no deterministic algorithm for this convolution of float32, NHWC");
+  return candidates;
 }
 
 class ConvolutionSite : public Prepared {
@@ -85,40 +116,59 @@ public:
       copyAt_ = parts.add(image_.elements(desc_) * static_cast<int64_t>(sizeof(float)));
     if (pass == Pass::Forward)
       describeEpilogue(parts);
-    size_t bytes = 0;
-    choose(Libraries::of(replica).cudnn(replica.stream), pass, bytes);
-    libraryAt_ = parts.add(static_cast<int64_t>(bytes));
-    libraryBytes_ = bytes;
+    choose(Libraries::of(replica).cudnn(replica.stream), pass);
+    for (const Candidate &candidate : candidates_)
+      libraryBytes_ = std::max(libraryBytes_, candidate.workspace);
+    libraryAt_ = parts.add(static_cast<int64_t>(libraryBytes_));
     replica.needWorkspace(parts.bytes());
   }
 
-  void forward(Replica &replica, const void *input, const void *filter, const void *bias, void *output) const {
+  void forward(Replica &replica, const void *input, const void *filter, const void *bias, void *output) {
     if (isEmpty())
       return clearEmpty(replica, output, desc_.n * desc_.oh * desc_.ow * desc_.k);
     const void *image = padded(replica, input);
-    if (!hasEpilogue())
-      return check(cudnn().cudnnConvolutionForward(handle(replica), &one, imageDescriptor_.get(), image, filter_.get(),
-                                                   filter, convolution_.get(), forwardAlgorithm_, library(replica),
-                                                   libraryBytes_, &zero, output_.get(), output),
-                   "cudnnConvolutionForward");
-    if (!desc_.has_bias) {
+    if (!desc_.has_bias && hasEpilogue()) {
       clear(replica, at(replica, zerosAt_), desc_.k);
       bias = at(replica, zerosAt_);
     }
-    check(cudnn().cudnnConvolutionBiasActivationForward(handle(replica), &one, imageDescriptor_.get(), image,
-                                                        filter_.get(), filter, convolution_.get(), forwardAlgorithm_,
-                                                        library(replica), libraryBytes_, &zero, output_.get(), output,
-                                                        bias_.get(), bias, activation_.get(), output_.get(), output),
-          "cudnnConvolutionBiasActivationForward");
+    if (hasEpilogue() && !apart_) {
+      const cudnnStatus_t status = attempt([&](int algorithm) {
+        return cudnn().cudnnConvolutionBiasActivationForward(
+            handle(replica), &one, imageDescriptor_.get(), image, filter_.get(), filter, convolution_.get(),
+            static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), library(replica), libraryBytes_, &zero, output_.get(),
+            output, bias_.get(), bias, activation_.get(), output_.get(), output);
+      });
+      if (status != CUDNN_STATUS_NOT_SUPPORTED || chosen_)
+        return check(status, "cudnnConvolutionBiasActivationForward");
+      apart_ = true;
+    }
+    check(attempt([&](int algorithm) {
+            return cudnn().cudnnConvolutionForward(handle(replica), &one, imageDescriptor_.get(), image, filter_.get(),
+                                                   filter, convolution_.get(),
+                                                   static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), library(replica),
+                                                   libraryBytes_, &zero, output_.get(), output);
+          }),
+          "cudnnConvolutionForward");
+    if (!hasEpilogue())
+      return;
+    check(cudnn().cudnnAddTensor(handle(replica), &one, bias_.get(), bias, &one, output_.get(), output),
+          "cudnnAddTensor");
+    if (desc_.epilogue == DRT_EPILOGUE_RELU)
+      check(cudnn().cudnnActivationForward(handle(replica), activation_.get(), &one, output_.get(), output, &zero,
+                                           output_.get(), output),
+            "cudnnActivationForward");
   }
 
-  void gradInput(Replica &replica, const void *filter, const void *outputGrad, void *inputGrad) const {
+  void gradInput(Replica &replica, const void *filter, const void *outputGrad, void *inputGrad) {
     if (isEmpty())
       return clearEmpty(replica, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
     void *grad = image_.isCopied() ? at(replica, copyAt_) : inputGrad;
-    check(cudnn().cudnnConvolutionBackwardData(handle(replica), &one, filter_.get(), filter, output_.get(), outputGrad,
-                                               convolution_.get(), inputAlgorithm_, library(replica), libraryBytes_,
-                                               &zero, imageDescriptor_.get(), grad),
+    check(attempt([&](int algorithm) {
+            return cudnn().cudnnConvolutionBackwardData(
+                handle(replica), &one, filter_.get(), filter, output_.get(), outputGrad, convolution_.get(),
+                static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), library(replica), libraryBytes_, &zero,
+                imageDescriptor_.get(), grad);
+          }),
           "cudnnConvolutionBackwardData");
     if (!image_.isCopied())
       return;
@@ -127,17 +177,34 @@ public:
     image_.copy(replica, desc_, inputGrad, grad, /*back=*/true);
   }
 
-  void gradFilter(Replica &replica, const void *input, const void *outputGrad, void *filterGrad) const {
+  void gradFilter(Replica &replica, const void *input, const void *outputGrad, void *filterGrad) {
     if (isEmpty())
       return clearEmpty(replica, filterGrad, desc_.k * desc_.kh * desc_.kw * (desc_.c / desc_.groups));
     const void *image = padded(replica, input);
-    check(cudnn().cudnnConvolutionBackwardFilter(handle(replica), &one, imageDescriptor_.get(), image, output_.get(),
-                                                 outputGrad, convolution_.get(), filterAlgorithm_, library(replica),
-                                                 libraryBytes_, &zero, filter_.get(), filterGrad),
+    check(attempt([&](int algorithm) {
+            return cudnn().cudnnConvolutionBackwardFilter(
+                handle(replica), &one, imageDescriptor_.get(), image, output_.get(), outputGrad, convolution_.get(),
+                static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), library(replica), libraryBytes_, &zero,
+                filter_.get(), filterGrad);
+          }),
           "cudnnConvolutionBackwardFilter");
   }
 
 private:
+  /// Calls with the algorithm that was chosen; the first time, with each candidate until one is not refused.
+  template <class Call> cudnnStatus_t attempt(Call call) {
+    if (chosen_)
+      return call(*chosen_);
+    for (const Candidate &candidate : candidates_) {
+      const cudnnStatus_t status = call(candidate.algorithm);
+      if (status == CUDNN_STATUS_NOT_SUPPORTED)
+        continue;
+      chosen_ = candidate.algorithm;
+      return status;
+    }
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+
   bool isEmpty() const {
     return desc_.n * desc_.h * desc_.w * desc_.c * desc_.kh * desc_.kw * desc_.k * desc_.oh * desc_.ow == 0;
   }
@@ -183,59 +250,70 @@ private:
       zerosAt_ = parts.add(desc_.k * static_cast<int64_t>(sizeof(float)));
   }
 
-  void choose(cudnnHandle_t handle, Pass pass, size_t &bytes) {
+  void choose(cudnnHandle_t handle, Pass pass) {
     switch (pass) {
     case Pass::Forward:
-      return chooseForward(handle, bytes);
+      return chooseForward(handle);
     case Pass::GradInput:
-      return chooseGradInput(handle, bytes);
+      return chooseGradInput(handle);
     case Pass::GradFilter:
-      return chooseGradFilter(handle, bytes);
+      return chooseGradFilter(handle);
     }
   }
 
-  void chooseForward(cudnnHandle_t handle, size_t &bytes) {
+  static std::optional<size_t> sizeIf(cudnnStatus_t status, size_t bytes) {
+    return status == CUDNN_STATUS_SUCCESS ? std::optional(bytes) : std::nullopt;
+  }
+
+  void chooseForward(cudnnHandle_t handle) {
     std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found;
     int count = 0;
     // The manual: a bias without ReLU is for this algorithm only. It is deterministic.
-    forwardAlgorithm_ = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-    if (!hasEpilogue() || desc_.epilogue == DRT_EPILOGUE_RELU) {
+    constexpr auto always = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+    if (!hasEpilogue() || desc_.epilogue == DRT_EPILOGUE_RELU)
       check(cudnn().cudnnGetConvolutionForwardAlgorithm_v7(handle, imageDescriptor_.get(), filter_.get(),
                                                            convolution_.get(), output_.get(), found.size(), &count,
                                                            found.data()),
             "cudnnGetConvolutionForwardAlgorithm_v7");
-      forwardAlgorithm_ = firstDeterministic(found, count).algo;
-    }
-    check(cudnn().cudnnGetConvolutionForwardWorkspaceSize(handle, imageDescriptor_.get(), filter_.get(),
-                                                          convolution_.get(), output_.get(), forwardAlgorithm_, &bytes),
-          "cudnnGetConvolutionForwardWorkspaceSize");
+    candidates_ = candidatesOf(found, count, always, [&](int algorithm) {
+      size_t bytes = 0;
+      return sizeIf(cudnn().cudnnGetConvolutionForwardWorkspaceSize(
+                        handle, imageDescriptor_.get(), filter_.get(), convolution_.get(), output_.get(),
+                        static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), &bytes),
+                    bytes);
+    });
   }
 
-  void chooseGradInput(cudnnHandle_t handle, size_t &bytes) {
+  void chooseGradInput(cudnnHandle_t handle) {
     std::array<cudnnConvolutionBwdDataAlgoPerf_t, 8> found;
     int count = 0;
     check(cudnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, filter_.get(), output_.get(), convolution_.get(),
                                                               imageDescriptor_.get(), found.size(), &count,
                                                               found.data()),
           "cudnnGetConvolutionBackwardDataAlgorithm_v7");
-    inputAlgorithm_ = firstDeterministic(found, count).algo;
-    check(cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(handle, filter_.get(), output_.get(), convolution_.get(),
-                                                               imageDescriptor_.get(), inputAlgorithm_, &bytes),
-          "cudnnGetConvolutionBackwardDataWorkspaceSize");
+    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, [&](int algorithm) {
+      size_t bytes = 0;
+      return sizeIf(cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
+                        handle, filter_.get(), output_.get(), convolution_.get(), imageDescriptor_.get(),
+                        static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), &bytes),
+                    bytes);
+    });
   }
 
-  void chooseGradFilter(cudnnHandle_t handle, size_t &bytes) {
+  void chooseGradFilter(cudnnHandle_t handle) {
     std::array<cudnnConvolutionBwdFilterAlgoPerf_t, 8> found;
     int count = 0;
     check(cudnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, imageDescriptor_.get(), output_.get(),
                                                                 convolution_.get(), filter_.get(), found.size(), &count,
                                                                 found.data()),
           "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-    filterAlgorithm_ = firstDeterministic(found, count).algo;
-    check(cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, imageDescriptor_.get(), output_.get(),
-                                                                 convolution_.get(), filter_.get(), filterAlgorithm_,
-                                                                 &bytes),
-          "cudnnGetConvolutionBackwardFilterWorkspaceSize");
+    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, [&](int algorithm) {
+      size_t bytes = 0;
+      return sizeIf(cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                        handle, imageDescriptor_.get(), output_.get(), convolution_.get(), filter_.get(),
+                        static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), &bytes),
+                    bytes);
+    });
   }
 
   const void *padded(Replica &replica, const void *input) const {
@@ -257,9 +335,9 @@ private:
   FilterDescriptor filter_;
   ConvolutionDescriptor convolution_;
   ActivationDescriptor activation_;
-  cudnnConvolutionFwdAlgo_t forwardAlgorithm_ = {};
-  cudnnConvolutionBwdDataAlgo_t inputAlgorithm_ = {};
-  cudnnConvolutionBwdFilterAlgo_t filterAlgorithm_ = {};
+  std::vector<Candidate> candidates_; // of the pass, the best first
+  std::optional<int> chosen_;         // that the library took in the rehearsal
+  bool apart_ = false;                // bias and ReLU are calls of their own
   // Where the copy of the image, a bias of zeros, and what the library needs begin in the workspace.
   int64_t copyAt_ = 0, zerosAt_ = 0, libraryAt_ = 0;
   size_t libraryBytes_ = 0;

@@ -108,6 +108,8 @@
   F(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                                                    \
   F(cudnnConvolutionForward)                                                                                           \
   F(cudnnConvolutionBiasActivationForward)                                                                             \
+  F(cudnnAddTensor)                                                                                                    \
+  F(cudnnActivationForward)                                                                                            \
   F(cudnnConvolutionBackwardData)                                                                                      \
   F(cudnnConvolutionBackwardFilter)                                                                                    \
   F(cudnnCreatePoolingDescriptor)                                                                                      \

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Of the algorithms each pass has the two that the manual lists for NHWC. The heuristic offers one first that is not
-// supported, and among the gradients' one that is not deterministic before the one that is, as the library's may.
+// supported, and among the gradients' one that is not deterministic before the one that is, as the library's may; and
+// for a convolution one that does no bias and ReLU with it.
 //
 //===----------------------------------------------------------------------===//
 #include "cuda/emulator/convolution.h"
@@ -165,8 +166,9 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   bool identity = activation.mode == CUDNN_ACTIVATION_IDENTITY;
   require(identity || activation.mode == CUDNN_ACTIVATION_RELU, CUDA_ERROR_NOT_SUPPORTED,
           "the activation must be ReLU or identity");
-  require(!identity || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDA_ERROR_NOT_SUPPORTED,
-          "identity is for IMPLICIT_PRECOMP_GEMM only");
+  // The manual has that for identity; with ReLU it says nothing of other algorithms, which may do it or not.
+  require(algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDA_ERROR_NOT_SUPPORTED,
+          "bias and activation are for IMPLICIT_PRECOMP_GEMM only");
   require(activation.nan == CUDNN_NOT_PROPAGATE_NAN, CUDA_ERROR_NOT_SUPPORTED, "NaN cannot be propagated");
   require(scalar(alpha2) == 0, CUDA_ERROR_NOT_SUPPORTED, "the emulator adds no z");
   Workspace space(workspace, workspaceBytes, algorithm);
@@ -188,6 +190,46 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
                   }
             blend(sums, 1, 0, memory.resolve<float>(device, output, out.extent()));
           });
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// to = alpha * bias + beta * to
+cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t biasHandle,
+                             const void *bias, const void *beta, cudnnTensorDescriptor_t toHandle, void *to) {
+  const TensorDescription biases = tensor(biasHandle), all = tensor(toHandle);
+  requireData({bias, to});
+  require(biases.n == 1 && biases.c == all.c && biases.h == 1 && biases.w == 1, CUDA_ERROR_NOT_SUPPORTED,
+          "the emulator adds what is 1 x channels x 1 x 1");
+  enqueue(streamOf(handle), "cudnnAddTensor",
+          [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
+            const float *added = memory.resolve<float>(device, bias, static_cast<size_t>(all.c));
+            float *sums = memory.resolve<float>(device, to, all.extent());
+            for (int n = 0; n < all.n; ++n)
+              for (int c = 0; c < all.c; ++c)
+                for (int h = 0; h < all.h; ++h)
+                  for (int w = 0; w < all.w; ++w) {
+                    float &sum = sums[all.at(n, c, h, w)];
+                    sum = a * added[c] + b * sum;
+                  }
+          });
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activationHandle,
+                                     const void *alpha, cudnnTensorDescriptor_t x, const void *input, const void *beta,
+                                     cudnnTensorDescriptor_t y, void *output) {
+  const TensorDescription all = tensor(x);
+  requireData({input, output});
+  require(all.sameShape(tensor(y)), CUDA_ERROR_INVALID_VALUE, "the output is of another shape than the input");
+  require(described<ActivationDescription>(activationHandle).mode == CUDNN_ACTIVATION_RELU, CUDA_ERROR_NOT_SUPPORTED,
+          "the emulator has ReLU only");
+  require(scalar(alpha) == 1 && scalar(beta) == 0, CUDA_ERROR_NOT_SUPPORTED, "the emulator scales no activation");
+  enqueue(streamOf(handle), "cudnnActivationForward", [=](const Memory &memory, int device) {
+    const float *from = memory.resolve<float>(device, input, all.extent());
+    float *to = memory.resolve<float>(device, output, all.extent());
+    for (size_t i = 0; i < all.extent(); ++i)
+      to[i] = from[i] > 0 ? from[i] : 0;
+  });
   return CUDNN_STATUS_SUCCESS;
 }
 

@@ -1,9 +1,11 @@
 // drt_conv2d and its gradients by cuDNN against the processor's loops.
 #include "cpu/kernels/direct_conv2d.h"
 #include "cpu/kernels/gemm.h"
+#include "cuda/emulator/testing.h"
 #include "test/unit/cuda/libraries/calls.h"
 
 using namespace drt;
+using namespace drt::cuda;
 using namespace drt::cuda::test;
 
 namespace {
@@ -95,6 +97,32 @@ TEST_CASE("TensorFlow's SAME, which pads more behind the image than before", "[c
         d.pad_bottom = d.pad_right = pads - pads / 2;
         check(d, random);
       }
+}
+
+TEST_CASE("the rehearsal takes what the library does not refuse", "[conv2d]") {
+  Random random(16);
+  drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);
+  for (int32_t epilogue : {DRT_EPILOGUE_NONE, DRT_EPILOGUE_RELU})
+    for (int32_t hasBias : {0, 1}) {
+      d.epilogue = epilogue, d.has_bias = hasBias;
+      // No algorithm takes bias and ReLU with it: they are calls of their own. The first is refused anyway.
+      emulated::failCall("cudnnConvolutionBiasActivationForward", CUDNN_STATUS_NOT_SUPPORTED, epilogue ? 1 : 0);
+      check(d, random);
+      // The first candidate.
+      emulated::failCall("cudnnConvolutionForward", CUDNN_STATUS_NOT_SUPPORTED);
+      emulated::failCall("cudnnConvolutionBiasActivationForward", CUDNN_STATUS_NOT_SUPPORTED, 100);
+      d.has_bias = 0, d.epilogue = DRT_EPILOGUE_NONE;
+      check(d, random);
+    }
+  emulated::failCall("cudnnConvolutionBiasActivationForward", CUDNN_STATUS_NOT_SUPPORTED, 1 << 30);
+  emulated::failCall("cudnnConvolutionBackwardFilter", CUDNN_STATUS_NOT_SUPPORTED);
+  Calls calls;
+  auto x = calls.array(random.tensor<float>(d.n * d.h * d.w * d.c)),
+       dy = calls.array(random.tensor<float>(d.n * d.oh * d.ow * d.k)),
+       dw = calls.array(unwritten(d.kh * d.kw * d.c * d.k));
+  REQUIRE(
+      calls.run([&](drt_replica *replica) { drt_conv2d_grad_filter(replica, 0, &d, x.data(), dy.data(), dw.data()); })
+          .find("cudnnConvolutionBackwardFilter") != std::string::npos);
 }
 
 TEST_CASE("an empty batch has a filter gradient of zero", "[conv2d]") {
