@@ -475,7 +475,10 @@ def AccumulateInVariables : Pass<"drt-accumulate-in-variables", "::mlir::ModuleO
   let summary = "Gradients of several batches are added up in variables of a device";
   let description = [{
     Variables `accumulator_N`, which no checkpoint has and which are zero at first, hold the sums; so they are updated in groups, as all
-    variables are. The operations stay without gradients: they say how many batches an update takes. Sparse gradients are left alone.
+    variables are. The operations stay without gradients: they say how many batches an update takes.
+
+    Rows and indices of sparse gradients are joined instead: a variable has those of all batches of an update but the last, and each batch moves them
+    up by one. As many batches come before an update as it has place for, so that nothing needs to be forgotten.
 
     ```mlir
     drt.accumulate %g {first = 0 : i32, steps = 4 : i64}                             // entry "accumulate"

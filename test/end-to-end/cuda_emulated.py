@@ -93,6 +93,7 @@ def main():
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,
                             [TARGET, *flags])
+            pool.submit(checks.check, "several batches of sparse gradients an update x2", accumulates, 2, [TARGET], "embedding-adagrad")
     checks.exit()
 
 

@@ -9,9 +9,9 @@ from support import DISTC, Checks, Folder, Model, must, need_tools, read_losses
 MODEL = "mlp-momentum"
 
 
-def train(folder, strategy, replicas, batch, steps, *more, data=None, compiling=()):
+def train(folder, strategy, replicas, batch, steps, *more, data=None, compiling=(), model=MODEL):
     """The log's losses and the final variables."""
-    model = Model(MODEL)
+    model = Model(model)
     must([DISTC, "compile", model.graph, "--strategy", strategy, "--replicas", replicas, "--batch", batch, "-o", folder / "train", *compiling])
     must([folder / "train", "--data", data or model.feeds, "--steps", steps, "--log-json", folder / "log.jsonl", "--export-npz",
           folder / "final.npz", "--restore", model.checkpoint, *more])
@@ -41,12 +41,13 @@ def compresses(key, loss_bound, replicas):
     return found
 
 
-def accumulates(replicas, compiling=()):
+def accumulates(replicas, compiling=(), model=MODEL):
     """Two batches of 12 are one of 24: of each replica's rows, in another order."""
     found = []
     with Folder() as folder:
-        losses, final = train(folder, "AllReduce:accumulate_steps=2", replicas, 12, 11, "--checkpoint-dir", folder / "ckpt", compiling=compiling)
-        whole, want = train(folder, "AllReduce", replicas, 24, 5)
+        losses, final = train(folder, "AllReduce:accumulate_steps=2", replicas, 12, 11, "--checkpoint-dir", folder / "ckpt", compiling=compiling,
+                              model=model)
+        whole, want = train(folder, "AllReduce", replicas, 24, 5, model=model)
         checkpoints = sorted(path.stem for path in (folder / "ckpt").glob("*.index"))
     if len(losses) != 11:
         found.append(f"{len(losses)} batches logged, not 11")

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/lower/Passes.h"
@@ -39,10 +40,10 @@ struct AccumulateInVariables : impl::AccumulateInVariablesBase<AccumulateInVaria
     symbols = &table;
     for (func::FuncOp entry : getEntries(getOperation()))
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
-        if (auto keep = dyn_cast<drt::AccumulateOp>(op); keep && !keep.getSlices())
-          convert(keep);
-        else if (auto take = dyn_cast<drt::AccumulatedOp>(op); take && !take.getSlices())
-          convert(take);
+        if (auto keep = dyn_cast<drt::AccumulateOp>(op))
+          keep.getSlices() ? convertSlices(keep) : convert(keep);
+        else if (auto take = dyn_cast<drt::AccumulatedOp>(op))
+          take.getSlices() ? convertSlices(take) : convert(take);
       }
   }
 
@@ -70,6 +71,77 @@ private:
     }
     drt::AccumulateOp::create(b, op.getFirstAttr(), op.getStepsAttr(), UnitAttr(), ValueRange());
     op.erase();
+  }
+
+  /// The variable has the rows of all batches of an update but the last, which move up by those of a batch.
+  void convertSlices(drt::AccumulateOp op) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    for (auto [i, gradient] : llvm::enumerate(op.getGradients())) {
+      const int64_t number = op.getFirst() + i, rows = typeOf(gradient).getNumElements();
+      if (rows == 0)
+        continue;
+      RankedTensorType type = getKeptType(gradient, op.getSteps());
+      Value kept = drt::ReadOp::create(b, type, getSum(number, type).getSymName());
+      Value moved = join(b, kept, rows, type.getNumElements() - rows, gradient, 1);
+      update(b, number, type, moved, [](ImplicitLocOpBuilder &, Value, Value x) { return x; });
+    }
+    op.getGradientsMutable().clear();
+    op.setSlices(false);
+  }
+
+  /// The rows of all batches, in their order.
+  void convertSlices(drt::AccumulatedOp op) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    for (auto [i, gradient, result] : llvm::enumerate(op.getGradients(), op.getAccumulated())) {
+      RankedTensorType type = getKeptType(gradient, op.getSteps());
+      Value all;
+      if (type.getNumElements() == 0) {
+        all = drt::EmptyOp::create(b, result.getType(), DenseI64ArrayAttr());
+      } else {
+        Value kept = drt::ReadOp::create(b, type, getSum(op.getFirst() + i, type).getSymName());
+        all = join(b, kept, 0, type.getNumElements(), gradient, op.getScale().convertToDouble());
+        if (auto shape = getReassociationIndicesForReshape(typeOf(all), typeOf(result)); typeOf(result).getRank() > 1)
+          all = tensor::ExpandShapeOp::create(b, typeOf(result), all, *shape);
+      }
+      result.replaceAllUsesWith(all);
+    }
+    drt::AccumulateOp::create(b, op.getFirstAttr(), op.getStepsAttr(), UnitAttr(), ValueRange());
+    op.erase();
+  }
+
+  static RankedTensorType getKeptType(Value gradient, int64_t steps) {
+    return RankedTensorType::get({(steps - 1) * typeOf(gradient).getNumElements()}, typeOf(gradient).getElementType());
+  }
+
+  /// `count` elements of `kept` from `first` on, and the gradient's, times scale.
+  static Value join(ImplicitLocOpBuilder &b, Value kept, int64_t first, int64_t count, Value gradient, double scale) {
+    RankedTensorType type = typeOf(gradient);
+    if (type.getRank() > 1)
+      gradient = tensor::CollapseShapeOp::create(
+          b, gradient, ReassociationIndices(llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()))));
+    Type element = type.getElementType();
+    Value empty = tensor::EmptyOp::create(b, ArrayRef<int64_t>{count + type.getNumElements()}, element);
+    auto body = [&](OpBuilder &inner, Location loc, ValueRange) {
+      ImplicitLocOpBuilder s(loc, inner);
+      Value at = linalg::IndexOp::create(s, 0);
+      auto number = [&](int64_t value) { return arith::ConstantIndexOp::create(s, value).getResult(); };
+      auto load = [&](OpBuilder &branch, Value tensor, Value place) {
+        scf::YieldOp::create(branch, loc,
+                             tensor::ExtractOp::create(branch, loc, tensor, ValueRange{place}).getResult());
+      };
+      Value isKept = arith::CmpIOp::create(s, arith::CmpIPredicate::ult, at, number(count));
+      Value before = arith::AddIOp::create(s, at, number(first)), behind = arith::SubIOp::create(s, at, number(count));
+      Value value = scf::IfOp::create(
+                        s, isKept, [&](OpBuilder &branch, Location) { load(branch, kept, before); },
+                        [&](OpBuilder &branch, Location) { load(branch, gradient, behind); })
+                        .getResult(0);
+      if (scale != 1)
+        value = arith::MulFOp::create(s, value, arith::ConstantOp::create(s, s.getFloatAttr(element, scale)));
+      linalg::YieldOp::create(s, value);
+    };
+    return linalg::GenericOp::create(b, TypeRange{empty.getType()}, ValueRange(), ValueRange{empty},
+                                     {b.getMultiDimIdentityMap(1)}, {utils::IteratorType::parallel}, body)
+        .getResult(0);
   }
 
   Value addScaled(ImplicitLocOpBuilder &b, Value sum, Value gradient, double scale) {

@@ -36,8 +36,6 @@ StringRef getMissing(Operation *op) {
           .Default("linear algebra"); })
       .Case<drt::FeedOrOp>([](auto) { return "a feed that may be missing"; })
       .Case<drt::AssertOp>([](drt::AssertOp check) { return check.getPrints() ? "a print" : "an assertion"; })
-      .Case<drt::AccumulateOp, drt::AccumulatedOp>(
-          [](auto op) { return op.getSlices() ? "a sparse gradient of several batches" : ""; })
       .Case<dfg::SpecialFunctionOp>([](auto) { return "a special function"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "this kind of random numbers"; })
       .Case([](drt::AllReduceStartOp start) {

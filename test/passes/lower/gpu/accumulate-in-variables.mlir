@@ -4,6 +4,7 @@ drt.variable @w : tensor<6xf32> {trainable, saved}
 // CHECK: drt.variable @w
 // CHECK-NEXT: drt.variable @accumulator_0 : tensor<2x3xf32>{{$}}
 // CHECK-NEXT: drt.variable @accumulator_1 : tensor<i32>{{$}}
+// CHECK-NEXT: drt.variable @accumulator_2 : tensor<18xf32>{{$}}
 
 // CHECK-LABEL: @entry_accumulate
 func.func @entry_accumulate() attributes {drt.entry = "accumulate"} {
@@ -35,11 +36,30 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   return
 }
 
-// Rows of a sparse gradient are joined, not added.
+// Rows of a sparse gradient are joined, not added: three batches are kept, and move up by one.
+// CHECK-LABEL: @entry_keep
+func.func @entry_keep() attributes {drt.entry = "keep"} {
+  %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
+  // CHECK: %[[KEPT:.*]] = drt.read @accumulator_2 : tensor<18xf32>
+  // CHECK: %[[LINE:.*]] = tensor.collapse_shape
+  // CHECK: %[[MOVED:.*]] = linalg.generic
+  // CHECK: tensor.extract %[[KEPT]]
+  // CHECK: tensor.extract %[[LINE]]
+  // CHECK: drt.update %[[MOVED]] {count = 18 : i64, kernel = @accumulate_3, variables = [@accumulator_2]}
+  // CHECK: drt.accumulate {first = 2 : i32, steps = 4 : i64} : () -> ()
+  drt.accumulate %g {first = 2 : i32, steps = 4 : i64, slices} : (tensor<2x3xf32>) -> ()
+  return
+}
+
 // CHECK-LABEL: @entry_sparse
 func.func @entry_sparse() attributes {drt.entry = "sparse"} {
   %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
-  // CHECK: drt.accumulated %{{.*}} {{.*}}slices
+  // CHECK: drt.read @accumulator_2
+  // CHECK: linalg.generic
+  // CHECK: arith.mulf
+  // CHECK: tensor.expand_shape {{.*}} into tensor<8x3xf32>
+  // CHECK-NOT: drt.update
+  // CHECK: return
   %rows = drt.accumulated %g {first = 2 : i32, steps = 4 : i64, scale = 0.25 : f64, slices} : (tensor<2x3xf32>) -> tensor<8x3xf32>
   drt.fetch %rows {name = "rows", join = 0 : i32} : (tensor<8x3xf32>) -> ()
   return
