@@ -1,5 +1,5 @@
 """Random graphs of many small expressions, each with a variable of its own and its gradient: broadcasts, reductions over all kinds of
-axes, masks, softmax, normalizations, biases, matmuls. What tests of code generation share: a wrong variable names the expression whose
+axes, masks, softmax, normalizations, biases, matmuls, rows by index and sums of segments. What tests of code generation share: a wrong variable names the expression whose
 code is wrong. All follows from the random.Random that is given. Needs nothing but Python."""
 from random_training import BATCH, Graph, full
 
@@ -265,6 +265,19 @@ class Expression:
         y = self.f32("expand_dims", (x, self.graph.constant(axis, "i32")), x.shape[:axis] + (1,) + x.shape[axis:])
         return self.record("expand_dims", (x,), y, lambda d: [self.reshape(d, x)])
 
+    def lookup(self, x):
+        """Rows by the batch's numbers; their gradients are summed where rows are equal."""
+        g = self.graph
+        ids, count = g.labels(x.shape[0]), g.constant(x.shape[0], "i32")
+        y = self.f32("gather", (x, ids), (BATCH, *x.shape[1:]))
+        return self.record("gather", (x, ids), y, lambda d: [self.f32("unsorted_segment_sum", (d, ids, count), x.shape)])
+
+    def segments(self, x):
+        g, count = self.graph, self.rng.choice((1, 3, 5, 40))
+        ids, number = g.labels(count), g.constant(count, "i32")
+        y = self.f32("unsorted_segment_sum", (x, ids, number), (count, *x.shape[1:]))
+        return self.record("unsorted_segment_sum", (x, ids), y, lambda d: [self.f32("gather", (d, ids), x.shape)])
+
     def cross_entropy(self, x):
         g = self.graph
         labels = g.labels(x.shape[1])
@@ -318,6 +331,10 @@ class Expression:
             choices += [self.matmul]
             if x.shape[0] is BATCH and x.shape[1] >= 2:
                 choices += [self.cross_entropy] * 2
+        if rank >= 1 and BATCH not in x.shape:
+            choices += [self.lookup]
+        if rank >= 1 and x.shape[0] is BATCH and BATCH not in x.shape[1:] and self.graph.coupled:
+            choices += [self.segments]
         if rank > 4:
             choices = [lambda x: self.reduce(x, keep=False, axes=[1, 2])]
         return self.rng.choice(choices)(x)

@@ -118,7 +118,7 @@ class Case:
         elif kind == "unrolled":
             replicas, strategy, flags = 2, rng.choice(["AllReduce", "AllReduce:chunk_size=1"]), []
         elif kind == "emulated":
-            strategy, flags = rng.choice(["AllReduce", "AllReduce:chunk_size=1"]), ["--target", "cuda:emulated"]
+            strategy, flags = rng.choice(["AllReduce", "AllReduce:chunk_size=1", "PartitionedAR", "AllReduce:accumulate_steps=2"]), ["--target", "cuda:emulated"]
             replicas = rng.choice([1, 2])
         else:
             strategy, flags = rng.choice(STRATEGIES), rng.choice(sites)
