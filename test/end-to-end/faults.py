@@ -33,7 +33,7 @@ from support import BIN, DISTC, Folder, Model, must, need_tools
 
 FAKE = BIN / "fake-train"
 MARK = "FAULTS_RUN"  # in the environment of all that a run starts
-TIMEOUT = 4  # --failure-timeout
+TIMEOUT, ARRIVAL = 4, 20  # --failure-timeout, --arrival-timeout
 
 
 # ---- Programs ----------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class Run:
         self.checkpoints, self.log, self.final = folder / "checkpoints", folder / "log.jsonl", folder / "final.npz"
         self.flags = ["--quiet", "--steps", form.steps, "--seed", 7, "--shuffle", "--checkpoint-dir", self.checkpoints, "--save-every", form.every,
                       "--log-json", self.log, "--export-npz", self.final, "--failure-timeout", TIMEOUT, "--max-restarts", restarts, "--no-pin",
-                      "--arrival-timeout", 20]
+                      "--arrival-timeout", ARRIVAL]
         if form.network:
             self.flags += ["--collectives", "network"]
         self.hosts = hosts
@@ -330,11 +330,13 @@ class Faults:
         if not self.send(pid, signal.SIGSTOP):
             return False
         alone = len(self.run.tasks()) + len(self.run.units) <= 2  # nobody waits for it
-        until = time.monotonic() + (1 if alone else 4 * TIMEOUT)
+        # One that has not joined yet is awaited as long as any.
+        patience = 1 if alone else ARRIVAL + 3 * TIMEOUT
+        until = time.monotonic() + patience
         while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < until:
             time.sleep(0.05)
         if self.send(pid, signal.SIGCONT) and not alone:
-            raise AssertionError(f"a task that stands still is not replaced within {4 * TIMEOUT} s")
+            raise AssertionError(f"a task that stands still is not replaced within {patience} s")
 
     def link_down(self):
         """For longer than silence is borne, or for a moment."""
