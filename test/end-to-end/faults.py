@@ -487,7 +487,7 @@ def write_report(path, command, rows):
     total = sum(sum(row["faults"].values()) for row in rows)
     killed = sum(row["faults"][kind] for row in rows for kind in kinds if kind.startswith("kill"))
     lines = [REPORT_START, "", f"`{command}`: {total} faults in {sum(row['runs'] for row in rows)} runs, {killed} of them kill -9, "
-             f"{sum(row['restarts'] for row in rows)} restarts; {sum(row['failed'] for row in rows)} runs did not end as promised.", "",
+             f"{sum(row['restarts'] for row in rows)} restarts. Runs that did not end as promised: {sum(row['failed'] for row in rows)}.", "",
              "| form | runs | " + " | ".join(kind.replace("_", " ") for kind in kinds) + " | restarts | not as promised |",
              "| --- |" + " ---: |" * (len(kinds) + 3)]
     for row in rows:
