@@ -273,6 +273,21 @@ def damaged_newest(damage, suffix):
         return [] if got == alone else ["the variables are not those of a run that was left alone"]
 
 
+def removes_what_was_left():
+    """Files of a process that was killed while it wrote, and no others."""
+    with Folder() as folder:
+        flags = ["--checkpoint-dir", folder / "ckpt", "--export-npz", folder / "final.npz", "--timeline", folder / "timeline"]
+        run(command("2 1 4", folder, "--steps", 5, *flags))
+        left = [folder / "final.npz.tempstate123", folder / "timeline.tempstate4", folder / "ckpt" / "ckpt-9.tempstate5.data",
+                folder / "ckpt" / "checkpoint.tempstate6"]
+        others = [folder / "final.npz.tempstate-of-mine", folder / "another.npz.tempstate7", folder / "ckpt" / "notes.tempstate8"]
+        for path in left + others:
+            path.write_text("x")
+        done = run(command("2 1 4", folder, "--steps", 5, *flags, "--resume"))
+        found = [f"{path.name} is left" for path in left if path.exists()] + [f"{path.name} is gone" for path in others if not path.exists()]
+        return found + ([] if done.returncode == 0 else [done.out])
+
+
 def damaged_alone():
     with Folder() as folder:
         flags = ["--checkpoint-dir", folder / "ckpt"]
@@ -392,6 +407,7 @@ def main():
                                  ("data are damaged", flip, ".data-00000-of-00001"), ("data are gone", os.unlink, ".data-00000-of-00001"),
                                  ("place in the data is damaged", cut, ".input")):
         checks.check(f"the newest checkpoint's {name}", damaged_newest, damage, suffix)
+    checks.check("unfinished files of an earlier run", removes_what_was_left)
     checks.check("damaged checkpoints alone", damaged_alone)
     checks.check("two runs in one folder", two_owners)
     checks.check("a run that a condition ended", ends_once)
