@@ -562,7 +562,7 @@ FailureOr<Place> getPlace(dfg::GraphBuilder &g, Value start, int64_t size, int64
 /// Among the examples of the batch, of which there are at least as many as are taken.
 FailureOr<Place> getPlaceInBatch(dfg::GraphBuilder &g, Value x, int64_t axis, Value start, int64_t taken) {
   if (g.shapes.getConstant(start) == 0)
-    return Place{0, {}};
+    return Place{std::nullopt, g.integers({0})};
   Type type = g.elementOf(start);
   Value last = g.sub(g.sizeOf(x, axis, type), g.scalar(type, static_cast<double>(taken)));
   return Place{std::nullopt, g.expandDims(g.minimum(g.maximum(start, g.scalar(type, 0)), last), 0)};

@@ -195,7 +195,15 @@ Value Converter::stridedSlice(Builder &g, Value x, ArrayRef<int64_t> begin, Arra
     if (begin[axis] < 0 || strides[axis] < 1 || (end.isConstant() && begin[axis] > end.getConstant()) ||
         (end.isConstant() && size.isConstant() && end.getConstant() > size.getConstant()))
       return (void)g.fail("takes what is outside of its operand"), Value();
-    x = g.sliceTo(x, axis, begin[axis], end, strides[axis]);
+    if (end.isConstant() && !size.isConstant()) {
+      // A batch may have fewer for all that a slice knows, which ends where its operand does.
+      Ints rows;
+      for (int64_t row = begin[axis]; row < end.getConstant(); row += strides[axis])
+        rows.push_back(row);
+      x = g.gather(x, g.integers(rows), axis);
+    } else {
+      x = g.sliceTo(x, axis, begin[axis], end, strides[axis]);
+    }
     if (!x)
       return {};
   }
