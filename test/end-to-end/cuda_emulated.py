@@ -5,12 +5,18 @@ GPUs are refused.
   cuda_emulated.py [NAME…]
 """
 import os
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
 from models import PROCESSES, REPLICAS
-from support import BIN, Checks, Folder, Model, model_names, must, need_tools, run, skip
+from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, run, skip
 from synchronization import accumulates, shards
+
+sys.path.insert(0, str(ROOT / "test"))
+from random_training import BATCH, Graph, full, make_meta_graph  # noqa: E402
 
 TARGET = "--target=cuda:emulated"
 # What docs/gpu.md says is not there yet, and the first node of each model that needs it.
@@ -69,6 +75,70 @@ def check_memory(name):
     return found
 
 
+class ManyRows(Graph):
+    """Tables by more indices than a block sorts, some of which most examples name; sums of rows by an optimizer, of equal ones without, and dense."""
+
+    TABLES = {"cold": 500, "warm": 40, "hot": 2}
+    BATCH_SIZE, STEPS = 9000, 2
+
+    def build(self):
+        self.lr, self.optimizer, zero = self.constant(0.01, name="lr"), "adagrad", self.constant(0, "i32")
+        self.axes = self.constant([0, 1], "i32")
+        self.momentum = self.constant(0.9, name="momentum")
+        x = self.placeholder("x", lambda rows: full((rows, 4), lambda: round(self.numbers.gauss(0, 1), 3)), "f32", BATCH, 4)
+        terms, updates = [x], []
+        for name, rows in self.TABLES.items():
+            ids = self.placeholder(f"{name}_ids", lambda count, rows=rows: full((count,), lambda: int(rows * self.numbers.random() ** 4)), "i32", BATCH)
+            for kind in ("distinct", "each", "dense"):
+                handle = self.weights(f"{name}_{kind}", rows, 4)
+                found = self.f32("gather", (self.read(handle), ids), BATCH, 4)
+                terms.append(self.f32("mul", (found, self.constant(0.1)), BATCH, 4))
+                updates.append((f"{name}_{kind}", kind, handle, ids, rows))
+        error = self.f32("add_n", terms, BATCH, 4)
+        self.f32("mul", (self.f32("sum", (self.like("square", error), self.axes)), self.constant(0.0001)), name="loss")
+        gradient = self.f32("mul", (error, self.constant(0.0002)), BATCH, 4)
+        for name, kind, handle, ids, rows in updates:
+            # As TensorFlow makes it: a tensor for each lookup.
+            own = self.f32("reshape", (gradient, self.node("shape", (gradient,), ("i32", 2))), BATCH, 4)
+            if kind == "distinct":
+                distinct, sums = self.sum_rows(ids, own)
+                self.run_update(name, "sparse_apply_adagrad", (handle, *self.slots(name, handle), self.lr, sums, distinct))
+            elif kind == "each":
+                self.run_update(name, "scatter_sub", (handle, ids, own))
+            else:
+                sums = self.f32("unsorted_segment_sum", (own, ids, self.constant(rows, "i32")), rows, 4)
+                self.run_update(name, "apply_gradient_descent", (handle, self.lr, sums))
+
+
+def check_many_rows():
+    """As on a CPU, by one device and by two; and the same bits in any order of what is not ordered."""
+    with Folder() as folder:
+        graph = ManyRows(random.Random("many rows"))
+        graph.loss_is_sum = True
+        (folder / "graph.mlir").write_text(graph.print())
+        text = must([TRANSLATE, "--export-graphdef", "--text", folder / "graph.mlir"]).stdout
+        (folder / "graph.meta").write_text(make_meta_graph(graph, text))
+        np.savez(folder / "feeds.npz", **{name: np.array(rows, {"f32": np.float32, "i32": np.int32}[element]) for name, (element, rows) in
+                                          graph.make_feeds(ManyRows.BATCH_SIZE * ManyRows.STEPS).items()})
+
+        def train(name, replicas, *flags, seeds=(0,)):
+            must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", ManyRows.BATCH_SIZE, "-o",
+                  folder / name, *flags])
+            for seed in seeds:
+                must([folder / name, "--data", folder / "feeds.npz", "--steps", ManyRows.STEPS, "--export-npz", folder / "final.npz"],
+                     env=dict(os.environ, DRT_EMULATED_SEED=str(seed)))
+                yield dict(np.load(folder / "final.npz"))
+
+        want, = train("cpu", 1)
+        one, again = train("one", 1, TARGET, seeds=(1, 2))
+        two, = train("two", 2, TARGET)
+        found = [f"{name} has other bits in another run" for name in want if not np.array_equal(one[name], again[name])]
+        for devices, got in (("one device", one), ("two devices", two)):
+            found += [f"{name} on {devices}: {np.abs(got[name] - want[name]).max():.1e} apart" for name in want
+                      if not np.allclose(got[name], want[name], rtol=1e-4, atol=1e-5)]
+        return found
+
+
 def main():
     need_tools()
     if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
@@ -88,6 +158,7 @@ def main():
                     pool.submit(checks.check, f"{name} --one-process-per-replica", check_model, name, replicas,
                                 "--one-process-per-replica")
         if not sys.argv[1:]:
+            pool.submit(checks.check, "many rows", check_many_rows)
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
             pool.submit(checks.check, "a device without memory", check_memory, "convnet-momentum")
             for name, stage, replicas, flags in SHARDED:
