@@ -73,7 +73,7 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
                                                                              //               %1 = dfg.mul %0, %w  loc("while/1/mul")
     ```
   }];
-  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let dependentDialects = ["::distc::dfg::DFGDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
     ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">,
     Option<"keepsOrder", "keeps-order", "bool", "false", "control edges say what runs before what, and not the place in the block: for exports">
@@ -87,7 +87,7 @@ def WriteOutControlFlow : Pass<"dfg-write-out-control-flow", "::mlir::ModuleOp">
     look into functions and frames then. What only the init op needs stays. A graph whose control flow has no such form (no bound of a loop, effects under a condition) is left as it was, with a
     remark that says why.
   }];
-  let dependentDialects = ["::distc::dfg::DFGDialect"];
+  let dependentDialects = ["::distc::dfg::DFGDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">];
 }
 

@@ -129,6 +129,23 @@ def clipped_weights(i):
 
 @case(2)
 @case(1)
+def updates_at_every_other_step(i):
+    """An optimizer's update in a branch, of what no other trains; a count beside it."""
+    tf = i.tf
+    rates = tf.get_variable("rates", initializer=np.ones((3, 2), np.float32), use_resource=True)
+    count = tf.get_variable("count", initializer=np.float32(0), trainable=False, use_resource=True)
+    other = tf.reduce_mean(tf.square(tf.matmul(i.x[:, 0], rates) - 1.0))
+    adam = tf.train.AdamOptimizer(0.05, epsilon=1e-3)
+
+    def train_rates():
+        gradients = adam.compute_gradients(other, [rates])
+        return [tf.cond(is_even(i), lambda: tf.group(adam.apply_gradients(gradients), count.assign_add(1.0)), lambda: tf.no_op())]
+
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m)), train_rates
+
+
+@case(2)
+@case(1)
 def training_is_fed(i):
     """Normalization and dropout in conditions on a scalar that is fed."""
     tf = i.tf

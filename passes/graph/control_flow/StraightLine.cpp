@@ -495,6 +495,8 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     after.assign({dfg::getNodeNameAttr(op)});
   if (hasEffects && !llvm::isa<dfg::ReadVariableOp, dfg::IsInitializedOp>(op) && !op->hasTrait<dfg::DrawsNumbers>())
     effects.push_back(dfg::getNodeNameAttr(op));
+  if (isWrittenOut(op))
+    return failed(writeOutUpdate(op, node)) ? FailureOr<Data>() : Data();
   if (active && failed(predicateUpdate(op, node)))
     return failure();
   Data results;
@@ -589,7 +591,7 @@ LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
     auto variable = handle ? symbols.lookup<dfg::VariableOp>(handle.getVariable()) : dfg::VariableOp();
     if (!llvm::isa<dfg::AssignOp, dfg::AssignAddOp, dfg::AssignSubOp>(op) || !variable || variable.getKind() == "ref")
       return fail(node) << "is an update under a condition that depends on data; of those only assignments of resource "
-                           "variables, and what is added to them, are written out";
+                           "variables, and dense updates of them, are written out";
   }
   OpBuilder::InsertionGuard guard(builder);
   auto read = [&](Value handle, StringRef what, ArrayRef<Attribute> before) -> Value {

@@ -164,6 +164,12 @@ private:
   /// What stood in branches of which one ran now runs anyway: each access of a variable behind those before it.
   void orderAccess(mlir::Operation *op, mlir::Value handle, bool writes);
   void orderRead(mlir::Operation *op);
+  // ---- Updates under a condition, of a graph that is exported (ConditionalUpdates.cpp) ---------------------------
+  /// Whether `op` is an optimizer's update of resource variables by a dense gradient.
+  bool isWrittenOut(mlir::Operation *op);
+  /// Assigns what its rule says, where `active` is true, and erases it.
+  llvm::LogicalResult writeOutUpdate(mlir::Operation *op, const Node &node);
+  mlir::Value makeTensor(mlir::Operation &op, llvm::function_ref<mlir::Value(unsigned)> operand, llvm::StringRef name);
   /// An update that only takes place where `active` is true.
   llvm::LogicalResult predicateUpdate(mlir::Operation *op, const Node &node);
   /// Fails where an effect of `op` has no meaning if it is repeated, or if data decide whether it happens.

@@ -77,3 +77,42 @@ dfg.graph attributes {train_op = "train"} {
   dfg.assign %u#1, %value : (tensor<*x!dfg.resource>, tensor<3xf32>) -> () loc("assign")
   dfg.group {control = ["assign"]} : () -> () loc("train")
 }
+
+// -----
+
+// What is added under a condition is nothing where that does not hold; an optimizer's update is what its rule says, the variable's last.
+dfg.func @train(%w: tensor<*x!dfg.resource>, %m: tensor<*x!dfg.resource>, %n: tensor<*x!dfg.resource>, %g: tensor<*xf32>) -> tensor<i1> {
+  %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+  dfg.apply_momentum %w, %m, %lr, %g, %lr : (tensor<*x!dfg.resource>, tensor<*x!dfg.resource>, tensor<f32>, tensor<*xf32>, tensor<f32>) -> () loc("update")
+  dfg.assign_add %n, %lr {control = ["update"]} : (tensor<*x!dfg.resource>, tensor<f32>) -> () loc("count")
+  %done = dfg.const dense<true> : tensor<i1> {control = ["count"]} : tensor<i1> loc("done")
+  dfg.return %done : tensor<i1>
+}
+dfg.func @rest(%w: tensor<*x!dfg.resource>, %m: tensor<*x!dfg.resource>, %n: tensor<*x!dfg.resource>, %g: tensor<*xf32>) -> tensor<i1> {
+  %done = dfg.const dense<true> : tensor<i1> : tensor<i1> loc("done")
+  dfg.return %done : tensor<i1>
+}
+dfg.variable @trained : tensor<3xf32>
+dfg.variable @trained_momentum : tensor<3xf32>
+dfg.variable @steps : tensor<f32>
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[OLD:.*]] = dfg.read_variable {{.*}} loc("cond/then/update/old_0")
+// CHECK: %[[OLDM:.*]] = dfg.read_variable {{.*}} loc("cond/then/update/old_1")
+// CHECK: %[[DECAYED:.*]] = dfg.mul %[[OLDM]], %{{.*}} loc("cond/then/update/rule_0")
+// CHECK: %[[M:.*]] = dfg.add_v2 %[[DECAYED]], %{{.*}} loc("cond/then/update/rule_1")
+// CHECK: %[[W:.*]] = dfg.sub %[[OLD]], %{{.*}} loc("cond/then/update/rule_{{.*}}")
+// CHECK: %[[NEWW:.*]] = dfg.select_v2 %{{.*}}, %[[W]], %[[OLD]]
+// CHECK: %[[NEWM:.*]] = dfg.select_v2 %{{.*}}, %[[M]], %[[OLDM]]
+// CHECK: dfg.assign %{{.*}}, %[[NEWM]] {{.*}} loc("cond/then/update/assign_1")
+// CHECK: dfg.assign %{{.*}}, %[[NEWW]] {control = ["cond/then/update/assign_1"]} {{.*}} loc("cond/then/update")
+// CHECK: %[[ADDED:.*]] = dfg.select_v2
+// CHECK: dfg.assign_add %{{.*}}, %[[ADDED]] {control = ["cond/then/update"]} {{.*}} loc("cond/then/count")
+dfg.graph attributes {train_op = "train"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %g = dfg.placeholder : () -> tensor<3xf32> loc("g")
+  %w = dfg.var_handle @trained : !dfg.ref<tensor<3xf32>> loc("w")
+  %m = dfg.var_handle @trained_momentum : !dfg.ref<tensor<3xf32>> loc("m")
+  %n = dfg.var_handle @steps : !dfg.ref<tensor<f32>> loc("n")
+  %r = dfg.opaque "If"(%p, %w, %m, %n, %g) {tf = {then_branch = #dfg.func<@train, {}>, else_branch = #dfg.func<@rest, {}>}} : (tensor<i1>, !dfg.ref<tensor<3xf32>>, !dfg.ref<tensor<3xf32>>, !dfg.ref<tensor<f32>>, tensor<3xf32>) -> tensor<i1> loc("cond")
+  dfg.group {control = ["cond"]} : () -> () loc("train")
+}
