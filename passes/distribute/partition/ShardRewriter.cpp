@@ -130,7 +130,8 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
                          << " shards; leave its partitioner out";
 }
 
-/// The variable's value where `op` runs: behind what the node waits for, and behind what its operands are computed behind.
+/// The variable's value where `op` runs: behind what the node waits for, and behind what its operands are computed
+/// behind.
 Value ShardRewriter::readWhole(Operation *op, Value handle, const ShardedVariable &variable) {
   llvm::SetVector<Attribute> before;
   for (Attribute control : dfg::getControl(op))
@@ -169,7 +170,8 @@ LogicalResult ShardRewriter::passWhole(Operation *op) {
 void ShardRewriter::gatherWhole(dfg::ResourceGatherNdOp gather, const ShardedVariable &variable) {
   builder.setInsertionPoint(gather);
   Value whole = readWhole(gather, gather.getHandle(), variable);
-  auto elements = dfg::GatherNdOp::create(builder, gather.getLoc(), gather->getResult(0).getType(), whole, gather.getIndices());
+  auto elements = dfg::GatherNdOp::create(builder, gather.getLoc(), gather->getResult(0).getType(), whole,
+                                          gather.getIndices());
   if (Attribute control = gather->getAttr(dfg::kControlAttr))
     elements->setAttr(dfg::kControlAttr, control);
   gather->getResult(0).replaceAllUsesWith(elements->getResult(0));

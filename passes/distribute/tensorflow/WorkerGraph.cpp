@@ -101,13 +101,13 @@ Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec
   ++collectives;
   if (kind != "Reduce" || StockNodes::hasStaticShape(value))
     return issueCollective(kind, value, spec, kGroupKey, /*instance=*/{});
-  // TensorFlow keeps an instance's shape. Where data decide it (the number of distinct rows), each size is an instance of
-  // its own, of a group that has no others.
+  // TensorFlow keeps an instance's shape. Where data decide it (the number of distinct rows), each size is an instance
+  // of its own, of a group that has no others.
   Type integer = nodes.getBuilder().getI32Type(), element = getElementTypeOrSelf(value.getType());
   auto ranked = llvm::dyn_cast<RankedTensorType>(value.getType());
   SmallVector<NamedAttribute> attributes = {nodes.attribute("T", element), nodes.attribute("out_type", integer)};
-  Value shape = nodes.get("Shape", "shape", value,
-                          RankedTensorType::get({ranked ? ranked.getRank() : ShapedType::kDynamic}, integer), attributes);
+  auto shapeType = RankedTensorType::get({ranked ? ranked.getRank() : ShapedType::kDynamic}, integer);
+  Value shape = nodes.get("Shape", "shape", value, shapeType, attributes);
   Value flat = nodes.reshape("flat", value, {-1});
   Value size = nodes.get("Size", "size", flat, RankedTensorType::get({}, integer), attributes);
   Value reduced = issueCollective(kind, flat, spec, kGroupKey + collectives, size);

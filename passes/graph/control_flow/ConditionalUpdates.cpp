@@ -40,7 +40,8 @@ Value StraightLine::makeTensor(Operation &op, llvm::function_ref<Value(unsigned)
   return llvm::TypeSwitch<Operation *, Value>(&op)
       .Case([&](arith::ConstantOp constant) -> Value {
         auto type = RankedTensorType::get({}, element);
-        auto node = dfg::ConstOp::create(builder, locate(name), type, DenseElementsAttr::get(type, constant.getValue()));
+        auto elements = DenseElementsAttr::get(type, constant.getValue());
+        auto node = dfg::ConstOp::create(builder, locate(name), type, elements);
         return failed(infer(node)) ? Value() : node.getResult();
       })
       .Case([&](arith::AddFOp) { return make<dfg::AddV2Op>(name, element, operand(0), operand(1)); })

@@ -444,15 +444,15 @@ LogicalResult StraightLine::checkEffects(const Node &node) {
     bool isSeeded = (seed && seed.getInt()) || (seed2 && seed2.getInt());
     if (!isSeeded || (!active && !isRepeated))
       return success();
-    // A run's scalars are the same in each of its steps: the generator goes on in all of them, or what it gives is never
-    // taken.
+    // A run's scalars are the same in each of its steps: the generator goes on in all of them, or what it gives is
+    // never taken.
     if (!isRepeated && isOfScalarFeeds(active)) {
       // Sessions are fed as they are run.
       if (keepsOrder)
         emitRemark(node.op->getLoc())
             << "node '" << node.name
-            << "' draws random numbers with a seed under a condition that is fed: here also in runs in which it does not hold, "
-               "behind which its numbers are others than those of one device";
+            << "' draws random numbers with a seed under a condition that is fed: here also in runs in which it does "
+               "not hold, behind which its numbers are others than those of one device";
       return success();
     }
     return fail(node)
