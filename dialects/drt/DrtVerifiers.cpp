@@ -394,9 +394,11 @@ LogicalResult SparseUpdateOp::verify() {
   if (getSorted() && getDistinct())
     return emitOpError("has indices that are sorted and distinct; it is one of both");
   if (getSorted() && (typeOf(getIndices()).getRank() != 2 || typeOf(getIndices()).getDimSize(0) != 2))
-    return emitOpError() << "has sorted indices " << getIndices().getType() << "; they are rows' numbers, and then positions";
+    return emitOpError() << "has sorted indices " << getIndices().getType()
+                         << "; they are rows' numbers, and then positions";
   const int64_t rows = getNumRows();
-  if ((!getSorted() && countOf(getIndices()) % depth) || (rows ? countOf(getValues()) % rows : countOf(getValues())) != 0)
+  if ((!getSorted() && countOf(getIndices()) % depth) ||
+      (rows ? countOf(getValues()) % rows : countOf(getValues())) != 0)
     return emitOpError() << "has " << getValues().getType() << " for indices " << getIndices().getType() << " of depth " << depth;
   return success();
 }

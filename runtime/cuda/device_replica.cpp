@@ -186,7 +186,8 @@ void DeviceReplica::enqueueEntry(const drt_entry &entered, int set) {
   for (int32_t i = 0; i < entered.num_fetches; ++i)
     if (const auto bytes = static_cast<size_t>(typeBytes(entered.fetches[i].type)); bytes > 0)
       check(driver().cuMemcpyDtoHAsync(sets_[set].fetches + offsets[static_cast<size_t>(i)],
-                                       arena_.address() + static_cast<size_t>(entered.fetches[i].arena_offset), bytes, stream),
+                                       arena_.address() + static_cast<size_t>(entered.fetches[i].arena_offset), bytes,
+                                       stream),
             "cuMemcpyDtoHAsync");
   // What was started is part of the run, whether or not somebody has waited for it.
   if (lastReduced_)

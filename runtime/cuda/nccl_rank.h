@@ -33,8 +33,8 @@ public:
 
   /// Enqueues the sum or mean over all ranks, in place.
   void allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream);
-  /// Enqueues the sum or mean over all ranks of this rank's share, in place: rank r's begins at r * `share`. What lies in
-  /// the others' is not defined then.
+  /// Enqueues the sum or mean over all ranks of this rank's share, in place: rank r's begins at r * `share`. What lies
+  /// in the others' is not defined then.
   void reduceScatter(void *data, int64_t share, int32_t dtype, int32_t reduction, CUstream stream);
   /// Enqueues the copy of each rank's share to all, in place.
   void allGather(void *data, int64_t shareBytes, CUstream stream);

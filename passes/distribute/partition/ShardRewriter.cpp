@@ -170,8 +170,8 @@ LogicalResult ShardRewriter::passWhole(Operation *op) {
 void ShardRewriter::gatherWhole(dfg::ResourceGatherNdOp gather, const ShardedVariable &variable) {
   builder.setInsertionPoint(gather);
   Value whole = readWhole(gather, gather.getHandle(), variable);
-  auto elements = dfg::GatherNdOp::create(builder, gather.getLoc(), gather->getResult(0).getType(), whole,
-                                          gather.getIndices());
+  auto elements =
+      dfg::GatherNdOp::create(builder, gather.getLoc(), gather->getResult(0).getType(), whole, gather.getIndices());
   if (Attribute control = gather->getAttr(dfg::kControlAttr))
     elements->setAttr(dfg::kControlAttr, control);
   gather->getResult(0).replaceAllUsesWith(elements->getResult(0));

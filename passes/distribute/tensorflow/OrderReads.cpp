@@ -112,7 +112,7 @@ public:
 
     // What merely runs behind such a read does not have its value.
     const Edges::Set waitedFor = edges.collectBefore(pushes), ofLatePushes = edges.collectSources(latePushes),
-                    ofLateUpdates = edges.collectSources(lateUpdates);
+                     ofLateUpdates = edges.collectSources(lateUpdates);
     for (Operation *read : findReads(step)) {
       // Only the chief's own nodes come behind its updates.
       if (worker.workers.size() > 1 && late.contains(read) && ofLatePushes.contains(read))

@@ -450,11 +450,12 @@ private:
   static FailureOr<Extent> getJoined(Operation *op, drt::AllReduceStartOp start, RankedTensorType type) {
     if (!start.getAt())
       return start.emitOpError("has no place in the arena; run drt-plan-memory");
-    const int64_t end = getWhole(start).end, own = getTensorBytes(cast<RankedTensorType>(start.getGradients()[0].getType()));
+    const int64_t end = getWhole(start).end,
+                  own = getTensorBytes(cast<RankedTensorType>(start.getGradients()[0].getType()));
     const int64_t bytes = own * static_cast<int64_t>(start.getGather());
     if (getTensorBytes(type) != bytes)
-      return op->emitOpError("takes ") << type << " for the joined rows of bucket " << start.getBucket() << ", which have "
-                                       << bytes << " bytes";
+      return op->emitOpError("takes ") << type << " for the joined rows of bucket " << start.getBucket()
+                                       << ", which have " << bytes << " bytes";
     return Extent{end - bytes, end};
   }
 

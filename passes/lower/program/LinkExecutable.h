@@ -32,8 +32,8 @@ struct LinkedParts {
 };
 
 /// Links `object` with the runtime into `output`, by lld with what a compiler would add, of the folder's `toolchain`; a
-/// runtime that is built with sanitizers has none, and its programs are linked by a C++ compiler ($CXX). The flags stand in a file of
-/// `runtimeFolder`, one a line, which the build of the runtime writes: drt.link, drt-cuda.link or
+/// runtime that is built with sanitizers has none, and its programs are linked by a C++ compiler ($CXX). The flags
+/// stand in a file of `runtimeFolder`, one a line, which the build of the runtime writes: drt.link, drt-cuda.link or
 /// drt-cuda-emulated.link. What the program calls of the shared libraries in the folder's `carried` becomes part of
 /// `output`, which needs glibc alone. `output` appears when it is complete, or not at all.
 llvm::Error linkExecutable(llvm::ArrayRef<char> object, llvm::StringRef runtimeFolder, const Target &target,
