@@ -127,7 +127,7 @@ class Compiling:
         return found
 
     def what_has_no_code_on_gpus(self, folder):
-        graph = Model("embedding-sgd").graph
+        graph = Model("ops-bessel").graph
         return refused(self._compile(graph, folder, "--target", "cuda:emulated"), ["node '", "no code for GPUs", "--target=cpu"], folder=folder)
 
     def runtime_without_gpus(self, folder):
