@@ -28,6 +28,8 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
   Option<bool> asserts{*this, "asserts",
                        llvm::cl::desc("Check indices and labels when the program runs (processors only)"),
                        llvm::cl::init(true)};
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("Of products on devices: fp32 or tf32"),
+                                llvm::cl::init("fp32")};
 };
 
 /// Refuses a finished plan whose accesses could meet in the wrong order: on a CPU's threads, or on a device's streams.

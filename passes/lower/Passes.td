@@ -46,6 +46,23 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def SetPrecision : Pass<"drt-set-precision"> {
+  let summary = "Products and convolutions of float32 may take less of it, on devices";
+  let description = [{
+    With `precision=tf32` matrix units multiply ten bits of each element's mantissa (TF32) and add in float32; what is stored, variables, norms, losses and
+    sums stay float32. Without this pass, and with `precision=fp32`, elements are multiplied as they are.
+
+    ```mlir
+    %c = drt.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    ```
+    becomes
+    ```mlir
+    %c = drt.matmul %a, %b {drt.precision = "tf32"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    ```
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32 or tf32">];
+}
+
 def AlignShares : Pass<"drt-align-shares", "::mlir::ModuleOp"> {
   let summary = "Replicas' shares are as long as a device's accesses want";
   let description = [{

@@ -31,7 +31,7 @@ static void addCPUPasses(OpPassManager &manager) {
   manager.addPass(createPlanMemory());
 }
 
-static void addDevicePasses(OpPassManager &manager) {
+static void addDevicePasses(OpPassManager &manager, const std::string &precision) {
   manager.addPass(createAccumulateInVariables());
   manager.addNestedPass<func::FuncOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
@@ -46,6 +46,8 @@ static void addDevicePasses(OpPassManager &manager) {
   // What element-wise fusion left of softmax and the like.
   entries.addPass(createFuseRows());
   manager.addPass(createOutlineKernels());
+  // Products have their epilogues, and are not written anew behind it.
+  manager.addPass(createSetPrecision({precision}));
   manager.addNestedPass<func::FuncOp>(createReadInPlace());
   manager.addPass(createInsertCopies());
   manager.addPass(createPlanMemory({/*device=*/true}));
@@ -85,7 +87,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   manager.addPass(
       createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice(), /*device=*/target.isDevice()}));
   if (target.isDevice())
-    addDevicePasses(manager);
+    addDevicePasses(manager, options.precision);
   else
     addCPUPasses(manager);
   // What moved, and where everything lies now, is what will run.

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Images are NHWC, filters OHWI, as cuDNN has them together. Algorithms multiply float32 as it is (CUDNN_FMA_MATH), not
-// as TF32. Candidates are the heuristic's that are deterministic, in its order, with a workspace up to a cap, and the
+// Images are NHWC, filters OHWI, as cuDNN has them together. Algorithms multiply float32 as it is (CUDNN_FMA_MATH), unless
+// the plan allows TF32. Candidates are the heuristic's that are deterministic, in its order, with a workspace up to a cap, and the
 // one that the manual says is deterministic and there for NHWC. The heuristic does not try them, and is asked for a
 // convolution without bias and ReLU: the rehearsal takes the first that the library does not refuse, and where none
 // takes bias and ReLU with it, they follow it by calls of their own.
@@ -79,7 +79,7 @@ constexpr size_t workspaceCap = size_t(1) << 30;
 /// `always`: deterministic, and there for NHWC, by the manual. `workspaceOf`: bytes, or none where the library refuses
 /// it.
 template <class Performance, class WorkspaceOf>
-std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int count, int always,
+std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int count, int always, int32_t precision,
                                     WorkspaceOf workspaceOf) {
   std::vector<Candidate> candidates;
   const auto add = [&](int algorithm, bool anySize) {
@@ -92,7 +92,9 @@ std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int
   };
   for (int i = 0; i < count; ++i) {
     const Performance &offered = found[static_cast<size_t>(i)];
-    const bool exact = offered.mathType == CUDNN_FMA_MATH || offered.mathType == CUDNN_DEFAULT_MATH;
+    // The descriptor's type says what the default may do.
+    const bool exact = offered.mathType == CUDNN_FMA_MATH || offered.mathType == CUDNN_DEFAULT_MATH ||
+                       precision == DRT_PRECISION_TF32;
     if (offered.status == CUDNN_STATUS_SUCCESS && offered.determinism == CUDNN_DETERMINISTIC && exact)
       add(offered.algo, false);
   }
@@ -231,7 +233,9 @@ private:
                                                   asInt(desc_.dilation_w), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           "cudnnSetConvolution2dDescriptor");
     check(cudnn().cudnnSetConvolutionGroupCount(convolution, asInt(desc_.groups)), "cudnnSetConvolutionGroupCount");
-    check(cudnn().cudnnSetConvolutionMathType(convolution, CUDNN_FMA_MATH), "cudnnSetConvolutionMathType");
+    // With float32 the default allows TF32; FMA does not.
+    const cudnnMathType_t math = desc_.precision == DRT_PRECISION_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+    check(cudnn().cudnnSetConvolutionMathType(convolution, math), "cudnnSetConvolutionMathType");
   }
 
   // The library wants a bias, be it of zeros.
@@ -275,7 +279,7 @@ private:
                                                            convolution_.get(), output_.get(), found.size(), &count,
                                                            found.data()),
             "cudnnGetConvolutionForwardAlgorithm_v7");
-    candidates_ = candidatesOf(found, count, always, [&](int algorithm) {
+    candidates_ = candidatesOf(found, count, always, desc_.precision, [&](int algorithm) {
       size_t bytes = 0;
       return sizeIf(cudnn().cudnnGetConvolutionForwardWorkspaceSize(
                         handle, imageDescriptor_.get(), filter_.get(), convolution_.get(), output_.get(),
@@ -291,7 +295,7 @@ private:
                                                               imageDescriptor_.get(), found.size(), &count,
                                                               found.data()),
           "cudnnGetConvolutionBackwardDataAlgorithm_v7");
-    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, [&](int algorithm) {
+    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, desc_.precision, [&](int algorithm) {
       size_t bytes = 0;
       return sizeIf(cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
                         handle, filter_.get(), output_.get(), convolution_.get(), imageDescriptor_.get(),
@@ -307,7 +311,7 @@ private:
                                                                 convolution_.get(), filter_.get(), found.size(), &count,
                                                                 found.data()),
           "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, [&](int algorithm) {
+    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, desc_.precision, [&](int algorithm) {
       size_t bytes = 0;
       return sizeIf(cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
                         handle, imageDescriptor_.get(), output_.get(), convolution_.get(), filter_.get(),

@@ -83,7 +83,9 @@ public:
     type_ = f32 ? CUDA_R_32F : CUDA_R_64F;
     cublasLtMatmulDesc_t operation = nullptr;
     // CUBLAS_COMPUTE_32F multiplies float32 as it is, without TF32.
-    check(cublasLt().cublasLtMatmulDescCreate(&operation, f32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, type_),
+    const cublasComputeType_t single =
+        desc_.precision == DRT_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check(cublasLt().cublasLtMatmulDescCreate(&operation, f32 ? single : CUBLAS_COMPUTE_64F, type_),
           "cublasLtMatmulDescCreate");
     operation_ = Operation(operation);
     set(operation, CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(desc_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N));

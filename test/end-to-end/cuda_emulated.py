@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from models import PROCESSES, REPLICAS
-from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, run, skip
+from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, read_losses, run, skip
 from synchronization import accumulates, shards
 
 sys.path.insert(0, str(ROOT / "test"))
@@ -56,6 +56,22 @@ def check_refused(name):
         if done.returncode != 1 or refusal(name) not in done.stderr:
             return [f"exit status {done.returncode}, expected 1 and: {refusal(name)}\n{done.out}"]
         return []
+
+
+def check_tf32(name, replicas):
+    """Ten bits of mantissa in products: near TensorFlow's losses, and not float32's own."""
+    model, losses = Model(name), {}
+    with Folder() as folder:
+        for precision in ("fp32", "tf32"):
+            executable = model.compile(folder / precision, replicas, "AllReduce", TARGET, f"--precision={precision}")
+            must(model.run_command(executable, folder))
+            losses[precision] = np.array(read_losses(folder / "log.jsonl"))
+    want = np.load(model.folder / "expect.npz")["loss"]
+    off = np.max(np.abs(losses["tf32"] - want) / np.abs(want))
+    found = [] if off < 1e-2 else [f"losses off by {off:.1e}: {losses['tf32']}, not {want}"]
+    if np.array_equal(losses["tf32"], losses["fp32"]):
+        found.append("the losses are float32's own: no product took TF32")
+    return found
 
 
 def check_memory(name):
@@ -160,6 +176,8 @@ def main():
         if not sys.argv[1:]:
             pool.submit(checks.check, "many rows", check_many_rows)
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
+            for name, replicas in (("mlp-adam", 2), ("convnet-momentum", 1)):
+                pool.submit(checks.check, f"{name} x{replicas} in TF32", check_tf32, name, replicas)
             pool.submit(checks.check, "a device without memory", check_memory, "convnet-momentum")
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,

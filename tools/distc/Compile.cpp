@@ -187,6 +187,10 @@ int compile(Session &session, CompileOptions options) {
   if (!options.timelines.empty() && options.emit != "html")
     return session.fail("--timeline is shown by --emit=html alone; an executable writes one: ./train --timeline FILE",
                         kWrongCommand);
+  if (options.precision != CompileOptions().precision && !target->isDevice() && options.emit != "graphdef")
+    return session.fail("--precision=" + options.precision + " is for GPUs' matrix units, --target=cuda; this target is " +
+                            target->name,
+                        kWrongCommand);
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
     return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
                         kWrongCommand);

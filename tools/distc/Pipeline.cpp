@@ -88,6 +88,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   lower.strategy = options.strategy;
   lower.asserts = options.asserts;
   lower.cores = options.coresPerReplica;
+  lower.precision = options.precision;
   buildLowerToRuntimePipeline(manager, lower);
 }
 

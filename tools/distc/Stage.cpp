@@ -50,6 +50,7 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
     add("--target", options.target != unsaid.target);
     add("--no-asserts", !options.asserts);
     add("--cores-per-replica", options.coresPerReplica != 0);
+    add("--precision", options.precision != unsaid.precision);
   }
   return flags;
 }
@@ -64,6 +65,7 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
   said.set("graph", builder.getStringAttr(options.graph));
   said.set("strategy", builder.getStringAttr(options.strategy));
   said.set("target", builder.getStringAttr(options.target));
+  said.set("precision", builder.getStringAttr(options.precision));
   if (options.batch)
     said.set("batch", builder.getI64IntegerAttr(options.batch));
   if (!options.feeds.empty())
@@ -99,6 +101,7 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
     options.graph = graph.getValue().str();
   text("strategy", options.strategy, unsaid.strategy);
   text("target", options.target, unsaid.target);
+  text("precision", options.precision, unsaid.precision);
   if (auto batch = said.getAs<IntegerAttr>("batch"); batch && options.batch == 0)
     options.batch = batch.getInt();
   if (auto feeds = said.getAs<ArrayAttr>("feeds"); feeds && options.feeds.empty())

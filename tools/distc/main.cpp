@@ -67,6 +67,10 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
   addTarget(app, options);
+  app.add_option("--precision", options.precision,
+                 "Of products and convolutions of float32: fp32 as they are, tf32 on GPUs' matrix units")
+      ->check(CLI::IsMember({"fp32", "tf32"}))
+      ->capture_default_str();
   addNoInit(app, options);
   app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");
   app.add_flag("--summaries", options.summaries,

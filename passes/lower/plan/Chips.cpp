@@ -19,18 +19,6 @@ static constexpr Chip kChips[] = {
     {"sm_100", "B200", 8e12, 75e12, 1.1e15, 2.25e15, 900e9, kLaunchSeconds},
 };
 
-llvm::StringRef getName(ProductType type) {
-  switch (type) {
-  case ProductType::F32:
-    return "fp32";
-  case ProductType::TF32:
-    return "tf32";
-  case ProductType::BF16:
-    break;
-  }
-  return "bf16";
-}
-
 double Chip::getProductFlops(ProductType type) const {
   switch (type) {
   case ProductType::F32:

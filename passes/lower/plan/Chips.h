@@ -6,16 +6,11 @@
 #ifndef DISTC_PASSES_LOWER_PLAN_CHIPS_H
 #define DISTC_PASSES_LOWER_PLAN_CHIPS_H
 
+#include "passes/lower/plan/ProductType.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace distc {
-
-/// What products of float32 are made of: float32 itself, or what matrix units take of it.
-enum class ProductType { F32, TF32, BF16 };
-inline constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::TF32, ProductType::BF16};
-/// "fp32".
-llvm::StringRef getName(ProductType type);
 
 /// The figures of a chip's data sheet, dense, without sparsity.
 struct Chip {

@@ -26,9 +26,6 @@ constexpr int64_t kDocumentVersion = 1;
 constexpr double kNamedPart = 0.01, kNamedExcess = 1.3;
 /// Rows of the text; the document has all.
 constexpr size_t kRowsPrinted = 20;
-/// Products are float32's own, as plans have them.
-constexpr ProductType kPlanned = ProductType::F32;
-
 double &of(double (&times)[3], ProductType type) { return times[static_cast<size_t>(type)]; }
 double of(const double (&times)[3], ProductType type) { return times[static_cast<size_t>(type)]; }
 
@@ -75,6 +72,8 @@ StringRef Roofline::getName(Limit limit) {
 
 Roofline::Roofline(ModuleOp module, const Chip &chip)
     : chip(chip), estimate(module), symbols(module), replicas(drt::findProgram(module).getNumReplicas()) {
+  // A plan has products of one type.
+  module.walk([&](Operation *op) { planned = std::max(planned, getProductType(op)); });
   for (func::FuncOp function : getEntries(module)) {
     Entry &entry = entries.emplace_back();
     entry.name = function->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue().str();
@@ -124,7 +123,7 @@ void Roofline::time(Row &row) const {
     const double arithmetic = static_cast<double>(row.work.products) / chip.getProductFlops(type) +
                               static_cast<double>(row.work.flops - row.work.products) / chip.flops;
     of(row.seconds, type) = launches + std::max({memory, arithmetic, link});
-    if (type != kPlanned)
+    if (type != planned)
       continue;
     const double longest = std::max({launches, memory, arithmetic, link});
     row.limit = longest == launches     ? Limit::Launch
@@ -153,7 +152,7 @@ void Roofline::schedule(Entry &entry) const {
     of(entry.seconds, type) = std::max(compute, communication);
   }
   for (auto [number, row] : llvm::enumerate(entry.rows))
-    if (row.getExcess() > kNamedExcess && of(row.seconds, kPlanned) > kNamedPart * of(entry.seconds, kPlanned))
+    if (row.getExcess() > kNamedExcess && of(row.seconds, planned) > kNamedPart * of(entry.seconds, planned))
       entry.excessive.push_back(number);
 }
 
@@ -174,16 +173,16 @@ void Roofline::print(llvm::raw_ostream &os) const {
     os << "\n  at least";
     for (ProductType type : kProductTypes)
       os << llvm::format(" %.3f ms with products in ", of(entry.seconds, type) * 1e3) << distc::getName(type)
-         << (type == kProductTypes[2] ? "\n" : ",");
+         << (type == planned ? " (as planned)" : "") << (type == kProductTypes[2] ? "\n" : ",");
     std::vector<const Row *> longest;
     for (const Row &row : entry.rows)
       if (row.work.launches)
         longest.push_back(&row);
     llvm::stable_sort(longest,
-                      [](const Row *x, const Row *y) { return of(x->seconds, kPlanned) > of(y->seconds, kPlanned); });
+                      [](const Row *x, const Row *y) { return of(x->seconds, planned) > of(y->seconds, planned); });
     os << "        us  limit           moved    of what must be     GFLOP  operation\n";
     for (const Row *row : ArrayRef(longest).take_front(kRowsPrinted))
-      os << llvm::format("  %8.2f  %-10s %10s %12.2f x    %9.3f  ", of(row->seconds, kPlanned) * 1e6,
+      os << llvm::format("  %8.2f  %-10s %10s %12.2f x    %9.3f  ", of(row->seconds, planned) * 1e6,
                          getName(row->limit).data(),
                          formatBytes(static_cast<double>(row->work.bytes + row->sent)).c_str(), row->getExcess(),
                          static_cast<double>(row->work.flops) / 1e9)
@@ -214,6 +213,7 @@ void Roofline::write(llvm::json::OStream &json) const {
       to.attribute("sends", sent);
   };
   json.object([&] {
+    json.attribute("precision", distc::getName(planned));
     json.attributeObject("chip", [&] {
       json.attribute("arch", chip.arch);
       json.attribute("name", chip.name);

@@ -62,6 +62,7 @@ private:
   WorkEstimate estimate;
   mlir::SymbolTable symbols;
   int64_t replicas;
+  ProductType planned = ProductType::F32; // what products of the plan are made of
   std::vector<Entry> entries;
 };
 

@@ -6,6 +6,7 @@
 #include "passes/lower/program/Descriptors.h"
 
 #include "dialects/dist/Dist.h"
+#include "passes/lower/plan/ProductType.h"
 #include "passes/lower/program/ProgramTables.h"
 
 #include <cmath>
@@ -49,6 +50,10 @@ int32_t dtypeOf(Operation *op) {
   return getDtype(cast<RankedTensorType>(type).getElementType());
 }
 
+int32_t getPrecision(Operation *op) {
+  return getProductType(op) == ProductType::TF32 ? DRT_PRECISION_TF32 : DRT_PRECISION_OWN;
+}
+
 // drt_rows_desc: indices of `depth` numbers into a tensor of `shape`.
 Attribute describeRows(ConstantTables &tables, Value indices, int64_t depth, ArrayRef<int64_t> shape) {
   RankedTensorType type = typeOf(indices);
@@ -68,20 +73,21 @@ FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), op.getBias() != nullptr,
                                             static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0, product(c.getShape().drop_back(2)),
                                             shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], getBatchStride(a),
-                                            getBatchStride(b)});
+                                            getBatchStride(b), getPrecision(op)});
 }
 
 FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB());
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), /*has_bias=*/0, DRT_EPILOGUE_NONE,
                                             /*accumulate=*/0, /*batch=*/1, a.getShape()[op.getTransposeA() ? 1 : 0],
-                                            b.getShape()[op.getTransposeB() ? 0 : 1], a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0});
+                                            b.getShape()[op.getTransposeB() ? 0 : 1], a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0, DRT_PRECISION_OWN});
 }
 
 FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,
                                             bool hasBias, int32_t epilogue) {
   SmallVector<int64_t> numbers = {dtypeOf(op), hasBias, epilogue};
   numbers.append(descriptor.begin(), descriptor.end());
+  numbers.push_back(getPrecision(op));
   return describe<drt_conv2d_desc>(tables, numbers);
 }
 

@@ -79,6 +79,10 @@ std::shared_ptr<Kernel> Module::find(const char *name) {
   auto *parameters = static_cast<const int32_t *>(dlsym(library_, (std::string(name) + "_parameters").c_str()));
   if (!function || !parameters)
     throw Failure(CUDA_ERROR_NOT_FOUND, std::string("the image has no kernel ") + name);
+  // PTX before 8.1, which every driver of CUDA 12 takes, has no more.
+  constexpr size_t mostParameterBytes = 4096;
+  require(static_cast<size_t>(*parameters) * sizeof(void *) <= mostParameterBytes, CUDA_ERROR_INVALID_IMAGE,
+          "a kernel with more parameters than a chip takes");
   return std::make_shared<Kernel>(
       Kernel{name, reinterpret_cast<KernelFunction>(function), *parameters, shared_from_this()});
 }

@@ -370,6 +370,9 @@ void *drt_replica_index(drt_replica *);
 enum { DRT_EPILOGUE_NONE = 0, DRT_EPILOGUE_RELU = 1, DRT_EPILOGUE_TANH = 2, DRT_EPILOGUE_SIGMOID = 3 };
 
 // c[b,m,n] = epilogue(op(a)[b,m,k] * op(b)[b,k,n] + bias[n]), row-major, dense.
+// How products of DRT_F32 are made on devices: of the elements as they are, or of ten bits of each one's mantissa.
+enum { DRT_PRECISION_OWN = 0, DRT_PRECISION_TF32 = 1 };
+
 typedef struct drt_matmul_desc {
   int32_t dtype; // DRT_F32 or DRT_F64; others by a plain loop
   int32_t transpose_a, transpose_b;
@@ -378,6 +381,7 @@ typedef struct drt_matmul_desc {
   int32_t accumulate; // 1: c += ...
   int64_t batch, m, n, k;
   int64_t batch_stride_a, batch_stride_b; // elements; 0 broadcasts
+  int32_t precision;                      // DRT_PRECISION_*
 } drt_matmul_desc;
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b, const void *bias, void *c);
 
@@ -399,6 +403,7 @@ typedef struct drt_conv2d_desc {
   int64_t stride_h, stride_w, dilation_h, dilation_w;
   int64_t pad_top, pad_left, pad_bottom, pad_right;
   int64_t groups;             // c for a depthwise convolution with multiplier k / c
+  int32_t precision;          // DRT_PRECISION_*
 } drt_conv2d_desc;
 void drt_conv2d(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *filter, const void *bias, void *output);
 void drt_conv2d_grad_input(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *filter, const void *output_grad, void *input_grad);

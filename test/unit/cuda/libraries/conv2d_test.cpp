@@ -99,6 +99,21 @@ TEST_CASE("TensorFlow's SAME, which pads more behind the image than before", "[c
       }
 }
 
+TEST_CASE("convolutions take TF32 where the plan allows it", "[conv2d]") {
+  for (auto [precision, expected] : {std::pair(DRT_PRECISION_OWN, 4.004f), std::pair(DRT_PRECISION_TF32, 4.00390625f)}) {
+    drt_conv2d_desc d = {};
+    d.dtype = DRT_F32, d.groups = 1, d.n = d.c = d.k = 1, d.h = d.w = d.kh = d.kw = 2, d.oh = d.ow = 1;
+    d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1, d.precision = precision;
+    Calls calls;
+    auto x = calls.array(std::vector<float>(4, 1.001f)), w = calls.array(std::vector<float>(4, 1)),
+         y = calls.array(unwritten(1));
+    REQUIRE(calls.run([&](drt_replica *replica) {
+      drt_conv2d(replica, 0, &d, x.data(), w.data(), nullptr, y.data());
+    }) == "");
+    REQUIRE(y.read()[0] == expected);
+  }
+}
+
 TEST_CASE("the rehearsal takes what the library does not refuse", "[conv2d]") {
   Random random(16);
   drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);

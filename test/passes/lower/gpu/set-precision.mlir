@@ -1,0 +1,19 @@
+// RUN: distc-opt %s --drt-set-precision=precision=tf32 | FileCheck %s
+// RUN: distc-opt %s --drt-set-precision | FileCheck %s --check-prefix=OWN
+// RUN: not distc-opt %s --drt-set-precision=precision=fp8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: error: has no products in fp8; there are fp32 and tf32
+// OWN-NOT: drt.precision
+// CHECK-LABEL: @entry
+func.func @entry(%x: tensor<4x4xf32>, %d: tensor<4x4xf64>, %image: tensor<1x4x4x2xf32>, %filter: tensor<3x3x3x2xf32>) attributes {drt.entry = "step"} {
+  // CHECK: drt.matmul %{{.*}} {drt.precision = "tf32"} : (tensor<4x4xf32>
+  %0 = drt.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // What is not made of float32 is as exact as before.
+  // CHECK: drt.matmul %{{[^{]*}} : (tensor<4x4xf64>
+  %1 = drt.matmul %d, %d : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+  // CHECK: drt.conv2d {{.*}}drt.precision = "tf32"
+  %2 = drt.conv2d %image, %filter {descriptor = array<i64: 1, 4, 4, 2, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 1>, filter_layout = "OHWI"} : (tensor<1x4x4x2xf32>, tensor<3x3x3x2xf32>) -> tensor<1x2x2x3xf32>
+  // CHECK: drt.launch @norm(%{{.*}}) : (tensor<4x4xf32>)
+  %3 = drt.launch @norm(%0) : (tensor<4x4xf32>) -> tensor<f32>
+  return
+}
