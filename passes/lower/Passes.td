@@ -143,7 +143,8 @@ def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
     A gradient that is a product and only feeds an update:
     The sum over replicas of `a_r^T b_r` is one product of the stacked operands. Where a plan has one task, its replicas lie side by side in
     memory: each computes its own rows of the product from all replicas' operands and updates from them while they are in cache, instead of
-    writing a whole gradient each, adding them, and reading the sum. Nothing is done where the plan has several tasks, or one with one replica.
+    writing a whole gradient each, adding them, and reading the sum. Nothing is done where the plan has several tasks, or one with one replica
+    of one core; several cores of one replica share products with variables as replicas do.
 
     ```mlir
     %g = drt.matmul %x, %dy {transpose_a} ...

@@ -46,9 +46,9 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (precision == getName(ProductType::F32))
+    if (precision == distc::getName(ProductType::F32))
       return;
-    if (precision != getName(ProductType::TF32)) {
+    if (precision != distc::getName(ProductType::TF32)) {
       getOperation()->emitError() << "has no products in " << precision << "; there are fp32 and tf32";
       return signalPassFailure();
     }

@@ -36,13 +36,23 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     if (!entry->hasAttr(drt::kEntryAttr))
       return;
     taskReplicas = replicas;
+    int64_t cores = 1;
     if (taskReplicas == 0)
       if (drt::ProgramOp program = drt::findProgram(entry->getParentOfType<ModuleOp>());
-          program && program.getTasks().size() == 1)
+          program && program.getTasks().size() == 1) {
         taskReplicas = program.getNumReplicas();
-    if (taskReplicas < 2)
-      return;
+        cores = program.getCores().value_or(1);
+      }
     Block &body = entry.getBody().front();
+    if (taskReplicas > 1)
+      joinUpdates(body);
+    if (taskReplicas * cores > 1)
+      for (auto product : body.getOps<drt::MatmulOp>())
+        if (isSharedWork(product))
+          product.setJoined(true);
+  }
+
+  void joinUpdates(Block &body) {
     // For each bucket its start, and the updates of its members.
     llvm::DenseMap<int32_t, llvm::DenseMap<int64_t, drt::UpdateOp>> updates;
     llvm::DenseSet<int32_t> gathered;
@@ -57,9 +67,6 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
       if (!gathered.contains(start.getBucket()) && !start.getCompression() && !start.getAggregator() &&
           !start.getScatter())
         join(start, updates[start.getBucket()]);
-    for (auto product : body.getOps<drt::MatmulOp>())
-      if (isSharedWork(product))
-        product.setJoined(true);
   }
 
   /// A product of each replica's few rows with a large variable: what the library does to the variable (reading it from

@@ -179,7 +179,7 @@ void Roofline::print(llvm::raw_ostream &os) const {
       if (row.work.launches)
         longest.push_back(&row);
     llvm::stable_sort(longest,
-                      [](const Row *x, const Row *y) { return of(x->seconds, planned) > of(y->seconds, planned); });
+                      [this](const Row *x, const Row *y) { return of(x->seconds, planned) > of(y->seconds, planned); });
     os << "        us  limit           moved    of what must be     GFLOP  operation\n";
     for (const Row *row : ArrayRef(longest).take_front(kRowsPrinted))
       os << llvm::format("  %8.2f  %-10s %10s %12.2f x    %9.3f  ", of(row->seconds, planned) * 1e6,
