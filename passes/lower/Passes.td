@@ -117,6 +117,19 @@ def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
   let options = [ListOption<"activations", "activations", "std::string", "relu and tanh; without any: both">];
 }
 
+def PointwiseConvolutions : Pass<"drt-pointwise-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "Convolutions whose windows have one element are products of matrices";
+  let description = [{
+    A convolution by 1 x 1 windows, without strides and padding, and its gradients: pixels are rows, channels columns. A product takes the filter as it
+    lies, where a convolution's primitive has a layout of its own, to which the filter goes at every call; and it is faster. With bias and activation, so behind `drt-fuse-epilogues`.
+    ```mlir
+    %y = drt.conv2d %x, %f {descriptor = array<i64: 4, 7, 7, 64, 1, 1, 256, 7, 7, 1, 1, 1, 1, 0, 0, 0, 0, 1>} : (tensor<4x7x7x64xf32>, tensor<1x1x64x256xf32>) -> tensor<4x7x7x256xf32>
+    ```
+    becomes a `drt.matmul` of tensor<196x64xf32> and tensor<64x256xf32>, between reshapes.
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
 def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
   let summary = "Chains of element-wise linalg operations become one";
   let description = [{

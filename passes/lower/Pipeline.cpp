@@ -22,6 +22,7 @@ static void addCPUPasses(OpPassManager &manager) {
   // A gradient's product is computed once for the replicas of a task.
   functions.addPass(createJoinContractions());
   functions.addPass(createFuseEpilogues());
+  functions.addPass(createPointwiseConvolutions());
   functions.addPass(createFuseElementwise());
   functions.addPass(createEliminateCommonSubexpressions());
   manager.addPass(createOutlineKernels());
