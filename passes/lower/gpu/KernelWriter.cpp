@@ -11,6 +11,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/lower/gpu/ControlFlow.h"
 #include "passes/lower/gpu/RowForm.h"
 
 using namespace mlir;
@@ -152,21 +153,12 @@ KernelWriter::Values KernelWriter::delinearize(Value linear, ArrayRef<Loop> loop
 void KernelWriter::when(Value condition, llvm::function_ref<void()> write) {
   if (!condition || matchPattern(condition, m_One()))
     return write();
-  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  write();
+  schedule::writeIf(b, condition, write);
 }
 
 KernelWriter::Values KernelWriter::loop(Value begin, Value end, int64_t step, ValueRange carried,
                                         llvm::function_ref<Values(Value, ValueRange)> write) {
-  auto loop = scf::ForOp::create(b, begin, end, number(step), carried);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Values next = write(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!carried.empty())
-    scf::YieldOp::create(b, next);
-  return llvm::to_vector(ValueRange(loop.getResults()));
+  return schedule::writeLoop(b, begin, end, number(step), carried, write);
 }
 
 //===----------------------------------------------------------------------===//

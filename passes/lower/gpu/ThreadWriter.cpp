@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lower/gpu/ThreadWriter.h"
+#include "passes/lower/gpu/ControlFlow.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -59,12 +60,7 @@ void ThreadWriter::store(Value value, Value buffer, Value at) {
   memref::StoreOp::create(b, value, buffer, ValueRange{at});
 }
 
-void ThreadWriter::when(Value condition, llvm::function_ref<void()> write) {
-  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  write();
-}
+void ThreadWriter::when(Value condition, llvm::function_ref<void()> write) { schedule::writeIf(b, condition, write); }
 
 ThreadWriter::Values ThreadWriter::when(Value condition, ValueRange other, llvm::function_ref<Values()> write) {
   auto branch = scf::IfOp::create(b, other.getTypes(), condition, /*withElseRegion=*/true);
@@ -78,13 +74,7 @@ ThreadWriter::Values ThreadWriter::when(Value condition, ValueRange other, llvm:
 
 ThreadWriter::Values ThreadWriter::loop(Value begin, Value end, ValueRange carried,
                                         llvm::function_ref<Values(Value, ValueRange)> write) {
-  auto loop = scf::ForOp::create(b, begin, end, number(1), carried);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Values next = write(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!carried.empty())
-    scf::YieldOp::create(b, next);
-  return llvm::to_vector(ValueRange(loop.getResults()));
+  return schedule::writeLoop(b, begin, end, number(1), carried, write);
 }
 
 ThreadWriter::Values ThreadWriter::loopWhile(ValueRange carried, llvm::function_ref<Value(ValueRange)> holds,
