@@ -89,8 +89,7 @@ void NcclRank::reduceScatter(void *data, int64_t share, int32_t dtype, int32_t r
 }
 
 void NcclRank::allGather(void *data, int64_t shareBytes, CUstream stream) {
-  const char *const own = static_cast<char *>(data) + rank_ * shareBytes;
-  check(nccl().ncclAllGather(own, data, static_cast<size_t>(shareBytes), ncclInt8, handle(), stream), "ncclAllGather");
+  gather(static_cast<char *>(data) + rank_ * shareBytes, data, shareBytes, stream);
 }
 
 void NcclRank::gather(const void *own, void *all, int64_t bytes, CUstream stream) {

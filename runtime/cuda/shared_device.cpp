@@ -60,14 +60,7 @@ void SharedDevice::allReduce(int32_t replica, CUdeviceptr data, int64_t count, i
 }
 
 void SharedDevice::allGather(int32_t replica, CUdeviceptr data, int64_t shareBytes, CUstream stream) {
-  const auto bytes = static_cast<size_t>(shareBytes);
-  fetch(replica, data + static_cast<size_t>(replica) * bytes, shareBytes, stream);
-  join();
-  for (size_t i = 0; i < parts_.size(); ++i)
-    if (i != static_cast<size_t>(replica))
-      check(driver().cuMemcpyHtoDAsync(data + i * bytes, parts_[i].data(), bytes, stream), "cuMemcpyHtoDAsync");
-  check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
-  join(); // the parts have been read
+  gather(replica, data + static_cast<size_t>(replica) * static_cast<size_t>(shareBytes), data, shareBytes, stream);
 }
 
 void SharedDevice::gather(int32_t replica, CUdeviceptr own, CUdeviceptr all, int64_t bytes, CUstream stream) {
