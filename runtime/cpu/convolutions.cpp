@@ -8,40 +8,18 @@
 // images, which are then added in the order of the cores.
 //
 //===----------------------------------------------------------------------===//
-#include "core/dtype.h"
 #include "cpu/guarded.h"
+#include "cpu/images.h"
 #include "cpu/kernels/conv2d.h"
 
 using namespace drt;
 
 namespace {
 
-struct Images {
-  explicit Images(const drt_conv2d_desc &desc)
-      : desc(desc), size(dtypeSize(desc.dtype)), input(desc.h * desc.w * desc.c * size),
-        output(desc.oh * desc.ow * desc.k * size) {}
+int64_t filterElements(const drt_conv2d_desc &d) { return d.kh * d.kw * (d.c / d.groups) * d.k; }
 
-  drt_conv2d_desc part(Range images) const {
-    drt_conv2d_desc of = desc;
-    of.n = images.size();
-    return of;
-  }
-  const void *in(const void *data, Range images) const {
-    return static_cast<const char *>(data) + images.begin * input;
-  }
-  void *in(void *data, Range images) const { return static_cast<char *>(data) + images.begin * input; }
-  const void *out(const void *data, Range images) const {
-    return static_cast<const char *>(data) + images.begin * output;
-  }
-  void *out(void *data, Range images) const { return static_cast<char *>(data) + images.begin * output; }
-
-  int64_t count() const { return desc.n; }
-  int64_t grain() const { return grainOf(desc.oh * desc.ow * desc.k * desc.kh * desc.kw * (desc.c / desc.groups)); }
-  int64_t filterElements() const { return desc.kh * desc.kw * (desc.c / desc.groups) * desc.k; }
-
-  const drt_conv2d_desc &desc;
-  int64_t size, input, output; // of an element and of an image, in bytes
-};
+// Images that are worth a core of their own.
+int64_t grainOf(const drt_conv2d_desc &desc) { return drt::grainOf(desc.oh * desc.ow * filterElements(desc)); }
 
 template <class T> void add(T *to, const void *from, Range part) {
   for (int64_t i = part.begin; i < part.end; ++i)
@@ -49,12 +27,12 @@ template <class T> void add(T *to, const void *from, Range part) {
 }
 
 // The cores' gradients of the filter but the first, which lies where the sum is to be.
-void addPartials(Replica &replica, const Images &images, int64_t parts, void *filterGrad) {
-  replica.divide(images.filterElements(), 1 << 14, [&](Replica::Core &, Range part) {
+void addPartials(Replica &replica, const drt_conv2d_desc &desc, int64_t parts, void *filterGrad) {
+  replica.divide(filterElements(desc), 1 << 14, [&](Replica::Core &, Range part) {
     for (int64_t core = 1; core < parts; ++core) {
       const void *partial = replica.cores[core].partial.data();
-      images.desc.dtype == DRT_F64 ? add(static_cast<double *>(filterGrad), partial, part)
-                                   : add(static_cast<float *>(filterGrad), partial, part);
+      desc.dtype == DRT_F64 ? add(static_cast<double *>(filterGrad), partial, part)
+                            : add(static_cast<float *>(filterGrad), partial, part);
     }
   });
 }
@@ -65,8 +43,8 @@ extern "C" {
 void drt_conv2d(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
                 const void *filter, const void *bias, void *output) {
   guarded(replica, [&](Replica &replica) {
-    const Images images(*desc);
-    replica.divide(images.count(), images.grain(), [&](Replica::Core &core, Range part) {
+    const Images images(*desc, desc->k);
+    replica.divide(images.count(), grainOf(*desc), [&](Replica::Core &core, Range part) {
       conv2d(core.primitives, primitive, images.part(part), images.in(input, part), filter, bias,
              images.out(output, part));
     });
@@ -76,8 +54,8 @@ void drt_conv2d(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *
 void drt_conv2d_grad_input(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *filter,
                            const void *output_grad, void *input_grad) {
   guarded(replica, [&](Replica &replica) {
-    const Images images(*desc);
-    replica.divide(images.count(), images.grain(), [&](Replica::Core &core, Range part) {
+    const Images images(*desc, desc->k);
+    replica.divide(images.count(), grainOf(*desc), [&](Replica::Core &core, Range part) {
       conv2dGradInput(core.primitives, primitive, images.part(part), filter, images.out(output_grad, part),
                       images.in(input_grad, part));
     });
@@ -87,13 +65,13 @@ void drt_conv2d_grad_input(drt_replica *replica, int32_t primitive, const drt_co
 void drt_conv2d_grad_filter(drt_replica *replica, int32_t primitive, const drt_conv2d_desc *desc, const void *input,
                             const void *output_grad, void *filter_grad) {
   guarded(replica, [&](Replica &replica) {
-    const Images images(*desc);
+    const Images images(*desc, desc->k);
     std::atomic<int64_t> parts = 0;
-    replica.divide(images.count(), images.grain(), [&](Replica::Core &core, Range part) {
+    replica.divide(images.count(), grainOf(*desc), [&](Replica::Core &core, Range part) {
       void *to = filter_grad;
       if (part.begin > 0) {
-        if (core.partial.bytes() < images.filterElements() * images.size)
-          core.partial = Memory(images.filterElements() * images.size);
+        if (const int64_t bytes = filterElements(*desc) * dtypeSize(desc->dtype); core.partial.bytes() < bytes)
+          core.partial = Memory(bytes);
         to = core.partial.data();
       }
       conv2dGradFilter(core.primitives, primitive, images.part(part), images.in(input, part),
@@ -101,7 +79,7 @@ void drt_conv2d_grad_filter(drt_replica *replica, int32_t primitive, const drt_c
       parts.fetch_add(1);
     });
     if (parts.load() > 1)
-      addPartials(replica, images, parts.load(), filter_grad);
+      addPartials(replica, *desc, parts.load(), filter_grad);
   });
 }
 } // extern "C"

@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "core/dtype.h"
 #include "cpu/guarded.h"
+#include "cpu/images.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/pool.h"
 
@@ -17,14 +17,8 @@ Share shareOf(const Replica &replica, int core, int cores) {
   return {replica.local_index * cores + core, replica.local_replicas * cores};
 }
 
-drt_pool_desc imagesOf(drt_pool_desc desc, Range images) {
-  desc.n = images.size();
-  return desc;
-}
-
-// Null stays null: an average's gradient needs neither input nor output.
-const void *at(const void *data, int64_t bytes) { return data ? static_cast<const char *>(data) + bytes : nullptr; }
-void *at(void *data, int64_t bytes) { return static_cast<char *>(data) + bytes; }
+// Images that are worth a core of their own.
+int64_t grainOf(const drt_pool_desc &d) { return drt::grainOf(d.oh * d.ow * d.c * d.kh * d.kw); }
 
 } // namespace
 
@@ -65,9 +59,9 @@ void drt_matmul_update(drt_replica *replica, int32_t primitive, const drt_matmul
 
 void drt_pool(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, void *output) {
   guarded(replica, [&](Replica &replica) {
-    const int64_t size = dtypeSize(desc->dtype), in = desc->h * desc->w * desc->c, out = desc->oh * desc->ow * desc->c;
-    replica.divide(desc->n, grainOf(out * desc->kh * desc->kw), [&](Replica::Core &, Range images) {
-      pool(imagesOf(*desc, images), at(input, images.begin * in * size), at(output, images.begin * out * size));
+    const Images images(*desc, desc->c);
+    replica.divide(images.count(), grainOf(*desc), [&](Replica::Core &, Range part) {
+      pool(images.part(part), images.in(input, part), images.out(output, part));
     });
   });
 }
@@ -75,11 +69,10 @@ void drt_pool(drt_replica *replica, int32_t, const drt_pool_desc *desc, const vo
 void drt_pool_grad(drt_replica *replica, int32_t, const drt_pool_desc *desc, const void *input, const void *output,
                    const void *output_grad, void *input_grad) {
   guarded(replica, [&](Replica &replica) {
-    const int64_t size = dtypeSize(desc->dtype), in = desc->h * desc->w * desc->c, out = desc->oh * desc->ow * desc->c;
-    replica.divide(desc->n, grainOf(out * desc->kh * desc->kw), [&](Replica::Core &, Range images) {
-      const int64_t first = images.begin * in * size, second = images.begin * out * size;
-      poolGrad(imagesOf(*desc, images), at(input, first), at(output, second), at(output_grad, second),
-               at(input_grad, first));
+    const Images images(*desc, desc->c);
+    replica.divide(images.count(), grainOf(*desc), [&](Replica::Core &, Range part) {
+      poolGrad(images.part(part), images.in(input, part), images.out(output, part), images.out(output_grad, part),
+               images.in(input_grad, part));
     });
   });
 }
