@@ -117,17 +117,17 @@ private:
 static Error runLinker(StringRef linker, ArrayRef<StringRef> arguments, StringRef errors) {
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(), errors};
-  SmallString<128> libraries(sys::path::parent_path(sys::path::parent_path(linker)));
-  sys::path::append(libraries, "lib");
-  const std::string search = ("LD_LIBRARY_PATH=" + libraries).str();
+  std::string search;
   SmallVector<StringRef> environment;
-  for (char **variable = environ; *variable; ++variable)
-    if (!StringRef(*variable).starts_with("LD_LIBRARY_PATH="))
-      environment.push_back(*variable);
-  environment.push_back(search);
   std::optional<ArrayRef<StringRef>> given;
-  if (linker == besideDistc())
+  if (linker == besideDistc()) {
+    search = ("LD_LIBRARY_PATH=" + sys::path::parent_path(sys::path::parent_path(linker)) + "/lib").str();
+    for (char **variable = environ; *variable; ++variable)
+      if (!StringRef(*variable).starts_with("LD_LIBRARY_PATH="))
+        environment.push_back(*variable);
+    environment.push_back(search);
     given = environment;
+  }
   int status = sys::ExecuteAndWait(linker, arguments, given, redirects, 0, 0, &message);
   if (status == 0)
     return Error::success();
