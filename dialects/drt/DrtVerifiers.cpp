@@ -135,6 +135,10 @@ LogicalResult expectConvolution(Operation *op, ArrayRef<int64_t> numbers, Value 
   for (int64_t number : numbers.take_front(13))
     if (number < 1)
       return op->emitOpError() << "has " << number << " in its descriptor, where sizes, strides and dilations are";
+  const Type element = typeOf(output).getElementType();
+  if (typeOf(input).getElementType() != element || typeOf(filter).getElementType() != element)
+    return op->emitOpError() << "convolves " << input.getType() << ", " << filter.getType() << " and "
+                             << output.getType();
   if (groups < 1 || c % groups || k % groups)
     return op->emitOpError() << "has " << groups << " groups of " << c << " channels into " << k;
   if (failed(expectCount(op, "an input", input, n * h * w * c)) ||
@@ -246,8 +250,12 @@ LogicalResult MatmulOp::verify() {
   RankedTensorType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getResult());
   if (a.getRank() < 2 || b.getRank() < 2 || c.getRank() < 2)
     return emitOpError("needs matrices");
-  if (a.getElementType() != c.getElementType() || b.getElementType() != c.getElementType())
+  const Type element = a.getElementType();
+  const bool widens = (element.isBF16() || element.isF16()) && c.getElementType().isF32();
+  if (b.getElementType() != element || (c.getElementType() != element && !widens))
     return emitOpError() << "makes " << c << " of " << a << " and " << b;
+  if (getBias() && typeOf(getBias()).getElementType() != c.getElementType())
+    return emitOpError() << "adds a bias " << getBias().getType() << " to " << c;
   if (failed(expectContraction(*this, a, b, getTransposeA(), getTransposeB(), c.getShape().take_back(2))))
     return failure();
   const int64_t batch = product(c.getShape().drop_back(2));

@@ -42,13 +42,13 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   FuseEpiloguesOptions epilogues;
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));
+  // Products have their epilogues, and are not written anew behind it; what rounds and widens is fused.
+  entries.addPass(createSetPrecision({precision}));
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
   // What element-wise fusion left of softmax and the like.
   entries.addPass(createFuseRows());
   manager.addPass(createOutlineKernels());
-  // Products have their epilogues, and are not written anew behind it.
-  manager.addPass(createSetPrecision({precision}));
   manager.addNestedPass<func::FuncOp>(createReadInPlace());
   manager.addPass(createInsertCopies());
   manager.addPass(createPlanMemory({/*device=*/true}));

@@ -45,6 +45,29 @@ inline double valueAt(int32_t dtype, const void *data, int64_t index) {
   }
 }
 
+/// `value` as element `index` of an array of a floating-point type, rounded to nearest, ties to even.
+inline void setFloatAt(int32_t dtype, void *data, int64_t index, double value) {
+  switch (dtype) {
+  case DRT_F64:
+    static_cast<double *>(data)[index] = value;
+    return;
+  case DRT_F16:
+    static_cast<_Float16 *>(data)[index] = static_cast<_Float16>(static_cast<float>(value));
+    return;
+  case DRT_BF16: {
+    const float single = static_cast<float>(value);
+    uint32_t bits;
+    std::memcpy(&bits, &single, sizeof bits);
+    const bool isNan = single != single; // its payload must not round to infinity
+    bits = isNan ? bits | 0x400000 : bits + 0x7fff + ((bits >> 16) & 1);
+    static_cast<uint16_t *>(data)[index] = static_cast<uint16_t>(bits >> 16);
+    return;
+  }
+  default:
+    static_cast<float *>(data)[index] = static_cast<float>(value);
+  }
+}
+
 } // namespace drt
 
 #endif // DRT_CORE_VALUES_H

@@ -4,11 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Images are NHWC, filters OHWI, as cuDNN has them together. Algorithms multiply float32 as it is (CUDNN_FMA_MATH), unless
-// the plan allows TF32. Candidates are the heuristic's that are deterministic, in its order, with a workspace up to a cap, and the
-// one that the manual says is deterministic and there for NHWC. The heuristic does not try them, and is asked for a
-// convolution without bias and ReLU: the rehearsal takes the first that the library does not refuse, and where none
-// takes bias and ReLU with it, they follow it by calls of their own.
+// Images are NHWC, filters OHWI, as cuDNN has them together. Algorithms multiply float32 as it is (CUDNN_FMA_MATH),
+// unless the plan allows TF32; bfloat16 and float16 are tensor cores', and added in float32. Candidates are the
+// heuristic's that are deterministic, in its order, with a workspace up to a cap, and the one that the manual says is
+// deterministic and there for NHWC. The heuristic does not try them, and is asked for a convolution without bias and
+// ReLU: the rehearsal takes the first that the library does not refuse, and where none takes bias and ReLU with it,
+// they follow it by calls of their own.
 //
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
@@ -28,10 +29,11 @@ enum class Pass { Forward, GradInput, GradFilter };
 
 constexpr float one = 1, zero = 0;
 
-void clear(Replica &replica, void *data, int64_t elements) {
+void clear(Replica &replica, int32_t dtype, void *data, int64_t elements) {
   if (elements > 0)
-    check(driver().cuMemsetD8Async(addressOf(data), 0, static_cast<size_t>(elements) * sizeof(float), replica.stream),
-          "cuMemsetD8Async");
+    check(
+        driver().cuMemsetD8Async(addressOf(data), 0, static_cast<size_t>(elements * dtypeSize(dtype)), replica.stream),
+        "cuMemsetD8Async");
 }
 
 // The image as the library is given it: the caller's, or a copy with padding.
@@ -48,7 +50,7 @@ struct Image {
 
   /// The copy's part of the image, to the copy or, `back`, from it. The rest of neither is touched.
   void copy(Replica &replica, const drt_conv2d_desc &d, const void *image, const void *copied, bool back) const {
-    const auto pixel = static_cast<size_t>(d.c) * sizeof(float);
+    const auto pixel = static_cast<size_t>(d.c * dtypeSize(d.dtype));
     CUDA_MEMCPY3D plan = {};
     plan.srcMemoryType = plan.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     plan.WidthInBytes = static_cast<size_t>(w.shared) * pixel;
@@ -76,10 +78,10 @@ struct Candidate {
 // A faster algorithm is not worth so much of the device's memory.
 constexpr size_t workspaceCap = size_t(1) << 30;
 
-/// `always`: deterministic, and there for NHWC, by the manual. `workspaceOf`: bytes, or none where the library refuses
-/// it.
+/// `always`: deterministic, and there for NHWC, by the manual. `exact`: float32 is multiplied as it is. `workspaceOf`:
+/// bytes, or none where the library refuses it.
 template <class Performance, class WorkspaceOf>
-std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int count, int always, int32_t precision,
+std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int count, int always, bool exact,
                                     WorkspaceOf workspaceOf) {
   std::vector<Candidate> candidates;
   const auto add = [&](int algorithm, bool anySize) {
@@ -93,29 +95,25 @@ std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int
   for (int i = 0; i < count; ++i) {
     const Performance &offered = found[static_cast<size_t>(i)];
     // The descriptor's type says what the default may do.
-    const bool exact = offered.mathType == CUDNN_FMA_MATH || offered.mathType == CUDNN_DEFAULT_MATH ||
-                       precision == DRT_PRECISION_TF32;
-    if (offered.status == CUDNN_STATUS_SUCCESS && offered.determinism == CUDNN_DETERMINISTIC && exact)
+    const bool allowed = !exact || offered.mathType == CUDNN_FMA_MATH || offered.mathType == CUDNN_DEFAULT_MATH;
+    if (offered.status == CUDNN_STATUS_SUCCESS && offered.determinism == CUDNN_DETERMINISTIC && allowed)
       add(offered.algo, false);
   }
   add(always, true);
   if (candidates.empty())
-    throw Error("cuDNN has no deterministic algorithm for this convolution of float32, NHWC");
+    throw Error("cuDNN has no deterministic algorithm for this convolution, NHWC");
   return candidates;
 }
 
 class ConvolutionSite : public Prepared {
 public:
   ConvolutionSite(Replica &replica, const drt_conv2d_desc &given, Pass pass) : desc_(given), image_(given) {
-    if (desc_.dtype != DRT_F32)
-      throw Error("there is no convolution for " + dtypeName(desc_.dtype) +
-                  " on a device: cast the image and the filter to float32");
     if (isEmpty())
       return;
     describe();
     WorkspaceParts parts;
     if (image_.isCopied())
-      copyAt_ = parts.add(image_.elements(desc_) * static_cast<int64_t>(sizeof(float)));
+      copyAt_ = parts.add(image_.elements(desc_) * dtypeSize(desc_.dtype));
     if (pass == Pass::Forward)
       describeEpilogue(parts);
     choose(Libraries::of(replica).cudnn(replica.stream), pass);
@@ -130,7 +128,7 @@ public:
       return clearEmpty(replica, output, desc_.n * desc_.oh * desc_.ow * desc_.k);
     const void *image = padded(replica, input);
     if (!desc_.has_bias && hasEpilogue()) {
-      clear(replica, at(replica, zerosAt_), desc_.k);
+      clear(replica, desc_.dtype, at(replica, zerosAt_), desc_.k);
       bias = at(replica, zerosAt_);
     }
     if (hasEpilogue() && !apart_) {
@@ -175,7 +173,7 @@ public:
     if (!image_.isCopied())
       return;
     if (!image_.isWhole(desc_))
-      clear(replica, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
+      clear(replica, desc_.dtype, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
     image_.copy(replica, desc_, inputGrad, grad, /*back=*/true);
   }
 
@@ -210,20 +208,28 @@ private:
   bool isEmpty() const {
     return desc_.n * desc_.h * desc_.w * desc_.c * desc_.kh * desc_.kw * desc_.k * desc_.oh * desc_.ow == 0;
   }
+  bool isNarrow() const { return desc_.dtype != DRT_F32; }
+  // With float32 the default allows TF32; FMA does not.
+  cudnnMathType_t math() const {
+    if (isNarrow())
+      return CUDNN_TENSOR_OP_MATH;
+    return isExact() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
+  }
+  bool isExact() const { return !isNarrow() && desc_.precision != DRT_PRECISION_TF32; }
   bool hasEpilogue() const { return desc_.has_bias || desc_.epilogue != DRT_EPILOGUE_NONE; }
 
   // A sum of nothing.
   void clearEmpty(Replica &replica, void *result, int64_t elements) const {
     if (elements > 0 && desc_.has_bias)
       throw Error("a convolution of nothing has a bias: leave the layer out");
-    clear(replica, result, elements);
+    clear(replica, desc_.dtype, result, elements);
   }
 
   void describe() {
-    imageDescriptor_ = imageDescriptor(desc_.n, image_.h.size, image_.w.size, desc_.c);
-    output_ = imageDescriptor(desc_.n, desc_.oh, desc_.ow, desc_.k);
+    imageDescriptor_ = imageDescriptor(desc_.dtype, desc_.n, image_.h.size, image_.w.size, desc_.c);
+    output_ = imageDescriptor(desc_.dtype, desc_.n, desc_.oh, desc_.ow, desc_.k);
     filter_ = makeFilter();
-    check(cudnn().cudnnSetFilter4dDescriptor(filter_.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, asInt(desc_.k),
+    check(cudnn().cudnnSetFilter4dDescriptor(filter_.get(), cudnnTypeOf(desc_.dtype), CUDNN_TENSOR_NHWC, asInt(desc_.k),
                                              asInt(desc_.c / desc_.groups), asInt(desc_.kh), asInt(desc_.kw)),
           "cudnnSetFilter4dDescriptor");
     convolution_ = makeConvolution();
@@ -233,9 +239,7 @@ private:
                                                   asInt(desc_.dilation_w), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           "cudnnSetConvolution2dDescriptor");
     check(cudnn().cudnnSetConvolutionGroupCount(convolution, asInt(desc_.groups)), "cudnnSetConvolutionGroupCount");
-    // With float32 the default allows TF32; FMA does not.
-    const cudnnMathType_t math = desc_.precision == DRT_PRECISION_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-    check(cudnn().cudnnSetConvolutionMathType(convolution, math), "cudnnSetConvolutionMathType");
+    check(cudnn().cudnnSetConvolutionMathType(convolution, math()), "cudnnSetConvolutionMathType");
   }
 
   // The library wants a bias, be it of zeros.
@@ -245,13 +249,13 @@ private:
     const bool relu = desc_.epilogue == DRT_EPILOGUE_RELU;
     if (!relu && desc_.epilogue != DRT_EPILOGUE_NONE)
       throw Error("cuDNN's convolution has no epilogue but ReLU: an internal error of the compiler", 70);
-    bias_ = imageDescriptor(1, 1, 1, desc_.k);
+    bias_ = imageDescriptor(desc_.dtype, 1, 1, 1, desc_.k);
     activation_ = makeActivation();
     check(cudnn().cudnnSetActivationDescriptor(
               activation_.get(), relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0),
           "cudnnSetActivationDescriptor");
     if (!desc_.has_bias)
-      zerosAt_ = parts.add(desc_.k * static_cast<int64_t>(sizeof(float)));
+      zerosAt_ = parts.add(desc_.k * dtypeSize(desc_.dtype));
   }
 
   void choose(cudnnHandle_t handle, Pass pass) {
@@ -279,7 +283,7 @@ private:
                                                            convolution_.get(), output_.get(), found.size(), &count,
                                                            found.data()),
             "cudnnGetConvolutionForwardAlgorithm_v7");
-    candidates_ = candidatesOf(found, count, always, desc_.precision, [&](int algorithm) {
+    candidates_ = candidatesOf(found, count, always, isExact(), [&](int algorithm) {
       size_t bytes = 0;
       return sizeIf(cudnn().cudnnGetConvolutionForwardWorkspaceSize(
                         handle, imageDescriptor_.get(), filter_.get(), convolution_.get(), output_.get(),
@@ -295,7 +299,7 @@ private:
                                                               imageDescriptor_.get(), found.size(), &count,
                                                               found.data()),
           "cudnnGetConvolutionBackwardDataAlgorithm_v7");
-    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, desc_.precision, [&](int algorithm) {
+    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, isExact(), [&](int algorithm) {
       size_t bytes = 0;
       return sizeIf(cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
                         handle, filter_.get(), output_.get(), convolution_.get(), imageDescriptor_.get(),
@@ -311,7 +315,7 @@ private:
                                                                 convolution_.get(), filter_.get(), found.size(), &count,
                                                                 found.data()),
           "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, desc_.precision, [&](int algorithm) {
+    candidates_ = candidatesOf(found, count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, isExact(), [&](int algorithm) {
       size_t bytes = 0;
       return sizeIf(cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
                         handle, imageDescriptor_.get(), output_.get(), convolution_.get(), filter_.get(),
@@ -324,7 +328,7 @@ private:
     if (!image_.isCopied())
       return input;
     void *copy = at(replica, copyAt_);
-    clear(replica, copy, image_.elements(desc_));
+    clear(replica, desc_.dtype, copy, image_.elements(desc_));
     image_.copy(replica, desc_, input, copy, /*back=*/false);
     return copy;
   }

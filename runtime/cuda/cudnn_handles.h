@@ -6,6 +6,7 @@
 #ifndef DRT_CUDA_CUDNN_HANDLES_H
 #define DRT_CUDA_CUDNN_HANDLES_H
 
+#include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/handles.h"
 
@@ -35,11 +36,25 @@ inline int asInt(int64_t value) {
   return static_cast<int>(value);
 }
 
-/// Of float32, NHWC, dense.
-inline TensorDescriptor imageDescriptor(int64_t n, int64_t h, int64_t w, int64_t c) {
+/// Of the types that convolutions and pooling have; throws for another, which the compiler refuses.
+inline cudnnDataType_t cudnnTypeOf(int32_t dtype) {
+  switch (dtype) {
+  case DRT_F32:
+    return CUDNN_DATA_FLOAT;
+  case DRT_F16:
+    return CUDNN_DATA_HALF;
+  case DRT_BF16:
+    return CUDNN_DATA_BFLOAT16;
+  default:
+    throw Error("cuDNN is given no " + dtypeName(dtype) + ": an internal error of the compiler", 70);
+  }
+}
+
+/// NHWC, dense.
+inline TensorDescriptor imageDescriptor(int32_t dtype, int64_t n, int64_t h, int64_t w, int64_t c) {
   TensorDescriptor made = makeTensor();
   asInt(n * h * w * c);
-  check(cudnn().cudnnSetTensor4dDescriptor(made.get(), CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, asInt(n), asInt(c),
+  check(cudnn().cudnnSetTensor4dDescriptor(made.get(), CUDNN_TENSOR_NHWC, cudnnTypeOf(dtype), asInt(n), asInt(c),
                                            asInt(h), asInt(w)),
         "cudnnSetTensor4dDescriptor");
   return made;

@@ -49,10 +49,22 @@ uint32_t alignmentOf(const void *address) {
   return static_cast<uint32_t>(bits & -bits);
 }
 
+cudaDataType_t typeOf(int32_t dtype) {
+  switch (dtype) {
+  case DRT_F32:
+    return CUDA_R_32F;
+  case DRT_F64:
+    return CUDA_R_64F;
+  case DRT_F16:
+    return CUDA_R_16F;
+  case DRT_BF16:
+    return CUDA_R_16BF;
+  default:
+    throw Error("cuBLASLt is given no " + dtypeName(dtype) + ": an internal error of the compiler", 70);
+  }
+}
+
 void requireSupported(const drt_matmul_desc &desc) {
-  if (desc.dtype != DRT_F32 && desc.dtype != DRT_F64)
-    throw Error("there is no matrix product for " + dtypeName(desc.dtype) +
-                " on a device: cast the operands to float32");
   const bool relu = desc.epilogue == DRT_EPILOGUE_RELU;
   if (!relu && desc.epilogue != DRT_EPILOGUE_NONE)
     throw Error("cuBLASLt has no epilogue but ReLU: an internal error of the compiler", 70);
@@ -79,13 +91,12 @@ public:
     requireSupported(desc_);
     if (isEmpty())
       return;
-    const bool f32 = desc_.dtype == DRT_F32;
-    type_ = f32 ? CUDA_R_32F : CUDA_R_64F;
     cublasLtMatmulDesc_t operation = nullptr;
-    // CUBLAS_COMPUTE_32F multiplies float32 as it is, without TF32.
-    const cublasComputeType_t single =
-        desc_.precision == DRT_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    check(cublasLt().cublasLtMatmulDescCreate(&operation, f32 ? single : CUBLAS_COMPUTE_64F, type_),
+    // CUBLAS_COMPUTE_32F multiplies float32 as it is, without TF32, and adds narrower types up in float32.
+    const bool tf32 = desc_.dtype == DRT_F32 && desc_.precision == DRT_PRECISION_TF32;
+    const cublasComputeType_t single = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check(cublasLt().cublasLtMatmulDescCreate(&operation, isDouble() ? CUBLAS_COMPUTE_64F : single,
+                                              isDouble() ? CUDA_R_64F : CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     operation_ = Operation(operation);
     set(operation, CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(desc_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N));
@@ -93,9 +104,9 @@ public:
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue()));
     if (desc_.has_bias) // the heuristic reads how it is aligned
       set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    b_ = layout(desc_.n, desc_.k, desc_.transpose_b, desc_.batch_stride_b);
-    a_ = layout(desc_.k, desc_.m, desc_.transpose_a, desc_.batch_stride_a);
-    c_ = layout(desc_.n, desc_.m, false, desc_.m * desc_.n);
+    b_ = layout(desc_.dtype, desc_.n, desc_.k, desc_.transpose_b, desc_.batch_stride_b);
+    a_ = layout(desc_.dtype, desc_.k, desc_.m, desc_.transpose_a, desc_.batch_stride_a);
+    c_ = layout(resultType(), desc_.n, desc_.m, false, desc_.m * desc_.n);
     choose(replica, a, b, c);
   }
 
@@ -108,16 +119,17 @@ public:
       set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const float one = 1, added = desc_.accumulate ? 1 : 0;
     const double one64 = 1, added64 = added;
-    const bool f32 = type_ == CUDA_R_32F;
     check(cublasLt().cublasLtMatmul(Libraries::of(replica).cublasLt(), operation_.get(),
-                                    f32 ? static_cast<const void *>(&one) : &one64, b, b_.get(), a, a_.get(),
-                                    f32 ? static_cast<const void *>(&added) : &added64, c, c_.get(), c, c_.get(),
+                                    isDouble() ? static_cast<const void *>(&one64) : &one, b, b_.get(), a, a_.get(),
+                                    isDouble() ? static_cast<const void *>(&added64) : &added, c, c_.get(), c, c_.get(),
                                     &algorithm_, replica.workspace, static_cast<size_t>(workspaceBytes_),
                                     reinterpret_cast<cudaStream_t>(replica.stream)),
           "cublasLtMatmul");
   }
 
 private:
+  int32_t resultType() const { return desc_.widens ? DRT_F32 : desc_.dtype; }
+  bool isDouble() const { return desc_.dtype == DRT_F64; }
   bool isEmpty() const { return desc_.batch * desc_.m * desc_.n * desc_.k == 0; }
 
   // A sum of nothing.
@@ -128,7 +140,7 @@ private:
     if (desc_.has_bias)
       throw Error("a product over an axis of size 0 has a bias: leave the layer out");
     check(
-        driver().cuMemsetD8Async(addressOf(c), 0, static_cast<size_t>(count * dtypeSize(desc_.dtype)), replica.stream),
+        driver().cuMemsetD8Async(addressOf(c), 0, static_cast<size_t>(count * dtypeSize(resultType())), replica.stream),
         "cuMemsetD8Async");
   }
 
@@ -140,11 +152,11 @@ private:
   }
 
   // op(x) is rows x columns, column-major; x lies dense.
-  Layout layout(int64_t rows, int64_t columns, bool transposed, int64_t batchStride) const {
+  Layout layout(int32_t dtype, int64_t rows, int64_t columns, bool transposed, int64_t batchStride) const {
     if (transposed)
       std::swap(rows, columns);
     cublasLtMatrixLayout_t made = nullptr;
-    check(cublasLt().cublasLtMatrixLayoutCreate(&made, type_, static_cast<uint64_t>(rows),
+    check(cublasLt().cublasLtMatrixLayoutCreate(&made, typeOf(dtype), static_cast<uint64_t>(rows),
                                                 static_cast<uint64_t>(columns), rows),
           "cublasLtMatrixLayoutCreate");
     Layout layout(made);
@@ -180,7 +192,6 @@ private:
   }
 
   drt_matmul_desc desc_;
-  cudaDataType_t type_ = CUDA_R_32F;
   Operation operation_;
   Layout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};

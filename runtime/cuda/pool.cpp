@@ -18,14 +18,12 @@ namespace {
 class PoolSite : public Prepared {
 public:
   PoolSite(Replica &replica, const drt_pool_desc &desc) : desc_(desc) {
-    if (desc.dtype != DRT_F32)
-      throw Error("there is no pooling for " + dtypeName(desc.dtype) + " on a device: cast the image to float32");
     if (desc.pad_top >= desc.kh || desc.pad_left >= desc.kw)
       throw Error("cuDNN takes no padding as large as the window: pad the image before the pooling");
     if (isEmpty())
       return;
-    input_ = imageDescriptor(desc.n, desc.h, desc.w, desc.c);
-    output_ = imageDescriptor(desc.n, desc.oh, desc.ow, desc.c);
+    input_ = imageDescriptor(desc.dtype, desc.n, desc.h, desc.w, desc.c);
+    output_ = imageDescriptor(desc.dtype, desc.n, desc.oh, desc.ow, desc.c);
     pooling_ = makePooling();
     check(cudnn().cudnnSetPooling2dDescriptor(
               pooling_.get(),
@@ -49,7 +47,7 @@ public:
     if (isEmpty()) {
       const int64_t count = desc_.n * desc_.h * desc_.w * desc_.c;
       if (count > 0)
-        check(driver().cuMemsetD8Async(addressOf(inputGrad), 0, static_cast<size_t>(count) * sizeof(float),
+        check(driver().cuMemsetD8Async(addressOf(inputGrad), 0, static_cast<size_t>(count * dtypeSize(desc_.dtype)),
                                        replica.stream),
               "cuMemsetD8Async");
       return;

@@ -58,19 +58,19 @@ def check_refused(name):
         return []
 
 
-def check_tf32(name, replicas):
-    """Ten bits of mantissa in products: near TensorFlow's losses, and not float32's own."""
+def check_precision(name, replicas, lower, tolerance):
+    """Fewer bits of mantissa in products: near TensorFlow's losses, and not float32's own."""
     model, losses = Model(name), {}
     with Folder() as folder:
-        for precision in ("fp32", "tf32"):
+        for precision in ("fp32", lower):
             executable = model.compile(folder / precision, replicas, "AllReduce", TARGET, f"--precision={precision}")
             must(model.run_command(executable, folder))
             losses[precision] = np.array(read_losses(folder / "log.jsonl"))
     want = np.load(model.folder / "expect.npz")["loss"]
-    off = np.max(np.abs(losses["tf32"] - want) / np.abs(want))
-    found = [] if off < 1e-2 else [f"losses off by {off:.1e}: {losses['tf32']}, not {want}"]
-    if np.array_equal(losses["tf32"], losses["fp32"]):
-        found.append("the losses are float32's own: no product took TF32")
+    off = np.max(np.abs(losses[lower] - want) / np.abs(want))
+    found = [] if off < tolerance else [f"losses off by {off:.1e}: {losses[lower]}, not {want}"]
+    if np.array_equal(losses[lower], losses["fp32"]):
+        found.append(f"the losses are float32's own: no product took {lower}")
     return found
 
 
@@ -177,7 +177,8 @@ def main():
             pool.submit(checks.check, "many rows", check_many_rows)
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
             for name, replicas in (("mlp-adam", 2), ("convnet-momentum", 1)):
-                pool.submit(checks.check, f"{name} x{replicas} in TF32", check_tf32, name, replicas)
+                for precision, tolerance in (("tf32", 1e-2), ("bf16", 4e-2)):
+                    pool.submit(checks.check, f"{name} x{replicas} in {precision}", check_precision, name, replicas, precision, tolerance)
             pool.submit(checks.check, "a device without memory", check_memory, "convnet-momentum")
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,

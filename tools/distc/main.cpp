@@ -68,8 +68,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
   addTarget(app, options);
   app.add_option("--precision", options.precision,
-                 "Of products and convolutions of float32: fp32 as they are, tf32 on GPUs' matrix units")
-      ->check(CLI::IsMember({"fp32", "tf32"}))
+                 "Of products and convolutions of float32: fp32 as they are, tf32 or bf16 on GPUs' matrix units")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
   addNoInit(app, options);
   app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");

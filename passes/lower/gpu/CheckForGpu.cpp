@@ -51,19 +51,25 @@ StringRef getMissing(Operation *op) {
       .Default(StringRef());
 }
 
-// The libraries' elements, at the first tensor that has others.
+// Elements that the library has which does what the operation says.
+bool hasCode(Operation *op, Type element) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<drt::MatmulOp>(
+          [&](auto) { return element.isF32() || element.isF64() || element.isF16() || element.isBF16(); })
+      .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp, drt::PoolGradOp>(
+          [&](auto) { return element.isF32() || element.isF16() || element.isBF16(); })
+      .Case([&](drt::AllReduceStartOp start) { // rows are joined whatever they are
+        return start.getGather() || element.isF32() || element.isF64() || element.isInteger(32) ||
+               element.isInteger(64);
+      })
+      .Default(true);
+}
+
+// The first tensor's elements that the library does not have.
 Type getUnknownElement(Operation *op) {
-  const bool isLibraryCall =
-      isa<drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp, drt::PoolGradOp>(
-          op);
-  auto start = dyn_cast<drt::AllReduceStartOp>(op);
-  if (!isLibraryCall && (!start || start.getGather())) // rows are joined whatever they are
-    return Type();
-  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
-    Type element = cast<RankedTensorType>(type).getElementType();
-    if (!element.isF32() && (isLibraryCall || (!element.isInteger(32) && !element.isInteger(64))))
-      return element;
-  }
+  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && !hasCode(op, tensor.getElementType()))
+      return tensor.getElementType();
   return Type();
 }
 

@@ -4,6 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/ProductType.h"
@@ -29,18 +33,153 @@ llvm::StringRef getName(ProductType type) {
 }
 
 ProductType getProductType(Operation *op) {
-  auto name = op->getAttrOfType<StringAttr>(kPrecisionAttr);
-  for (ProductType type : kProductTypes)
-    if (name && name.getValue() == getName(type))
-      return type;
-  return ProductType::F32;
+  if (auto name = op->getAttrOfType<StringAttr>(kPrecisionAttr); name && name.getValue() == getName(ProductType::TF32))
+    return ProductType::TF32;
+  // Matrix units multiply float16 as fast as bfloat16.
+  auto type = op->getNumOperands() ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
+  return type && (type.getElementType().isBF16() || type.getElementType().isF16()) ? ProductType::BF16
+                                                                                   : ProductType::F32;
 }
 
 namespace {
 
-bool isProduct(Operation *op) {
-  return isa<drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op);
+bool isConvolution(Operation *op) { return isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op); }
+
+// What has other elements is not made of float32, and stays as it is.
+bool isProductOfFloat32(Operation *op) {
+  return (isa<drt::MatmulOp>(op) || isConvolution(op)) &&
+         cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
 }
+
+/// The products of a function take bfloat16. A value that one of them reads is rounded once, and element-wise work and
+/// sums that read it too read what was rounded, so that it is kept and moved as bfloat16 only; but what a variable or
+/// the batch holds is rounded for products alone.
+class NarrowProducts {
+public:
+  explicit NarrowProducts(func::FuncOp function) : narrow(BFloat16Type::get(function.getContext())) {
+    function.walk([&](Operation *op) {
+      if (isProductOfFloat32(op))
+        products.push_back(op);
+    });
+  }
+
+  void run() {
+    for (Operation *product : products)
+      if (isConvolution(product)) // the library has one type in all tensors
+        narrowResult(product);
+    for (Operation *product : products)
+      for (OpOperand &operand : product->getOpOperands())
+        if (!isBias(operand) || isConvolution(product))
+          operand.set(round(operand.get()));
+    for (Operation *product : products)
+      if (auto matmul = dyn_cast<drt::MatmulOp>(product))
+        foldRounding(matmul);
+    for (Value value : widened)
+      giveEachReaderItsOwn(value.getDefiningOp());
+  }
+
+private:
+  static bool isBias(OpOperand &operand) {
+    return isa<drt::MatmulOp, drt::Conv2DOp>(operand.getOwner()) && operand.getOperandNumber() == 2;
+  }
+
+  static bool isReshape(Operation *op) { return isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op); }
+
+  Value castTo(OpBuilder &builder, Location loc, Value value, Type element) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
+    const AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+    const SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+    auto generic = linalg::GenericOp::create(
+        builder, loc, init.getType(), value, init, {identity, identity}, loops,
+        [&](OpBuilder &body, Location at, ValueRange arguments) {
+          Value result = element.isF32() ? arith::ExtFOp::create(body, at, element, arguments[0]).getResult()
+                                         : arith::TruncFOp::create(body, at, element, arguments[0]).getResult();
+          linalg::YieldOp::create(body, at, result);
+        });
+    return generic.getResult(0);
+  }
+
+  Value widen(OpBuilder &builder, Value value) {
+    Value wide = castTo(builder, value.getLoc(), value, builder.getF32Type());
+    narrowOf[wide] = value;
+    widened.push_back(wide);
+    return wide;
+  }
+
+  /// Its readers get what is widened again.
+  void narrowResult(Operation *product) {
+    Value result = product->getResult(0);
+    result.setType(cast<RankedTensorType>(result.getType()).clone(narrow));
+    OpBuilder builder(product->getContext());
+    builder.setInsertionPointAfter(product);
+    Value wide = widen(builder, result);
+    result.replaceAllUsesExcept(wide, wide.getDefiningOp());
+  }
+
+  Value round(Value value) {
+    Value &rounded = narrowOf[value];
+    if (rounded)
+      return rounded;
+    Operation *def = value.getDefiningOp();
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    if (isReshape(def)) {
+      Value source = round(def->getOperand(0));
+      builder.setInsertionPoint(def);
+      Operation *reshape = builder.clone(*def);
+      reshape->setOperand(0, source);
+      reshape->getResult(0).setType(cast<RankedTensorType>(value.getType()).clone(narrow));
+      return narrowOf[value] = reshape->getResult(0);
+    }
+    Value cast = castTo(builder, value.getLoc(), value, narrow);
+    narrowOf[value] = cast;
+    casts.insert(cast.getDefiningOp());
+    if (!def || isa<drt::ReadOp, drt::FeedOp>(def) || def->hasTrait<OpTrait::ConstantLike>())
+      return cast;
+    auto readsElements = [&](OpOperand &use) {
+      return isa<linalg::LinalgOp>(use.getOwner()) && use.getOwner() != cast.getDefiningOp();
+    };
+    if (llvm::any_of(value.getUses(), readsElements))
+      value.replaceUsesWithIf(widen(builder, cast), readsElements);
+    return cast;
+  }
+
+  /// A product whose result is nowhere needed as float32 rounds it itself, with what is added in its epilogue.
+  void foldRounding(drt::MatmulOp product) {
+    Value result = product.getResult();
+    if (!result.hasOneUse() || !casts.contains(*result.user_begin()))
+      return;
+    Operation *cast = *result.user_begin();
+    if (Value bias = product.getBias())
+      product.getBiasMutable().assign(round(bias));
+    result.setType(cast->getResult(0).getType());
+    cast->getResult(0).replaceAllUsesWith(result);
+    for (auto &[wide, rounded] : narrowOf)
+      if (rounded == cast->getResult(0))
+        rounded = result;
+    casts.erase(cast);
+    cast->erase();
+  }
+
+  /// Widening is part of each kernel that reads, not a tensor between them.
+  static void giveEachReaderItsOwn(Operation *widening) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : widening->getUses())
+      if (isa<linalg::LinalgOp>(use.getOwner()))
+        uses.push_back(&use);
+    for (OpOperand *use : llvm::drop_begin(uses, uses.empty() ? 0 : 1)) {
+      OpBuilder builder(use->getOwner());
+      use->set(builder.clone(*widening)->getResult(0));
+    }
+  }
+
+  Type narrow;
+  SmallVector<Operation *> products;
+  llvm::DenseMap<Value, Value> narrowOf; // what holds it as bfloat16
+  llvm::DenseSet<Operation *> casts;     // that round
+  SmallVector<Value> widened;
+};
 
 struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
   using Base::Base;
@@ -48,14 +187,18 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
   void runOnOperation() override {
     if (precision == distc::getName(ProductType::F32))
       return;
+    if (precision == distc::getName(ProductType::BF16)) {
+      if (getOperation()->hasAttr(drt::kEntryAttr))
+        NarrowProducts(getOperation()).run();
+      return;
+    }
     if (precision != distc::getName(ProductType::TF32)) {
-      getOperation()->emitError() << "has no products in " << precision << "; there are fp32 and tf32";
+      getOperation()->emitError() << "has no products in " << precision << "; there are fp32, tf32 and bf16";
       return signalPassFailure();
     }
     auto name = StringAttr::get(&getContext(), precision.getValue());
     getOperation()->walk([&](Operation *op) {
-      // What has other elements is not made of float32, and stays exact.
-      if (isProduct(op) && cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())
+      if (isProductOfFloat32(op))
         op->setAttr(kPrecisionAttr, name);
     });
   }

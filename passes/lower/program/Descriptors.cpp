@@ -70,17 +70,21 @@ Attribute describeRows(ConstantTables &tables, Value indices, int64_t depth, Arr
 FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getResult());
   ArrayRef<int64_t> shapeA = a.getShape().take_back(2), shapeC = c.getShape().take_back(2);
-  return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), op.getBias() != nullptr,
-                                            static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0, product(c.getShape().drop_back(2)),
-                                            shapeC[0], shapeC[1], shapeA[op.getTransposeA() ? 0 : 1], getBatchStride(a),
-                                            getBatchStride(b), getPrecision(op)});
+  return describe<drt_matmul_desc>(tables, {getDtype(a.getElementType()), op.getTransposeA(), op.getTransposeB(),
+                                            op.getBias() != nullptr, static_cast<int32_t>(op.getEpilogue()),
+                                            /*accumulate=*/0, product(c.getShape().drop_back(2)), shapeC[0], shapeC[1],
+                                            shapeA[op.getTransposeA() ? 0 : 1], getBatchStride(a), getBatchStride(b),
+                                            getPrecision(op), a.getElementType() != c.getElementType()});
 }
 
 FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB());
-  return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), /*has_bias=*/0, DRT_EPILOGUE_NONE,
+  return describe<drt_matmul_desc>(tables, {dtypeOf(op), op.getTransposeA(), op.getTransposeB(), /*has_bias=*/0,
+                                            DRT_EPILOGUE_NONE,
                                             /*accumulate=*/0, /*batch=*/1, a.getShape()[op.getTransposeA() ? 1 : 0],
-                                            b.getShape()[op.getTransposeB() ? 0 : 1], a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0, DRT_PRECISION_OWN});
+                                            b.getShape()[op.getTransposeB() ? 0 : 1],
+                                            a.getShape()[op.getTransposeA() ? 0 : 1], 0, 0, DRT_PRECISION_OWN,
+                                            /*widens=*/0});
 }
 
 FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,

@@ -16,6 +16,7 @@
 #include "passes/lower/program/ConstantTables.h"
 #include "runtime/include/drt/checkpoint_keys.h"
 #include "runtime/include/drt/drt.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <cstddef>
 
 namespace distc {
@@ -107,7 +108,7 @@ DRT_LAYOUT(drt_replica, DRT_FIELD(arena), DRT_FIELD(arena_stride), DRT_FIELD(are
 
 DRT_LAYOUT(drt_matmul_desc, DRT_FIELD(dtype), DRT_FIELD(transpose_a), DRT_FIELD(transpose_b), DRT_FIELD(has_bias), DRT_FIELD(epilogue),
            DRT_FIELD(accumulate), DRT_FIELD(batch), DRT_FIELD(m), DRT_FIELD(n), DRT_FIELD(k), DRT_FIELD(batch_stride_a),
-           DRT_FIELD(batch_stride_b), DRT_FIELD(precision));
+           DRT_FIELD(batch_stride_b), DRT_FIELD(precision), DRT_FIELD(widens));
 DRT_LAYOUT(drt_conv2d_desc, DRT_FIELD(dtype), DRT_FIELD(has_bias), DRT_FIELD(epilogue), DRT_FIELD(n), DRT_FIELD(h), DRT_FIELD(w), DRT_FIELD(c),
            DRT_FIELD(kh), DRT_FIELD(kw), DRT_FIELD(k), DRT_FIELD(oh), DRT_FIELD(ow), DRT_FIELD(stride_h), DRT_FIELD(stride_w),
            DRT_FIELD(dilation_h), DRT_FIELD(dilation_w), DRT_FIELD(pad_top), DRT_FIELD(pad_left), DRT_FIELD(pad_bottom), DRT_FIELD(pad_right),
@@ -145,6 +146,9 @@ mlir::FlatSymbolRefAttr describe(ConstantTables &tables, llvm::ArrayRef<mlir::At
 /// A descriptor of numbers alone, each of its field's width.
 template <typename Struct> mlir::FlatSymbolRefAttr describe(ConstantTables &tables, llvm::ArrayRef<int64_t> numbers) {
   auto type = llvm::cast<mlir::LLVM::LLVMStructType>(getRuntimeType<Struct>(tables));
+  // A structure whose end is padded may have a field there that its layout does not name.
+  if (type.getBody().size() != numbers.size())
+    llvm::report_fatal_error("a descriptor of other fields than its layout has");
   llvm::SmallVector<mlir::Attribute> fields;
   for (auto [field, number] : llvm::zip_equal(type.getBody(), numbers))
     fields.push_back(mlir::IntegerAttr::get(field, number));

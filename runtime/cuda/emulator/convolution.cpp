@@ -15,14 +15,13 @@ int64_t outputs(int64_t in, int64_t window, int64_t pad, int64_t stride, int64_t
   return rest < 0 ? 0 : rest / stride + 1;
 }
 
-std::vector<float> operand(const float *data, size_t count, bool tf32) {
-  std::vector<float> copy(data, data + count);
-  if (tf32)
-    for (float &value : copy)
-      value = roundToTf32(value);
-  return copy;
-}
 } // namespace
+
+void Convolution::round(std::vector<float> &operand) const {
+  if (usesTf32())
+    for (float &value : operand)
+      value = roundToTf32(value);
+}
 
 void Convolution::check() const {
   auto fits = [](bool condition, const char *detail) { require(condition, CUDA_ERROR_INVALID_VALUE, detail); };
@@ -32,8 +31,11 @@ void Convolution::check() const {
   fits(y.h == outputs(x.h, w.h, how.padH, how.strideH, how.dilationH) &&
            y.w == outputs(x.w, w.w, how.padW, how.strideW, how.dilationW),
        "an output of another size than the convolution's");
-  supported(x.type == CUDNN_DATA_FLOAT && y.type == x.type && w.type == x.type && how.compute == x.type,
-            "the emulator convolves float32");
+  const bool narrow = x.type == CUDNN_DATA_BFLOAT16 || x.type == CUDNN_DATA_HALF;
+  supported((x.type == CUDNN_DATA_FLOAT || narrow) && y.type == x.type && w.type == x.type &&
+                how.compute == CUDNN_DATA_FLOAT,
+            "the emulator convolves float32, float16 and bfloat16, one type in all tensors, and adds in float32");
+  supported(!narrow || how.math != CUDNN_FMA_MATH, "narrow types are multiplied by tensor cores");
   bool nhwc = x.isNhwc() && y.isNhwc() && w.format == CUDNN_TENSOR_NHWC;
   bool nchw = x.isNchw() && y.isNchw() && w.format == CUDNN_TENSOR_NCHW;
   supported(nhwc || nchw, "tensors and filter must all be NHWC or all NCHW, and packed");
@@ -57,9 +59,9 @@ template <class Visit> void Convolution::forEachPair(Visit visit) const {
           }
 }
 
-std::vector<double> Convolution::forward(const float *image, const float *filter) const {
+std::vector<double> Convolution::forward(std::vector<float> in, std::vector<float> weights) const {
   std::vector<double> result(y.extent());
-  std::vector<float> in = operand(image, x.extent(), usesTf32()), weights = operand(filter, w.extent(), usesTf32());
+  round(in), round(weights);
   int64_t xStep = x.cStride, wStep = w.cStride();
   forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
     double sum = 0;
@@ -70,10 +72,9 @@ std::vector<double> Convolution::forward(const float *image, const float *filter
   return result;
 }
 
-std::vector<double> Convolution::gradImage(const float *filter, const float *outputGrad) const {
+std::vector<double> Convolution::gradImage(std::vector<float> weights, std::vector<float> grad) const {
   std::vector<double> result(x.extent());
-  std::vector<float> grad = operand(outputGrad, y.extent(), usesTf32()),
-                     weights = operand(filter, w.extent(), usesTf32());
+  round(grad), round(weights);
   int64_t xStep = x.cStride, wStep = w.cStride();
   forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
     double factor = grad[size_t(yAt)];
@@ -83,9 +84,9 @@ std::vector<double> Convolution::gradImage(const float *filter, const float *out
   return result;
 }
 
-std::vector<double> Convolution::gradFilter(const float *image, const float *outputGrad) const {
+std::vector<double> Convolution::gradFilter(std::vector<float> in, std::vector<float> grad) const {
   std::vector<double> result(w.extent());
-  std::vector<float> grad = operand(outputGrad, y.extent(), usesTf32()), in = operand(image, x.extent(), usesTf32());
+  round(grad), round(in);
   int64_t xStep = x.cStride, wStep = w.cStride();
   forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
     double factor = grad[size_t(yAt)];

@@ -12,7 +12,8 @@
 
 namespace drt::cuda::emulated {
 
-/// A convolution of float32 and its gradients; sums are float64's.
+/// A convolution and its gradients; sums are float64's. Operands are given as float32, whatever their type is in
+/// memory.
 struct Convolution {
   TensorDescription x, y;
   FilterDescription w;
@@ -22,14 +23,15 @@ struct Convolution {
   /// convolution.
   void check() const;
   /// Tensor cores' inputs, where the descriptor does not forbid them.
-  bool usesTf32() const { return how.math != CUDNN_FMA_MATH; }
+  bool usesTf32() const { return how.math != CUDNN_FMA_MATH && x.type == CUDNN_DATA_FLOAT; }
 
   // In the layouts of the descriptions.
-  std::vector<double> forward(const float *image, const float *filter) const;
-  std::vector<double> gradImage(const float *filter, const float *outputGrad) const;
-  std::vector<double> gradFilter(const float *image, const float *outputGrad) const;
+  std::vector<double> forward(std::vector<float> image, std::vector<float> filter) const;
+  std::vector<double> gradImage(std::vector<float> filter, std::vector<float> outputGrad) const;
+  std::vector<double> gradFilter(std::vector<float> image, std::vector<float> outputGrad) const;
 
 private:
+  void round(std::vector<float> &operand) const;
   template <class Visit> void forEachPair(Visit visit) const;
 };
 

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// D = epilogue(alpha * op(A) * op(B) + beta * C + bias), column-major, as cuBLASLt's manual has it, for float32 and
-// float64. What the manual does not list is refused. An algorithm remembers the problem it was chosen for, its
-// workspace and the alignments it was promised; the product insists on them, and fills the workspace, which is its own
-// while it runs.
+// D = epilogue(alpha * op(A) * op(B) + beta * C + bias), column-major, as cuBLASLt's manual has it, for float32,
+// float64, and float16 and bfloat16 that are multiplied in float32. What the manual does not list is refused. An
+// algorithm remembers the problem it was chosen for, its workspace and the alignments it was promised; the product
+// insists on them, and fills the workspace, which is its own while it runs.
 //
 //===----------------------------------------------------------------------===//
 #include "cuda/api/tables.h"
@@ -110,8 +110,13 @@ private:
                operation.scale == CUDA_R_64F;
     requireSupported(f32 || f64, "the emulator computes in float32 and float64");
     requireSupported(f32 || operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT, "float64 has no epilogues");
+    // The manual's table: A and B alike; C and D alike, of that type or, where it is a narrow one, of float32.
+    const bool narrow = f32 && (a.type == CUDA_R_16BF || a.type == CUDA_R_16F);
+    requireSupported(a.type == b.type && (narrow || a.type == operation.scale) && c.type == d.type &&
+                         (d.type == a.type || (narrow && d.type == CUDA_R_32F)),
+                     "operands of types that have no product");
+    requireSupported(!narrow || operation.compute != CUBLAS_COMPUTE_32F_FAST_TF32, "TF32 is of float32");
     for (const MatrixLayout *layout : {&a, &b, &c, &d}) {
-      requireSupported(layout->type == operation.scale, "operands of other types than the product's");
       requireSupported(layout->rows > 0 && layout->columns > 0, "an empty matrix");
       require(layout->leading >= static_cast<int64_t>(layout->rows), CUDA_ERROR_INVALID_VALUE,
               "a leading dimension less than the rows");

@@ -48,10 +48,10 @@ cudnnStatus_t offer(int unsupported, bool deterministic, const ConvolutionDescri
 }
 
 // result = alpha * computed + beta * result.
-void blend(const std::vector<double> &computed, float alpha, float beta, float *result) {
+void blend(const std::vector<double> &computed, float alpha, float beta, Elements result) {
   for (size_t i = 0; i < computed.size(); ++i) {
     auto value = static_cast<float>(alpha * computed[i]);
-    result[i] = beta == 0 ? value : value + beta * result[i];
+    result.set(i, beta == 0 ? value : value + beta * static_cast<float>(result[i]));
   }
 }
 
@@ -142,9 +142,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
   enqueue(streamOf(handle), "cudnnConvolutionForward",
           [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
             space.use(memory, device);
-            blend(made.forward(memory.resolve<float>(device, image, made.x.extent()),
-                               memory.resolve<float>(device, filter, made.w.extent())),
-                  a, b, memory.resolve<float>(device, output, made.y.extent()));
+            blend(made.forward(valuesOf(made.x, memory, device, image), valuesOf(made.w, memory, device, filter)), a, b,
+                  elementsOf(made.y, memory, device, output));
           });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -158,11 +157,11 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnTensorDescriptor_t y, void *output) {
   Convolution made = convolution(x, w, how, y);
   requireData({image, filter, z, bias, output});
-  const TensorDescription &biases = tensor(biasHandle);
+  const TensorDescription biases = tensor(biasHandle);
   const auto &activation = described<ActivationDescription>(activationHandle);
   require(tensor(zHandle).sameShape(made.y), CUDA_ERROR_INVALID_VALUE, "z is of another shape than the output");
-  require(biases.n == 1 && biases.c == made.y.c && biases.h == 1 && biases.w == 1, CUDA_ERROR_INVALID_VALUE,
-          "a bias must be 1 x channels x 1 x 1");
+  require(biases.n == 1 && biases.c == made.y.c && biases.h == 1 && biases.w == 1 && biases.type == made.y.type,
+          CUDA_ERROR_INVALID_VALUE, "a bias must be 1 x channels x 1 x 1, of the output's type");
   bool identity = activation.mode == CUDNN_ACTIVATION_IDENTITY;
   require(identity || activation.mode == CUDNN_ACTIVATION_RELU, CUDA_ERROR_NOT_SUPPORTED,
           "the activation must be ReLU or identity");
@@ -176,19 +175,19 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
           [=, a = scalar(alpha1)](const Memory &memory, int device) {
             space.use(memory, device);
             const TensorDescription &out = made.y;
-            std::vector<double> sums = made.forward(memory.resolve<float>(device, image, made.x.extent()),
-                                                    memory.resolve<float>(device, filter, made.w.extent()));
-            const float *added = memory.resolve<float>(device, bias, static_cast<size_t>(out.c));
+            std::vector<double> sums =
+                made.forward(valuesOf(made.x, memory, device, image), valuesOf(made.w, memory, device, filter));
+            const std::vector<float> added = valuesOf(biases, memory, device, bias);
             for (int n = 0; n < out.n; ++n)
               for (int c = 0; c < out.c; ++c)
                 for (int h = 0; h < out.h; ++h)
                   for (int iw = 0; iw < out.w; ++iw) {
                     double &sum = sums[static_cast<size_t>(out.at(n, c, h, iw))];
-                    sum = a * sum + added[c];
+                    sum = a * sum + added[static_cast<size_t>(c)];
                     if (!identity && !(sum > 0))
                       sum = 0;
                   }
-            blend(sums, 1, 0, memory.resolve<float>(device, output, out.extent()));
+            blend(sums, 1, 0, elementsOf(out, memory, device, output));
           });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -202,14 +201,14 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTenso
           "the emulator adds what is 1 x channels x 1 x 1");
   enqueue(streamOf(handle), "cudnnAddTensor",
           [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
-            const float *added = memory.resolve<float>(device, bias, static_cast<size_t>(all.c));
-            float *sums = memory.resolve<float>(device, to, all.extent());
+            const std::vector<float> added = valuesOf(biases, memory, device, bias);
+            Elements sums = elementsOf(all, memory, device, to);
             for (int n = 0; n < all.n; ++n)
               for (int c = 0; c < all.c; ++c)
                 for (int h = 0; h < all.h; ++h)
                   for (int w = 0; w < all.w; ++w) {
-                    float &sum = sums[all.at(n, c, h, w)];
-                    sum = a * added[c] + b * sum;
+                    const auto at = static_cast<size_t>(all.at(n, c, h, w));
+                    sums.set(at, a * added[static_cast<size_t>(c)] + b * static_cast<float>(sums[at]));
                   }
           });
   return CUDNN_STATUS_SUCCESS;
@@ -225,10 +224,10 @@ cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescri
           "the emulator has ReLU only");
   require(scalar(alpha) == 1 && scalar(beta) == 0, CUDA_ERROR_NOT_SUPPORTED, "the emulator scales no activation");
   enqueue(streamOf(handle), "cudnnActivationForward", [=](const Memory &memory, int device) {
-    const float *from = memory.resolve<float>(device, input, all.extent());
-    float *to = memory.resolve<float>(device, output, all.extent());
+    const Elements from = elementsOf(all, memory, device, input);
+    Elements to = elementsOf(all, memory, device, output);
     for (size_t i = 0; i < all.extent(); ++i)
-      to[i] = from[i] > 0 ? from[i] : 0;
+      to.set(i, from[i] > 0 ? from[i] : 0);
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -244,9 +243,9 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
   enqueue(streamOf(handle), "cudnnConvolutionBackwardData",
           [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
             space.use(memory, device);
-            blend(made.gradImage(memory.resolve<float>(device, filter, made.w.extent()),
-                                 memory.resolve<float>(device, outputGrad, made.y.extent())),
-                  a, b, memory.resolve<float>(device, imageGrad, made.x.extent()));
+            blend(
+                made.gradImage(valuesOf(made.w, memory, device, filter), valuesOf(made.y, memory, device, outputGrad)),
+                a, b, elementsOf(made.x, memory, device, imageGrad));
           });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -263,9 +262,9 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
   enqueue(streamOf(handle), "cudnnConvolutionBackwardFilter",
           [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
             space.use(memory, device);
-            blend(made.gradFilter(memory.resolve<float>(device, image, made.x.extent()),
-                                  memory.resolve<float>(device, outputGrad, made.y.extent())),
-                  a, b, memory.resolve<float>(device, filterGrad, made.w.extent()));
+            blend(
+                made.gradFilter(valuesOf(made.x, memory, device, image), valuesOf(made.y, memory, device, outputGrad)),
+                a, b, elementsOf(made.w, memory, device, filterGrad));
           });
   return CUDNN_STATUS_SUCCESS;
 }

@@ -7,6 +7,7 @@
 #define DRT_CUDA_EMULATOR_CUDNN_DESCRIPTORS_H
 
 #include "cuda/api/functions.h"
+#include "cuda/emulator/elements.h"
 #include "cuda/emulator/machine.h"
 
 #include <cudnn.h>
@@ -84,6 +85,16 @@ template <class Description, class Handle> const Description &described(Handle h
   return *description;
 }
 inline const TensorDescription &tensor(cudnnTensorDescriptor_t handle) { return described<TensorDescription>(handle); }
+
+/// What lies where `of`, a tensor or a filter, says.
+template <class Description>
+Elements elementsOf(const Description &of, const Memory &memory, int device, const void *data) {
+  return Elements(memory, device, data, of.extent(), dtypeOf(of.type));
+}
+template <class Description>
+std::vector<float> valuesOf(const Description &of, const Memory &memory, int device, const void *data) {
+  return elementsOf(of, memory, device, data).wide(of.extent());
+}
 
 CUstream streamOf(cudnnHandle_t handle);
 

@@ -24,8 +24,7 @@ struct Pooling {
 
   void check() const {
     require(x.n == y.n && x.c == y.c, CUDA_ERROR_INVALID_VALUE, "input and output of different batch or channels");
-    require(x.type == CUDNN_DATA_FLOAT && y.type == CUDNN_DATA_FLOAT, CUDA_ERROR_NOT_SUPPORTED,
-            "the emulator pools float32");
+    require(x.type == y.type, CUDA_ERROR_NOT_SUPPORTED, "the emulator pools into the input's type");
   }
 
   // visit(window's output element, offsets of the input's elements in it)
@@ -48,7 +47,7 @@ struct Pooling {
     return how.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ? size_t(how.h) * size_t(how.w) : inImage;
   }
 
-  float pooled(const float *input, const std::vector<size_t> &window) const {
+  float pooled(const std::vector<float> &input, const std::vector<size_t> &window) const {
     if (isMaximum()) {
       float largest = std::numeric_limits<float>::lowest();
       for (size_t at : window)
@@ -63,7 +62,7 @@ struct Pooling {
   }
 
   // Of equal largest elements one gets all; the manual does not say which. The deterministic mode's is the first here.
-  void giveToLargest(const float *input, float largest, double gradient, const std::vector<size_t> &window,
+  void giveToLargest(const std::vector<float> &input, float largest, double gradient, const std::vector<size_t> &window,
                      std::vector<double> &sums) const {
     auto isLargest = [&](size_t at) { return input[at] == largest; };
     auto first = std::find_if(window.begin(), window.end(), isLargest);
@@ -88,9 +87,9 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, cudnnPoolingDescriptor_t
   requireScalars(alpha, beta);
   require(input && output, CUDA_ERROR_INVALID_VALUE, "a tensor without data");
   enqueue(streamOf(handle), "cudnnPoolingForward", [=](const Memory &memory, int device) {
-    const float *in = memory.resolve<float>(device, input, made.x.extent());
-    float *out = memory.resolve<float>(device, output, made.y.extent());
-    made.forEachWindow([&](size_t at, const std::vector<size_t> &window) { out[at] = made.pooled(in, window); });
+    const std::vector<float> in = valuesOf(made.x, memory, device, input);
+    Elements out = elementsOf(made.y, memory, device, output);
+    made.forEachWindow([&](size_t at, const std::vector<size_t> &window) { out.set(at, made.pooled(in, window)); });
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -110,10 +109,10 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
                 one.wStride == other.wStride,
             CUDA_ERROR_NOT_SUPPORTED, "gradients must lie as their tensors do");
   enqueue(streamOf(handle), "cudnnPoolingBackward", [=](const Memory &memory, int device) {
-    const float *in = memory.resolve<float>(device, input, made.x.extent());
-    const float *out = memory.resolve<float>(device, output, made.y.extent());
-    const float *grad = memory.resolve<float>(device, outputGrad, made.y.extent());
-    float *result = memory.resolve<float>(device, inputGrad, made.x.extent());
+    const std::vector<float> in = valuesOf(made.x, memory, device, input);
+    const std::vector<float> out = valuesOf(made.y, memory, device, output);
+    const std::vector<float> grad = valuesOf(made.y, memory, device, outputGrad);
+    Elements result = elementsOf(made.x, memory, device, inputGrad);
     std::vector<double> sums(made.x.extent());
     made.forEachWindow([&](size_t at, const std::vector<size_t> &window) {
       if (made.isMaximum())
@@ -121,7 +120,8 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
       for (size_t element : window)
         sums[element] += grad[at] / static_cast<double>(made.divisor(window.size()));
     });
-    std::copy(sums.begin(), sums.end(), result);
+    for (size_t i = 0; i < sums.size(); ++i)
+      result.set(i, sums[i]);
   });
   return CUDNN_STATUS_SUCCESS;
 }

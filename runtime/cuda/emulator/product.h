@@ -6,13 +6,14 @@
 #ifndef DRT_CUDA_EMULATOR_PRODUCT_H
 #define DRT_CUDA_EMULATOR_PRODUCT_H
 
-#include "cuda/emulator/memory.h"
+#include "cuda/emulator/elements.h"
 
 #include <cublasLt.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace drt::cuda::emulated {
@@ -57,25 +58,26 @@ template <class T> struct Product {
 
   void run(const Memory &memory, int device) const {
     auto data = [&](const Operand &operand) {
-      return memory.resolve<T>(device, operand.address, operand.layout.extent());
+      return Elements(memory, device, operand.address, operand.layout.extent(), dtypeOf(operand.layout.type));
     };
-    const T *biases = bias ? memory.resolve<T>(device, bias,
-                                               static_cast<size_t>((d.layout.batch - 1) * biasBatchStride) +
-                                                   static_cast<size_t>(d.layout.rows))
-                           : nullptr;
-    T *result = data(d);
-    const T *left = data(a), *right = data(b), *added = beta != T(0) ? data(c) : nullptr;
+    std::optional<Elements> biases, added;
+    if (bias) // of the result's type
+      biases.emplace(memory, device, bias,
+                     static_cast<size_t>((d.layout.batch - 1) * biasBatchStride) + static_cast<size_t>(d.layout.rows),
+                     dtypeOf(d.layout.type));
+    if (beta != T(0))
+      added = data(c);
+    Elements left = data(a), right = data(b), result = data(d);
     for (int64_t item = 0; item < d.layout.batch; ++item)
-      runItem(left + item * a.layout.batchStride, right + item * b.layout.batchStride,
-              added ? added + item * c.layout.batchStride : nullptr, biases ? biases + item * biasBatchStride : nullptr,
-              result + item * d.layout.batchStride);
+      runItem(item, left, right, added, biases, result);
   }
 
 private:
-  void runItem(const T *left, const T *right, const T *added, const T *biases, T *result) const {
+  void runItem(int64_t item, const Elements &left, const Elements &right, const std::optional<Elements> &added,
+               const std::optional<Elements> &biases, Elements &result) const {
     auto rows = static_cast<int64_t>(d.layout.rows), columns = static_cast<int64_t>(d.layout.columns);
     // Both with the inner dimension contiguous. float64 sums: no order of summation is the library's.
-    std::vector<double> rowsOfA = packed(a, left, rows), columnsOfB = packed(b, right, columns);
+    std::vector<double> rowsOfA = packed(a, item, left, rows), columnsOfB = packed(b, item, right, columns);
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < rows; ++i) {
         const double *x = &rowsOfA[static_cast<size_t>(i * inner)], *y = &columnsOfB[static_cast<size_t>(j * inner)];
@@ -84,20 +86,24 @@ private:
           sum += x[k] * y[k];
         T value = alpha * static_cast<T>(sum);
         if (added)
-          value += beta * added[j * c.layout.leading + i];
+          value += beta * static_cast<T>(
+                              (*added)[static_cast<size_t>(item * c.layout.batchStride + j * c.layout.leading + i)]);
         if (biases)
-          value += biases[i];
-        result[j * d.layout.leading + i] = relu && !(value > T(0)) ? T(0) : value;
+          value += static_cast<T>((*biases)[static_cast<size_t>(item * biasBatchStride + i)]);
+        result.set(static_cast<size_t>(item * d.layout.batchStride + j * d.layout.leading + i),
+                   relu && !(value > T(0)) ? T(0) : value);
       }
   }
 
   // op(a)'s rows or op(b)'s columns.
-  std::vector<double> packed(const Operand &operand, const T *from, int64_t count) const {
+  std::vector<double> packed(const Operand &operand, int64_t item, const Elements &from, int64_t count) const {
+    const int64_t begin = item * operand.layout.batchStride;
     bool contiguous = (&operand == &a) == operand.transposed;
     std::vector<double> to(static_cast<size_t>(count * inner));
     for (int64_t i = 0; i < count; ++i)
       for (int64_t k = 0; k < inner; ++k) {
-        T value = contiguous ? from[i * operand.layout.leading + k] : from[k * operand.layout.leading + i];
+        const int64_t at = contiguous ? i * operand.layout.leading + k : k * operand.layout.leading + i;
+        const T value = static_cast<T>(from[static_cast<size_t>(begin + at)]);
         to[static_cast<size_t>(i * inner + k)] = tf32 ? roundToTf32(value) : value;
       }
     return to;

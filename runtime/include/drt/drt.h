@@ -54,7 +54,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 6u
+#define DRT_ABI_VERSION 7u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ enum { DRT_EPILOGUE_NONE = 0, DRT_EPILOGUE_RELU = 1, DRT_EPILOGUE_TANH = 2, DRT_
 enum { DRT_PRECISION_OWN = 0, DRT_PRECISION_TF32 = 1 };
 
 typedef struct drt_matmul_desc {
-  int32_t dtype; // DRT_F32 or DRT_F64; others by a plain loop
+  int32_t dtype; // on CPUs DRT_F32 or DRT_F64, others by a plain loop; on devices F16 and BF16 too
   int32_t transpose_a, transpose_b;
   int32_t has_bias;
   int32_t epilogue; // DRT_EPILOGUE_*
@@ -382,6 +382,7 @@ typedef struct drt_matmul_desc {
   int64_t batch, m, n, k;
   int64_t batch_stride_a, batch_stride_b; // elements; 0 broadcasts
   int32_t precision;                      // DRT_PRECISION_*
+  int32_t widens;                         // 1, on devices: c and the bias are float32, a and b of a narrower type
 } drt_matmul_desc;
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b, const void *bias, void *c);
 

@@ -2,7 +2,7 @@
 // RUN: distc-opt %s --drt-set-precision | FileCheck %s --check-prefix=OWN
 // RUN: not distc-opt %s --drt-set-precision=precision=fp8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: error: has no products in fp8; there are fp32 and tf32
+// UNKNOWN: error: has no products in fp8; there are fp32, tf32 and bf16
 // OWN-NOT: drt.precision
 // CHECK-LABEL: @entry
 func.func @entry(%x: tensor<4x4xf32>, %d: tensor<4x4xf64>, %image: tensor<1x4x4x2xf32>, %filter: tensor<3x3x3x2xf32>) attributes {drt.entry = "step"} {

@@ -2,6 +2,7 @@
 #ifndef TEST_UNIT_CUDA_LIBRARIES_CALLS_H
 #define TEST_UNIT_CUDA_LIBRARIES_CALLS_H
 
+#include "core/values.h"
 #include "cuda/libraries.h"
 #include "test/unit/cpu/kernels/random_tensor.h"
 #include "test/unit/cuda/emulator/device.h"
@@ -16,6 +17,25 @@ namespace drt::cuda::test {
 inline std::vector<float> unwritten(int64_t count) {
   return std::vector<float>(static_cast<size_t>(count), std::numeric_limits<float>::quiet_NaN());
 }
+
+/// Values that a narrow type holds, and that type's elements. Sums of few products are exact in float32.
+struct Narrow {
+  int32_t dtype; // DRT_F16 or DRT_BF16
+  std::vector<uint16_t> elements;
+
+  Narrow(int32_t dtype, const std::vector<float> &values) : dtype(dtype), elements(values.size()) {
+    for (size_t i = 0; i < values.size(); ++i)
+      setFloatAt(dtype, elements.data(), static_cast<int64_t>(i), values[i]);
+  }
+  std::vector<float> wide() const { return wide(elements); }
+  std::vector<float> wide(const std::vector<uint16_t> &narrow) const {
+    std::vector<float> values(narrow.size());
+    for (size_t i = 0; i < narrow.size(); ++i)
+      values[i] = static_cast<float>(valueAt(dtype, narrow.data(), static_cast<int64_t>(i)));
+    return values;
+  }
+  std::vector<float> round(const std::vector<float> &values) const { return Narrow(dtype, values).wide(); }
+};
 
 class Calls {
 public:
@@ -73,12 +93,13 @@ private:
   }
 };
 
-/// With float32's precision over sums of moderate length.
-template <class T> void requireSame(const std::vector<T> &actual, const std::vector<T> &expected) {
+/// With float32's precision over sums of moderate length, or another.
+template <class T>
+void requireSame(const std::vector<T> &actual, const std::vector<T> &expected, double tolerance = 1e-4) {
   REQUIRE(actual.size() == expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     INFO("element " << i);
-    REQUIRE(actual[i] == Approx(expected[i]).epsilon(1e-4).margin(1e-4));
+    REQUIRE(actual[i] == Approx(expected[i]).epsilon(tolerance).margin(tolerance));
   }
 }
 

@@ -114,6 +114,38 @@ TEST_CASE("convolutions take TF32 where the plan allows it", "[conv2d]") {
   }
 }
 
+TEST_CASE("convolutions of float16 and bfloat16, which are added in float32", "[conv2d]") {
+  Random random(17);
+  for (int trial = 0; trial < 24; ++trial) {
+    drt_conv2d_desc d = randomConvolution(random, trial % 3 ? 1 : 2, random.integer(1, 4), random.integer(1, 4));
+    d.dtype = trial % 2 ? DRT_F16 : DRT_BF16;
+    int64_t inputs = d.n * d.h * d.w * d.c, filters = d.kh * d.kw * d.c / d.groups * d.k,
+            outputs = d.n * d.oh * d.ow * d.k;
+    const Narrow input(d.dtype, random.tensor<float>(inputs)), filter(d.dtype, random.tensor<float>(filters)),
+        bias(d.dtype, random.tensor<float>(d.k)), outputGrad(d.dtype, random.tensor<float>(outputs));
+    std::vector<float> output = unwritten(outputs), inputGrad = unwritten(inputs), filterGrad = unwritten(filters);
+    directConv2d(d, input.wide().data(), filter.wide().data(), output.data());
+    applyEpilogue(d.epilogue, d.has_bias ? bias.wide().data() : nullptr, d.n * d.oh * d.ow, d.k, output.data());
+    directConv2dGradInput(d, filter.wide().data(), outputGrad.wide().data(), inputGrad.data());
+    directConv2dGradFilter(d, input.wide().data(), outputGrad.wide().data(), filterGrad.data());
+
+    const Narrow ohwi(d.dtype, asOhwi(d, filter.wide()));
+    auto unset = [](int64_t count) { return std::vector<uint16_t>(static_cast<size_t>(count), 0xffff); };
+    Calls calls;
+    auto x = calls.array(input.elements), w = calls.array(ohwi.elements), b = calls.array(bias.elements),
+         dy = calls.array(outputGrad.elements), y = calls.array(unset(outputs)), dx = calls.array(unset(inputs)),
+         dw = calls.array(unset(filters));
+    REQUIRE(calls.run([&](drt_replica *replica) {
+      drt_conv2d(replica, 0, &d, x.data(), w.data(), d.has_bias ? b.data() : nullptr, y.data());
+      drt_conv2d_grad_input(replica, 1, &d, w.data(), dy.data(), dx.data());
+      drt_conv2d_grad_filter(replica, 2, &d, x.data(), dy.data(), dw.data());
+    }) == "");
+    requireSame(input.wide(y.read()), input.round(output), 1.0 / 64);
+    requireSame(input.wide(dx.read()), input.round(inputGrad), 1.0 / 64);
+    requireSame(input.wide(dw.read()), input.round(asOhwi(d, filterGrad)), 1.0 / 64);
+  }
+}
+
 TEST_CASE("the rehearsal takes what the library does not refuse", "[conv2d]") {
   Random random(16);
   drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);
@@ -159,5 +191,5 @@ TEST_CASE("what cuDNN does not have is refused while the entry is prepared", "[c
   d.dtype = DRT_F64;
   Calls calls;
   REQUIRE(calls.run([&](drt_replica *replica) { drt_conv2d(replica, 0, &d, nullptr, nullptr, nullptr, nullptr); })
-              .find("there is no convolution for float64") != std::string::npos);
+              .find("cuDNN is given no float64") != std::string::npos);
 }

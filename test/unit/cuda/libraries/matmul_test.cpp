@@ -13,6 +13,11 @@ template <class T> struct Operands {
       : a(random.tensor<T>(d.batch_stride_a * (d.batch - 1) + d.m * d.k)),
         b(random.tensor<T>(d.batch_stride_b * (d.batch - 1) + d.k * d.n)), bias(random.tensor<T>(d.n)),
         c(random.tensor<T>(d.batch * d.m * d.n)), expected(c) {
+    compute(d);
+  }
+
+  void compute(const drt_matmul_desc &d) {
+    expected = c;
     GemmShape shape = {d.m,
                        d.n,
                        d.k,
@@ -87,6 +92,40 @@ TEST_CASE("products of float64", "[matmul]") {
   }
 }
 
+TEST_CASE("products of float16 and bfloat16, into float32 or their own type", "[matmul]") {
+  Random random(7);
+  for (int trial = 0; trial < 40; ++trial) {
+    drt_matmul_desc d = randomProduct(random);
+    d.dtype = trial % 2 ? DRT_F16 : DRT_BF16, d.widens = random.integer(0, 1), d.accumulate = 0;
+    if (random.integer(0, 1))
+      d.batch = random.integer(2, 4);
+    if (trial < 4)
+      d.m = 64, d.n = 128, d.k = 64, d.batch_stride_a = d.m * d.k, d.batch_stride_b = d.k * d.n;
+    drt_matmul_desc wide = d;
+    wide.dtype = DRT_F32;
+    Operands<float> operands(wide, random);
+    const Narrow a(d.dtype, operands.a), b(d.dtype, operands.b), bias(d.dtype, operands.bias);
+    // What the narrow type holds is multiplied in float32; the result is rounded to it, or not.
+    operands.a = a.wide(), operands.b = b.wide();
+    if (!d.widens)
+      operands.bias = bias.wide();
+    operands.compute(wide);
+    Calls calls;
+    auto deviceA = calls.array(a.elements), deviceB = calls.array(b.elements), narrowBias = calls.array(bias.elements),
+         narrowC = calls.array(std::vector<uint16_t>(operands.c.size()));
+    auto wideBias = calls.array(operands.bias), wideC = calls.array(operands.c);
+    const void *added = d.widens ? wideBias.data() : narrowBias.data();
+    void *to = d.widens ? wideC.data() : narrowC.data();
+    REQUIRE(calls.run([&](drt_replica *replica) {
+      drt_matmul(replica, 0, &d, deviceA.data(), deviceB.data(), d.has_bias ? added : nullptr, to);
+    }) == "");
+    if (d.widens)
+      requireSame(wideC.read(), operands.expected);
+    else
+      requireSame(a.wide(narrowC.read()), a.round(operands.expected), 1.0 / 128); // sums at the edge between two
+  }
+}
+
 TEST_CASE("a product over nothing is zero, and one of nothing does nothing", "[matmul]") {
   Random random(4);
   drt_matmul_desc d = randomProduct(random);
@@ -142,7 +181,7 @@ TEST_CASE("what cuBLASLt does not have is refused while the entry is prepared", 
   d.dtype = DRT_I32;
   Calls calls;
   auto call = [&](drt_replica *replica) { drt_matmul(replica, 0, &d, nullptr, nullptr, nullptr, nullptr); };
-  REQUIRE(calls.run(call).find("there is no matrix product for int32") != std::string::npos);
+  REQUIRE(calls.run(call).find("cuBLASLt is given no int32") != std::string::npos);
   d.dtype = DRT_F64, d.epilogue = DRT_EPILOGUE_RELU, d.accumulate = 0;
   REQUIRE(calls.run(call).find("no epilogue for float64") != std::string::npos);
 }
