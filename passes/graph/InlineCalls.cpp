@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Colocations.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
@@ -11,6 +12,7 @@
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -79,7 +81,8 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         OpBuilder builder(&getContext());
         builder.setInsertionPointAfter(call);
         name = getName(name);
-        identity = dfg::IdentityOp::create(builder, NameLoc::get(builder.getStringAttr(name)), result.getType(), result);
+        identity =
+            dfg::IdentityOp::create(builder, NameLoc::get(builder.getStringAttr(name)), result.getType(), result);
         nodes.add(identity);
       }
       shown.set(name + ":0", attributes.getStringAttr(tensor.contains(':') ? tensor.str() : tensor.str() + ":0"));
@@ -118,7 +121,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         return failure();
       open.emplace_back(nextAfter, name);
     }
-    rewriteControls(block, replacements);
+    rewriteReferences(block, replacements);
     return success();
   }
 
@@ -142,6 +145,9 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     IRMapping mapping;
     mapping.map(body.getArguments(), call->getOperands());
     std::string scope = dfg::getNodeName(call).str() + "/";
+    llvm::StringSet<> bodyNames;
+    for (Operation &op : body)
+      bodyNames.insert(dfg::getNodeName(&op));
     auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
     auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
     const UpdatesBefore updates = findUpdatesBefore(call, replacements);
@@ -153,13 +159,20 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       StringRef name = dfg::getNodeName(&op);
       if (!name.empty())
         copy->setLoc(NameLoc::get(rename(name)));
+      // Within the body; what one of its arguments is made by may be anywhere.
+      dfg::mapColocations(copy, [&](StringRef other) -> SmallVector<std::string> {
+        if (!bodyNames.contains(other))
+          return {};
+        return {scope + other.str()};
+      });
       SmallVector<Attribute> controls;
       for (StringRef control : dfg::getControlInputs(&op))
         controls.push_back(rename(control));
       // What the call waited for, its first nodes wait for.
       if (callControls && op.getNumOperands() == 0 && controls.empty())
         llvm::append_range(controls, callControls);
-      // A call runs when all that it takes is there: what of its body touches a variable comes behind the updates that the call did.
+      // A call runs when all that it takes is there: what of its body touches a variable comes behind the updates that
+      // the call did.
       auto waitFor = [&](ArrayRef<Attribute> names) {
         for (Attribute update : names)
           if (!llvm::is_contained(controls, update))
@@ -200,8 +213,8 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
   /// The updates that a call runs behind, by its operands or its control edges.
   struct UpdatesBefore {
     llvm::StringMap<SmallVector<Attribute>> byVariable; // names
-    /// Whether there are some of a variable that is not known: in loops and conditions. Those are not named from outside;
-    /// what the call itself waits for comes behind them.
+    /// Whether there are some of a variable that is not known: in loops and conditions. Those are not named from
+    /// outside; what the call itself waits for comes behind them.
     bool hasHidden = false;
     SmallVector<Attribute> starts;
   };
@@ -248,15 +261,22 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     if (auto controls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
       llvm::append_range(updates.starts, controls);
     for (Value operand : call->getOperands())
-      if (Operation *def = operand.getDefiningOp(); def && !dfg::isHandle(operand.getType()) && !dfg::getNodeName(def).empty())
+      if (Operation *def = operand.getDefiningOp();
+          def && !dfg::isHandle(operand.getType()) && !dfg::getNodeName(def).empty())
         updates.starts.push_back(dfg::getNodeNameAttr(def));
     return updates;
   }
 
-  void rewriteControls(Block &block, const Replacements &replacements) {
+  void rewriteReferences(Block &block, const Replacements &replacements) {
     if (replacements.empty())
       return;
     for (Operation &op : block) {
+      // A call's nodes may be anywhere.
+      dfg::mapColocations(&op, [&](StringRef name) -> SmallVector<std::string> {
+        if (replacements.contains(name))
+          return {};
+        return {name.str()};
+      });
       llvm::SetVector<Attribute> controls;
       auto add = [&](auto &self, StringAttr name) -> void {
         auto it = replacements.find(name.getValue());

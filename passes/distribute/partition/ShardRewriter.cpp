@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/partition/ShardRewriter.h"
+#include "dialects/dfg/Colocations.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -13,9 +14,6 @@
 using namespace mlir;
 
 namespace distc {
-
-constexpr llvm::StringLiteral kColocationAttr = "_class";
-constexpr llvm::StringLiteral kColocationPrefix = "loc:@";
 
 static std::string getPartName(llvm::StringRef name, int64_t shard) { return strategies::getShardName(name, shard); }
 
@@ -317,30 +315,20 @@ Operation *ShardRewriter::cloneForShard(Operation *op, const ShardedVariable &va
       if (auto text = llvm::dyn_cast_or_null<StringAttr>(attributes.get(name)); text && !text.getValue().empty())
         attributes.set(name, builder.getStringAttr(getPartName(text.getValue().rtrim('/'), shard) +
                                                    (text.getValue().ends_with("/") ? "/" : "")));
-  if (auto classes = llvm::dyn_cast_or_null<ArrayAttr>(attributes.get(kColocationAttr)))
-    attributes.set(kColocationAttr, colocate(classes, shard));
   if (attributes.empty())
     clone->removeAttr(dfg::kTensorFlowAttr);
   else
     clone->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+  colocate(clone, shard);
   return clone;
 }
 
 /// What is with a split variable is with its shard of that number.
-ArrayAttr ShardRewriter::colocate(ArrayAttr classes, int64_t shard) {
-  SmallVector<Attribute> names;
-  bool changed = false;
-  for (Attribute item : classes) {
-    auto text = llvm::dyn_cast<StringAttr>(item);
-    llvm::StringRef name = text ? text.getValue() : "";
-    auto known = name.consume_front(kColocationPrefix) ? handleNames.find(name) : handleNames.end();
-    changed |= known != handleNames.end();
-    names.push_back(
-        known == handleNames.end()
-            ? item
-            : builder.getStringAttr(kColocationPrefix + getPartName(name, std::min(shard, known->second - 1))));
-  }
-  return changed ? builder.getArrayAttr(names) : classes;
+void ShardRewriter::colocate(Operation *op, int64_t shard) {
+  dfg::mapColocations(op, [&](llvm::StringRef name) -> SmallVector<std::string> {
+    auto known = handleNames.find(name);
+    return {known == handleNames.end() ? name.str() : getPartName(name, std::min(shard, known->second - 1))};
+  });
 }
 
 /// Nodes that stay name the shards where they named the variable: all of them to wait for, the first to be with.
@@ -359,13 +347,7 @@ void ShardRewriter::rewriteReferences() {
       if (names.size() != control.size())
         op.setAttr(dfg::kControlAttr, builder.getArrayAttr(names));
     }
-    auto kept = op.getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    auto classes = kept ? kept.getAs<ArrayAttr>(kColocationAttr) : ArrayAttr();
-    if (ArrayAttr moved = classes ? colocate(classes, 0) : ArrayAttr(); moved && moved != classes) {
-      NamedAttrList attributes(kept);
-      attributes.set(kColocationAttr, moved);
-      op.setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op.getContext()));
-    }
+    colocate(&op, 0);
   }
 }
 

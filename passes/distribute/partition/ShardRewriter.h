@@ -41,7 +41,7 @@ private:
   llvm::LogicalResult passWhole(mlir::Operation *op);
   void gatherWhole(dfg::ResourceGatherNdOp gather, const ShardedVariable &variable);
   void rewriteReferences();
-  mlir::ArrayAttr colocate(mlir::ArrayAttr classes, int64_t shard);
+  void colocate(mlir::Operation *op, int64_t shard);
 
   // ---- Values (ShardValues.cpp) --------------------------------------------------------
   /// Parts of a value of the variable's shape, or of rows of it, along `axis`.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Colocations.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchFlow.h"
@@ -18,17 +19,16 @@ namespace distc {
 
 namespace {
 
-constexpr llvm::StringLiteral kColocationAttr = "_class";
-constexpr llvm::StringLiteral kColocationPrefix = "loc:@";
-
 class Renamer {
 public:
   explicit Renamer(Block &block) : block(block), builder(block.getParent()->getContext()) {
-    for (Operation &op : block)
+    for (Operation &op : block) {
+      names.insert(dfg::getNodeName(&op));
       if (auto replica = op.getAttrOfType<IntegerAttr>(dist::kReplicaAttr)) {
         perReplica.insert(dfg::getNodeName(&op));
         replicas = std::max(replicas, replica.getInt() + 1);
       }
+    }
   }
 
   void run() {
@@ -49,46 +49,35 @@ private:
   }
 
   /// What a reference to `name` becomes: the same replica's node; for a shared node, every replica's.
-  void refer(llvm::StringRef prefix, llvm::StringRef name, std::optional<int64_t> replica,
-             SmallVectorImpl<Attribute> &names) {
-    if (!perReplica.contains(name)) {
-      names.push_back(builder.getStringAttr(prefix + name));
-    } else if (replica) {
-      names.push_back(builder.getStringAttr(prefix + scope(*replica, name)));
-    } else {
-      for (int64_t number = 0; number < replicas; ++number)
-        names.push_back(builder.getStringAttr(prefix + scope(number, name)));
-    }
+  SmallVector<std::string> refer(llvm::StringRef name, std::optional<int64_t> replica) const {
+    if (!perReplica.contains(name))
+      return {name.str()};
+    if (replica)
+      return {scope(*replica, name)};
+    SmallVector<std::string> all;
+    for (int64_t number = 0; number < replicas; ++number)
+      all.push_back(scope(number, name));
+    return all;
   }
 
   void renameReferences(Operation *op, std::optional<int64_t> replica) {
     if (auto control = op->getAttrOfType<ArrayAttr>(dfg::kControlAttr)) {
-      SmallVector<Attribute> names;
+      SmallVector<Attribute> controls;
       for (auto name : control.getAsRange<StringAttr>())
-        refer("", name.getValue(), replica, names);
-      op->setAttr(dfg::kControlAttr, builder.getArrayAttr(names));
+        for (const std::string &renamed : refer(name.getValue(), replica))
+          controls.push_back(builder.getStringAttr(renamed));
+      op->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
     }
-    auto kept = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    auto classes = kept ? kept.getAs<ArrayAttr>(kColocationAttr) : ArrayAttr();
-    if (!classes)
-      return;
-    SmallVector<Attribute> names;
-    for (Attribute item : classes) {
-      auto text = llvm::dyn_cast<StringAttr>(item);
-      llvm::StringRef name = text ? text.getValue() : "";
-      if (name.consume_front(kColocationPrefix))
-        refer(kColocationPrefix, name, replica, names);
-      else
-        names.push_back(item);
-    }
-    NamedAttrList attributes(kept);
-    attributes.set(kColocationAttr, builder.getArrayAttr(names));
-    op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+    // A node that nothing needed is gone.
+    dfg::mapColocations(op, [&](llvm::StringRef name) {
+      return names.contains(name) ? refer(name, replica) : SmallVector<std::string>();
+    });
   }
 
   Block &block;
   Builder builder;
   int64_t replicas = 0;
+  llvm::StringSet<> names;
   llvm::StringSet<> perReplica;
 };
 

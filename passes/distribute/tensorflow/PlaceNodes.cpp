@@ -4,14 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Colocations.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 
 using namespace mlir;
 
 namespace distc {
 namespace {
-
-constexpr llvm::StringLiteral kColocationAttr = "_class";
 
 /// What a device says beside its task: "/device:GPU:1" of "/job:worker/task:0/device:GPU:1".
 std::string getLocalPart(llvm::StringRef device) {
@@ -47,23 +46,10 @@ std::string getReplicaDevice(const WorkerGraph &worker, Operation *op) {
 /// What an author colocated with a variable is not where its server is; a node that was inlined may name one that is
 /// gone.
 void updateColocation(const WorkerGraph &worker, Operation *op) {
-  auto kept = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  auto classes = kept ? kept.getAs<ArrayAttr>(kColocationAttr) : ArrayAttr();
-  if (!classes)
-    return;
-  SmallVector<Attribute> names;
-  for (auto name : classes.getAsRange<StringAttr>())
-    if (llvm::StringRef other = name.getValue();
-        !worker.hasPlaces() && other.consume_front("loc:@") && worker.nodes.find(other))
-      names.push_back(name);
-  if (names.size() == classes.size())
-    return;
-  NamedAttrList attributes(kept);
-  if (names.empty())
-    attributes.erase(kColocationAttr);
-  else
-    attributes.set(kColocationAttr, ArrayAttr::get(op->getContext(), names));
-  op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+  dfg::mapColocations(op, [&](llvm::StringRef name) {
+    bool stays = !worker.hasPlaces() && worker.nodes.find(name);
+    return stays ? SmallVector<std::string>{name.str()} : SmallVector<std::string>();
+  });
 }
 
 } // namespace
