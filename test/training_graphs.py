@@ -118,6 +118,18 @@ class Builder:
             found.append(tf.reduce_mean(rows, 1) if block["several"] else rows)
         return tf.concat([h, *found], 1)
 
+    def block_pair(self, block, h):
+        """Rows of two tables are added up, so that the gradients of both are the same rows."""
+        found = []
+        for name, count in zip("ab", block["rows"]):
+            table = self.weights(block, name, count, block["width"], scale=0.7)
+            if not found or not block["same"]:
+                ids = self.feed(f"ids_{block['name']}_{name}", self.numbers.randint(0, min(block["rows"]), self.rows).astype(np.int32))
+            found.append(tf.nn.embedding_lookup(table, ids))
+        if block["scaled"]:
+            found[1] = 0.5 * found[1]
+        return tf.concat([h, tf.tanh(tf.add_n(found))], 1)
+
     def block_tied(self, block, h):
         table = self.tables.get(block["table"])
         if table is None:
@@ -621,6 +633,24 @@ class Builder:
         values = tf.gather(w, rows) * 0.5
         slices = tf.IndexedSlices(values, tf.constant(rows, tf.int32))
         return [(w.scatter_update if form == 0 else w.scatter_sub if form == 1 else w.scatter_add)(slices).op]
+
+    def do_shadow(self, statement, gradients):
+        """The rows of a sparse gradient update another table, too."""
+        w = self.target(statement)
+        g = gradients[w.op.name]
+        if not isinstance(g, tf.IndexedSlices):
+            g = tf.IndexedSlices(tf.reshape(self.dense(g), [1, -1]), tf.constant([1]))
+        form = statement["form"]
+        other = self.extra("shadow", np.zeros((11, *g.values.shape[1:]), np.float32))
+        indices = (g.indices * 3 + 1) % 11
+        block = next(block for block in self.recipe["blocks"] if w.op.name.startswith(block["name"] + "/"))
+        if form != 0 and block["kind"] == "table" and block["lookups"] == 1 and isinstance(gradients[w.op.name], tf.IndexedSlices):
+            shape = (self.rows, block["several"]) if block["several"] else (self.rows,)
+            own = self.numbers.randint(0, 11, shape).astype(np.int32)
+            with tf1.control_dependencies(None), tf1.name_scope(None):
+                indices = tf.reshape(self.feed(f"ids_{other.op.name.replace('/', '_')}", own), [-1])
+        slices = tf.IndexedSlices(0.5 * g.values if form == 1 else g.values, indices)
+        return [(other.scatter_max if form == 3 else other.scatter_sub if form else other.scatter_add)(slices).op]
 
     def do_count(self, statement, _):
         count = self.extra("count", np.int64(3))

@@ -57,7 +57,7 @@ TRANSFORMS = ("clip_by_value", "clip_by_norm", "clip_by_global_norm", "centraliz
               "smooth", "optimistic", "symmetric", "maximum")
 RATES = ("constant", "constant", "fed", "exponential", "polynomial", "piecewise", "cosine", "inverse_time", "warmup", "variable")
 PIECES = ("old", "new", "history", "swap", "decay", "project", "ema", "ema_written", "polyak", "loss", "norm", "gradient", "lookahead", "scatter",
-          "count", "statistics", "delta", "norm_of_update", "update_when")
+          "count", "statistics", "delta", "norm_of_update", "update_when", "shadow")
 
 
 def draw(rng):
@@ -80,7 +80,7 @@ def draw(rng):
 
 
 def draw_block(rng, number, before):
-    kind = rng.choice(["vector", "vector", "dense", "dense", "dense", "table", "table", "scalar", "layer_norm", "tied"])
+    kind = rng.choice(["vector", "vector", "dense", "dense", "dense", "table", "table", "pair", "scalar", "layer_norm", "tied"])
     tables = [block["name"] for block in before if block["kind"] == "table"]
     if kind == "tied" and not tables:
         kind = "vector"
@@ -93,6 +93,8 @@ def draw_block(rng, number, before):
     elif kind == "table":
         block.update(rows=rng.choice([1, 3, 8, 17, 40]), width=rng.choice([1, 2, 4, 8, 17]), lookups=rng.choice([1, 1, 2]),
                      several=rng.choice([None, None, 3]))
+    elif kind == "pair":
+        block.update(rows=rng.sample([3, 5, 8, 17, 40], 2), width=rng.choice([1, 3, 8]), same=rng.random() < 0.2, scaled=rng.random() < 0.3)
     elif kind == "tied":
         block["table"] = rng.choice(tables)
     return block
@@ -102,7 +104,7 @@ def variable_names(recipe):
     """The trained variables."""
     found = []
     for block in recipe["blocks"]:
-        suffixes = {"dense": ["/w", "/b"] if block.get("bias") else ["/w"], "layer_norm": ["/gamma", "/beta"],
+        suffixes = {"dense": ["/w", "/b"] if block.get("bias") else ["/w"], "layer_norm": ["/gamma", "/beta"], "pair": ["/a", "/b"],
                     "tied": []}.get(block["kind"], ["/w"])
         found += [block["name"] + suffix for suffix in suffixes]
     return found
@@ -184,7 +186,7 @@ def reduce_at(recipe, part, path):
             yield changed(recipe, path, plain_optimizer)
         if part.get("kind") in ("softmax", "huber", "logistic", "l2"):
             yield changed(recipe, path, lambda whole: whole.__setitem__("kind", "square"))
-        if part.get("kind") in ("dense", "table", "layer_norm", "scalar", "tied"):
+        if part.get("kind") in ("dense", "table", "pair", "layer_norm", "scalar", "tied"):
             yield changed(recipe, path, lambda whole: whole.update(kind="vector", size=17))
 
 

@@ -88,6 +88,27 @@ def DistPartitionVariables : Pass<"dist-partition-variables", "mlir::ModuleOp"> 
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistSeparateRows : Pass<"dist-separate-rows", "mlir::ModuleOp"> {
+  let summary = "A tensor of rows for each of several tables";
+  let description = [{
+    Rows are joined over the replicas together with their indices. Where the gradients of several tables are the same rows by other indices (rows
+    of a table of users and of one of items are added up), each further table is given a tensor of its own, and what leads from it to its update.
+
+    Before:
+    ```mlir
+    dfg.scatter_sub %users, %user_ids, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+    dfg.scatter_sub %items, %item_ids, %rows : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+    ```
+    After:
+    ```mlir
+    %shape = dfg.shape %rows : (tensor<?x4xf32>) -> tensor<2xi32> loc("update/rows/shape")
+    %own = dfg.reshape %rows, %shape : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x4xf32> loc("update/rows")
+    dfg.scatter_sub %users, %user_ids, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+    dfg.scatter_sub %items, %item_ids, %own : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+    ```
+  }];
+}
+
 def DistCoupleReplicas : Pass<"dist-couple-replicas", "mlir::ModuleOp"> {
   let summary = "Puts collectives where values of a step depend on other replicas' examples";
   let description = [{

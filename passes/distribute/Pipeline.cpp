@@ -34,6 +34,8 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
   }
   // Of servers that are tasks of their own.
   manager.addPass(createDistFollowServers());
+  // Of the graph before collectives: those that couple replicas ask what synchronization leaves.
+  manager.addPass(createDistSeparateRows());
   // Before shares are marked: what is gathered draws no numbers of a replica's own.
   manager.addPass(createDistCoupleReplicas());
   manager.addPass(createDistReplicate());

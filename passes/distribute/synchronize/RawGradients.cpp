@@ -212,10 +212,11 @@ private:
       wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
       chooseOwnRows(*gradient);
     }
-    // Rows are joined with their indices, and replaced where they are used.
+    // Rows are joined with their indices, and replaced where they are used; dist-separate-rows gives each table its own.
     if (auto known = found.values.find(gradient->values);
         known != found.values.end() && known->second.indices != gradient->indices)
-      return refuseSharedRows(update, gradient->values, known->second.variable);
+      return update->emitError() << "the rows of variable '" << variable << "' are those of variable '"
+                                 << known->second.variable << "', by other indices";
     take(gradient->indices, gradient->values, reduction, variable);
     found.path.insert(gradient->path.begin(), gradient->path.end());
     for (Operation *op : gradient->path)
@@ -502,19 +503,6 @@ private:
                                << flow.explain(item.value) << "), which its update '" << dfg::getNodeName(item.update)
                                << "' depends on, " << why;
     error.attachNote(op->getLoc()) << "the value is made here by '" << op->getName() << "'";
-    return error;
-  }
-
-  /// No coupling would help: it is no obstacle.
-  LogicalResult refuseSharedRows(Operation *update, Value rows, llvm::StringRef other) {
-    if (!isInStep(update))
-      return success();
-    InFlightDiagnostic error = update->emitError()
-                               << "variable '" << getUpdatedVariable(update) << "' cannot be synchronized: its update '"
-                               << dfg::getNodeName(update) << "' takes the same rows as that of variable '" << other
-                               << "', by other indices; rows are joined with one tensor of indices: give each update a "
-                                  "tensor of its own, tf.reshape(rows, tf.shape(rows))";
-    error.attachNote(rows.getLoc()) << "the rows are made here";
     return error;
   }
 

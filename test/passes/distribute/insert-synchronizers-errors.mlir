@@ -159,22 +159,3 @@ module {
     dfg.apply_gradient_descent %w, %lr, %sum : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> ()
   }
 }
-
-// -----
-
-// Rows of two tables: joined with one tensor of indices, they would be the other one's.
-module {
-  dfg.variable @a : tensor<9x4xf32> {trainable}
-  dfg.variable @b : tensor<5x4xf32> {trainable}
-  dfg.graph {
-    // expected-note @below {{the rows are made here}}
-    %g = dfg.placeholder : () -> tensor<?x4xf32>
-    %ids = dfg.placeholder : () -> tensor<?xi32>
-    %others = dfg.placeholder : () -> tensor<?xi32>
-    %a = dfg.var_handle @a : !dfg.ref<tensor<9x4xf32>>
-    %b = dfg.var_handle @b : !dfg.ref<tensor<5x4xf32>>
-    dfg.scatter_sub %a, %ids, %g : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
-    // expected-error @below {{variable 'b' cannot be synchronized: its update '' takes the same rows as that of variable 'a', by other indices}}
-    dfg.scatter_sub %b, %others, %g : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
-  }
-}
