@@ -24,8 +24,10 @@ class Builder:
         self.recipe = recipe
         self.numbers = np.random.RandomState(recipe["seed"])
         self.rows = recipe["batch"] * recipe["steps"]
-        self.feeds, self.trained, self.count = {}, {}, 0
+        self.feeds, self.fed, self.trained, self.count = {}, {}, {}, 0
+        self.constants, self.again = [], None
         self.by_batch = set()  # variables that see each batch by itself: they count batches where gradients are accumulated
+        self.moving = []  # variables that follow values of each batch
         self.ready = []  # what the next statement waits for
         self.step = None
         self.build()
@@ -33,9 +35,22 @@ class Builder:
     # ---- Parts -----------------------------------------------------------------------------------------
 
     def constant(self, *shape, scale=1.0):
-        return tf.constant(self.numbers.normal(0, scale, shape).astype(np.float32))
+        if self.again:
+            value = self.constants[self.again["constants"]]
+            self.again["constants"] += 1
+        else:
+            value = self.numbers.normal(0, scale, shape).astype(np.float32)
+            self.constants.append(value)
+        return tf.constant(value)
 
-    def feed(self, name, array, batched=True):
+    def feed(self, name, make, batched=True):
+        """What the function (or array) `make` gives, as a placeholder; of a model that is made again, what stands for it."""
+        if self.again:
+            return self.again["feeds"][name]
+        value = self.fed[name] = self.placeholder(name, make() if callable(make) else make, batched)
+        return value
+
+    def placeholder(self, name, array, batched):
         if self.recipe["constant_data"]:
             return tf.constant(array[:self.recipe["batch"]] if batched else array)
         self.feeds[name] = array
@@ -50,8 +65,11 @@ class Builder:
 
     def weights(self, block, suffix, *shape, scale=None, mean=0.0):
         scale = scale or max(shape[0] if shape else 1, 1) ** -0.5
+        name = f"{block['name']}/{suffix}"
+        if self.again:
+            return self.again["variables"].get(name, self.trained[name])
         initial = np.asarray(mean + self.numbers.normal(0, scale, shape), np.float32)
-        variable = self.variable(f"{block['name']}/{suffix}", initial, trainable=True)
+        variable = self.variable(name, initial, trainable=True)
         self.trained[variable.op.name] = variable
         if block.get("l2"):
             self.penalties.append(block["l2"] * tf.nn.l2_loss(variable))
@@ -65,12 +83,9 @@ class Builder:
     def build(self):
         recipe = self.recipe
         self.penalties = []
-        h = self.feed("x", self.numbers.normal(0, 1, (self.rows, recipe["features"])).astype(np.float32))
         if any(statement.get("rate") == "fed" for statement in recipe["statements"]):
             self.fed_rate = self.feed("lr", np.float32(RATE), batched=False)
-        self.tables = {}
-        for block in recipe["blocks"]:
-            h = getattr(self, "block_" + block["kind"])(block, h)
+        h = self.forward()
         if not self.trained:
             raise Unsuitable("no variable is trained")
         self.hidden = h
@@ -85,10 +100,30 @@ class Builder:
             raise Unsuitable("a variable has no gradient")
         self.gradients = dict(zip(names, gradients))
         self.run_statements()
+        with tf1.control_dependencies(self.ready):
+            self.ready += [variable.assign_sub(0.2 * (variable - value)).op for variable, value in self.moving]
         self.train = tf.group(*self.ready, name="train_all")
-        self.init = tf1.global_variables_initializer()
-        self.init = tf.group(self.init, name="init")
-        self.saver = tf1.train.Saver()
+        self.init = tf1.variables_initializer(self.all_variables(), name="init")
+        self.saver = tf1.train.Saver(self.all_variables())
+
+    def all_variables(self):
+        return tf1.global_variables() + tf1.local_variables()
+
+    def forward(self):
+        h = self.feed("x", lambda: self.numbers.normal(0, 1, (self.rows, self.recipe["features"])).astype(np.float32))
+        self.tables = {}
+        for block in self.recipe["blocks"]:
+            h = getattr(self, "block_" + block["kind"])(block, h)
+        return h
+
+    def loss_again(self, feeds=None, variables=None):
+        """The same model once more: its loss over the batch, with other values of what is fed or of variables."""
+        self.again = {"constants": 0, "feeds": {**self.fed, **(feeds or {})}, "variables": variables or {}}
+        tables = self.tables
+        try:
+            return self.finish(self.forward())
+        finally:
+            self.again, self.tables = None, tables
 
     def block_vector(self, block, h):
         v = self.weights(block, "w", block["size"], scale=0.7)
@@ -113,7 +148,7 @@ class Builder:
         found = []
         for lookup in range(block["lookups"]):
             shape = (self.rows, block["several"]) if block["several"] else (self.rows,)
-            ids = self.feed(f"ids_{block['name']}_{lookup}", self.numbers.randint(0, block["rows"], shape).astype(np.int32))
+            ids = self.feed(f"ids_{block['name']}_{lookup}", lambda: self.numbers.randint(0, block["rows"], shape).astype(np.int32))
             rows = tf.nn.embedding_lookup(table, ids)
             found.append(tf.reduce_mean(rows, 1) if block["several"] else rows)
         return tf.concat([h, *found], 1)
@@ -124,11 +159,66 @@ class Builder:
         for name, count in zip("ab", block["rows"]):
             table = self.weights(block, name, count, block["width"], scale=0.7)
             if not found or not block["same"]:
-                ids = self.feed(f"ids_{block['name']}_{name}", self.numbers.randint(0, min(block["rows"]), self.rows).astype(np.int32))
+                ids = self.feed(f"ids_{block['name']}_{name}", lambda: self.numbers.randint(0, min(block["rows"]), self.rows).astype(np.int32))
             found.append(tf.nn.embedding_lookup(table, ids))
         if block["scaled"]:
             found[1] = 0.5 * found[1]
         return tf.concat([h, tf.tanh(tf.add_n(found))], 1)
+
+    def block_along_batch(self, block, h):
+        """Rows that see other rows."""
+        what, width = block["what"], int(h.shape[1])
+        mean, variance = tf.nn.moments(h, [0])
+        count = tf.shape(h)[0]
+        if what == "center":
+            return h - mean
+        if what == "softmax":
+            return 4.0 * h * tf.nn.softmax(h, 0)
+        if what == "cumsum":
+            return 0.2 * tf.cumsum(h, 0)
+        if what == "reverse":
+            return h + 0.5 * tf.reverse(h, [0])
+        if what == "roll":
+            return h - 0.5 * tf.roll(h, 1, 0)
+        if what == "shift":
+            return h + 0.5 * tf.concat([tf.zeros_like(h[:1]), h[:-1]], 0)
+        if what == "permute":
+            return h + 0.5 * tf.gather(h, self.feed(f"{block['name']}_permutation", self.permutations))
+        if what == "sort":
+            return tf.sort(h, 0)
+        if what == "maximum":
+            return h - tf.reduce_max(h, 0)
+        if what == "segments":
+            numbers = self.feed(f"{block['name']}_segments", lambda: self.numbers.randint(0, 3, self.rows).astype(np.int32))
+            return h + 0.5 * tf.gather(tf.math.unsorted_segment_mean(h, numbers, 3), numbers)
+        if what == "attention":
+            return h + tf.matmul(tf.nn.softmax(0.1 * tf.matmul(h, h, transpose_b=True)), h)
+        if what == "halves":
+            return h + 0.5 * tf.concat([h[count // 2:], h[:count // 2]], 0)
+        if what == "first_row":
+            return h + tf.tanh(h[0])
+        if what == "strides":
+            return tf.reshape(tf.stack([h[::2] + h[1::2], h[::2] - h[1::2]], 1), [-1, width])
+        if what == "number":
+            return h + 0.1 * tf.cast(tf.range(count), tf.float32)[:, None]
+        if what == "condition":
+            return tf1.cond(tf.reduce_mean(h) > 0.0, lambda: 1.5 * h, lambda: tf.tanh(h))
+        if what == "chosen":
+            chosen = self.feed(f"{block['name']}_chosen", lambda: self.numbers.rand(self.rows) < 0.7)
+            return h + 0.3 * tf.reduce_sum(tf.boolean_mask(h, chosen), 0) / (1.0 + tf.reduce_sum(tf.cast(chosen, tf.float32)))
+        if what == "fused_normalize":
+            y, mean, variance = tf1.nn.fused_batch_norm(h[:, None, None, :], np.full(width, 0.9, np.float32), np.full(width, 0.1, np.float32),
+                                                        epsilon=0.1)
+            y = tf.reshape(y, [-1, width])
+        else:
+            y = (h - mean) * tf1.rsqrt(variance + 0.1)
+        if what != "normalize" and not self.again:
+            moving = [self.variable(f"{block['name']}/mean", np.zeros(width, np.float32)), self.variable(f"{block['name']}/variance", np.ones(width, np.float32))]
+            self.moving += [(variable, value) for variable, value in zip(moving, (mean, variance))]
+        return y
+
+    def permutations(self):
+        return np.concatenate([self.numbers.permutation(self.recipe["batch"]) for _ in range(self.recipe["steps"])]).astype(np.int32)
 
     def block_tied(self, block, h):
         table = self.tables.get(block["table"])
@@ -145,17 +235,17 @@ class Builder:
         kind, width = self.recipe["loss"]["kind"], 3
         y = tf.matmul(h, self.constant(h.shape[1], width, scale=int(h.shape[1]) ** -0.5))
         if kind == "softmax":
-            labels = self.feed("labels", self.numbers.randint(0, width, self.rows).astype(np.int32))
+            labels = self.feed("labels", lambda: self.numbers.randint(0, width, self.rows).astype(np.int32))
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=y)
         elif kind == "logistic":
-            labels = self.feed("labels", self.numbers.randint(0, 2, (self.rows, width)).astype(np.float32))
+            labels = self.feed("labels", lambda: self.numbers.randint(0, 2, (self.rows, width)).astype(np.float32))
             losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=y)
         elif kind == "l2":
-            target = self.feed("y", self.numbers.normal(0, 1, (self.rows, width)).astype(np.float32))
+            target = self.feed("y", lambda: self.numbers.normal(0, 1, (self.rows, width)).astype(np.float32))
             total = tf.nn.l2_loss(y - target)
             return total if self.recipe["loss"]["sum"] else total / tf.cast(tf.shape(y)[0], tf.float32)
         else:
-            target = self.feed("y", self.numbers.normal(0, 1, (self.rows, width)).astype(np.float32))
+            target = self.feed("y", lambda: self.numbers.normal(0, 1, (self.rows, width)).astype(np.float32))
             error = y - target
             losses = tf.square(error) if kind == "square" else tf.where(tf.abs(error) < 1.0, 0.5 * tf.square(error), tf.abs(error) - 0.5)
         return tf.reduce_sum(losses) * 0.1 if self.recipe["loss"]["sum"] else tf.reduce_mean(losses)
@@ -510,6 +600,49 @@ class Builder:
         yield t.assign_add(1.0)
         yield w.assign_sub(rate * total / t)
 
+    def write_lamb(self, g, w, rate, slot):
+        m, v = slot(), slot()
+        yield m.assign(0.9 * m + 0.1 * g)
+        yield v.assign(0.95 * v + 0.05 * g * g)
+        change = m / (tf.sqrt(v) + 0.05) + 0.01 * w
+        yield w.assign_sub(0.5 * rate * change * tf.norm(w + 0.0) / (tf.norm(change) + 0.1))
+
+    def write_yogi(self, g, w, rate, slot):
+        m, v = slot(), slot(np.full(w.shape, 0.1))
+        yield m.assign(0.9 * m + 0.1 * g)
+        yield v.assign_sub(0.05 * tf.tanh(100.0 * (v - g * g)) * g * g)
+        yield w.assign_sub(rate * m / (tf.sqrt(tf.abs(v)) + 1e-2))
+
+    def write_adan(self, g, w, rate, slot):
+        previous, m, d = slot(), slot(), slot()
+        difference = g - previous
+        yield m.assign(0.9 * m + 0.1 * g)
+        yield d.assign(0.8 * d + 0.2 * difference)
+        yield w.assign_sub(rate * (m + 0.5 * d))
+        yield previous.assign(g)
+
+    def write_rprop(self, g, w, rate, slot):
+        step, previous = slot(np.full(w.shape, 0.01)), slot()
+        agrees = tf.tanh(1e3 * g * previous)
+        yield step.assign(tf.clip_by_value(step * (1.0 + 0.2 * agrees), 1e-4, 0.1))
+        yield previous.assign(g)
+        yield w.assign_sub(step * tf.tanh(100.0 * g))
+
+    def write_quasi_hyperbolic(self, g, w, rate, slot):
+        m = slot()
+        yield m.assign_add(0.1 * (g - m))
+        yield w.assign_sub(rate * (0.3 * g + 0.7 * m))
+
+    def write_barzilai_borwein(self, g, w, rate, slot):
+        """A step's length of what changed since the last one."""
+        point, gradient = slot(), slot()
+        change, of_gradient = w - point, g - gradient
+        length = tf.clip_by_value(tf.abs(tf.reduce_sum(change * of_gradient)) / (tf.reduce_sum(of_gradient * of_gradient) + 0.1), 1e-3, 0.1)
+        old = w.read_value()
+        yield w.assign(old - length * g)
+        yield point.assign(old)
+        yield gradient.assign(g)
+
     # ---- Other updates ---------------------------------------------------------------------------------
 
     def target(self, statement):
@@ -680,6 +813,129 @@ class Builder:
         return self.sequence(lambda: w.assign(tf.where(norm > 0.05, w - 0.02 * g, w)),
                              lambda: skipped.assign_add(tf.where(norm > 0.05, 0.0, 1.0)))
 
+    # ---- Conditions, loops, and the model once more ----------------------------------------------------
+
+    def when(self, condition, *updates):
+        """Updates, one behind another, where a condition holds."""
+        def run():
+            with self.after(*self.sequence(*updates)):
+                return tf.constant(1)
+        return tf1.cond(condition, run, lambda: tf.constant(0))
+
+    def do_alternate(self, statement, gradients):
+        w = self.target(statement)
+        g = self.dense(gradients[w.op.name])
+        count, average = self.extra("count", np.int64(0)), self.extra("average", self.like(w))
+        period = 2 + statement["form"] % 2
+        return self.sequence(lambda: self.when(tf.equal(count % period, 0), lambda: w.assign_sub(0.05 * g)),
+                             lambda: self.when(tf.equal(count % period, 1), lambda: w.assign(0.95 * w), lambda: average.assign(w + average)),
+                             lambda: count.assign_add(1))
+
+    def do_accumulate(self, statement, gradients):
+        """Gradients of several steps, in a variable."""
+        w = self.target(statement)
+        g = self.dense(gradients[w.op.name])
+        total, count = self.extra("total", self.like(w)), self.extra("count", np.int64(0))
+        updates = [lambda: total.assign_add(g), lambda: count.assign_add(1)]
+        if statement["form"] % 2:
+            last = lambda: tf.cast(tf.equal(count % 2, 0), tf.float32)  # noqa: E731
+            return self.sequence(*updates, lambda: w.assign_sub(0.025 * last() * total), lambda: total.assign(total * (1.0 - last())))
+        return self.sequence(*updates, lambda: self.when(tf.equal(count % 2, 0), lambda: w.assign_sub(0.025 * total),
+                                                         lambda: total.assign(tf.zeros_like(total))))
+
+    def do_sharpness(self, statement, gradients):
+        """The gradient where the loss is larger (sharpness-aware minimization)."""
+        w = self.target(statement)
+        g = self.dense(gradients[w.op.name])
+        change = 0.1 * g / (tf.norm(g) + 0.1)
+        if statement["form"] % 2:
+            value = w + change
+            again, = tf1.gradients(self.loss_again(variables={w.op.name: value}), [value])
+            return [w.assign_sub(0.05 * self.dense(again))]
+        old = w.read_value()
+        with self.after(change, old):
+            moved = w.assign_add(change)
+        with self.after(moved):
+            again, = tf1.gradients(self.loss_again(), [w])
+            again = self.dense(again)
+        with self.after(again):
+            return self.sequence(lambda: w.assign(old), lambda: w.assign_sub(0.05 * again))
+
+    def do_steps_in_loop(self, statement, _):
+        """Further steps on the same batch."""
+        w = self.target(statement)
+        if statement["form"] % 2:
+            def step(number, value):
+                gradient, = tf1.gradients(self.loss_again(variables={w.op.name: value}), [value])
+                return number + 1, value - 0.03 * self.dense(gradient)
+            _, value = tf1.while_loop(lambda number, _: number < 2, step, [tf.constant(0), w.read_value()], back_prop=False)
+            return [w.assign(value)]
+
+        def step(number):
+            gradient, = tf1.gradients(self.loss_again(), [w])
+            with self.after(w.assign_sub(0.03 * self.dense(gradient))):
+                return number + 1
+        return [tf1.while_loop(lambda number: number < 2, step, [tf.constant(0)], back_prop=False)]
+
+    def do_parts(self, statement, _):
+        """The gradients of halves of the batch, each clipped."""
+        w = self.target(statement)
+        clipped = []
+        for part in range(2):
+            def choose(value, part=part):
+                half = tf.shape(value)[0] // 2
+                return value[part::2] if statement["form"] % 2 else value[part * half:(part + 1) * half]
+            feeds = {name: choose(value) for name, value in self.fed.items() if value.shape.rank}
+            gradient, = tf1.gradients(self.loss_again(feeds), [w])
+            clipped.append(tf.clip_by_norm(self.dense(gradient), 0.05))
+        return [w.assign_sub(0.5 * tf.add_n(clipped))]
+
+    def do_histogram(self, statement, _):
+        hidden = self.hidden[:, 0]
+        numbers = tf.cast(tf.abs(hidden) * 3.0, tf.int32) % 5
+        form = statement["form"]
+        kept = self.extra("histogram", np.zeros(5, np.int32 if form == 0 else np.float32))
+        self.by_batch.add(kept.op.name)
+        return [kept.assign_add(tf.reduce_sum(tf.one_hot(numbers, 5, dtype=tf.int32), 0)) if form == 0 else
+                kept.assign(0.5 * kept + tf.math.unsorted_segment_sum(hidden, numbers, 5)) if form == 1 else
+                kept.scatter_add(tf.IndexedSlices(hidden, numbers)) if form == 2 else
+                kept.assign(tf.maximum(kept, tf.math.unsorted_segment_sum(tf.ones_like(hidden), numbers, 5)))]
+
+    def do_queue(self, statement, _):
+        """Rows of the last batches."""
+        rows = self.recipe["batch"] * (1 + statement["form"] % 2)
+        kept = self.extra("queue", np.zeros((rows, int(self.hidden.shape[1])), np.float32))
+        self.by_batch.add(kept.op.name)
+        return [kept.assign(tf.concat([self.hidden, kept], 0)[:rows] if statement["form"] else self.hidden)]
+
+    def do_metric(self, statement, _):
+        form = statement["form"]
+        with tf1.variable_scope("metric" + str(self.count)):
+            self.count += 1
+            before = set(self.all_variables())
+            _, update = (tf1.metrics.mean(self.hidden) if form == 0 else tf1.metrics.mean(self.loss) if form == 1 else
+                         tf1.metrics.accuracy(self.hidden[:, 0] > 0.0, self.hidden[:, -1] > 0.1) if form == 2 else
+                         tf1.metrics.mean_squared_error(self.hidden, tf.tanh(self.hidden)))
+            self.by_batch |= {variable.op.name for variable in set(self.all_variables()) - before}
+        return [update]
+
+    def do_step_in_loop_of_updates(self, statement, _):
+        w = self.target(statement)
+        average = self.extra("average", self.like(w))
+
+        def step(number):
+            with self.after(*self.sequence(lambda: w.assign(0.98 * w), lambda: average.assign(0.5 * (average + w)))):
+                return number + 1
+        return [tf1.while_loop(lambda number: number < 3, step, [tf.constant(0)], back_prop=False)]
+
+    def do_plateau(self, statement, gradients):
+        """A rate that falls where the loss does not."""
+        w = self.target(statement)
+        g = self.dense(gradients[w.op.name])
+        best, factor = self.extra("best", np.float32(1e3)), self.extra("factor", np.float32(1))
+        return self.sequence(lambda: factor.assign(tf.where(self.loss < best, factor, 0.5 * factor)), lambda: best.assign(tf.minimum(best, self.loss)),
+                             lambda: w.assign_sub(0.03 * factor * g))
+
 
 def write(recipe, folder):
     """Builds the recipe's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
@@ -691,7 +947,7 @@ def write(recipe, folder):
         for key, value in (("train_op", builder.train.name), ("init_op", builder.init.name), ("losses", builder.loss.name)):
             del meta.collection_def[key].node_list.value[:]
             meta.collection_def[key].node_list.value.append(value)
-        variables = {variable.op.name: variable for variable in tf1.global_variables()}
+        variables = {variable.op.name: variable for variable in builder.all_variables()}
         loads = {name: (tf1.placeholder(variable.dtype, variable.shape), variable) for name, variable in variables.items()}
         loads = {name: (value, variable.assign(value)) for name, (value, variable) in loads.items()}
 
@@ -719,7 +975,9 @@ def write(recipe, folder):
     case = {"loss": "loss:0", "train_op": "train_all", "init_op": "init", "feeds": sorted(f"{name}:0" for name in builder.feeds),
             "steps": recipe["steps"], "batch": 0 if recipe["constant_data"] else recipe["batch"], "loss_is_sum": recipe["loss"]["sum"],
             "loss_rtol": 1e-4, "penalties": bool(builder.penalties), "trained": {name: v.shape.as_list() for name, v in builder.trained.items()},
-            "by_batch": sorted(builder.by_batch), "recipe": recipe}
+            "by_batch": sorted(builder.by_batch),
+            "whole_batches": recipe["along_batch"] or any(statement["kind"] in ("parts", "plateau") for statement in recipe["statements"]),
+            "recipe": recipe}
     (folder / "case.json").write_text(json.dumps(case, indent=1))
 
 

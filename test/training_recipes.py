@@ -6,6 +6,7 @@ A recipe:
   seed, batch, features, steps   of the numbers; rows of a batch and their width; steps that are trained
   loss                           kind, and sum: whether it is a sum over the batch, not a mean
   constant_data                  data is constants of the graph, not fed
+  along_batch                    whether a layer's rows may see each other: then batches cannot be parted
   blocks                         layers, from the features to the loss; each has a name, and l2, a factor of its variables' l2 loss; a
                                  dense one may compute in another type than its variables have
   statements                     what a step does when it has the gradients: optimizers and other updates, one after another
@@ -52,12 +53,16 @@ KERAS = {
     "Lion": [{}],
 }
 WRITTEN = ("sgd", "sgd_assign", "momentum", "momentum_assign", "nesterov", "adam", "adamw", "lion", "rmsprop", "centered", "adagrad", "lars",
-           "adafactor", "adadelta", "heavy_ball", "average_gradient", "scatter_sgd")
+           "adafactor", "adadelta", "heavy_ball", "average_gradient", "scatter_sgd", "lamb", "yogi", "adan", "rprop", "quasi_hyperbolic", "barzilai_borwein")
+# Layers in which the rows of a batch see each other.
+ALONG_BATCH = ("center", "softmax", "cumsum", "reverse", "roll", "shift", "permute", "sort", "maximum", "segments", "attention", "halves", "first_row",
+               "strides", "normalize", "normalize_by_moving", "fused_normalize", "number", "condition", "chosen")
 TRANSFORMS = ("clip_by_value", "clip_by_norm", "clip_by_global_norm", "centralize", "decay", "normalize", "scale", "standardize", "adaptive_clip",
               "smooth", "optimistic", "symmetric", "maximum")
 RATES = ("constant", "constant", "fed", "exponential", "polynomial", "piecewise", "cosine", "inverse_time", "warmup", "variable")
 PIECES = ("old", "new", "history", "swap", "decay", "project", "ema", "ema_written", "polyak", "loss", "norm", "gradient", "lookahead", "scatter",
-          "count", "statistics", "delta", "norm_of_update", "update_when", "shadow")
+          "count", "statistics", "delta", "norm_of_update", "update_when", "shadow", "alternate", "accumulate", "sharpness", "steps_in_loop",
+          "parts", "histogram", "queue", "metric", "step_in_loop_of_updates", "plateau")
 
 
 def draw(rng):
@@ -69,11 +74,16 @@ def draw(rng):
         "steps": rng.choice([3, 5, 6]),
         "loss": {"kind": rng.choice(["square", "square", "softmax", "huber", "logistic", "l2"]), "sum": rng.random() < 0.3},
         "constant_data": rng.random() < 0.05,
+        "along_batch": rng.random() < 0.3,
         "blocks": [],
         "statements": [],
     }
     for number in range(rng.choice([1, 1, 1, 2, 2, 3, 4, 6])):
         recipe["blocks"].append(draw_block(rng, number, recipe["blocks"]))
+    if recipe["along_batch"]:
+        for number in range(rng.choice([1, 1, 2])):
+            block = {"kind": "along_batch", "name": f"along_batch{number}", "what": rng.choice(ALONG_BATCH)}
+            recipe["blocks"].insert(rng.randint(0, len(recipe["blocks"])), block)
     names = variable_names(recipe)
     recipe["statements"] = draw_statements(rng, names)
     return recipe
@@ -105,7 +115,7 @@ def variable_names(recipe):
     found = []
     for block in recipe["blocks"]:
         suffixes = {"dense": ["/w", "/b"] if block.get("bias") else ["/w"], "layer_norm": ["/gamma", "/beta"], "pair": ["/a", "/b"],
-                    "tied": []}.get(block["kind"], ["/w"])
+                    "tied": [], "along_batch": []}.get(block["kind"], ["/w"])
         found += [block["name"] + suffix for suffix in suffixes]
     return found
 

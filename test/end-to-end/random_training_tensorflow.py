@@ -126,6 +126,8 @@ class Case:
                 strategy, flags = rng.choice(SERVERS), flags + rng.choice([[], ["--ps", str(rng.randint(1, 3))]])
             if rng.random() < 0.25:
                 flags = flags + ["--cores-per-replica", str(rng.randint(2, 3))]
+        if self.facts.get("whole_batches"):  # those of parts of a batch are other numbers
+            strategy = re.sub(r"[:,]accumulate_steps=2", lambda found: found.group()[0] if strategy[found.end():] else "", strategy).replace(":,", ":")
         parts = 2 if "accumulate_steps" in strategy else 1
         if self.facts["batch"] % (replicas * parts):
             replicas = 2

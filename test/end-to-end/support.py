@@ -42,6 +42,8 @@ def need_tools(*tools):
 def need_tensorflow():
     """TensorFlow's compat.v1 and the module, or skips."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # With oneDNN TensorFlow 2.21 computes a layer normalization with an epsilon of its own.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     try:
         import tensorflow as tf
