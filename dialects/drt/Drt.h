@@ -37,8 +37,6 @@ template <typename Op> struct Placed : mlir::OpTrait::TraitBase<Op, Placed> {
 
 namespace distc::drt {
 
-/// On a `func.func`: it is an entry of the program; its value is the entry's name.
-inline constexpr llvm::StringLiteral kEntryAttr = "drt.entry";
 /// On a `func.func`: a kernel that `drt.launch` calls, or that `drt.update` calls on a range.
 inline constexpr llvm::StringLiteral kKernelAttr = "drt.kernel";
 inline constexpr llvm::StringLiteral kRangeKernelAttr = "drt.range_kernel";

@@ -19,8 +19,7 @@ def DRT_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let summary = "What one task runs, one to one with the runtime's C API";
   let description = [{
-    An entry is a `func.func` with the attribute `drt.entry`, without arguments; its operations work on tensors of static shape in program
-    order. A tensor is an address at run time: what `drt.feed` or `drt.variable` names, or a place in the replica's arena, which
+    An entry is a `drt.entry`; its operations work on tensors of static shape in program order. A tensor is an address at run time: what `drt.feed` or `drt.variable` names, or a place in the replica's arena, which
     `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels:
     `func.func private` with the attribute `drt.kernel`, called by `drt.launch`.
   }];

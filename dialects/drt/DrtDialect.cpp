@@ -53,6 +53,11 @@ llvm::SmallVector<int64_t> ProgramOp::getTaskReplicas() {
   return llvm::map_to_vector(getTasks().getAsRange<TaskAttr>(), [](TaskAttr task) { return task.getNumReplicas(); });
 }
 
+void EntryOp::build(OpBuilder &builder, OperationState &state, StringRef name) {
+  state.getOrAddProperties<Properties>().name = builder.getStringAttr(name);
+  state.addRegion()->emplaceBlock();
+}
+
 int64_t ProgramOp::getNumReplicas() { return llvm::sum_of(getTaskReplicas(), int64_t(0)); }
 
 } // namespace distc::drt

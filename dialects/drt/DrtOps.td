@@ -62,6 +62,28 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
 
+def DRT_EntryOp : DRT_Op<"entry", [HasParent<"::mlir::ModuleOp">, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let hasVerifier = 1;
+  let summary = "What every replica of the task runs of a kind: its operations, in their order";
+  let description = [{
+    `name` is what the runtime asks for: "init", "step", "eval", "accumulate" or "update". Tensors are values of the entry; what it takes are feeds
+    and variables, what it gives are fetches.
+
+    ```mlir
+    drt.entry "step" {
+      %x = drt.feed {batched, name = "x"} : () -> tensor<4x8xf32>
+      %y = drt.launch @kernel_0(%x) : (tensor<4x8xf32>) -> tensor<4xf32>
+      drt.fetch %y {axis = 0 : i32, join = 2 : i32, name = "y:0"} : (tensor<4xf32>) -> ()
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name);
+  let regions = (region SizedRegion<1>:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+  let assemblyFormat = "$name attr-dict-with-keyword $body";
+}
+
 // ---- Addresses ------------------------------------------------------------------------------
 def DRT_FeedOp : DRT_PlanOp<"feed", [Pure]> {
   let summary = "What the replica is fed: its share where `batched`, else the whole";

@@ -203,6 +203,16 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult EntryOp::verify() {
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 0)
+    return emitOpError("takes values; an entry's are feeds and variables");
+  for (Operation *before = (*this)->getPrevNode(); before; before = before->getPrevNode())
+    if (auto other = llvm::dyn_cast<EntryOp>(before); other && other.getNameAttr() == getNameAttr())
+      return (emitOpError() << "is the second of the name " << getNameAttr()).attachNote(other.getLoc()) << "the first";
+  return success();
+}
+
 // ---- Variables and addresses ----------------------------------------------------------------------------
 
 LogicalResult VariableOp::verify() {

@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace distc::drt {
 
-bool isServed(func::FuncOp entry) { return llvm::any_of(entry.getBody().front(), llvm::IsaPred<PushOp, TakeOp>); }
+bool isServed(EntryOp entry) { return llvm::any_of(entry.getBody().front(), llvm::IsaPred<PushOp, TakeOp>); }
 
 // While no update runs, which the runtime sees to.
 SmallVector<Access> PullOp::getAccesses() {

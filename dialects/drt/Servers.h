@@ -15,7 +15,7 @@
 namespace distc::drt {
 
 /// Whether each replica runs `entry` at its own pace, or one alone runs it: it pushes, or takes.
-bool isServed(mlir::func::FuncOp entry);
+bool isServed(EntryOp entry);
 
 } // namespace distc::drt
 

@@ -6,6 +6,7 @@
 #ifndef DISTC_PASSES_LOWER_PASSES_H
 #define DISTC_PASSES_LOWER_PASSES_H
 
+#include "dialects/drt/Drt.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"

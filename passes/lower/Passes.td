@@ -46,7 +46,7 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
-def SetPrecision : Pass<"drt-set-precision", "::mlir::func::FuncOp"> {
+def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
   let summary = "Products and convolutions of float32 may take less of it, on devices";
   let description = [{
     With `precision=tf32` matrix units multiply ten bits of each element's mantissa (TF32) and add in float32; what is stored, variables, norms, losses and
@@ -96,7 +96,7 @@ def AlignShares : Pass<"drt-align-shares", "::mlir::ModuleOp"> {
 def ConvertDfgToDrt : Pass<"convert-dfg-to-drt", "::mlir::ModuleOp"> {
   let summary = "Entries of the graph become plans: linalg on tensors, library calls, synchronization";
   let description = [{
-    Every entry (`dfg.func` with `dfg.fetches`) becomes a `func.func` with `drt.entry`. Nodes are lowered by their interfaces or by the tables of
+    Every entry (`dfg.func` with `dfg.fetches`) becomes a `drt.entry`. Nodes are lowered by their interfaces or by the tables of
     Lower*.cpp; the order keeps the memory model of drt.h (PlanBuilder.h). All shapes must be static. Variables become `drt.variable`.
 
     ```mlir
@@ -119,7 +119,7 @@ def CheckForGpu : Pass<"drt-check-for-gpu", "::mlir::ModuleOp"> {
   }];
 }
 
-def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
+def FuseEpilogues : Pass<"drt-fuse-epilogues", "::distc::drt::EntryOp"> {
   let summary = "A bias and an activation that follow a product or a convolution become part of the call";
   let description = [{
     Where the product is used by nothing else. `tanh(a b + bias)` is one `drt.matmul` with a bias and `epilogue = 2`. `activations` are those that
@@ -128,7 +128,7 @@ def FuseEpilogues : Pass<"drt-fuse-epilogues", "::mlir::func::FuncOp"> {
   let options = [ListOption<"activations", "activations", "std::string", "relu and tanh; without any: both">];
 }
 
-def PointwiseConvolutions : Pass<"drt-pointwise-convolutions", "::mlir::func::FuncOp"> {
+def PointwiseConvolutions : Pass<"drt-pointwise-convolutions", "::distc::drt::EntryOp"> {
   let summary = "Convolutions whose windows have one element are products of matrices";
   let description = [{
     A convolution by 1 x 1 windows, without strides and padding, and its gradients: pixels are rows, channels columns. A product takes the filter as it
@@ -141,7 +141,7 @@ def PointwiseConvolutions : Pass<"drt-pointwise-convolutions", "::mlir::func::Fu
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
-def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
+def FuseElementwise : Pass<"drt-fuse-elementwise", "::distc::drt::EntryOp"> {
   let summary = "Chains of element-wise linalg operations become one";
   let description = [{
     A producer is fused into the only operation that reads it, and into each that does where it costs less than reading its result again; not
@@ -151,14 +151,14 @@ def FuseElementwise : Pass<"drt-fuse-elementwise", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect"];
 }
 
-def EliminateCommonSubexpressions : Pass<"drt-eliminate-common-subexpressions", "::mlir::func::FuncOp"> {
+def EliminateCommonSubexpressions : Pass<"drt-eliminate-common-subexpressions", "::distc::drt::EntryOp"> {
   let summary = "What an entry computes twice it computes once";
   let description = [{
     As `cse`, in entries. That one's hash leaves out what a kernel computes, so that it compares each two of the kernels that read the same value.
   }];
 }
 
-def JoinContractions : Pass<"drt-join-contractions", "::mlir::func::FuncOp"> {
+def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
   let summary = "Products are computed over the joined batch of the task";
   let description = [{
     A product of a replica's few rows with a large variable is marked `joined`: the replicas compute it for all of them, each some columns, and
@@ -413,7 +413,7 @@ def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
 }
 
 // ---- GPUs ---------------------------------------------------------------------------------------
-def FuseRows : Pass<"drt-fuse-rows", "::mlir::func::FuncOp"> {
+def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
   let summary = "Operations over the same rows become one kernel: softmax, cross entropy, layer normalization";
   let description = [{
     For GPUs, behind `drt-fuse-elementwise`. A group has a reduction of rows, and operations that need of each other's results their own row alone
@@ -432,7 +432,7 @@ def FuseRows : Pass<"drt-fuse-rows", "::mlir::func::FuncOp"> {
   }];
 }
 
-def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::mlir::func::FuncOp"> {
+def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::distc::drt::EntryOp"> {
   let summary = "The layouts that the libraries of GPUs want";
   let description = [{
     Convolutions take filters as OHWI (`filter_layout`) and give their gradients so; transposes, which become kernels, stand between them and what the
@@ -451,7 +451,7 @@ def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def ReadInPlace : Pass<"drt-read-in-place", "::mlir::func::FuncOp"> {
+def ReadInPlace : Pass<"drt-read-in-place", "::distc::drt::EntryOp"> {
   let summary = "A variable is not copied to be read, where nothing updates it in between";
   let description = [{
     Small variables are copied where they are read, since the replicas of a task on CPUs share them and are not in step. A device has its own, and does its
@@ -495,7 +495,7 @@ def GroupUpdates : Pass<"drt-group-updates", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
 }
 
-def VerifyStreamOrder : Pass<"drt-verify-stream-order", "::mlir::func::FuncOp"> {
+def VerifyStreamOrder : Pass<"drt-verify-stream-order", "::distc::drt::EntryOp"> {
   let summary = "Proves that a device's streams give what the plan's order says, or refuses the plan";
   let description = [{
     What drt-verify-order is for the plan of a CPU's threads. A replica's work runs on its compute stream in the plan's order, but for buckets: behind

@@ -18,13 +18,13 @@ namespace distc {
 
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
 static void addCPUPasses(OpPassManager &manager) {
-  OpPassManager &functions = manager.nest<func::FuncOp>();
+  OpPassManager &entries = manager.nest<drt::EntryOp>();
   // A gradient's product is computed once for the replicas of a task.
-  functions.addPass(createJoinContractions());
-  functions.addPass(createFuseEpilogues());
-  functions.addPass(createPointwiseConvolutions());
-  functions.addPass(createFuseElementwise());
-  functions.addPass(createEliminateCommonSubexpressions());
+  entries.addPass(createJoinContractions());
+  entries.addPass(createFuseEpilogues());
+  entries.addPass(createPointwiseConvolutions());
+  entries.addPass(createFuseElementwise());
+  entries.addPass(createEliminateCommonSubexpressions());
   manager.addPass(createOutlineKernels());
   // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
   manager.addPass(createInsertCopies());
@@ -34,11 +34,11 @@ static void addCPUPasses(OpPassManager &manager) {
 
 static void addDevicePasses(OpPassManager &manager, const std::string &precision) {
   manager.addPass(createAccumulateInVariables());
-  manager.addNestedPass<func::FuncOp>(createPrepareForGpu());
+  manager.addNestedPass<drt::EntryOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
   manager.addPass(createRowKernels());
   manager.addPass(createCheckForGpu());
-  OpPassManager &entries = manager.nest<func::FuncOp>();
+  OpPassManager &entries = manager.nest<drt::EntryOp>();
   FuseEpiloguesOptions epilogues;
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));
@@ -49,7 +49,7 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   // What element-wise fusion left of softmax and the like.
   entries.addPass(createFuseRows());
   manager.addPass(createOutlineKernels());
-  manager.addNestedPass<func::FuncOp>(createReadInPlace());
+  manager.addNestedPass<drt::EntryOp>(createReadInPlace());
   manager.addPass(createInsertCopies());
   manager.addPass(createPlanMemory({/*device=*/true}));
   // The tables of its kernels say where tensors and variables lie.
@@ -58,7 +58,7 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
 
 void addPlanVerifiers(OpPassManager &manager, bool device) {
   if (device)
-    manager.addNestedPass<func::FuncOp>(createVerifyStreamOrder());
+    manager.addNestedPass<drt::EntryOp>(createVerifyStreamOrder());
   else
     manager.addPass(createVerifyOrder());
 }

@@ -106,7 +106,7 @@ static bool isOfReplica(llvm::StringRef label) {
 
 llvm::Error TimelineFile::check(ModuleOp plan) const {
   llvm::StringSet<> scopes, categories;
-  for (func::FuncOp entry : getEntries(plan))
+  for (drt::EntryOp entry : getEntries(plan))
     for (Operation &op : entry.getBody().front())
       if (llvm::StringRef category = getScopeCategory(&op); !category.empty()) {
         scopes.insert((category + "\n" + getScopeName(&op)).str());

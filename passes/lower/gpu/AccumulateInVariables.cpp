@@ -35,10 +35,15 @@ Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
 }
 
 struct AccumulateInVariables : impl::AccumulateInVariablesBase<AccumulateInVariables> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    AccumulateInVariablesBase::getDependentDialects(registry);
+    registry.insert<func::FuncDialect>();
+  }
+
   void runOnOperation() override {
     SymbolTable table(getOperation());
     symbols = &table;
-    for (func::FuncOp entry : getEntries(getOperation()))
+    for (drt::EntryOp entry : getEntries(getOperation()))
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
         if (auto keep = dyn_cast<drt::AccumulateOp>(op))
           keep.getSlices() ? convertSlices(keep) : convert(keep);
@@ -60,7 +65,7 @@ private:
   /// (sum + gradient) * scale; at the entry's end, when nothing reads it any more, the sum is zero again.
   void convert(drt::AccumulatedOp op) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    ImplicitLocOpBuilder end(op.getLoc(), op->getBlock()->getTerminator());
+    ImplicitLocOpBuilder end = ImplicitLocOpBuilder::atBlockEnd(op.getLoc(), op->getBlock());
     for (auto [i, gradient, result] : llvm::enumerate(op.getGradients(), op.getAccumulated())) {
       RankedTensorType type = typeOf(gradient);
       Value sum = drt::ReadOp::create(b, type, getSum(op.getFirst() + i, type).getSymName());

@@ -198,8 +198,6 @@ private:
 
 struct FuseRows : impl::FuseRowsBase<FuseRows> {
   void runOnOperation() override {
-    if (!getOperation()->hasAttr(drt::kEntryAttr))
-      return;
     RowGrouping grouping;
     for (auto op : llvm::make_early_inc_range(getOperation().getBody().front().getOps<linalg::GenericOp>()))
       grouping.add(op);

@@ -58,7 +58,7 @@ public:
     SmallVector<Effects> effects;
   };
 
-  EntryGroups(func::FuncOp entry, UpdateOperands &operands, const SymbolTable &symbols)
+  EntryGroups(drt::EntryOp entry, UpdateOperands &operands, const SymbolTable &symbols)
       : entry(entry), operands(operands), symbols(symbols) {}
 
   /// Finds the groups, in the order of their launches.
@@ -149,7 +149,7 @@ private:
     op->moveBefore(place);
   }
 
-  func::FuncOp entry;
+  drt::EntryOp entry;
   UpdateOperands &operands;
   const SymbolTable &symbols;
   size_t firstOpen = 0;
@@ -169,7 +169,7 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
     if (failed(program))
       return signalPassFailure();
     sizes = {arena.getInt(), variables.getInt()};
-    for (func::FuncOp entry : getEntries(module)) {
+    for (drt::EntryOp entry : getEntries(module)) {
       UpdateOperands operands(entry, symbols, program->getNumReplicas());
       EntryGroups groups(entry, operands, symbols);
       if (failed(groups.collect()))
@@ -186,7 +186,7 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
 private:
   void eraseUnusedKernels() {
     Names used;
-    for (func::FuncOp entry : getEntries(getOperation()))
+    for (drt::EntryOp entry : getEntries(getOperation()))
       for (Operation &op : entry.getBody().front())
         if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
           used.insert(kernel.getValue());

@@ -66,7 +66,7 @@ SmallVector<int64_t> getFilterShape(ArrayRef<int64_t> descriptor) {
 /// The convolutions of one entry.
 class Filters {
 public:
-  explicit Filters(func::FuncOp entry) : body(entry.getBody().front()) {}
+  explicit Filters(drt::EntryOp entry) : body(entry.getBody().front()) {}
 
   LogicalResult convert() {
     for (Operation &op : llvm::make_early_inc_range(body)) {
@@ -132,7 +132,7 @@ private:
 
 struct PrepareForGpu : impl::PrepareForGpuBase<PrepareForGpu> {
   void runOnOperation() override {
-    if (getOperation()->hasAttr(drt::kEntryAttr) && failed(Filters(getOperation()).convert()))
+    if (failed(Filters(getOperation()).convert()))
       signalPassFailure();
   }
 };

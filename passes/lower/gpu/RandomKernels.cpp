@@ -172,7 +172,7 @@ struct RandomKernels : impl::RandomKernelsBase<RandomKernels> {
     if (failed(program))
       return signalPassFailure();
     replicas = program->getNumReplicas();
-    for (func::FuncOp entry : getEntries(getOperation()))
+    for (drt::EntryOp entry : getEntries(getOperation()))
       if (failed(convert(entry)))
         return signalPassFailure();
   }
@@ -183,7 +183,7 @@ private:
     int64_t positions;
   };
 
-  LogicalResult convert(func::FuncOp entry) {
+  LogicalResult convert(drt::EntryOp entry) {
     SmallVector<Advanced> advanced;
     for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
       // What draws numbers of its own from a state has no code for GPUs: drt-check-for-gpu says so.
@@ -191,7 +191,7 @@ private:
         continue;
       else if (llvm::isa<drt::RandomOp, drt::RandomStatelessOp>(op) && failed(convert(&op, advanced)))
         return failure();
-    OpBuilder builder(entry.getBody().front().getTerminator());
+    auto builder = OpBuilder::atBlockEnd(&entry.getBody().front());
     for (ArrayRef<Advanced> rest = advanced; !rest.empty();
          rest = rest.drop_front(std::min(rest.size(), kStatesAKernel))) {
       ArrayRef<Advanced> states = rest.take_front(kStatesAKernel);

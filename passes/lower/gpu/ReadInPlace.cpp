@@ -42,8 +42,6 @@ Operation *getLastReader(Value tensor) {
 
 struct ReadInPlace : impl::ReadInPlaceBase<ReadInPlace> {
   void runOnOperation() override {
-    if (!getOperation()->hasAttr(drt::kEntryAttr))
-      return;
     for (auto copy : llvm::make_early_inc_range(getOperation().getBody().front().getOps<drt::CopyOp>())) {
       auto read = copy.getInput().getDefiningOp<drt::ReadOp>();
       Operation *last = read ? getLastReader(copy.getResult()) : nullptr;

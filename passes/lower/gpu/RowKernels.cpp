@@ -81,7 +81,7 @@ struct RowKernels : impl::RowKernelsBase<RowKernels> {
   void runOnOperation() override {
     DeviceLaunches all(getOperation(), "rows");
     launches = &all;
-    for (func::FuncOp entry : getEntries(getOperation())) {
+    for (drt::EntryOp entry : getEntries(getOperation())) {
       RowSorter sorter(all);
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
         auto routine = dyn_cast<drt::RoutineOp>(op);

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -51,13 +50,13 @@ bool isProductOfFloat32(Operation *op) {
          cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
 }
 
-/// The products of a function take bfloat16. A value that one of them reads is rounded once, and element-wise work and
+/// The products of an entry take bfloat16. A value that one of them reads is rounded once, and element-wise work and
 /// sums that read it too read what was rounded, so that it is kept and moved as bfloat16 only; but what a variable or
 /// the batch holds is rounded for products alone.
 class NarrowProducts {
 public:
-  explicit NarrowProducts(func::FuncOp function) : narrow(BFloat16Type::get(function.getContext())) {
-    function.walk([&](Operation *op) {
+  explicit NarrowProducts(drt::EntryOp entry) : narrow(BFloat16Type::get(entry.getContext())) {
+    entry.walk([&](Operation *op) {
       if (isProductOfFloat32(op))
         products.push_back(op);
     });
@@ -188,8 +187,7 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
     if (precision == distc::getName(ProductType::F32))
       return;
     if (precision == distc::getName(ProductType::BF16)) {
-      if (getOperation()->hasAttr(drt::kEntryAttr))
-        NarrowProducts(getOperation()).run();
+      NarrowProducts(getOperation()).run();
       return;
     }
     if (precision != distc::getName(ProductType::TF32)) {

@@ -14,7 +14,7 @@ namespace distc {
 
 static RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
 
-UpdateOperands::UpdateOperands(func::FuncOp entry, const SymbolTable &symbols, int64_t replicas)
+UpdateOperands::UpdateOperands(drt::EntryOp entry, const SymbolTable &symbols, int64_t replicas)
     : entry(entry), symbols(symbols) {
   Block &body = entry.getBody().front();
   for (auto start : body.getOps<drt::AllReduceStartOp>()) {

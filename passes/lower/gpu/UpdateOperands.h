@@ -17,7 +17,7 @@ namespace distc {
 class UpdateOperands {
 public:
   /// Of an entry of a program over `replicas`.
-  UpdateOperands(mlir::func::FuncOp entry, const mlir::SymbolTable &symbols, int64_t replicas);
+  UpdateOperands(drt::EntryOp entry, const mlir::SymbolTable &symbols, int64_t replicas);
 
   /// Operands of the update's rule. Fails with a diagnostic where a place is missing.
   llvm::LogicalResult get(drt::UpdateOp op, llvm::SmallVectorImpl<UpdateOperand> &operands);
@@ -40,7 +40,7 @@ private:
   /// Equal for tensors with the same contents.
   std::string identify(mlir::Value tensor) const;
 
-  mlir::func::FuncOp entry;
+  drt::EntryOp entry;
   const mlir::SymbolTable &symbols;
   llvm::DenseMap<int32_t, drt::AllReduceStartOp> buckets;
   llvm::DenseMap<int32_t, double> scales;

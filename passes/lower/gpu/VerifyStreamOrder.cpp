@@ -101,7 +101,7 @@ public:
     for (Operation &op : body)
       if (failed(visit(&op)))
         return failure();
-    return success();
+    return visitEnd();
   }
 
 private:
@@ -131,7 +131,6 @@ private:
         .Case([&](drt::UpdateGroupOp group) { return visitUpdates(group); })
         .Case([&](drt::AccumulateOp accumulate) { return readAll(accumulate, accumulate.getGradients()); })
         .Case([&](drt::RandomAdvanceOp advance) { return visitAdvance(advance); })
-        .Case([&](func::ReturnOp) { return visitEnd(); })
         .Default([&](Operation *) { return isPlaced(op) ? visitWork(op) : refuseUnknown(op); });
   }
 
@@ -494,9 +493,7 @@ private:
 struct VerifyStreamOrder : impl::VerifyStreamOrderBase<VerifyStreamOrder> {
   void runOnOperation() override {
     markAllAnalysesPreserved();
-    func::FuncOp entry = getOperation();
-    if (!entry->hasAttr(drt::kEntryAttr))
-      return;
+    drt::EntryOp entry = getOperation();
     llvm::StringSet<> inShares;
     for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>())
       if (variable.getShares())

@@ -48,9 +48,8 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     LLVMConversionTarget target(getContext());
     // The module stays, and the entries in it: they are tensors still, and convert-drt-to-llvm's.
     target.addLegalOp<ModuleOp>();
-    target.addDynamicallyLegalOp<func::FuncOp>([](func::FuncOp function) { return function->hasAttr(drt::kEntryAttr); });
-    target.markOpRecursivelyLegal<func::FuncOp>([](func::FuncOp function) { return function->hasAttr(drt::kEntryAttr); });
     target.addLegalDialect<drt::DRTDialect>();
+    target.markOpRecursivelyLegal<drt::EntryOp>();
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
   }

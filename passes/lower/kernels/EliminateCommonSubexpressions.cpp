@@ -48,10 +48,7 @@ void eliminate(Block &block) {
 }
 
 struct EliminateCommonSubexpressions : impl::EliminateCommonSubexpressionsBase<EliminateCommonSubexpressions> {
-  void runOnOperation() override {
-    if (getOperation()->hasAttr(drt::kEntryAttr))
-      eliminate(getOperation().getBody().front());
-  }
+  void runOnOperation() override { eliminate(getOperation().getBody().front()); }
 };
 
 } // namespace

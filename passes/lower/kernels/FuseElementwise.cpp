@@ -136,8 +136,6 @@ private:
 
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   void runOnOperation() override {
-    if (!getOperation()->hasAttr(drt::kEntryAttr))
-      return;
     // Constants become scalars of what reads them, equal operands one, and those that nothing reads are left out: what
     // is cheap, and what has one user, shows only then. The bodies of a cluster give such operands again.
     if (failed(cleanUp()))

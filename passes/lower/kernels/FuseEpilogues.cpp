@@ -112,8 +112,6 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
   using FuseEpiloguesBase::FuseEpiloguesBase;
 
   void runOnOperation() override {
-    if (!getOperation()->hasAttr(drt::kEntryAttr))
-      return;
     for (StringRef name : activations)
       if (name != "relu" && name != "tanh") {
         getOperation().emitError() << "drt-fuse-epilogues knows no activation '" << name << "': relu, tanh";

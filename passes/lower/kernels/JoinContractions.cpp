@@ -32,9 +32,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
   using Base::Base;
 
   void runOnOperation() override {
-    func::FuncOp entry = getOperation();
-    if (!entry->hasAttr(drt::kEntryAttr))
-      return;
+    drt::EntryOp entry = getOperation();
     taskReplicas = replicas;
     int64_t cores = 1;
     if (taskReplicas == 0)

@@ -255,31 +255,31 @@ SmallVector<SmallVector<linalg::GenericOp>> getGroups(Block &block) {
 }
 
 struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    OutlineKernelsBase::getDependentDialects(registry);
+    registry.insert<func::FuncDialect>();
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     KernelTable table(module);
     Outliner outliner(table, module);
-    SmallVector<func::FuncOp> entries;
-    llvm::StringMap<func::FuncOp> rangeKernels;
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (function->hasAttr(drt::kEntryAttr))
-        entries.push_back(function);
-    }
-    for (func::FuncOp entry : entries) {
+    auto entries = llvm::to_vector(module.getOps<drt::EntryOp>());
+    for (drt::EntryOp entry : entries) {
       materializeConstants(entry);
       for (ArrayRef<linalg::GenericOp> group : getGroups(entry.getBody().front()))
         outliner.outline(group);
     }
     uniqueRangeKernels(module, table, entries);
     // What only fed linalg operations.
-    for (func::FuncOp entry : entries)
+    for (drt::EntryOp entry : entries)
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
         if (isOpTriviallyDead(&op))
           op.erase();
   }
 
   /// A constant that a library call takes is written by a kernel.
-  void materializeConstants(func::FuncOp entry) {
+  void materializeConstants(drt::EntryOp entry) {
     for (auto constant : llvm::make_early_inc_range(entry.getBody().front().getOps<arith::ConstantOp>())) {
       auto type = llvm::dyn_cast<RankedTensorType>(constant.getType());
       if (!type || llvm::all_of(constant->getUsers(), [](Operation *user) {
@@ -311,14 +311,14 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  void uniqueRangeKernels(ModuleOp module, KernelTable &table, ArrayRef<func::FuncOp> entries) {
+  void uniqueRangeKernels(ModuleOp module, KernelTable &table, ArrayRef<drt::EntryOp> entries) {
     llvm::StringMap<std::string> names;
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       if (function->hasAttr(drt::kRangeKernelAttr)) {
         std::string before = function.getSymName().str();
         names[before] = table.unique(function).getSymName().str();
       }
-    for (func::FuncOp entry : entries)
+    for (drt::EntryOp entry : entries)
       for (Operation &op : entry.getBody().front()) {
         if (auto update = llvm::dyn_cast<drt::UpdateOp>(op))
           update.setKernel(names[update.getKernel()]);

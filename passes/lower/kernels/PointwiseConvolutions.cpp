@@ -31,8 +31,6 @@ const SmallVector<ReassociationIndices> kMatrix = {{0, 1, 2}, {3}};
 
 struct PointwiseConvolutions : impl::PointwiseConvolutionsBase<PointwiseConvolutions> {
   void runOnOperation() override {
-    if (!getOperation()->hasAttr(drt::kEntryAttr))
-      return;
     getOperation().walk([](Operation *op) {
       auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
       if (!llvm::isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op) ||

@@ -28,13 +28,7 @@ int64_t getElementBytes(Type element) { return llvm::divideCeil(element.getIntOr
 
 int64_t getTensorBytes(RankedTensorType type) { return type.getNumElements() * getElementBytes(type.getElementType()); }
 
-SmallVector<func::FuncOp> getEntries(ModuleOp module) {
-  SmallVector<func::FuncOp> entries;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(drt::kEntryAttr))
-      entries.push_back(function);
-  return entries;
-}
+SmallVector<drt::EntryOp> getEntries(ModuleOp module) { return llvm::to_vector(module.getOps<drt::EntryOp>()); }
 
 SmallVector<int64_t> getMemberOffsets(drt::AllReduceStartOp bucket) {
   SmallVector<int64_t> offsets;

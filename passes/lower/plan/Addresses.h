@@ -22,8 +22,8 @@ mlir::Value getStorage(mlir::Value value);
 int64_t getElementBytes(mlir::Type element);
 int64_t getTensorBytes(mlir::RankedTensorType type);
 
-/// The module's entries, in order: functions with `drt.entry`.
-llvm::SmallVector<mlir::func::FuncOp> getEntries(mlir::ModuleOp module);
+/// The module's entries, in order.
+llvm::SmallVector<drt::EntryOp> getEntries(mlir::ModuleOp module);
 
 /// Where the members of a bucket lie, in bytes from its place, and behind the last member the bucket's size.
 llvm::SmallVector<int64_t> getMemberOffsets(drt::AllReduceStartOp bucket);

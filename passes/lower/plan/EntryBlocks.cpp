@@ -20,7 +20,7 @@ static bool isReadByOthers(Operation *op, Value operand) {
   return isa<drt::FetchOp>(op);
 }
 
-EntryBlocks::EntryBlocks(func::FuncOp entry) : body(entry.getBody().front()) {
+EntryBlocks::EntryBlocks(drt::EntryOp entry) : body(entry.getBody().front()) {
   int64_t position = 0;
   for (Operation &op : body) {
     if (isPlaced(&op))

@@ -7,7 +7,6 @@
 #define DISTC_PASSES_LOWER_PLAN_ENTRYBLOCKS_H
 
 #include "dialects/drt/Drt.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/lower/plan/ArenaPacking.h"
 
 namespace distc {
@@ -23,7 +22,7 @@ struct EntryBlock : LiveBlock {
 /// The blocks of one entry: one a tensor, one a bucket.
 class EntryBlocks {
 public:
-  explicit EntryBlocks(mlir::func::FuncOp entry);
+  explicit EntryBlocks(drt::EntryOp entry);
 
   /// Places the blocks; returns the bytes that the entry needs.
   int64_t pack();

@@ -19,7 +19,7 @@ namespace {
 
 struct InsertBarriers : impl::InsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
-    for (func::FuncOp entry : getEntries(getOperation())) {
+    for (drt::EntryOp entry : getEntries(getOperation())) {
       PlanOrder order(entry);
       if (!order.replicasShareMemory())
         continue;

@@ -25,7 +25,7 @@ drt::CopyOp createCopy(Value value) {
 
 class EntryCopies {
 public:
-  explicit EntryCopies(func::FuncOp entry) : body(entry.getBody().front()) {}
+  explicit EntryCopies(drt::EntryOp entry) : body(entry.getBody().front()) {}
 
   void insert() {
     unsigned position = 0;
@@ -84,7 +84,7 @@ private:
 
 struct InsertCopies : impl::InsertCopiesBase<InsertCopies> {
   void runOnOperation() override {
-    for (func::FuncOp entry : getEntries(getOperation()))
+    for (drt::EntryOp entry : getEntries(getOperation()))
       EntryCopies(entry).insert();
   }
 };

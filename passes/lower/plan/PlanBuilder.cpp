@@ -86,10 +86,9 @@ LogicalResult PlanBuilder::build() {
   dfg::readGatheredVariables(entry.getBody().front());
   analyze();
   builder.setInsertionPoint(entry);
-  auto plan = func::FuncOp::create(builder, entry.getLoc(), ("entry_" + entry.getSymName()).str(), builder.getFunctionType({}, {}));
   auto name = entry->getAttrOfType<StringAttr>("dfg.entry");
-  plan->setAttr(drt::kEntryAttr, name ? name : builder.getStringAttr(entry.getSymName()));
-  builder.setInsertionPointToStart(plan.addEntryBlock());
+  auto plan = drt::EntryOp::create(builder, entry.getLoc(), name ? name.getValue() : entry.getSymName());
+  builder.setInsertionPointToStart(&plan.getBody().front());
   if (failed(beginServed()))
     return failure();
   for (Operation &node : entry.getBody().front()) {
@@ -122,7 +121,6 @@ LogicalResult PlanBuilder::build() {
   // Fetches take effect at the end. Taken down first: a walk would meet again what it moves there.
   for (drt::FetchOp fetch : llvm::to_vector(plan.getBody().front().getOps<drt::FetchOp>()))
     fetch->moveBefore(&plan.getBody().front(), plan.getBody().front().end());
-  func::ReturnOp::create(builder, entry.getLoc());
   return success();
 }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kVariableAlignment = 256;
 
 // A bucket has its members for itself, and what is fetched lies in the arena.
-LogicalResult checkPlaced(func::FuncOp entry) {
+LogicalResult checkPlaced(drt::EntryOp entry) {
   llvm::DenseSet<Value> members;
   for (Operation &op : entry.getBody().front()) {
     if (!isa<drt::AllReduceStartOp, drt::FetchOp>(op))
@@ -42,7 +42,7 @@ LogicalResult checkPlaced(func::FuncOp entry) {
 // Elements that variables have room for, where shares of them are gathered.
 llvm::StringMap<int64_t> findRoom(ModuleOp module) {
   llvm::StringMap<int64_t> room;
-  for (func::FuncOp entry : getEntries(module))
+  for (drt::EntryOp entry : getEntries(module))
     for (auto gather : entry.getOps<drt::GatherStartOp>())
       for (auto [name, elements] : llvm::zip(gather.getVariables().getAsRange<FlatSymbolRefAttr>(),
                                              gather.getRoom().value_or(ArrayRef<int64_t>())))
@@ -73,7 +73,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
 
   void runOnOperation() override {
     int64_t bytes = 0;
-    for (func::FuncOp entry : getEntries(getOperation())) {
+    for (drt::EntryOp entry : getEntries(getOperation())) {
       if (failed(checkPlaced(entry)))
         return signalPassFailure();
       EntryBlocks blocks(entry);

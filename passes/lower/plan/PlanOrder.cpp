@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace distc {
 
-PlanOrder::PlanOrder(func::FuncOp entry) {
+PlanOrder::PlanOrder(drt::EntryOp entry) {
   auto module = entry->getParentOfType<ModuleOp>();
   if (drt::ProgramOp program = drt::findProgram(module))
     shared = llvm::any_of(program.getTaskReplicas(), [](int64_t replicas) { return replicas > 1; });

@@ -21,7 +21,6 @@
 #define DISTC_PASSES_LOWER_PLAN_PLANORDER_H
 
 #include "dialects/drt/Drt.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace distc {
 
@@ -34,7 +33,7 @@ struct Race {
 /// Follows an entry's operations in their order, in time linear in them.
 class PlanOrder {
 public:
-  explicit PlanOrder(mlir::func::FuncOp entry);
+  explicit PlanOrder(drt::EntryOp entry);
 
   /// Whether some task has several replicas, which are threads that share its variables. Without, nothing races.
   bool replicasShareMemory() const { return shared; }

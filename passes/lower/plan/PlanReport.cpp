@@ -108,7 +108,7 @@ public:
     });
     json.attributeEnd();
     json.attributeArray("entries", [&] {
-      for (func::FuncOp entry : getEntries(module))
+      for (drt::EntryOp entry : getEntries(module))
         json.object([&] { writeEntry(entry); });
     });
   }
@@ -118,7 +118,7 @@ private:
   void writeSteps() {
     drt::PushOp push;
     int64_t steps = 1;
-    for (func::FuncOp entry : getEntries(module))
+    for (drt::EntryOp entry : getEntries(module))
       entry.walk([&](Operation *op) {
         if (auto found = dyn_cast<drt::PushOp>(op))
           push = found;
@@ -143,7 +143,7 @@ private:
 
   /// The first variable of an update is trained, further ones are its slots.
   void findSlots() {
-    for (func::FuncOp entry : getEntries(module))
+    for (drt::EntryOp entry : getEntries(module))
       entry.walk([&](Operation *op) {
         auto written = op->getAttrOfType<ArrayAttr>("variables");
         if (!written || getScopeCategory(op) != "update")
@@ -217,7 +217,7 @@ private:
     });
   }
 
-  void writeEntry(func::FuncOp entry) {
+  void writeEntry(drt::EntryOp entry) {
     SmallVector<Bucket> buckets;
     llvm::DenseMap<Operation *, int64_t> shown;
     SmallVector<int64_t> next; // the first operation that is shown, from a position on
@@ -231,7 +231,7 @@ private:
       if (!getScopeCategory(&op).empty())
         shown[&op] = count++;
     }
-    json.attribute("name", toJsonText(entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue()));
+    json.attribute("name", toJsonText(entry.getName()));
     json.attributeArray("buckets", [&] {
       for (Bucket bucket : buckets)
         writeBucket(bucket);

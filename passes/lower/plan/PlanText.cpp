@@ -63,10 +63,10 @@ static std::string getGroupText(drt::UpdateGroupOp group) {
   return text;
 }
 
-std::string getPlanText(func::FuncOp entry) {
+std::string getPlanText(drt::EntryOp entry) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "  " << entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue() << "\n";
+  os << "  " << entry.getName() << "\n";
   for (Operation &op : entry.getBody().front()) {
     StringRef category = getScopeCategory(&op);
     if (category.empty())

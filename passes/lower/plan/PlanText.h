@@ -6,13 +6,13 @@
 #ifndef DISTC_PASSES_LOWER_PLAN_PLANTEXT_H
 #define DISTC_PASSES_LOWER_PLAN_PLANTEXT_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "dialects/drt/Drt.h"
 #include <string>
 
 namespace distc {
 
 /// One line an operation of the entry: what it does, for which nodes, the bytes that it writes and where.
-std::string getPlanText(mlir::func::FuncOp entry);
+std::string getPlanText(drt::EntryOp entry);
 
 } // namespace distc
 

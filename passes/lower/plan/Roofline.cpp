@@ -74,10 +74,10 @@ Roofline::Roofline(ModuleOp module, const Chip &chip)
     : chip(chip), estimate(module), symbols(module), replicas(drt::findProgram(module).getNumReplicas()) {
   // A plan has products of one type.
   module.walk([&](Operation *op) { planned = std::max(planned, getProductType(op)); });
-  for (func::FuncOp function : getEntries(module)) {
+  for (drt::EntryOp planned : getEntries(module)) {
     Entry &entry = entries.emplace_back();
-    entry.name = function->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue().str();
-    for (Operation &op : function.getBody().front())
+    entry.name = planned.getName().str();
+    for (Operation &op : planned.getBody().front())
       add(&op, entry);
     schedule(entry);
   }

@@ -71,15 +71,13 @@ private:
 /// One entry. Each check returns a diagnostic at the operation that comes too early or too late.
 class EntryVerifier {
 public:
-  EntryVerifier(func::FuncOp entry) : entry(entry), order(entry) {
+  EntryVerifier(drt::EntryOp entry) : entry(entry), order(entry) {
     for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>())
       if (variable.getOwner())
         owners[FlatSymbolRefAttr::get(variable.getSymNameAttr())] = static_cast<int64_t>(*variable.getOwner());
   }
 
   LogicalResult verify() {
-    if (!llvm::hasSingleElement(entry.getBody()))
-      return entry.emitOpError("has several blocks; replicas could take different ones, and meet unequally often");
     for (Operation &op : entry.getBody().front()) {
       if (failed(verifyKnown(&op)) || failed(verifyValues(&op)) || failed(verifyBuckets(&op)))
         return failure();
@@ -98,8 +96,7 @@ private:
   LogicalResult verifyKnown(Operation *op) {
     if (op->getNumRegions() != 0)
       return op->emitOpError("has a region, and what runs in it cannot be ordered; kernels are outlined before");
-    if (isa<drt::AccessInterface>(op) || op->hasTrait<OpTrait::IsTerminator>() ||
-        op->hasTrait<OpTrait::ConstantLike>() ||
+    if (isa<drt::AccessInterface>(op) || op->hasTrait<OpTrait::ConstantLike>() ||
         isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
       return success();
     return op->emitOpError("does not say what memory it accesses (drt's AccessInterface), so it cannot be ordered");
@@ -354,7 +351,7 @@ private:
     bool waited = false;
   };
 
-  func::FuncOp entry;
+  drt::EntryOp entry;
   PlanOrder order;
   unsigned number = 0;                       // of the operation
   llvm::DenseMap<Attribute, Write> writes;   // the last of each variable
@@ -371,10 +368,10 @@ private:
 /// Where servers serve on their own: that replicas meet nowhere but at them, and what goes from one to the other.
 class ServingVerifier {
 public:
-  explicit ServingVerifier(ArrayRef<func::FuncOp> entries) : entries(entries) {}
+  explicit ServingVerifier(ArrayRef<drt::EntryOp> entries) : entries(entries) {}
 
   LogicalResult verify() {
-    for (func::FuncOp entry : entries)
+    for (drt::EntryOp entry : entries)
       for (Operation &op : entry.getBody().front())
         if (isa<drt::PullOp, drt::PushOp, drt::TakeTokenOp, drt::TakeOp>(op) && failed(collect(entry, &op)))
           return failure();
@@ -396,8 +393,8 @@ public:
   }
 
 private:
-  LogicalResult collect(func::FuncOp entry, Operation *op) {
-    auto keep = [&](auto &kept, func::FuncOp &in, auto found) -> LogicalResult {
+  LogicalResult collect(drt::EntryOp entry, Operation *op) {
+    auto keep = [&](auto &kept, drt::EntryOp &in, auto found) -> LogicalResult {
       if (kept)
         return withNote(op->emitOpError("is there twice"), kept, "the other one");
       kept = found;
@@ -475,8 +472,8 @@ private:
     return op.emitOpError("waits for the other replicas, which are each at their own pace where servers serve on their own");
   }
 
-  ArrayRef<func::FuncOp> entries;
-  func::FuncOp step, update;
+  ArrayRef<drt::EntryOp> entries;
+  drt::EntryOp step, update;
   drt::PullOp pull;
   drt::PushOp push;
   drt::TakeTokenOp token;
@@ -488,7 +485,7 @@ struct VerifyOrder : impl::VerifyOrderBase<VerifyOrder> {
   void runOnOperation() override {
     if (failed(ServingVerifier(getEntries(getOperation())).verify()))
       return signalPassFailure();
-    for (func::FuncOp entry : getEntries(getOperation()))
+    for (drt::EntryOp entry : getEntries(getOperation()))
       if (failed(EntryVerifier(entry).verify()))
         return signalPassFailure();
   }

@@ -38,7 +38,7 @@ LogicalResult checkReferences(ModuleOp module, int64_t numTasks) {
     if (variable.getOwner() && failed(checkOwner(variable, static_cast<int64_t>(*variable.getOwner()))))
       return failure();
   }
-  for (func::FuncOp entry : getEntries(module))
+  for (drt::EntryOp entry : getEntries(module))
     for (Operation &op : entry.getBody().front()) {
       SmallVector<StringRef> names;
       collectVariables(op.getAttr("variables"), names);

@@ -38,7 +38,7 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
     ProgramConversion program(module);
     std::vector<EntryTables> entries;
     std::string plan;
-    for (func::FuncOp entry : getEntries(module)) {
+    for (drt::EntryOp entry : getEntries(module)) {
       plan += getPlanText(entry);
       EntryConverter converter(program, entry);
       if (failed(converter.convert()))
@@ -49,7 +49,7 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
     if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))
       return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(module.getOps()))
-      if (isa<drt::ProgramOp, drt::VariableOp, gpu::GPUModuleOp>(op) || op.hasAttr(drt::kEntryAttr))
+      if (isa<drt::ProgramOp, drt::VariableOp, drt::EntryOp, gpu::GPUModuleOp>(op))
         op.erase();
     for (StringRef name :
          {StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})

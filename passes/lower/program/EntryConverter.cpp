@@ -29,9 +29,9 @@ ProgramConversion::ProgramConversion(ModuleOp module)
     kernelNumbers[kernel.getName()] = number;
 }
 
-EntryConverter::EntryConverter(ProgramConversion &program, func::FuncOp entry)
+EntryConverter::EntryConverter(ProgramConversion &program, drt::EntryOp entry)
     : program(program), entry(entry), builder(entry.getLoc(), entry.getContext()) {
-  tables.name = entry->getAttrOfType<StringAttr>(drt::kEntryAttr).getValue().str();
+  tables.name = entry.getName().str();
   tables.function = "drt_entry_" + tables.name;
 }
 
@@ -57,14 +57,13 @@ Value EntryConverter::pointerArray(size_t count) {
 }
 
 LogicalResult EntryConverter::convert() {
-  if (!entry.getBody().hasOneBlock())
-    return entry.emitOpError("is an entry with more than one block");
   createFunction();
   for (Operation &op : entry.getBody().front()) {
     builder.setLoc(op.getLoc());
     if (failed(convert(op)))
       return failure();
   }
+  LLVM::ReturnOp::create(builder, entry.getLoc(), ValueRange());
   return success();
 }
 
@@ -83,10 +82,6 @@ LogicalResult EntryConverter::convert(Operation &op) {
   }
   if (auto index = dyn_cast<drt::ReplicaIndexOp>(op)) {
     addresses[index.getResult()] = callRuntime("drt_replica_index", {}, program.tables.ptr);
-    return success();
-  }
-  if (isa<func::ReturnOp>(op)) {
-    LLVM::ReturnOp::create(builder, ValueRange());
     return success();
   }
   if (op.getNumResults() == 1 && getStorage(op.getResult(0)) != op.getResult(0)) {

@@ -42,7 +42,7 @@ struct ProgramConversion {
 /// Makes `drt_entry_NAME(ptr replica)` of an entry and collects the rows that describe it. A tensor becomes its address.
 class EntryConverter {
 public:
-  EntryConverter(ProgramConversion &program, mlir::func::FuncOp entry);
+  EntryConverter(ProgramConversion &program, drt::EntryOp entry);
 
   /// Fails with a diagnostic at the operation. `entry` stays.
   llvm::LogicalResult convert();
@@ -114,7 +114,7 @@ private:
   llvm::FailureOr<drt::AllReduceStartOp> findBucket(mlir::Operation *op, int32_t bucket);
 
   ProgramConversion &program;
-  mlir::func::FuncOp entry;
+  drt::EntryOp entry;
   mlir::ImplicitLocOpBuilder builder;
   mlir::LLVM::LLVMFuncOp function;
   Value replica, arena;

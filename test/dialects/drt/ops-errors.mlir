@@ -15,6 +15,31 @@ drt.variable @w : tensor<2xf32> {full_shape = array<i64: 3, 2>, shares = 2 : i64
 
 // -----
 
+// Replicas could take different blocks, and meet unequally often.
+// expected-error @below {{expects region #0 to have 0 or 1 blocks}}
+drt.entry "step" {
+  cf.br ^end
+^end:
+}
+
+// -----
+
+// expected-error @below {{takes values; an entry's are feeds and variables}}
+drt.entry "step" {
+^bb0(%x: tensor<4xf32>):
+  drt.fetch %x {name = "x", join = 2 : i32} : (tensor<4xf32>) -> ()
+}
+
+// -----
+
+// expected-note @below {{the first}}
+drt.entry "step" {}
+drt.entry "eval" {}
+// expected-error @below {{is the second of the name "step"}}
+drt.entry "step" {}
+
+// -----
+
 func.func @sizes_unknown() {
   // expected-error @below {{result #0 must be tensor of static shape}}
   %x = drt.feed {name = "x"} : () -> tensor<?xf32>

@@ -3,7 +3,7 @@
 // NONE-NOT: drt.check_indices
 
 // Once for all gathers of the same rows; the feed that indices come from is named, and how many belong to a row of it.
-// CHECK-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
 // CHECK: drt.check_indices %[[IDS]] {name = "the feed 'ids'", per_row = 2 : i64, sizes = array<i64: 10>}
 // CHECK-NOT: drt.check_indices
@@ -20,7 +20,7 @@ dfg.func @step() attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {
 // -----
 
 // Labels; and padding behind distinct values, whose index is -1.
-// CHECK-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: drt.check_indices %{{.*}} {name = "the feed 'labels'", per_row = 0 : i64, sizes = array<i64: 3>}
 // CHECK: drt.check_indices %{{.*}} {name = "'unique'", padded, per_row = 0 : i64, sizes = array<i64: 10>}
 dfg.variable @w : tensor<10x2xf32> {trainable}
@@ -40,7 +40,7 @@ dfg.func @step() attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "st
 // -----
 
 // A shard of a split variable: the feed is named, although other shards' rows are replaced by 0.
-// CHECK-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: drt.check_indices {{.*}} {name = "the feed 'ids'", per_row = 1 : i64, sizes = array<i64: 10>}
 dfg.variable @w : tensor<10x2xf32> {trainable}
 dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {

@@ -3,7 +3,7 @@
 // A row is broadcast by its map, a scalar constant becomes part of the kernel.
 // CHECK-DAG: #[[WHOLE:.*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d1)>
-// CHECK-LABEL: func.func @entry_elementwise() attributes {drt.entry = "elementwise"}
+// CHECK-LABEL: drt.entry "elementwise"
 dfg.func @elementwise() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
   // CHECK: %[[X:.*]] = drt.feed {batched, name = "x"}
   // CHECK: %[[V:.*]] = drt.feed {name = "row"}
@@ -24,7 +24,7 @@ dfg.func @elementwise() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // A mean is a sum, then a division by how many there were.
-// CHECK-LABEL: @entry_reduction
+// CHECK-LABEL: drt.entry "reduction"
 dfg.func @reduction() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
   %x = dfg.placeholder : () -> tensor<4x8xf32> loc("x")
   %axis = dfg.const dense<1> : tensor<i32> : tensor<i32>
@@ -40,7 +40,7 @@ dfg.func @reduction() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // A sum over no axes, as gradients have it of what was not broadcast, is element-wise: it starts from nothing that its result holds.
-// CHECK-LABEL: @entry_no_axes
+// CHECK-LABEL: drt.entry "no_axes"
 dfg.func @no_axes() -> tensor<4x8xf32> attributes {dfg.fetches = ["y:0"]} {
   %x = dfg.placeholder : () -> tensor<4x8xf32> loc("x")
   %axes = dfg.const dense<> : tensor<0xi32> : tensor<0xi32>
@@ -55,7 +55,7 @@ dfg.func @no_axes() -> tensor<4x8xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // A reverse reads where its elements come from.
-// CHECK-LABEL: @entry_layout
+// CHECK-LABEL: drt.entry "layout"
 dfg.func @layout() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
   // CHECK: %[[X:.*]] = drt.feed
   %x = dfg.placeholder : () -> tensor<4x3xf32> loc("x")
@@ -71,7 +71,7 @@ dfg.func @layout() -> tensor<4x3xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // A running sum of four takes two steps, of distances 1 and 2.
-// CHECK-LABEL: @entry_scan
+// CHECK-LABEL: drt.entry "scan"
 dfg.func @scan() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
   // CHECK: %[[X:.*]] = drt.feed
   %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
@@ -90,7 +90,7 @@ dfg.func @scan() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // Products and convolutions are the runtime's.
-// CHECK-LABEL: @entry_products
+// CHECK-LABEL: drt.entry "products"
 dfg.func @products() -> (tensor<4x5xf32>, tensor<2x3x3x4xf32>) attributes {dfg.fetches = ["y:0", "z:0"]} {
   %a = dfg.placeholder : () -> tensor<4x3xf32> loc("a")
   %b = dfg.placeholder : () -> tensor<5x3xf32> loc("b")
@@ -108,7 +108,7 @@ dfg.func @products() -> (tensor<4x5xf32>, tensor<2x3x3x4xf32>) attributes {dfg.f
 // -----
 
 // Rows less their maximum, so that no exponential overflows; a label that is no class makes NaN.
-// CHECK-LABEL: @entry_cross_entropy
+// CHECK-LABEL: drt.entry "cross_entropy"
 dfg.func @cross_entropy() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
   %logits = dfg.placeholder : () -> tensor<4x3xf32> loc("logits")
   %labels = dfg.placeholder : () -> tensor<4xi32> loc("labels")
@@ -124,7 +124,7 @@ dfg.func @cross_entropy() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
 
 // -----
 
-// CHECK-LABEL: @entry_random
+// CHECK-LABEL: drt.entry "random"
 dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>) attributes {dfg.fetches = ["x:0", "y:0"]} {
   %five = dfg.const dense<5> : tensor<1xi32> : tensor<1xi32>
   // CHECK: drt.random {{.*}}distribution = 2 : i32, seed = 3 : i64, seed2 = 4 : i64
@@ -147,7 +147,7 @@ dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>) attributes {dfg.fetches = [
 // A gradient goes into its bucket where it is ready; its update takes it from there, on this replica's part.
 // CHECK: drt.variable @w : tensor<40xf32> {{.*}}trainable
 dfg.variable @w : tensor<40xf32> {trainable}
-// CHECK-LABEL: @entry_bucket
+// CHECK-LABEL: drt.entry "bucket"
 // CHECK: %[[G:.*]] = linalg.generic
 // CHECK: drt.all_reduce_start %[[G]] {bucket = 0 : i32, mean = true, names = ["w"]}
 // CHECK: drt.all_reduce_wait 0
@@ -168,7 +168,7 @@ dfg.func @bucket() attributes {dfg.fetches = []} {
 
 // A value stays what it was: the read that is fetched gives what stood before the update, that of the update's result what it gave.
 dfg.variable @w : tensor<40xf32> {trainable}
-// CHECK-LABEL: @entry_read_then_update
+// CHECK-LABEL: drt.entry "read_then_update"
 // CHECK: %[[OLD:.*]] = drt.read @w
 // CHECK: drt.update {{.*}}variables = [@w]
 // CHECK: drt.fetch %[[OLD]]
@@ -183,7 +183,7 @@ dfg.func @read_then_update() -> tensor<40xf32> attributes {dfg.fetches = ["old:0
 // -----
 
 // A factor that broadcasts along some axes of the batch is laid out for all of them.
-// CHECK-LABEL: @entry_batches
+// CHECK-LABEL: drt.entry "batches"
 dfg.func @batches() -> tensor<4x3x2x2xf32> attributes {dfg.fetches = ["y:0"]} {
   %a = dfg.placeholder : () -> tensor<4x1x2x5xf32> loc("a")
   %b = dfg.placeholder : () -> tensor<4x3x5x2xf32> loc("b")
@@ -196,7 +196,7 @@ dfg.func @batches() -> tensor<4x3x2x2xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // Libraries compute in float32 what is narrower; sums of it are kept in float32.
-// CHECK-LABEL: @entry_narrow
+// CHECK-LABEL: drt.entry "narrow"
 dfg.func @narrow() -> tensor<bf16> attributes {dfg.fetches = ["y:0"]} {
   %a = dfg.placeholder : () -> tensor<2x5xbf16> loc("a")
   %b = dfg.placeholder : () -> tensor<5x2xbf16> loc("b")
@@ -212,7 +212,7 @@ dfg.func @narrow() -> tensor<bf16> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // What an integer cannot hold is its lowest value.
-// CHECK-LABEL: @entry_cast
+// CHECK-LABEL: drt.entry "cast"
 dfg.func @cast() -> tensor<4xi32> attributes {dfg.fetches = ["y:0"]} {
   %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
   // CHECK: linalg.generic
@@ -225,7 +225,7 @@ dfg.func @cast() -> tensor<4xi32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // An average pooling's gradient of more elements than its attributes ask for: the first of them count.
-// CHECK-LABEL: @entry_pool_gradient
+// CHECK-LABEL: drt.entry "pool_gradient"
 dfg.func @pool_gradient() -> tensor<2x3x3x5xf32> attributes {dfg.fetches = ["y:0"]} {
   %sizes = dfg.const dense<[2, 3, 3, 5]> : tensor<4xi32> : tensor<4xi32>
   %g = dfg.placeholder : () -> tensor<2x2x2x5xf32> loc("g")

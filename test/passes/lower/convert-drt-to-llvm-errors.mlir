@@ -2,18 +2,17 @@
 
 // expected-error @below {{needs to know the program's tasks; run drt-describe-program}}
 module {
-  func.func @empty() attributes {drt.entry = "step"} { return }
+  drt.entry "empty" {}
 }
 
 // -----
 
 module attributes {drt.arena_bytes = 0 : i64} {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
-  func.func @unplanned() attributes {drt.entry = "step"} {
+  drt.entry "unplanned" {
     %x = drt.feed {name = "x"} : () -> tensor<4xf32>
     // expected-error @below {{has no place in the arena; run drt-plan-memory}}
     %y = drt.copy %x : (tensor<4xf32>) -> tensor<4xf32>
-    return
   }
 }
 
@@ -21,10 +20,9 @@ module attributes {drt.arena_bytes = 0 : i64} {
 
 module attributes {drt.arena_bytes = 64 : i64} {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
-  func.func @no_kernel() attributes {drt.entry = "step"} {
+  drt.entry "no_kernel" {
     // expected-error @below {{calls a kernel that is no LLVM function: @relu}}
     %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
-    return
   }
 }
 
@@ -32,10 +30,9 @@ module attributes {drt.arena_bytes = 64 : i64} {
 
 module attributes {drt.arena_bytes = 64 : i64} {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
-  func.func @order() attributes {drt.entry = "step"} {
+  drt.entry "order" {
     // expected-error @below {{starts bucket 1 as number 0; buckets are numbered in the order in which they start}}
     drt.all_reduce_start {bucket = 1 : i32, mean = true, names = []} : () -> ()
-    return
   }
 }
 
@@ -45,5 +42,5 @@ module attributes {drt.arena_bytes = 64 : i64} {
   dfg.variable @step : tensor<i64>
   // expected-error @below {{names the global step @step, which is no variable of the program}}
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] global_step @step
-  func.func @not_lowered() attributes {drt.entry = "step"} { return }
+  drt.entry "not_lowered" {}
 }

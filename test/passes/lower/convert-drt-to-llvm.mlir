@@ -19,7 +19,7 @@ module attributes {drt.arena_bytes = 256 : i64} {
 
   // CHECK-LABEL: llvm.func internal @drt_entry_step
   // CHECK-SAME: (%[[REPLICA:.*]]: !llvm.ptr)
-  func.func @entry_step() attributes {drt.entry = "step"} {
+  drt.entry "step" {
     // CHECK: llvm.alloca
     %x = drt.feed {name = "x", batched} : () -> tensor<4x4xf32>
     %rate = drt.feed {name = "rate"} : () -> tensor<f32>
@@ -45,7 +45,6 @@ module attributes {drt.arena_bytes = 256 : i64} {
     drt.barrier
     drt.fetch %y {name = "y:0", join = 0 : i32} : (tensor<4x3xf32>) -> ()
     // CHECK: llvm.return
-    return
   }
 
   // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("w\00")
@@ -64,7 +63,7 @@ module attributes {drt.arena_bytes = 256 : i64} {
   llvm.func @produce(%y: !llvm.ptr) { llvm.return }
   llvm.func @sgd(%begin: i64, %end: i64, %gradient: !llvm.ptr, %w: !llvm.ptr) { llvm.return }
   // CHECK-LABEL: llvm.func internal @drt_entry_step
-  func.func @entry_step() attributes {drt.entry = "step"} {
+  drt.entry "step" {
     %x = drt.feed {name = "x", batched} : () -> tensor<8x4xf32>
     %y = drt.launch @produce() {at = array<i64: 64>} : () -> tensor<8x3xf32>
     // CHECK: %[[MINUS:.*]] = llvm.mlir.constant(-128 : i64)
@@ -73,7 +72,6 @@ module attributes {drt.arena_bytes = 256 : i64} {
     // CHECK: llvm.getelementptr {{.*}}[%[[PLACE]]]
     // CHECK: llvm.call @drt_matmul_update
     drt.matmul_update %x, %y {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<8x4xf32>, tensor<8x3xf32>) -> ()
-    return
   }
 }
 
@@ -87,7 +85,7 @@ module attributes {drt.arena_bytes = 256 : i64} {
   llvm.func @produce(%y: !llvm.ptr) { llvm.return }
   llvm.func @momentum(%begin: i64, %end: i64, %gradient: !llvm.ptr, %w: !llvm.ptr, %m: !llvm.ptr) { llvm.return }
   // CHECK-LABEL: llvm.func internal @drt_entry_step
-  func.func @entry_step() attributes {drt.entry = "step"} {
+  drt.entry "step" {
     %y = drt.launch @produce() {at = array<i64: 0>} : () -> tensor<5x2xf32>
     // CHECK: llvm.call @drt_accumulated
     %g = drt.accumulated %y {first = 0 : i32, scale = 5.000000e-01 : f64, steps = 2 : i64, at = array<i64: 64>} : (tensor<5x2xf32>) -> tensor<5x2xf32>
@@ -102,7 +100,6 @@ module attributes {drt.arena_bytes = 256 : i64} {
     // CHECK: llvm.call @drt_all_reduce_wait
     drt.gather_start {bucket = 1 : i32, variables = [@w]} : () -> ()
     drt.all_reduce_wait 1
-    return
   }
   // Of ten elements top-k with a quarter sends three.
   // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_{{[0-9]+}}([102 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32])

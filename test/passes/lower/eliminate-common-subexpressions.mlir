@@ -5,8 +5,8 @@ drt.variable @w : tensor<32xf32>
 func.func private @rule(i64, i64, memref<32xf32>) attributes {drt.range_kernel}
 
 // Kernels of the same operands are equal where their bodies are; a variable is read again behind an update.
-// CHECK-LABEL: @step
-func.func @step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK: %[[X:.*]] = drt.feed
   %x = drt.feed {name = "x"} : () -> tensor<32xf32>
   %same = drt.feed {name = "x"} : () -> tensor<32xf32>
@@ -48,5 +48,4 @@ func.func @step() attributes {drt.entry = "step"} {
   drt.fetch %1 {name = "b", join = 0 : i32} : (tensor<32xf32>) -> ()
   drt.fetch %2 {name = "c", join = 0 : i32} : (tensor<32xf32>) -> ()
   drt.fetch %new {name = "w", join = 0 : i32} : (tensor<32xf32>) -> ()
-  return
 }

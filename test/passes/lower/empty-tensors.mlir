@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --convert-dfg-to-drt --split-input-file | FileCheck %s
 
 // What has no elements is computed by nothing; what is reduced over nothing is where the reduction starts from.
-// CHECK-LABEL: @entry_reductions
+// CHECK-LABEL: drt.entry "reductions"
 dfg.func @reductions() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi1>)
     attributes {dfg.fetches = ["sum:0", "max:0", "mean:0", "all:0"]} {
   %x = dfg.placeholder : () -> tensor<0x3xf32> loc("x")
@@ -22,7 +22,7 @@ dfg.func @reductions() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3
 // -----
 
 // A fetch takes a place of no bytes. Other shapes of nothing are nothing.
-// CHECK-LABEL: @entry_fetched
+// CHECK-LABEL: drt.entry "fetched"
 dfg.func @fetched() -> tensor<2x0xf32> attributes {dfg.fetches = ["y:0"]} {
   %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
   %none = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
@@ -37,7 +37,7 @@ dfg.func @fetched() -> tensor<2x0xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // Nothing is read of an input without elements.
-// CHECK-LABEL: @entry_joined
+// CHECK-LABEL: drt.entry "joined"
 dfg.func @joined() -> tensor<2x3xf32> attributes {dfg.fetches = ["y:0"]} {
   // CHECK: %[[X:.*]] = drt.feed {name = "x"}
   %x = dfg.placeholder : () -> tensor<2x3xf32> loc("x")
@@ -53,7 +53,7 @@ dfg.func @joined() -> tensor<2x3xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // A product over nothing is zero, and no library is called.
-// CHECK-LABEL: @entry_products
+// CHECK-LABEL: drt.entry "products"
 dfg.func @products() -> tensor<2x3xf32> attributes {dfg.fetches = ["y:0"]} {
   %a = dfg.placeholder : () -> tensor<2x0xf32> loc("a")
   %b = dfg.placeholder : () -> tensor<0x3xf32> loc("b")
@@ -66,7 +66,7 @@ dfg.func @products() -> tensor<2x3xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // A variable without elements is never updated.
-// CHECK-LABEL: @entry_step
+// CHECK-LABEL: drt.entry "step"
 dfg.variable @w : tensor<0xf32>
 dfg.func @step() attributes {dfg.fetches = []} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<0xf32>>

@@ -9,8 +9,8 @@
 // CHECK: linalg.generic
 // CHECK-COUNT-21: math.tanh
 // CHECK-NOT: linalg.generic
-// CHECK: return
-func.func @chain() attributes {drt.entry = "step"} {
+// CHECK: drt.fetch
+drt.entry "chain" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %empty = tensor.empty() : tensor<4xf32>
   %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
@@ -134,5 +134,4 @@ func.func @chain() attributes {drt.entry = "step"} {
     linalg.yield %v : f32
   } -> tensor<4xf32>
   drt.fetch %23 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
-  return
 }

@@ -3,8 +3,8 @@
 #map = affine_map<(i) -> (i)>
 
 // A chain is one operation; work that two need is done once.
-// CHECK-LABEL: @chain
-func.func @chain() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "chain"
+drt.entry "chain" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %empty = tensor.empty() : tensor<4xf32>
   // CHECK: %[[EXP:.*]] = linalg.generic
@@ -33,15 +33,14 @@ func.func @chain() attributes {drt.entry = "step"} {
   // CHECK-NOT: linalg.generic
   drt.fetch %0 {name = "e", join = 0 : i32} : (tensor<4xf32>) -> ()
   drt.fetch %2 {name = "s", join = 0 : i32} : (tensor<4xf32>) -> ()
-  return
 }
 
 #reduced = affine_map<(i) -> ()>
 
 // What starts from its filled result is not fused: the result would become one of the sum's operation, read and written
 // at each of its iterations.
-// CHECK-LABEL: @starts_from_result
-func.func @starts_from_result() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "starts_from_result"
+drt.entry "starts_from_result" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %empty = tensor.empty() : tensor<4xf32>
   %scalar = tensor.empty() : tensor<f32>
@@ -61,12 +60,11 @@ func.func @starts_from_result() attributes {drt.entry = "step"} {
     linalg.yield %v : f32
   } -> tensor<f32>
   drt.fetch %1 {name = "s", join = 1 : i32} : (tensor<f32>) -> ()
-  return
 }
 
 // Nor is the only operand that says how far the loops go.
-// CHECK-LABEL: @only_extent
-func.func @only_extent() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "only_extent"
+drt.entry "only_extent" {
   %empty = tensor.empty() : tensor<4xf32>
   %scalar = tensor.empty() : tensor<f32>
   %zero = arith.constant 0.0 : f32
@@ -86,15 +84,14 @@ func.func @only_extent() attributes {drt.entry = "step"} {
     linalg.yield %v : f32
   } -> tensor<f32>
   drt.fetch %1 {name = "s", join = 1 : i32} : (tensor<f32>) -> ()
-  return
 }
 
 #row = affine_map<(i, j) -> (i, j)>
 #swapped = affine_map<(i, j) -> (j, i)>
 
 // What is read twice, by operations that become one, has one user; an index is that of the loop it becomes.
-// CHECK-LABEL: @diamond
-func.func @diamond() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "diamond"
+drt.entry "diamond" {
   %x = drt.feed {name = "x"} : () -> tensor<4x5xf32>
   %empty = tensor.empty() : tensor<4x5xf32>
   %other = tensor.empty() : tensor<5x4xf32>
@@ -124,14 +121,13 @@ func.func @diamond() attributes {drt.entry = "step"} {
   } -> tensor<5x4xf32>
   // CHECK-NOT: linalg.generic
   drt.fetch %2 {name = "p", join = 0 : i32} : (tensor<5x4xf32>) -> ()
-  return
 }
 
 // What reads a variable's memory stays before its update, what reads a gradient before its reduction in place.
 drt.variable @w : tensor<32xf32>
 func.func private @rule(i64, i64, memref<32xf32>) attributes {drt.range_kernel}
-// CHECK-LABEL: @memory
-func.func @memory() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "memory"
+drt.entry "memory" {
   %empty = tensor.empty() : tensor<32xf32>
   %g = drt.copy %empty : (tensor<32xf32>) -> tensor<32xf32>
   %w = drt.read @w : tensor<32xf32>
@@ -158,5 +154,4 @@ func.func @memory() attributes {drt.entry = "step"} {
     linalg.yield %v : f32
   } -> tensor<32xf32>
   drt.fetch %2 {name = "d", join = 0 : i32} : (tensor<32xf32>) -> ()
-  return
 }

@@ -5,15 +5,15 @@
 // UNKNOWN: drt-fuse-epilogues knows no activation 'elu': relu, tanh
 
 // Where the library has relu alone, a bias is its own still and tanh is a kernel.
-// RELU-LABEL: @bias_and_tanh
+// RELU-LABEL: drt.entry "bias_and_tanh"
 // RELU: drt.matmul {{%[^ ]*}}, {{%[^ ]*}}, {{%[^ ]*}} : (
 // RELU: math.tanh
 
 #whole = affine_map<(i, j) -> (i, j)>
 #columns = affine_map<(i, j) -> (j)>
 
-// CHECK-LABEL: @bias_and_tanh
-func.func @bias_and_tanh() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "bias_and_tanh"
+drt.entry "bias_and_tanh" {
   // CHECK: %[[A:.*]] = drt.feed {{.*}}name = "a"
   // CHECK: %[[B:.*]] = drt.feed {{.*}}name = "b"
   // CHECK: %[[BIAS:.*]] = drt.feed {{.*}}name = "bias"
@@ -38,12 +38,11 @@ func.func @bias_and_tanh() attributes {drt.entry = "step"} {
   } -> tensor<4x5xf32>
   // CHECK: drt.fetch %[[Y]]
   drt.fetch %tanh {name = "y", join = 0 : i32} : (tensor<4x5xf32>) -> ()
-  return
 }
 
 // What else uses the product needs it as it is.
-// CHECK-LABEL: @used_twice
-func.func @used_twice() attributes {drt.entry = "eval"} {
+// CHECK-LABEL: drt.entry "used_twice"
+drt.entry "used_twice" {
   %a = drt.feed {name = "a"} : () -> tensor<4x3xf32>
   %b = drt.feed {name = "b"} : () -> tensor<3x5xf32>
   // CHECK: drt.matmul %{{[^,]*}}, %{{[^,]*}} : (
@@ -58,5 +57,4 @@ func.func @used_twice() attributes {drt.entry = "eval"} {
   } -> tensor<4x5xf32>
   drt.fetch %y {name = "y", join = 0 : i32} : (tensor<4x5xf32>) -> ()
   drt.fetch %tanh {name = "t", join = 0 : i32} : (tensor<4x5xf32>) -> ()
-  return
 }

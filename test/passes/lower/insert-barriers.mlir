@@ -2,23 +2,22 @@
 
 // A kernel reads the whole variable, then each replica updates its range.
 drt.variable @w : tensor<64x64xf32>
-// CHECK-LABEL: @read_then_update
-func.func @read_then_update() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "read_then_update"
+drt.entry "read_then_update" {
   %w = drt.read @w : tensor<64x64xf32>
   // CHECK: drt.launch @norm
   %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
   // CHECK-NEXT: drt.barrier
   // CHECK-NEXT: drt.update
   drt.update %norm {count = 4096 : i64, kernel = @sgd, variables = [@w]} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
 
 // The other way round.
 drt.variable @w : tensor<64x64xf32>
-// CHECK-LABEL: @update_then_read
-func.func @update_then_read() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "update_then_read"
+drt.entry "update_then_read" {
   // CHECK: drt.update
   drt.update {count = 4096 : i64, kernel = @zero, variables = [@w]} : () -> ()
   // CHECK-NEXT: drt.read
@@ -26,15 +25,14 @@ func.func @update_then_read() attributes {drt.entry = "step"} {
   // CHECK-NEXT: drt.barrier
   // CHECK-NEXT: drt.launch @norm
   %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
-  return
 }
 
 // -----
 
 // The wait for a bucket that was started behind the read is a meeting; a read behind the start needs one more.
 drt.variable @w : tensor<64xf32>
-// CHECK-LABEL: @bucket
-func.func @bucket() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "bucket"
+drt.entry "bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<64xf32>
   %w = drt.read @w : tensor<64xf32>
   %g = drt.launch @g(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
@@ -43,10 +41,9 @@ func.func @bucket() attributes {drt.entry = "step"} {
   // CHECK-NEXT: drt.update
   drt.all_reduce_wait 0
   drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
-  return
 }
-// CHECK-LABEL: @read_behind_start
-func.func @read_behind_start() attributes {drt.entry = "eval"} {
+// CHECK-LABEL: drt.entry "read_behind_start"
+drt.entry "read_behind_start" {
   %x = drt.feed {name = "x"} : () -> tensor<64xf32>
   %w = drt.read @w : tensor<64xf32>
   %g = drt.launch @g(%x) : (tensor<64xf32>) -> tensor<64xf32>
@@ -57,15 +54,14 @@ func.func @read_behind_start() attributes {drt.entry = "eval"} {
   // CHECK-NEXT: drt.update
   drt.all_reduce_wait 0
   drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
-  return
 }
 
 // -----
 
 // Ranges of one variable are cut alike: no replica touches another's. Rows by index are cut otherwise.
 drt.variable @t : tensor<8x8xf32>
-// CHECK-LABEL: @ranges_and_rows
-func.func @ranges_and_rows() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "ranges_and_rows"
+drt.entry "ranges_and_rows" {
   %i = drt.feed {name = "i"} : () -> tensor<4xi32>
   %v = drt.feed {name = "v"} : () -> tensor<4x8xf32>
   // CHECK: drt.update {{.*}}@decay
@@ -80,15 +76,14 @@ func.func @ranges_and_rows() attributes {drt.entry = "step"} {
   drt.sparse_update %i, %v {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<4xi32>, tensor<4x8xf32>) -> ()
   drt.sparse_update %i, %v {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<4xi32>, tensor<4x8xf32>) -> ()
   drt.update {count = 64 : i64, kernel = @decay, variables = [@t]} : () -> ()
-  return
 }
 
 // -----
 
 // The whole result of a bucket takes the place of a contribution that an update may still be reading.
 drt.variable @w : tensor<64xf32>
-// CHECK-LABEL: @update_then_result
-func.func @update_then_result() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "update_then_result"
+drt.entry "update_then_result" {
   %x = drt.feed {name = "x"} : () -> tensor<64xf32>
   %g = drt.launch @g(%x) : (tensor<64xf32>) -> tensor<64xf32>
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<64xf32>) -> ()
@@ -98,7 +93,6 @@ func.func @update_then_result() attributes {drt.entry = "step"} {
   // CHECK-NEXT: drt.barrier
   // CHECK-NEXT: drt.all_reduce_result
   %r = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<64xf32>
-  return
 }
 
 // -----
@@ -107,12 +101,11 @@ func.func @update_then_result() attributes {drt.entry = "step"} {
 module {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>, #drt.task<"worker" 1 on "localhost" replicas 1 from 1>]
   drt.variable @w : tensor<64xf32>
-  // CHECK-LABEL: @alone
+  // CHECK-LABEL: drt.entry "alone"
   // CHECK-NOT: drt.barrier
-  func.func @alone() attributes {drt.entry = "step"} {
+  drt.entry "alone" {
     %w = drt.read @w : tensor<64xf32>
     %norm = drt.launch @norm(%w) : (tensor<64xf32>) -> tensor<f32>
     drt.update %norm {count = 64 : i64, kernel = @sgd, variables = [@w]} : (tensor<f32>) -> ()
-    return
   }
 }

@@ -1,8 +1,8 @@
 // RUN: distc-opt %s --drt-insert-copies --split-input-file | FileCheck %s
 
 // A gradient that no arena operation made is copied where it is made; of two buckets with one gradient the first has a copy.
-// CHECK-LABEL: @buckets
-func.func @buckets() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "buckets"
+drt.entry "buckets" {
   // CHECK: %[[X:.*]] = drt.feed
   // CHECK-NEXT: %[[COPY:.*]] = drt.copy %[[X]]
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
@@ -13,14 +13,13 @@ func.func @buckets() attributes {drt.entry = "step"} {
   drt.all_reduce_start %x, %g {bucket = 0 : i32, mean = true, names = ["a", "b"]} : (tensor<4xf32>, tensor<4xf32>) -> ()
   // CHECK: drt.all_reduce_start %[[G]]
   drt.all_reduce_start %g {bucket = 1 : i32, mean = true, names = ["b"]} : (tensor<4xf32>) -> ()
-  return
 }
 
 // -----
 
 // A gradient that is used while it is reduced, in another shape too, stays; its copy is reduced.
-// CHECK-LABEL: @used_behind_start
-func.func @used_behind_start() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "used_behind_start"
+drt.entry "used_behind_start" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   // CHECK: %[[G:.*]] = drt.launch @g
   // CHECK-NEXT: %[[COPY:.*]] = drt.copy %[[G]]
@@ -31,15 +30,14 @@ func.func @used_behind_start() attributes {drt.entry = "step"} {
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["b"]} : (tensor<4xf32>) -> ()
   // CHECK: @norm(%[[SHAPED]])
   %norm = drt.launch @norm(%shaped) : (tensor<2x2xf32>) -> tensor<f32>
-  return
 }
 
 // -----
 
 // What is used before the start alone needs no copy.
-// CHECK-LABEL: @used_before_start
+// CHECK-LABEL: drt.entry "used_before_start"
 // CHECK-NOT: drt.copy
-func.func @used_before_start() attributes {drt.entry = "step"} {
+drt.entry "used_before_start" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %norm = drt.launch @norm(%g) : (tensor<4xf32>) -> tensor<f32>
@@ -47,7 +45,6 @@ func.func @used_before_start() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   %r = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<4xf32>
   %more = drt.launch @norm(%r) : (tensor<4xf32>) -> tensor<f32>
-  return
 }
 
 // -----
@@ -55,8 +52,8 @@ func.func @used_before_start() attributes {drt.entry = "step"} {
 // Two variables exchange their values: the one that is written first is copied before.
 drt.variable @a : tensor<64xf32>
 drt.variable @b : tensor<64xf32>
-// CHECK-LABEL: @exchange
-func.func @exchange() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "exchange"
+drt.entry "exchange" {
   // CHECK: %[[A:.*]] = drt.read @a
   // CHECK-NEXT: %[[OLD:.*]] = drt.copy %[[A]]
   %a = drt.read @a : tensor<64xf32>
@@ -67,28 +64,26 @@ func.func @exchange() attributes {drt.entry = "step"} {
   drt.update %b {count = 64 : i64, kernel = @assign, variables = [@a]} : (tensor<64xf32>) -> ()
   // CHECK: drt.update %[[OLD]] {{.*}}variables = [@b]
   drt.update %a {count = 64 : i64, kernel = @assign, variables = [@b]} : (tensor<64xf32>) -> ()
-  return
 }
 
 // -----
 
 // An update that takes its variable's own old value: kernels take what they are given as distinct memory.
 drt.variable @w : tensor<64xf32>
-// CHECK-LABEL: @own_value
-func.func @own_value() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "own_value"
+drt.entry "own_value" {
   // CHECK: %[[COPY:.*]] = drt.copy
   %w = drt.read @w : tensor<64xf32>
   // CHECK: drt.update %[[COPY]]
   drt.update %w {count = 64 : i64, kernel = @add, variables = [@w]} : (tensor<64xf32>) -> ()
-  return
 }
 
 // -----
 
 // A fetch takes effect at the end: of the old value a copy, of the new one a copy too, since a fetch lies in the arena.
 drt.variable @w : tensor<64xf32>
-// CHECK-LABEL: @fetches
-func.func @fetches() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "fetches"
+drt.entry "fetches" {
   %x = drt.feed {name = "x"} : () -> tensor<64xf32>
   // CHECK: %[[OLD:.*]] = drt.read @w
   // CHECK-NEXT: %[[OLDCOPY:.*]] = drt.copy %[[OLD]]
@@ -102,5 +97,4 @@ func.func @fetches() attributes {drt.entry = "step"} {
   drt.fetch %old {join = 2 : i32, name = "old:0"} : (tensor<64xf32>) -> ()
   // CHECK: drt.fetch %[[NEWCOPY]]
   drt.fetch %new {join = 2 : i32, name = "new:0"} : (tensor<64xf32>) -> ()
-  return
 }

@@ -4,7 +4,7 @@
 drt.variable @w : tensor<3x5xf32>
 drt.variable @b : tensor<5xf32>
 // The mean over two replicas is half of the product of the stacked operands; the bias' gradient stays in the bucket.
-// CHECK-LABEL: @step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[X:.*]] = drt.feed {{.*}}name = "x"
 // CHECK: %[[DY:.*]] = drt.feed {{.*}}name = "dy"
 // CHECK-NOT: drt.matmul %
@@ -12,10 +12,10 @@ drt.variable @b : tensor<5xf32>
 // CHECK: drt.all_reduce_wait 0
 // CHECK: drt.matmul_update %[[X]], %[[DY]] {kernel = @sgd, scale = 5.000000e-01 : f64, transpose_a, variables = [@w]}
 // CHECK: drt.update {{.*}}member = 0 : i64, variables = [@b]
-// SMALL-LABEL: @step
+// SMALL-LABEL: drt.entry "step"
 // SMALL: drt.matmul %
 // SMALL: names = ["w", "b"]
-func.func @step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %x = drt.feed {name = "x", batched} : () -> tensor<4x3xf32>
   %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
   %gw = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
@@ -24,18 +24,17 @@ func.func @step() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   drt.update {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 15 : i64} : () -> ()
   drt.update {kernel = @sgd, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 5 : i64} : () -> ()
-  return
 }
 
 drt.variable @v : tensor<3x5xf32>
 // A few rows of each replica and one variable: computed for all replicas together. A large share is not, nor is a product of
 // two values that each replica has its own of.
 // RUN: distc-opt %s --drt-join-contractions="replicas=2 min-shared=1 max-rows=4" | FileCheck %s --check-prefix=SHARED
-// SHARED-LABEL: @forward
+// SHARED-LABEL: drt.entry "forward"
 // SHARED: drt.matmul %{{.*}} {joined} : (tensor<4x3xf32>
 // SHARED: drt.matmul %{{[0-9]+}}, %{{[0-9]+}} : (tensor<8x3xf32>
 // SHARED: drt.matmul %{{[0-9]+}}, %{{[0-9]+}} : (tensor<4x3xf32>
-func.func @forward() attributes {drt.entry = "eval"} {
+drt.entry "forward" {
   %few = drt.feed {name = "few", batched} : () -> tensor<4x3xf32>
   %many = drt.feed {name = "many", batched} : () -> tensor<8x3xf32>
   %own = drt.feed {name = "own", batched} : () -> tensor<3x5xf32>
@@ -43,20 +42,18 @@ func.func @forward() attributes {drt.entry = "eval"} {
   %0 = drt.matmul %few, %v : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
   %1 = drt.matmul %many, %v : (tensor<8x3xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>
   %2 = drt.matmul %few, %own : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
-  return
 }
 
 // Where each replica's own gradient is compressed nothing is joined.
-// CHECK-LABEL: @compressed
+// CHECK-LABEL: drt.entry "compressed"
 // CHECK: %[[G:.*]] = drt.matmul
 // CHECK: drt.all_reduce_start %[[G]]
 // CHECK-NOT: drt.matmul_update
-func.func @compressed() attributes {drt.entry = "step"} {
+drt.entry "compressed" {
   %x = drt.feed {name = "x", batched} : () -> tensor<4x3xf32>
   %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
   %gw = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
   drt.all_reduce_start %gw {bucket = 0 : i32, mean = true, names = ["w"], compression = #dist.compression<fp16>} : (tensor<3x5xf32>) -> ()
   drt.all_reduce_wait 0
   drt.update {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 15 : i64} : () -> ()
-  return
 }

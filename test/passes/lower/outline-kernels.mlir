@@ -3,11 +3,11 @@
 #map = affine_map<(i) -> (i)>
 
 // Equal kernels are one, in whatever entry they stand; what differs in a constant is another.
-// CHECK-LABEL: @first
+// CHECK-LABEL: drt.entry "first"
 // CHECK: %[[X:.*]] = drt.feed
 // CHECK: %[[Y:.*]] = drt.launch @[[DOUBLE:.*]](%[[X]]) : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK: drt.launch @[[HALF:.*]](%[[Y]])
-func.func @first() attributes {drt.entry = "step"} {
+drt.entry "first" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %empty = tensor.empty() : tensor<4xf32>
   %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
@@ -23,11 +23,10 @@ func.func @first() attributes {drt.entry = "step"} {
     linalg.yield %v : f32
   } -> tensor<4xf32>
   drt.fetch %1 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
-  return
 }
-// CHECK-LABEL: @second
+// CHECK-LABEL: drt.entry "second"
 // CHECK: drt.launch @[[DOUBLE]](
-func.func @second() attributes {drt.entry = "eval"} {
+drt.entry "second" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %empty = tensor.empty() : tensor<4xf32>
   %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
@@ -37,7 +36,6 @@ func.func @second() attributes {drt.entry = "eval"} {
     linalg.yield %v : f32
   } -> tensor<4xf32>
   drt.fetch %0 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
-  return
 }
 // CHECK: func.func private @[[DOUBLE]](%[[IN:.*]]: memref<4xf32>, %[[OUT:.*]]: memref<4xf32>) attributes {drt.kernel}
 // CHECK: linalg.generic {{.*}} ins(%[[IN]] : memref<4xf32>) outs(%[[OUT]] : memref<4xf32>)

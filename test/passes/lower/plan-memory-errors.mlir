@@ -1,9 +1,8 @@
 // RUN: distc-opt %s --drt-plan-memory --split-input-file --verify-diagnostics
 
 // Copies are made before: a bucket is reduced in place.
-func.func @feed_in_bucket() attributes {drt.entry = "step"} {
+drt.entry "feed_in_bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   // expected-error @+1 {{needs a tensor in the arena that no other bucket has; run drt-insert-copies}}
   drt.all_reduce_start %x {bucket = 0 : i32, mean = true, names = ["a"]} : (tensor<4xf32>) -> ()
-  return
 }

@@ -2,8 +2,8 @@
 
 // The result of @b may not lie where its operand does; that of @c may lie where @a's did.
 // CHECK: module attributes {drt.arena_bytes = 128 : i64}
-// CHECK-LABEL: @reuse
-func.func @reuse() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "reuse"
+drt.entry "reuse" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   // CHECK: @a({{.*}}at = array<i64: [[A:[0-9]+]]>
   %0 = drt.launch @a(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -12,15 +12,14 @@ func.func @reuse() attributes {drt.entry = "step"} {
   // CHECK: @c({{.*}}at = array<i64: [[A]]>
   %2 = drt.launch @c(%1) : (tensor<4xf32>) -> tensor<4xf32>
   drt.fetch %2 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
-  return
 }
 
 // -----
 
 // Members side by side and aligned, though the second is written first; nothing lies on them later.
 // CHECK: drt.arena_bytes = 256 : i64
-// CHECK-LABEL: @bucket
-func.func @bucket() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "bucket"
+drt.entry "bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<17xf32>
   // CHECK: @second({{.*}}at = array<i64: 128>
   %1 = drt.launch @second(%x) : (tensor<17xf32>) -> tensor<3xf32>
@@ -31,29 +30,27 @@ func.func @bucket() attributes {drt.entry = "step"} {
   // CHECK: @later({{.*}}at = array<i64: 192>
   %2 = drt.launch @later(%x) : (tensor<17xf32>) -> tensor<2xf32>
   drt.all_reduce_wait 0
-  return
 }
 
 // -----
 
 // The operands of a product over the joined batch are read by replicas that are behind: nothing lies on them later.
 // CHECK: drt.arena_bytes = 192 : i64
-// CHECK-LABEL: @joined
-func.func @joined() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "joined"
+drt.entry "joined" {
   %x = drt.feed {name = "x", batched} : () -> tensor<2x4xf32>
   %a = drt.launch @a(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   %b = drt.launch @b(%x) : (tensor<2x4xf32>) -> tensor<2x3xf32>
   drt.matmul_update %a, %b {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<2x4xf32>, tensor<2x3xf32>) -> ()
   // CHECK: @c({{.*}}at = array<i64: 128>
   %c = drt.launch @c(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
-  return
 }
 
 // -----
 
 // A reshape moves nothing, and keeps what it shows alive.
-// CHECK-LABEL: @reshape
-func.func @reshape() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "reshape"
+drt.entry "reshape" {
   %x = drt.feed {name = "x"} : () -> tensor<2x2xf32>
   // CHECK: @a({{.*}}at = array<i64: 0>
   %0 = drt.launch @a(%x) : (tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -61,5 +58,4 @@ func.func @reshape() attributes {drt.entry = "step"} {
   // CHECK: @b({{.*}}at = array<i64: 64>
   %2 = drt.launch @b(%x) : (tensor<2x2xf32>) -> tensor<4xf32>
   %3 = drt.launch @c(%1, %2) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return
 }

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --drt-pointwise-convolutions | FileCheck %s
 
 // Pixels are rows, channels columns; bias and activation go along.
-// CHECK-LABEL: @step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[X:.*]] = drt.feed {batched, name = "x"}
 // CHECK: %[[F:.*]] = drt.feed {name = "f"}
 // CHECK: %[[B:.*]] = drt.feed {name = "b"}
@@ -12,7 +12,7 @@
 // CHECK: drt.matmul %{{.*}}, %{{.*}} {transpose_b} : (tensor<60x7xf32>, tensor<3x7xf32>) -> tensor<60x3xf32>
 // CHECK: drt.matmul %{{.*}}, %{{.*}} {transpose_a} : (tensor<60x3xf32>, tensor<60x7xf32>) -> tensor<3x7xf32>
 // CHECK: tensor.expand_shape {{.*}} into tensor<1x1x3x7xf32>
-func.func @step() -> (tensor<2x5x6x7xf32>, tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>) attributes {drt.entry = "step"} {
+drt.entry "step" {
   %x = drt.feed {name = "x", batched} : () -> tensor<2x5x6x3xf32>
   %dy = drt.feed {name = "dy", batched} : () -> tensor<2x5x6x7xf32>
   %f = drt.feed {name = "f"} : () -> tensor<1x1x3x7xf32>
@@ -20,14 +20,13 @@ func.func @step() -> (tensor<2x5x6x7xf32>, tensor<2x5x6x3xf32>, tensor<1x1x3x7xf
   %y = drt.conv2d %x, %f, %b {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 5, 6, 1, 1, 1, 1, 0, 0, 0, 0, 1>, epilogue = 1 : i32} : (tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>, tensor<7xf32>) -> tensor<2x5x6x7xf32>
   %dx = drt.conv2d_grad_input %f, %dy {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 5, 6, 1, 1, 1, 1, 0, 0, 0, 0, 1>} : (tensor<1x1x3x7xf32>, tensor<2x5x6x7xf32>) -> tensor<2x5x6x3xf32>
   %df = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 5, 6, 1, 1, 1, 1, 0, 0, 0, 0, 1>} : (tensor<2x5x6x3xf32>, tensor<2x5x6x7xf32>) -> tensor<1x1x3x7xf32>
-  return %y, %dx, %df : tensor<2x5x6x7xf32>, tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>
 }
 
 // A stride, a larger window, groups: convolutions.
-// CHECK-LABEL: @others
+// CHECK-LABEL: drt.entry "others"
 // CHECK-COUNT-3: drt.conv2d
 // CHECK-NOT: drt.matmul
-func.func @others() -> (tensor<2x3x3x7xf32>, tensor<2x5x6x7xf32>, tensor<2x5x6x6xf32>) attributes {drt.entry = "step"} {
+drt.entry "others" {
   %x = drt.feed {name = "x", batched} : () -> tensor<2x5x6x3xf32>
   %f = drt.feed {name = "f"} : () -> tensor<1x1x3x7xf32>
   %large = drt.feed {name = "large"} : () -> tensor<1x3x3x7xf32>
@@ -35,5 +34,4 @@ func.func @others() -> (tensor<2x3x3x7xf32>, tensor<2x5x6x7xf32>, tensor<2x5x6x6
   %0 = drt.conv2d %x, %f {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 3, 3, 2, 2, 1, 1, 0, 0, 0, 0, 1>} : (tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>) -> tensor<2x3x3x7xf32>
   %1 = drt.conv2d %x, %large {descriptor = array<i64: 2, 5, 6, 3, 1, 3, 7, 5, 6, 1, 1, 1, 1, 0, 1, 0, 1, 1>} : (tensor<2x5x6x3xf32>, tensor<1x3x3x7xf32>) -> tensor<2x5x6x7xf32>
   %2 = drt.conv2d %x, %deep {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 6, 5, 6, 1, 1, 1, 1, 0, 0, 0, 0, 3>} : (tensor<2x5x6x3xf32>, tensor<1x1x3x2xf32>) -> tensor<2x5x6x6xf32>
-  return %0, %1, %2 : tensor<2x3x3x7xf32>, tensor<2x5x6x7xf32>, tensor<2x5x6x6xf32>
 }

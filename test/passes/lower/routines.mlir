@@ -1,8 +1,8 @@
 // RUN: distc-opt %s --convert-dfg-to-drt=asserts | FileCheck %s
 // RUN: distc-opt %s --convert-dfg-to-drt=device | FileCheck %s --check-prefix=DEVICE
 
-// CHECK-LABEL: func.func @entry_step
-// DEVICE-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
+// DEVICE-LABEL: drt.entry "step"
 dfg.func @step() -> (tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x2xf64>) attributes {dfg.entry = "step", dfg.fetches = ["v", "i", "c"], dfg.joins = ["first", "first", "first"]} {
   %x = dfg.placeholder : () -> tensor<2x8xf32> loc("x")
   %a = dfg.placeholder : () -> tensor<2x2xf64> loc("a")

@@ -6,12 +6,12 @@ module {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 3 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @b : tensor<f32> {trainable}
-  // CHECK: func.func @entry_step() attributes {drt.entry = "step"}
+  // CHECK: drt.entry "step"
   // CHECK-NEXT: %[[PULLED:.*]]:2 = drt.pull {variables = [@w, @b]} : () -> (tensor<4xf32>, tensor<f32>)
   // CHECK: drt.push %{{.*}}, %{{.*}} {means = array<i1: true, false>, names = ["gradients/0/w", "gradients/1/b"], required = 2 : i64, staleness = 0 : i64}
   // CHECK-NEXT: drt.take_token
   // CHECK-NEXT: drt.fetch
-  // PLAN: func.func @entry_step()
+  // PLAN: drt.entry "step"
   // PLAN-NOT: drt.barrier
   dfg.func @step() -> (tensor<f32>) attributes {dfg.entry = "step", dfg.fetches = ["loss:0"], dfg.joins = ["mean"]} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
@@ -26,11 +26,11 @@ module {
     dist.tokens at <"worker" 0> of 3
     dfg.return %l : tensor<f32>
   }
-  // CHECK: func.func @entry_update() attributes {drt.entry = "update"}
+  // CHECK: drt.entry "update"
   // CHECK-NEXT: %[[TAKEN:.*]]:2 = drt.take {names = ["gradients/0/w", "gradients/1/b"]} : () -> (tensor<4xf32>, tensor<f32>)
   // CHECK: drt.update %[[TAKEN]]#0
   // CHECK: drt.update %[[TAKEN]]#1
-  // PLAN: func.func @entry_update()
+  // PLAN: drt.entry "update"
   // PLAN-NOT: drt.barrier
   dfg.func @update() attributes {dfg.entry = "update", dfg.fetches = [], dfg.joins = []} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
@@ -51,7 +51,7 @@ module {
 module {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 3 from 0>]
   dfg.variable @table : tensor<10x4xf32> {trainable}
-  // CHECK: func.func @entry_step() attributes {drt.entry = "step"}
+  // CHECK: drt.entry "step"
   // CHECK: %[[IDS:.*]] = drt.feed
   // CHECK: %[[SCALED:.*]] = linalg.generic {{.*}} ins(
   // CHECK: arith.constant 5.000000e-01
@@ -65,7 +65,7 @@ module {
     dist.tokens at <"worker" 0> of 3
     dfg.return
   }
-  // CHECK: func.func @entry_update() attributes {drt.entry = "update"}
+  // CHECK: drt.entry "update"
   // CHECK-NEXT: %[[TAKEN:.*]]:2 = drt.take {names = ["gradients/0/table", "gradients/0/table"]} : () -> (tensor<12xi32>, tensor<12x4xf32>)
   // CHECK: drt.sparse_update %[[TAKEN]]#0, %[[TAKEN]]#1
   dfg.func @update() attributes {dfg.entry = "update", dfg.fetches = [], dfg.joins = []} {

@@ -2,7 +2,7 @@
 
 // What TensorFlow's optimizers do with a sparse gradient: equal indices become one, their rows are summed. The number of distinct ones is
 // their bound, 4, and the update's rule runs once a row.
-// CHECK-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
 // CHECK: %[[G:.*]] = drt.feed {{.*}}name = "g"
 // CHECK: %[[Y:.*]], %[[IDX:.*]], %{{.*}} = drt.unique %[[IDS]] : (tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>, tensor<4xi32>)
@@ -33,7 +33,7 @@ dfg.func @step() attributes {dfg.fetches = [], dfg.entry = "step"} {
 // -----
 
 // The rows of a variable are read where it lies; the identity of its handle is no work. An index vector names a slice.
-// CHECK-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[IDS:.*]] = drt.feed
 // CHECK: %[[W:.*]] = drt.read @w : tensor<10x2xf32>
 // CHECK: %[[ROWS:.*]] = linalg.generic
@@ -53,7 +53,7 @@ dfg.func @step() attributes {dfg.fetches = [], dfg.entry = "step"} {
 // -----
 
 // Each replica scales its own rows, then all are joined.
-// CHECK-LABEL: func.func @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[SCALED:.*]] = linalg.generic
 // CHECK: arith.constant 5.000000e-01
 // CHECK: drt.all_reduce_start %{{.*}} {bucket = 0 : i32, gather = 2 : i64, mean = false, names = ["w"]} : (tensor<4xi32>) -> ()

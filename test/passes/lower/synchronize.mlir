@@ -2,7 +2,7 @@
 
 // How gradients are compressed, and become one, goes with their bucket.
 dfg.variable @w : tensor<4xf32>
-// CHECK-LABEL: @entry_step
+// CHECK-LABEL: drt.entry "step"
 dfg.func @step() -> () attributes {dfg.fetches = []} {
   %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
@@ -17,7 +17,7 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
 
 // The last batch of an update takes the gradients that were kept, those before it keep theirs.
 dfg.variable @w : tensor<4xf32>
-// CHECK-LABEL: @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: %[[G:.*]] = drt.feed
 // CHECK: %[[SUM:.*]] = drt.accumulated %[[G]] {first = 0 : i32, scale = 2.500000e-01 : f64, steps = 4 : i64}
 // CHECK: drt.all_reduce_start %[[SUM]]
@@ -30,10 +30,10 @@ dfg.func @step() -> () attributes {dfg.entry = "step", dfg.fetches = []} {
   dfg.apply_gradient_descent %w, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   dfg.return
 }
-// CHECK-LABEL: @entry_accumulate
+// CHECK-LABEL: drt.entry "accumulate"
 // CHECK: %[[G:.*]] = drt.feed
 // CHECK-NEXT: drt.accumulate %[[G]] {first = 0 : i32, steps = 4 : i64}
-// CHECK-NEXT: return
+// CHECK-NEXT: }
 dfg.func @accumulate() -> () attributes {dfg.entry = "accumulate", dfg.fetches = []} {
   %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
   %a = dist.accumulate mean of 4 (%g) variables ["w"] : tensor<4xf32> -> tensor<4xf32>
@@ -46,7 +46,7 @@ dfg.func @accumulate() -> () attributes {dfg.entry = "accumulate", dfg.fetches =
 dfg.variable @w : tensor<5x2xf32> {trainable}
 dfg.variable @m : tensor<5xf32> {dist.shares = 2 : i64, dist.slice = #dist.slice<"m" [5, 2] at [0, 0]>}
 // CHECK: drt.variable @m : tensor<5xf32> {full_shape = array<i64: 5, 2>, saved, shares = 2 : i64, whole = "m"}
-// CHECK-LABEL: @entry_init
+// CHECK-LABEL: drt.entry "init"
 // CHECK: drt.update {count = 10 : i64, {{.*}}share = 5 : i64, variables = [@m]}
 dfg.func @init() -> () attributes {dfg.fetches = []} {
   %m = dfg.var_handle @m : !dfg.ref<tensor<5xf32>>
@@ -55,7 +55,7 @@ dfg.func @init() -> () attributes {dfg.fetches = []} {
   dfg.assign %m, %share : (!dfg.ref<tensor<5xf32>>, tensor<5xf32>) -> ()
   dfg.return
 }
-// CHECK-LABEL: @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: drt.all_reduce_start %{{.*}} {bucket = 0 : i32, mean = true, names = ["w"], scatter}
 // CHECK: drt.all_reduce_wait 0
 // CHECK: drt.update {bucket = 0 : i32, count = 10 : i64, {{.*}}share = 5 : i64, variables = [@w, @m]}
@@ -80,7 +80,7 @@ dfg.variable @w : tensor<5x2xf32> {trainable}
 dfg.variable @m : tensor<5x2xf32> {dist.place = #dist.place<"worker" 1>}
 // CHECK: drt.variable @w : tensor<5x2xf32> {saved, trainable}
 // CHECK: drt.variable @m : tensor<5x2xf32> {owner = 1 : i64, saved}
-// CHECK-LABEL: @entry_init
+// CHECK-LABEL: drt.entry "init"
 // CHECK: drt.update {count = 10 : i64, {{.*}}owner = 1 : i64, variables = [@m]}
 dfg.func @init() -> () attributes {dfg.fetches = []} {
   %m = dfg.var_handle @m : !dfg.ref<tensor<5x2xf32>>
@@ -88,7 +88,7 @@ dfg.func @init() -> () attributes {dfg.fetches = []} {
   dfg.assign %m, %zeros : (!dfg.ref<tensor<5x2xf32>>, tensor<5x2xf32>) -> ()
   dfg.return
 }
-// CHECK-LABEL: @entry_step
+// CHECK-LABEL: drt.entry "step"
 // CHECK: drt.all_reduce_start %{{.*}} {bucket = 0 : i32, mean = true, names = ["w"], owners = array<i64: 1>, scatter}
 // CHECK: drt.all_reduce_wait 0
 // CHECK: drt.update {bucket = 0 : i32, count = 10 : i64, {{.*}}owner = 1 : i64, variables = [@w, @m]}

@@ -3,32 +3,30 @@
 // Races:
 
 drt.variable @w : tensor<64x64xf32>
-func.func @read_then_update() attributes {drt.entry = "step"} {
+drt.entry "read_then_update" {
   %w = drt.read @w : tensor<64x64xf32>
   // expected-note @+1 {{the other access (drt.launch)}}
   %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
   // expected-error @+1 {{writes variable w (each replica's range) while another replica may still read it (all elements); the replicas do not meet between}}
   drt.update %norm {count = 4096 : i64, kernel = @sgd, variables = [@w]} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<64x64xf32>
-func.func @update_then_read() attributes {drt.entry = "step"} {
+drt.entry "update_then_read" {
   // expected-note @+1 {{the other access (drt.update)}}
   drt.update {count = 4096 : i64, kernel = @zero, variables = [@w]} : () -> ()
   %w = drt.read @w : tensor<64x64xf32>
   // expected-error @+1 {{reads variable w (all elements) while another replica may still write it (each replica's range)}}
   %norm = drt.launch @norm(%w) : (tensor<64x64xf32>) -> tensor<f32>
-  return
 }
 
 // -----
 
 // A wait orders what came before its bucket's start, not what came between.
 drt.variable @w : tensor<64xf32>
-func.func @read_behind_start() attributes {drt.entry = "step"} {
+drt.entry "read_behind_start" {
   %x = drt.feed {name = "x"} : () -> tensor<64xf32>
   %w = drt.read @w : tensor<64xf32>
   %g = drt.launch @g(%x) : (tensor<64xf32>) -> tensor<64xf32>
@@ -38,51 +36,47 @@ func.func @read_behind_start() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   // expected-error @+1 {{writes variable w}}
   drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
-  return
 }
 
 // -----
 
 drt.variable @t : tensor<8x8xf32>
-func.func @ranges_then_rows() attributes {drt.entry = "step"} {
+drt.entry "ranges_then_rows" {
   %i = drt.feed {name = "i"} : () -> tensor<4xi32>
   %v = drt.feed {name = "v"} : () -> tensor<4x8xf32>
   // expected-note @+1 {{the other access}}
   drt.update {count = 64 : i64, kernel = @decay, variables = [@t]} : () -> ()
   // expected-error @+1 {{reads variable t (each replica's rows by index) while another replica may still write it (each replica's range)}}
   drt.sparse_update %i, %v {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<4xi32>, tensor<4x8xf32>) -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<8x8xf32>
-func.func @ranges_then_product() attributes {drt.entry = "step"} {
+drt.entry "ranges_then_product" {
   %a = drt.feed {batched, name = "a"} : () -> tensor<4x8xf32>
   // expected-note @+1 {{the other access}}
   drt.update {count = 64 : i64, kernel = @decay, variables = [@w]} : () -> ()
   // expected-error @+1 {{reads variable w (each replica's rows of a product) while another replica may still write it (each replica's range)}}
   drt.matmul_update %a, %a {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> ()
-  return
 }
 
 // -----
 
 // Each replica reads what the others made.
 drt.variable @w : tensor<8x8xf32>
-func.func @operands_of_others() attributes {drt.entry = "step"} {
+drt.entry "operands_of_others" {
   %x = drt.feed {batched, name = "x"} : () -> tensor<4x8xf32>
   // expected-note @+1 {{the other access}}
   %a = drt.launch @a(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // expected-error @+1 {{reads a tensor of every replica (all elements) while another replica may still write it}}
   drt.matmul_update %a, %x {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<64xf32>
-func.func @update_then_result() attributes {drt.entry = "step"} {
+drt.entry "update_then_result" {
   %x = drt.feed {name = "x"} : () -> tensor<64xf32>
   %g = drt.launch @g(%x) : (tensor<64xf32>) -> tensor<64xf32>
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<64xf32>) -> ()
@@ -91,7 +85,6 @@ func.func @update_then_result() attributes {drt.entry = "step"} {
   drt.update {bucket = 0 : i32, member = 0 : i64, count = 64 : i64, kernel = @sgd, variables = [@w]} : () -> ()
   // expected-error @+1 {{writes bucket 0 (each replica's range) while another replica may still read it (each replica's range)}}
   %r = drt.all_reduce_result {bucket = 0 : i32} : () -> tensor<64xf32>
-  return
 }
 
 // -----
@@ -100,30 +93,28 @@ func.func @update_then_result() attributes {drt.entry = "step"} {
 
 drt.variable @a : tensor<64xf32>
 drt.variable @b : tensor<64xf32>
-func.func @exchange() attributes {drt.entry = "step"} {
+drt.entry "exchange" {
   %a = drt.read @a : tensor<64xf32>
   %b = drt.read @b : tensor<64xf32>
   // expected-note @+1 {{it was written here}}
   drt.update %b {count = 64 : i64, kernel = @assign, variables = [@a]} : (tensor<64xf32>) -> ()
   // expected-error @+1 {{reads the old value of a, which is gone}}
   drt.update %a {count = 64 : i64, kernel = @assign, variables = [@b]} : (tensor<64xf32>) -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<64xf32>
-func.func @own_value() attributes {drt.entry = "step"} {
+drt.entry "own_value" {
   %w = drt.read @w : tensor<64xf32>
   // expected-error @+1 {{writes w while it reads its old value from the same memory}}
   drt.update %w {count = 64 : i64, kernel = @add, variables = [@w]} : (tensor<64xf32>) -> ()
-  return
 }
 
 // -----
 
 // In another shape too.
-func.func @raw_gradient() attributes {drt.entry = "step"} {
+drt.entry "raw_gradient" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %shaped = tensor.expand_shape %g [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>
@@ -132,56 +123,51 @@ func.func @raw_gradient() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   // expected-error @+1 {{reads a gradient that is being reduced in place}}
   %norm = drt.launch @norm(%shaped) : (tensor<2x2xf32>) -> tensor<f32>
-  return
 }
 
 // -----
 
-func.func @two_buckets() attributes {drt.entry = "step"} {
+drt.entry "two_buckets" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
   // expected-note @+1 {{its bucket was started here}}
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
   // expected-error @+1 {{reads a gradient that is being reduced in place}}
   drt.all_reduce_start %g {bucket = 1 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
-  return
 }
 
 // -----
 
 // Buckets:
 
-func.func @no_wait() attributes {drt.entry = "step"} {
+drt.entry "no_wait" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
   // expected-error @+1 {{starts bucket 0, which nothing waits for}}
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
-  return
 }
 
 // -----
 
-func.func @not_started() attributes {drt.entry = "step"} {
+drt.entry "not_started" {
   // expected-error @+1 {{waits for bucket 3, which was not started before}}
   drt.all_reduce_wait 3
-  return
 }
 
 // -----
 
-func.func @started_twice() attributes {drt.entry = "step"} {
+drt.entry "started_twice" {
   // expected-note @+1 {{it was started here}}
   drt.all_reduce_start {bucket = 0 : i32, mean = true, names = []} : () -> ()
   drt.all_reduce_wait 0
   // expected-error @+1 {{starts bucket 0 again}}
   drt.all_reduce_start {bucket = 0 : i32, mean = true, names = []} : () -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<4xf32>
-func.func @update_before_wait() attributes {drt.entry = "step"} {
+drt.entry "update_before_wait" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
   // expected-note @+1 {{it was started here}}
@@ -189,7 +175,6 @@ func.func @update_before_wait() attributes {drt.entry = "step"} {
   // expected-error @+1 {{reads bucket 0 before the wait for it}}
   drt.update {bucket = 0 : i32, member = 0 : i64, count = 4 : i64, kernel = @sgd, variables = [@w]} : () -> ()
   drt.all_reduce_wait 0
-  return
 }
 
 // -----
@@ -197,14 +182,13 @@ func.func @update_before_wait() attributes {drt.entry = "step"} {
 // Shares:
 
 drt.variable @w : tensor<8xf32>
-func.func @shares_arrive() attributes {drt.entry = "step"} {
+drt.entry "shares_arrive" {
   // expected-note @+1 {{the other access (drt.gather_start)}}
   drt.gather_start {bucket = 0 : i32, variables = [@w]} : () -> ()
   %w = drt.read @w : tensor<8xf32>
   // expected-error @+1 {{reads variable w (all elements) while another replica may still write it (all elements)}}
   %norm = drt.launch @norm(%w) : (tensor<8xf32>) -> tensor<f32>
   drt.all_reduce_wait 0
-  return
 }
 
 // -----
@@ -213,7 +197,7 @@ func.func @shares_arrive() attributes {drt.entry = "step"} {
 module {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>, #drt.task<"worker" 1 on "localhost" replicas 1 from 1>]
   drt.variable @w : tensor<8xf32>
-  func.func @shares_arrive_in_tasks() attributes {drt.entry = "step"} {
+  drt.entry "shares_arrive_in_tasks" {
     %x = drt.feed {name = "x"} : () -> tensor<8xf32>
     drt.update %x {count = 8 : i64, share = 4 : i64, kernel = @assign, variables = [@w]} : (tensor<8xf32>) -> ()
     // expected-note @+1 {{the gather was started here}}
@@ -222,18 +206,16 @@ module {
     // expected-error @+1 {{accesses w while its shares arrive}}
     %norm = drt.launch @norm(%w) : (tensor<8xf32>) -> tensor<f32>
     drt.all_reduce_wait 0
-    return
   }
 }
 
 // -----
 
 drt.variable @w : tensor<8xf32>
-func.func @shares_not_gathered() attributes {drt.entry = "step"} {
+drt.entry "shares_not_gathered" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
   // expected-error @+1 {{updates shares of w, which are not gathered}}
   drt.update %x {count = 8 : i64, share = 4 : i64, kernel = @assign, variables = [@w]} : (tensor<8xf32>) -> ()
-  return
 }
 
 // -----
@@ -241,7 +223,7 @@ func.func @shares_not_gathered() attributes {drt.entry = "step"} {
 // Owners:
 
 drt.variable @w : tensor<8xf32>
-func.func @owned_value_is_read() attributes {drt.entry = "step"} {
+drt.entry "owned_value_is_read" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
   // expected-note @+1 {{it was updated here, and not gathered since}}
   drt.update %x {count = 8 : i64, kernel = @assign, owner = 1 : i64, variables = [@w]} : (tensor<8xf32>) -> ()
@@ -249,46 +231,42 @@ func.func @owned_value_is_read() attributes {drt.entry = "step"} {
   %w = drt.read @w : tensor<8xf32>
   // expected-error @+1 {{accesses w, whose new value task 1 alone has}}
   %norm = drt.launch @norm(%w) : (tensor<8xf32>) -> tensor<f32>
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<8xf32>
-func.func @owned_value_is_kept() attributes {drt.entry = "step"} {
+drt.entry "owned_value_is_kept" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
   // expected-error @+1 {{updates w in task 1 alone, and the others are not given its new value}}
   drt.update %x {count = 8 : i64, kernel = @assign, owner = 1 : i64, variables = [@w]} : (tensor<8xf32>) -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<8xf32>
-func.func @taken_from_another() attributes {drt.entry = "step"} {
+drt.entry "taken_from_another" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
   // expected-note @+1 {{it was updated here by task 1}}
   drt.update %x {count = 8 : i64, kernel = @assign, owner = 1 : i64, variables = [@w]} : (tensor<8xf32>) -> ()
   // expected-error @+1 {{takes w from where it was not updated: task 0}}
   drt.gather_start {bucket = 0 : i32, variables = [@w], owners = array<i64: 0>} : () -> ()
   drt.all_reduce_wait 0
-  return
 }
 
 // -----
 
 drt.variable @slot : tensor<8xf32> {owner = 1 : i64}
-func.func @slot_of_another() attributes {drt.entry = "step"} {
+drt.entry "slot_of_another" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
   // expected-error @+1 {{accesses slot in every task, but task 1 alone holds it}}
   drt.update %x {count = 8 : i64, kernel = @assign, variables = [@slot]} : (tensor<8xf32>) -> ()
-  return
 }
 
 // -----
 
 drt.variable @w : tensor<8xf32>
-func.func @gradient_of_another() attributes {drt.entry = "step"} {
+drt.entry "gradient_of_another" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
   %g = drt.launch @gradient(%x) {at = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
   // expected-note @+1 {{it is scattered here}}
@@ -296,26 +274,24 @@ func.func @gradient_of_another() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   // expected-error @+1 {{reads of bucket 0 what this task may not have: each has the gradients that it owns only}}
   drt.update {bucket = 0 : i32, member = 0 : i64, count = 8 : i64, kernel = @sgd, variables = [@w]} : () -> ()
-  return
 }
 
 // -----
 
 // Places in the arena:
 
-func.func @overwritten() attributes {drt.entry = "step"} {
+drt.entry "overwritten" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %0 = drt.launch @a(%x) {at = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-note @+1 {{it was written over here}}
   %1 = drt.launch @b(%x) {at = array<i64: 8>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-error @+1 {{reads memory of the arena that another result lies in}}
   %2 = drt.launch @c(%0, %1) {at = array<i64: 64>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return
 }
 
 // -----
 
-func.func @on_a_bucket() attributes {drt.entry = "step"} {
+drt.entry "on_a_bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) {at = array<i64: 64>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-note @+1 {{it is read here}}
@@ -323,12 +299,11 @@ func.func @on_a_bucket() attributes {drt.entry = "step"} {
   // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
   %1 = drt.launch @b(%x) {at = array<i64: 96>} : (tensor<4xf32>) -> tensor<4xf32>
   drt.all_reduce_wait 0
-  return
 }
 
 // -----
 
-func.func @buckets_overlap() attributes {drt.entry = "step"} {
+drt.entry "buckets_overlap" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) {at = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
   // Its padding reaches to byte 64.
@@ -337,13 +312,12 @@ func.func @buckets_overlap() attributes {drt.entry = "step"} {
   // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
   %h = drt.launch @h(%x) {at = array<i64: 32>} : (tensor<4xf32>) -> tensor<4xf32>
   drt.all_reduce_wait 0
-  return
 }
 
 // -----
 
 // The second bucket's member was written before the first one started, but the bucket reaches beyond it.
-func.func @bucket_on_bucket() attributes {drt.entry = "step"} {
+drt.entry "bucket_on_bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %h = drt.launch @h(%x) {at = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
   %g = drt.launch @g(%x) {at = array<i64: 32>} : (tensor<4xf32>) -> tensor<4xf32>
@@ -353,7 +327,6 @@ func.func @bucket_on_bucket() attributes {drt.entry = "step"} {
   drt.all_reduce_start %h {at = array<i64: 0>, bucket = 1 : i32, mean = true, names = ["u"]} : (tensor<4xf32>) -> ()
   drt.all_reduce_wait 0
   drt.all_reduce_wait 1
-  return
 }
 
 // -----
@@ -361,18 +334,8 @@ func.func @bucket_on_bucket() attributes {drt.entry = "step"} {
 // What nothing is known of:
 
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
-func.func @unknown() attributes {drt.entry = "step"} {
+drt.entry "unknown" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   // expected-error @+1 {{does not say what memory it accesses}}
   %0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-// expected-error @+1 {{has several blocks; replicas could take different ones, and meet unequally often}}
-func.func @branches() attributes {drt.entry = "step"} {
-  cf.br ^end
-^end:
-  return
 }

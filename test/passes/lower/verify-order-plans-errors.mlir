@@ -10,7 +10,7 @@ drt.variable @beta1_power : tensor<f32> {saved}
 drt.variable @beta2_power : tensor<f32> {saved}
 drt.variable @"table/Adam" : tensor<5000x32xf32> {saved}
 drt.variable @"table/Adam_1" : tensor<5000x32xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "ids"} : () -> tensor<10xi32>
   %1 = drt.copy %0 {at = array<i64: 1301760>} : (tensor<10xi32>) -> tensor<10xi32>
   %2 = drt.feed  {batched, name = "y"} : () -> tensor<10xf32>
@@ -65,7 +65,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %32 {count = 1 : i64, kernel = @update_step_5, variables = [@beta2_power]} : (tensor<f32>) -> ()
   drt.update  {count = 1 : i64, kernel = @update_step_7, variables = [@global_step]} : () -> ()
   drt.fetch %8 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -82,7 +81,7 @@ drt.variable @"Nadam/learning_rate" : tensor<f32> {saved}
 drt.variable @"Nadam/momentum_cache" : tensor<f32> {saved}
 drt.variable @"Nadam/b/m" : tensor<8xf32> {saved}
 drt.variable @"Nadam/b/v" : tensor<8xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x6x6x2xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2x8xf32>
   %2 = drt.read @k : tensor<3x3x2x8xf32>
@@ -145,7 +144,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %43 {count = 8 : i64, kernel = @update_init_1, variables = [@b]} : (tensor<8xf32>) -> ()
   drt.update  {count = 1 : i64, kernel = @update_step_5, variables = [@"Nadam/iter"]} : () -> ()
   drt.fetch %10 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -153,7 +151,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 // A gradient is accumulated in a variable, and reduced for the update.
 drt.variable @w : tensor<5x9xf32> {saved, trainable}
 drt.variable @s : tensor<5x9xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x5xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2x9xf32>
   %2 = drt.read @w : tensor<5x9xf32>
@@ -176,7 +174,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 1
   drt.update  {bucket = 1 : i32, count = 45 : i64, kernel = @update_step_1, member = 0 : i64, variables = [@w]} : () -> ()
   drt.fetch %7 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -185,7 +182,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 drt.variable @w : tensor<5xf32> {saved, trainable}
 drt.variable @q : tensor<f32> {saved}
 drt.variable @q2 : tensor<f32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x5xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2xf32>
   %2 = drt.read @w : tensor<5xf32>
@@ -209,7 +206,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update  {bucket = 1 : i32, count = 5 : i64, kernel = @update_step_2, member = 0 : i64, variables = [@w]} : () -> ()
   // expected-error @+1 {{reads a gradient that is being reduced in place}}
   drt.fetch %7 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -229,7 +225,7 @@ drt.variable @"RMSprop/h/kernel/rms" : tensor<20x32xf32> {saved}
 drt.variable @"RMSprop/h/bias/rms" : tensor<32xf32> {saved}
 drt.variable @"RMSprop/out/kernel/rms" : tensor<32x5xf32> {saved}
 drt.variable @"RMSprop/out/bias/rms" : tensor<5xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<10x20xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<10xi32>
   %2 = drt.read @"h/kernel" : tensor<20x32xf32>
@@ -314,7 +310,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %58 {count = 5 : i64, kernel = @update_step_3, variables = [@"out/bias"]} : (tensor<5xf32>) -> ()
   drt.update  {count = 1 : i64, kernel = @update_step_8, variables = [@"RMSprop/iter"]} : () -> ()
   drt.fetch %18 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -328,7 +323,7 @@ drt.variable @"w/Adam" : tensor<64x64xf32> {saved}
 drt.variable @"w/Adam_1" : tensor<64x64xf32> {saved}
 drt.variable @"b/Adam" : tensor<64xf32> {saved}
 drt.variable @"b/Adam_1" : tensor<64xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x64xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2x64xf32>
   %2 = drt.read @w : tensor<64x64xf32>
@@ -374,14 +369,13 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %29 {count = 1 : i64, kernel = @update_step_2, variables = [@beta1_power]} : (tensor<f32>) -> ()
   drt.update %32 {count = 1 : i64, kernel = @update_step_2, variables = [@beta2_power]} : (tensor<f32>) -> ()
   drt.fetch %8 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
 
 // The same with a plain gradient descent.
 drt.variable @w : tensor<64x64xf32> {saved, trainable}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x64xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2x64xf32>
   %2 = drt.read @w : tensor<64x64xf32>
@@ -406,7 +400,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // expected-error @+1 {{writes variable w (each replica's range) while another replica may still read it (all elements); the replicas do not meet between}}
   drt.update %16 {count = 4096 : i64, kernel = @update_step_0, variables = [@w]} : (tensor<64x64xf32>) -> ()
   drt.fetch %7 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -415,7 +408,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 drt.variable @w : tensor<5x9xf32> {saved, trainable}
 drt.variable @u : tensor<9x4xf32> {saved, trainable}
 drt.variable @q : tensor<f32> {saved, trainable}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x5xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2x4xf32>
   %2 = drt.read @w : tensor<5x9xf32>
@@ -463,7 +456,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update  {bucket = 1 : i32, count = 45 : i64, kernel = @update_step_1, member = 0 : i64, variables = [@w]} : () -> ()
   drt.update  {bucket = 1 : i32, count = 36 : i64, kernel = @update_step_2, member = 1 : i64, variables = [@u]} : () -> ()
   drt.fetch %9 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -471,7 +463,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 // One optimizer after another, by a gradient that is clipped by its norm.
 drt.variable @v : tensor<40xf32> {saved, trainable}
 drt.variable @u : tensor<40xf32> {saved, trainable}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x40xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2xf32>
   %2 = drt.read @v : tensor<40xf32>
@@ -503,7 +495,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %14#0 {count = 40 : i64, kernel = @update_step_0, variables = [@v]} : (tensor<40xf32>) -> ()
   drt.update %18 {count = 40 : i64, kernel = @update_step_0, variables = [@u]} : (tensor<40xf32>) -> ()
   drt.fetch %9 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -512,7 +503,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 drt.variable @w : tensor<5x9xf32> {saved, trainable}
 drt.variable @u : tensor<9x4xf32> {saved, trainable}
 drt.variable @q : tensor<f32> {saved, trainable}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x5xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2x4xf32>
   %2 = drt.read @w : tensor<5x9xf32>
@@ -554,7 +545,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update  {bucket = 1 : i32, count = 45 : i64, kernel = @update_step_1, member = 0 : i64, variables = [@w]} : () -> ()
   drt.update  {bucket = 1 : i32, count = 36 : i64, kernel = @update_step_2, member = 1 : i64, variables = [@u]} : () -> ()
   drt.fetch %9 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -563,7 +553,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 drt.variable @w : tensor<17xf32> {saved, trainable}
 drt.variable @h1 : tensor<17xf32> {saved}
 drt.variable @h2 : tensor<17xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x17xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2xf32>
   %2 = drt.read @w : tensor<17xf32>
@@ -587,7 +577,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 1
   drt.update  {bucket = 1 : i32, count = 17 : i64, kernel = @update_step_2, member = 0 : i64, variables = [@w]} : () -> ()
   drt.fetch %6 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -595,7 +584,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 // A variable keeps another one's value of before the update.
 drt.variable @w : tensor<64xf32> {saved, trainable}
 drt.variable @h : tensor<64xf32> {saved, trainable}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x64xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2xf32>
   %2 = drt.read @w : tensor<64xf32>
@@ -614,7 +603,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // expected-error @+1 {{reads the old value of w, which is gone}}
   drt.update %2 {count = 64 : i64, kernel = @update_init_0, variables = [@h]} : (tensor<64xf32>) -> ()
   drt.fetch %6 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 // -----
@@ -623,7 +611,7 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 drt.variable @w : tensor<64xf32> {saved, trainable}
 drt.variable @a : tensor<64xf32> {saved}
 drt.variable @b : tensor<64xf32> {saved}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.feed  {batched, name = "x"} : () -> tensor<2x64xf32>
   %1 = drt.feed  {batched, name = "y"} : () -> tensor<2xf32>
   %2 = drt.read @w : tensor<64xf32>
@@ -646,5 +634,4 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   drt.update  {bucket = 0 : i32, count = 64 : i64, kernel = @update_step_2, member = 0 : i64, variables = [@w]} : () -> ()
   drt.fetch %6 {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }

@@ -6,8 +6,8 @@ drt.variable @w : tensor<6xf32> {trainable, saved}
 // CHECK-NEXT: drt.variable @accumulator_1 : tensor<i32>{{$}}
 // CHECK-NEXT: drt.variable @accumulator_2 : tensor<18xf32>{{$}}
 
-// CHECK-LABEL: @entry_accumulate
-func.func @entry_accumulate() attributes {drt.entry = "accumulate"} {
+// CHECK-LABEL: drt.entry "accumulate"
+drt.entry "accumulate" {
   // CHECK: %[[G:.*]] = drt.feed {{.*}}name = "g"
   // CHECK: %[[C:.*]] = drt.feed {{.*}}name = "c"
   %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
@@ -16,11 +16,10 @@ func.func @entry_accumulate() attributes {drt.entry = "accumulate"} {
   // CHECK: drt.update %[[C]] {count = 1 : i64, kernel = @accumulate_1, variables = [@accumulator_1]}
   // CHECK: drt.accumulate {first = 0 : i32, steps = 4 : i64} : () -> ()
   drt.accumulate %g, %c {first = 0 : i32, steps = 4 : i64} : (tensor<2x3xf32>, tensor<i32>) -> ()
-  return
 }
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK: %[[G:.*]] = drt.feed {{.*}}name = "g"
   %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
   // CHECK: %[[SUM:.*]] = drt.read @accumulator_0
@@ -32,13 +31,12 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.fetch %mean {name = "mean", join = 0 : i32} : (tensor<2x3xf32>) -> ()
   // The sum is read before it is forgotten, also by kernels that are fused.
   // CHECK-NEXT: drt.update {count = 6 : i64, kernel = @forget_2, variables = [@accumulator_0]}
-  // CHECK-NEXT: return
-  return
+  // CHECK-NEXT: }
 }
 
 // Rows of a sparse gradient are joined, not added: three batches are kept, and move up by one.
-// CHECK-LABEL: @entry_keep
-func.func @entry_keep() attributes {drt.entry = "keep"} {
+// CHECK-LABEL: drt.entry "keep"
+drt.entry "keep" {
   %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
   // CHECK: %[[KEPT:.*]] = drt.read @accumulator_2 : tensor<18xf32>
   // CHECK: %[[LINE:.*]] = tensor.collapse_shape
@@ -48,21 +46,19 @@ func.func @entry_keep() attributes {drt.entry = "keep"} {
   // CHECK: drt.update %[[MOVED]] {count = 18 : i64, kernel = @accumulate_3, variables = [@accumulator_2]}
   // CHECK: drt.accumulate {first = 2 : i32, steps = 4 : i64} : () -> ()
   drt.accumulate %g {first = 2 : i32, steps = 4 : i64, slices} : (tensor<2x3xf32>) -> ()
-  return
 }
 
-// CHECK-LABEL: @entry_sparse
-func.func @entry_sparse() attributes {drt.entry = "sparse"} {
+// CHECK-LABEL: drt.entry "sparse"
+drt.entry "sparse" {
   %g = drt.feed {name = "g"} : () -> tensor<2x3xf32>
   // CHECK: drt.read @accumulator_2
   // CHECK: linalg.generic
   // CHECK: arith.mulf
   // CHECK: tensor.expand_shape {{.*}} into tensor<8x3xf32>
   // CHECK-NOT: drt.update
-  // CHECK: return
+  // CHECK: drt.fetch
   %rows = drt.accumulated %g {first = 2 : i32, steps = 4 : i64, scale = 0.25 : f64, slices} : (tensor<2x3xf32>) -> tensor<8x3xf32>
   drt.fetch %rows {name = "rows", join = 0 : i32} : (tensor<8x3xf32>) -> ()
-  return
 }
 
 // CHECK: func.func private @accumulate_0(%{{.*}}: i64, %{{.*}}: i64, %[[A:.*]]: memref<6xf32>, %[[X:.*]]: memref<6xf32>) attributes {drt.range_kernel}

@@ -2,10 +2,9 @@
 
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 0 : i64} {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
-  func.func @no_kernel() attributes {drt.entry = "step"} {
+  drt.entry "no_kernel" {
     // expected-error @below {{calls @relu, which gpu.module @kernels does not have; run drt-schedule-for-gpu}}
     %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
-    return
   }
 }
 
@@ -16,10 +15,9 @@ module attributes {gpu.container_module, drt.arena_bytes = 64 : i64, drt.variabl
   gpu.module @kernels {
     llvm.func @relu(%x: !llvm.ptr, %y: !llvm.ptr) attributes {nvvm.kernel, drt.grid = array<i64: 1, 1, 1>, drt.block = array<i64: 1, 1, 1>} { llvm.return }
   }
-  func.func @arguments() attributes {drt.entry = "step"} {
+  drt.entry "arguments" {
     // expected-error @below {{has 1 tensors, the kernel @relu 2}}
     %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
-    return
   }
 }
 
@@ -28,10 +26,9 @@ module attributes {gpu.container_module, drt.arena_bytes = 64 : i64, drt.variabl
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
   drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
   drt.variable @w : tensor<4xf32> {at = 0 : i64}
-  func.func @not_grouped() attributes {drt.entry = "step"} {
+  drt.entry "not_grouped" {
     // expected-error @below {{has no code for GPUs; run drt-group-updates}}
     drt.update {kernel = @sgd, variables = [@w], count = 4 : i64} : () -> ()
-    return
   }
 }
 

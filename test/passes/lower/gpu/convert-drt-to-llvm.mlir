@@ -20,7 +20,7 @@ module attributes {gpu.container_module, drt.arena_bytes = 256 : i64, drt.variab
 
   // CHECK-LABEL: llvm.func internal @drt_entry_step
   // CHECK-SAME: (%[[REPLICA:.*]]: !llvm.ptr)
-  func.func @entry_step() attributes {drt.entry = "step"} {
+  drt.entry "step" {
     // CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i64)
     // CHECK: %[[ARRAY:.*]] = llvm.alloca %[[TWO]] x !llvm.ptr
     %x = drt.feed {name = "x", batched} : () -> tensor<4x4xf32>
@@ -37,7 +37,6 @@ module attributes {gpu.container_module, drt.arena_bytes = 256 : i64, drt.variab
     // CHECK: llvm.call @drt_copy(%[[REPLICA]], %{{.*}}, %{{.*}}, %[[BYTES]])
     %z = drt.copy %y {at = array<i64: 128>} : (tensor<4x3xf32>) -> tensor<4x3xf32>
     drt.fetch %z {name = "y:0", join = 0 : i32} : (tensor<4x3xf32>) -> ()
-    return
   }
 
   // CHECK: @drt_kernels() {{.*}} !llvm.array<2 x struct<(ptr, i32, i32, i32, i32, i32, i32, i32)>>

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --pass-pipeline="builtin.module(func.func(drt-fuse-rows),drt-outline-kernels)" | FileCheck %s
+// RUN: distc-opt %s --pass-pipeline="builtin.module(drt.entry(drt-fuse-rows),drt-outline-kernels)" | FileCheck %s
 
 #ij = affine_map<(i, j) -> (i, j)>
 #i0 = affine_map<(i, j) -> (i, 0)>
@@ -7,14 +7,14 @@
 
 // Sparse cross entropy: the row's maximum, shifted, the sum of exponentials, the loss by index. The labels come to the first operation;
 // what is fetched is a result, the rest is the kernel's own.
-// CHECK-LABEL: @cross_entropy
+// CHECK-LABEL: drt.entry "cross_entropy"
 // CHECK: %[[X:.*]] = drt.feed {{.*}}"x"
 // CHECK: %[[LABELS:.*]] = drt.feed {{.*}}"labels"
 // CHECK: %[[MADE:.*]]:2 = drt.launch @[[KERNEL:.*]](%[[X]], %[[LABELS]])
 // CHECK-NOT: drt.launch
 // CHECK: drt.fetch %[[MADE]]#1
 // CHECK: drt.fetch %[[MADE]]#0
-func.func @cross_entropy() attributes {drt.entry = "step"} {
+drt.entry "cross_entropy" {
   %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
   %labels = drt.feed {name = "labels"} : () -> tensor<8xi32>
   %rows = tensor.empty() : tensor<8x10xf32>
@@ -58,13 +58,12 @@ func.func @cross_entropy() attributes {drt.entry = "step"} {
   } -> tensor<8xf32>
   drt.fetch %loss {name = "loss", join = 0 : i32} : (tensor<8xf32>) -> ()
   drt.fetch %shifted {name = "shifted", join = 0 : i32} : (tensor<8x10xf32>) -> ()
-  return
 }
 
 // The sum over all rows is none of the rows, and a reduction alone is no group.
-// CHECK-LABEL: @separate
+// CHECK-LABEL: drt.entry "separate"
 // CHECK-COUNT-2: drt.launch
-func.func @separate() attributes {drt.entry = "eval"} {
+drt.entry "separate" {
   %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
   %row = tensor.empty() : tensor<8xf32>
   %one = tensor.empty() : tensor<f32>
@@ -84,15 +83,14 @@ func.func @separate() attributes {drt.entry = "eval"} {
     linalg.yield %s : f32
   } -> tensor<f32>
   drt.fetch %sum {name = "sum", join = 1 : i32} : (tensor<f32>) -> ()
-  return
 }
 
 // What is known only behind the first operation, here the other product, keeps an operation out.
-// CHECK-LABEL: @late
+// CHECK-LABEL: drt.entry "late"
 // CHECK: drt.launch
 // CHECK: drt.matmul
 // CHECK: drt.launch
-func.func @late() attributes {drt.entry = "late"} {
+drt.entry "late" {
   %x = drt.feed {name = "x"} : () -> tensor<8x8xf32>
   %rows = tensor.empty() : tensor<8x8xf32>
   %row = tensor.empty() : tensor<8xf32>
@@ -112,7 +110,6 @@ func.func @late() attributes {drt.entry = "late"} {
     linalg.yield %m : f32
   } -> tensor<8x8xf32>
   drt.fetch %scaled {name = "y", join = 0 : i32} : (tensor<8x8xf32>) -> ()
-  return
 }
 
 // CHECK: func.func private @[[KERNEL]](%[[IN:.*]]: memref<8x10xf32>, %{{.*}}: memref<8xi32>, %[[SHIFTED:.*]]: memref<8x10xf32>, %[[LOSS:.*]]: memref<8xf32>)

@@ -9,9 +9,8 @@ module attributes {drt.arena_bytes = 64 : i64} {
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
 drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xi64> {at = 0 : i64}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   drt.update {kernel = @number, variables = [@w], count = 8 : i64} : () -> ()
-  return
 }
 // expected-error @+1 {{updates an element by its number, which has no code for GPUs}}
 func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes {drt.range_kernel} {
@@ -31,10 +30,9 @@ func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes 
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
 drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xf32>
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   // expected-error @+1 {{uses variable 'w', which has no place in the block of variables; run drt-plan-memory{device}}}
   drt.update {kernel = @zero, variables = [@w], count = 8 : i64} : () -> ()
-  return
 }
 func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {drt.range_kernel} {
   %from = arith.index_cast %begin : i64 to index
@@ -53,12 +51,11 @@ func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {d
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
 drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8xf32> {at = 0 : i64}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<4xf32>
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], at = array<i64: 0>} : (tensor<4xf32>) -> ()
   // expected-error @+1 {{updates 8 elements from a gradient of type 'tensor<4xf32>'}}
   drt.update {kernel = @assign, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 8 : i64} : () -> ()
-  return
 }
 func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>) attributes {drt.range_kernel} {
   %from = arith.index_cast %begin : i64 to index
@@ -78,11 +75,10 @@ func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<
 module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
 drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8x2xf32> {at = 0 : i64}
-func.func @entry_step() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %ids = drt.feed {name = "ids"} : () -> tensor<4xi64>
   %g = drt.feed {name = "g"} : () -> tensor<4x2xf32>
   // expected-error @below {{has rows in no order that threads know; run drt-row-kernels}}
   drt.sparse_update %ids, %g {kernel = @k, variables = [@w], depth = 1 : i64} : (tensor<4xi64>, tensor<4x2xf32>) -> ()
-  return
 }
 }

@@ -7,8 +7,8 @@ drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task
 drt.variable @a : tensor<2050xf32> {at = 0 : i64}
 drt.variable @b : tensor<1xf32> {at = 7936 : i64}
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK: %[[RATE:.*]] = drt.feed {{.*}}name = "rate"
   %rate = drt.feed {name = "rate"} : () -> tensor<f32>
   %ga = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<2050xf32>
@@ -23,7 +23,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %rate {kernel = @sgd_a, variables = [@a], bucket = 0 : i32, member = 0 : i64, count = 2050 : i64} : (tensor<f32>) -> ()
   drt.barrier
   drt.update %rate {kernel = @sgd_b, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 1 : i64} : (tensor<f32>) -> ()
-  return
 }
 
 // CHECK-NOT: drt.range_kernel
@@ -90,8 +89,8 @@ drt.variable @a : tensor<8xi64> {at = 0 : i64}
 drt.variable @old : tensor<8xi64> {at = 256 : i64}
 drt.variable @fed : tensor<8xi64> {at = 512 : i64}
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   %x = drt.feed {name = "x"} : () -> tensor<8xi64>
   %g = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<8xi64>
   // CHECK: drt.all_reduce_start {{.*}}mean = true
@@ -109,7 +108,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   %a = drt.read @a : tensor<8xi64>
   drt.update %a {kernel = @add, variables = [@old], count = 8 : i64} : (tensor<8xi64>) -> ()
   drt.update %x {kernel = @add, variables = [@fed], count = 8 : i64} : (tensor<8xi64>) -> ()
-  return
 }
 func.func private @add(%begin: i64, %end: i64, %a: memref<8xi64>, %x: memref<8xi64>) attributes {drt.range_kernel} {
   %from = arith.index_cast %begin : i64 to index
@@ -141,8 +139,8 @@ drt.variable @b : tensor<f32> {at = 256 : i64}
 drt.variable @c : tensor<f32> {at = 512 : i64}
 drt.variable @d : tensor<f32> {at = 768 : i64}
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK: %[[X:.*]] = drt.feed {{.*}}name = "x"
   // CHECK: %[[AGAIN:.*]] = drt.feed
   // CHECK: drt.update_group %[[X]] {{.*}}variables = {{\[}}[@a], [@b], [@d]]
@@ -161,7 +159,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %x {kernel = @add, variables = [@b], count = 1 : i64} : (tensor<f32>) -> ()
   %read = drt.launch @kernel_0(%b) {at = array<i64: 0>} : (tensor<f32>) -> tensor<f32>
   drt.update %x {kernel = @add, variables = [@a], count = 1 : i64} : (tensor<f32>) -> ()
-  return
 }
 func.func private @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf32>) attributes {drt.range_kernel} {
   %from = arith.index_cast %begin : i64 to index
@@ -186,8 +183,8 @@ module attributes {drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64
 drt.program "g.meta" strategy "ShardedUpdate" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 3 from 0>]
 drt.variable @shared : tensor<18xf32> {at = 256 : i64}
 drt.variable @trace : tensor<8xf32> {at = 512 : i64, full_shape = array<i64: 18>, shares = 3 : i64, whole = "trace"}
-// CHECK-LABEL: @entry_shares
-func.func @entry_shares() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "shares"
+drt.entry "shares" {
   %g = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<18xf32>
   // CHECK: drt.all_reduce_start {{.*}}mean = false
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["shared"], at = array<i64: 64>, scatter, room = array<i64: 24>} : (tensor<18xf32>) -> ()
@@ -196,7 +193,6 @@ func.func @entry_shares() attributes {drt.entry = "step"} {
   // CHECK: drt.update_group %[[INDEX]] {bucket = 0 : i32, kernel = @update_group_0, members = array<i64: 0>, scale = 0.333{{.*}}shares = array<i64: 8>, variables = {{\[}}[@shared, @trace]]}
   drt.update {kernel = @momentum, variables = [@shared, @trace], bucket = 0 : i32, member = 0 : i64, count = 18 : i64, share = 8 : i64} : () -> ()
   drt.gather_start {bucket = 1 : i32, variables = [@shared], room = array<i64: 24>} : () -> ()
-  return
 }
 func.func private @momentum(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>, %m: memref<8xf32>) attributes {drt.range_kernel} {
   %from = arith.index_cast %begin : i64 to index

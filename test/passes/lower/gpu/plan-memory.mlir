@@ -15,7 +15,7 @@ drt.variable @slot : tensor<36xf32> {full_shape = array<i64: 65>, shares = 2 : i
 drt.variable @b : tensor<63xf32>
 // CHECK: drt.variable @table : tensor<80xi64> {at = 1280 : i64}
 drt.variable @table : tensor<80xi64>
-func.func @entry() attributes {drt.entry = "step"} {
+drt.entry "step" {
   %0 = drt.launch @make() : () -> tensor<4xf32>
   drt.fetch %0 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
   // CHECK: %[[G:.*]]:2 = drt.launch @gradients() {at = array<i64: 0, 64>}
@@ -24,5 +24,4 @@ func.func @entry() attributes {drt.entry = "step"} {
   drt.all_reduce_wait 0
   drt.gather_start {bucket = 1 : i32, variables = [@b], room = array<i64: 130>} : () -> ()
   drt.all_reduce_wait 1
-  return
 }

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --pass-pipeline='builtin.module(func.func(drt-prepare-for-gpu))' | FileCheck %s
+// RUN: distc-opt %s --pass-pipeline='builtin.module(drt.entry(drt-prepare-for-gpu))' | FileCheck %s
 
 drt.variable @w : tensor<5x5x3x16xf32> {trainable}
 drt.variable @d : tensor<3x3x4x2xf32> {trainable}
@@ -7,8 +7,8 @@ drt.variable @d : tensor<3x3x4x2xf32> {trainable}
 // CHECK-DAG: #[[SAME:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
 // CHECK-DAG: #[[BACK:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0, d1, d2)>
 
-// CHECK-LABEL: @filters
-func.func @filters() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "filters"
+drt.entry "filters" {
   // CHECK: %[[X:.*]] = drt.feed {{.*}}name = "x"
   // CHECK: %[[DY:.*]] = drt.feed {{.*}}name = "dy"
   // CHECK: %[[W:.*]] = drt.read @w
@@ -40,12 +40,11 @@ func.func @filters() attributes {drt.entry = "step"} {
   %new = drt.conv2d %x, %w {descriptor = array<i64: 1, 8, 8, 3, 5, 5, 16, 8, 8, 1, 1, 1, 1, 2, 2, 2, 2, 1>}
       : (tensor<1x8x8x3xf32>, tensor<5x5x3x16xf32>) -> tensor<1x8x8x16xf32>
   drt.fetch %new {name = "new", join = 0 : i32} : (tensor<1x8x8x16xf32>) -> ()
-  return
 }
 
 // A multiplier of channels: (h, w, c, multiplier) is (c * multiplier, h, w, 1).
-// CHECK-LABEL: @depthwise
-func.func @depthwise() attributes {drt.entry = "eval"} {
+// CHECK-LABEL: drt.entry "depthwise"
+drt.entry "depthwise" {
   %x = drt.feed {name = "x"} : () -> tensor<1x8x8x4xf32>
   %dy = drt.feed {name = "dy"} : () -> tensor<1x8x8x8xf32>
   // CHECK: %[[D:.*]] = drt.read @d
@@ -63,5 +62,4 @@ func.func @depthwise() attributes {drt.entry = "eval"} {
       : (tensor<1x8x8x4xf32>, tensor<1x8x8x8xf32>) -> tensor<3x3x4x2xf32>
   drt.fetch %y {name = "y", join = 0 : i32} : (tensor<1x8x8x8xf32>) -> ()
   drt.fetch %dd {name = "dd", join = 0 : i32} : (tensor<3x3x4x2xf32>) -> ()
-  return
 }

@@ -3,8 +3,8 @@
 module {
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 
-// CHECK-LABEL: @entry_init
-func.func @entry_init() attributes {drt.entry = "init"} {
+// CHECK-LABEL: drt.entry "init"
+drt.entry "init" {
   %low = arith.constant dense<3> : tensor<i32>
   %high = arith.constant dense<17> : tensor<i32>
   // CHECK: %[[S0:.*]] = drt.random_state {seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<7xi32>
@@ -19,12 +19,11 @@ func.func @entry_init() attributes {drt.entry = "init"} {
   %integers = drt.random %low, %high {distribution = 3 : i32, seed = 1 : i64, seed2 = 4 : i64} : (tensor<i32>, tensor<i32>) -> tensor<9xi32>
   drt.fetch %uniform {name = "uniform", join = 0 : i32} : (tensor<10x25xf32>) -> ()
   // CHECK: drt.random_advance @random_advance_0(%[[S0]], %[[S1]], %[[S2]])
-  // CHECK-NEXT: return
-  return
+  // CHECK-NEXT: }
 }
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK: %[[SEED:.*]] = drt.feed {{.*}}name = "seed"
   // CHECK: %[[LOW:.*]] = drt.feed {{.*}}name = "low"
   %seed = drt.feed {name = "seed"} : () -> tensor<2xi64>
@@ -40,7 +39,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   %integers = drt.random_stateless %seed, %low, %low {distribution = 3 : i32} : (tensor<2xi64>, tensor<i64>, tensor<i64>) -> tensor<5xi64>
   // Stateless ones leave nothing behind.
   // CHECK: drt.random_advance @random_advance_1(%[[S0]]) : tensor<7xi32>
-  return
 }
 }
 

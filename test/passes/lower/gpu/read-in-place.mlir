@@ -1,7 +1,7 @@
-// RUN: distc-opt %s --pass-pipeline='builtin.module(func.func(drt-read-in-place))' | FileCheck %s
+// RUN: distc-opt %s --pass-pipeline='builtin.module(drt.entry(drt-read-in-place))' | FileCheck %s
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // Read before it is updated.
   // CHECK: %[[RATE:.*]] = drt.read @rate
   // CHECK-NEXT: drt.launch @kernel_0(%[[RATE]])
@@ -41,5 +41,4 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.update %3 {kernel = @power, variables = [@power], count = 2 : i64} : (tensor<2xf32>) -> ()
   // CHECK: drt.fetch %[[FETCHED]]
   drt.fetch %2 {name = "fetched", join = 1 : i32} : (tensor<f32>) -> ()
-  return
 }

@@ -2,8 +2,8 @@
 
 // Rows are sorted with their positions, the segments of rows found, and each element of the result written by one thread.
 module {
-// CHECK-LABEL: func.func @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK-DAG: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
   // CHECK-DAG: %[[G:.*]] = drt.feed {{.*}}name = "g"
   %ids = drt.feed {name = "ids"} : () -> tensor<24xi32>
@@ -18,7 +18,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK: drt.launch @rows_scatter_3(%[[G]], %{{.*}}, %{{.*}}, %[[SUMS]])
   %more = drt.scatter %ids, %g, %sums {depth = 1 : i64, kind = 2 : i32} : (tensor<24xi32>, tensor<24x8xf32>, tensor<10x8xf32>) -> tensor<10x8xf32>
   drt.fetch %more {name = "more", join = 0 : i32} : (tensor<10x8xf32>) -> ()
-  return
 }
 // A block sorts a tile: the threads' keys meet in shared memory.
 // CHECK: gpu.func @rows_sort_rows_0(%{{.*}}: memref<24xi32> {llvm.noalias}, %{{.*}}: memref<48xi32> {llvm.noalias}) workgroup(%{{.*}} : memref<32xi32, #gpu.address_space<workgroup>>)
@@ -36,8 +35,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 
 // What has many tiles is merged, 16 runs a launch at most; a long segment is summed in chunks first. Vectors of two numbers name rows of two axes.
 module {
-// CHECK-LABEL: func.func @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   %ids = drt.feed {name = "ids"} : () -> tensor<20000x2xi64>
   %g = drt.feed {name = "g"} : () -> tensor<20000x4xf32>
   // CHECK: drt.launch @rows_sort_rows_0({{.*}}) : (tensor<20000x2xi64>) -> tensor<2x20000xi32>
@@ -48,7 +47,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK: drt.launch @rows_scatter_5({{.*}}) : {{.*}} -> tensor<3x5x4xf32>
   %sums = drt.scatter %ids, %g {depth = 2 : i64, kind = 1 : i32} : (tensor<20000x2xi64>, tensor<20000x4xf32>) -> tensor<3x5x4xf32>
   drt.fetch %sums {name = "sums", join = 0 : i32} : (tensor<3x5x4xf32>) -> ()
-  return
 }
 }
 
@@ -57,8 +55,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 // The segments of distinct values are those of the rows that their numbers name, and the values name each row once.
 module {
 drt.variable @w : tensor<100x8xf32>
-// CHECK-LABEL: func.func @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK-DAG: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
   // CHECK-DAG: %[[G:.*]] = drt.feed {{.*}}name = "g"
   %ids = drt.feed {name = "ids"} : () -> tensor<1000xi64>
@@ -79,7 +77,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // What may name a row twice is sorted.
   // CHECK: drt.sparse_update %{{.*}}, %[[G]] {depth = 1 : i64, kernel = @sgd, sorted, variables = [@w]} : (tensor<2x1000xi32>, tensor<1000x8xf32>)
   drt.sparse_update %ids, %g {kernel = @sgd, variables = [@w], depth = 1 : i64} : (tensor<1000xi64>, tensor<1000x8xf32>) -> ()
-  return
 }
 }
 
@@ -87,8 +84,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 
 // Where nothing is scattered, rows are what they start from; a result without elements is none.
 module {
-// CHECK-LABEL: func.func @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   %ids = drt.empty : () -> tensor<0xi32>
   %g = drt.empty : () -> tensor<0x8xf32>
   // CHECK: drt.launch @rows_scatter_0() : () -> tensor<10x8xf32>
@@ -97,7 +94,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   %none = drt.scatter %ids, %g {depth = 1 : i64, kind = 1 : i32} : (tensor<0xi32>, tensor<0x8xf32>) -> tensor<0x8xf32>
   drt.fetch %sums {name = "sums", join = 0 : i32} : (tensor<10x8xf32>) -> ()
   drt.fetch %none {name = "none", join = 0 : i32} : (tensor<0x8xf32>) -> ()
-  return
 }
 }
 
@@ -105,8 +101,8 @@ func.func @entry_step() attributes {drt.entry = "step"} {
 
 // Short rows are compared element by element; long ones sorted, the row's number in front of what orders its elements.
 module {
-// CHECK-LABEL: func.func @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   // CHECK-DAG: %[[X:.*]] = drt.feed {{.*}}name = "x"
   // CHECK-DAG: %[[LONG:.*]] = drt.feed {{.*}}name = "long"
   %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
@@ -123,6 +119,5 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   drt.fetch %a#0 {name = "a", join = 0 : i32} : (tensor<8x3xf32>) -> ()
   drt.fetch %b#1 {name = "b", join = 0 : i32} : (tensor<8x3xi32>) -> ()
   drt.fetch %d {name = "d", join = 0 : i32} : (tensor<2x2xf32>) -> ()
-  return
 }
 }

@@ -4,8 +4,12 @@
 
 // UNKNOWN: error: has no products in fp8; there are fp32, tf32 and bf16
 // OWN-NOT: drt.precision
-// CHECK-LABEL: @entry
-func.func @entry(%x: tensor<4x4xf32>, %d: tensor<4x4xf64>, %image: tensor<1x4x4x2xf32>, %filter: tensor<3x3x3x2xf32>) attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x4xf32>
+  %d = drt.feed {name = "d"} : () -> tensor<4x4xf64>
+  %image = drt.feed {name = "image"} : () -> tensor<1x4x4x2xf32>
+  %filter = drt.feed {name = "filter"} : () -> tensor<3x3x3x2xf32>
   // CHECK: drt.matmul %{{.*}} {drt.precision = "tf32"} : (tensor<4x4xf32>
   %0 = drt.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   // What is not made of float32 is as exact as before.
@@ -15,5 +19,4 @@ func.func @entry(%x: tensor<4x4xf32>, %d: tensor<4x4xf64>, %image: tensor<1x4x4x
   %2 = drt.conv2d %image, %filter {descriptor = array<i64: 1, 4, 4, 2, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 1>, filter_layout = "OHWI"} : (tensor<1x4x4x2xf32>, tensor<3x3x3x2xf32>) -> tensor<1x2x2x3xf32>
   // CHECK: drt.launch @norm(%{{.*}}) : (tensor<4x4xf32>)
   %3 = drt.launch @norm(%0) : (tensor<4x4xf32>) -> tensor<f32>
-  return
 }

@@ -8,8 +8,8 @@ drt.variable @slot : tensor<10x8xf32> {at = 512 : i64}
 drt.variable @rate : tensor<f32> {at = 1024 : i64}
 drt.variable @decay : tensor<10x8xf32> {at = 1280 : i64}
 
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   %ids = drt.feed {name = "ids"} : () -> tensor<24xi64>
   %rows = drt.feed {name = "rows"} : () -> tensor<2x24xi32>
   %g = drt.launch @kernel_0() {at = array<i64: 64>} : () -> tensor<24x8xf32>
@@ -22,7 +22,6 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // CHECK: drt.update_group {{.*}}kernel = @update_rows_1
   drt.sparse_update %ids, %g, %rate, %decay {kernel = @rule, variables = [@w, @slot], depth = 1 : i64, distinct}
     : (tensor<24xi64>, tensor<24x8xf32>, tensor<f32>, tensor<10x8xf32>) -> ()
-  return
 }
 // CHECK-NOT: drt.range_kernel
 func.func private @rule(%begin: i64, %end: i64, %g: memref<80xf32>, %w: memref<80xf32>, %slot: memref<80xf32>, %rate: memref<1xf32>,

@@ -2,8 +2,8 @@
 
 // The first bucket is waited for by the wait for the second one, which the communication stream reduces behind it. Work beside a reduction
 // has places of its own; behind the wait it may read the result and take the place.
-// CHECK-LABEL: @entry_step
-func.func @entry_step() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
   %x = drt.feed {name = "x"} : () -> tensor<16xf32>
   %w = drt.read @w : tensor<16xf32>
   %ga = drt.launch @kernel_0(%x, %w) {at = array<i64: 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
@@ -22,14 +22,13 @@ func.func @entry_step() attributes {drt.entry = "step"} {
   // Says how many batches an update has; what is kept of them are variables.
   drt.accumulate {first = 0 : i32, steps = 4 : i64} : () -> ()
   drt.fetch %loss {join = 1 : i32, name = "loss:0"} : (tensor<f32>) -> ()
-  return
 }
 
 drt.variable @slot : tensor<8xf32> {full_shape = array<i64: 16>, shares = 2 : i64, whole = "slot"}
 // A replica has its share of the gradient behind the wait, updates its share of the variable and its own slot, and all of the variable is there
 // behind the gather's wait. The end waits for what nobody reads.
-// CHECK-LABEL: @entry_shares
-func.func @entry_shares() attributes {drt.entry = "step"} {
+// CHECK-LABEL: drt.entry "shares"
+drt.entry "shares" {
   %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
   %index = drt.replica_index : () -> tensor<i32>
   drt.all_reduce_start %g {bucket = 0 : i32, mean = false, names = ["w"], at = array<i64: 0>, scatter, room = array<i64: 16>} : (tensor<16xf32>) -> ()
@@ -43,5 +42,4 @@ func.func @entry_shares() attributes {drt.entry = "step"} {
   %w = drt.read @w : tensor<16xf32>
   %copy = drt.copy %w {at = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
   drt.gather_start {bucket = 2 : i32, variables = [@v], room = array<i64: 16>} : () -> ()
-  return
 }

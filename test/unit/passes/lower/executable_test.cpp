@@ -74,11 +74,10 @@ module {
     }
     return
   }
-  func.func @entry_init() attributes {drt.entry = "init"} {
+  drt.entry "init" {
     drt.update {kernel = @zero, variables = [@w], count = 2 : i64} : () -> ()
-    return
   }
-  func.func @entry_step() attributes {drt.entry = "step"} {
+  drt.entry "step" {
     %x = drt.feed {name = "x", batched} : () -> tensor<4x2xf32>
     %y = drt.feed {name = "y", batched} : () -> tensor<4xf32>
     %w = drt.read @w : tensor<2x1xf32>
@@ -89,7 +88,6 @@ module {
     drt.fetch %l {name = "loss:0", join = 1 : i32} : (tensor<f32>) -> ()
     %column = tensor.expand_shape %e [[0, 1]] output_shape [4, 1] : tensor<4xf32> into tensor<4x1xf32>
     UPDATE
-    return
   }
 })";
 

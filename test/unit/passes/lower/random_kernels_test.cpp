@@ -50,7 +50,7 @@ std::string program(const std::vector<Draw> &draws) {
       "drt.program \"by hand\" strategy \"AllReduce\" target \"cpu\" batch 0 tasks [#drt.task<\"worker\" 0 on "
       "\"localhost\" replicas " +
       std::to_string(kReplicas) +
-      " from 0>]\nfunc.func @entry_step() attributes {drt.entry = \"step\"} {\n"
+      " from 0>]\ndrt.entry \"step\" {\n"
       "%seed = drt.feed {name = \"seed\"} : () -> tensor<2xi64>\n";
   for (const std::string type : {"i32", "i64"})
     text += "%" + type + " = drt.feed {name = \"" + type + "\"} : () -> tensor<" + type + ">\n";
@@ -66,7 +66,7 @@ std::string program(const std::vector<Draw> &draws) {
     text += integers ? (draw.stateless ? ", " : "") + bound + ", " + bound : "";
     text += ") -> tensor<" + std::to_string(draw.count) + "x" + element + ">\n";
   }
-  return text + "return\n}\n";
+  return text + "}\n";
 }
 
 struct State {

@@ -86,10 +86,8 @@ public:
         b(UnknownLoc::get(&context), OpBuilder::atBlockEnd(module->getBody())) {
     Type f32 = b.getF32Type();
     const int64_t arena = bucketPlace(std::size(kCounts));
-    auto entry = func::FuncOp::create(b, "entry_step", b.getFunctionType({}, {}));
-    entry->setAttr(drt::kEntryAttr, b.getStringAttr("step"));
-    Block *body = entry.addEntryBlock();
-    b.setInsertionPointToStart(body);
+    auto entry = drt::EntryOp::create(b, "step");
+    b.setInsertionPointToStart(&entry.getBody().front());
     SmallVector<Value> gradients, scalars;
     SmallVector<Attribute> names;
     for (auto [i, count] : llvm::enumerate(kCounts)) {
@@ -103,7 +101,6 @@ public:
     drt::AllReduceWaitOp::create(b, 0);
     for (auto [i, count] : llvm::enumerate(kCounts))
       addUpdate(optimizer, i, count, scalars, entry);
-    func::ReturnOp::create(b);
     module->getOperation()->setAttr("drt.arena_bytes", b.getI64IntegerAttr(arena));
     module->getOperation()->setAttr(drt::kVariableBytesAttr, b.getI64IntegerAttr(place(std::size(kCounts), handles)));
     b.setInsertionPointToStart(module->getBody());
@@ -135,7 +132,7 @@ public:
 
 private:
   void addUpdate(OperationName name, size_t member, int64_t count, SmallVectorImpl<Value> &scalars,
-                 func::FuncOp entry) {
+                 drt::EntryOp entry) {
     ModuleOp scratch = ModuleOp::create(b.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(scratch.getBody());
     Optimizer optimizer = makeOptimizer(inner, name, count);
@@ -171,7 +168,7 @@ private:
                           b.getI64IntegerAttr(static_cast<int64_t>(member)), count, scalars, IntegerAttr(), IntegerAttr());
   }
 
-  Attribute declare(size_t member, unsigned handle, RankedTensorType type, func::FuncOp entry) {
+  Attribute declare(size_t member, unsigned handle, RankedTensorType type, drt::EntryOp entry) {
     OpBuilder top(entry);
     std::string name = "v" + std::to_string(member) + "_" + std::to_string(handle);
     drt::VariableOp::create(top, b.getLoc(), name, type, true, true, StringAttr(), DenseI64ArrayAttr(),
@@ -186,7 +183,7 @@ private:
 std::unique_ptr<Library> compileRangeKernels(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
   for (Operation &op : llvm::make_early_inc_range(*copy->getBody()))
-    if (op.hasAttr(drt::kEntryAttr) || isa<drt::ProgramOp, drt::VariableOp>(op))
+    if (isa<drt::ProgramOp, drt::VariableOp, drt::EntryOp>(op))
       op.erase();
   PassManager manager(copy->getContext());
   buildLowerKernelsPipeline(manager);
