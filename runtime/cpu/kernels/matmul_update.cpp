@@ -22,6 +22,9 @@ namespace {
 // the variable and its slots that pass through.
 constexpr int64_t blockBytes = 512 * 1024;
 
+// Of the contracted axis: a product of so many steps writes and reads its sums no more than one of more does.
+constexpr int64_t longShare = 512;
+
 class UpdateSite : public Prepared {
 public:
   UpdateSite(const drt_matmul_desc &desc, int replicas)
@@ -81,8 +84,8 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, Share share, Operands
   int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
   int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
   // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
-  // several. Copying costs little beside it: k is a batch's share.
-  bool joined = transposeA && !transposeB && replicas > 1 && desc.k > 0 && begin < end;
+  // several. Copying costs little beside it where k is small; where it is long a product of each is as fast.
+  bool joined = transposeA && !transposeB && replicas > 1 && desc.k > 0 && desc.k < longShare && begin < end;
   const T *wholeA = nullptr, *wholeB = nullptr;
   if (joined) {
     bool dense = operands.a.stride == desc.k * desc.m * bytes;

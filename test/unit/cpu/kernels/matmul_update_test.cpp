@@ -78,6 +78,19 @@ TEST_CASE("every row is updated once, from the sum over the replicas", "[matmul_
   }
 }
 
+TEST_CASE("replicas' shares that are long are products of their own", "[matmul_update]") {
+  Random random(5);
+  drt_matmul_desc d = {};
+  d.batch = 1, d.m = 24, d.n = 20, d.transpose_a = 1;
+  d.k = 600;
+  for (int parts : {1, 2, 3}) {
+    d.dtype = DRT_F32;
+    check<float>(d, parts, 16, random);
+    d.dtype = DRT_F64;
+    check<double>(d, parts, 0, random);
+  }
+}
+
 TEST_CASE("a product larger than a block is cut at rows", "[matmul_update]") {
   Random random(5);
   drt_matmul_desc d = {};
