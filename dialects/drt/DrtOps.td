@@ -156,6 +156,13 @@ def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_Accesses<["getAccesses", "mee
                             UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed);
   let results = (outs DRT_Tensor:$result);
 }
+def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [Pure, DRT_AccessInterface, SameVariadicOperandSize]> {
+  let hasVerifier = 1;
+  let summary = "drt_matmul_sum: the sum of a_i^T b_i over all pairs, matrices of the same shapes";
+  let description = "The gradient of a matrix that a step uses several times: the kernels of a recurrent cell.";
+  let arguments = !con((ins Variadic<DRT_Tensor>:$a, Variadic<DRT_Tensor>:$b), placed);
+  let results = (outs DRT_Tensor:$result);
+}
 class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
   let hasVerifier = 1;
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.

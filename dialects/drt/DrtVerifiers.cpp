@@ -279,6 +279,21 @@ LogicalResult MatmulOp::verify() {
   return expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
 }
 
+LogicalResult MatmulSumOp::verify() {
+  if (getA().empty())
+    return emitOpError("needs a pair of matrices");
+  RankedTensorType a = typeOf(getA().front()), b = typeOf(getB().front()), c = typeOf(getResult());
+  if (a.getRank() != 2 || b.getRank() != 2 || c.getRank() != 2)
+    return emitOpError("needs matrices");
+  if (a.getElementType() != c.getElementType() || b.getElementType() != c.getElementType())
+    return emitOpError() << "makes " << c << " of " << a << " and " << b;
+  for (auto [left, right] : llvm::zip(getA(), getB()))
+    if (left.getType() != a || right.getType() != b)
+      return emitOpError() << "adds up products of " << a << " and " << b << ", and one of " << left.getType() << " and "
+                           << right.getType();
+  return expectContraction(*this, a, b, /*transposeA=*/true, /*transposeB=*/false, c.getShape());
+}
+
 LogicalResult Conv2DOp::verify() {
   if (failed(expectConvolution(*this, getDescriptor(), getInput(), getFilter(), getResult())) ||
       (getBias() && failed(expectCount(*this, "a bias", getBias(), getDescriptor()[6]))))

@@ -158,6 +158,26 @@ def EliminateCommonSubexpressions : Pass<"drt-eliminate-common-subexpressions", 
   }];
 }
 
+def SumContractions : Pass<"drt-sum-contractions", "::distc::drt::EntryOp"> {
+  let summary = "Products that are added up, and used nowhere else, are one operation";
+  let description = [{
+    The gradient of a matrix that a step uses several times, as each iteration of a recurrent loop does, is a sum of products: one product whose
+    contracted axis is that of all of them behind each other. No term is written to memory, and none is read. The sum's order is another one, and the
+    same in every run.
+
+    ```mlir
+    %0 = drt.matmul %x0, %dy0 {transpose_a} ...
+    %1 = drt.matmul %x1, %dy1 {transpose_a} ...
+    %g = linalg.generic ins(%0, %1) { arith.addf } ...
+    ```
+    becomes
+    ```mlir
+    %g = drt.matmul_sum %x0, %x1, %dy0, %dy1 ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
   let summary = "Products are computed over the joined batch of the task";
   let description = [{

@@ -19,6 +19,8 @@ namespace distc {
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
 static void addCPUPasses(OpPassManager &manager) {
   OpPassManager &entries = manager.nest<drt::EntryOp>();
+  // What the gradients of a loop's iterations add up to.
+  entries.addPass(createSumContractions());
   // A gradient's product is computed once for the replicas of a task.
   entries.addPass(createJoinContractions());
   entries.addPass(createFuseEpilogues());

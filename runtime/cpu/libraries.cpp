@@ -33,6 +33,16 @@ void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *
   });
 }
 
+void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t terms,
+                    void *const *operands, void *c) {
+  guarded(replica, [&](Replica &replica) {
+    const MatmulParts parts = matmulSumParts(*desc, terms);
+    replica.divide(parts.count, parts.grain, [&](Replica::Core &core, Range rows) {
+      matmulSum(core.primitives, primitive, *desc, rows, terms, operands, c);
+    });
+  });
+}
+
 void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
                        int64_t c_stride, const void *a0, const void *b, const void *bias, void *c0) {
   drt_barrier(replica);

@@ -172,6 +172,9 @@ Work WorkEstimate::operator()(Operation *op) {
     work.launches = isa<drt::PutRowsOp>(op) ? 2 : !isa<drt::EmptyOp>(op);
   if (auto matmul = dyn_cast<drt::MatmulOp>(op))
     work.products = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
+  else if (auto sum = dyn_cast<drt::MatmulSumOp>(op))
+    for (auto [a, b] : llvm::zip(sum.getA(), sum.getB()))
+      work.products += countMatmul(a, getColumns(b, /*transposed=*/false));
   else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
     work.products = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
   else if (auto conv = op->getAttrOfType<DenseI64ArrayAttr>("descriptor"); conv && conv.size() == 18)

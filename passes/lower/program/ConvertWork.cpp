@@ -55,6 +55,12 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                                    matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
         return success();
       })
+      .Case([&](drt::MatmulSumOp sum) {
+        callRuntime("drt_matmul_sum", {number32(program.sites.primitives++), symbolAddress(describeMatmulSum(program.tables, sum)),
+                                       number64(sum.getA().size()), storeAddresses(addressesOf(sum.getOperands())),
+                                       address(sum.getResult())});
+        return success();
+      })
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
       .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })

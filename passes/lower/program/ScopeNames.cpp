@@ -79,7 +79,7 @@ StringRef getScopeCategory(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
       .Case<drt::LaunchOp>([](auto) { return "kernel"; })
       .Case<drt::CopyOp, drt::FeedOrOp, drt::TakeRowsOp, drt::PutRowsOp>([](auto) { return "copy"; })
-      .Case<drt::MatmulOp>([](auto) { return "matmul"; })
+      .Case<drt::MatmulOp, drt::MatmulSumOp>([](auto) { return "matmul"; })
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([](auto) { return "conv"; })
       .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp, drt::RandomAdvanceOp>([](auto) { return "random"; })

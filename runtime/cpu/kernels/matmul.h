@@ -28,6 +28,11 @@ MatmulParts matmulParts(const drt_matmul_desc &desc);
 void matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range parts, const void *a, const void *b,
             const void *bias, void *c);
 
+/// drt_matmul_sum; the parts are rows.
+MatmulParts matmulSumParts(const drt_matmul_desc &desc, int64_t terms);
+void matmulSum(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range rows, int64_t terms,
+               void *const *operands, void *c);
+
 /// Where the task's replicas keep an operand: replica r's at base + r * stride bytes.
 struct ReplicatedOperand {
   const void *base;

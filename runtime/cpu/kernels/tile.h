@@ -65,21 +65,28 @@ private:
 class Packing {
 public:
   Packing(const float *from, int64_t pitch, int64_t rows, int64_t panels, float *to, int64_t panelPitch)
-      : from(from), to(to), pitch(pitch), rows(rows), panels(panels), panelPitch(panelPitch) {}
+      : from(from), to(to), pitch(pitch), rows(panels > 0 ? rows : 0), panels(panels), panelPitch(panelPitch),
+        rowsOfTerm(rows) {}
+  /// Rows of several matrices of `rowsOfTerm` rows each, from row `first` of the first one on; `column` of each.
+  Packing(const void *const *terms, int64_t rowsOfTerm, int64_t first, int64_t column, int64_t pitch, int64_t rows,
+          int64_t panels, float *to, int64_t panelPitch)
+      : from(static_cast<const float *>(*terms) + first * pitch + column), to(to), pitch(pitch),
+        rows(panels > 0 ? rows : 0), panels(panels), panelPitch(panelPitch), terms(terms), rowsOfTerm(rowsOfTerm),
+        ownRow(first), column(column) {}
 
   template <int lanes> [[gnu::always_inline]] void step() {
     typedef float Vector __attribute__((vector_size(lanes * 4)));
     typedef float Loose __attribute__((vector_size(lanes * 4), aligned(4)));
     if (row >= rows)
       return;
-    const float *source = from + row * pitch + panel * 2 * lanes;
+    const float *source = from + panel * 2 * lanes;
     float *target = to + panel * panelPitch + row * 2 * lanes;
     for (int half = 0; half < 2; ++half) {
       __builtin_prefetch(source + rowsAhead * pitch + half * lanes, 0, 2);
       *reinterpret_cast<Vector *>(target + half * lanes) = *reinterpret_cast<const Loose *>(source + half * lanes);
     }
     if (++panel == panels)
-      panel = 0, ++row;
+      nextRow();
   }
 
   template <int lanes> [[gnu::always_inline]] void finish() {
@@ -88,10 +95,21 @@ public:
   }
 
 private:
+  [[gnu::always_inline]] void nextRow() {
+    panel = 0;
+    from += pitch;
+    if (++row < rows && ++ownRow == rowsOfTerm) {
+      ownRow = 0;
+      from = static_cast<const float *>(*++terms) + column;
+    }
+  }
+
   static constexpr int64_t rowsAhead = 2;
-  const float *from;
+  const float *from; // the row
   float *to;
   int64_t pitch, rows, panels, panelPitch;
+  const void *const *terms = nullptr;
+  int64_t rowsOfTerm, ownRow = 0, column = 0;
   int64_t row = 0, panel = 0;
 };
 

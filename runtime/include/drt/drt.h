@@ -386,6 +386,10 @@ typedef struct drt_matmul_desc {
 } drt_matmul_desc;
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b, const void *bias, void *c);
 
+// c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the a_i, then the b_i.
+// desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch axis.
+void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t terms, void *const *operands, void *c);
+
 // The products of all the task's replicas with one b, together: c_r = epilogue(a_r * op(b) + bias). Each replica
 // computes some columns for all of them, so that b is read once and not once a replica. a and c lie at a0 and c0 of
 // the task's replica 0 and `a_stride`, `c_stride` bytes further in each next one. desc->m is one replica's rows; a is not

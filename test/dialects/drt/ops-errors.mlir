@@ -113,6 +113,22 @@ func.func @bias(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>, %bias: tensor<4xf32>) 
 
 // -----
 
+func.func @sum_of_other_shapes(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %c: tensor<8x3xf32>, %d: tensor<8x5xf32>) {
+  // expected-error @below {{adds up products of 'tensor<4x3xf32>' and 'tensor<4x5xf32>', and one of 'tensor<8x3xf32>' and 'tensor<8x5xf32>'}}
+  %e = drt.matmul_sum %a, %c, %b, %d : (tensor<4x3xf32>, tensor<8x3xf32>, tensor<4x5xf32>, tensor<8x5xf32>) -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+func.func @sum_contraction(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @below {{makes 4 x 5 of 'tensor<4x3xf32>' transposed and 'tensor<4x5xf32>'}}
+  %c = drt.matmul_sum %a, %b : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
 func.func @epilogue(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>) {
   // expected-error @below {{has epilogue 7, which is not from 0 to 3}}
   %c = drt.matmul %a, %b {epilogue = 7 : i32} : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>

@@ -1,0 +1,64 @@
+//===- matmul_sum.cpp - A sum of products -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/kernels/gemm.h"
+#include "cpu/kernels/library_matmul.h"
+#include "cpu/kernels/matmul.h"
+#include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/streamed_sum.h"
+#include "cpu/team.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+using namespace drt;
+
+namespace {
+class SumSite : public Prepared {
+public:
+  SumSite(const drt_matmul_desc &desc, int64_t terms, Range rows)
+      : streamed(tileKernels() && StreamedSum::suits(desc, terms)
+                     ? std::make_unique<StreamedSum>(*tileKernels(), desc, terms, rows.size())
+                     : nullptr) {}
+
+  std::unique_ptr<StreamedSum> streamed; // null: product by product
+};
+
+void product(const GemmShape &s, const float *a, const float *b, float *c) { sgemm(s, 1.0f, a, b, c); }
+void product(const GemmShape &s, const double *a, const double *b, double *c) { gemm(s, a, b, c); }
+
+template <class T>
+void addProducts(const drt_matmul_desc &desc, Range rows, int64_t terms, void *const *operands, void *c) {
+  T *to = static_cast<T *>(c) + rows.begin * desc.n;
+  for (int64_t term = 0; term < terms; ++term)
+    product({rows.size(), desc.n, desc.k, true, false, desc.m, desc.n, desc.n, term > 0},
+            static_cast<const T *>(operands[term]) + rows.begin, static_cast<const T *>(operands[terms + term]), to);
+}
+} // namespace
+
+MatmulParts drt::matmulSumParts(const drt_matmul_desc &desc, int64_t terms) {
+  return {desc.m, grainOf(desc.n * desc.k * terms)};
+}
+
+void drt::matmulSum(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range rows, int64_t terms,
+                    void *const *operands, void *c) {
+  if (useLibraryThreads)
+    useLibraryThreads(cache.threads());
+  auto &prepared = cache.get<SumSite>(site, [&] {
+    if ((desc.dtype != DRT_F32 && desc.dtype != DRT_F64) || desc.batch != 1 || !desc.transpose_a || desc.transpose_b ||
+        desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE || desc.accumulate)
+      throw std::runtime_error("products that are added up must be plain ones of float32 or float64, of a transposed "
+                               "matrix and another one, not of data type " +
+                               std::to_string(desc.dtype));
+    return std::make_unique<SumSite>(desc, terms, rows);
+  });
+  if (prepared.streamed)
+    prepared.streamed->run(operands, operands + terms, rows, 1.0f, static_cast<float *>(c) + rows.begin * desc.n);
+  else if (desc.dtype == DRT_F32)
+    addProducts<float>(desc, rows, terms, operands, c);
+  else
+    addProducts<double>(desc, rows, terms, operands, c);
+}

@@ -1,0 +1,140 @@
+//===- streamed_sum.cpp - The sum of products over a long contracted axis -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/kernels/streamed_sum.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace drt;
+
+namespace {
+// A panel of the right operand stays in the first-level cache while groups of the left one's rows pass; a chunk of
+// panels is packed at once, so that long runs of its rows are read.
+constexpr int64_t blockSteps = 192, chunkColumns = 256;
+
+// Products of so many steps are faster one by one, by the library: AMD Zen 5, one thread, GFLOP/s, and of the library
+// where the terms lie behind each other, which they do not:
+//
+//      m     n     k  terms   by blocks   library
+//    256  1024    32     64         204       210
+//    128   128  2048      2         202       232
+constexpr int64_t longTerm = 256;
+
+int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+size_t floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
+
+int64_t chunkElements(int64_t n, int64_t steps, const TileKernels &kernels) {
+  return roundUp(std::min(n, chunkColumns), kernels.columns) * std::min(steps, blockSteps);
+}
+
+float *copyRows(const float *from, int64_t pitch, int64_t rows, int64_t count, float *to) {
+  for (int64_t row = 0; row < rows; ++row, from += pitch)
+    for (int64_t i = 0; i < count; ++i)
+      *to++ = from[i];
+  return to;
+}
+// Of a whole tile, without a loop or a call for each row.
+template <int count> float *copyRows(const float *from, int64_t pitch, int64_t rows, float *to) {
+  for (int64_t row = 0; row < rows; ++row, from += pitch, to += count)
+    std::memcpy(to, from, count * sizeof(float));
+  return to;
+}
+} // namespace
+
+// The steps [step, step + depth) as runs of single terms' own.
+template <class Visit> void StreamedSum::forEachTerm(int64_t step, int64_t depth, Visit visit) const {
+  for (int64_t end = step + depth; step < end;) {
+    const int64_t own = step % k, length = std::min(k - own, end - step);
+    visit(step / k, own, length);
+    step += length;
+  }
+}
+
+bool StreamedSum::suits(const drt_matmul_desc &desc, int64_t terms) {
+  return desc.dtype == DRT_F32 && desc.n >= 16 && desc.m >= 8 && terms > 1 && desc.k > 0 && desc.k < longTerm;
+}
+
+StreamedSum::StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows)
+    : kernels(kernels), m(desc.m), n(desc.n), k(desc.k), steps(desc.k * terms),
+      left(floats(maxRows * std::min(steps, blockSteps))), right(floats(2 * chunkElements(n, steps, kernels))),
+      product(floats(roundUp(n, kernels.columns) * maxRows)) {}
+
+// A group of rows for each tile; within it a step's rows behind each other.
+void StreamedSum::packLeft(const void *const *a, Range rows, int64_t step, int64_t depth) {
+  float *to = left.as<float>();
+  for (int64_t first = rows.begin; first < rows.end; first += kernels.rows) {
+    const int64_t count = std::min<int64_t>(kernels.rows, rows.end - first);
+    forEachTerm(step, depth, [&](int64_t term, int64_t own, int64_t length) {
+      const float *from = static_cast<const float *>(a[term]) + own * m + first;
+      to = count == 12  ? copyRows<12>(from, m, length, to)
+           : count == 6 ? copyRows<6>(from, m, length, to)
+                        : copyRows(from, m, length, count, to);
+    });
+  }
+}
+
+// Panels of columns; within one a step's columns behind each other.
+Packing StreamedSum::packingRight(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const {
+  const int64_t panels = step < steps ? std::min(chunkColumns, n - column) / kernels.columns : 0;
+  if (panels == 0)
+    return Packing(nullptr, 0, 0, 0, nullptr, 0);
+  return Packing(b + step / k, k, step % k, column, n, depth, panels, to, depth * kernels.columns);
+}
+
+// The columns from `column` on, which are no whole panel, as one: with zeros behind them.
+void StreamedSum::packLastPanel(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const {
+  forEachTerm(step, depth, [&](int64_t term, int64_t own, int64_t length) {
+    const float *from = static_cast<const float *>(b[term]) + own * n + column;
+    for (int64_t i = 0; i < length; ++i, from += n, to += kernels.columns)
+      std::fill(std::copy_n(from, n - column, to), to + kernels.columns, 0.0f);
+  });
+}
+
+void StreamedSum::unpack(int64_t rows, float scale, float *c) const {
+  const int64_t width = kernels.columns;
+  const float *tile = product.as<float>();
+  for (int64_t column = 0; column < n; column += width)
+    for (int64_t row = 0; row < rows; ++row, tile += width)
+      std::transform(tile, tile + std::min(width, n - column), c + row * n + column,
+                     [=](float x) { return scale * x; });
+}
+
+void StreamedSum::run(const void *const *a, const void *const *b, Range rows, float scale, float *c) {
+  const int64_t width = kernels.columns;
+  const int64_t blocks = (steps + blockSteps - 1) / blockSteps, longest = (steps + blocks - 1) / blocks;
+  auto depthAt = [&](int64_t step) { return std::min(longest, steps - step); };
+  float *now = right.as<float>(), *next = now + chunkElements(n, steps, kernels);
+  Packing start = packingRight(b, 0, depthAt(0), 0, now);
+  kernels.finish(start);
+  for (int64_t step = 0; step < steps; step += longest) {
+    const int64_t depth = depthAt(step);
+    packLeft(a, rows, step, depth);
+    float *to = product.as<float>();
+    for (int64_t chunk = 0; chunk < n; chunk += chunkColumns) {
+      const int64_t columns = std::min(chunkColumns, n - chunk), whole = columns / width * width;
+      // What is packed while these are multiplied.
+      const bool last = chunk + chunkColumns >= n;
+      Packing errand = last ? packingRight(b, step + longest, depthAt(step + longest), 0, next)
+                            : packingRight(b, step, depth, chunk + chunkColumns, next);
+      if (whole < columns)
+        packLastPanel(b, step, depth, chunk + whole, now + whole * depth);
+      const float *panel = now;
+      for (int64_t column = 0; column < columns; column += width, panel += depth * width) {
+        const float *group = left.as<float>();
+        for (int64_t first = 0; first < rows.size(); first += kernels.rows) {
+          const int64_t count = std::min<int64_t>(kernels.rows, rows.size() - first);
+          kernels.packing({depth, group, 0, panel, to, width, step > 0}, static_cast<int>(count), errand);
+          group += count * depth;
+          to += count * width;
+        }
+      }
+      kernels.finish(errand);
+      std::swap(now, next);
+    }
+  }
+  unpack(rows.size(), scale, c);
+}

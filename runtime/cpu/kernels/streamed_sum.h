@@ -1,0 +1,42 @@
+//===- streamed_sum.h - The sum of products over a long contracted axis -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_CPU_KERNELS_STREAMED_SUM_H
+#define DRT_CPU_KERNELS_STREAMED_SUM_H
+
+#include "cpu/kernels/buffer.h"
+#include "cpu/kernels/matmul.h"
+#include "cpu/kernels/tiles.h"
+
+namespace drt {
+
+/// Rows of the sum of a_i^T[m,k] * b_i[k,n] over `terms` matrices that lie anywhere: one product whose contracted axis
+/// is that of all terms behind each other. It is cut into blocks of steps, of which both operands are packed, and which
+/// add to tiles of the sum; what comes next of the b_i is packed meanwhile. Belongs to one call site of one core.
+class StreamedSum {
+public:
+  static bool suits(const drt_matmul_desc &desc, int64_t terms);
+
+  /// At most `maxRows` of the product's rows a call. `kernels` are tileKernels(), or others in tests.
+  StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows);
+
+  /// scale * the sum's `rows` are written behind each other to c. `a`, `b`: the terms' matrices.
+  void run(const void *const *a, const void *const *b, Range rows, float scale, float *c);
+
+private:
+  template <class Visit> void forEachTerm(int64_t step, int64_t depth, Visit visit) const;
+  void packLeft(const void *const *a, Range rows, int64_t step, int64_t depth);
+  Packing packingRight(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const;
+  void packLastPanel(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const;
+  void unpack(int64_t rows, float scale, float *c) const;
+
+  const TileKernels &kernels;
+  int64_t m, n, k, steps;
+  Buffer left, right, product; // of the product each tile lies dense, those of a panel of columns behind each other
+};
+
+} // namespace drt
+
+#endif // DRT_CPU_KERNELS_STREAMED_SUM_H
