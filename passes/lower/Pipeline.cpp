@@ -25,6 +25,8 @@ static void addCPUPasses(OpPassManager &manager) {
   entries.addPass(createJoinContractions());
   entries.addPass(createFuseEpilogues());
   entries.addPass(createPointwiseConvolutions());
+  // What two equal operations read has two readers, and would be written for them.
+  entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
   manager.addPass(createOutlineKernels());

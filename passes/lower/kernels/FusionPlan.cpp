@@ -33,6 +33,25 @@ bool isCheap(linalg::GenericOp op) {
   });
 }
 
+/// Simple arithmetic on one tensor and on much smaller ones, as where a mean is subtracted from rows: who reads that
+/// tensor instead of the result reads as much, and the result need not be written.
+bool isAsCheapAsItsInput(linalg::GenericOp op) {
+  constexpr int64_t kMuchSmaller = 16, kMaxOperations = 2;
+  auto count = [](Value tensor) { return llvm::cast<RankedTensorType>(tensor.getType()).getNumElements(); };
+  if (op.getNumDpsInits() != 1 || llvm::count_if(op.getInputs(), [&](Value input) {
+                                    return count(input) * kMuchSmaller > count(op.getResult(0));
+                                  }) > 1)
+    return false;
+  int64_t operations = 0;
+  for (Operation &inner : op.getRegion().front().without_terminator()) {
+    if (inner.hasTrait<OpTrait::ConstantLike>())
+      continue;
+    if (!llvm::isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(inner) || ++operations > kMaxOperations)
+      return false;
+  }
+  return true;
+}
+
 /// Whether its results are functions of elements alone: not sums, and not what was in the memory of the results.
 bool isElementwise(linalg::GenericOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumParallelLoops() != op.getNumLoops())
@@ -151,7 +170,8 @@ void FusionPlan::add(linalg::GenericOp op, const MemoryWrites &writes) {
       for (auto [cluster, fromRoot] : computedIn.at(user))
         readers.insert({cluster, getProducer(getRead({user, fromRoot}, use))->second});
     }
-    if (!isCheap(op) && (isKept || readers.size() > 1)) {
+    const bool isRepeated = isCheap(op) || (!isKept && isAsCheapAsItsInput(op));
+    if (!isRepeated && (isKept || readers.size() > 1)) {
       readers.clear();
       isKept = true;
     }

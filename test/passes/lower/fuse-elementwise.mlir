@@ -155,3 +155,64 @@ drt.entry "memory" {
   } -> tensor<32xf32>
   drt.fetch %2 {name = "d", join = 0 : i32} : (tensor<32xf32>) -> ()
 }
+
+#rows = affine_map<(i, j) -> (i, j)>
+#mean = affine_map<(i, j) -> (i)>
+
+// A mean that is subtracted from rows costs no more than reading the difference, for each of two readers. What is made of two
+// large tensors is written once, and so is what is written anyway.
+// CHECK-LABEL: drt.entry "difference"
+drt.entry "difference" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x32xf32>
+  %y = drt.feed {name = "y"} : () -> tensor<4x32xf32>
+  %m = drt.feed {name = "m"} : () -> tensor<4xf32>
+  %empty = tensor.empty() : tensor<4x32xf32>
+  // CHECK: %[[PRODUCT:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4x32xf32>, tensor<4x32xf32>)
+  // CHECK-NOT: subf
+  // CHECK: %[[EXP:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %[[PRODUCT]] : tensor<4x32xf32>, tensor<4xf32>, tensor<4x32xf32>)
+  // CHECK: arith.subf
+  // CHECK: math.exp
+  // CHECK: %[[TANH:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %[[PRODUCT]] : tensor<4x32xf32>, tensor<4xf32>, tensor<4x32xf32>)
+  // CHECK: arith.subf
+  // CHECK: math.tanh
+  // CHECK: %[[KEPT:.*]] = linalg.generic
+  // CHECK: arith.addf
+  // CHECK: linalg.generic {{.*}} ins(%[[KEPT]] :
+  // CHECK: drt.fetch %[[KEPT]]
+  %0 = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x32xf32>, tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  %1 = linalg.generic {indexing_maps = [#rows, #mean, #rows], iterator_types = ["parallel", "parallel"]} ins(%x, %m : tensor<4x32xf32>, tensor<4xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  %2 = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%1, %0 : tensor<4x32xf32>, tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = math.exp %a : f32
+    %w = arith.addf %v, %b : f32
+    linalg.yield %w : f32
+  } -> tensor<4x32xf32>
+  %3 = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%1, %0 : tensor<4x32xf32>, tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = math.tanh %a : f32
+    %w = arith.mulf %v, %b : f32
+    linalg.yield %w : f32
+  } -> tensor<4x32xf32>
+  %4 = linalg.generic {indexing_maps = [#rows, #mean, #rows], iterator_types = ["parallel", "parallel"]} ins(%y, %m : tensor<4x32xf32>, tensor<4xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  %5 = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  drt.fetch %2 {name = "exp", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+  drt.fetch %3 {name = "tanh", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+  drt.fetch %4 {name = "kept", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+  drt.fetch %5 {name = "read", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+}
