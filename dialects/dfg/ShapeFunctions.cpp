@@ -559,7 +559,28 @@ LogicalResult dynamicStitch(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// A range of floats, of constants: as TensorFlow counts them.
+static std::optional<int64_t> countFloats(Operation *op) {
+  double bounds[3];
+  for (auto [bound, operand] : llvm::zip(bounds, op->getOperands())) {
+    auto constant = operand.getDefiningOp<ConstOp>();
+    auto value = constant ? llvm::dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+    if (!value || value.getNumElements() != 1)
+      return std::nullopt;
+    bound = (*value.begin()).convertToDouble();
+  }
+  const double count = std::ceil(std::abs((bounds[1] - bounds[0]) / bounds[2]));
+  const bool isForward = bounds[2] > 0 ? bounds[0] <= bounds[1] : bounds[0] >= bounds[1];
+  return isForward && count <= static_cast<double>(std::numeric_limits<int32_t>::max())
+             ? std::optional(static_cast<int64_t>(count))
+             : std::nullopt;
+}
+
 LogicalResult range(Operation *op, ShapeContext &context) {
+  if (auto count = countFloats(op)) {
+    context.setShape(op->getResult(0), {*count});
+    return success();
+  }
   auto start = context.getElements(op->getOperand(0)), limit = context.getElements(op->getOperand(1));
   auto delta = context.getConstant(op->getOperand(2));
   if (!start || !limit || !delta) {
@@ -963,8 +984,26 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
   return success();
 }
 
-std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> input, ArrayRef<int64_t> begin,
-                                                 ArrayRef<int64_t> end, ArrayRef<int64_t> strides) {
+/// Whether x <= y for any size of the batch.
+static bool isAtMost(Dim x, Dim y) {
+  Dim rest = y - x;
+  return rest.growsWithBatch() && rest.getSmallest() >= 0 && !x.isBound() && !y.isBound();
+}
+
+/// Sets where a slice of an axis that has the batch's size begins and ends; false where that is not known.
+static bool resolveBatchSlice(Dim size, std::optional<Dim> begin, std::optional<Dim> end, Dim &from, Dim &to) {
+  from = begin.value_or(Dim(0));
+  to = end.value_or(size);
+  if (!from.isKnown() || !to.isKnown() || (from.isConstant() && from.getConstant() < 0))
+    return false;
+  // To the open end: a slice that begins behind it is TensorFlow's to refuse, or empty.
+  if (!end && from.isConstant())
+    return true;
+  return !to.isConstant() && isAtMost(Dim(0), from) && isAtMost(from, to) && isAtMost(to, size);
+}
+
+std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> input, ArrayRef<Dim> begin,
+                                                 ArrayRef<Dim> end, ArrayRef<int64_t> strides) {
   auto mask = [&](StringRef name) -> int64_t {
     auto attr = op->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
@@ -1010,7 +1049,9 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     if (stride == 0 || stride == std::numeric_limits<int64_t>::min())
       return std::nullopt;
     if (shrinkMask >> i & 1) {
-      int64_t at = begin[i];
+      if (!begin[i].isConstant())
+        return std::nullopt;
+      int64_t at = begin[i].getConstant();
       if (at < 0) {
         if (!size.isConstant())
           return std::nullopt;
@@ -1027,19 +1068,21 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     slice.resultAxes.push_back(axis);
     slice.stride.push_back(stride);
     if (!size.isConstant()) {
-      // A symbolic size: whole, or from the front to the open end.
-      if (stride != 1 || !wholeEnd || (!wholeBegin && begin[i] < 0))
+      Dim from, to;
+      if (stride != 1 || !resolveBatchSlice(size, wholeBegin ? std::nullopt : std::optional(begin[i]),
+                                            wholeEnd ? std::nullopt : std::optional(end[i]), from, to))
         return std::nullopt;
-      int64_t from = wholeBegin ? 0 : begin[i];
       slice.begin.push_back(from);
-      slice.size.push_back(size - Dim(from));
+      slice.size.push_back(to - from);
       continue;
     }
+    if ((!wholeBegin && !begin[i].isConstant()) || (!wholeEnd && !end[i].isConstant()))
+      return std::nullopt;
     int64_t extent = size.getConstant();
     int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? extent : extent - 1;
     auto clamp = [&](int64_t at) { return std::clamp(at < 0 ? at + extent : at, low, high); };
-    int64_t from = wholeBegin ? (stride > 0 ? low : high) : clamp(begin[i]);
-    int64_t to = wholeEnd ? (stride > 0 ? high : low) : clamp(end[i]);
+    int64_t from = wholeBegin ? (stride > 0 ? low : high) : clamp(begin[i].getConstant());
+    int64_t to = wholeEnd ? (stride > 0 ? high : low) : clamp(end[i].getConstant());
     int64_t span = to - from;
     int64_t count = (span == 0 || (span < 0) != (stride < 0)) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
     slice.begin.push_back(from);
@@ -1053,8 +1096,8 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
 /// The slice of shape `input` that operands 1, 2 and 3 say; none where they are not known. Fails with a diagnostic where
 /// it is none.
 static FailureOr<std::optional<ResolvedSlice>> getStridedSlice(Operation *op, ShapeContext &context, ArrayRef<Dim> input) {
-  auto begin = context.getConstants(op->getOperand(1)), end = context.getConstants(op->getOperand(2)),
-       strides = context.getConstants(op->getOperand(3));
+  auto begin = context.getElements(op->getOperand(1)), end = context.getElements(op->getOperand(2));
+  auto strides = context.getConstants(op->getOperand(3));
   if (!begin || !end || !strides)
     return std::optional<ResolvedSlice>();
   // A mask has a bit an entry.
@@ -1062,7 +1105,10 @@ static FailureOr<std::optional<ResolvedSlice>> getStridedSlice(Operation *op, Sh
   if (begin->size() != end->size() || begin->size() != strides->size() || begin->size() > kMaxEntries)
     return op->emitOpError() << "takes a slice by " << begin->size() << " begins, " << end->size() << " ends and " << strides->size() << " strides";
   std::optional<ResolvedSlice> slice = resolveStridedSlice(op, input, *begin, *end, *strides);
-  if (!slice && llvm::all_of(input, [](Dim size) { return size.isConstant(); }))
+  auto areConstant = [](ArrayRef<Dim> sizes) {
+    return llvm::all_of(sizes, [](Dim size) { return size.isConstant(); });
+  };
+  if (!slice && areConstant(input) && areConstant(*begin) && areConstant(*end))
     return op->emitOpError() << "takes a slice that does not fit shape " << print(input);
   return slice;
 }
@@ -1083,10 +1129,10 @@ LogicalResult stridedSlice(Operation *op, ShapeContext &context) {
     return success();
   const ResolvedSlice &slice = **resolved;
   auto elements = context.getElements(op->getOperand(0));
-  if (elements && input->size() == 1 && slice.size[0].isConstant()) {
+  if (elements && input->size() == 1 && slice.size[0].isConstant() && slice.begin[0].isConstant()) {
     Dims taken;
     for (int64_t i = 0; i < slice.size[0].getConstant(); ++i) {
-      int64_t at = slice.begin[0] + i * slice.stride[0];
+      int64_t at = slice.begin[0].getConstant() + i * slice.stride[0];
       if (at < 0 || at >= static_cast<int64_t>(elements->size()))
         return op->emitOpError() << "index " << at << " is outside of a vector of " << elements->size();
       taken.push_back((*elements)[at]);

@@ -138,15 +138,16 @@ bool fits(llvm::ArrayRef<Dim> x, llvm::ArrayRef<Dim> y);
 std::string print(llvm::ArrayRef<Dim> sizes);
 
 /// A strided slice with its masks resolved against the input's sizes: for each axis of the input where it begins, how far it
-/// steps, how many elements it takes, and which axes of the result it makes. None where it is not constant.
+/// steps, how many elements it takes, and which axes of the result it makes. None where that is not known.
 struct ResolvedSlice {
-  llvm::SmallVector<int64_t> begin, stride;
+  Dims begin;
+  llvm::SmallVector<int64_t> stride;
   Dims size;
   /// For each axis of the result: the input's axis, or -1 for a new one.
   llvm::SmallVector<int64_t> resultAxes;
 };
 std::optional<ResolvedSlice> resolveStridedSlice(mlir::Operation *op, llvm::ArrayRef<Dim> input,
-                                                 llvm::ArrayRef<int64_t> begin, llvm::ArrayRef<int64_t> end,
+                                                 llvm::ArrayRef<Dim> begin, llvm::ArrayRef<Dim> end,
                                                  llvm::ArrayRef<int64_t> strides);
 
 /// An element of an array attribute of integers (strides, paddings); `otherwise` where the array has none at `index`,

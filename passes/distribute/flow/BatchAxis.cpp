@@ -55,6 +55,22 @@ std::optional<Segments> cut(const BatchAxis &axis, int64_t begin, int64_t size) 
   return taken;
 }
 
+/// The same, of sizes that are multiples of the batch; none where they are not.
+std::optional<Segments> cutRows(const BatchAxis &axis, Dim begin, Dim size) {
+  if (!(begin == Dim(0) || begin.isMultipleOfBatch()) || !size.isMultipleOfBatch() || size.getScale() <= 0)
+    return std::nullopt;
+  auto taken = cut(axis, begin.getScale(), size.getScale());
+  return taken && sum(*taken) == size.getScale() ? taken : std::nullopt;
+}
+
+/// Whether the slice begins at a constant along every axis but `batch`.
+bool startsAlike(const dfg::shapes::ResolvedSlice &slice, int64_t batch) {
+  for (auto [axis, begin] : llvm::enumerate(slice.begin))
+    if (static_cast<int64_t>(axis) != batch && !begin.isConstant())
+      return false;
+  return true;
+}
+
 std::optional<int64_t> getProduct(ArrayRef<Dim> sizes) {
   Dim product = 1;
   for (Dim size : sizes)
@@ -546,44 +562,55 @@ BatchPlacement Rules::slice() {
   for (auto [axis, from] : llvm::enumerate(*begin))
     if (static_cast<int64_t>(axis) != found.axis && !from.isConstant())
       return unknown;
-  Dim from = (*begin)[found.axis], size = (*to)[found.axis];
-  if (!(from == Dim(0) || from.isMultipleOfBatch()) || !size.isMultipleOfBatch() || size.getScale() <= 0)
-    return unknown;
-  auto taken = cut(found, from.getScale(), size.getScale());
-  if (!taken || sum(*taken) != size.getScale())
+  auto taken = cutRows(found, (*begin)[found.axis], (*to)[found.axis]);
+  if (!taken)
     return unknown;
   found.segments = *taken;
   return along(found);
 }
 
 BatchPlacement Rules::stridedSlice() {
-  auto sizes = sizesOf(0);
-  auto begin = shapes.getConstants(op->getOperand(1)), end = shapes.getConstants(op->getOperand(2)),
-       strides = shapes.getConstants(op->getOperand(3));
+  auto sizes = sizesOf(0), begin = elementsOf(1), end = elementsOf(2);
+  auto strides = shapes.getConstants(op->getOperand(3));
   if (!sizes || !begin || !end || !strides)
     return unknown;
   auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
   int64_t from = axes[0]->axis;
-  if (!slice || slice->begin[from] != 0 || slice->stride[from] != 1 || !(slice->size[from] == (*sizes)[from]))
+  if (!slice || !startsAlike(*slice, from) || slice->stride[from] != 1)
     return unknown;
   auto *to = llvm::find(slice->resultAxes, from);
-  return to == slice->resultAxes.end() ? unknown : moved(*axes[0], to - slice->resultAxes.begin());
+  if (to == slice->resultAxes.end())
+    return unknown;
+  BatchAxis found = *axes[0];
+  if (!(slice->size[from] == (*sizes)[from])) {
+    auto taken = cutRows(found, slice->begin[from], slice->size[from]);
+    if (!taken)
+      return unknown;
+    found.segments = *taken;
+  }
+  return moved(found, to - slice->resultAxes.begin());
 }
 
 BatchPlacement Rules::stridedSliceGrad() {
   auto sizes = shapes.getShape(op->getResult(0));
-  auto begin = shapes.getConstants(op->getOperand(1)), end = shapes.getConstants(op->getOperand(2)),
-       strides = shapes.getConstants(op->getOperand(3));
+  auto begin = elementsOf(1), end = elementsOf(2);
+  auto strides = shapes.getConstants(op->getOperand(3));
   auto at = sizes ? findBatchSize(*sizes) : std::nullopt;
-  if (!at || !begin || !end || !strides || !onlySharded(4))
+  if (!at || !begin || !end || !strides || !axes[4])
     return unknown;
   auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
-  if (!slice || slice->begin[*at] != 0 || slice->stride[*at] != 1 || !(slice->size[*at] == (*sizes)[*at]))
+  if (!slice || !startsAlike(*slice, *at) || slice->stride[*at] != 1)
     return unknown;
   auto *from = llvm::find(slice->resultAxes, *at);
   if (from == slice->resultAxes.end() || from - slice->resultAxes.begin() != axes[4]->axis)
     return unknown;
-  return moved(*axes[4], *at);
+  if (slice->size[*at] == (*sizes)[*at])
+    return moved(*axes[4], *at);
+  // Some segments of what was sliced; the others are zeros.
+  if (!axes[0] || axes[0]->axis != *at || axes[0]->uniform || !(Dim::batch(sum(axes[0]->segments)) == (*sizes)[*at]))
+    return unknown;
+  auto taken = cutRows(*axes[0], slice->begin[*at], slice->size[*at]);
+  return taken && (axes[4]->uniform || axes[4]->segments == *taken) ? along(*axes[0]) : unknown;
 }
 
 BatchPlacement Rules::pad() {

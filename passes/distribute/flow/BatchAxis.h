@@ -44,8 +44,9 @@ bool isParameterOperand(mlir::Operation *op, unsigned operand);
 /// Whether all that parameters with the batch's size in them do shows in the result's sizes.
 bool showsParametersInSizes(mlir::Operation *op);
 
-/// `axes`: of each operand, where it is sharded. `fixedBatch`: not 0 where the graph has a number for the batch, so
-/// that sizes do not tell rows of the batch from others.
+/// `axes`: of each operand, where it is sharded (of the shape of a slice's gradient: where what was sliced is).
+/// `fixedBatch`: not 0 where the graph has a number for the batch, so that sizes do not tell rows of the batch from
+/// others.
 BatchPlacement findBatchPlacement(mlir::Operation *op, unsigned result, llvm::ArrayRef<std::optional<BatchAxis>> axes,
                                   const dfg::ShapeContext &shapes, int64_t fixedBatch);
 

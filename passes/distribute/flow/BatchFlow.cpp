@@ -532,6 +532,9 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
       if (const Flow &rows = get(unique->getOperand(0)); rows.kind == Flow::Sharded && rows.scale == 0)
         return rows;
   }
+  // What it prints besides is each replica's own.
+  if (llvm::isa<dfg::PrintOp>(op))
+    return get(op->getOperand(0));
   // Of its operands these give the shape alone.
   if (llvm::isa<dfg::ZerosLikeOp, dfg::OnesLikeOp>(op)) {
     Flow flow = get(op->getOperand(0));
@@ -566,6 +569,11 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
       bool isWhole = at.kind == Flow::Replicated && at.scale == 0;
       if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated && !fixedBatch) && !fixedBatch)
         return unproven;
+      // The gradient of a slice has the rows of what was sliced.
+      auto shape = operand.get().getDefiningOp<dfg::ShapeOp>();
+      if (shape && llvm::isa<dfg::StridedSliceGradOp>(op) && operand.getOperandNumber() == 0)
+        if (const Flow &sliced = get(shape->getOperand(0)); sliced.kind == Flow::Sharded)
+          axes.back() = sliced.batch;
       continue;
     }
     if (at.kind == Flow::Local || (!at.scale && !at.zero))

@@ -215,13 +215,19 @@ LogicalResult lowerSlice(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
+SmallVector<int64_t> getBegin(const dfg::shapes::ResolvedSlice &slice) {
+  return llvm::map_to_vector(slice.begin, [](dfg::Dim begin) { return begin.getConstant(); });
+}
+
 /// The slice's axes against a tensor of shape `whole`; fails with a diagnostic where it is not constant.
 FailureOr<dfg::shapes::ResolvedSlice> resolve(EntryLowering &lowering, Operation *op, ArrayRef<int64_t> whole) {
   FailureOr<SmallVector<int64_t>> begin = lowering.getConstants(op, 1), end = lowering.getConstants(op, 2),
                                   strides = lowering.getConstants(op, 3);
   if (failed(begin) || failed(end) || failed(strides))
     return failure();
-  auto slice = dfg::shapes::resolveStridedSlice(op, dfg::Dims(whole.begin(), whole.end()), *begin, *end, *strides);
+  auto slice = dfg::shapes::resolveStridedSlice(op, dfg::Dims(whole.begin(), whole.end()),
+                                                dfg::Dims(begin->begin(), begin->end()),
+                                                dfg::Dims(end->begin(), end->end()), *strides);
   if (!slice) {
     op->emitError() << "node '" << dfg::getNodeName(op) << "' takes a slice that does not fit its input";
     return failure();
@@ -238,7 +244,7 @@ LogicalResult lowerStridedSlice(EntryLowering &lowering, Operation *op) {
     return failure();
   SmallVector<int64_t> shape = llvm::map_to_vector(slice->size, [](dfg::Dim size) { return size.getConstant(); });
   auto taken = RankedTensorType::get(shape, type->getElementType());
-  Value part = window(lowering, op->getLoc(), input, taken, slice->begin, slice->stride);
+  Value part = window(lowering, op->getLoc(), input, taken, getBegin(*slice), slice->stride);
   lowering.set(op->getResult(0), lowering.reshape(op->getLoc(), part, type->getShape()));
   return success();
 }
@@ -303,7 +309,8 @@ LogicalResult lowerStridedSliceGrad(EntryLowering &lowering, Operation *op) {
     return failure();
   SmallVector<int64_t> shape = llvm::map_to_vector(slice->size, [](dfg::Dim size) { return size.getConstant(); });
   Value gradient = lowering.reshape(op->getLoc(), lowering.get(op->getOperand(4)), shape);
-  lowering.set(op->getResult(0), embed(lowering, op->getLoc(), gradient, *type, slice->begin, slice->stride, Value()));
+  lowering.set(op->getResult(0),
+               embed(lowering, op->getLoc(), gradient, *type, getBegin(*slice), slice->stride, Value()));
   return success();
 }
 

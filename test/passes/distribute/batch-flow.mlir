@@ -185,3 +185,41 @@ module @counted {
     %all = dfg.prod %sizes, %zero : (tensor<2xi32>, tensor<1xi32>) -> tensor<i32>
   }
 }
+
+// -----
+
+// A slice along the batch's axis takes whole segments; what is not between ends of segments is no rows of the replica's. Its gradient is
+// zeros beside them, in the segments of what was sliced.
+// CHECK-LABEL: @slices_of_segments
+module @slices_of_segments {
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %two = dfg.const dense<[2, 1]> : tensor<2xi32> : tensor<2xi32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %wide = dfg.const dense<[-1, 2]> : tensor<2xi32> : tensor<2xi32>
+    %narrow = dfg.placeholder : () -> tensor<?x2xf32>
+    %long = dfg.reshape %x, %wide : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+    // CHECK: dfg.concat_v2 {{.*}} {flow = "sharded(0 in segments 1+2)"}
+    %all = dfg.concat_v2 %narrow, %long, %axis : (tensor<?x2xf32>, tensor<?x2xf32>, tensor<i32>) -> tensor<?x2xf32>
+    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<[1]> : tensor<1xi32> : tensor<1xi32>
+    %b = dfg.strided_slice %shape, %zero, %one, %one : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>
+    %twice = dfg.add_v2 %b, %b : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>
+    // CHECK: dfg.strided_slice {{.*}} {begin_mask = 1 : i64, flow = "sharded(0)"}
+    %first = dfg.strided_slice %all, %zero, %b, %one {begin_mask = 1 : i64} : (tensor<?x2xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x2xf32>
+    // CHECK: dfg.strided_slice {{.*}} {end_mask = 1 : i64, flow = "sharded(0)"}
+    %rest = dfg.strided_slice %all, %b, %zero, %one {end_mask = 1 : i64} : (tensor<?x2xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x2xf32>
+    // CHECK: dfg.strided_slice {{.*}} {begin_mask = 1 : i64, flow = "local"}
+    %part = dfg.strided_slice %all, %zero, %twice, %one {begin_mask = 1 : i64} : (tensor<?x2xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x2xf32>
+    %sizes = dfg.shape %all : (tensor<?x2xf32>) -> tensor<2xi32>
+    // CHECK: dfg.strided_slice_grad {{.*}}flow = "sharded(0 in segments 1+2)"
+    %back = dfg.strided_slice_grad %sizes, %b, %zero, %one, %rest {end_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %pair = dfg.concat_v2 %narrow, %narrow, %axis : (tensor<?x2xf32>, tensor<?x2xf32>, tensor<i32>) -> tensor<?x2xf32>
+    // CHECK: dfg.strided_slice_grad {{.*}}flow = "local"
+    %wrong = dfg.strided_slice_grad %sizes, %b, %zero, %one, %pair {end_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    // What is printed besides does not matter.
+    // CHECK: dfg.print {{.*}}flow = "sharded(0)"
+    %printed = dfg.print %x, %part {message = ""} : (tensor<?x4xf32>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  }
+}

@@ -33,3 +33,24 @@ dfg.func @repeated(%value: tensor<f32>) -> tensor<?x?xf32> {
   %filled = dfg.fill %sizes, %value : (tensor<2xi32>, tensor<f32>) -> tensor<?x?xf32> loc("filled")
   dfg.return %filled : tensor<?x?xf32>
 }
+
+// Ranges of floats, and slices of the batch by its own size.
+// CHECK: dfg.func @counted
+dfg.func @counted() {
+  %start = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("start")
+  %limit = dfg.const dense<2.5> : tensor<f32> : tensor<f32> loc("limit")
+  %delta = dfg.const dense<0.75> : tensor<f32> : tensor<f32> loc("delta")
+  // CHECK: dfg.range {{.*}} -> tensor<3xf32>
+  %r = dfg.range %start, %limit, %delta : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<?xf32> loc("range")
+  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %y = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("y")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %both = dfg.concat_v2 %x, %y, %axis : (tensor<?x3xf32>, tensor<?x3xf32>, tensor<i32>) -> tensor<?x3xf32> loc("both")
+  %shape = dfg.shape %x : (tensor<?x3xf32>) -> tensor<2xi32> loc("shape")
+  %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+  %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+  %b = dfg.strided_slice %shape, %zero, %one, %one : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32> loc("b")
+  // BATCH: dfg.strided_slice {{.*}}end_mask{{.*}} -> tensor<8x3xf32>
+  %rest = dfg.strided_slice %both, %b, %zero, %one {end_mask = 1 : i64} : (tensor<?x3xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x3xf32> loc("rest")
+  dfg.return
+}
