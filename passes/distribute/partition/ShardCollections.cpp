@@ -30,10 +30,30 @@ public:
     for (auto &[name, collection] : *meta.mutable_collection_def())
       if (collection.has_bytes_list())
         changed |= splitEntries(*collection.mutable_bytes_list());
+      else if (collection.has_node_list())
+        changed |= splitNames(*collection.mutable_node_list());
     return changed;
   }
 
 private:
+  /// Tensors by name, a variable among them (feature columns note their tables so).
+  bool splitNames(tf::CollectionDef::NodeList &names) {
+    tf::CollectionDef::NodeList all;
+    for (const std::string &tensor : names.value()) {
+      auto [node, output] = llvm::StringRef(tensor).split(':');
+      const ShardedVariable *variable = shards.find(node);
+      if (!variable) {
+        all.add_value(tensor);
+        continue;
+      }
+      for (int64_t shard = 0; shard < variable->getCount(); ++shard)
+        all.add_value(variable->getShardName(shard) + (output.empty() ? "" : ":" + output.str()));
+    }
+    bool changed = all.value_size() != names.value_size();
+    names.Swap(&all);
+    return changed;
+  }
+
   bool splitEntries(tf::CollectionDef::BytesList &entries) {
     tf::CollectionDef::BytesList all;
     for (const std::string &bytes : entries.value()) {
