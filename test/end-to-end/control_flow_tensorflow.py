@@ -206,6 +206,33 @@ def dynamic_rnn_with_lengths(i):
 
 
 @case(1, 2)
+def dropout_with_a_seed_in_a_loop(i):
+    """A node's generator goes on from iteration to iteration, and from step to step."""
+    tf = i.tf
+    masks = lambda rows: tf.cast(tf.random_uniform(tf.shape(rows), seed=7) < 0.7, tf.float32)
+    _, h = tf.while_loop(lambda t, h: t < TIME, lambda t, h: (t + 1, tf.tanh(tf.matmul(h, i.m) + i.x[:, t]) * masks(h)),
+                         [0, tf.zeros_like(i.x[:, 0])], parallel_iterations=1)
+    return i.loss_of(h)
+
+
+@case(1, 2, refused="draws random numbers with a seed in a loop")
+def dropout_with_a_seed_in_a_loop_that_data_end(i):
+    tf = i.tf
+    masks = lambda rows: tf.cast(tf.random_uniform(tf.shape(rows), seed=7) < 0.7, tf.float32)
+    _, h = tf.while_loop(lambda t, h: t < tf.minimum(TIME, tf.reduce_max(i.n)), lambda t, h: (t + 1, tf.tanh(tf.matmul(h, i.m)) * masks(h)),
+                         [0, i.x[:, 0]], maximum_iterations=TIME)
+    return i.loss_of(h)
+
+
+@case(1, 2, refused="draws random numbers with a seed in a loop")
+def classes_with_a_seed_in_a_loop(i):
+    tf = i.tf
+    picked = lambda h: tf.cast(tf.multinomial(h, 1, seed=7), tf.float32)
+    _, h = tf.while_loop(lambda t, h: t < TIME, lambda t, h: (t + 1, tf.tanh(tf.matmul(h, i.m)) + picked(h)), [0, i.x[:, 0]])
+    return i.loss_of(h)
+
+
+@case(1, 2)
 def dynamic_rnn_with_lengths_of_computed_rows(i):
     """The gradient of what the loop reads is a list, which is zero where the loop need not run."""
     tf = i.tf

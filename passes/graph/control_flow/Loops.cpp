@@ -69,6 +69,8 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
   bool wasRepeated = isRepeated;
   llvm::scope_exit restore([&] { isRepeated = wasRepeated; });
   isRepeated = true;
+  if (!wasRepeated)
+    outermostLoop = node.name;
   for (const Datum &datum : node.operands) {
     if (!datum.container)
       continue;

@@ -6,6 +6,7 @@
 
 #include "passes/graph/control_flow/StraightLine.h"
 #include "dialects/dfg/CheckedOperand.h"
+#include "dialects/dfg/Generators.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "mlir/IR/IRMapping.h"
@@ -435,14 +436,32 @@ static bool isOfScalarFeeds(Value value) {
   return true;
 }
 
+static bool isSeeded(Operation *op) {
+  return llvm::any_of(ArrayRef<StringRef>{"seed", "seed2"}, [&](StringRef name) {
+    auto seed = op->getAttrOfType<IntegerAttr>(name);
+    return seed && seed.getInt() != 0;
+  });
+}
+
+/// Whether `op`, which is being copied, draws from the generator of all of its copies: one of a loop that data do not
+/// end. TensorFlow has a generator a node, which goes on from iteration to iteration.
+bool StraightLine::sharesGenerator(Operation *op) const {
+  return !keepsOrder && !isMemoryEffectFree(op) && op->hasTrait<dfg::DrawsNumbers>() && isSeeded(op) && isRepeated &&
+         !active;
+}
+
+std::string StraightLine::getGenerator(const Node &node) const {
+  auto function = node.op->getParentOfType<dfg::FuncOp>();
+  return outermostLoop + "/" + (function ? function.getSymName().str() + "/" : "") + dfg::getNodeName(node.op).str();
+}
+
 LogicalResult StraightLine::checkEffects(const Node &node) {
   if (isMemoryEffectFree(node.op) || llvm::isa<dfg::ReadVariableOp, dfg::GroupOp, dfg::IsInitializedOp>(node.op))
     return success();
-  if (node.op->hasTrait<dfg::DrawsNumbers>()) {
-    // Each node has a generator of its own, which goes on with each run of the node.
-    auto seed = node.op->getAttrOfType<IntegerAttr>("seed"), seed2 = node.op->getAttrOfType<IntegerAttr>("seed2");
-    bool isSeeded = (seed && seed.getInt()) || (seed2 && seed2.getInt());
-    if (!isSeeded || (!active && !isRepeated))
+  // Each node that draws has a generator of its own, which goes on with each run of the node.
+  auto seed = node.op->getAttrOfType<IntegerAttr>("seed"), seed2 = node.op->getAttrOfType<IntegerAttr>("seed2");
+  if (seed && seed2) {
+    if (!isSeeded(node.op) || (!active && !isRepeated))
       return success();
     // A run's scalars are the same in each of its steps: the generator goes on in all of them, or what it gives is
     // never taken.
@@ -455,9 +474,11 @@ LogicalResult StraightLine::checkEffects(const Node &node) {
                "not hold, behind which its numbers are others than those of one device";
       return success();
     }
+    if (sharesGenerator(node.op))
+      return success();
     return fail(node)
            << "draws random numbers with a seed in a "
-           << (isRepeated ? "loop, where each iteration goes on with the generator of the last"
+           << (isRepeated ? "loop, where each iteration goes on with the generator of the last, as often as data decide"
                           : "condition, where data decide whether its generator goes on")
            << "; distc has no code for that: draw outside of it, without a seed, or by a stateless operation";
   }
@@ -479,9 +500,20 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     mapping.map(operand, datum.value);
   Operation *op = builder.clone(*node.op, mapping);
   op->setLoc(locate(node.name));
+  std::string generator = sharesGenerator(node.op) ? getGenerator(node) : "";
+  if (!generator.empty()) {
+    op->setAttr(dfg::kGeneratorAttr, builder.getStringAttr(generator));
+  }
   llvm::SetVector<Attribute> controls(node.controls.begin(), node.controls.end());
   if (!isMemoryEffectFree(op))
     controls.insert(node.scope.before.begin(), node.scope.before.end());
+  // In the order in which they draw.
+  if (!generator.empty()) {
+    Attribute &last = lastDraws[generator];
+    if (last)
+      controls.insert(last);
+    last = dfg::getNodeNameAttr(op);
+  }
   if (controls.empty())
     op->removeAttr(dfg::kControlAttr);
   else

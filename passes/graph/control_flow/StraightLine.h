@@ -174,6 +174,8 @@ private:
   llvm::LogicalResult predicateUpdate(mlir::Operation *op, const Node &node);
   /// Fails where an effect of `op` has no meaning if it is repeated, or if data decide whether it happens.
   llvm::LogicalResult checkEffects(const Node &node);
+  bool sharesGenerator(mlir::Operation *op) const;
+  std::string getGenerator(const Node &node) const;
   /// Control edges that matter: of what has effects, or has such edges itself.
   bool isRelevant(mlir::Attribute control);
   void keepEndpoints();
@@ -322,8 +324,11 @@ private:
   /// Of those: updates, and what runs behind one.
   llvm::DenseSet<mlir::Operation *> behindUpdates;
   llvm::StringSet<> names;
-  /// Whether the node that is being made stands in a loop.
+  /// Whether the node that is being made stands in a loop, and the outermost one that it stands in.
   bool isRepeated = false;
+  std::string outermostLoop;
+  /// The last node that draws from each generator that several do.
+  llvm::StringMap<mlir::Attribute> lastDraws;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
   llvm::DenseMap<std::tuple<mlir::Value, mlir::Value, mlir::Value>, mlir::Value> selected;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> conjunctions, comparisons;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Generators.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/entries/EntryLowering.h"
@@ -47,9 +48,11 @@ template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lo
     auto attr = op->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  lowering.set(op->getResult(0),
-               drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"),
-                                     bounds, op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
+  auto drawn = drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"),
+                                     bounds, op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr());
+  if (Attribute generator = op->getAttr(dfg::kGeneratorAttr))
+    drawn->setAttr(dfg::kGeneratorAttr, generator);
+  lowering.set(op->getResult(0), drawn);
   return success();
 }
 

@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/dfg/Generators.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -203,6 +204,11 @@ private:
 
   LogicalResult convert(Operation *op, SmallVectorImpl<Advanced> &advanced) {
     auto random = llvm::dyn_cast<drt::RandomOp>(op);
+    if (op->hasAttr(dfg::kGeneratorAttr))
+      return op->emitError()
+             << "node '" << getNodeNames(op->getLoc())
+             << "' draws random numbers with a seed in a loop, which there is no code for on GPUs yet: leave "
+                "its seed out, or compile with --target=cpu";
     auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
     Draw draw{static_cast<Distribution>(op->getAttrOfType<IntegerAttr>("distribution").getInt()),
               type.getElementType(),

@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/dfg/Generators.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/program/Descriptors.h"
 #include "passes/lower/program/EntryConverter.h"
@@ -239,7 +240,7 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
     return op->emitOpError("needs two bounds at most");
   SmallVector<Value> arguments;
   if (random)
-    arguments.push_back(number32(program.sites.randomStates++));
+    arguments.push_back(number32(getRandomState(op)));
   arguments.push_back(symbolAddress(descriptor));
   if (!random)
     arguments.push_back(address(cast<drt::RandomStatelessOp>(op).getSeed()));
@@ -248,6 +249,15 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   arguments.push_back(address(op->getResult(0)));
   callRuntime(random ? "drt_random" : "drt_random_stateless", arguments);
   return success();
+}
+
+int32_t EntryConverter::getRandomState(Operation *op) {
+  auto generator = op->getAttrOfType<StringAttr>(dfg::kGeneratorAttr);
+  if (!generator)
+    return program.sites.randomStates++;
+  auto [found, isNew] = generators.try_emplace(generator.getValue(), program.sites.randomStates);
+  program.sites.randomStates += isNew;
+  return found->second;
 }
 
 } // namespace distc

@@ -64,6 +64,8 @@ private:
   llvm::LogicalResult convertConv2D(mlir::Operation *op);
   llvm::LogicalResult convertPool(mlir::Operation *op);
   llvm::LogicalResult convertRandom(mlir::Operation *op);
+  /// The number of the operation's generator in the program.
+  int32_t getRandomState(mlir::Operation *op);
   llvm::LogicalResult convertStart(drt::AllReduceStartOp op);
   llvm::LogicalResult convertResult(drt::AllReduceResultOp op);
   llvm::LogicalResult convertGather(drt::GatherStartOp op);
@@ -114,6 +116,7 @@ private:
   llvm::FailureOr<drt::AllReduceStartOp> findBucket(mlir::Operation *op, int32_t bucket);
 
   ProgramConversion &program;
+  llvm::StringMap<int32_t> generators; // that several operations draw from
   drt::EntryOp entry;
   mlir::ImplicitLocOpBuilder builder;
   mlir::LLVM::LLVMFuncOp function;

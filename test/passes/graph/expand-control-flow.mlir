@@ -329,3 +329,29 @@ dfg.graph attributes {loss = "cond"} {
   %p = dfg.placeholder_with_default %yes : (tensor<i1>) -> tensor<i1> loc("training")
   %r = dfg.opaque "If"(%p, %x) {tf = {then_branch = #dfg.func<@draw, {}>, else_branch = #dfg.func<@keep, {}>}} : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32> loc("cond")
 }
+
+// -----
+
+// A node with a seed in a loop is one an iteration, all of one generator, one behind the other.
+dfg.func @below_two_of(%i: tensor<i32>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<i32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @add_noise(%i: tensor<i32>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %shape = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+  %y = dfg.random_uniform %shape {seed = 1 : i64} : (tensor<1xi32>) -> tensor<2xf32> loc("draw")
+  %noisy = dfg.add_v2 %x, %y : (tensor<*xf32>, tensor<2xf32>) -> tensor<*xf32> loc("noisy")
+  dfg.return %next, %noisy : tensor<*xi32>, tensor<*xf32>
+}
+// CHECK-LABEL: dfg.func @add_noise(
+// CHECK: dfg.random_uniform {{.*}} {generator = "while/add_noise/draw", seed = 1 : i64} {{.*}} loc("while/0/draw")
+// CHECK: dfg.random_uniform {{.*}} {control = ["while/0/draw"], generator = "while/add_noise/draw", seed = 1 : i64} {{.*}} loc("while/1/draw")
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_two_of, {}>, body = #dfg.func<@add_noise, {}>}} : (tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>) loc("while")
+  %loss = dfg.identity %w#1 : (tensor<2xf32>) -> tensor<2xf32> loc("loss")
+}
