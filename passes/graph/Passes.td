@@ -12,8 +12,8 @@ def ReadReferences : Pass<"dfg-read-references", "::mlir::ModuleOp"> {
   let summary = "Reads a reference variable where its value is used";
   let description = [{
     What TensorFlow reads of a reference variable is its memory: a node that runs behind an update (by control edges or its operands) sees the
-    new value, whenever the read was made. Such a node is given a read of its own behind the update. For executables; a
-    graph that is exported keeps its reads, which TensorFlow runs as it did.
+    new value, whenever the read was made. Such a node is given a read of its own behind the update. A graph that is
+    exported for one replica keeps its reads, which TensorFlow runs as it did.
   }];
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }

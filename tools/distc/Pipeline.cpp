@@ -39,6 +39,8 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
     // Nor has a graph that several replicas run, where it can do without.
     manager.addPass(rewrite::createSpellOutOperations({/*keepsOrder=*/true}));
+    // Another task gets a copy of what is read, not the variable's memory.
+    manager.addPass(createReadReferences());
     WriteOutControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createWriteOutControlFlow(control));

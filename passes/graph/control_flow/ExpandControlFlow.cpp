@@ -27,9 +27,12 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
   }
 
   LogicalResult expand(dfg::GraphOp graph) {
-    EndpointNodes nodes(graph);
-    // Where a graph is exported, initializers keep their conditions: they read a variable only if it has a value.
-    FailureOr<DenseSet<Operation *>> needed = nodes.collect(nodes.findEndpoints(/*initializes=*/!keepsOrder));
+    FailureOr<DenseSet<Operation *>> all = collect(graph, /*initializes=*/true), steps = collect(graph, false);
+    if (failed(all) || failed(steps))
+      return failure();
+    // Where a graph is exported, initializers keep other conditions.
+    const bool isKnown = takeInitialValues(graph, *all, *steps);
+    FailureOr<DenseSet<Operation *>> needed = collect(graph, /*initializes=*/!keepsOrder || isKnown);
     if (failed(needed))
       return failure();
     if (llvm::none_of(graph.getBody().front(),
@@ -39,6 +42,61 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
     shapes.setReplicas(dist::getReplicas(getOperation()));
     fixFeeds(graph);
     return StraightLine(graph, *needed, shapes, keepsOrder).run();
+  }
+
+  static FailureOr<DenseSet<Operation *>> collect(dfg::GraphOp graph, bool initializes) {
+    EndpointNodes nodes(graph);
+    return nodes.collect(nodes.findEndpoints(initializes));
+  }
+
+  /// Initial values that are another variable's value if it has one, else its initial value (averages, slots): the
+  /// second, which is the same. Nothing says that the variable has been assigned before, and whoever reads one that has
+  /// not fails. Returns whether all conditions of initializers are known by that.
+  static bool takeInitialValues(dfg::GraphOp graph, const DenseSet<Operation *> &all,
+                                const DenseSet<Operation *> &steps) {
+    llvm::StringSet<> assigned;
+    SmallVector<dfg::IsInitializedOp> asked;
+    bool isKnown = true;
+    for (Operation &op : graph.getBody().front()) {
+      if (!all.contains(&op) || steps.contains(&op))
+        continue;
+      if (auto assign = llvm::dyn_cast<dfg::AssignOp>(op))
+        if (dfg::VarHandleOp handle = dfg::getVariableHandle(assign.getHandle()))
+          assigned.insert(handle.getVariable());
+      if (auto initialized = llvm::dyn_cast<dfg::IsInitializedOp>(op))
+        asked.push_back(initialized);
+      if (StraightLine::isControlFlow(&op))
+        isKnown &= asksIfInitialized(&op);
+    }
+    for (dfg::IsInitializedOp op : asked) {
+      dfg::VarHandleOp handle = dfg::getVariableHandle(op.getHandle());
+      if (!handle || !assigned.contains(handle.getVariable())) {
+        isKnown = false;
+        continue;
+      }
+      OpBuilder builder(op);
+      auto type = RankedTensorType::get({}, builder.getI1Type());
+      auto no = dfg::ConstOp::create(builder, op.getLoc(), type, DenseElementsAttr::get(type, false));
+      op->replaceAllUsesWith(no->getResults());
+      op.erase();
+    }
+    return isKnown && !asked.empty();
+  }
+
+  /// A condition on nothing else, or what joins its branches.
+  static bool asksIfInitialized(Operation *op) {
+    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+    StringRef kind = opaque ? opaque.getOp() : StringRef();
+    kind.consume_front("Ref");
+    if (kind == "Merge")
+      return true;
+    kind.consume_front("Stateless");
+    if (kind != "Switch" && kind != "If")
+      return false;
+    Operation *predicate = op->getOperand(kind == "If" ? 0 : 1).getDefiningOp();
+    while (predicate && llvm::isa<dfg::IdentityOp>(predicate))
+      predicate = predicate->getOperand(0).getDefiningOp();
+    return llvm::isa_and_nonnull<dfg::IsInitializedOp>(predicate);
   }
 
   /// Sizes that the user fixes bound loops. The first of a batched feed is the batch.

@@ -116,3 +116,32 @@ dfg.graph attributes {train_op = "train"} {
   %r = dfg.opaque "If"(%p, %w, %m, %n, %g) {tf = {then_branch = #dfg.func<@train, {}>, else_branch = #dfg.func<@rest, {}>}} : (tensor<i1>, !dfg.ref<tensor<3xf32>>, !dfg.ref<tensor<3xf32>>, !dfg.ref<tensor<f32>>, tensor<3xf32>) -> tensor<i1> loc("cond")
   dfg.group {control = ["cond"]} : () -> () loc("train")
 }
+
+// -----
+
+// An average begins with the variable's initial value, whether the variable has been assigned already or not.
+dfg.func @value(%value: tensor<*xf32>, %initial: tensor<*xf32>) -> tensor<*xf32> {
+  dfg.return %value : tensor<*xf32>
+}
+dfg.func @initial(%value: tensor<*xf32>, %initial: tensor<*xf32>) -> tensor<*xf32> {
+  dfg.return %initial : tensor<*xf32>
+}
+// CHECK-LABEL: dfg.variable @w :
+dfg.variable @w : tensor<f32>
+dfg.variable @average : tensor<f32>
+// CHECK: %[[INITIAL:.*]] = dfg.const {{.*}} loc("w/initial")
+// CHECK-NOT: dfg.is_initialized
+// CHECK-NOT: dfg.opaque
+// CHECK: dfg.assign %{{.*}}, %[[INITIAL]] {{.*}} loc("average/assign")
+dfg.graph attributes {train_op = "train", init_op = "init"} {
+  %initial = dfg.const dense<2.0> : tensor<f32> : tensor<f32> loc("w/initial")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+  %average = dfg.var_handle @average : !dfg.ref<tensor<f32>> loc("average")
+  dfg.assign %w, %initial : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("w/assign")
+  %p = dfg.is_initialized %w : (!dfg.ref<tensor<f32>>) -> tensor<i1> loc("asked")
+  %read = dfg.read_variable %w {implicit} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("cond/read")
+  %r = dfg.opaque "StatelessIf"(%p, %read, %initial) {tf = {then_branch = #dfg.func<@value, {}>, else_branch = #dfg.func<@initial, {}>}} : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32> loc("cond")
+  dfg.assign %average, %r : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("average/assign")
+  dfg.group {control = ["w/assign", "average/assign"]} : () -> () loc("init")
+  dfg.group : () -> () loc("train")
+}
