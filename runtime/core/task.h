@@ -13,6 +13,7 @@
 
 #include "collectives/communicator.h"
 #include "core/error.h"
+#include "core/replica_use.h"
 #include "core/timeline.h"
 #include "drt/drt.h"
 #include "servers/parameter_server.h"
@@ -39,6 +40,7 @@ struct TaskConfig {
   bool shareDevices = false; // a device may have several replicas; for tests
   uint64_t entropy = 0;      // keys random operations without a seed
   bool timeline = false;
+  bool metered = false;      // what replicas' time goes to is recorded
   double stallWarning = 60;                      // seconds; 0: never
   double failureTimeout = 10;                    // seconds, after which other devices are given up
   std::function<void(const std::string &)> warn; // null: stderr
@@ -92,6 +94,13 @@ public:
   /// Ends their steps; no update happens from here on.
   virtual void stopServing() {}
   virtual GradientCounts gradientCounts() const { return {}; }
+
+  /// Of the run that was waited for last; null unless config.metered.
+  virtual const ReplicaUse *replicaUse(int32_t localReplica) const { return nullptr; }
+  /// Where servers serve on their own, of all steps so far; null unless config.metered.
+  virtual const ServedUse *servedUse(int32_t localReplica) const { return nullptr; }
+  /// What the server knows of each replica of all tasks; empty in tasks that have none.
+  virtual std::vector<Lateness> lateness() const { return {}; }
 
   /// How many more runs are worth enqueueing before the first of them is waited for: where enqueue returns before the
   /// entry has run. More are never under way.

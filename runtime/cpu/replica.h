@@ -8,6 +8,7 @@
 
 #include "core/delays.h"
 #include "core/memory.h"
+#include "core/replica_use.h"
 #include "core/timeline.h"
 #include "cpu/accumulator.h"
 #include "cpu/kernels/primitives.h"
@@ -98,6 +99,7 @@ public:
 
   std::unique_ptr<TimelineRow> timeline; // null unless --timeline
   std::unique_ptr<Delays> delays;        // null unless a test asks for them
+  std::unique_ptr<ReplicaUse> use;       // null unless --report, and where servers serve it
 
   /// Lets the others go ahead, in a test.
   void delay() {

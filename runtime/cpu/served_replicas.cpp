@@ -77,6 +77,12 @@ void ServedReplicas::start(TaskRuntime::FeedReplica feed, int64_t firstStep) {
   makeArenas();
   makeReplicas();
   sizes_ = sizes();
+  for (const int64_t bytes : sizes_.variables)
+    movedBytes_ += bytes;
+  for (int32_t i = 0; i < sizes_.servers->num_gradients; ++i)
+    movedBytes_ += sizes_.servers->gradients[i].count * dtypeSize(sizes_.servers->gradients[i].dtype);
+  for (int32_t i = 0; i < task_.config().localReplicas && task_.config().metered; ++i)
+    uses_.push_back(std::make_unique<ServedUse>());
   std::vector<int> counts;
   std::vector<std::unique_ptr<Channel>> channels;
   if (Communicator *communicator = task_.communicator()) {
@@ -201,8 +207,16 @@ void ServedReplicas::replicaMain(int32_t index) {
   Replica &replica = *replicas_[static_cast<size_t>(index)];
   for (int64_t step = firstStep_; !stopped_.load(); ++step) {
     replica.step = step;
-    if (!feed(replica, index, step - firstStep_) || !task_.runEntry(replica, *step_))
+    const int64_t begin = uses_.empty() ? 0 : nowNs();
+    if (!accounted(replica, &ServedUse::inputNs, [&] { return feed(replica, index, step - firstStep_); }) ||
+        !task_.runEntry(replica, *step_))
       break;
+    if (!uses_.empty()) {
+      ServedUse &use = *uses_[static_cast<size_t>(index)];
+      use.wallNs += nowNs() - begin;
+      use.bytes += remote_ ? movedBytes_ : 0;
+      ++use.steps;
+    }
   }
   if (remote_ && !task_.failed())
     guarded([&] {
@@ -220,13 +234,19 @@ bool ServedReplicas::feed(Replica &replica, int32_t index, int64_t step) {
   });
 }
 
+// What updates have taken of this thread's time.
+static thread_local int64_t updatingNs = 0;
+
 // In the thread of the replica that made it complete, which the server has to itself until it returns.
 bool ServedReplicas::update() {
   Replica &server = *replicas_.back();
   server.step = updates_;
+  const int64_t begin = uses_.empty() ? 0 : nowNs();
   const bool good =
       feed(server, task_.config().localReplicas, updates_ - firstStep_) && task_.runEntry(server, *update_);
   ++updates_;
+  if (!uses_.empty())
+    updatingNs += nowNs() - begin;
   return good;
 }
 
@@ -298,11 +318,28 @@ template <class Wait> bool ServedReplicas::waitFor(Replica &replica, const char 
   return there;
 }
 
+// Adds what `body` takes, without the update that it may run and without what a pull waits for, to one of the
+// replica's accounts.
+template <class Body> bool ServedReplicas::accounted(const Replica &replica, Account account, Body body) {
+  if (uses_.empty())
+    return body();
+  ServedUse &use = *uses_[static_cast<size_t>(replica.local_index)];
+  const auto waited = [&] { return remote_ ? remote_->waitedNs(replica.global_index) : 0; };
+  const int64_t waitedBefore = waited(), updatedBefore = updatingNs, begin = nowNs();
+  const bool there = body();
+  const int64_t waiting = waited() - waitedBefore;
+  use.waitingNs += waiting;
+  use.*account += nowNs() - begin - waiting - (updatingNs - updatedBefore);
+  return there;
+}
+
 bool ServedReplicas::pull(Replica &replica, void *const *values) {
   return waitFor(replica, "variables", [&] {
-    const std::optional<int64_t> version = server_->pull(replica.global_index, values);
-    replica.version = version.value_or(0);
-    return version.has_value();
+    return accounted(replica, &ServedUse::transferNs, [&] {
+      const std::optional<int64_t> version = server_->pull(replica.global_index, values);
+      replica.version = version.value_or(0);
+      return version.has_value();
+    });
   });
 }
 
@@ -312,12 +349,27 @@ bool ServedReplicas::push(Replica &replica, void *const *gradients) {
     if (const int64_t offset = reportOffsets_[static_cast<size_t>(i)]; offset >= 0)
       std::memcpy(report.data() + offset, replica.arena + step_->fetches[i].arena_offset,
                   static_cast<size_t>(dtypeSize(step_->fetches[i].type.dtype)));
-  return waitFor(replica, "an update",
-                 [&] { return server_->push(replica.global_index, replica.version, gradients, report.data()); });
+  return waitFor(replica, "an update", [&] {
+    if (remote_)
+      return accounted(replica, &ServedUse::transferNs, [&] {
+        return remote_->push(replica.global_index, replica.version, gradients, report.data());
+      });
+    Memory copies;
+    return accounted(replica, &ServedUse::transferNs,
+                     [&] {
+                       copies = local_->copyOf(gradients);
+                       return true;
+                     }) &&
+           accounted(replica, &ServedUse::waitingNs, [&] {
+             return local_->push(replica.global_index, replica.version, std::move(copies), report.data());
+           });
+  });
 }
 
 bool ServedReplicas::takeToken(Replica &replica) {
-  return waitFor(replica, "a token", [&] { return server_->takeToken(replica.global_index); });
+  return waitFor(replica, "a token", [&] {
+    return accounted(replica, &ServedUse::waitingNs, [&] { return server_->takeToken(replica.global_index); });
+  });
 }
 
 void ServedReplicas::waiting(const char *operation, double seconds) {

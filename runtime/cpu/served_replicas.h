@@ -48,6 +48,11 @@ public:
   /// Of the update that was waited for last. Numbers only.
   const void *fetched(int32_t replica, const drt_fetch &fetch) const;
   GradientCounts counts() const;
+  /// Null unless the task is metered.
+  const ServedUse *use(int32_t replica) const {
+    return uses_.empty() ? nullptr : uses_[static_cast<size_t>(replica)].get();
+  }
+  std::vector<Lateness> lateness() const { return local_ ? local_->lateness() : std::vector<Lateness>(); }
 
   /// Sends the replicas away; any thread.
   void stop() noexcept;
@@ -81,6 +86,8 @@ private:
   void waiting(const char *operation, double seconds) override;
   template <class Body> bool guarded(Body body) noexcept;
   template <class Wait> bool waitFor(Replica &replica, const char *operation, Wait wait);
+  using Account = std::atomic<int64_t> ServedUse::*;
+  template <class Body> bool accounted(const Replica &replica, Account account, Body body);
 
   CpuTask &task_;
   const drt_entry *const step_, *const update_;
@@ -92,6 +99,8 @@ private:
   Memory arenaMemory_; // where no other task reads it
   char *arenas_ = nullptr;
   std::vector<std::unique_ptr<Replica>> replicas_; // the server's last
+  std::vector<std::unique_ptr<ServedUse>> uses_;   // of each replica but the server's; empty unless metered
+  int64_t movedBytes_ = 0;                         // of a step, where they are
   ServedSizes sizes_;
   std::unique_ptr<ParameterServer> server_;
   LocalParameterServer *local_ = nullptr;          // server_, in task 0

@@ -70,6 +70,8 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
     replica.arena_stride = stride;
     replica.arena = arenaMemory_ + i * stride;
     replica.variables = variables_.data();
+    if (config_.metered)
+      replica.use = std::make_unique<ReplicaUse>();
   }
   for (int32_t i = 0; i < program.num_entries; ++i) {
     buckets_.emplace_back(program.entries[i].num_buckets);
@@ -199,12 +201,16 @@ void CpuTask::fail(const std::string &message) noexcept {
 
 bool CpuTask::runEntry(Replica &replica, const drt_entry &entry) {
   replica.entry = &entry;
+  if (replica.use)
+    replica.use->begin();
   std::fill_n(replica.bucketStates.begin(), entry.num_buckets, Replica::BucketState::Contributions);
   const Replica *const outer = setDividingReplica(&replica); // an update runs within a step
   const bool ended = setjmp(replica.wayOut) == 0;
   if (ended)
     entry.run(&replica);
   setDividingReplica(outer);
+  if (replica.use)
+    replica.use->end();
   replica.scope.store(-1, std::memory_order_relaxed);
   return ended;
 }
@@ -238,7 +244,10 @@ bool CpuTask::barrier(Replica &replica) {
     return true;
   replica.waitsFor.store("a barrier", std::memory_order_relaxed);
   replica.delay();
-  const bool there = barrier_.wait({stop_, spins_, this, "a barrier"});
+  const bool there = [&] {
+    const Waiting waiting(replica.use.get());
+    return barrier_.wait({stop_, spins_, this, "a barrier"});
+  }();
   replica.delay();
   replica.waitsFor.store(nullptr, std::memory_order_relaxed);
   return there;
@@ -252,9 +261,12 @@ bool CpuTask::waitBucket(Replica &replica, int32_t index) {
   const char *name = entry.buckets[index].name;
   const uint32_t run = runs_[&entry - program_.entries];
   replica.waitsFor.store(name, std::memory_order_relaxed);
-  const bool there = communicator_ ? waited.reduced.wait(run, {stop_, 0, this, name})
-                                   : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas),
-                                                         {stop_, spins_, this, name});
+  const bool there = [&] {
+    const Waiting waiting(replica.use.get());
+    return communicator_ ? waited.reduced.wait(run, {stop_, 0, this, name})
+                         : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas),
+                                               {stop_, spins_, this, name});
+  }();
   replica.waitsFor.store(nullptr, std::memory_order_relaxed);
   replica.delay();
   return there;

@@ -43,6 +43,11 @@ public:
   void serve(FeedReplica feed, int64_t firstStep) override;
   void stopServing() override;
   GradientCounts gradientCounts() const override { return served_ ? served_->counts() : GradientCounts(); }
+  const ReplicaUse *replicaUse(int32_t localReplica) const override { return replicas_[localReplica]->use.get(); }
+  const ServedUse *servedUse(int32_t localReplica) const override {
+    return served_ ? served_->use(localReplica) : nullptr;
+  }
+  std::vector<Lateness> lateness() const override { return served_ ? served_->lateness() : std::vector<Lateness>(); }
   void fail(const std::string &message) noexcept override;
 
   void *variable(int32_t index) const override { return variables_[index]; }

@@ -101,6 +101,8 @@ void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
   group("What is reported",
         {last(app, "--log-json", o.logJson, "file for one JSON object a step"),
          last(app, "--timeline", o.timeline, "file for a Chrome trace of the last steps"),
+         last(app, "--report", o.report,
+              "file for what the run's time went to, by task: computing, waiting, transfer; bandwidth; who is late"),
          last(app, "--summary-dir", o.summaryDir,
               "folder for TensorBoard's event file: the loss, --fetch, the graph's scalar summaries"),
          last(app, "--fetch-every", o.fetchEvery, "steps between values of --fetch; 1 in the log")
@@ -165,6 +167,8 @@ void check(const drt_program &program, const Options &o, const Refused &refused)
     wrong("--steps and --epochs exclude each other");
   if (o.saveEvery > 0 && o.checkpointDir.empty())
     wrong("--save-every needs a folder: --checkpoint-dir D");
+  if (!o.report.empty() && std::string_view(program.target).starts_with("cuda"))
+    wrong("--report is not made of runs on GPUs; --timeline F shows when each kernel, copy and collective ran");
   if (o.maxRestarts > 0 && o.checkpointDir.empty())
     wrong("--max-restarts starts again from the last checkpoint: say --checkpoint-dir D, and --save-every K");
 }

@@ -55,7 +55,7 @@ struct Options {
   std::optional<int64_t> fetchEvery;
   std::optional<StopCondition> stopWhen;
 
-  std::string logJson, timeline, summaryDir;
+  std::string logJson, timeline, report, summaryDir;
   bool quiet = false;
 
   std::string task, rendezvous, secretFile;

@@ -78,7 +78,7 @@ std::string newestSoundCheckpoint(const std::string &folder, bool *damaged) {
 void removeUnfinished(const Options &options) {
   if (!options.checkpointDir.empty())
     CheckpointManager(options.checkpointDir).removeTemporaries();
-  for (const std::string &target : {options.exportNpz, options.timeline})
+  for (const std::string &target : {options.exportNpz, options.timeline, options.report})
     if (!target.empty())
       removeTemporariesOf(target);
 }

@@ -7,6 +7,7 @@
 #include "core/timeline.h"
 #include "launch/group.h"
 #include "launch/program.h"
+#include "launch/run_report.h"
 #include "launch/secret.h"
 #include "launch/start_point.h"
 #include "launch/supervise.h"
@@ -81,6 +82,8 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
       " evaluated every " + number(options.evalEvery) + (options.stopWhen ? options.stopWhen->text : "");
   for (const std::string &fetch : options.fetches)
     group.fingerprint += " " + fetch;
+  if (!options.report.empty())
+    group.fingerprint += " reported";
   if (hasSpread(program))
     group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
                          (options.exportNpz.empty() ? "" : "exported");
@@ -106,6 +109,7 @@ TaskConfig configOf(const drt_program &program, const Options &options, const st
     }
   config.pin = options.pin;
   config.timeline = !options.timeline.empty();
+  config.metered = !options.report.empty();
   config.shareDevices = options.shareDevices;
   config.stallWarning = options.stallWarning;
   config.failureTimeout = options.failureTimeout;
@@ -131,7 +135,12 @@ int trainTask(const drt_program &program, const Options &options, const std::vec
     communicator->broadcast(&config.entropy, sizeof config.entropy, 0);
   }
   const int64_t originNs = nowNs();
-  auto trainer = std::make_unique<Trainer>(program, options, communicator, config);
+  std::unique_ptr<RunReport> report;
+  if (!options.report.empty()) {
+    report = std::make_unique<RunReport>(options.report, program, tasks, rank, communicator);
+    communicator = report->communicator();
+  }
+  auto trainer = std::make_unique<Trainer>(program, options, communicator, config, report.get());
   try {
     const int signal = trainer->run();
     writeTimelineOf(*trainer, options, tasks[rank].name(), rank, originNs);
@@ -142,8 +151,10 @@ int trainTask(const drt_program &program, const Options &options, const std::vec
     return signal ? 128 + signal : 0;
   } catch (...) {
     // A replica that computes on and on cannot be joined; it ends with the process.
-    if (!trainer->task().atRest())
+    if (!trainer->task().atRest()) {
       trainer.release();
+      report.release();
+    }
     throw;
   }
 }

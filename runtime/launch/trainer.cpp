@@ -49,9 +49,10 @@ std::optional<cpu_set_t> ownCores() {
 
 } // namespace
 
-Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config)
+Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
+                 RunReport *runReport)
     : program_(program), options_(options), first_(!communicator || communicator->rank() == 0), cores_(ownCores()),
-      task_(makeTask(program, communicator, config)) {
+      task_(makeTask(program, communicator, config)), runReport_(runReport) {
   if (!task_->findEntry("step"))
     throw Error("the program has no entry 'step': it was compiled without a train op", 70);
   if (!options.data.empty())
@@ -312,6 +313,8 @@ void Trainer::initialize() {
 void Trainer::openFiles() {
   if (!first_)
     return;
+  if (runReport_)
+    runReport_->open();
   if (!options_.checkpointDir.empty())
     checkpoints_ = std::make_unique<CheckpointManager>(options_.checkpointDir, options_.keep);
   if (checkpoints_ && options_.overwrite && !isResumed())
@@ -375,6 +378,13 @@ void Trainer::evaluate() {
     communicator->broadcast(&stops, sizeof stops, 0);
     stopped_ = stops != 0;
   }
+  beginStep();
+}
+
+// The next step begins here; what was done since the last one is no step's.
+void Trainer::beginStep() {
+  if (runReport_)
+    runReport_->discard();
   finishedNs_ = nowNs();
   stopDeadline_->resume();
 }
@@ -385,8 +395,7 @@ void Trainer::steps() {
   };
   // Who stops by a value must know it before the next step.
   const auto ahead = static_cast<size_t>(options_.stopWhen ? 0 : task_->stepsAhead());
-  finishedNs_ = nowNs();
-  stopDeadline_->resume();
+  beginStep();
   const bool served = program_.servers && begin_ < end_ && !stopped_;
   if (served)
     serve();
@@ -394,9 +403,15 @@ void Trainer::steps() {
   for (int64_t k = begin_; k < end_ && signal_ == 0 && !stopped_; ++k) {
     const bool updates = (k + 1) % program_.accumulate_steps == 0;
     Entry &entry = updates ? step_ : accumulate_;
+    const int64_t feedsNs = runReport_ ? nowNs() : 0;
     if (!served)
       entry.feeder->feed(k, setFeed);
+    if (runReport_)
+      runReport_->fed(feedsNs);
+    const int64_t runsNs = runReport_ ? nowNs() : 0;
     task_->enqueue(*entry.entry, k);
+    if (runReport_)
+      runReport_->ran(runsNs, *task_);
     running_.push_back({k, &entry});
     done_ = k + 1;
     while (running_.size() > ahead)
@@ -407,8 +422,7 @@ void Trainer::steps() {
     if (signal_ == 0 && options_.saveEvery > 0 && updates &&
         done_ / options_.saveEvery > (done_ - program_.accumulate_steps) / options_.saveEvery) {
       save();
-      finishedNs_ = nowNs();
-      stopDeadline_->resume();
+      beginStep();
     }
   }
   while (!running_.empty())
@@ -430,6 +444,11 @@ void Trainer::finishStep() {
   finishedNs_ = now;
   stopDeadline_->stepDone(record.nanoseconds);
   finishSum();
+  if (runReport_) {
+    runReport_->stepDone(record.nanoseconds, *task_);
+    sums_.resize(SumLogged + logged_.size() + static_cast<size_t>(runReport_->numbers()));
+    runReport_->put(sums_.data() + SumLogged + logged_.size());
+  }
   const int caught = caughtSignal();
   sums_[SumInt] = caught == SIGINT;
   sums_[SumTerm] = caught == SIGTERM;
@@ -449,7 +468,13 @@ void Trainer::finishStep() {
 void Trainer::finishSum() {
   if (!summed_)
     return;
+  const int64_t waitsNs = runReport_ ? nowNs() : 0;
   task_->finishSum();
+  if (runReport_) {
+    runReport_->waited(waitsNs);
+    runReport_->take(sums_.data() + SumLogged + logged_.size());
+    runReport_->writeIfDue();
+  }
   StepRecord record = std::move(*summed_);
   summed_.reset();
   record.loss = sums_[SumLoss];
@@ -526,6 +551,8 @@ void Trainer::finish() {
       exportVariables(variables, options_.exportNpz);
   }
   const double seconds = static_cast<double>(nowNs() - startNs_) * 1e-9;
+  if (runReport_)
+    runReport_->finish();
   const GradientCounts counts = task_->gradientCounts();
   if (progress_ && done_ > begin_)
     progress_->finish(last_);
@@ -545,6 +572,8 @@ void Trainer::finish() {
     std::printf(", %lld gradients accepted, %lld dropped", static_cast<long long>(counts.accepted),
                 static_cast<long long>(counts.dropped));
   std::printf(checkpoint_.empty() ? "\n" : ", checkpoint %s\n", checkpoint_.c_str());
+  if (runReport_)
+    runReport_->print();
   std::fflush(stdout);
 }
 

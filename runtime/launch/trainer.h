@@ -14,6 +14,7 @@
 #include "launch/input_position.h"
 #include "launch/options.h"
 #include "launch/progress.h"
+#include "launch/run_report.h"
 #include "launch/signals.h"
 #include "launch/step_log.h"
 
@@ -29,7 +30,9 @@ namespace drt {
 class Trainer {
 public:
   /// Opens and checks the data. `communicator`: null where the plan has one task.
-  Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config);
+  /// `runReport`: null unless --report; outlives it.
+  Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
+          RunReport *runReport = nullptr);
 
   /// Initializes, trains, writes what was asked for. Returns 0, or the signal that ended it early.
   int run();
@@ -60,6 +63,7 @@ private:
   void serve();
   int64_t updates() const { return done_ / program_.accumulate_steps; }
   void report(const StepRecord &record);
+  void beginStep();
   void save();
 
   const drt_program &program_;
@@ -108,6 +112,7 @@ private:
   std::vector<double> sums_;
   int64_t finishedNs_ = 0; // when the last step was
   StepRecord last_;
+  RunReport *const runReport_; // null: none
 
   /// A value of each step that goes into the log, the event file, or the condition to stop.
   struct Logged {

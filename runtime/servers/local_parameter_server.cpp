@@ -25,7 +25,7 @@ int64_t initialTokens(const drt_servers &servers, int32_t replicas) {
 
 LocalParameterServer::LocalParameterServer(LocalServerConfig config)
     : config_(std::move(config)), clocks_(static_cast<size_t>(config_.replicas)),
-      heard_(static_cast<size_t>(config_.listeners)) {
+      lateness_(static_cast<size_t>(config_.replicas)), heard_(static_cast<size_t>(config_.listeners)) {
   const drt_servers &servers = *config_.servers;
   for (int32_t i = 0; i < servers.num_gradients; ++i) {
     offsets_.push_back(bytes_);
@@ -92,12 +92,16 @@ Memory LocalParameterServer::newGradients() {
 }
 
 bool LocalParameterServer::push(int32_t replica, int64_t version, const void *const *gradients, const void *report) {
+  return push(replica, version, copyOf(gradients), report);
+}
+
+Memory LocalParameterServer::copyOf(const void *const *gradients) {
   const drt_servers &servers = *config_.servers;
   Memory copies = newGradients();
   for (int32_t i = 0; i < servers.num_gradients; ++i)
     std::memcpy(gradient(copies, i), gradients[i],
                 static_cast<size_t>(servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype)));
-  return push(replica, version, std::move(copies), report);
+  return copies;
 }
 
 bool LocalParameterServer::push(int32_t replica, int64_t version, Memory gradients, const void *report) {
@@ -109,10 +113,11 @@ bool LocalParameterServer::push(int32_t replica, int64_t version, Memory gradien
   // Behind all that are complete already.
   if (servers.policy == DRT_SERVE_COUNTED && version + servers.staleness < begun_ + complete_) {
     ++counts_.dropped;
+    ++lateness_[static_cast<size_t>(replica)].dropped;
     spare_.push_back(std::move(gradients));
     return true;
   }
-  Contribution contribution{replica, clock, std::move(gradients), {}};
+  Contribution contribution{replica, clock, std::move(gradients), {}, nowNs()};
   const char *said = static_cast<const char *>(report);
   contribution.report.assign(said, said + config_.reportBytes);
   ++counts_.accepted;
@@ -120,10 +125,23 @@ bool LocalParameterServer::push(int32_t replica, int64_t version, Memory gradien
   update.push_back(std::move(contribution));
   if (!isComplete(update))
     return true;
+  noteLast(update);
   const int64_t number = begun_ + complete_++;
   // Each in its turn, by the replica that completed it.
   return wait(lock, "its turn to update", config_.spins, [&] { return applied_ == number && number < allowed_; }) &&
          applyOldest(lock);
+}
+
+// The last gradient is late by what it came behind the one before.
+void LocalParameterServer::noteLast(const Update &update) {
+  const Contribution &last = update.back();
+  const int64_t took = last.pushedNs - std::exchange(completedNs_, last.pushedNs);
+  if (update.size() < 2)
+    return;
+  const int64_t late = last.pushedNs - update[update.size() - 2].pushedNs;
+  Lateness &of = lateness_[static_cast<size_t>(last.replica)];
+  of.ns += late;
+  of.updates += late * 10 >= took;
 }
 
 bool LocalParameterServer::applyOldest(std::unique_lock<std::mutex> &lock) {
@@ -209,6 +227,11 @@ bool LocalParameterServer::takeToken(int32_t replica) {
 GradientCounts LocalParameterServer::counts() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return counts_;
+}
+
+std::vector<Lateness> LocalParameterServer::lateness() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return lateness_;
 }
 
 void LocalParameterServer::allowUpdate() {

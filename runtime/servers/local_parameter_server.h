@@ -52,12 +52,15 @@ public:
   bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
   bool takeToken(int32_t replica) override;
   GradientCounts counts() const override;
+  /// Of each replica.
+  std::vector<Lateness> lateness() const;
 
   /// As pull, without a copy: `read` is called with the version while no update runs. False: stopped.
   bool readVariables(const std::function<void(int64_t version)> &read);
 
   /// As push, in two parts: memory that gradients are written to without anybody waiting, then that.
   Memory newGradients();
+  Memory copyOf(const void *const *gradients);
   char *gradient(const Memory &gradients, int32_t index) const {
     return gradients.data() + offsets_[static_cast<size_t>(index)];
   }
@@ -82,12 +85,14 @@ private:
     int64_t clock; // steps of the replica before this one
     Memory gradients;
     std::vector<char> report;
+    int64_t pushedNs;
   };
   using Update = std::vector<Contribution>;
 
   bool isComplete(const Update &update) const;
   bool isTokenThere(int32_t replica) const;
   Update &openUpdate(int64_t clock);
+  void noteLast(const Update &update);
   bool applyOldest(std::unique_lock<std::mutex> &lock);
   template <class Condition>
   bool wait(std::unique_lock<std::mutex> &lock, const char *operation, int spins, Condition condition);
@@ -108,6 +113,8 @@ private:
   int64_t applied_ = 0, begun_ = 0, allowed_ = 0, complete_ = 0;
   int64_t tokens_ = 0;
   GradientCounts counts_;
+  std::vector<Lateness> lateness_; // of each replica
+  int64_t completedNs_ = 0;        // when the last update had its gradients
   std::deque<std::vector<std::vector<char>>> reports_; // of updates that somebody has not waited for
   int64_t oldestReport_ = 0;                           // the update of the first of them
   std::vector<int64_t> heard_;                         // of each listener: updates waited for

@@ -27,6 +27,13 @@ struct GradientCounts {
   int64_t dropped = 0;  // stale: computed from variables that more updates have changed than the policy allows
 };
 
+/// How often updates waited for a replica.
+struct Lateness {
+  int64_t updates = 0; // that its gradient made complete, and that waited for it for a tenth of their time or more
+  int64_t ns = 0;      // that all updates waited for it since the gradient before
+  int64_t dropped = 0; // of its gradients
+};
+
 /// Called by many replicas at once, each in its own thread, and known by their numbers over all tasks. What returns
 /// nothing or false has been stopped: the caller ends its step.
 class ParameterServer {

@@ -7,6 +7,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/timeline.h"
 
 #include <string>
 
@@ -144,7 +145,9 @@ std::optional<int64_t> RemoteParameterServer::pull(int32_t replica, void *const 
   char &wantsToken = wantsToken_[static_cast<size_t>(replica - firstReplica_)];
   const Request request = {wantsToken ? Wish::TokenAndPull : Wish::Pull, replica, 0};
   wantsToken = false;
+  const int64_t asked = nowNs();
   const Reply reply = ask(channel, {pieceOf(request)});
+  waitedNs_[static_cast<size_t>(replica - firstReplica_)] += nowNs() - asked;
   if (!reply.granted)
     return std::nullopt;
   std::vector<Piece> pieces;

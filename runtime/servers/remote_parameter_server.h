@@ -33,12 +33,15 @@ public:
   /// One channel for each replica from `firstReplica` on, and one more for the trainer.
   RemoteParameterServer(ServedSizes sizes, int32_t firstReplica, std::vector<std::unique_ptr<Channel>> channels)
       : sizes_(std::move(sizes)), firstReplica_(firstReplica), channels_(std::move(channels)),
-        wantsToken_(channels_.size()) {}
+        wantsToken_(channels_.size()), waitedNs_(channels_.size()) {}
 
   std::optional<int64_t> pull(int32_t replica, void *const *values) override;
   bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
   bool takeToken(int32_t replica) override;
   bool waitForUpdate(std::vector<std::vector<char>> &reports) override;
+
+  /// How long the replica's pulls have waited for a token, and for the server to answer, so far. The replica's thread.
+  int64_t waitedNs(int32_t replica) const { return waitedNs_[static_cast<size_t>(replica - firstReplica_)]; }
 
   /// Whoever uses the replica's channel, or the trainer's, asks for nothing more.
   void leave(int32_t replica);
@@ -51,6 +54,7 @@ private:
   const int32_t firstReplica_;
   const std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<char> wantsToken_; // of each replica: before its next pull
+  std::vector<int64_t> waitedNs_;
 };
 
 /// The server's end: answers what comes over the channel until the other end leaves. `listener`: of a trainer.
