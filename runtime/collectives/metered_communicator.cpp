@@ -34,7 +34,8 @@ void MeteredCommunicator::all_reduce(drt_dtype dtype, Contributions contribution
 
 void MeteredCommunicator::reduce_scatter(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
                                          const Pieces &pieces) {
-  meter(reducedBytes(count, dtype) / 2, false, [&] { inner_.reduce_scatter(dtype, contributions, count, divisor, pieces); });
+  meter(reducedBytes(count, dtype) / 2, false,
+        [&] { inner_.reduce_scatter(dtype, contributions, count, divisor, pieces); });
 }
 
 void MeteredCommunicator::all_gather_pieces(const Pieces &pieces) {

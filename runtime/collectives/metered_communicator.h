@@ -15,11 +15,11 @@ namespace drt {
 
 /// One collective of this task.
 struct MeteredCollective {
-  const char *name;      // as described
+  const char *name;       // as described
   int64_t beginNs, endNs; // from when this task came to when it went; monotonic clock
-  int64_t bytes; // that a task must send at least: 2 (T-1)/T of what is summed, and so on
-  int root;      // the only one that others wait for; -1: all wait for all
-  bool joins;    // no task has gone before every one has come
+  int64_t bytes;          // that a task must send at least: 2 (T-1)/T of what is summed, and so on
+  int root;               // the only one that others wait for; -1: all wait for all
+  bool joins;             // no task has gone before every one has come
 };
 
 /// Another communicator, and what it has done. It costs two looks at the clock a collective.

@@ -107,8 +107,8 @@ public:
       delays->pause();
   }
 
-  const drt_entry *entry = nullptr;      // that runs
-  int64_t version = 0;                   // of the variables that it pulled: updates that they have seen
+  const drt_entry *entry = nullptr; // that runs
+  int64_t version = 0;              // of the variables that it pulled: updates that they have seen
 
   // For stall warnings, which another thread writes: the scope that was begun
   // last, and what the replica waits for.

@@ -351,9 +351,8 @@ bool ServedReplicas::push(Replica &replica, void *const *gradients) {
                   static_cast<size_t>(dtypeSize(step_->fetches[i].type.dtype)));
   return waitFor(replica, "an update", [&] {
     if (remote_)
-      return accounted(replica, &ServedUse::transferNs, [&] {
-        return remote_->push(replica.global_index, replica.version, gradients, report.data());
-      });
+      return accounted(replica, &ServedUse::transferNs,
+                       [&] { return remote_->push(replica.global_index, replica.version, gradients, report.data()); });
     Memory copies;
     return accounted(replica, &ServedUse::transferNs,
                      [&] {

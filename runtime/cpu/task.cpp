@@ -263,9 +263,9 @@ bool CpuTask::waitBucket(Replica &replica, int32_t index) {
   replica.waitsFor.store(name, std::memory_order_relaxed);
   const bool there = [&] {
     const Waiting waiting(replica.use.get());
-    return communicator_ ? waited.reduced.wait(run, {stop_, 0, this, name})
-                         : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas),
-                                               {stop_, spins_, this, name});
+    return communicator_
+               ? waited.reduced.wait(run, {stop_, 0, this, name})
+               : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas), {stop_, spins_, this, name});
   }();
   replica.waitsFor.store(nullptr, std::memory_order_relaxed);
   replica.delay();

@@ -155,8 +155,8 @@ private:
 
   std::vector<Memory> memory_; // what newMemory gave that is this task's alone
   char *variableMemory_ = nullptr;
-  int64_t sharedBytes_ = 0;              // of the variables that every task has; what is the task's own lies behind
-  std::vector<char> shares_;             // what its owner sends
+  int64_t sharedBytes_ = 0;  // of the variables that every task has; what is the task's own lies behind
+  std::vector<char> shares_; // what its owner sends
   std::vector<void *> variables_;
   char *arenaMemory_ = nullptr;
   std::vector<std::unique_ptr<Replica>> replicas_;

@@ -88,8 +88,8 @@ std::pair<size_t, double> lastOf(const std::vector<double> &waited) {
 
 RunReport::RunReport(std::string path, const drt_program &program, std::vector<Task> tasks, int rank,
                      Communicator *communicator)
-    : path_(std::move(path)), program_(program), tasks_(std::move(tasks)), rank_(rank), clocks_(tasks_.size()), beginNs_(nowNs()),
-      writtenNs_(beginNs_), own_(static_cast<size_t>(program.num_replicas)), replicas_(own_.size()),
+    : path_(std::move(path)), program_(program), tasks_(std::move(tasks)), rank_(rank), clocks_(tasks_.size()),
+      beginNs_(nowNs()), writtenNs_(beginNs_), own_(static_cast<size_t>(program.num_replicas)), replicas_(own_.size()),
       totals_(tasks_.size()), late_(tasks_.size()) {
   if (!communicator)
     return;
@@ -153,7 +153,8 @@ void RunReport::stepDone(int64_t nanoseconds, const TaskRuntime &task) {
   }
 }
 
-// When the task came to each of the step's collectives, and when it went; then the tasks' sums so far; each task writes where the others leave zeros.
+// When the task came to each of the step's collectives, and when it went; then the tasks' sums so far; each task writes
+// where the others leave zeros.
 int64_t RunReport::numbers() const {
   return static_cast<int64_t>(tasks_.size() * (2 * (summed_ ? summed_->collectives.size() : 0) + TaskNumbers) +
                               own_.size() * Accounts);
@@ -189,8 +190,9 @@ void RunReport::take(const double *sums) {
       came[task] -= clocks_.ahead(task);
       went[task] -= clocks_.ahead(task);
     }
-    const size_t last = collective.root >= 0 ? static_cast<size_t>(collective.root)
-                                             : static_cast<size_t>(std::max_element(came.begin(), came.end()) - came.begin());
+    const size_t last = collective.root >= 0
+                            ? static_cast<size_t>(collective.root)
+                            : static_cast<size_t>(std::max_element(came.begin(), came.end()) - came.begin());
     double waiting = 0;
     for (const double at : came)
       waiting += std::max(0.0, came[last] - at) / static_cast<double>(tasks_.size() - 1);
@@ -423,14 +425,13 @@ void RunReport::write(bool done) {
   }
   for (const auto &[name, of] : names_) {
     const auto count = static_cast<double>(of.count);
-    collectives.push_back(
-        object({{"name", jsonString(name)},
-                {"count", std::to_string(of.count)},
-                {"bytes", numberText(static_cast<double>(of.bytes) / count)},
-                {"transfer_ms", numberText(of.transferNs / count * 1e-6)},
-                {"waiting_ms", numberText(of.waitingNs / count * 1e-6)},
-                {"bytes_per_s", numberText(of.transferNs > 0 ? static_cast<double>(of.bytes) / of.transferNs * second
-                                                             : 0)}}));
+    collectives.push_back(object(
+        {{"name", jsonString(name)},
+         {"count", std::to_string(of.count)},
+         {"bytes", numberText(static_cast<double>(of.bytes) / count)},
+         {"transfer_ms", numberText(of.transferNs / count * 1e-6)},
+         {"waiting_ms", numberText(of.waitingNs / count * 1e-6)},
+         {"bytes_per_s", numberText(of.transferNs > 0 ? static_cast<double>(of.bytes) / of.transferNs * second : 0)}}));
   }
   for (const Late &each : stragglers())
     late.push_back(object({{"who", jsonString(each.who)},
@@ -464,8 +465,8 @@ void RunReport::print() const {
   std::printf("  %-14s %8s %8s %9s %7s %13s   %s\n", "task", "compute", "waiting", "transfer", "input", "between steps",
               "MB/s (measured alone)");
   for (size_t task = 0; task < tasks_.size(); ++task) {
-    const std::vector<double> shares = sharesOf(static_cast<size_t>(tasks_[task].first_replica),
-                                                static_cast<size_t>(tasks_[task].num_replicas));
+    const std::vector<double> shares =
+        sharesOf(static_cast<size_t>(tasks_[task].first_replica), static_cast<size_t>(tasks_[task].num_replicas));
     if (shares.empty())
       continue;
     std::printf("  %-14s %7.1f%% %7.1f%% %8.1f%% %6.1f%% %12.1f%%", tasks_[task].name().c_str(), 100 * shares[0],

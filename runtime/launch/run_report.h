@@ -8,9 +8,9 @@
 // that was measured before the first step, who is late and how often, percentiles of the steps' times.
 //
 // All tasks take the same collectives in the same order. When each came to one and went, on its own clock, travels with
-// the sum of the loss, and how clocks differ follows from them (task_clocks.h). The last one to come is the one that the
-// others have waited for; what is left is what the collective itself takes. What each task has added up travels in the
-// same way, so that task 0 can write the file at any time.
+// the sum of the loss, and how clocks differ follows from them (task_clocks.h). The last one to come is the one that
+// the others have waited for; what is left is what the collective itself takes. What each task has added up travels in
+// the same way, so that task 0 can write the file at any time.
 //
 // In a task the replica that has waited least in a step was the last one, in the same way. Where servers serve on their
 // own, they see in which order gradients come.

@@ -13,9 +13,9 @@
 
 namespace drt {
 
-/// What each task's monotonic clock is ahead of task 0's, in nanoseconds, from collectives that nobody leaves before all
-/// have come. Each one bounds it from both sides, as a round trip does; the tightest bounds of some time are taken, since
-/// clocks drift.
+/// What each task's monotonic clock is ahead of task 0's, in nanoseconds, from collectives that nobody leaves before
+/// all have come. Each one bounds it from both sides, as a round trip does; the tightest bounds of some time are taken,
+/// since clocks drift.
 class TaskClocks {
 public:
   explicit TaskClocks(size_t tasks) : ahead_(tasks), least_(tasks), most_(tasks) { forget(); }

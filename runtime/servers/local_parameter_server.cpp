@@ -65,8 +65,8 @@ std::optional<int64_t> LocalParameterServer::pull(int32_t, void *const *values) 
   return seen;
 }
 
-// Where a gradient of the replica's step `clock` goes. Those that are only counted go to the next update that is not complete;
-// with a bound each update takes the gradients of one clock.
+// Where a gradient of the replica's step `clock` goes. Those that are only counted go to the next update that is not
+// complete; with a bound each update takes the gradients of one clock.
 LocalParameterServer::Update &LocalParameterServer::openUpdate(int64_t clock) {
   const bool bounded = config_.servers->policy == DRT_SERVE_BOUNDED;
   const auto index = static_cast<size_t>(bounded ? clock - begun_ : complete_);

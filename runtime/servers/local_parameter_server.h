@@ -40,10 +40,11 @@ struct LocalServerConfig {
   int spins = 0;
 };
 
-/// Threads hand each other pointers under a lock. The gradients of an update are kept apart until it is complete and then
-/// added up in the order of replicas, so that the sum depends on which they are, and not on when they came.
+/// Threads hand each other pointers under a lock. The gradients of an update are kept apart until it is complete and
+/// then added up in the order of replicas, so that the sum depends on which they are, and not on when they came.
 ///
-/// Updates run when the trainer has allowed them: with none allowed the variables are at rest, to be saved or evaluated.
+/// Updates run when the trainer has allowed them: with none allowed the variables are at rest, to be saved or
+/// evaluated.
 class LocalParameterServer final : public ParameterServer {
 public:
   explicit LocalParameterServer(LocalServerConfig config);
@@ -113,12 +114,12 @@ private:
   int64_t applied_ = 0, begun_ = 0, allowed_ = 0, complete_ = 0;
   int64_t tokens_ = 0;
   GradientCounts counts_;
-  std::vector<Lateness> lateness_; // of each replica
-  int64_t completedNs_ = 0;        // when the last update had its gradients
+  std::vector<Lateness> lateness_;                     // of each replica
+  int64_t completedNs_ = 0;                            // when the last update had its gradients
   std::deque<std::vector<std::vector<char>>> reports_; // of updates that somebody has not waited for
   int64_t oldestReport_ = 0;                           // the update of the first of them
   std::vector<int64_t> heard_;                         // of each listener: updates waited for
-  const Update *current_ = nullptr; // in update()
+  const Update *current_ = nullptr;                    // in update()
 
   std::shared_mutex values_; // of the variables
   int64_t version_ = 0;      // updates that they have seen; under values_
