@@ -14,9 +14,9 @@ packages=(
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22
   # what executables are linked with, and what reads graphs, strategies and checkpoints
   protobuf-compiler libprotobuf-dev libgloo-dev libdnnl-dev libleveldb-dev libsnappy-dev libyaml-cpp-dev
-  libcli11-dev libspdlog-dev nlohmann-json3-dev libsodium-dev zlib1g-dev
+  libcli11-dev libspdlog-dev nlohmann-json3-dev libsodium-dev libssl-dev zlib1g-dev
   # the tests
-  catch2 python3 python3-numpy iproute2
+  catch2 python3 python3-numpy iproute2 openssl
 )
 
 if [[ "${1:-}" == --list ]]; then

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "launch/same_host.h"
 #include "launch/secret.h"
+#include "launch/tls_mesh.h"
 #include "launch/watch.h"
 
 #include <algorithm>
@@ -83,6 +84,8 @@ private:
   }
 
   std::unique_ptr<Communicator> connect_network(const char *group, int rank, int tasks, Progress &counted) {
+    if (options.tls)
+      return connect_encrypted(group, rank, tasks, counted);
     GlooOptions gloo;
     gloo.rank = rank;
     gloo.size = tasks;
@@ -92,6 +95,22 @@ private:
     gloo.explain = [this](const std::string &error) { return explain(error); };
     gloo.prove = [this](const std::vector<std::string> &statement) { return prove(options.secret, statement); };
     return make_gloo_communicator(gloo, *watch, counted);
+  }
+
+  std::unique_ptr<Communicator> connect_encrypted(const char *group, int rank, int tasks, Progress &counted) {
+    TlsMeshOptions mesh;
+    mesh.rank = rank;
+    mesh.size = tasks;
+    mesh.group = group;
+    mesh.address = watch->address();
+    mesh.timeout = options.failure_timeout;
+    mesh.tls = options.tls.get();
+    StreamOptions streams;
+    streams.rank = rank;
+    streams.size = tasks;
+    streams.mesh = make_tls_mesh(std::move(mesh), *watch);
+    streams.explain = [this](const std::string &error) { return explain(error); };
+    return make_stream_communicator(std::move(streams), counted);
   }
 
   std::unique_ptr<Communicator> connect_host(const std::vector<int> &ranks, Progress &counted) {
@@ -118,7 +137,7 @@ private:
     options.rendezvous = where.host + ":" + std::to_string(bound_port(listening));
     RendezvousOptions server_options{
         options.tasks,           options.rendezvous,    options.fingerprint, options.secret, options.arrival_timeout,
-        options.failure_timeout, options.stall_warning, options.log,         options.note};
+        options.failure_timeout, options.stall_warning, options.log,         options.note,   options.tls};
     server = std::make_unique<RendezvousServer>(std::move(server_options), std::move(listening));
   }
 

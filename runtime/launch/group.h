@@ -26,6 +26,7 @@
 
 #include "collectives/communicator.h"
 #include "launch/tasks.h"
+#include "tls/tls.h"
 
 #include <functional>
 #include <memory>
@@ -37,15 +38,16 @@ namespace drt {
 struct GroupOptions {
   std::vector<Task> tasks;
   int rank = 0;
-  std::string rendezvous;      // host:port; rank 0 listens there
-  int listen_socket = -1;      // rank 0: a listening socket to use instead of opening one (spawn.h hands it over)
-  bool network = false;        // --collectives=network: tasks of one host, too, speak over the network
-  std::string host;            // tasks with the same are on one host; empty: see same_host.h
-  std::string fingerprint;     // of the program and its flags: tasks that differ are refused. May be empty
-  std::string secret;          // what proves that a task belongs (secret.h); the same in all. May be empty
-  double arrival_timeout = 60; // seconds until every task must have come
-  double failure_timeout = 10; // --failure-timeout: seconds within which a silent task is given up
-  double stall_warning = 60;   // --stall-warning: seconds in one collective before the log says who is late
+  std::string rendezvous;         // host:port; rank 0 listens there
+  int listen_socket = -1;         // rank 0: a listening socket to use instead of opening one (spawn.h hands it over)
+  bool network = false;           // --collectives=network: tasks of one host, too, speak over the network
+  std::string host;               // tasks with the same are on one host; empty: see same_host.h
+  std::string fingerprint;        // of the program and its flags: tasks that differ are refused. May be empty
+  std::string secret;             // what proves that a task belongs (secret.h); the same in all. May be empty
+  std::shared_ptr<const Tls> tls; // null: connections are not encrypted. The same authority in all
+  double arrival_timeout = 60;    // seconds until every task must have come
+  double failure_timeout = 10;    // --failure-timeout: seconds within which a silent task is given up
+  double stall_warning = 60;      // --stall-warning: seconds in one collective before the log says who is late
   std::function<void(const std::string &message)> on_failure; // empty: print it and _exit(1)
   std::function<void()> on_lost; // before on_failure, or what is thrown: a task was lost, or has not come
   std::function<void(const std::string &message)> log;  // stall warnings; empty: stderr

@@ -19,10 +19,6 @@ template <class T> CLI::Option *last(CLI::App &app, const char *name, T &value, 
 constexpr double leastTimeout = 0.1; // a heartbeat is an eighth of it
 constexpr double byHandArrival = 60; // time to start the tasks of other machines
 
-struct Refused {
-  std::string tlsCert, tlsKey, tlsCa;
-};
-
 /// What is understood once all of the line is known.
 struct Raw {
   std::string resume, stopWhen;
@@ -48,7 +44,7 @@ LastBatch parseLastBatch(const std::string &text) {
   throw Error("--last-batch is mix or drop, not '" + text + "'", 2);
 }
 
-void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
+void declare(CLI::App &app, Options &o, Raw &raw) {
   const auto group = [](const char *title, std::initializer_list<CLI::Option *> options) {
     for (CLI::Option *option : options)
       option->group(title);
@@ -117,6 +113,11 @@ void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
        last(app, "--secret-file", o.secretFile,
             "file with the secret by which tasks know each other, the same for every task; default: $DISTC_SECRET, and "
             "a random one where this program starts all tasks"),
+       last(app, "--tls-cert", o.tls.certificate,
+            "this task's certificate (PEM), with which tasks speak TLS; with --tls-key and --tls-ca, for every task; "
+            "for programs compiled with --tls"),
+       last(app, "--tls-key", o.tls.key, "the key of --tls-cert (PEM)"),
+       last(app, "--tls-ca", o.tls.authority, "the authority (PEM) that has signed every task's certificate"),
        last(app, "--collectives", o.collectives,
             "auto: tasks of one host share memory; network: all speak over the network, the same for every task")
            ->check(CLI::IsMember({"auto", "network"}))
@@ -138,18 +139,29 @@ void declare(CLI::App &app, Options &o, Raw &raw, Refused &refused) {
          app.add_flag("--eval", o.eval, "run forward only, over all of --data"),
          app.add_option("--fetch", o.fetches,
                         "with --eval: tensors to compute; default: all that are compiled in. In training: to log")});
-  group("", {app.add_flag("--share-devices", o.shareDevices, "several replicas on a device"),
-             last(app, "--tls-cert", refused.tlsCert, ""), last(app, "--tls-key", refused.tlsKey, ""),
-             last(app, "--tls-ca", refused.tlsCa, "")});
+  group("", {app.add_flag("--share-devices", o.shareDevices, "several replicas on a device")});
 }
 
-void check(const drt_program &program, const Options &o, const Refused &refused) {
+void checkTls(const drt_program &program, const TlsFiles &files) {
+  if (!files.any())
+    return;
+  if (!files.all())
+    throw Error("--tls-cert, --tls-key and --tls-ca go together", 2);
+  if (program.num_tasks < 2)
+    throw Error("--tls-cert, --tls-key and --tls-ca are about connections between tasks, and the plan has one task", 2);
+  if (std::string_view(program.target).starts_with("cuda"))
+    throw Error(
+        "--tls-cert, --tls-key and --tls-ca: gradients between GPUs travel by NCCL, which does not encrypt them; "
+        "keep strangers from the network between the hosts (WireGuard, IPsec)",
+        2);
+}
+
+void check(const drt_program &program, const Options &o) {
   const auto wrong = [](const std::string &message) { throw Error(message, 2); };
   if (o.batch && program.global_batch != 0 && *o.batch != program.global_batch)
     wrong("--batch is " + std::to_string(*o.batch) + ", but the program was compiled for a batch of " +
           std::to_string(program.global_batch) + "; leave it out, or compile again with another --batch");
-  if (!refused.tlsCert.empty() || !refused.tlsKey.empty() || !refused.tlsCa.empty())
-    wrong("--tls-cert, --tls-key and --tls-ca are not supported yet: tasks speak unencrypted TCP");
+  checkTls(program, o.tls);
   if (!o.plan.empty() || o.eval)
     return;
   if (o.evalData.empty() != (o.evalEvery == 0))
@@ -218,10 +230,9 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   Options options;
   options.command.assign(argv, argv + argc);
   Raw raw;
-  Refused refused;
   CLI::App app{std::string("Trains ") + program.graph + " with " + std::to_string(program.num_replicas) +
                " replicas (strategy " + program.strategy + ")."};
-  declare(app, options, raw, refused);
+  declare(app, options, raw);
   try {
     app.parse(argc, argv);
     // A restart waits for tasks of other machines, which hear of the failure one after the other.
@@ -250,7 +261,7 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   options.shuffle |= options.shuffleWindow.has_value();
   if (!raw.stopWhen.empty())
     options.stopWhen = parseStopCondition(raw.stopWhen);
-  check(program, options, refused);
+  check(program, options);
   return options;
 }
 

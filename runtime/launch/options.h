@@ -8,6 +8,7 @@
 
 #include "data/feeder.h"
 #include "drt/drt.h"
+#include "tls/tls.h"
 
 #include <cstdint>
 #include <optional>
@@ -59,6 +60,7 @@ struct Options {
   bool quiet = false;
 
   std::string task, rendezvous, secretFile;
+  TlsFiles tls;                     // --tls-cert, --tls-key, --tls-ca: none or all
   std::string collectives = "auto"; // or "network"
   double stallWarning = 60, failureTimeout = 10;
   std::optional<double> arrivalTimeout; // set when parsed

@@ -58,7 +58,8 @@ void RendezvousServer::wait_for_events() {
   events.push_back({listening.fd(), POLLIN, 0});
   events.push_back({stop_read.fd(), POLLIN, 0});
   for (const auto &c : connections)
-    events.push_back({c->socket.fd(), static_cast<short>(POLLIN | (c->unsent.empty() ? 0 : POLLOUT)), 0});
+    events.push_back(
+        {c->wire.fd(), static_cast<short>(POLLIN | (c->unsent.empty() && !c->wire.wantsWrite() ? 0 : POLLOUT)), 0});
   auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(heartbeat.interval).count();
   if (poll(events.data(), events.size(), static_cast<int>(std::max<int64_t>(wait / 2, 10))) < 0)
     return;
@@ -66,7 +67,7 @@ void RendezvousServer::wait_for_events() {
     Connection &c = *connections[i - 2];
     if (events[i].revents & POLLOUT)
       flush(c);
-    if (events[i].revents & (POLLIN | POLLHUP | POLLERR))
+    if (events[i].revents)
       receive(c);
   }
   if (events[0].revents & POLLIN)
@@ -87,12 +88,23 @@ void RendezvousServer::accept_one() {
   int on = 1;
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   connections.push_back(std::make_unique<Connection>());
-  connections.back()->socket = std::move(socket);
-  connections.back()->challenge = make_nonce();
-  say(*connections.back(), {MessageKind::Challenge, {connections.back()->challenge}});
+  Connection &guest = *connections.back();
+  guest.wire = Wire(std::move(socket));
+  if (options.tls) {
+    // In clear, so that a task that was given no certificate can say what it lacks.
+    say(guest, {MessageKind::StartTls, {}});
+    guest.wire.start(*options.tls, Tls::Side::Accepted);
+  } else {
+    challenge(guest);
+  }
   if (std::count_if(connections.begin(), connections.end(), [](const auto &c) { return c->rank < 0 && !c->closed; }) >
       static_cast<std::ptrdiff_t>(most_strangers))
     close_oldest_stranger();
+}
+
+void RendezvousServer::challenge(Connection &stranger) {
+  stranger.challenge = make_nonce();
+  say(stranger, {MessageKind::Challenge, {stranger.challenge}});
 }
 
 void RendezvousServer::close_oldest_stranger() {
@@ -106,16 +118,21 @@ void RendezvousServer::close_oldest_stranger() {
 void RendezvousServer::receive(Connection &from) {
   if (from.closed)
     return;
-  char buffer[16384];
-  ssize_t n = recv(from.socket.fd(), buffer, sizeof buffer, 0);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return;
-  if (n <= 0)
-    return lose(from, n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno));
-  if (from.refused)
-    return;
-  from.last_heard = Clock::now();
   try {
+    if (from.challenge.empty()) {
+      if (from.wire.handshake())
+        challenge(from);
+      return;
+    }
+    char buffer[16384]; // as much as TLS holds back at most
+    const ssize_t n = from.wire.receive(buffer, sizeof buffer);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+      return;
+    if (n <= 0)
+      return lose(from, n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno));
+    if (from.refused)
+      return;
+    from.last_heard = Clock::now();
     from.reader.append(buffer, static_cast<size_t>(n));
     while (auto message = from.reader.next()) {
       handle(from, *message);
@@ -328,7 +345,7 @@ void RendezvousServer::lose(Connection &lost, const std::string &how) {
 void RendezvousServer::note_stranger(const Connection &stranger, const std::string &what) {
   if (std::exchange(noted_stranger, true) || !options.note)
     return;
-  const std::string from = peer_address(stranger.socket);
+  const std::string from = peer_address(stranger.wire.fd());
   options.note("a connection" + (from.empty() ? "" : " from " + from) + " to the rendezvous " + options.address +
                " was closed, as it " + what + "; others like it are closed without a word");
 }
@@ -360,11 +377,15 @@ void RendezvousServer::say(Connection &to, const Message &message) {
 }
 
 void RendezvousServer::flush(Connection &to) {
-  while (!to.unsent.empty()) {
-    ssize_t n = send(to.socket.fd(), to.unsent.data(), to.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n <= 0)
-      return; // the rest when there is room; a broken connection shows when reading
-    to.unsent.erase(0, static_cast<size_t>(n));
+  try {
+    while (!to.unsent.empty()) {
+      const ssize_t n = to.wire.send(to.unsent.data(), to.unsent.size());
+      if (n <= 0)
+        return; // the rest when there is room; a broken connection shows when reading
+      to.unsent.erase(0, static_cast<size_t>(n));
+    }
+  } catch (const Error &) {
+    // As well.
   }
 }
 

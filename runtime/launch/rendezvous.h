@@ -47,6 +47,7 @@ struct RendezvousOptions {
   double stall_warning = 60;
   std::function<void(const std::string &)> log;  // stall warnings
   std::function<void(const std::string &)> note; // who is awaited
+  std::shared_ptr<const Tls> tls;                // null: connections are not encrypted
 };
 
 class RendezvousServer {
@@ -63,7 +64,7 @@ private:
   static constexpr size_t most_strangers = 64, most_unsent = 8 << 20;
 
   struct Connection {
-    Socket socket;
+    Wire wire;
     MessageReader reader{largest_hello};
     std::string unsent;
     int rank = -1; // until Hello
@@ -83,6 +84,7 @@ private:
   void serve();
   void wait_for_events();
   void accept_one();
+  void challenge(Connection &stranger);
   void receive(Connection &from);
   void handle(Connection &from, const Message &message);
   void greet(Connection &from, const Message &hello);

@@ -197,18 +197,36 @@ Socket connect_to(const HostPort &where, Clock::time_point deadline, std::string
   }
 }
 
-std::string local_address(const Socket &socket) {
+std::string local_address(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  getsockname(socket.fd(), reinterpret_cast<sockaddr *>(&address), &size);
+  getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size);
   return numeric(address);
 }
 
-std::string peer_address(const Socket &socket) {
+std::string peer_address(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  getpeername(socket.fd(), reinterpret_cast<sockaddr *>(&address), &size);
+  getpeername(socket, reinterpret_cast<sockaddr *>(&address), &size);
   return numeric(address);
+}
+
+void Wire::start(const Tls &tls, Tls::Side side) { tls_ = tls.open(socket_.release(), side); }
+
+ssize_t Wire::receive(char *data, size_t bytes) {
+  if (!tls_)
+    return recv(socket_.fd(), data, bytes, MSG_DONTWAIT);
+  const int64_t n = tls_->read(data, static_cast<int64_t>(bytes));
+  errno = EAGAIN;
+  return n > 0 ? n : -1;
+}
+
+ssize_t Wire::send(const char *data, size_t bytes) {
+  if (!tls_)
+    return ::send(socket_.fd(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const int64_t n = tls_->write(data, static_cast<int64_t>(bytes));
+  errno = EAGAIN;
+  return n > 0 ? n : -1;
 }
 
 // A message is: bytes that follow (4), kind (1), then each field with its length (4).
@@ -284,6 +302,7 @@ void check(const Message &message) {
     break;
   case MessageKind::Goodbye:
   case MessageKind::AllGone:
+  case MessageKind::StartTls:
     right = fields == 0;
     break;
   }

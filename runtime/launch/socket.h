@@ -6,10 +6,14 @@
 #ifndef DRT_LAUNCH_SOCKET_H
 #define DRT_LAUNCH_SOCKET_H
 
+#include "tls/tls.h"
+
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <utility>
 #include <vector>
 
@@ -62,8 +66,34 @@ int bound_port(const Socket &socket);
 Socket connect_to(const HostPort &where, Clock::time_point deadline, std::string &error);
 
 /// Numeric addresses of the two ends.
-std::string local_address(const Socket &socket);
-std::string peer_address(const Socket &socket);
+std::string local_address(int socket);
+std::string peer_address(int socket);
+
+/// A connected socket, encrypted or not. Throws Error for what is wrong with TLS. Two threads may use it, one to
+/// receive, one to send.
+class Wire {
+public:
+  Wire() = default;
+  explicit Wire(Socket socket) : socket_(std::move(socket)) {}
+
+  /// The socket goes over to TLS; `handshake` until it says that that is done.
+  void start(const Tls &tls, Tls::Side side);
+  bool handshake() { return !tls_ || (shaken_ = shaken_ || tls_->handshake()); }
+  bool encrypted() const { return tls_ != nullptr; }
+  bool wantsWrite() const { return tls_ && tls_->wantsWrite(); }
+
+  /// As recv and send: what there is, or goes; 0 the end; below 0 with errno, EAGAIN where it is nothing now.
+  ssize_t receive(char *data, size_t bytes);
+  ssize_t send(const char *data, size_t bytes);
+
+  int fd() const { return tls_ ? tls_->descriptor() : socket_.fd(); }
+  explicit operator bool() const { return fd() >= 0; }
+
+private:
+  Socket socket_;
+  std::unique_ptr<TlsStream> tls_;
+  bool shaken_ = false;
+};
 
 /// What the control connection carries.
 enum class MessageKind : uint8_t {
@@ -80,6 +110,7 @@ enum class MessageKind : uint8_t {
   AllGone,   // from the server: every task's is
   Challenge, // from the server, first of all: what Hello's proof is of
   Welcome,   // from the server: its own proof, of what Hello asked. What comes before it may be a stranger's
+  StartTls,  // from the server, instead of Challenge, where the run is encrypted; Challenge then comes over TLS
 };
 
 struct Message {

@@ -67,6 +67,8 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   group.rendezvous = place.rendezvous;
   group.listen_socket = inherited_listen_socket();
   group.secret = find_secret(options.secretFile);
+  if (options.tls.any())
+    group.tls = openTls(options.tls);
   group.network = options.collectives == "network";
   group.fingerprint = std::string(program.graph) + " " + program.strategy + " " + program.distc_version + " " +
                       std::to_string(program.num_replicas) + " " + std::to_string(program.arena_bytes) + " " +
@@ -164,6 +166,9 @@ int trainTask(const drt_program &program, const Options &options, const std::vec
 int train(const drt_program &program, Options options) {
   const std::vector<Task> tasks = plan_tasks(program, false);
   const Place place = find_place(tasks, options.task, options.rendezvous, process_environment(), options.command);
+  // Before any task is started: what is wrong with the files is said once.
+  if (options.tls.any())
+    openTls(options.tls);
   // Once, by the process that starts the run, or by the task that saves.
   std::optional<CheckpointDirLock> lock;
   if (!isLaunched() && (place.kind != PlaceKind::Member || place.rank == 0)) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ Watch::Watch(const GroupOptions &group, const Progress &where)
     throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   stop_read = Socket(ends[0]);
   stop_write = Socket(ends[1]);
-  socket = meet();
+  wire = meet();
   thread = std::thread([this] { run(); });
 }
 
@@ -58,33 +59,55 @@ std::optional<Message> Watch::next_answer() {
 }
 
 /// Who this task is, with a proof, and what the server shall prove.
-bool Watch::say_hello(const Socket &connection, const std::string &challenge, const std::string &own_challenge) const {
+bool Watch::say_hello(Wire &connection, const std::string &challenge, const std::string &own_challenge) const {
   Message hello{MessageKind::Hello,
                 {std::to_string(options.rank), std::to_string(options.tasks.size()), options.fingerprint,
-                 peer_address(connection), own_challenge}};
+                 peer_address(connection.fd()), own_challenge}};
   std::vector<std::string> statement = {"task", challenge};
   statement.insert(statement.end(), hello.fields.begin(), hello.fields.end());
   hello.fields.push_back(prove(options.secret, statement));
   const std::string bytes = hello.encode();
-  return ::send(connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
+  return connection.send(bytes.data(), bytes.size()) >= 0;
+}
+
+/// The rendezvous has said in clear that it speaks TLS; nothing else that it says in clear is believed.
+void Watch::start_tls(Wire &connection) {
+  const std::string here = "the encrypted connection to the rendezvous " + options.rendezvous;
+  if (!options.tls)
+    throw Error(
+        "the tasks at " + options.rendezvous +
+            " speak TLS, and this one was given no certificate: give every task --tls-cert, --tls-key and --tls-ca",
+        2);
+  try {
+    connection.start(*options.tls, Tls::Side::Connected);
+    for (const auto until = Clock::now() + seconds(options.failure_timeout); !connection.handshake();) {
+      if (Clock::now() > until)
+        throw Error("no answer for " + format_seconds(options.failure_timeout) + " s");
+      pollfd event{connection.fd(), static_cast<short>(connection.wantsWrite() ? POLLOUT : POLLIN), 0};
+      poll(&event, 1, 50);
+    }
+  } catch (const Error &error) {
+    throw Error(here + ": " + error.what());
+  }
 }
 
 /// Connects, says hello and waits for the others, again where an old run is about
 /// to make room.
-Socket Watch::meet() {
+Wire Watch::meet() {
   HostPort where = parse_host_port(options.rendezvous);
   std::string error = "no answer";
   while (Clock::now() < deadline) {
     const auto until = deadline - std::chrono::seconds(5);
-    Socket connection = connect_to(where, std::min(until, Clock::now() + std::chrono::seconds(1)), error);
-    if (!connection && Clock::now() < until) {
+    Socket socket = connect_to(where, std::min(until, Clock::now() + std::chrono::seconds(1)), error);
+    if (!socket && Clock::now() < until) {
       if (options.note)
         options.note("waiting for " + first_task() + " at " + options.rendezvous + " (" + error + ")");
-      connection = connect_to(where, until, error);
+      socket = connect_to(where, until, error);
     }
-    if (!connection)
+    if (!socket)
       break;
-    own_address = local_address(connection);
+    own_address = local_address(socket.fd());
+    Wire connection(std::move(socket));
     const std::string own_challenge = make_nonce();
     std::string challenge; // the server's
     bool welcome = false;
@@ -95,7 +118,7 @@ Socket Watch::meet() {
       if (welcome && Clock::now() - last_heartbeat > heartbeat.interval) {
         last_heartbeat = Clock::now();
         std::string beat = Message{MessageKind::Heartbeat, {"-1", "0", "0", "", "0"}}.encode();
-        ::send(connection.fd(), beat.data(), beat.size(), MSG_NOSIGNAL);
+        connection.send(beat.data(), beat.size());
       }
       // The server shows that it lives while it waits for others, so one that says nothing is none, or hangs.
       if (Clock::now() - last_heard > seconds(options.failure_timeout)) {
@@ -108,7 +131,9 @@ Socket Watch::meet() {
       if (poll(&event, 1, 50) <= 0)
         continue;
       char buffer[4096];
-      ssize_t n = recv(connection.fd(), buffer, sizeof buffer, 0);
+      const ssize_t n = receive(connection, buffer, sizeof buffer);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        continue;
       if (n <= 0) {
         error = "connection closed";
         again = true;
@@ -119,7 +144,14 @@ Socket Watch::meet() {
       while (auto message = next_answer()) {
         if (!welcome) {
           // Who has not proven to be the rendezvous can only turn this task away.
-          if (message->kind == MessageKind::Challenge && challenge.empty()) {
+          if (message->kind == MessageKind::StartTls && !connection.encrypted() && challenge.empty()) {
+            start_tls(connection);
+            last_heard = Clock::now();
+          } else if (options.tls && !connection.encrypted()) {
+            throw Error("what answers at " + options.rendezvous + " does not speak TLS: give " + first_task() +
+                            ", too, --tls-cert, --tls-key and --tls-ca",
+                        2);
+          } else if (message->kind == MessageKind::Challenge && challenge.empty()) {
             challenge = message->fields[0];
             if (!say_hello(connection, challenge, own_challenge))
               break;
@@ -162,6 +194,19 @@ Socket Watch::meet() {
               " s: is it started, and can this machine reach that address? (" + error + ")");
 }
 
+/// As Wire's; what TLS has to say of the connection's end is said in errno's way.
+ssize_t Watch::receive(Wire &from, char *buffer, size_t size) const {
+  try {
+    return from.receive(buffer, size);
+  } catch (const Error &error) {
+    if (std::string_view(error.what()) == "connection closed")
+      return 0;
+    // The other end's word on this task's certificate comes when it is used first.
+    throw Error("the encrypted connection to the rendezvous " + options.rendezvous + ": " + error.what() +
+                ". Is this task's certificate (--tls-cert) signed by the authority of the others' --tls-ca?");
+  }
+}
+
 void Watch::run() {
   auto next = Clock::now();
   auto last_heard = Clock::now();
@@ -176,21 +221,21 @@ void Watch::run() {
              std::to_string(progress.begun.load(std::memory_order_relaxed)), inside ? "1" : "0",
              progress.name.load(std::memory_order_relaxed), std::to_string(inside ? seconds(now - since) : 0.0)}});
     }
-    pollfd events[2] = {{socket.fd(), POLLIN, 0}, {stop_read.fd(), POLLIN, 0}};
+    pollfd events[2] = {{wire.fd(), POLLIN, 0}, {stop_read.fd(), POLLIN, 0}};
     auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
     poll(events, 2, static_cast<int>(std::max<int64_t>(wait, 1)));
     if (events[1].revents)
       return;
     if (events[0].revents) {
-      char buffer[16384];
-      ssize_t n = recv(socket.fd(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        continue;
-      if (n <= 0)
-        return lost(first_task() + " was lost" + in_step() + ": " +
-                    (n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno)));
-      last_heard = Clock::now();
       try {
+        char buffer[16384]; // as much as TLS holds back at most
+        const ssize_t n = receive(wire, buffer, sizeof buffer);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+          continue;
+        if (n <= 0)
+          return lost(first_task() + " was lost" + in_step() + ": " +
+                      (n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno)));
+        last_heard = Clock::now();
         reader.append(buffer, static_cast<size_t>(n));
         while (auto message = next_answer())
           handle(*message);
@@ -280,9 +325,14 @@ bool Watch::send(const Message &message) noexcept {
     std::string bytes = message.encode();
     std::lock_guard lock(sending);
     for (size_t sent = 0; sent < bytes.size();) {
-      ssize_t n = ::send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      const ssize_t n = wire.send(bytes.data() + sent, bytes.size() - sent);
       if (n < 0 && errno == EINTR)
         continue;
+      if (n < 0 && errno == EAGAIN) {
+        pollfd event{wire.fd(), POLLOUT, 0};
+        poll(&event, 1, 100);
+        continue;
+      }
       if (n <= 0)
         return false; // the reading side says why
       sent += static_cast<size_t>(n);

@@ -48,8 +48,10 @@ public:
   const std::string &address() const { return own_address; }
 
 private:
-  Socket meet();
-  bool say_hello(const Socket &connection, const std::string &challenge, const std::string &own_challenge) const;
+  Wire meet();
+  void start_tls(Wire &connection);
+  ssize_t receive(Wire &from, char *buffer, size_t size) const;
+  bool say_hello(Wire &connection, const std::string &challenge, const std::string &own_challenge) const;
   std::optional<Message> next_answer();
   [[noreturn]] void refuse_rendezvous() const;
   void run();
@@ -66,7 +68,7 @@ private:
   const Progress &progress;
   const Heartbeat heartbeat;
   const Clock::time_point deadline; // for every task to come
-  Socket socket;
+  Wire wire;
   Socket stop_read, stop_write;
   MessageReader reader;
   std::string own_address;

@@ -200,6 +200,11 @@ int compile(Session &session, CompileOptions options) {
     return session.fail(std::string("--cores-per-replica is for executables of processors; ") +
                             (target->isDevice() ? "on a GPU a replica has a device" : "TensorFlow's sessions choose their threads"),
                         kWrongCommand);
+  if (options.tls && (target->isDevice() || options.emit == "graphdef"))
+    return session.fail(std::string("--tls is for executables of processors; ") +
+                            (target->isDevice() ? "gradients between GPUs travel by NCCL, which does not encrypt them"
+                                                : "TensorFlow's servers have their own connections"),
+                        kWrongCommand);
   SmallVector<const Chip *> chips;
   if (options.emit == "roofline")
     if (int status = findChips(session, *target, chips))
@@ -232,6 +237,9 @@ int compile(Session &session, CompileOptions options) {
     return write(OpPrintingFlags().useLocalScope());
   LinkedParts parts;
   parts.collectives = hasSeveralTasks(*module);
+  parts.tls = options.tls;
+  if (options.tls && !parts.collectives)
+    return session.fail("--tls is for several tasks, and this plan has one, which speaks to nobody", kWrongCommand);
   if (*stage != Stage::Plan) {
     FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
     if (failed(replicaBatch))

@@ -26,6 +26,8 @@ struct CompileOptions {
   /// Replicas on this machine; 0 where `resources` says which there are.
   int replicas = 1, servers = 0;
   bool oneProcessPerReplica = false;
+  /// Whether tasks can encrypt what they say to each other.
+  bool tls = false;
   /// Cores that compute each replica's step together; 0: not said.
   int coresPerReplica = 0;
   /// Whether the executable has the graph's initializers; without them it starts from checkpoints alone.

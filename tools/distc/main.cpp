@@ -59,6 +59,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
   app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
+  app.add_flag("--tls", options.tls,
+               "Tasks can encrypt what they say to each other (the executable's --tls-cert); takes 5 MB");
   app.add_option(
          "--cores-per-replica", options.coresPerReplica,
          "Cores that compute each replica's step together (else one, and library calls take what the replicas leave)")

@@ -389,9 +389,11 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
     return flags.takeError();
   std::string search = ("-L" + runtimeFolder).str();
   SmallVector<StringRef> lines;
-  // References to these are weak (launch/group.h, cpu/kernels/library_matmul.h).
+  // References to these are weak (launch/group.h, tls/tls.h, cpu/kernels/library_matmul.h).
   if (parts.collectives)
     lines.push_back("-Wl,--undefined=drt_connect_tasks");
+  if (parts.tls)
+    lines.push_back("-Wl,--undefined=drt_open_tls");
   if (parts.library && !target.isDevice())
     lines.push_back("-Wl,--undefined=drt_use_onednn");
   (*flags)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);

@@ -61,7 +61,7 @@ void talk(Channel &channel, uint32_t number, bool is_root, char *shared) {
 } // namespace
 
 TEST_CASE("what one end of a channel sends, the other receives") {
-  const Hosts hosts = GENERATE(Hosts::One, Hosts::Network, Hosts::Several);
+  const Hosts hosts = GENERATE(Hosts::One, Hosts::Network, Hosts::Encrypted, Hosts::Several);
   const int size = 4, root = GENERATE(0, 2);
   const std::vector<int> counts = {1, 2, 1, 3};
   std::atomic<int> wrong = 0;
@@ -96,7 +96,7 @@ TEST_CASE("what one end of a channel sends, the other receives") {
 }
 
 TEST_CASE("who waits at a channel hears why there is nothing to wait for") {
-  const Hosts hosts = GENERATE(Hosts::One, Hosts::Network);
+  const Hosts hosts = GENERATE(Hosts::One, Hosts::Network, Hosts::Encrypted);
   const auto errors = run_tasks(local_cluster(2, hosts), [&](Group &group, int rank) {
     std::vector<std::unique_ptr<Channel>> channels = group.communicator().open_channels(0, {0, 1});
     if (rank == 1) {

@@ -6,6 +6,8 @@
 #ifndef DISTC_TEST_UNIT_COLLECTIVES_CLUSTER_H
 #define DISTC_TEST_UNIT_COLLECTIVES_CLUSTER_H
 
+#include "certificates.h"
+
 #include "core/error.h"
 #include "launch/group.h"
 #include "launch/socket.h"
@@ -26,9 +28,9 @@ inline std::vector<Task> local_tasks(int size) {
   return tasks;
 }
 
-/// How tasks of a test reach each other: all over the network, all through shared memory, or as on several hosts with
-/// two tasks each.
-enum class Hosts { Network, One, Several };
+/// How tasks of a test reach each other: all over the network, encrypted or not, all through shared memory, or as on
+/// several hosts with two tasks each.
+enum class Hosts { Network, Encrypted, One, Several };
 
 /// Options of each task of a loopback cluster that meets at a port of its own.
 /// Failures return to the test instead of ending the process.
@@ -39,7 +41,9 @@ inline std::vector<GroupOptions> local_cluster(int size, Hosts hosts = Hosts::On
   options.rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
   options.arrival_timeout = 30;
   options.failure_timeout = 10;
-  options.network = hosts == Hosts::Network;
+  options.network = hosts == Hosts::Network || hosts == Hosts::Encrypted;
+  if (hosts == Hosts::Encrypted)
+    options.tls = make_tls();
   options.on_failure = [](const std::string &) {};
   std::vector<GroupOptions> all(static_cast<size_t>(size), options);
   for (int rank = 0; rank < size; ++rank) {

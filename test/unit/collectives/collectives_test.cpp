@@ -50,7 +50,7 @@ template <class T> void check_sum(Communicator &c, int64_t count, drt_dtype dtyp
 
 TEST_CASE("all-reduce sums over 1 to 5 tasks, any count and type") {
   int size = GENERATE(1, 2, 3, 4, 5);
-  const Hosts hosts = GENERATE(Hosts::Network, Hosts::One, Hosts::Several);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several);
   std::vector<std::string> wrong(static_cast<size_t>(size));
   auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int) {
     // Around the border between the two algorithms (32 KiB), fewer elements than
@@ -70,7 +70,7 @@ TEST_CASE("all-reduce sums over 1 to 5 tasks, any count and type") {
 TEST_CASE("every task has the same bits after an all-reduce of rounded numbers") {
   int size = GENERATE(2, 3, 4);
   const int64_t count = GENERATE(1000, 50001);
-  const Hosts hosts = GENERATE(Hosts::Network, Hosts::One, Hosts::Several);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several);
   std::vector<std::vector<float>> results(static_cast<size_t>(size));
   auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int rank) {
     std::vector<float> &data = results[static_cast<size_t>(rank)];
@@ -87,7 +87,7 @@ TEST_CASE("every task has the same bits after an all-reduce of rounded numbers")
 
 TEST_CASE("broadcast, all-gather and barrier") {
   int size = GENERATE(1, 2, 3, 4);
-  const Hosts hosts = GENERATE(Hosts::Network, Hosts::One, Hosts::Several);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several);
   std::vector<std::string> wrong(static_cast<size_t>(size));
   auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int rank) {
     Communicator &c = group.communicator();
@@ -146,7 +146,7 @@ TEST_CASE("a type that cannot be summed is refused by name") {
 }
 
 TEST_CASE("abort ends a collective that waits, here and there") {
-  auto cluster = local_cluster(3, GENERATE(Hosts::Network, Hosts::One, Hosts::Several));
+  auto cluster = local_cluster(3, GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several));
   for (GroupOptions &options : cluster)
     options.failure_timeout = 3; // as long is a cause awaited
   std::latch ended(2);

@@ -183,7 +183,8 @@ int train_for_ever(Group &group, int rank) {
 } // namespace
 
 TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
-  Processes processes(local_cluster(3, GENERATE(Hosts::Network, Hosts::One, Hosts::Several)), train_for_ever);
+  Processes processes(local_cluster(3, GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several)),
+                      train_for_ever);
   CHECK(processes.status(1) == 128 + SIGKILL);
   CHECK(processes.status(0) == 1);
   CHECK(processes.status(2) == 1);
@@ -194,7 +195,7 @@ TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
 }
 
 TEST_CASE("a task that is stopped, not closed, is noticed by its silence") {
-  auto cluster = local_cluster(2, GENERATE(Hosts::Network, Hosts::One));
+  auto cluster = local_cluster(2, GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One));
   for (GroupOptions &options : cluster)
     options.failure_timeout = 2;
   Processes processes(cluster, [](Group &group, int rank) {

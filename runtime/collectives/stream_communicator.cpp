@@ -1,0 +1,352 @@
+//===- stream_communicator.cpp - Collectives over streams of our own ------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "collectives/stream_communicator.h"
+
+#include "collectives/reduce_sum.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <poll.h>
+
+namespace drt {
+namespace {
+
+// The network's round trip counts up to here, its bandwidth above.
+constexpr int64_t smallMessageBytes = 32 * 1024;
+// Of a ring: while one is added up, the next is on its way.
+constexpr int64_t segmentBytes = 256 * 1024;
+// How often who waits looks whether it is broken off, in milliseconds.
+constexpr int lookMs = 100;
+
+/// Bytes that go one way over a stream.
+struct Transfer {
+  Stream *stream;
+  char *data;
+  int64_t bytes;
+  bool sends;
+
+  /// Whether it got on.
+  bool advance() {
+    bool any = false;
+    while (bytes > 0) {
+      const int64_t done = sends ? stream->write(data, bytes) : stream->read(data, bytes);
+      if (done == 0)
+        return any;
+      any = true;
+      data += done;
+      bytes -= done;
+    }
+    return any;
+  }
+};
+
+/// Moves all of them, in any order. `stopped` ends it early, with an error.
+void move(std::vector<Transfer> transfers, const std::atomic<bool> &stopped) {
+  std::vector<pollfd> waits;
+  for (;;) {
+    bool any = false;
+    for (Transfer &transfer : transfers)
+      any |= transfer.advance();
+    std::erase_if(transfers, [](const Transfer &transfer) { return transfer.bytes == 0; });
+    if (transfers.empty())
+      return;
+    if (stopped.load())
+      throw Error("broken off");
+    if (any)
+      continue;
+    waits.clear();
+    for (const Transfer &transfer : transfers)
+      waits.push_back({transfer.stream->descriptor(), static_cast<short>(transfer.sends ? POLLOUT : POLLIN), 0});
+    poll(waits.data(), waits.size(), lookMs);
+  }
+}
+
+class StreamChannel final : public Channel {
+public:
+  using Guard = std::function<void(const std::function<void()> &)>;
+  StreamChannel(std::shared_ptr<Stream> stream, const std::atomic<bool> &stopped, Guard guard)
+      : stream_(std::move(stream)), stopped_(stopped), guard_(std::move(guard)) {}
+
+  void send(const std::vector<Piece> &pieces) override { moveAll(pieces, true); }
+  void receive(const std::vector<Piece> &pieces) override { moveAll(pieces, false); }
+  bool reads_in_place() const override { return false; }
+
+private:
+  void moveAll(const std::vector<Piece> &pieces, bool sends) {
+    guard_([&] {
+      for (const Piece &piece : pieces)
+        move({{stream_.get(), piece.data, piece.bytes, sends}}, stopped_);
+    });
+  }
+
+  const std::shared_ptr<Stream> stream_;
+  const std::atomic<bool> &stopped_;
+  const Guard guard_;
+};
+
+class StreamCommunicator final : public Communicator {
+public:
+  StreamCommunicator(StreamOptions options, Progress &progress)
+      : rank_(options.rank), size_(options.size), mesh_(std::move(options.mesh)), explain_(std::move(options.explain)),
+        progress_(progress), streams_(static_cast<size_t>(size_)) {
+    std::vector<int> peers;
+    for (int peer = 0; peer < size_; ++peer)
+      if (peer != rank_)
+        peers.push_back(peer);
+    guarded([&] {
+      std::vector<std::shared_ptr<Stream>> streams = connect(peers);
+      for (size_t i = 0; i < peers.size(); ++i)
+        streams_[static_cast<size_t>(peers[i])] = streams[i];
+    });
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void describe(int64_t step, const char *name) override {
+    progress_.step.store(step, std::memory_order_relaxed);
+    progress_.name.store(name, std::memory_order_relaxed);
+  }
+
+  std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
+    std::vector<int> peers;
+    for (int task = 0; task < size_; ++task)
+      if (task != root && (rank_ == root || rank_ == task))
+        peers.insert(peers.end(), static_cast<size_t>(counts[static_cast<size_t>(task)]), rank_ == root ? task : root);
+    std::vector<std::unique_ptr<Channel>> channels;
+    const StreamChannel::Guard guard = [this](const std::function<void()> &transfer) { translated(transfer); };
+    guarded([&] {
+      for (std::shared_ptr<Stream> &stream : connect(peers))
+        channels.push_back(std::make_unique<StreamChannel>(std::move(stream), stopped_, guard));
+    });
+    return channels;
+  }
+
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
+    const SumType type = sum_type(dtype);
+    if (count == 0)
+      return;
+    guarded([&] {
+      if (count * static_cast<int64_t>(type.element_size) <= smallMessageBytes)
+        reduceByDoubling(static_cast<char *>(data), count, type);
+      else
+        reduceByRing(static_cast<char *>(data), count, type);
+    });
+  }
+
+  /// Along a binomial tree.
+  void broadcast(void *data, int64_t bytes, int root) override {
+    if (bytes == 0)
+      return;
+    guarded([&] {
+      const int place = (rank_ - root + size_) % size_;
+      int distance = 1;
+      while (distance < size_ && !(place & distance))
+        distance *= 2;
+      if (place != 0)
+        move({receiving((place - distance + root) % size_, data, bytes)}, stopped_);
+      std::vector<Transfer> sends;
+      for (distance /= 2; distance >= 1; distance /= 2)
+        if (place + distance < size_)
+          sends.push_back(sending((place + distance + root) % size_, data, bytes));
+      move(std::move(sends), stopped_);
+    });
+  }
+
+  void all_gather(const void *data, int64_t bytes, void *gathered) override {
+    char *all = static_cast<char *>(gathered);
+    if (bytes == 0)
+      return;
+    std::copy_n(static_cast<const char *>(data), bytes, all + rank_ * bytes);
+    all_gather(gathered, std::vector<int64_t>(static_cast<size_t>(size_), bytes));
+  }
+
+  void all_to_all(const void *data, int64_t bytes, void *received) override {
+    const std::vector<int64_t> each(static_cast<size_t>(size_), bytes);
+    if (bytes > 0)
+      all_to_all(data, each, received, each);
+  }
+
+  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                  const std::vector<int64_t> &bytes_from) override {
+    guarded([&] {
+      const char *from = static_cast<const char *>(data);
+      char *to = static_cast<char *>(received);
+      std::vector<Transfer> transfers;
+      for (int peer = 0; peer < size_; ++peer) {
+        const auto at = static_cast<size_t>(peer);
+        if (peer == rank_)
+          std::copy_n(from, bytes_to[at], to);
+        else
+          transfers.insert(transfers.end(), {sending(peer, from, bytes_to[at]), receiving(peer, to, bytes_from[at])});
+        from += bytes_to[at];
+        to += bytes_from[at];
+      }
+      move(std::move(transfers), stopped_);
+    });
+  }
+
+  void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
+    guarded([&] {
+      std::vector<char *> parts;
+      char *at = static_cast<char *>(gathered);
+      for (const int64_t part : bytes) {
+        parts.push_back(at);
+        at += part;
+      }
+      std::vector<Transfer> transfers;
+      const auto own = static_cast<size_t>(rank_);
+      for (size_t peer = 0; peer < parts.size(); ++peer)
+        if (peer != own)
+          transfers.insert(transfers.end(), {sending(static_cast<int>(peer), parts[own], bytes[own]),
+                                             receiving(static_cast<int>(peer), parts[peer], bytes[peer])});
+      move(std::move(transfers), stopped_);
+    });
+  }
+
+  void barrier() override {
+    int32_t nothing = 0;
+    guarded([&] { reduceByDoubling(reinterpret_cast<char *>(&nothing), 1, sum_type(DRT_I32)); });
+  }
+
+  void abort(const std::string &reason) noexcept override {
+    try {
+      std::lock_guard lock(mutex_);
+      if (!reason_.empty())
+        return;
+      reason_ = reason.empty() ? "aborted" : reason;
+      stopped_.store(true);
+      for (const std::weak_ptr<Stream> &each : open_)
+        if (const std::shared_ptr<Stream> stream = each.lock())
+          stream->shut();
+    } catch (const std::exception &) {
+    }
+  }
+
+private:
+  std::vector<std::shared_ptr<Stream>> connect(const std::vector<int> &peers) {
+    std::vector<std::shared_ptr<Stream>> streams = mesh_->connect(peers);
+    std::lock_guard lock(mutex_);
+    open_.insert(open_.end(), streams.begin(), streams.end());
+    return streams;
+  }
+
+  Transfer sending(int peer, const void *data, int64_t bytes) {
+    return {streams_[static_cast<size_t>(peer)].get(), const_cast<char *>(static_cast<const char *>(data)), bytes,
+            true};
+  }
+  Transfer receiving(int peer, void *data, int64_t bytes) {
+    return {streams_[static_cast<size_t>(peer)].get(), static_cast<char *>(data), bytes, false};
+  }
+
+  /// Recursive doubling (Thakur, Rabenseifner and Gropp 2005, section 4.5.1), as over gloo: both partners add the same
+  /// two values, so that all tasks have the same bits. Where the number of tasks is no power of two the first ones fold
+  /// into their neighbours and get the result back.
+  void reduceByDoubling(char *data, int64_t count, SumType type) {
+    const int64_t bytes = count * static_cast<int64_t>(type.element_size);
+    scratch_.resize(static_cast<size_t>(std::max(bytes, smallMessageBytes)));
+    int power = 1;
+    while (power * 2 <= size_)
+      power *= 2;
+    const int folded = size_ - power;
+    const bool inFold = rank_ < 2 * folded;
+    if (inFold && rank_ % 2 == 0) {
+      move({sending(rank_ + 1, data, bytes)}, stopped_);
+      move({receiving(rank_ + 1, data, bytes)}, stopped_);
+      return;
+    }
+    if (inFold) {
+      move({receiving(rank_ - 1, scratch_.data(), bytes)}, stopped_);
+      type.sum(data, data, scratch_.data(), static_cast<size_t>(count));
+    }
+    const int position = inFold ? rank_ / 2 : rank_ - folded;
+    for (int distance = 1; distance < power; distance *= 2) {
+      int partner = position ^ distance;
+      partner = partner < folded ? 2 * partner + 1 : partner + folded;
+      move({sending(partner, data, bytes), receiving(partner, scratch_.data(), bytes)}, stopped_);
+      type.sum(data, data, scratch_.data(), static_cast<size_t>(count));
+    }
+    if (inFold)
+      move({sending(rank_ - 1, data, bytes)}, stopped_);
+  }
+
+  /// Reduce-scatter and all-gather around a ring: each task sends 2 (N-1)/N of the bytes (Patarasuk and Yuan 2009).
+  void reduceByRing(char *data, int64_t count, SumType type) {
+    const auto size = static_cast<int64_t>(type.element_size);
+    const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
+    const auto begin = [&](int chunk) { return count * ((chunk + size_) % size_) / size_ * size; };
+    const auto bytes = [&](int chunk) {
+      const int c = (chunk + size_) % size_;
+      return count * (c + 1) / size_ * size - count * c / size_ * size;
+    };
+    for (int turn = 0; turn < size_ - 1; ++turn)
+      addChunk(next, data + begin(rank_ - turn), bytes(rank_ - turn), before, data + begin(rank_ - turn - 1),
+               bytes(rank_ - turn - 1), type);
+    for (int turn = 0; turn < size_ - 1; ++turn)
+      move({sending(next, data + begin(rank_ + 1 - turn), bytes(rank_ + 1 - turn)),
+            receiving(before, data + begin(rank_ - turn), bytes(rank_ - turn))},
+           stopped_);
+  }
+
+  /// Sends one chunk while another comes, and is added up, segment by segment.
+  void addChunk(int to, const char *sent, int64_t sentBytes, int from, char *sum, int64_t sumBytes, SumType type) {
+    const auto size = static_cast<int64_t>(type.element_size);
+    const int64_t segment = segmentBytes / size * size;
+    scratch_.resize(static_cast<size_t>(std::max(segment, smallMessageBytes)));
+    for (int64_t at = 0; at < std::max(sentBytes, sumBytes); at += segment) {
+      const int64_t out = std::clamp<int64_t>(sentBytes - at, 0, segment),
+                    in = std::clamp<int64_t>(sumBytes - at, 0, segment);
+      move({sending(to, sent + at, out), receiving(from, scratch_.data(), in)}, stopped_);
+      type.sum(sum + at, sum + at, scratch_.data(), static_cast<size_t>(in / size));
+    }
+  }
+
+  /// Runs a collective; what a stream throws becomes an Error in the user's terms.
+  template <class F> void guarded(F &&collective) {
+    const InCollective mark(progress_);
+    translated(collective);
+  }
+
+  template <class F> void translated(F &&transfer) {
+    throwIfAborted();
+    try {
+      transfer();
+    } catch (const Error &error) {
+      throwIfAborted();
+      const std::string message = explain_ ? explain_(error.what()) : std::string(error.what());
+      throwIfAborted();
+      abort(message);
+      throw Error(message);
+    }
+  }
+
+  void throwIfAborted() {
+    std::lock_guard lock(mutex_);
+    if (!reason_.empty())
+      throw Error(reason_);
+  }
+
+  const int rank_, size_;
+  const std::unique_ptr<StreamMesh> mesh_;
+  const std::function<std::string(const std::string &)> explain_;
+  Progress &progress_;
+  std::vector<std::shared_ptr<Stream>> streams_; // of each task; null for this one
+  std::vector<char> scratch_;
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_; // guards what follows
+  std::vector<std::weak_ptr<Stream>> open_;
+  std::string reason_;
+};
+
+} // namespace
+
+std::unique_ptr<Communicator> make_stream_communicator(StreamOptions options, Progress &progress) {
+  return std::make_unique<StreamCommunicator>(std::move(options), progress);
+}
+
+} // namespace drt
