@@ -50,7 +50,7 @@ module attributes {drt.arena_bytes = 256 : i64} {
   // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("w\00")
   // CHECK-DAG: llvm.mlir.global internal constant @{{.*}}("hidden/MatMul+Relu\00")
   // CHECK-DAG: llvm.mlir.global internal constant @drt_variables() {{.*}} : !llvm.array<2 x struct<(ptr, struct<(i32, i32, ptr)>, i64, i32, ptr, ptr, i32, i32, i64, i32)>>
-  // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_0([1 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 1, 4, 3, 4, 0, 0, 0 : i32])
+  // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_0([1 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32, 1, 4, 3, 4, 0, 0, 0 : i32, 0 : i32])
   // CHECK-DAG: llvm.mlir.global external constant @drt_the_program()
 }
 

@@ -34,9 +34,12 @@ func.func @random() {
 
 // -----
 
-func.func @double(%x: tensor<4x4xf64>) {
-  // expected-error @below {{'drt.matmul' of f64 has no code for GPUs yet}}
-  %0 = drt.matmul %x, %x : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+func.func @integers(%x: tensor<4x4xi32>, %h: tensor<4x4xbf16>, %d: tensor<4x4xf64>) {
+  // expected-error @below {{'drt.matmul' of i32 has no code for GPUs yet}}
+  %0 = drt.matmul %x, %x : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi32>
+  // What the libraries have.
+  %1 = drt.matmul %h, %h : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %2 = drt.matmul %d, %d : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
   return
 }
 
@@ -58,9 +61,9 @@ func.func @special(%x: tensor<4xf64>) -> tensor<4xf64> {
 // -----
 
 // One report names everything, of all entries.
-func.func @step(%x: tensor<4x4xf64>) {
-  // expected-error @unknown {{'drt.matmul' of f64 has no code for GPUs yet}}
-  %0 = drt.matmul %x, %x : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64> loc("x")
+func.func @step(%x: tensor<4x4xi32>) {
+  // expected-error @unknown {{'drt.matmul' of i32 has no code for GPUs yet}}
+  %0 = drt.matmul %x, %x : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi32> loc("x")
   return
 }
 func.func @eval(%indices: tensor<2xi32>, %rows: tensor<2x4xui8>) {
