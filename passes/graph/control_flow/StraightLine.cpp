@@ -455,8 +455,13 @@ std::string StraightLine::getGenerator(const Node &node) const {
   return outermostLoop + "/" + (function ? function.getSymName().str() + "/" : "") + dfg::getNodeName(node.op).str();
 }
 
+/// The variable that a node does nothing but read, whole or rows of it; null for others.
+static Value getReadVariable(Operation *op) {
+  return llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::ResourceGatherNdOp>(op) ? op->getOperand(0) : Value();
+}
+
 LogicalResult StraightLine::checkEffects(const Node &node) {
-  if (isMemoryEffectFree(node.op) || llvm::isa<dfg::ReadVariableOp, dfg::GroupOp, dfg::IsInitializedOp>(node.op))
+  if (isMemoryEffectFree(node.op) || llvm::isa<dfg::GroupOp, dfg::IsInitializedOp>(node.op) || getReadVariable(node.op))
     return success();
   // Each node that draws has a generator of its own, which goes on with each run of the node.
   auto seed = node.op->getAttrOfType<IntegerAttr>("seed"), seed2 = node.op->getAttrOfType<IntegerAttr>("seed2");
@@ -593,10 +598,8 @@ void StraightLine::orderAccess(Operation *op, Value handle, bool writes) {
 }
 
 void StraightLine::orderRead(Operation *op) {
-  if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op))
-    orderAccess(op, read.getHandle(), /*writes=*/false);
-  else if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op))
-    orderAccess(op, gather->getOperand(0), /*writes=*/false);
+  if (Value handle = getReadVariable(op))
+    orderAccess(op, handle, /*writes=*/false);
 }
 
 LogicalResult StraightLine::predicateUpdate(Operation *op, const Node &node) {
