@@ -248,13 +248,6 @@ void legalizeSlots(WorkerGraph &worker) {
     }
   if (slots.empty())
     return;
-  // Shapes that the author's graph noted are no longer so.
-  for (Operation &op : worker.block)
-    if (auto kept = op.getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr); kept && kept.contains("_output_shapes")) {
-      NamedAttrList attributes(kept);
-      attributes.erase("_output_shapes");
-      op.setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op.getContext()));
-    }
   SmallVector<dfg::VarHandleOp> handles;
   for (auto handle : worker.block.getOps<dfg::VarHandleOp>())
     if (slots.contains(handle.getVariable()))
