@@ -1,0 +1,63 @@
+"""Training steps as TensorFlow's users write them (test/training_programs.py), through random strategies and placements: losses and last
+variables are TensorFlow's, and runs with other delays give the same bits.
+
+  training_programs_tensorflow.py [--seed S] [--configurations C] [--kinds KINDS] [--keep FOLDER] [NAME...]
+"""
+import argparse
+import pathlib
+import random
+import sys
+
+from random_training_tensorflow import KINDS, Case, Failure, in_child
+from support import DISTC, ROOT, TRANSLATE, Checks, Folder, need_tensorflow, need_tools, skip
+
+sys.path.insert(0, str(ROOT / "test"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--configurations", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--kinds", default=",".join((*KINDS, "emulated")))
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the graphs")
+    arguments = parser.parse_args()
+    need_tensorflow()
+    try:
+        import tf_keras  # noqa: F401  before processes fork
+    except ImportError:
+        skip("needs tf-keras: pip install tf-keras")
+    need_tools(DISTC, TRANSLATE)
+    import training_programs
+    checks = Checks()
+    for name in arguments.names or training_programs.PROGRAMS:
+        kinds = ["executable", "emulated"] if name in training_programs.FIXED_BATCH else arguments.kinds.split(",")
+        checks.check(name, check_program, arguments, name, kinds, training_programs.write)
+    checks.exit()
+
+
+def check_program(arguments, name, kinds, write):
+    with Folder() as scratch:
+        folder = arguments.keep / name if arguments.keep else scratch / name
+        failed, text = in_child(write, name, folder)
+        if failed:
+            return [f"{failed}: {text}"[:600]]
+        case = Case(folder)
+        rng = random.Random(f"{arguments.seed} {name}")
+        problems = []
+        for _ in range(arguments.configurations):
+            configuration = case.configuration(rng, [kind for kind in kinds if kind in arguments.kinds])
+            what = f"{configuration['kind']} {configuration['strategy']} x{configuration['replicas']} {' '.join(configuration['flags'])}"
+            try:
+                case.check(configuration, arguments.runs, rng)
+            except Failure as failure:
+                if failure.kind == "refused":
+                    print(f"refused {name}: {what}: {failure.text[-400:]}")
+                else:
+                    problems.append(f"{what}: {failure}"[:900])
+        return problems
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,685 @@
+"""Training steps as TensorFlow's users write them, each a function of tensors of one batch: what no generator draws. `write` leaves one as
+training_graphs.py leaves a recipe's graph. Most are bodies of a tf.function, which orders its reads and updates."""
+import json
+
+import numpy as np
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+BATCH, STEPS, FEATURES, IDS, CLASSES = 8, 5, 6, 11, 3
+
+PROGRAMS, SUMS = {}, set()
+# A variable has a row for each example, so that constants of the graph have the batch's size: workers of TensorFlow with shares do not take it.
+FIXED_BATCH = {"scanned"}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def program_of_sum(function):
+    """Whose loss is a sum over the batch: each replica's share of it is a part."""
+    SUMS.add(function.__name__)
+    return program(function)
+
+
+class Makers:
+    """Makes variables and feeds of a program, all from one seed."""
+
+    def __init__(self):
+        self.numbers = np.random.RandomState(7)
+        draw, rows = self.numbers, BATCH * STEPS
+        self.data = {"x": draw.normal(0, 1, (rows, FEATURES)).astype(np.float32), "y": draw.normal(0, 1, rows).astype(np.float32),
+                     "ids": draw.randint(0, IDS, rows).astype(np.int32), "labels": draw.randint(0, CLASSES, rows).astype(np.int32),
+                     "flags": draw.rand(rows) < 0.6,
+                     "keys": np.concatenate([draw.permutation(IDS)[:BATCH] for _ in range(STEPS)]).astype(np.int32)}
+        self.fed = {}
+
+    def __getattr__(self, name):
+        """A feed, made when a program first asks for it."""
+        if name not in self.data:
+            raise AttributeError(name)
+        if name not in self.fed:
+            array = self.data[name]
+            self.fed[name] = tf1.placeholder(array.dtype, [None, *array.shape[1:]], name=name)
+        return self.fed[name]
+
+    def weights(self, name, *shape, scale=None):
+        scale = scale or max(shape[0] if shape else 1, 1) ** -0.5
+        return self.state(name, self.numbers.normal(0, scale, shape).astype(np.float32), trainable=True)
+
+    def state(self, name, initial, trainable=False):
+        return tf1.get_variable(name, initializer=np.asarray(initial), trainable=trainable, use_resource=True)
+
+    def step(self, function):
+        """Loss and train op of a step that is a tf.function of (x, y, ids, labels, flags, keys)."""
+        function = tf.function(function, autograph=False)
+        loss = function(self.x, self.y, self.ids, self.labels, self.flags, self.keys)
+        return loss, loss.op
+
+
+def predict(w, v, x):
+    return tf.linalg.matvec(tf.tanh(x @ w), v)
+
+
+def mean_square(w, v, x, y):
+    return tf.reduce_mean(tf.square(predict(w, v, x) - y))
+
+
+@program
+def sharpness_aware(make):
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        gradients = tape.gradient(loss, [w, v])
+        scale = 0.1 / (tf.linalg.global_norm(gradients) + 1e-3)
+        moves = [scale * gradient for gradient in gradients]
+        for variable, move in zip((w, v), moves):
+            variable.assign_add(move)
+        with tf.GradientTape() as tape:
+            again = mean_square(w, v, x, y)
+        for variable, move, gradient in zip((w, v), moves, tape.gradient(again, [w, v])):
+            variable.assign_sub(move)
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def lookahead(make):
+    w, v, count = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int64(0))
+    slow = [make.state(f"slow{number}", np.zeros(variable.shape, np.float32)) for number, variable in enumerate((w, v))]
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
+            variable.assign_sub(0.1 * gradient)
+        count.assign_add(1)
+
+        def meet():
+            for variable, other in zip((w, v), slow):
+                other.assign_add(0.5 * (variable - other))
+                variable.assign(other)
+            return tf.constant(0)
+        tf.cond(tf.equal(count % 2, 0), meet, lambda: tf.constant(0))
+        return loss
+    return make.step(step)
+
+
+@program
+def accumulated_gradients(make):
+    import tf_keras
+    w, v, count = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int32(0))
+    totals = [make.state(f"total{number}", np.zeros(variable.shape, np.float32)) for number, variable in enumerate((w, v))]
+    optimizer = tf_keras.optimizers.Adam(0.05, epsilon=1e-3, jit_compile=False)
+    optimizer.build([w, v])
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        for total, gradient in zip(totals, tape.gradient(loss, [w, v])):
+            total.assign_add(gradient / 2)
+        count.assign_add(1)
+
+        def apply():
+            optimizer.apply_gradients(zip([total + 0.0 for total in totals], [w, v]), skip_gradients_aggregation=True)
+            for total in totals:
+                total.assign(tf.zeros_like(total))
+            return tf.constant(0)
+        tf.cond(tf.equal(count % 2, 0), apply, lambda: tf.constant(0))
+        return loss
+    return make.step(step)
+
+
+@program
+def adversaries(make):
+    """A generator and a discriminator share a table; each has its turn."""
+    import tf_keras
+    table, w, v, count = make.weights("table", IDS, 5), make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int64(0))
+    optimizers = [tf_keras.optimizers.Adam(0.05, epsilon=1e-3, jit_compile=False), tf_keras.optimizers.RMSprop(0.01, epsilon=1e-3, jit_compile=False)]
+    groups = [[table, w], [v, table]]
+    for optimizer, group in zip(optimizers, groups):
+        optimizer.build(group)
+
+    def step(x, y, ids, *_):
+        def score(rows):
+            return tf.linalg.matvec(rows, v)
+
+        def turn(number):
+            def run():
+                with tf.GradientTape() as tape:
+                    made, real = score(tf.tanh(x @ w)), score(tf.gather(table, ids))
+                    loss = tf.reduce_mean(tf.nn.softplus(-made)) if number == 0 else tf.reduce_mean(tf.nn.softplus(made) + tf.nn.softplus(-real))
+                    loss += 0.01 * tf.nn.l2_loss(table)
+                optimizers[number].apply_gradients(zip(tape.gradient(loss, groups[number]), groups[number]), skip_gradients_aggregation=True)
+                return loss
+            return run
+        loss = tf.cond(tf.equal(count % 2, 0), turn(0), turn(1))
+        count.assign_add(1)
+        return loss
+    return make.step(step)
+
+
+@program
+def target_network(make):
+    """Values of actions, a target that follows hard at every third step and one that follows softly."""
+    w, v = make.weights("w", FEATURES, CLASSES), make.state("count", np.int64(0))
+    hard, soft = make.state("hard", np.zeros((FEATURES, CLASSES), np.float32)), make.state("soft", np.zeros((FEATURES, CLASSES), np.float32))
+
+    def step(x, y, ids, labels, flags, keys):
+        goal = y + 0.9 * tf.where(flags, tf.reduce_max(x @ hard, 1), tf.reduce_min(x @ soft, 1))
+        with tf.GradientTape() as tape:
+            error = tf.gather(x @ w, labels, batch_dims=1) - tf.stop_gradient(goal)
+            loss = tf.reduce_mean(tf.where(tf.abs(error) < 1.0, 0.5 * tf.square(error), tf.abs(error) - 0.5))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        v.assign_add(1)
+        hard.assign(tf.where(tf.equal(v % 3, 0), w, hard))
+        soft.assign(0.9 * soft + 0.1 * w)
+        return loss
+    return make.step(step)
+
+
+@program
+def actor_and_critic(make):
+    import tf_keras
+    body, policy, value = make.weights("body", FEATURES, 5), make.weights("policy", 5, CLASSES), make.weights("value", 5)
+    first, second = tf_keras.optimizers.SGD(0.1, momentum=0.9, jit_compile=False), tf_keras.optimizers.Adam(0.02, epsilon=1e-3, jit_compile=False)
+    first.build([body, policy])
+    second.build([body, value])
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape(persistent=True) as tape:
+            h = tf.tanh(x @ body)
+            advantage = y - tf.linalg.matvec(h, value)
+            scaled = tf.stop_gradient((advantage - tf.reduce_mean(advantage)) / (tf.math.reduce_std(advantage) + 0.1))
+            likelihood = tf.gather(tf.nn.log_softmax(h @ policy), labels, batch_dims=1)
+            probabilities = tf.nn.softmax(h @ policy)
+            act = -tf.reduce_mean(likelihood * scaled) + 0.01 * tf.reduce_mean(tf.reduce_sum(probabilities * tf.math.log(probabilities), 1))
+            judge = tf.reduce_mean(tf.square(advantage))
+        acting, judging = tape.gradient(act, [body, policy]), tape.gradient(judge, [body, value])
+        first.apply_gradients(zip(acting, [body, policy]), skip_gradients_aggregation=True)
+        second.apply_gradients(zip(tf.clip_by_global_norm(judging, 0.3)[0], [body, value]), skip_gradients_aggregation=True)
+        return act + 0.5 * judge
+    return make.step(step)
+
+
+@program
+def loss_scale(make):
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+    scale, good = make.state("scale", np.float32(64)), make.state("good", np.int32(0))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+            scaled = loss * scale
+        gradients = [gradient / scale for gradient in tape.gradient(scaled, [w, v])]
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients])
+
+        def apply():
+            for variable, gradient in zip((w, v), gradients):
+                variable.assign_sub(0.1 * gradient)
+            good.assign_add(1)
+            scale.assign(tf.where(tf.equal(good % 2, 0), scale * 2.0, scale))
+            return tf.constant(0)
+
+        def skip():
+            good.assign(0)
+            scale.assign(scale / 2.0)
+            return tf.constant(0)
+        tf.cond(finite, apply, skip)
+        return loss
+    return make.step(step)
+
+
+@program
+def meta_learning(make):
+    """The loss of half the batch where a step on the other half leads."""
+    w, v, rate = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("rate", np.float32(0.1), trainable=True)
+
+    def step(x, y, *_):
+        half = tf.shape(x)[0] // 2
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                adapted = mean_square(w, v, x[:half], y[:half])
+            changed = [variable - rate * gradient for variable, gradient in zip((w, v), inner.gradient(adapted, [w, v]))]
+            loss = mean_square(*changed, x[half:], y[half:])
+        for variable, gradient in zip((w, v, rate), outer.gradient(loss, [w, v, rate])):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def gradient_penalty(make):
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                output = predict(w, v, x)
+            slopes = tf.sqrt(tf.reduce_sum(tf.square(inner.gradient(output, x)), 1) + 1e-3)
+            loss = tf.reduce_mean(tf.square(output - y)) + tf.reduce_mean(tf.square(slopes - 1.0))
+        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def momentum_contrast(make):
+    """A second encoder follows; its rows enter a queue at a pointer."""
+    w, follower = make.weights("w", FEATURES, 4), make.weights("follower", FEATURES, 4)
+    queue, pointer = make.weights("queue", 2 * BATCH, 4, scale=0.5), make.state("pointer", np.int32(0))
+
+    def step(x, y, *_):
+        key = tf.stop_gradient(tf.nn.l2_normalize(tf.reverse(x, [1]) @ follower, 1, 1e-2))
+        with tf.GradientTape() as tape:
+            query = tf.nn.l2_normalize(x @ w, 1, 1e-2)
+            logits = tf.concat([tf.reduce_sum(query * key, 1, keepdims=True), tf.matmul(query, queue, transpose_b=True)], 1)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.zeros_like(logits[:, 0], tf.int32), logits=logits))
+        w.assign_sub(0.5 * tape.gradient(loss, w))
+        follower.assign(0.9 * follower + 0.1 * w)
+        places = (pointer + tf.range(tf.shape(x)[0])) % (2 * BATCH)
+        queue.assign(tf.tensor_scatter_nd_update(queue, places[:, None], key))
+        pointer.assign((pointer + tf.shape(x)[0]) % (2 * BATCH))
+        return loss
+    return make.step(step)
+
+
+@program
+def codebook(make):
+    """Vector quantization; codes follow the rows that chose them."""
+    w, v = make.weights("w", FEATURES, 4), make.weights("v", 4)
+    codes, counts = make.weights("codes", 5, 4), make.state("counts", np.ones(5, np.float32))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            z = x @ w
+            distances = tf.reduce_sum(tf.square(z[:, None] - codes), 2)
+            chosen = tf.argmin(distances, 1, output_type=tf.int32)
+            near = tf.gather(codes, chosen)
+            loss = (tf.reduce_mean(tf.square(tf.linalg.matvec(z + tf.stop_gradient(near - z), v) - y)) +
+                    0.25 * tf.reduce_mean(tf.square(z - tf.stop_gradient(near))))
+        gradients = tape.gradient(loss, [w, v])
+        counts.assign(0.9 * counts + 0.1 * tf.math.unsorted_segment_sum(tf.ones_like(y), chosen, 5))
+        codes.assign(0.9 * codes + 0.1 * tf.math.unsorted_segment_sum(z, chosen, 5) / (counts[:, None] + 1e-2))
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def class_centers(make):
+    w, v, centers = make.weights("w", FEATURES, 4), make.weights("v", 4, CLASSES), make.state("centers", np.zeros((CLASSES, 4), np.float32))
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape() as tape:
+            h = tf.tanh(x @ w)
+            apart = h - tf.gather(centers, labels)
+            loss = (tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=h @ v)) + 0.1 * tf.reduce_mean(tf.reduce_sum(apart * apart, 1)))
+        gradients = tape.gradient(loss, [w, v])
+        seen = tf.gather(tf.math.unsorted_segment_sum(tf.ones_like(y), labels, CLASSES), labels)
+        centers.scatter_add(tf.IndexedSlices(0.5 * apart / (1.0 + seen[:, None]), labels))
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def factorization(make):
+    """Two tables, their biases, and the mean of what was seen."""
+    users, items = make.weights("users", IDS, 4), make.weights("items", CLASSES, 4)
+    biases, mean = make.state("biases", np.zeros(IDS, np.float32), trainable=True), make.state("mean", np.float32(0))
+    train = tf1.train.AdagradOptimizer(0.2)
+    scores = tf.reduce_sum(tf.nn.embedding_lookup(users, make.ids) * tf.nn.embedding_lookup(items, make.labels), 1)
+    loss = tf.reduce_mean(tf.square(scores + tf.nn.embedding_lookup(biases, make.ids) + mean.read_value() - make.y), name="mean_loss")
+    gradients = train.compute_gradients(loss, [users, items, biases])
+    with tf1.control_dependencies([loss, *[gradient.values for gradient, _ in gradients]]):
+        follow = mean.assign_add(0.1 * (tf.reduce_mean(make.y) - mean))
+        with tf1.control_dependencies([follow]):
+            return loss, train.apply_gradients(gradients)
+
+
+@program_of_sum
+def rows_of_losses(make):
+    """The last loss of each example, by its key, weighs it."""
+    w, v, last = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("last", np.ones(IDS, np.float32))
+
+    def step(x, y, ids, labels, flags, keys):
+        weights = tf.gather(last, keys)
+        weights = weights / tf.reduce_sum(weights)
+        with tf.GradientTape() as tape:
+            losses = tf.square(predict(w, v, x) - y)
+            loss = tf.reduce_sum(weights * losses)
+        gradients = tape.gradient(loss, [w, v])
+        last.scatter_update(tf.IndexedSlices(0.5 * tf.gather(last, keys) + 0.5 * losses, keys))
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def slices(make):
+    """Parts of variables are assigned."""
+    w, v, history = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("history", np.zeros((4, 5), np.float32))
+    count = make.state("count", np.int32(0))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        gradients = tape.gradient(loss, [w, v])
+        w[:3].assign(w[:3] - 0.1 * gradients[0][:3])
+        w[3:, 1:4].assign(w[3:, 1:4] - 0.05 * gradients[0][3:, 1:4])
+        v.scatter_nd_sub([[0], [3]], 0.1 * tf.gather(gradients[1], [0, 3]))
+        history.scatter_nd_update([[count % 4]], v[None])
+        count.assign_add(1)
+        return loss
+    return make.step(step)
+
+
+@program
+def two_tasks(make):
+    """Gradients of two losses; each gives up what is against the other (PCGrad). Uncertainties weigh them."""
+    w, v, u, logs = make.weights("w", FEATURES, 5), make.weights("v", 5), make.weights("u", 5, CLASSES), make.state("logs", np.zeros(2, np.float32), trainable=True)
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape(persistent=True) as tape:
+            h = tf.tanh(x @ w)
+            first = tf.reduce_mean(tf.square(tf.linalg.matvec(h, v) - y)) * tf.exp(-logs[0]) + logs[0]
+            second = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=h @ u)) * tf.exp(-logs[1]) + logs[1]
+        a, b = tape.gradient(first, w), tape.gradient(second, w)
+        inner = tf.minimum(tf.reduce_sum(a * b), 0.0)
+        w.assign_sub(0.1 * (a - inner * b / (tf.reduce_sum(b * b) + 1e-3) + b - inner * a / (tf.reduce_sum(a * a) + 1e-3)))
+        v.assign_sub(0.1 * tape.gradient(first, v))
+        u.assign_sub(0.1 * tape.gradient(second, u))
+        logs.assign_sub(0.1 * (tf.convert_to_tensor(tape.gradient(first, logs)) + tf.convert_to_tensor(tape.gradient(second, logs))))
+        return first + second
+    return make.step(step)
+
+
+@program
+def dual_ascent(make):
+    """A constraint on the batch's mean has a multiplier."""
+    w, v, multiplier = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("multiplier", np.float32(0.1))
+
+    def step(x, y, ids, labels, flags, keys):
+        with tf.GradientTape() as tape:
+            output = predict(w, v, x)
+            group = tf.cast(flags, tf.float32)
+            gap = tf.reduce_sum(output * group) / tf.reduce_sum(group + 1e-3) - tf.reduce_mean(output)
+            loss = tf.reduce_mean(tf.square(output - y)) + multiplier * tf.square(gap)
+        gradients = tape.gradient(loss, [w, v])
+        multiplier.assign(tf.clip_by_value(multiplier + 0.5 * (tf.square(gap) - 0.01), 0.0, 2.0))
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def initialized_by_data(make):
+    """The first batch says what scale and offset are."""
+    w, v, seen = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("seen", False)
+    offset, scale = make.state("offset", np.zeros(5, np.float32)), make.state("scale", np.ones(5, np.float32))
+
+    def step(x, y, *_):
+        def initialize():
+            mean, variance = tf.nn.moments(x @ w, [0])
+            offset.assign(-mean)
+            scale.assign(tf.math.rsqrt(variance + 0.1))
+            seen.assign(True)
+            return tf.constant(0)
+        tf.cond(seen, lambda: tf.constant(0), initialize)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh((x @ w + offset) * scale), v) - y))
+        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def warm_restarts(make):
+    """Momentum is forgotten and the rate starts again at every third step."""
+    w, v, count = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int64(0))
+    slots = [make.state(f"slot{number}", np.zeros(variable.shape, np.float32)) for number, variable in enumerate((w, v))]
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        gradients = tape.gradient(loss, [w, v])
+        inside = tf.cast(count % 3, tf.float32)
+        rate = 0.1 * 0.5 * (1.0 + tf.cos(3.1415927 * inside / 3.0))
+        for variable, slot, gradient in zip((w, v), slots, gradients):
+            slot.assign(tf.where(tf.equal(count % 3, 0), gradient, 0.9 * slot + gradient))
+            variable.assign_sub(rate * slot)
+        count.assign_add(1)
+        return loss
+    return make.step(step)
+
+
+@program
+def curriculum(make):
+    """The easiest examples first, more of them with every step."""
+    w, v, count = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int32(2))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            losses = tf.square(predict(w, v, x) - y)
+            order = tf.argsort(tf.stop_gradient(losses))
+            kept = tf.sequence_mask(tf.minimum(count, tf.shape(x)[0]), tf.shape(x)[0], tf.float32)
+            loss = tf.reduce_sum(tf.gather(losses, order) * kept) / tf.reduce_sum(kept)
+        gradients = tape.gradient(loss, [w, v])
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        count.assign_add(1)
+        return loss
+    return make.step(step)
+
+
+@program
+def hard_examples(make):
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            hardest, _ = tf.math.top_k(tf.square(predict(w, v, x) - y), 3)
+            loss = tf.reduce_mean(hardest)
+        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def scanned(make):
+    """A recurrence over the features, whose last state starts the next step."""
+    w, v, state = make.weights("w", 4, 4), make.weights("v", 4), make.state("state", np.zeros((BATCH, 4), np.float32))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            states = tf.scan(lambda h, column: tf.tanh(h @ w + column[:, None]), tf.transpose(x), initializer=state.read_value())
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(states[-1], v) - y))
+        gradients = tape.gradient(loss, [w, v])
+        state.assign(0.5 * states[-1])
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def measured(make):
+    """Metrics beside an optimizer with batch normalization, as tf1 has them."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5, CLASSES)
+    mean, variance = tf.nn.moments(make.x @ w, [0])
+    moving = [make.state("mean", np.zeros(5, np.float32)), make.state("variance", np.ones(5, np.float32))]
+    updates = [variable.assign_sub(0.2 * (variable - value)) for variable, value in zip(moving, (mean, variance))]
+    logits = tf.nn.relu((make.x @ w - mean) * tf1.rsqrt(variance + 0.1)) @ v
+    loss = tf1.losses.sparse_softmax_cross_entropy(make.labels, logits)
+    _, accuracy = tf1.metrics.accuracy(make.labels, tf.argmax(logits, 1))
+    _, average = tf1.metrics.mean(loss)
+    _, recall = tf1.metrics.recall(make.flags, logits[:, 0] > 0.0)
+    with tf1.control_dependencies([*updates, accuracy, average, recall]):
+        return loss, tf1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+
+
+@program
+def moving_averages(make):
+    """Averages whose decay follows the step, and a penalty for leaving them."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+    count = make.state("count", np.int64(0))
+    averages = tf1.train.ExponentialMovingAverage(0.99, num_updates=count)
+    predicted = predict(w, v, make.x)
+    with tf1.control_dependencies(None):
+        shadow = make.state("shadow", np.zeros((FEATURES, 5), np.float32))
+    loss = tf.reduce_mean(tf.square(predicted - make.y)) + 0.1 * tf.nn.l2_loss(w - tf.stop_gradient(shadow.read_value()))
+    optimizer = tf1.train.AdamOptimizer(0.05, epsilon=1e-3)
+    with tf1.control_dependencies([optimizer.minimize(loss, var_list=[w, v], global_step=count)]):
+        with tf1.control_dependencies([shadow.assign(0.8 * shadow + 0.2 * w)]):
+            return loss, averages.apply([w, v])
+
+
+@program
+def clusters(make):
+    """Online k-means beside a model of the distances."""
+    centers, counts, v = make.weights("centers", 4, FEATURES, scale=1.0), make.state("counts", np.ones(4, np.float32)), make.weights("v", 4)
+
+    def step(x, y, *_):
+        distances = tf.reduce_sum(tf.square(x[:, None] - centers), 2)
+        nearest = tf.argmin(distances, 1, output_type=tf.int32)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.exp(-0.1 * distances), v) - y))
+        gradient = tape.gradient(loss, v)
+        counts.scatter_add(tf.IndexedSlices(tf.ones_like(y), nearest))
+        centers.scatter_add(tf.IndexedSlices((x - tf.gather(centers, nearest)) / tf.gather(counts, nearest)[:, None], nearest))
+        v.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def coordinates(make):
+    """Coordinate descent: columns one after another, in a loop, each with the others' new values."""
+    w = make.state("w", np.zeros(FEATURES, np.float32), trainable=True)
+
+    def step(x, y, *_):
+        def one(number, _):
+            column = tf.gather(x, number, axis=1)
+            rest = y - tf.linalg.matvec(x, w) + column * tf.gather(w, number)
+            best = tf.reduce_mean(column * rest) / (tf.reduce_mean(column * column) + 0.1)
+            w.scatter_nd_update([[number]], [0.5 * best])
+            return number + 1, tf.reduce_mean(tf.square(rest))
+        _, loss = tf.while_loop(lambda number, _: number < FEATURES, one, [tf.constant(0), tf.constant(0.0)])
+        return loss
+    return make.step(step)
+
+
+@program
+def several_steps(make):
+    """Each step of a loop is on its own part of the batch."""
+    w, v = make.weights("w", FEATURES, 4), make.weights("v", 4)
+
+    def step(x, y, *_):
+        part = tf.shape(x)[0] // 2
+
+        def one(number, total):
+            with tf.GradientTape() as tape:
+                loss = mean_square(w, v, x[number * part:(number + 1) * part], y[number * part:(number + 1) * part])
+            for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
+                variable.assign_sub(0.1 * gradient)
+            return number + 1, total + loss
+        _, total = tf.while_loop(lambda number, _: number < 2, one, [tf.constant(0), tf.constant(0.0)])
+        return total / 2.0
+    return make.step(step)
+
+
+@program
+def noise_by_step(make):
+    """Noise that the number of the step draws, on gradients and features."""
+    w, v, count = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int32(0))
+
+    def step(x, y, *_):
+        noise = tf.random.stateless_normal([FEATURES], tf.stack([3, count]))
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x + 0.1 * noise, y)
+        for number, (variable, gradient) in enumerate(zip((w, v), tape.gradient(loss, [w, v]))):
+            variable.assign_sub(0.1 * (gradient + 0.01 * tf.random.stateless_normal(variable.shape, tf.stack([number, count]))))
+        count.assign_add(1)
+        return loss
+    return make.step(step)
+
+
+@program
+def chosen_rows(make):
+    """Only some examples count; the largest of their losses is followed."""
+    w, v, level = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("level", np.float32(0))
+
+    def step(x, y, ids, labels, flags, keys):
+        with tf.GradientTape() as tape:
+            losses = tf.boolean_mask(tf.square(predict(w, v, x) - y), flags)
+            loss = tf.reduce_sum(losses) / (1.0 + tf.cast(tf.size(losses), tf.float32))
+        gradients = tape.gradient(loss, [w, v])
+        level.assign(0.5 * level + 0.5 * tf.reduce_max(losses))
+        for variable, gradient in zip((w, v), gradients):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def distillation(make):
+    """A teacher that is an average of the student, over classes that a table embeds."""
+    table, w, teacher = make.weights("table", IDS, 4), make.weights("w", 4, CLASSES), make.state("teacher", np.zeros((4, CLASSES), np.float32))
+    import tf_keras
+    optimizer = tf_keras.optimizers.Adam(0.05, epsilon=1e-3, global_clipnorm=0.5, jit_compile=False)
+    optimizer.build([table, w])
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape() as tape:
+            h = tf.gather(table, ids)
+            logits = h @ w
+            soft = tf.stop_gradient(tf.nn.softmax(h @ teacher))
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits) -
+                                  0.3 * tf.reduce_sum(soft * tf.nn.log_softmax(logits), 1))
+        optimizer.apply_gradients(zip(tape.gradient(loss, [table, w]), [table, w]), skip_gradients_aggregation=True)
+        teacher.assign(0.9 * teacher + 0.1 * w)
+        return loss
+    return make.step(step)
+
+
+def write(name, folder):
+    """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tf1.disable_eager_execution()
+    with tf.Graph().as_default() as graph:
+        make = Makers()
+        loss, train = PROGRAMS[name](make)
+        loss, train = tf.identity(loss, "loss"), tf.group(train, name="train_all")
+        variables = tf1.global_variables() + tf1.local_variables()
+        init = tf1.variables_initializer(variables, name="init")
+        saver = tf1.train.Saver(variables)
+        meta = tf1.train.export_meta_graph(graph=graph, saver_def=saver.saver_def)
+        for key, value in (("train_op", train.name), ("init_op", init.name), ("losses", loss.name)):
+            del meta.collection_def[key].node_list.value[:]
+            meta.collection_def[key].node_list.value.append(value)
+        feeds = {name: make.data[name] for name in make.fed}
+        with tf1.Session(graph=graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
+            session.run(init)
+            losses = [session.run([loss, train], {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in feeds.items()})[0]
+                      for step in range(STEPS)]
+            final = session.run({variable.op.name: variable for variable in variables})
+    (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))
+    np.savez(folder / "feeds.npz", **feeds)
+    np.savez(folder / "expect.npz", loss=np.array(losses), **{f"var/{name}": value for name, value in final.items()})
+    case = {"loss": "loss:0", "train_op": "train_all", "init_op": "init", "feeds": sorted(f"{name}:0" for name in feeds), "steps": STEPS, "batch": BATCH,
+            "loss_is_sum": name in SUMS, "loss_rtol": 1e-4, "penalties": False, "by_batch": [], "whole_batches": True}
+    (folder / "case.json").write_text(json.dumps(case, indent=1))
