@@ -120,6 +120,14 @@ def moving_averages(i):
     return i.loss_of(i.tf.matmul(i.x[:, 0], i.m)), lambda: [averages.apply(i.tf.trainable_variables())]
 
 
+@case(1, resource=False)
+def moving_averages_of_references(i):
+    """What is read of a reference is its memory: the averages are of new values, whenever they were read."""
+    kernel = i.tf.get_variable("kernel", initializer=np.full((3, 3), 0.1, np.float32))
+    averages = i.tf.train.ExponentialMovingAverage(0.9, i.tf.train.get_or_create_global_step())
+    return i.loss_of(i.tf.matmul(i.x[:, 0], kernel)), lambda: [averages.apply([kernel])]
+
+
 @case(2)
 def clipped_weights(i):
     """A variable's new value, from all of its shards, is assigned to it again."""

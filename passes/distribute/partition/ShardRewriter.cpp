@@ -88,6 +88,13 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
     readReferences(opaque);
     return success();
   }
+  // One way of the older condition: it passes the reference on, and its users read it.
+  if (opaque && opaque.getOp() == "RefSwitch" &&
+      llvm::all_of(op->getUsers(), [](Operation *user) { return llvm::isa<dfg::IdentityOp>(user); })) {
+    readReferences(opaque);
+    opaque.setOp("Switch");
+    return success();
+  }
   builder.setInsertionPointAfter(op);
   replaced.insert(op);
   // A saver says of each variable that it may be read in place.

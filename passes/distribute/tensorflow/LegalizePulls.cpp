@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 #include "strategies/StepNodes.h"
@@ -127,8 +128,10 @@ LogicalResult legalizePull(WorkerGraph &worker, const Issue &issue) {
     OpBuilder &builder = worker.nodes.getBuilder();
     builder.setInsertionPoint(op);
     dfg::VarHandleOp handle = dfg::getVariableHandle(pull.getHandle());
-    auto read = dfg::ReadVariableOp::create(builder, op->getLoc(), pull.getValue().getType(), pull.getHandle(),
-                                            handle && worker.references.contains(handle.getVariable()));
+    // A read that waits for something is a node, on the server: who takes the reference may get the value before.
+    const bool isImplicit =
+        handle && worker.references.contains(handle.getVariable()) && dfg::getControl(op).empty();
+    auto read = dfg::ReadVariableOp::create(builder, op->getLoc(), pull.getValue().getType(), pull.getHandle(), isImplicit);
     worker.replaceNode(op, read);
     worker.place(read, pull.getPlace());
   }

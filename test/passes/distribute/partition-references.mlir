@@ -15,6 +15,9 @@
 // CHECK: %[[U1:.*]] = dfg.apply_gradient_descent %[[W1]]
 // CHECK: %[[U:.*]] = dfg.concat_v2 %[[U0]], %[[U1]], %[[AXIS]] {{.*}}loc("update")
 // CHECK: dfg.l2_loss %[[U]]
+// A way of a condition takes the variable's value.
+// CHECK: %[[WHOLE:.*]] = dfg.concat_v2 %{{.*}}, %{{.*}}, %[[AXIS]]
+// CHECK: dfg.opaque "Switch"(%[[WHOLE]], %{{.*}}) {{.*}}loc("switch")
 
 // CHECK: %[[NAMES:.*]] = dfg.const dense<["step", "w", "w"]> : tensor<3x!dfg.string>
 // CHECK: %[[SLICES:.*]] = dfg.const dense<["", "2 5 -:0,3", "2 5 -:3,2"]>
@@ -47,6 +50,9 @@ dfg.graph {
   %identity = dfg.identity %read {tf = {_class = ["loc:@w"]}} : (tensor<2x5xf32>) -> tensor<2x5xf32> loc("w/read")
   %u = dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<2x5xf32>>, tensor<f32>, tensor<2x5xf32>) -> tensor<2x5xf32> loc("update")
   %norm = dfg.l2_loss %u : (tensor<2x5xf32>) -> tensor<f32> loc("norm")
+  %asked = dfg.placeholder : () -> tensor<i1> loc("asked")
+  %ways:2 = dfg.opaque "RefSwitch"(%w, %asked) {tf = {T = f32}} : (!dfg.ref<tensor<2x5xf32>>, tensor<i1>) -> (tensor<2x5xf32>, tensor<2x5xf32>) loc("switch")
+  %taken = dfg.identity %ways#1 : (tensor<2x5xf32>) -> tensor<2x5xf32> loc("taken")
   %file = dfg.const dense<"model"> : tensor<!dfg.string> : tensor<!dfg.string> loc("save/Const")
   %names = dfg.const dense<["step", "w"]> : tensor<2x!dfg.string> : tensor<2x!dfg.string> loc("save/names")
   %slices = dfg.const dense<["", ""]> : tensor<2x!dfg.string> : tensor<2x!dfg.string> loc("save/slices")
