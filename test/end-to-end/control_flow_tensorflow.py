@@ -220,7 +220,7 @@ def dropout_with_a_seed_in_a_loop_that_data_end(i):
     tf = i.tf
     masks = lambda rows: tf.cast(tf.random_uniform(tf.shape(rows), seed=7) < 0.7, tf.float32)
     _, h = tf.while_loop(lambda t, h: t < tf.minimum(TIME, tf.reduce_max(i.n)), lambda t, h: (t + 1, tf.tanh(tf.matmul(h, i.m)) * masks(h)),
-                         [0, i.x[:, 0]], maximum_iterations=TIME)
+                         (0, i.x[:, 0]), maximum_iterations=TIME)
     return i.loss_of(h)
 
 

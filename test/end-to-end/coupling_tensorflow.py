@@ -157,6 +157,15 @@ class Graph:
         tf = self.tf
         return tf.reduce_sum(self.examples()) / tf.cast(tf.shape(self.x)[0] // 3, tf.float32)
 
+    def loss_of_joined_parts(self):
+        """Labelled and unlabelled examples in one batch, which are taken apart again by its size (FixMatch, MixMatch)."""
+        tf, b = self.tf, self.tf.shape(self.x)[0]
+        h = tf.matmul(tf.concat([self.x, tf.reshape(tf.concat([self.y, -self.y], 1), [-1, 6])], 0), self.variable("kernel", 6, 4))
+        first, second = tf.split(h[b:], 2)
+        labels = tf.stop_gradient(tf.argmax(first, 1))
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits
+        return tf.reduce_mean(losses(labels=self.i, logits=h[:b])) + tf.reduce_mean(losses(labels=labels, logits=second))
+
     def loss_joined_twice(self):
         tf, h = self.tf, self.encoded()
         both = tf.concat([h, -h], 0)
@@ -210,7 +219,7 @@ def check_export(folder, want, flags):
 
 # Sums that the whole batch's numbers divide are parts of means.
 ACCUMULATED = ["contrastive", "cumulative_sum", "masked", "plain_mean"]
-EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "maximum"]
+EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "maximum", "of_joined_parts"]
 
 
 def main():
