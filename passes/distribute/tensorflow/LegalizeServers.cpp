@@ -130,6 +130,10 @@ public:
       return onServer(op.getPlace(), nodes.make("QueueEnqueueV2", "apply", {queue, indices, gradient}, {},
                                                 nodes.types("Tcomponents", {builder.getI64Type(), elementType})));
     }
+    if (isAddedAsDouble(op.getReduction(), op.getGradient())) {
+      gradient = nodes.cast("number", gradient, builder.getF64Type());
+      elementType = builder.getF64Type();
+    }
     if (!elementType.isF16() && !elementType.isF32() && !elementType.isF64())
       return op.emitOpError() << "is of " << elementType << ", which TensorFlow's accumulators do not have; use a "
                               << "strategy that all-reduces variable '" << op.getVariable() << "'";
@@ -150,6 +154,13 @@ public:
                                 nodes.attribute("has_known_shape", builder.getBoolAttr(false))}));
   }
 
+  /// Accumulators have no integers. Doubles hold sums of small ones (how many rows there are, say) as they are.
+  static bool isAddedAsDouble(dist::Reduction reduction, ValueRange gradient) {
+    auto type = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(gradient.back().getType()));
+    return type && type.getWidth() > 1 && type.getWidth() <= 32 && gradient.size() == 1 &&
+           reduction == dist::Reduction::Sum;
+  }
+
   LogicalResult take(dist::TakeOp op) {
     llvm::StringRef name = op.getAccumulator();
     auto required = static_cast<int32_t>(op.getRequired());
@@ -159,12 +170,19 @@ public:
       return takeAggregated(op, rule, required);
     Value count = nodes.constant("required", required);
     if (results.size() == 1) {
-      Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), results.back().getType(), {});
+      auto type = llvm::cast<TensorType>(results.back().getType());
+      const bool asDouble = isAddedAsDouble(op.getReduction(), op.getGradient());
+      if (asDouble)
+        type = type.clone(builder.getF64Type());
+      Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), type, {});
       Operation *taken =
-          onServer(op.getPlace(), nodes.make("AccumulatorTakeGradient", "gradient", {handle, count},
-                                             results.back().getType(), nodes.attribute("dtype", elementType)));
+          onServer(op.getPlace(), nodes.make("AccumulatorTakeGradient", "gradient", {handle, count}, type,
+                                             nodes.attribute("dtype", type.getElementType())));
       noteTake(op, taken);
-      results.back().replaceAllUsesWith(taken->getResult(0));
+      Value sum = taken->getResult(0);
+      if (asDouble)
+        sum = onServer(op.getPlace(), nodes.cast("number", sum, elementType).getDefiningOp())->getResult(0);
+      results.back().replaceAllUsesWith(sum);
       return success();
     }
     auto number = RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
