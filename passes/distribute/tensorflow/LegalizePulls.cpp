@@ -129,9 +129,9 @@ LogicalResult legalizePull(WorkerGraph &worker, const Issue &issue) {
     builder.setInsertionPoint(op);
     dfg::VarHandleOp handle = dfg::getVariableHandle(pull.getHandle());
     // A read that waits for something is a node, on the server: who takes the reference may get the value before.
-    const bool isImplicit =
-        handle && worker.references.contains(handle.getVariable()) && dfg::getControl(op).empty();
-    auto read = dfg::ReadVariableOp::create(builder, op->getLoc(), pull.getValue().getType(), pull.getHandle(), isImplicit);
+    const bool isImplicit = handle && worker.references.contains(handle.getVariable()) && dfg::getControl(op).empty();
+    auto read =
+        dfg::ReadVariableOp::create(builder, op->getLoc(), pull.getValue().getType(), pull.getHandle(), isImplicit);
     worker.replaceNode(op, read);
     worker.place(read, pull.getPlace());
   }

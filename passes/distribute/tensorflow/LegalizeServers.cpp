@@ -175,9 +175,8 @@ public:
       if (asDouble)
         type = type.clone(builder.getF64Type());
       Value handle = getAccumulator(name, op.getPlace(), op.getReduction(), type, {});
-      Operation *taken =
-          onServer(op.getPlace(), nodes.make("AccumulatorTakeGradient", "gradient", {handle, count}, type,
-                                             nodes.attribute("dtype", type.getElementType())));
+      Operation *taken = onServer(op.getPlace(), nodes.make("AccumulatorTakeGradient", "gradient", {handle, count},
+                                                            type, nodes.attribute("dtype", type.getElementType())));
       noteTake(op, taken);
       Value sum = taken->getResult(0);
       if (asDouble)
