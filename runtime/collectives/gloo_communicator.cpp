@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "collectives/gloo_communicator.h"
 
+#include "collectives/all_reduce_algorithms.h"
 #include "collectives/reduce_sum.h"
 #include "core/error.h"
 
@@ -30,9 +31,6 @@
 namespace drt {
 
 namespace {
-
-// The network's round trip counts up to here, its bandwidth above.
-constexpr size_t small_message_bytes = 32 * 1024;
 
 // gloo's collectives use prefixes counted from 0 (gloo/types.h).
 constexpr uint8_t doubling_slot_prefix = 0x40;
@@ -132,6 +130,34 @@ private:
   int64_t taken = 0; // of what was received
 };
 
+/// Messages of one collective, which has a slot of its own.
+class GlooSwap final : public Swap {
+public:
+  GlooSwap(gloo::rendezvous::Context &context, gloo::Slot slot) : context(context), slot(slot) {}
+
+  void operator()(int to, const void *sent, int64_t sent_bytes, int from, void *received,
+                  int64_t received_bytes) override {
+    std::unique_ptr<gloo::transport::UnboundBuffer> in, out;
+    if (received_bytes > 0) {
+      in = context.createUnboundBuffer(received, static_cast<size_t>(received_bytes));
+      in->recv(from, slot);
+    }
+    if (sent_bytes > 0) {
+      // gloo takes no const pointer; it only reads what it sends.
+      out = context.createUnboundBuffer(const_cast<void *>(sent), static_cast<size_t>(sent_bytes));
+      out->send(to, slot);
+    }
+    if (in)
+      in->waitRecv(no_timeout);
+    if (out)
+      out->waitSend(no_timeout); // before what is being sent changes
+  }
+
+private:
+  gloo::rendezvous::Context &context;
+  const gloo::Slot slot;
+};
+
 class GlooCommunicator final : public Communicator {
 public:
   GlooCommunicator(const GlooOptions &options, KeyValueStore &store, Progress &where)
@@ -163,11 +189,12 @@ public:
     SumType type = sum_type(dtype);
     if (count == 0)
       return;
+    const AllReduceAlgorithm algorithm = chooseAllReduce(count * static_cast<int64_t>(type.element_size), size());
     guarded([&] {
-      if (static_cast<size_t>(count) * type.element_size <= small_message_bytes)
-        all_reduce_doubling(data, static_cast<size_t>(count), type);
-      else
-        all_reduce_ring(data, static_cast<size_t>(count), type);
+      if (algorithm == AllReduceAlgorithm::Ring)
+        return all_reduce_ring(data, static_cast<size_t>(count), type);
+      GlooSwap swap(*context, gloo::Slot::build(doubling_slot_prefix, next_tag()));
+      allReduce(algorithm, static_cast<char *>(data), count, type, rank(), size(), swap, scratch);
     });
   }
 
@@ -400,50 +427,6 @@ private:
     options.setReduceFunction(type.sum);
     options.setTag(next_tag());
     gloo::allreduce(options);
-  }
-
-  /// Recursive doubling: log2 N exchanges of everything (Thakur, Rabenseifner and
-  /// Gropp 2005, section 4.5.1). Both partners add the same two values, so that
-  /// all tasks have the same bits. Where N is not a power of two, the first tasks
-  /// fold into their neighbours and get the result back.
-  void all_reduce_doubling(void *data, size_t count, SumType type) {
-    size_t bytes = count * type.element_size;
-    scratch.resize(small_message_bytes);
-    auto mine = context->createUnboundBuffer(data, bytes);
-    auto theirs = context->createUnboundBuffer(scratch.data(), bytes);
-    gloo::Slot slot = gloo::Slot::build(doubling_slot_prefix, next_tag());
-
-    int power = 1;
-    while (power * 2 <= size())
-      power *= 2;
-    const int folded = size() - power; // tasks 0, 2, … of the first 2 * folded sit out
-    const bool in_fold = rank() < 2 * folded;
-    if (in_fold && rank() % 2 == 0) {
-      mine->send(rank() + 1, slot);
-      mine->waitSend(no_timeout);
-      mine->recv(rank() + 1, slot);
-      mine->waitRecv(no_timeout);
-      return;
-    }
-    if (in_fold) {
-      theirs->recv(rank() - 1, slot);
-      theirs->waitRecv(no_timeout);
-      type.sum(data, data, scratch.data(), count);
-    }
-    const int position = in_fold ? rank() / 2 : rank() - folded;
-    for (int distance = 1; distance < power; distance *= 2) {
-      int partner = position ^ distance;
-      partner = partner < folded ? 2 * partner + 1 : partner + folded;
-      theirs->recv(partner, slot);
-      mine->send(partner, slot);
-      theirs->waitRecv(no_timeout);
-      mine->waitSend(no_timeout); // before the sum overwrites what is being sent
-      type.sum(data, data, scratch.data(), count);
-    }
-    if (in_fold) {
-      mine->send(rank() - 1, slot);
-      mine->waitSend(no_timeout);
-    }
   }
 
   Progress &progress;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "collectives/stream_communicator.h"
 
+#include "collectives/all_reduce_algorithms.h"
 #include "collectives/reduce_sum.h"
 #include "core/error.h"
 
@@ -16,10 +17,6 @@
 namespace drt {
 namespace {
 
-// The network's round trip counts up to here, its bandwidth above.
-constexpr int64_t smallMessageBytes = 32 * 1024;
-// Of a ring: while one is added up, the next is on its way.
-constexpr int64_t segmentBytes = 256 * 1024;
 // How often who waits looks whether it is broken off, in milliseconds.
 constexpr int lookMs = 100;
 
@@ -89,7 +86,7 @@ private:
   const Guard guard_;
 };
 
-class StreamCommunicator final : public Communicator {
+class StreamCommunicator final : public Communicator, private Swap {
 public:
   StreamCommunicator(StreamOptions options, Progress &progress)
       : rank_(options.rank), size_(options.size), mesh_(std::move(options.mesh)), explain_(std::move(options.explain)),
@@ -131,12 +128,8 @@ public:
     const SumType type = sum_type(dtype);
     if (count == 0)
       return;
-    guarded([&] {
-      if (count * static_cast<int64_t>(type.element_size) <= smallMessageBytes)
-        reduceByDoubling(static_cast<char *>(data), count, type);
-      else
-        reduceByRing(static_cast<char *>(data), count, type);
-    });
+    const AllReduceAlgorithm algorithm = chooseAllReduce(count * static_cast<int64_t>(type.element_size), size_);
+    guarded([&] { allReduce(algorithm, static_cast<char *>(data), count, type, rank_, size_, *this, scratch_); });
   }
 
   /// Along a binomial tree.
@@ -211,7 +204,10 @@ public:
 
   void barrier() override {
     int32_t nothing = 0;
-    guarded([&] { reduceByDoubling(reinterpret_cast<char *>(&nothing), 1, sum_type(DRT_I32)); });
+    guarded([&] {
+      allReduce(AllReduceAlgorithm::Doubling, reinterpret_cast<char *>(&nothing), 1, sum_type(DRT_I32), rank_, size_,
+                *this, scratch_);
+    });
   }
 
   void abort(const std::string &reason) noexcept override {
@@ -229,6 +225,17 @@ public:
   }
 
 private:
+  /// Of an all-reduce.
+  void operator()(int to, const void *sent, int64_t sentBytes, int from, void *received,
+                  int64_t receivedBytes) override {
+    std::vector<Transfer> transfers;
+    if (sentBytes > 0)
+      transfers.push_back(sending(to, sent, sentBytes));
+    if (receivedBytes > 0)
+      transfers.push_back(receiving(from, received, receivedBytes));
+    move(std::move(transfers), stopped_);
+  }
+
   std::vector<std::shared_ptr<Stream>> connect(const std::vector<int> &peers) {
     std::vector<std::shared_ptr<Stream>> streams = mesh_->connect(peers);
     std::lock_guard lock(mutex_);
@@ -242,68 +249,6 @@ private:
   }
   Transfer receiving(int peer, void *data, int64_t bytes) {
     return {streams_[static_cast<size_t>(peer)].get(), static_cast<char *>(data), bytes, false};
-  }
-
-  /// Recursive doubling (Thakur, Rabenseifner and Gropp 2005, section 4.5.1), as over gloo: both partners add the same
-  /// two values, so that all tasks have the same bits. Where the number of tasks is no power of two the first ones fold
-  /// into their neighbours and get the result back.
-  void reduceByDoubling(char *data, int64_t count, SumType type) {
-    const int64_t bytes = count * static_cast<int64_t>(type.element_size);
-    scratch_.resize(static_cast<size_t>(std::max(bytes, smallMessageBytes)));
-    int power = 1;
-    while (power * 2 <= size_)
-      power *= 2;
-    const int folded = size_ - power;
-    const bool inFold = rank_ < 2 * folded;
-    if (inFold && rank_ % 2 == 0) {
-      move({sending(rank_ + 1, data, bytes)}, stopped_);
-      move({receiving(rank_ + 1, data, bytes)}, stopped_);
-      return;
-    }
-    if (inFold) {
-      move({receiving(rank_ - 1, scratch_.data(), bytes)}, stopped_);
-      type.sum(data, data, scratch_.data(), static_cast<size_t>(count));
-    }
-    const int position = inFold ? rank_ / 2 : rank_ - folded;
-    for (int distance = 1; distance < power; distance *= 2) {
-      int partner = position ^ distance;
-      partner = partner < folded ? 2 * partner + 1 : partner + folded;
-      move({sending(partner, data, bytes), receiving(partner, scratch_.data(), bytes)}, stopped_);
-      type.sum(data, data, scratch_.data(), static_cast<size_t>(count));
-    }
-    if (inFold)
-      move({sending(rank_ - 1, data, bytes)}, stopped_);
-  }
-
-  /// Reduce-scatter and all-gather around a ring: each task sends 2 (N-1)/N of the bytes (Patarasuk and Yuan 2009).
-  void reduceByRing(char *data, int64_t count, SumType type) {
-    const auto size = static_cast<int64_t>(type.element_size);
-    const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
-    const auto begin = [&](int chunk) { return count * ((chunk + size_) % size_) / size_ * size; };
-    const auto bytes = [&](int chunk) {
-      const int c = (chunk + size_) % size_;
-      return count * (c + 1) / size_ * size - count * c / size_ * size;
-    };
-    for (int turn = 0; turn < size_ - 1; ++turn)
-      addChunk(next, data + begin(rank_ - turn), bytes(rank_ - turn), before, data + begin(rank_ - turn - 1),
-               bytes(rank_ - turn - 1), type);
-    for (int turn = 0; turn < size_ - 1; ++turn)
-      move({sending(next, data + begin(rank_ + 1 - turn), bytes(rank_ + 1 - turn)),
-            receiving(before, data + begin(rank_ - turn), bytes(rank_ - turn))},
-           stopped_);
-  }
-
-  /// Sends one chunk while another comes, and is added up, segment by segment.
-  void addChunk(int to, const char *sent, int64_t sentBytes, int from, char *sum, int64_t sumBytes, SumType type) {
-    const auto size = static_cast<int64_t>(type.element_size);
-    const int64_t segment = segmentBytes / size * size;
-    scratch_.resize(static_cast<size_t>(std::max(segment, smallMessageBytes)));
-    for (int64_t at = 0; at < std::max(sentBytes, sumBytes); at += segment) {
-      const int64_t out = std::clamp<int64_t>(sentBytes - at, 0, segment),
-                    in = std::clamp<int64_t>(sumBytes - at, 0, segment);
-      move({sending(to, sent + at, out), receiving(from, scratch_.data(), in)}, stopped_);
-      type.sum(sum + at, sum + at, scratch_.data(), static_cast<size_t>(in / size));
-    }
   }
 
   /// Runs a collective; what a stream throws becomes an Error in the user's terms.

@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "collectives/all_reduce_algorithms.h"
 #include "core/device_memory.h"
 #include "core/dtype.h"
 #include "launch/program.h"
@@ -143,6 +144,19 @@ std::string aggregatorText(const drt_exchange &exchange) {
   }
 }
 
+// What carries a sum between tasks: they share memory on a host, and one of each host speaks for it.
+std::string algorithmText(const drt_program &program, const drt_bucket &bucket) {
+  if (program.num_tasks < 2 || program.device || bucket.exchange || bucket.kind != DRT_BUCKET_ALL_REDUCE)
+    return "";
+  std::set<std::string> hosts;
+  for (int32_t i = 0; i < program.num_tasks; ++i)
+    hosts.insert(program.tasks[i].host);
+  if (hosts.size() < 2)
+    return ", in shared memory";
+  const int64_t bytes = bucket.count * dtypeSize(bucket.dtype);
+  return std::string(", by ") + allReduceName(chooseAllReduce(bytes, static_cast<int32_t>(hosts.size())));
+}
+
 std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   const std::string owners = ownersText(program, bucket);
   if (bucket.kind == DRT_BUCKET_GATHER)
@@ -154,7 +168,7 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   }
   if (!owners.empty())
     return text + ", pushed to " + owners;
-  return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : "");
+  return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : algorithmText(program, bucket));
 }
 
 // What compressors keep from step to step, a replica.

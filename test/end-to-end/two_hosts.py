@@ -4,6 +4,8 @@ With a supervisor on each host the run goes on, also where a whole host was lost
 
   two_hosts.py [NAME…]
 """
+import json
+import shutil
 import sys
 import time
 
@@ -17,12 +19,12 @@ RESOURCES = "nodes:\n" + "".join(f"  - address: {address}\n    cpus: [0]\n    ch
                                  for i, address in enumerate(TwoHosts.addresses))
 
 
-def compile_for_two(model, folder, strategy="AllReduce"):
+def compile_for_two(model, folder, strategy="AllReduce", *flags):
     resources = folder / "resources.yml"
     resources.write_text(RESOURCES)
     batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
     must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", resources, *batch, "-o",
-          folder / "train"])
+          folder / "train", *flags])
     return folder / "train"
 
 
@@ -43,6 +45,34 @@ def trains(name, strategy="AllReduce"):
         if statuses != [0, 0]:
             return [f"exit statuses {statuses}", tasks[0].out, tasks[1].out]
         return model.differences(own[0], replicas=2)
+
+
+def planned(name, text):
+    """What the plan says of sums between hosts."""
+    with Folder() as folder:
+        plan = must([compile_for_two(Model(name), folder), "--plan"]).out
+        return [] if f"mean, {text} " in plan else [f"the plan does not say '{text}':\n{plan}"]
+
+
+def reported_and_encrypted(name):
+    """TLS between hosts, and a report whose clocks are two hosts'."""
+    if not shutil.which("openssl"):
+        return []
+    model = Model(name)
+    with Folder() as folder, TwoHosts() as hosts:
+        executable = compile_for_two(model, folder, "AllReduce", "--tls")
+        must(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test", "-days", 3,
+              "-keyout", folder / "key.pem", "-out", folder / "cert.pem"])
+        tls = ["--tls-cert", folder / "cert.pem", "--tls-key", folder / "key.pem", "--tls-ca", folder / "cert.pem"]
+        own = host_folders(folder)
+        tasks = [hosts.start_task(i, [*model.run_command(executable, own[i]), "--report", own[i] / "report.json", *tls]) for i in range(2)]
+        statuses = [task.wait(120) for task in tasks]
+        if statuses != [0, 0]:
+            return [f"exit statuses {statuses}", tasks[0].out, tasks[1].out]
+        report = json.loads((own[0] / "report.json").read_text())
+        found = [] if [task["host"] for task in report["tasks"]] == list(TwoHosts.addresses) else [f"the report's hosts are {report['tasks']}"]
+        found += [] if all(each["bytes_per_s"] > 0 for each in report["collectives"]) and report["collectives"] else [f"collectives: {report['collectives']}"]
+        return found + model.differences(own[0], replicas=2)
 
 
 def killed(name, victim, strategy="AllReduce"):
@@ -109,6 +139,8 @@ def main():
     checks = Checks()
     for name in sys.argv[1:] or MODELS:
         checks.check(f"{name} on two hosts", trains, name)
+    checks.check("the plan says how hosts add up", planned, "mlp-momentum", "by doubling")
+    checks.check("TLS and a report", reported_and_encrypted, "mlp-adam")
     # A server that counts gradients, and takes one of each replica: as synchronous training.
     for name in sys.argv[1:] or ("mlp-adam-ref", "embedding-adam"):
         checks.check(f"{name} on two hosts, a server that serves on its own", trains, name, "PS:replicas_to_aggregate=2")

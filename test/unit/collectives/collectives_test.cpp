@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cluster.h"
 
+#include "collectives/all_reduce_algorithms.h"
 #include "collectives/reduce_sum.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +13,12 @@
 #include <latch>
 #include <thread>
 
+#include <cmath>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 using namespace drt;
@@ -65,6 +71,89 @@ TEST_CASE("all-reduce sums over 1 to 5 tasks, any count and type") {
   });
   CHECK(errors == no_errors(size));
   CHECK(wrong == no_errors(size));
+}
+
+namespace {
+
+/// Tasks of a test, which swap messages under one lock.
+class Post {
+public:
+  void send(int from, int to, const void *data, int64_t bytes) {
+    std::lock_guard lock(mutex);
+    const char *first = static_cast<const char *>(data);
+    boxes[{from, to}].emplace_back(first, first + bytes);
+    changed.notify_all();
+  }
+  void receive(int from, int to, void *data, int64_t bytes) {
+    std::unique_lock lock(mutex);
+    auto &box = boxes[{from, to}];
+    changed.wait(lock, [&] { return !box.empty(); });
+    REQUIRE(static_cast<int64_t>(box.front().size()) == bytes);
+    std::memcpy(data, box.front().data(), box.front().size());
+    box.pop_front();
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::pair<int, int>, std::deque<std::vector<char>>> boxes;
+};
+
+class PostSwap final : public Swap {
+public:
+  PostSwap(Post &post, int rank) : post(post), rank(rank) {}
+  void operator()(int to, const void *sent, int64_t sent_bytes, int from, void *received,
+                  int64_t received_bytes) override {
+    if (sent_bytes > 0)
+      post.send(rank, to, sent, sent_bytes);
+    if (received_bytes > 0)
+      post.receive(from, rank, received, received_bytes);
+  }
+
+private:
+  Post &post;
+  const int rank;
+};
+
+} // namespace
+
+TEST_CASE("every algorithm sums over 1 to 7 tasks, any count, to the same bits") {
+  const int size = GENERATE(1, 2, 3, 4, 5, 6, 7);
+  const AllReduceAlgorithm algorithm =
+      GENERATE(AllReduceAlgorithm::Ring, AllReduceAlgorithm::Doubling, AllReduceAlgorithm::Halving);
+  // The last is more than a segment of a ring.
+  const int64_t count = GENERATE(0, 1, 2, 3, 5, 1001, 300001);
+  Post post;
+  std::vector<std::vector<float>> data(static_cast<size_t>(size));
+  std::vector<double> want(static_cast<size_t>(count));
+  for (int rank = 0; rank < size; ++rank)
+    for (int64_t i = 0; i < count; ++i) {
+      data[static_cast<size_t>(rank)].push_back(1.0f / static_cast<float>(i * 3 + rank * 17 + 1));
+      want[static_cast<size_t>(i)] += data[static_cast<size_t>(rank)].back();
+    }
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      PostSwap swap(post, rank);
+      std::vector<char> scratch;
+      allReduce(algorithm, reinterpret_cast<char *>(data[static_cast<size_t>(rank)].data()), count, sum_type(DRT_F32),
+                rank, size, swap, scratch);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::vector<float> &each : data)
+    CHECK(each == data.front());
+  double worst = 0;
+  for (size_t i = 0; i < want.size(); ++i)
+    worst = std::max(worst, std::abs(data.front()[i] - want[i]) / want[i]);
+  CHECK(worst < 1e-6);
+}
+
+TEST_CASE("an algorithm is chosen by bytes and tasks") {
+  CHECK(chooseAllReduce(32 << 10, 8) == AllReduceAlgorithm::Doubling);
+  CHECK(chooseAllReduce((32 << 10) + 1, 8) == AllReduceAlgorithm::Halving);
+  CHECK(chooseAllReduce((32 << 10) + 1, 2) == AllReduceAlgorithm::Ring);
+  CHECK(chooseAllReduce(2 << 20, 8) == AllReduceAlgorithm::Ring);
 }
 
 TEST_CASE("every task has the same bits after an all-reduce of rounded numbers") {

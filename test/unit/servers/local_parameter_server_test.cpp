@@ -140,6 +140,23 @@ TEST_CASE("a backup's late gradient is dropped, and it goes on with the others")
   CHECK_FALSE(job.server->hasToken(0));
 }
 
+TEST_CASE("the replica whose gradient comes last is the late one, and one whose gradient is dropped") {
+  Job job(DRT_SERVE_COUNTED, 3, 2, 0);
+  job.allow(1);
+  for (int32_t r = 0; r < 3; ++r)
+    job.pull(r);
+  job.push(0, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  job.push(2, 3);
+  job.push(1, 100); // too late
+  const std::vector<Lateness> late = job.server->lateness();
+  CHECK(late[0].ns == 0);
+  CHECK(late[2].ns >= 1'000'000);
+  CHECK(late[1].ns == 0);
+  CHECK(late[1].dropped == 1);
+  CHECK(late[0].dropped + late[2].dropped == 0);
+}
+
 TEST_CASE("what comes while a complete update waits is already late") {
   Job job(DRT_SERVE_COUNTED, 3, 2, 0); // no update is allowed
   for (int32_t r = 0; r < 3; ++r)
