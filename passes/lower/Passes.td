@@ -131,7 +131,8 @@ def FuseEpilogues : Pass<"drt-fuse-epilogues", "::distc::drt::EntryOp"> {
 def PointwiseConvolutions : Pass<"drt-pointwise-convolutions", "::distc::drt::EntryOp"> {
   let summary = "Convolutions whose windows have one element are products of matrices";
   let description = [{
-    A convolution by 1 x 1 windows, without strides and padding, and its gradients: pixels are rows, channels columns. A product takes the filter as it
+    A convolution by 1 x 1 windows, without padding, and its gradients: pixels are rows, channels columns. Of strides, the pixels that are read are
+    copied first, and the input's gradient is put at their places, among zeros. A product takes the filter as it
     lies, where a convolution's primitive has a layout of its own, to which the filter goes at every call; and it is faster. With bias and activation, so behind `drt-fuse-epilogues`.
     ```mlir
     %y = drt.conv2d %x, %f {descriptor = array<i64: 4, 7, 7, 64, 1, 1, 256, 7, 7, 1, 1, 1, 1, 0, 0, 0, 0, 1>} : (tensor<4x7x7x64xf32>, tensor<1x1x64x256xf32>) -> tensor<4x7x7x256xf32>

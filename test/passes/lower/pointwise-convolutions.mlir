@@ -22,7 +22,31 @@ drt.entry "step" {
   %df = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 5, 6, 1, 1, 1, 1, 0, 0, 0, 0, 1>} : (tensor<2x5x6x3xf32>, tensor<2x5x6x7xf32>) -> tensor<1x1x3x7xf32>
 }
 
-// A stride, a larger window, groups: convolutions.
+// Strides choose pixels: the others are not read, and their gradient is 0.
+// CHECK-LABEL: drt.entry "strided"
+// CHECK: %[[X:.*]] = drt.feed {batched, name = "x"}
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<2x3x2x3xf32>)
+// CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %c2
+// CHECK: %[[COLUMN:.*]] = arith.muli %{{.*}}, %c3
+// CHECK: tensor.extract %[[X]][%{{.*}}, %[[ROW]], %[[COLUMN]], %{{.*}}] : tensor<2x5x6x3xf32>
+// CHECK: drt.matmul {{.*}} : (tensor<12x3xf32>, tensor<3x7xf32>) -> tensor<12x7xf32>
+// CHECK: %[[G:.*]] = drt.matmul {{.*}} {transpose_b} : (tensor<12x7xf32>, tensor<3x7xf32>) -> tensor<12x3xf32>
+// CHECK: %[[PIXELS:.*]] = tensor.expand_shape %[[G]] {{.*}} into tensor<2x3x2x3xf32>
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<2x5x6x3xf32>)
+// CHECK: %[[PIXEL:.*]] = tensor.extract %[[PIXELS]]
+// CHECK: arith.select %{{.*}}, %[[PIXEL]], %{{.*}}
+// CHECK: tensor.extract %[[X]]
+// CHECK: drt.matmul {{.*}} {transpose_a} : (tensor<12x3xf32>, tensor<12x7xf32>) -> tensor<3x7xf32>
+drt.entry "strided" {
+  %x = drt.feed {name = "x", batched} : () -> tensor<2x5x6x3xf32>
+  %dy = drt.feed {name = "dy", batched} : () -> tensor<2x3x2x7xf32>
+  %f = drt.feed {name = "f"} : () -> tensor<1x1x3x7xf32>
+  %y = drt.conv2d %x, %f {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, 1>} : (tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>) -> tensor<2x3x2x7xf32>
+  %dx = drt.conv2d_grad_input %f, %dy {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, 1>} : (tensor<1x1x3x7xf32>, tensor<2x3x2x7xf32>) -> tensor<2x5x6x3xf32>
+  %df = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, 1>} : (tensor<2x5x6x3xf32>, tensor<2x3x2x7xf32>) -> tensor<1x1x3x7xf32>
+}
+
+// A larger window, groups, padding: convolutions.
 // CHECK-LABEL: drt.entry "others"
 // CHECK-COUNT-3: drt.conv2d
 // CHECK-NOT: drt.matmul
@@ -31,7 +55,7 @@ drt.entry "others" {
   %f = drt.feed {name = "f"} : () -> tensor<1x1x3x7xf32>
   %large = drt.feed {name = "large"} : () -> tensor<1x3x3x7xf32>
   %deep = drt.feed {name = "deep"} : () -> tensor<1x1x3x2xf32>
-  %0 = drt.conv2d %x, %f {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 3, 3, 2, 2, 1, 1, 0, 0, 0, 0, 1>} : (tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>) -> tensor<2x3x3x7xf32>
+  %0 = drt.conv2d %x, %f {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 7, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1>} : (tensor<2x5x6x3xf32>, tensor<1x1x3x7xf32>) -> tensor<2x4x4x7xf32>
   %1 = drt.conv2d %x, %large {descriptor = array<i64: 2, 5, 6, 3, 1, 3, 7, 5, 6, 1, 1, 1, 1, 0, 1, 0, 1, 1>} : (tensor<2x5x6x3xf32>, tensor<1x3x3x7xf32>) -> tensor<2x5x6x7xf32>
   %2 = drt.conv2d %x, %deep {descriptor = array<i64: 2, 5, 6, 3, 1, 1, 6, 5, 6, 1, 1, 1, 1, 0, 0, 0, 0, 3>} : (tensor<2x5x6x3xf32>, tensor<1x1x3x2xf32>) -> tensor<2x5x6x6xf32>
 }
