@@ -17,10 +17,18 @@
 using namespace drt;
 
 namespace {
+// Products of so many steps are faster one by one, by the library: AMD Zen 5, one thread, GFLOP/s, and of the library
+// where the terms lie behind each other, which they do not:
+//
+//      m     n     k  terms   by blocks   library
+//    256  1024    32     64         204       210
+//    128   128  2048      2         202       232
+constexpr int64_t longTerm = 256;
+
 class SumSite : public Prepared {
 public:
   SumSite(const drt_matmul_desc &desc, int64_t terms, Range rows)
-      : streamed(tileKernels() && StreamedSum::suits(desc, terms)
+      : streamed(tileKernels() && terms > 1 && desc.k < longTerm && StreamedSum::suits(desc)
                      ? std::make_unique<StreamedSum>(*tileKernels(), desc, terms, rows.size())
                      : nullptr) {}
 

@@ -8,12 +8,14 @@
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/streamed_sum.h"
 #include "cpu/kernels/streamed_update.h"
 
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 using namespace drt;
 
@@ -25,25 +27,40 @@ constexpr int64_t blockBytes = 512 * 1024;
 // Of the contracted axis: a product of so many steps writes and reads its sums no more than one of more does.
 constexpr int64_t longShare = 512;
 
+// Where there are several blocks each reads all of b, which does not stay in cache: they are larger, and b is packed
+// while what came before it is multiplied.
+constexpr int64_t sumBytes = 1024 * 1024, leastSumRows = 96;
+
 class UpdateSite : public Prepared {
 public:
-  UpdateSite(const drt_matmul_desc &desc, int replicas)
-      : elementBytes(desc.dtype == DRT_F32 ? 4 : 8),
-        blockRows(std::max<int64_t>(1, blockBytes / std::max<int64_t>(1, desc.n * elementBytes))),
-        streamed(tileKernels() && StreamedUpdate::suits(desc, replicas)
-                     ? std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas)
-                     : nullptr),
-        block(streamed ? 0 : static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes)) {
+  UpdateSite(const drt_matmul_desc &desc, Share share, int replicas)
+      : elementBytes(desc.dtype == DRT_F32 ? 4 : 8), blockRows(rowsOf(blockBytes, desc)) {
+    const int64_t rows = (desc.m + share.count - 1) / share.count;
     // Whole groups of rows keep the library's kernels busy to the last one.
     if (blockRows > 16)
       blockRows -= blockRows % 16;
+    if (tileKernels() && StreamedUpdate::suits(desc, replicas)) {
+      streamed = std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas);
+      return;
+    }
+    if (tileKernels() && rows > blockRows && StreamedSum::suits(desc)) {
+      blockRows = std::max(leastSumRows, rowsOf(sumBytes, desc));
+      sum = std::make_unique<StreamedSum>(*tileKernels(), desc, replicas, std::min(blockRows, rows));
+    }
+    block = Buffer(static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes));
   }
 
   int64_t elementBytes;
   int64_t blockRows;
-  std::unique_ptr<StreamedUpdate> streamed; // null: by sgemm
+  std::unique_ptr<StreamedUpdate> streamed; // null: by blocks of rows,
+  std::unique_ptr<StreamedSum> sum;         // null: by sgemm
   Buffer block;
   Buffer joinedA, joinedB; // the replicas' operands behind each other, where they do not lie so
+
+private:
+  int64_t rowsOf(int64_t bytes, const drt_matmul_desc &desc) const {
+    return std::max<int64_t>(1, bytes / std::max<int64_t>(1, desc.n * elementBytes));
+  }
 };
 
 // The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns`
@@ -116,6 +133,21 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, Share share, Operands
   }
 }
 
+void updateSummed(UpdateSite &site, const drt_matmul_desc &desc, Share share, ReplicatedOperand a, ReplicatedOperand b,
+                  double scale, drt_range_kernel kernel, void *const *arguments) {
+  std::vector<const void *> lefts, rights;
+  for (int64_t replica = 0; replica < a.replicas; ++replica) {
+    lefts.push_back(static_cast<const char *>(a.base) + replica * a.stride);
+    rights.push_back(static_cast<const char *>(b.base) + replica * b.stride);
+  }
+  const int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
+  for (int64_t row = begin; row < end; row += site.blockRows) {
+    const Range rows = {row, std::min(row + site.blockRows, end)};
+    site.sum->run(lefts.data(), rights.data(), rows, static_cast<float>(scale), site.block.as<float>());
+    kernel(rows.begin * desc.n, rows.end * desc.n, site.block.as<float>(), arguments);
+  }
+}
+
 void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, Share share, ReplicatedOperand a,
                     ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
                     int numVariables) {
@@ -145,10 +177,12 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
       throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
                                "data type " +
                                std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
-    return std::make_unique<UpdateSite>(desc, a.replicas);
+    return std::make_unique<UpdateSite>(desc, share, a.replicas);
   });
   if (prepared.streamed)
     updateStreamed(*prepared.streamed, desc, share, a, b, scale, kernel, arguments, numVariables);
+  else if (prepared.sum)
+    updateSummed(prepared, desc, share, a, b, scale, kernel, arguments);
   else if (desc.dtype == DRT_F32)
     update<float>(prepared, desc, share, {a, b}, scale, kernel, arguments);
   else

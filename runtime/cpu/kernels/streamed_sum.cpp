@@ -15,14 +15,6 @@ namespace {
 // panels is packed at once, so that long runs of its rows are read.
 constexpr int64_t blockSteps = 192, chunkColumns = 256;
 
-// Products of so many steps are faster one by one, by the library: AMD Zen 5, one thread, GFLOP/s, and of the library
-// where the terms lie behind each other, which they do not:
-//
-//      m     n     k  terms   by blocks   library
-//    256  1024    32     64         204       210
-//    128   128  2048      2         202       232
-constexpr int64_t longTerm = 256;
-
 int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 size_t floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
@@ -54,8 +46,8 @@ template <class Visit> void StreamedSum::forEachTerm(int64_t step, int64_t depth
   }
 }
 
-bool StreamedSum::suits(const drt_matmul_desc &desc, int64_t terms) {
-  return desc.dtype == DRT_F32 && desc.n >= 16 && desc.m >= 8 && terms > 1 && desc.k > 0 && desc.k < longTerm;
+bool StreamedSum::suits(const drt_matmul_desc &desc) {
+  return desc.dtype == DRT_F32 && desc.transpose_a && !desc.transpose_b && desc.n >= 16 && desc.m >= 8 && desc.k > 0;
 }
 
 StreamedSum::StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows)

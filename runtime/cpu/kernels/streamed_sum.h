@@ -17,7 +17,8 @@ namespace drt {
 /// add to tiles of the sum; what comes next of the b_i is packed meanwhile. Belongs to one call site of one core.
 class StreamedSum {
 public:
-  static bool suits(const drt_matmul_desc &desc, int64_t terms);
+  /// Whether it can be computed so.
+  static bool suits(const drt_matmul_desc &desc);
 
   /// At most `maxRows` of the product's rows a call. `kernels` are tileKernels(), or others in tests.
   StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows);

@@ -88,7 +88,7 @@ TEST_CASE("a long sum is cut into blocks of steps, across its terms", "[matmul_s
       const drt_matmul_desc d = shape(random.integer(8, 50), random.integer(16, 120), random.integer(1, 90), DRT_F32);
       const int64_t count = random.integer(2, 12);
       INFO("rows of a tile " << (*kernels)->rows << " m " << d.m << " n " << d.n << " k " << d.k << " terms " << count);
-      REQUIRE(StreamedSum::suits(d, count));
+      REQUIRE(StreamedSum::suits(d));
       Terms<float> terms(d, count, random);
       StreamedSum sum(**kernels, d, count, d.m);
       for (Range rows : {Range{0, d.m}, Range{3, 8}}) {

@@ -78,6 +78,14 @@ TEST_CASE("every row is updated once, from the sum over the replicas", "[matmul_
   }
 }
 
+TEST_CASE("a share of several blocks, whose operands do not stay in cache, is updated block by block",
+          "[matmul_update]") {
+  Random random(6);
+  drt_matmul_desc d = {};
+  d.batch = 1, d.m = 500, d.n = 520, d.k = 320, d.transpose_a = 1, d.dtype = DRT_F32;
+  check<float>(d, 2, 16, random);
+}
+
 TEST_CASE("replicas' shares that are long are products of their own", "[matmul_update]") {
   Random random(5);
   drt_matmul_desc d = {};
