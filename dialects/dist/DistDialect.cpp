@@ -362,6 +362,14 @@ LogicalResult RescaleOp::inferShapes(dfg::ShapeContext &context) {
   return success();
 }
 
+/// Of one replica's share and all replicas' rows neither is known without their number. Entries have left the graph; where they are lowered,
+/// the program says it.
+static LogicalResult verifyReplicasKnown(Operation *op) {
+  if (!op->getParentOfType<dfg::GraphOp>() || op->getParentOfType<ModuleOp>().lookupSymbol<TopologyOp>(kCluster))
+    return success();
+  return op->emitOpError("is of several replicas, and the module does not say how many: it has no topology; run dist-apply-strategy");
+}
+
 /// Both have an axis of rows, and what lies behind it is alike.
 static LogicalResult verifyRows(Operation *op) {
   auto from = llvm::dyn_cast<RankedTensorType>(op->getOperand(0).getType()),
@@ -374,8 +382,8 @@ static LogicalResult verifyRows(Operation *op) {
   return success();
 }
 
-LogicalResult AllGatherOp::verify() { return verifyRows(*this); }
-LogicalResult TakeRowsOp::verify() { return verifyRows(*this); }
+LogicalResult AllGatherOp::verify() { return failed(verifyRows(*this)) ? failure() : verifyReplicasKnown(*this); }
+LogicalResult TakeRowsOp::verify() { return failed(verifyRows(*this)) ? failure() : verifyReplicasKnown(*this); }
 
 LogicalResult AllGatherSlicesOp::inferShapes(dfg::ShapeContext &context) {
   for (auto [operand, result] : llvm::zip(getOperands(), getResults()))
@@ -389,7 +397,8 @@ LogicalResult AllGatherSlicesOp::inferShapes(dfg::ShapeContext &context) {
 LogicalResult AllGatherSlicesOp::verify() {
   if (failed(verifySlices(*this, getIndices().getType(), getValues().getType())))
     return failure();
-  return verifySlices(*this, getAllIndices().getType(), getAllValues().getType());
+  return failed(verifySlices(*this, getAllIndices().getType(), getAllValues().getType())) ? failure()
+                                                                                         : verifyReplicasKnown(*this);
 }
 
 LogicalResult OwnRowsOp::inferShapes(dfg::ShapeContext &context) {

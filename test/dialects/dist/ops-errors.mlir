@@ -131,6 +131,15 @@ dfg.graph {
 
 // -----
 
+// How many rows all replicas have follows from their number.
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?x3xf32>
+  // expected-error @below {{is of several replicas, and the module does not say how many: it has no topology; run dist-apply-strategy}}
+  %all = dist.all_gather bucket 0 (%x) name "x" : (tensor<?x3xf32>) -> tensor<?x3xf32>
+}
+
+// -----
+
 dfg.graph {
   %i = dfg.placeholder : () -> tensor<4xi32>
   %v = dfg.placeholder : () -> tensor<5x3xf32>
