@@ -44,15 +44,11 @@ inline constexpr llvm::StringLiteral kRangeKernelAttr = "drt.range_kernel";
 /// it as is worth a core.
 inline constexpr llvm::StringLiteral kDividedAttr = "drt.divided";
 
-/// On a module: it is a program for devices; its value is the size of a replica's block of variables.
-inline constexpr llvm::StringLiteral kVariableBytesAttr = "drt.variable_bytes";
 /// The `gpu.module` with a program's kernels, and on each of them x, y and z of grid and block (array<i64>).
 inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 inline constexpr llvm::StringLiteral kGridAttr = "drt.grid", kBlockAttr = "drt.block";
 /// Words of a random operation's state in device memory (drt_random_state): counter (4), key (2), the replica's number.
 inline constexpr int64_t kRandomStateWords = 7;
-/// On a module: the kernels compiled, an array of {arch, data : string} as in drt_image.
-inline constexpr llvm::StringLiteral kImagesAttr = "drt.images";
 /// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one kernel.
 inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 
@@ -60,6 +56,8 @@ inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 ProgramOp findProgram(mlir::ModuleOp module);
 /// The module's program; without one it fails with a diagnostic at `user` that says which pass makes it.
 llvm::FailureOr<ProgramOp> getProgram(mlir::Operation *user);
+/// The same of a program whose memory is planned: `arena_bytes` is there.
+llvm::FailureOr<ProgramOp> getPlannedProgram(mlir::Operation *user);
 
 } // namespace distc::drt
 

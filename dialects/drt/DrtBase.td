@@ -34,6 +34,11 @@ class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemoni
 // How an operation accesses memory that replicas share. Every operation of an entry says so; `methods` are those that it does not leave to the
 // interface's defaults (Access.cpp).
 class DRT_Accesses<list<string> methods> : DeclareOpInterfaceMethods<DRT_AccessInterface, methods>;
+// The variables and tasks that an operation names are there, and of its types (References.cpp).
+def DRT_SymbolUser : DeclareOpInterfaceMethods<SymbolUserOpInterface>;
+// The variables that an update writes; of a group, those of each member.
+def DRT_Updated : ConfinedAttr<FlatSymbolRefArrayAttr, [ArrayMinCount<1>]>;
+def DRT_UpdatedGroup : ConfinedAttr<TypedArrayAttrBase<DRT_Updated, "variables of each member">, [ArrayMinCount<1>]>;
 // An operation of an entry that reads its operands, and has no part in sharing.
 class DRT_PlanOp<string mnemonic, list<Trait> traits = []> : DRT_Op<mnemonic, !listconcat(traits, [DRT_AccessInterface])>;
 // An operation whose results are written to the arena.

@@ -49,6 +49,13 @@ FailureOr<ProgramOp> getProgram(Operation *user) {
   return user->emitError("needs to know the program's tasks; run drt-describe-program");
 }
 
+FailureOr<ProgramOp> getPlannedProgram(Operation *user) {
+  FailureOr<ProgramOp> program = getProgram(user);
+  if (succeeded(program) && !program->getArenaBytes())
+    return program->emitError("is no whole plan: it does not say how large the arena is; run drt-plan-memory");
+  return program;
+}
+
 llvm::SmallVector<int64_t> ProgramOp::getTaskReplicas() {
   return llvm::map_to_vector(getTasks().getAsRange<TaskAttr>(), [](TaskAttr task) { return task.getNumReplicas(); });
 }

@@ -19,36 +19,39 @@ def DRT_TaskAttr : AttrDef<DRT_Dialect, "Task"> {
 }
 def DRT_TaskArrayAttr : TypedArrayAttrBase<DRT_TaskAttr, "tasks">;
 
-def DRT_ProgramOp : DRT_Op<"program", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def DRT_ProgramOp : DRT_Op<"program", [DRT_SymbolUser]> {
   let hasVerifier = 1;
   let summary = "What the program says of itself: where it comes from, its tasks and the batch of a step";
   let description = [{
     A module has one, from `drt-describe-program` on. `batch` is the number of examples of a step over all replicas, 0 where the graph is fed no batch.
     Servers that run no replica are tasks with `replicas 0`. `global_step` names the variable that counts the steps; `placeholders` what the graph
     could be fed, whether an entry reads it or not, so that an unknown array is told from an unused one. With `cores` as many
-    of a processor compute each replica's step together (`drt-divide-kernels`).
+    of a processor compute each replica's step together (`drt-divide-kernels`). `arena` is the size in bytes of a replica's arena, which
+    `drt-plan-memory` says, as it does in programs for devices that of a replica's block of variables (`variables`).
 
     ```mlir
     drt.program "mlp.meta" strategy "AllReduce" target "cpu" batch 64 tasks [
-      #drt.task<"worker" 0 on "localhost" replicas 2 from 0>] global_step @global_step placeholders ["x", "y"]
+      #drt.task<"worker" 0 on "localhost" replicas 2 from 0>] global_step @global_step placeholders ["x", "y"] arena 4096
     ```
   }];
   let arguments = (ins StrAttr:$graph, StrAttr:$strategy, StrAttr:$target, I64Attr:$batch, DRT_TaskArrayAttr:$tasks,
                        OptionalAttr<FlatSymbolRefAttr>:$global_step, OptionalAttr<StrArrayAttr>:$placeholders,
-                       OptionalAttr<I64Attr>:$cores);
+                       OptionalAttr<I64Attr>:$cores, OptionalAttr<I64Attr>:$arena_bytes, OptionalAttr<I64Attr>:$variable_bytes);
   let assemblyFormat = [{
     $graph `strategy` $strategy `target` $target `batch` $batch `tasks` $tasks (`global_step` $global_step^)? (`placeholders` $placeholders^)?
-    (`cores` $cores^)?     attr-dict
+    (`cores` $cores^)? (`arena` $arena_bytes^)? (`variables` $variable_bytes^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Over all tasks.
     int64_t getNumReplicas();
     /// Of each task.
     llvm::SmallVector<int64_t> getTaskReplicas();
+    /// Whether its memory is planned for devices.
+    bool isForDevices() { return getVariableBytesAttr() != nullptr; }
   }];
 }
 
-def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
+def DRT_VariableOp : DRT_Op<"variable", [Symbol, DRT_SymbolUser]> {
   let hasVerifier = 1;
   let summary = "A variable that the task holds, in the order of the program's table";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
@@ -60,6 +63,17 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol]> {
     `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`).
   }];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
+}
+
+def DRT_ImageOp : DRT_Op<"image", [HasParent<"::mlir::ModuleOp">]> {
+  let hasVerifier = 1;
+  let summary = "The program's kernels, compiled (drt_image)";
+  let description = [{
+    `arch` is what can load `data`: a chip's cubin ("sm_90"), PTX for it and later ones ("compute_90", closed by a zero), or an object for
+    emulated devices ("host").
+  }];
+  let arguments = (ins StrAttr:$arch, StrAttr:$data);
+  let assemblyFormat = "$arch $data attr-dict";
 }
 
 def DRT_EntryOp : DRT_Op<"entry", [HasParent<"::mlir::ModuleOp">, IsolatedFromAbove, NoTerminator, SingleBlock]> {
@@ -90,7 +104,7 @@ def DRT_FeedOp : DRT_PlanOp<"feed", [Pure]> {
   let arguments = (ins StrAttr:$name, UnitAttr:$batched);
   let results = (outs DRT_Tensor:$result);
 }
-def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let summary = "A variable's memory as a tensor, not a copy: valid until the variable is updated";
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs DRT_Tensor:$result);
@@ -267,7 +281,7 @@ def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [MemoryEffects<[MemRead, Me
 }
 
 // ---- Synchronization ------------------------------------------------------------------------------
-def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
@@ -284,14 +298,14 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
     build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather), {}, {});
   }]>];
 }
-def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = [{
     `bucket` numbers it among the buckets of the entry. With `owners`, a task a variable, each comes whole from its owner instead. `room`, on devices:
     elements that each variable has room for in the block of variables, the equal shares of all replicas.
   }];
-  let arguments = (ins I32Attr:$bucket, ArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room);
+  let arguments = (ins I32Attr:$bucket, FlatSymbolRefArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room);
 }
 def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
@@ -302,7 +316,7 @@ def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]
   let arguments = (ins I32Attr:$bucket);
   let results = (outs Variadic<DRT_Tensor>:$gradients);
 }
-def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "Runs a range kernel on this replica's part of the variables";
   let description = [{
@@ -316,10 +330,10 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Acc
 
     With `owner` (drt_update_owned) the replicas of that task update, each its range, and those of others do nothing.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
+  let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_Updated:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
                        I64Attr:$count, Variadic<DRT_Tensor>:$arguments, OptionalAttr<I64Attr>:$share, OptionalAttr<I64Attr>:$owner);
 }
-def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, AttrSizedOperandSegments]> {
   let summary = "One launch that updates several variables by one rule, on a device";
   let description = [{
     The kernel is a `gpu.func`, whose arguments are the base of the arena, the base of the replica's block of variables, and `arguments`: tensors with one
@@ -329,13 +343,13 @@ def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemW
     `members` are those of the bucket that the gradients are; `scale` is what the kernel multiplies them by: 1/N for the mean of a bucket that is summed.
     With `shares`, elements of a share of each member, the replica updates its share of each: the first of `arguments` is its number (drt.replica_index).
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
+  let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_UpdatedGroup:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<DenseI64ArrayAttr>:$members,
                        DefaultValuedAttr<F64Attr, "1.0">:$scale, Variadic<DRT_Tensor>:$arguments, Variadic<DRT_Tensor>:$reads,
                        OptionalAttr<DenseI64ArrayAttr>:$shares);
   let hasVerifier = 1;
   let assemblyFormat = "$arguments (`reads` `(` $reads^ `:` type($reads) `)`)? attr-dict `:` functional-type($arguments, results)";
 }
-def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";
   let description = [{
@@ -345,17 +359,17 @@ def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWri
     Rows that occur several times are updated in the order of their positions. For devices `drt-row-kernels` says how threads know it: indices are
     `distinct`, or `sorted`, which is `tensor<2 x count>`: the rows' numbers in their order, and then which index each was.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, I64Attr:$depth, DRT_Tensor:$indices, DRT_Tensor:$values,
+  let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_Updated:$variables, I64Attr:$depth, DRT_Tensor:$indices, DRT_Tensor:$values,
                        Variadic<DRT_Tensor>:$arguments, UnitAttr:$sorted, UnitAttr:$distinct);
   let extraClassDeclaration = [{
     /// How many rows `values` has.
     int64_t getNumRows();
   }];
 }
-def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "An update from a product over the joined batch (drt_matmul_update)";
-  let arguments = (ins FlatSymbolRefAttr:$kernel, ArrayAttr:$variables, DRT_Tensor:$a, DRT_Tensor:$b, UnitAttr:$transpose_a,
+  let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_Updated:$variables, DRT_Tensor:$a, DRT_Tensor:$b, UnitAttr:$transpose_a,
                        UnitAttr:$transpose_b, F64Attr:$scale, Variadic<DRT_Tensor>:$arguments);
 }
 // ---- Several batches an update ------------------------------------------------------------------------

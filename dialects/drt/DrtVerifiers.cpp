@@ -191,17 +191,14 @@ LogicalResult ProgramOp::verify() {
   const auto batch = static_cast<int64_t>(getBatch());
   if (batch < 0 || batch % next != 0)
     return emitOpError() << "has a batch of " << batch << ", which " << next << " replicas do not divide";
+  if (static_cast<int64_t>(getArenaBytes().value_or(0)) < 0 || static_cast<int64_t>(getVariableBytes().value_or(0)) < 0)
+    return emitOpError("has memory of a negative size");
+  if (getVariableBytes() && !getArenaBytes())
+    return emitOpError("has a block of variables and no arena");
   return success();
 }
 
-LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FlatSymbolRefAttr step = getGlobalStepAttr();
-  Operation *variable = step ? symbols.lookupNearestSymbolFrom(*this, step) : nullptr;
-  // A variable of the graph before lowering, of the plan behind it.
-  if (step && (!variable || llvm::isa<FunctionOpInterface>(variable)))
-    return emitOpError() << "names the global step " << step << ", which is no variable of the program";
-  return success();
-}
+LogicalResult ImageOp::verify() { return getData().empty() ? emitOpError("has no data") : LogicalResult(success()); }
 
 LogicalResult EntryOp::verify() {
   Block &body = getBody().front();

@@ -11,10 +11,10 @@ include "dialects/drt/DrtBase.td"
 // The entry "step" of a program whose servers serve on their own is run by each replica at its own pace: it pulls, computes, pushes, and takes a
 // token. What the gradients of an update become is the entry "update", which one replica runs while nobody pulls. drt-verify-order
 // holds both to that.
-def DRT_PullOp : DRT_Placed<"pull", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["getAccesses"]>]> {
+def DRT_PullOp : DRT_Placed<"pull", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "Copies of variables as one update left them all (drt_pull)";
-  let arguments = !con((ins ArrayAttr:$variables), placed);
+  let arguments = !con((ins FlatSymbolRefArrayAttr:$variables), placed);
   let results = (outs Variadic<DRT_Tensor>:$values);
 }
 def DRT_PushOp : DRT_PlanOp<"push", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -62,7 +62,7 @@ def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
     ```
     becomes
     ```mlir
-    %c = drt.matmul %a, %b {drt.precision = "tf32"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %c = drt.matmul %a, %b {precision = "tf32"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     ```
     or, with bfloat16, becomes
     ```mlir
@@ -225,7 +225,7 @@ def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
     ```
     Constants that a kernel reads go into it; a constant that a library call takes is written by a kernel. Range kernels are made unique too.
   }];
-  let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def ScheduleForGpu : Pass<"drt-schedule-for-gpu", "::mlir::ModuleOp"> {
@@ -557,7 +557,7 @@ def AccumulateInVariables : Pass<"drt-accumulate-in-variables", "::mlir::ModuleO
     drt.update {kernel = @forget_1, variables = [@accumulator_0], count = ...}
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::distc::drt::DRTDialect"];
 }
 

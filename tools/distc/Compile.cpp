@@ -114,9 +114,9 @@ int checkNative(Session &session, ModuleOp module, const CompileOptions &options
 
 /// What is loaded by chips that have no image of their own; empty where the program has no kernels.
 llvm::StringRef getPtx(ModuleOp module) {
-  for (auto image : module->getAttrOfType<ArrayAttr>(drt::kImagesAttr).getAsRange<DictionaryAttr>())
-    if (image.getAs<StringAttr>("arch").getValue().starts_with("compute_"))
-      return image.getAs<StringAttr>("data").getValue().rtrim('\0');
+  for (auto image : module.getOps<drt::ImageOp>())
+    if (image.getArch().starts_with("compute_"))
+      return image.getData().rtrim('\0');
   return "";
 }
 

@@ -81,7 +81,7 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
 
 FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   const Stage stage = findStage(module);
-  if (stage == Stage::Plan && module.getOps<drt::VariableOp>().empty() && module.getOps<FunctionOpInterface>().empty())
+  if (stage == Stage::Plan && module.getOps<drt::EntryOp>().empty())
     return module.emitError("has neither a graph nor a plan"), failure();
   if (stage != Stage::Graph)
     if (SmallVector<StringRef> settled = getSettled(options, stage); !settled.empty())

@@ -35,11 +35,6 @@ Value add(ImplicitLocOpBuilder &b, Value x, Value y) {
 }
 
 struct AccumulateInVariables : impl::AccumulateInVariablesBase<AccumulateInVariables> {
-  void getDependentDialects(DialectRegistry &registry) const override {
-    AccumulateInVariablesBase::getDependentDialects(registry);
-    registry.insert<func::FuncDialect>();
-  }
-
   void runOnOperation() override {
     SymbolTable table(getOperation());
     symbols = &table;

@@ -11,8 +11,6 @@ using namespace mlir;
 
 namespace distc {
 
-bool isForDevices(ModuleOp module) { return module->hasAttr(drt::kVariableBytesAttr); }
-
 SmallVector<FunctionOpInterface> getDeviceKernels(ModuleOp module) {
   SmallVector<FunctionOpInterface> kernels;
   if (auto code = module.lookupSymbol<gpu::GPUModuleOp>(drt::kKernelModule))
@@ -35,14 +33,8 @@ static FailureOr<Attribute> describeKernel(FunctionOpInterface kernel, ConstantT
   return tables.structure(fields);
 }
 
-static Attribute describeImage(DictionaryAttr image, ConstantTables &tables, StringRef name) {
-  StringRef data = image.getAs<StringAttr>("data").getValue();
-  return tables.structure(
-      {tables.string(image.getAs<StringAttr>("arch").getValue()), tables.bytes(name, data), tables.i64(data.size())});
-}
-
-FailureOr<Attribute> describeDevice(ModuleOp module, ConstantTables &tables) {
-  if (!isForDevices(module))
+FailureOr<Attribute> describeDevice(ModuleOp module, drt::ProgramOp program, ConstantTables &tables) {
+  if (!program.isForDevices())
     return tables.null();
   SmallVector<Attribute> kernels, images;
   for (FunctionOpInterface kernel : getDeviceKernels(module)) {
@@ -51,16 +43,16 @@ FailureOr<Attribute> describeDevice(ModuleOp module, ConstantTables &tables) {
       return failure();
     kernels.push_back(*row);
   }
-  if (auto compiled = module->getAttrOfType<ArrayAttr>(drt::kImagesAttr))
-    for (auto [i, image] : llvm::enumerate(compiled.getAsRange<DictionaryAttr>()))
-      images.push_back(describeImage(image, tables, "drt_image_" + std::to_string(i)));
+  for (auto image : module.getOps<drt::ImageOp>())
+    images.push_back(tables.structure({tables.string(image.getArch()),
+                                       tables.bytes("drt_image_" + std::to_string(images.size()), image.getData()),
+                                       tables.i64(image.getData().size())}));
   if (images.empty() && !kernels.empty())
     return module.emitError("has kernels for devices and no images of them; run drt-make-images");
-  auto variableBytes = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr);
   return Attribute(describe<drt_device_code>(
       tables, {tables.i32(images.size()), tables.array("drt_images", getRuntimeType<drt_image>(tables), images),
                tables.i32(kernels.size()), tables.array("drt_kernels", getRuntimeType<drt_kernel>(tables), kernels),
-               tables.i64(variableBytes.getInt())}));
+               tables.i64(static_cast<int64_t>(*program.getVariableBytes()))}));
 }
 
 } // namespace distc

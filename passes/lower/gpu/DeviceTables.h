@@ -11,16 +11,13 @@
 
 namespace distc {
 
-/// Whether the module's kernels run on devices (see drt-plan-memory).
-bool isForDevices(mlir::ModuleOp module);
-
 /// The kernels of `gpu.module @kernels`, in order: a kernel's number in drt_device_code is its place. Before and behind
 /// --lower-gpu-kernels.
 llvm::SmallVector<mlir::FunctionOpInterface> getDeviceKernels(mlir::ModuleOp module);
 
 /// The address of a drt_device_code; null in a program for CPUs. Fails with a diagnostic where a kernel has no grid or
 /// no images are there.
-llvm::FailureOr<mlir::Attribute> describeDevice(mlir::ModuleOp module, ConstantTables &tables);
+llvm::FailureOr<mlir::Attribute> describeDevice(mlir::ModuleOp module, drt::ProgramOp program, ConstantTables &tables);
 
 } // namespace distc
 

@@ -159,16 +159,14 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    auto arena = module->getAttrOfType<IntegerAttr>("drt.arena_bytes");
-    auto variables = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr);
-    if (!arena || !variables) {
-      module.emitError("has no places for tensors and variables of a device; run drt-plan-memory{device}");
-      return signalPassFailure();
-    }
     FailureOr<drt::ProgramOp> program = drt::getProgram(module);
     if (failed(program))
       return signalPassFailure();
-    sizes = {arena.getInt(), variables.getInt()};
+    if (!program->isForDevices()) {
+      program->emitError("has no places for tensors and variables of a device; run drt-plan-memory{device}");
+      return signalPassFailure();
+    }
+    sizes = {static_cast<int64_t>(*program->getArenaBytes()), static_cast<int64_t>(*program->getVariableBytes())};
     for (drt::EntryOp entry : getEntries(module)) {
       UpdateOperands operands(entry, symbols, program->getNumReplicas());
       EntryGroups groups(entry, operands, symbols);

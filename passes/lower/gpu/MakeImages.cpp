@@ -37,10 +37,8 @@ struct MakeImages : impl::MakeImagesBase<MakeImages> {
   void runOnOperation() override {
     llvm::Expected<Target> parsed = Target::parse(target);
     llvm::Error error = parsed ? makeImages(*parsed) : parsed.takeError();
-    if (!error) {
-      getOperation()->setAttr(drt::kImagesAttr, ArrayAttr::get(&getContext(), images));
+    if (!error)
       return;
-    }
     getOperation().emitError() << llvm::toString(std::move(error));
     signalPassFailure();
   }
@@ -104,12 +102,9 @@ struct MakeImages : impl::MakeImagesBase<MakeImages> {
   }
 
   void add(StringRef architecture, StringRef data) {
-    Builder builder(&getContext());
-    images.push_back(builder.getDictionaryAttr({builder.getNamedAttr("arch", builder.getStringAttr(architecture)),
-                                                builder.getNamedAttr("data", builder.getStringAttr(data))}));
+    auto builder = OpBuilder::atBlockEnd(getOperation().getBody());
+    drt::ImageOp::create(builder, getOperation().getLoc(), architecture, data);
   }
-
-  SmallVector<Attribute> images;
 };
 
 } // namespace

@@ -35,12 +35,15 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     drt::EntryOp entry = getOperation();
     taskReplicas = replicas;
     int64_t cores = 1;
-    if (taskReplicas == 0)
-      if (drt::ProgramOp program = drt::findProgram(entry->getParentOfType<ModuleOp>());
-          program && program.getTasks().size() == 1) {
-        taskReplicas = program.getNumReplicas();
-        cores = program.getCores().value_or(1);
+    if (taskReplicas == 0) {
+      FailureOr<drt::ProgramOp> program = drt::getProgram(entry);
+      if (failed(program))
+        return signalPassFailure();
+      if (program->getTasks().size() == 1) {
+        taskReplicas = program->getNumReplicas();
+        cores = program->getCores().value_or(1);
       }
+    }
     Block &body = entry.getBody().front();
     if (taskReplicas > 1)
       joinUpdates(body);

@@ -255,11 +255,6 @@ SmallVector<SmallVector<linalg::GenericOp>> getGroups(Block &block) {
 }
 
 struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
-  void getDependentDialects(DialectRegistry &registry) const override {
-    OutlineKernelsBase::getDependentDialects(registry);
-    registry.insert<func::FuncDialect>();
-  }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     KernelTable table(module);

@@ -72,6 +72,9 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   using Base::Base;
 
   void runOnOperation() override {
+    FailureOr<drt::ProgramOp> program = drt::getProgram(getOperation());
+    if (failed(program))
+      return signalPassFailure();
     int64_t bytes = 0;
     for (drt::EntryOp entry : getEntries(getOperation())) {
       if (failed(checkPlaced(entry)))
@@ -80,10 +83,9 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       bytes = std::max(bytes, blocks.pack());
       blocks.writePlaces();
     }
-    Builder builder(&getContext());
-    getOperation()->setAttr("drt.arena_bytes", builder.getI64IntegerAttr(bytes));
+    program->setArenaBytes(bytes);
     if (device)
-      getOperation()->setAttr(drt::kVariableBytesAttr, builder.getI64IntegerAttr(placeVariables(getOperation())));
+      program->setVariableBytes(placeVariables(getOperation()));
   }
 };
 

@@ -8,7 +8,6 @@
 #include "dialects/drt/Servers.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/EntryBlocks.h"
-#include "passes/lower/plan/WholePlan.h"
 #include "passes/lower/plan/WorkEstimate.h"
 #include "passes/lower/program/ScopeNames.h"
 
@@ -38,6 +37,15 @@ struct Task {
   std::string name, host;
   int64_t firstReplica, numReplicas;
 };
+
+/// The variables that an attribute names, in arrays of arrays as well.
+void collectVariables(Attribute attribute, SmallVectorImpl<StringRef> &names) {
+  if (auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(attribute))
+    names.push_back(symbol.getValue());
+  else if (auto array = dyn_cast_or_null<ArrayAttr>(attribute))
+    for (Attribute member : array)
+      collectVariables(member, names);
+}
 
 struct Bucket {
   drt::AllReduceStartOp reduce; // one of both
@@ -84,8 +92,8 @@ public:
     json.attribute("target", toJsonText(program.getTarget()));
     json.attribute("global_batch", static_cast<int64_t>(program.getBatch()));
     json.attribute("replicas", replicas);
-    json.attribute("arena_bytes", module->getAttrOfType<IntegerAttr>("drt.arena_bytes").getInt());
-    if (auto block = module->getAttrOfType<IntegerAttr>(drt::kVariableBytesAttr))
+    json.attribute("arena_bytes", program.getArenaBytesAttr().getInt());
+    if (IntegerAttr block = program.getVariableBytesAttr())
       json.attribute("device_variable_bytes", block.getInt());
     writeSteps();
     json.attributeArray("tasks", [&] {
@@ -166,7 +174,7 @@ private:
       return 0;
     const int64_t bytes = getTensorBytes(cast<RankedTensorType>(variable.getType()));
     // Replicas on devices have memory of their own; those of processors hold shares apart, and all else together.
-    const bool isEachReplicas = variable.getShares() || module->hasAttr(drt::kVariableBytesAttr);
+    const bool isEachReplicas = variable.getShares() || program.isForDevices();
     return isEachReplicas ? bytes * tasks[task].numReplicas : bytes;
   }
 
@@ -460,9 +468,10 @@ private:
 } // namespace
 
 LogicalResult writePlanReport(ModuleOp module, OStream &json) {
-  if (failed(checkWholePlan(module)))
+  FailureOr<drt::ProgramOp> program = drt::getPlannedProgram(module);
+  if (failed(program))
     return failure();
-  PlanReport(module, drt::findProgram(module), json).write();
+  PlanReport(module, *program, json).write();
   return success();
 }
 

@@ -8,7 +8,6 @@
 #include "dialects/drt/Drt.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/PlanReport.h"
-#include "passes/lower/plan/WholePlan.h"
 #include "passes/lower/program/ScopeNames.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -256,9 +255,10 @@ void Roofline::write(llvm::json::OStream &json) const {
 }
 
 LogicalResult writeRooflines(ModuleOp module, ArrayRef<const Chip *> chips, bool isJson, llvm::raw_ostream &os) {
-  if (failed(checkWholePlan(module)))
+  FailureOr<drt::ProgramOp> planned = drt::getPlannedProgram(module);
+  if (failed(planned))
     return failure();
-  drt::ProgramOp program = drt::findProgram(module);
+  drt::ProgramOp program = *planned;
   if (!isJson) {
     os << "Roofline of " << program.getGraph() << ", strategy " << program.getStrategy() << ", "
        << program.getNumReplicas() << " replicas, batch " << static_cast<int64_t>(program.getBatch())

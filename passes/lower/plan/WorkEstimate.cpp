@@ -38,7 +38,7 @@ AssumedMachine getAssumedMachine(bool device) {
 }
 
 WorkEstimate::WorkEstimate(ModuleOp module)
-    : symbols(module), machine(getAssumedMachine(module->hasAttr(drt::kVariableBytesAttr))) {}
+    : symbols(module), machine(getAssumedMachine(drt::findProgram(module).isForDevices())) {}
 
 /// The argument of the kernel that a buffer is a view of; none of a buffer of the kernel's own.
 static BlockArgument findArgument(Value buffer) {

@@ -34,8 +34,11 @@ void hideKernels(ModuleOp module) {
 struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    FailureOr<drt::ProgramOp> planned = drt::getPlannedProgram(module);
+    if (failed(planned))
+      return signalPassFailure();
     hideKernels(module);
-    ProgramConversion program(module);
+    ProgramConversion program(module, *planned);
     std::vector<EntryTables> entries;
     std::string plan;
     for (drt::EntryOp entry : getEntries(module)) {
@@ -46,14 +49,11 @@ struct ConvertDrtToLLVM : impl::ConvertDrtToLLVMBase<ConvertDrtToLLVM> {
       splitEntry(module.lookupSymbol<LLVM::LLVMFuncOp>(converter.tables.function), kMaxEntryOperations);
       entries.push_back(std::move(converter.tables));
     }
-    if (failed(writeProgram(module, program.tables, entries, program.sites, plan)))
+    if (failed(writeProgram(module, *planned, program.tables, entries, program.sites, plan)))
       return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(module.getOps()))
-      if (isa<drt::ProgramOp, drt::VariableOp, drt::EntryOp, gpu::GPUModuleOp>(op))
+      if (isa<drt::ProgramOp, drt::VariableOp, drt::EntryOp, drt::ImageOp, gpu::GPUModuleOp>(op))
         op.erase();
-    for (StringRef name :
-         {StringRef("drt.arena_bytes"), StringRef(drt::kVariableBytesAttr), StringRef(drt::kImagesAttr)})
-      module->removeAttr(name);
   }
 };
 

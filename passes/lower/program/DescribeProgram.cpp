@@ -43,7 +43,8 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     const auto batch = static_cast<int64_t>(replicaBatch * topology.getReplicas());
     drt::ProgramOp::create(b, topology.getLoc(), b.getStringAttr(graph), b.getStringAttr(strategy),
                            b.getStringAttr(target), b.getI64IntegerAttr(batch), b.getArrayAttr(tasks), globalStep,
-                           placeholders, cores > 0 ? b.getI64IntegerAttr(cores) : IntegerAttr());
+                           placeholders, cores > 0 ? b.getI64IntegerAttr(cores) : IntegerAttr(),
+                           /*arena_bytes=*/IntegerAttr(), /*variable_bytes=*/IntegerAttr());
     topology.erase();
   }
 };

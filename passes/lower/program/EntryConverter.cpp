@@ -16,14 +16,14 @@ using namespace mlir;
 
 namespace distc {
 
-ProgramConversion::ProgramConversion(ModuleOp module)
+ProgramConversion::ProgramConversion(ModuleOp module, drt::ProgramOp program)
     : module(module), symbols(module), tables(module) {
   for (auto variable : module.getOps<drt::VariableOp>()) {
     variables.insert({variable.getSymName(), static_cast<int64_t>(variables.size())});
     if (variable.getShares())
       shared[variable.getSymName()] = variable;
   }
-  isForDevices = distc::isForDevices(module);
+  isForDevices = program.isForDevices();
   kernels = getDeviceKernels(module);
   for (auto [number, kernel] : llvm::enumerate(kernels))
     kernelNumbers[kernel.getName()] = number;

@@ -25,7 +25,7 @@ inline constexpr int32_t kArena = getFieldNumber<drt_replica>(offsetof(drt_repli
 
 /// What converting every entry shares.
 struct ProgramConversion {
-  explicit ProgramConversion(mlir::ModuleOp module);
+  ProgramConversion(mlir::ModuleOp module, drt::ProgramOp program);
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;

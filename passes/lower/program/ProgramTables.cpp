@@ -162,18 +162,11 @@ void writeCheckpointKeys(ModuleOp module, ConstantTables &tables) {
 
 } // namespace
 
-LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<EntryTables> entries,
+LogicalResult writeProgram(ModuleOp module, drt::ProgramOp program, ConstantTables &tables, ArrayRef<EntryTables> entries,
                            const CallSites &sites, StringRef plan) {
-  FailureOr<drt::ProgramOp> found = drt::getProgram(module);
-  if (failed(found))
-    return failure();
-  drt::ProgramOp program = *found;
-  auto arena = module->getAttrOfType<IntegerAttr>("drt.arena_bytes");
-  if (!arena)
-    return module.emitError("the module has no drt.arena_bytes; run drt-plan-memory");
   FailureOr<int64_t> globalStep = findGlobalStep(module, program);
   FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
-  FailureOr<Attribute> device = describeDevice(module, tables);
+  FailureOr<Attribute> device = describeDevice(module, program, tables);
   if (failed(globalStep) || failed(variables) || failed(device))
     return failure();
 
@@ -196,7 +189,7 @@ LogicalResult writeProgram(ModuleOp module, ConstantTables &tables, ArrayRef<Ent
                         tables.string(program.getTarget()),
                         tables.i64(static_cast<int64_t>(program.getBatch())),
                         tables.i32(program.getNumReplicas()),
-                        tables.i64(arena.getInt()),
+                        tables.i64(static_cast<int64_t>(*program.getArenaBytes())),
                         tables.i32(tasks.size()),
                         tables.array("drt_tasks", getRuntimeType<drt_task>(tables), tasks),
                         tables.i32(variables->size()),

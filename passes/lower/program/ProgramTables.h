@@ -37,7 +37,7 @@ struct CallSites {
 llvm::FailureOr<mlir::Attribute> describeType(ConstantTables &tables, mlir::Location loc, mlir::Type tensor);
 
 /// Writes `drt_the_program` and its tables: the variables from the module's `drt.variable`s, the tasks and names from its `drt.program`.
-llvm::LogicalResult writeProgram(mlir::ModuleOp module, ConstantTables &tables, llvm::ArrayRef<EntryTables> entries,
+llvm::LogicalResult writeProgram(mlir::ModuleOp module, drt::ProgramOp program, ConstantTables &tables, llvm::ArrayRef<EntryTables> entries,
                                  const CallSites &sites, llvm::StringRef plan);
 
 } // namespace distc

@@ -7,8 +7,8 @@ module {
 
 // -----
 
-module attributes {drt.arena_bytes = 0 : i64} {
-  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena 0
   drt.entry "unplanned" {
     %x = drt.feed {name = "x"} : () -> tensor<4xf32>
     // expected-error @below {{has no place in the arena; run drt-plan-memory}}
@@ -18,8 +18,8 @@ module attributes {drt.arena_bytes = 0 : i64} {
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64} {
-  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena 64
   drt.entry "no_kernel" {
     // expected-error @below {{calls a kernel that is no LLVM function: @relu}}
     %y = drt.launch @relu() {at = array<i64: 0>} : () -> tensor<4xf32>
@@ -28,8 +28,8 @@ module attributes {drt.arena_bytes = 64 : i64} {
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64} {
-  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena 64
   drt.entry "order" {
     // expected-error @below {{starts bucket 1 as number 0; buckets are numbered in the order in which they start}}
     drt.all_reduce_start {bucket = 1 : i32, mean = true, names = []} : () -> ()
@@ -38,9 +38,9 @@ module attributes {drt.arena_bytes = 64 : i64} {
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64} {
+module {
   dfg.variable @step : tensor<i64>
   // expected-error @below {{names the global step @step, which is no variable of the program}}
-  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] global_step @step
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] global_step @step arena 64
   drt.entry "not_lowered" {}
 }

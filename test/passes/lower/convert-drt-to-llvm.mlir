@@ -1,8 +1,8 @@
 // RUN: distc-opt %s --convert-drt-to-llvm --split-input-file | FileCheck %s
 // RUN: distc-opt %s --convert-drt-to-llvm --split-input-file -o /dev/null
 
-module attributes {drt.arena_bytes = 256 : i64} {
-  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] global_step @step
+module {
+  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] global_step @step arena 256
   drt.variable @w : tensor<4x3xf32> {trainable, saved}
   drt.variable @step : tensor<i64> {saved}
 
@@ -57,8 +57,8 @@ module attributes {drt.arena_bytes = 256 : i64} {
 // -----
 
 // The operands of a product over the joined batch are addressed from replica 0's on.
-module attributes {drt.arena_bytes = 256 : i64} {
-  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 256
   drt.variable @w : tensor<4x3xf32>
   llvm.func @produce(%y: !llvm.ptr) { llvm.return }
   llvm.func @sgd(%begin: i64, %end: i64, %gradient: !llvm.ptr, %w: !llvm.ptr) { llvm.return }
@@ -78,8 +78,8 @@ module attributes {drt.arena_bytes = 256 : i64} {
 // -----
 
 // How a bucket's gradients are compressed and chosen from; accumulators; shares, which begin where the replica's do.
-module attributes {drt.arena_bytes = 256 : i64} {
-  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 256
   drt.variable @w : tensor<5x2xf32>
   drt.variable @m : tensor<5xf32> {shares = 2 : i64, full_shape = array<i64: 5, 2>}
   llvm.func @produce(%y: !llvm.ptr) { llvm.return }

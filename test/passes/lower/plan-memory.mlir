@@ -1,8 +1,10 @@
 // RUN: distc-opt %s --drt-plan-memory --split-input-file | FileCheck %s
 
 // The result of @b may not lie where its operand does; that of @c may lie where @a's did.
-// CHECK: module attributes {drt.arena_bytes = 128 : i64}
+// CHECK: drt.program {{.*}} arena 128
+// CHECK-NOT: variables
 // CHECK-LABEL: drt.entry "reuse"
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
 drt.entry "reuse" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   // CHECK: @a({{.*}}at = array<i64: [[A:[0-9]+]]>
@@ -17,8 +19,9 @@ drt.entry "reuse" {
 // -----
 
 // Members side by side and aligned, though the second is written first; nothing lies on them later.
-// CHECK: drt.arena_bytes = 256 : i64
+// CHECK: drt.program {{.*}} arena 256
 // CHECK-LABEL: drt.entry "bucket"
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
 drt.entry "bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<17xf32>
   // CHECK: @second({{.*}}at = array<i64: 128>
@@ -35,8 +38,10 @@ drt.entry "bucket" {
 // -----
 
 // The operands of a product over the joined batch are read by replicas that are behind: nothing lies on them later.
-// CHECK: drt.arena_bytes = 192 : i64
+// CHECK: drt.program {{.*}} arena 192
 // CHECK-LABEL: drt.entry "joined"
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+drt.variable @w : tensor<4x3xf32>
 drt.entry "joined" {
   %x = drt.feed {name = "x", batched} : () -> tensor<2x4xf32>
   %a = drt.launch @a(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
@@ -50,6 +55,7 @@ drt.entry "joined" {
 
 // A reshape moves nothing, and keeps what it shows alive.
 // CHECK-LABEL: drt.entry "reshape"
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
 drt.entry "reshape" {
   %x = drt.feed {name = "x"} : () -> tensor<2x2xf32>
   // CHECK: @a({{.*}}at = array<i64: 0>

@@ -76,6 +76,7 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
 // -----
 
 // The owner alone updates, with a slot that it alone has memory for; then the others are given the value.
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>, #drt.task<"worker" 1 on "b" replicas 1 from 1>]
 dfg.variable @w : tensor<5x2xf32> {trainable}
 dfg.variable @m : tensor<5x2xf32> {dist.place = #dist.place<"worker" 1>}
 // CHECK: drt.variable @w : tensor<5x2xf32> {saved, trainable}

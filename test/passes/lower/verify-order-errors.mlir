@@ -222,6 +222,7 @@ drt.entry "shares_not_gathered" {
 
 // Owners:
 
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>, #drt.task<"worker" 1 on "b" replicas 2 from 2>]
 drt.variable @w : tensor<8xf32>
 drt.entry "owned_value_is_read" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
@@ -235,6 +236,7 @@ drt.entry "owned_value_is_read" {
 
 // -----
 
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>, #drt.task<"worker" 1 on "b" replicas 2 from 2>]
 drt.variable @w : tensor<8xf32>
 drt.entry "owned_value_is_kept" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
@@ -244,6 +246,7 @@ drt.entry "owned_value_is_kept" {
 
 // -----
 
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>, #drt.task<"worker" 1 on "b" replicas 2 from 2>]
 drt.variable @w : tensor<8xf32>
 drt.entry "taken_from_another" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
@@ -256,6 +259,7 @@ drt.entry "taken_from_another" {
 
 // -----
 
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>, #drt.task<"worker" 1 on "b" replicas 2 from 2>]
 drt.variable @slot : tensor<8xf32> {owner = 1 : i64}
 drt.entry "slot_of_another" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>
@@ -265,6 +269,7 @@ drt.entry "slot_of_another" {
 
 // -----
 
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>, #drt.task<"worker" 1 on "b" replicas 2 from 2>]
 drt.variable @w : tensor<8xf32>
 drt.entry "gradient_of_another" {
   %x = drt.feed {name = "x"} : () -> tensor<8xf32>

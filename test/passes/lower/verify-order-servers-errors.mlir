@@ -121,6 +121,6 @@ drt.entry "step" {
 }
 drt.entry "update" {
   // expected-error @+1 {{does not take what is pushed: names and types differ}}
-  %i, %v = drt.take {at = array<i64: 0, 64>, names = ["w", "w"]} : () -> (tensor<4xi32>, tensor<8x2xf32>)
-  drt.sparse_update %i, %v {depth = 1 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xi32>, tensor<8x2xf32>) -> ()
+  %i, %v = drt.take {at = array<i64: 0, 64>, names = ["w", "w"]} : () -> (tensor<4xi32>, tensor<4x2xf32>)
+  drt.sparse_update %i, %v {depth = 1 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xi32>, tensor<4x2xf32>) -> ()
 }

@@ -2,9 +2,10 @@
 // RUN: distc-opt %s --convert-drt-to-llvm | FileCheck %s --check-prefix=IMAGES
 
 // The entry enqueues: a launch is a call with the kernel's number, in the order of gpu.module @kernels.
-module attributes {gpu.container_module, drt.arena_bytes = 256 : i64, drt.variable_bytes = 512 : i64,
-    drt.images = [{arch = "sm_90", data = "ELF"}, {arch = "compute_90", data = "PTX\00"}]} {
-  drt.program "g.meta" strategy "AllReduce" target "cuda:sm_90" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module attributes {gpu.container_module} {
+  drt.program "g.meta" strategy "AllReduce" target "cuda:sm_90" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 256 variables 512
+  drt.image "sm_90" "ELF"
+  drt.image "compute_90" "PTX\00"
   drt.variable @w : tensor<4x3xf32> {trainable, saved, at = 0 : i64}
   drt.variable @b : tensor<3xf32> {trainable, saved, at = 256 : i64}
   // CHECK-NOT: gpu.module

@@ -1,13 +1,12 @@
 // RUN: distc-opt %s --drt-group-updates --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{has no places for tensors and variables of a device; run drt-plan-memory{device}}}
-module attributes {drt.arena_bytes = 64 : i64} {
-}
+// expected-error @below {{has no places for tensors and variables of a device; run drt-plan-memory{device}}}
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena 64
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 64 variables 256
 drt.variable @w : tensor<8xi64> {at = 0 : i64}
 drt.entry "step" {
   drt.update {kernel = @number, variables = [@w], count = 8 : i64} : () -> ()
@@ -27,8 +26,8 @@ func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes 
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 64 variables 256
 drt.variable @w : tensor<8xf32>
 drt.entry "step" {
   // expected-error @+1 {{uses variable 'w', which has no place in the block of variables; run drt-plan-memory{device}}}
@@ -48,8 +47,8 @@ func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {d
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 64 variables 256
 drt.variable @w : tensor<8xf32> {at = 0 : i64}
 drt.entry "step" {
   %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<4xf32>
@@ -72,8 +71,8 @@ func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<
 
 // -----
 
-module attributes {drt.arena_bytes = 64 : i64, drt.variable_bytes = 256 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 64 variables 256
 drt.variable @w : tensor<8x2xf32> {at = 0 : i64}
 drt.entry "step" {
   %ids = drt.feed {name = "ids"} : () -> tensor<4xi64>

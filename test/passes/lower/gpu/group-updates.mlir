@@ -2,8 +2,8 @@
 
 // Two variables of one bucket by one rule: one launch, which takes the mean over two replicas. A variable of one element reads its rate as
 // others do.
-module attributes {drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 4096 variables 8192
 drt.variable @a : tensor<2050xf32> {at = 0 : i64}
 drt.variable @b : tensor<1xf32> {at = 7936 : i64}
 
@@ -83,8 +83,8 @@ func.func private @sgd_b(%begin: i64, %end: i64, %g: memref<1xf32>, %b: memref<1
 
 // Something else reads the bucket, so that the communication takes the mean. The update reads the result, which lies in the bucket's place,
 // and is no member of the other's group, which has a bucket. What it reads of another variable has a place too.
-module attributes {drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 4096 variables 8192
 drt.variable @a : tensor<8xi64> {at = 0 : i64}
 drt.variable @old : tensor<8xi64> {at = 256 : i64}
 drt.variable @fed : tensor<8xi64> {at = 512 : i64}
@@ -132,8 +132,8 @@ func.func private @add(%begin: i64, %end: i64, %a: memref<8xi64>, %x: memref<8xi
 
 // The order of updates stays where they depend on each other: @b is read by the update of @c, and written before and behind it. A feed
 // that is read in between moves up.
-module attributes {drt.arena_bytes = 0 : i64, drt.variable_bytes = 1024 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 0 variables 1024
 drt.variable @a : tensor<f32> {at = 0 : i64}
 drt.variable @b : tensor<f32> {at = 256 : i64}
 drt.variable @c : tensor<f32> {at = 512 : i64}
@@ -179,8 +179,8 @@ func.func private @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf
 
 // Of three replicas each updates its share, 8 of 18 elements, the last one 2: where it begins follows from the replica's number. The gradient
 // is reduced in its place, the whole variable's part is written, and the slot is the share itself.
-module attributes {drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
-drt.program "g.meta" strategy "ShardedUpdate" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 3 from 0>]
+module {
+drt.program "g.meta" strategy "ShardedUpdate" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 3 from 0>] arena 4096 variables 8192
 drt.variable @shared : tensor<18xf32> {at = 256 : i64}
 drt.variable @trace : tensor<8xf32> {at = 512 : i64, full_shape = array<i64: 18>, shares = 3 : i64, whole = "trace"}
 // CHECK-LABEL: drt.entry "shares"

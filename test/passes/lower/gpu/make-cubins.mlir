@@ -3,7 +3,9 @@
 // RUN: FileCheck %s --check-prefix=VERBOSE <%t
 
 // Cubins are ELF; they come first.
-// CHECK: drt.images = [{arch = "sm_80", data = "\7FELF{{.*}}"}, {arch = "sm_90", data = "\7FELF{{.*}}"}, {arch = "compute_90", data = "{{.*}}.target sm_90{{.*}}\00"}]
+// CHECK: drt.image "sm_80" "\7FELF{{.*}}"
+// CHECK-NEXT: drt.image "sm_90" "\7FELF{{.*}}"
+// CHECK-NEXT: drt.image "compute_90" "{{.*}}.target sm_90{{.*}}\00"
 // VERBOSE: remark: {{.*}}Compiling entry function 'relu' for 'sm_80'
 // VERBOSE: registers
 // VERBOSE: Compiling entry function 'relu' for 'sm_90'

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --lower-gpu-kernels --drt-make-images="target=cuda:emulated" | FileCheck %s
 
 // Kernels for the emulated driver are a shared object.
-// CHECK: drt.images = [{arch = "host", data = "\7FELF
+// CHECK: drt.image "host" "\7FELF
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @exp_of_root(%x: memref<1024xf32>, %y: memref<1024xf32>) kernel attributes {drt.grid = array<i64: 2, 1, 1>, drt.block = array<i64: 128, 1, 1>} {

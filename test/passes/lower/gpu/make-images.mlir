@@ -3,15 +3,15 @@
 // RUN: distc-opt %s --lower-gpu-kernels --drt-make-images="ptx-only target=cuda:sm_90,sm_80" | FileCheck %s --check-prefix=NEWEST
 
 // Later chips compile the newest chip's PTX. Exponentials are libdevice's, which is linked; divisions and roots are rounded as IEEE says.
-// PTX: drt.images = [{arch = "compute_90", data = "{{.*}}.target sm_90{{.*}}.visible .entry exp_of_root(
+// PTX: drt.image "compute_90" "{{.*}}.target sm_90{{.*}}.visible .entry exp_of_root(
 // PTX-SAME: .maxntid 128, 1, 1
 // PTX-SAME: ld.global.nc.v4.b32
 // PTX-SAME: div.rn.f32
 // PTX-SAME: sqrt.rn.f32
 // PTX-SAME: ex2.approx
 // PTX-SAME: st.global.v4.b32
-// PTX-SAME: \00"}]
-// NEWEST: drt.images = [{arch = "compute_90"
+// PTX-SAME: \00"
+// NEWEST: drt.image "compute_90"
 // NEWEST-NOT: compute_80
 module attributes {gpu.container_module} {
   gpu.module @kernels {

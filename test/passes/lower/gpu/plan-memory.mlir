@@ -1,8 +1,9 @@
 // RUN: distc-opt %s --drt-plan-memory=device=true | FileCheck %s
 // RUN: distc-opt %s --drt-plan-memory | FileCheck %s --check-prefix=CPU
 
-// CHECK: module attributes {drt.arena_bytes = 192 : i64, drt.variable_bytes = 2304 : i64}
-// CPU: module attributes {drt.arena_bytes = 192 : i64}
+// CHECK: drt.program {{.*}} arena 192 variables 2304
+// CPU: drt.program {{.*}} arena 192{{$}}
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 // CPU-NOT: at = 0
 
 // CHECK: drt.variable @w : tensor<65xf32> {at = 0 : i64}

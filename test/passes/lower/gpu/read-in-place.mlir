@@ -1,5 +1,11 @@
 // RUN: distc-opt %s --pass-pipeline='builtin.module(drt.entry(drt-read-in-place))' | FileCheck %s
 
+drt.variable @rate : tensor<f32>
+drt.variable @step : tensor<i64>
+drt.variable @fetched : tensor<f32>
+drt.variable @power : tensor<2xf32>
+drt.variable @bias : tensor<4xf32>
+drt.variable @w : tensor<4xf32>
 // CHECK-LABEL: drt.entry "step"
 drt.entry "step" {
   // Read before it is updated.

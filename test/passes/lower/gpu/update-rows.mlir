@@ -1,8 +1,8 @@
 // RUN: distc-opt %s --drt-group-updates | FileCheck %s
 
 // A thread an element of a row, 8 of each of 24 rows; the rate lies in a variable of its own, the slot's decay for each element in one too.
-module attributes {drt.arena_bytes = 4096 : i64, drt.variable_bytes = 8192 : i64} {
-drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena 4096 variables 8192
 drt.variable @w : tensor<10x8xf32> {at = 0 : i64}
 drt.variable @slot : tensor<10x8xf32> {at = 512 : i64}
 drt.variable @rate : tensor<f32> {at = 1024 : i64}

@@ -35,6 +35,7 @@ drt.entry "result_without_wait" {
 
 // -----
 
+drt.variable @b : tensor<16xf32>
 drt.entry "update_without_wait" {
   %g:2 = drt.launch @kernel_0() {at = array<i64: 0, 64>} : () -> (tensor<16xf32>, tensor<16xf32>)
   drt.all_reduce_start %g#0 {bucket = 0 : i32, mean = true, names = ["a"], at = array<i64: 0>} : (tensor<16xf32>) -> ()
@@ -114,6 +115,7 @@ drt.entry "fetch_during_reduction" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "old_value" {
   %w = drt.read @w : tensor<16xf32>
   drt.update_group {kernel = @update_group_0, variables = [[@w]]} : () -> ()
@@ -123,6 +125,8 @@ drt.entry "old_value" {
 
 // -----
 
+drt.variable @a : tensor<16xf32>
+drt.variable @b : tensor<16xf32>
 // a, b = b, a
 drt.entry "swapped" {
   %a = drt.read @a : tensor<16xf32>
@@ -134,6 +138,8 @@ drt.entry "swapped" {
 
 // -----
 
+drt.variable @a : tensor<16xf32>
+drt.variable @b : tensor<16xf32>
 drt.entry "swapped_in_one_launch" {
   %a = drt.read @a : tensor<16xf32>
   %b = drt.read @b : tensor<16xf32>
@@ -143,6 +149,7 @@ drt.entry "swapped_in_one_launch" {
 
 // -----
 
+drt.variable @rate : tensor<f32>
 drt.entry "rate_of_others" {
   %rate = drt.read @rate : tensor<f32>
   // expected-error @below {{'update_group' reads variable 'rate', which another member of the same launch updates}}
@@ -151,6 +158,7 @@ drt.entry "rate_of_others" {
 
 // -----
 
+drt.variable @a : tensor<16xf32>
 drt.entry "updated_twice" {
   // expected-error @below {{'update_group' updates variable 'a' twice in one launch, which has no order}}
   drt.update_group {kernel = @update_group_0, variables = [[@a], [@a]]} : () -> ()
@@ -214,6 +222,7 @@ drt.entry "unknown" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 // Of what is scattered a replica has its share.
 drt.entry "all_of_a_share" {
   %g = drt.launch @kernel_0() {at = array<i64: 0>} : () -> tensor<16xf32>
@@ -246,6 +255,7 @@ drt.entry "room_during_scatter" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "read_before_gather" {
   %index = drt.replica_index : () -> tensor<i32>
   // expected-note @below {{is updated here}}
@@ -257,6 +267,7 @@ drt.entry "read_before_gather" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "read_during_gather" {
   %index = drt.replica_index : () -> tensor<i32>
   drt.update_group %index {kernel = @update_group_0, shares = array<i64: 8>, variables = [[@w]]} : (tensor<i32>) -> ()
@@ -269,6 +280,7 @@ drt.entry "read_during_gather" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "update_during_gather" {
   %index = drt.replica_index : () -> tensor<i32>
   // expected-note @below {{the gather starts here}}
@@ -279,6 +291,7 @@ drt.entry "update_during_gather" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 // A value that was read before others' shares came.
 drt.entry "old_value_behind_gather" {
   %index = drt.replica_index : () -> tensor<i32>
@@ -291,6 +304,7 @@ drt.entry "old_value_behind_gather" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "never_gathered" {
   %index = drt.replica_index : () -> tensor<i32>
   // expected-error @below {{'update_group' updates this replica's share of variable 'w', and nothing gathers the others'}}

@@ -1,5 +1,6 @@
 // RUN: distc-opt %s --drt-verify-stream-order --split-input-file --verify-diagnostics
 
+drt.variable @w : tensor<16xf32>
 // Joined rows lie behind the replica's own, which it may not read any more either; behind the wait a kernel reads them.
 drt.entry "step" {
   %x = drt.feed {name = "x"} : () -> tensor<3x4xf32>
@@ -13,6 +14,7 @@ drt.entry "step" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "read_before_the_wait" {
   %x = drt.feed {name = "x"} : () -> tensor<3x4xf32>
   %rows = drt.launch @kernel_0(%x) {at = array<i64: 0>} : (tensor<3x4xf32>) -> tensor<3x4xf32>
@@ -25,6 +27,7 @@ drt.entry "read_before_the_wait" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "written_since" {
   %x = drt.feed {name = "x"} : () -> tensor<3x4xf32>
   %rows = drt.launch @kernel_0(%x) {at = array<i64: 0>} : (tensor<3x4xf32>) -> tensor<3x4xf32>
@@ -39,6 +42,7 @@ drt.entry "written_since" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 // An index's rows, sorted, lie in the arena as well.
 drt.entry "sorted" {
   %ids = drt.feed {name = "ids"} : () -> tensor<3xi32>
@@ -52,6 +56,7 @@ drt.entry "sorted" {
 
 // -----
 
+drt.variable @w : tensor<16xf32>
 drt.entry "other_size" {
   %x = drt.feed {name = "x"} : () -> tensor<3x4xf32>
   %rows = drt.launch @kernel_0(%x) {at = array<i64: 0>} : (tensor<3x4xf32>) -> tensor<3x4xf32>

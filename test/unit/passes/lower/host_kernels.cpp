@@ -93,11 +93,10 @@ HostKernels::HostKernels(mlir::ModuleOp module) {
   options.target = "cuda:emulated";
   manager.addPass(createMakeImages(options));
   REQUIRE(mlir::succeeded(manager.run(*copy)));
-  auto images = (*copy)->getAttrOfType<mlir::ArrayAttr>(drt::kImagesAttr);
-  REQUIRE(images.size() == 1);
-  auto image = mlir::cast<mlir::DictionaryAttr>(images[0]);
-  CHECK(image.getAs<mlir::StringAttr>("arch").getValue() == "host");
-  library = std::make_unique<Library>(image.getAs<mlir::StringAttr>("data").getValue());
+  auto images = copy->getOps<drt::ImageOp>();
+  REQUIRE(llvm::hasSingleElement(images));
+  CHECK((*images.begin()).getArch() == "host");
+  library = std::make_unique<Library>((*images.begin()).getData());
 }
 
 HostKernels::~HostKernels() = default;

@@ -101,12 +101,11 @@ public:
     drt::AllReduceWaitOp::create(b, 0);
     for (auto [i, count] : llvm::enumerate(kCounts))
       addUpdate(optimizer, i, count, scalars, entry);
-    module->getOperation()->setAttr("drt.arena_bytes", b.getI64IntegerAttr(arena));
-    module->getOperation()->setAttr(drt::kVariableBytesAttr, b.getI64IntegerAttr(place(std::size(kCounts), handles)));
     b.setInsertionPointToStart(module->getBody());
     auto task = drt::TaskAttr::get(b.getContext(), "worker", 0, "localhost", kReplicas, 0);
     drt::ProgramOp::create(b, "by hand", "AllReduce", "cuda", /*batch=*/0, b.getArrayAttr(task), FlatSymbolRefAttr(),
-                           ArrayAttr(), IntegerAttr());
+                           ArrayAttr(), IntegerAttr(), b.getI64IntegerAttr(arena),
+                           b.getI64IntegerAttr(place(std::size(kCounts), handles)));
   }
 
   // Where variable or slot `handle` of member i begins, in bytes; of the block's end with i = the members.

@@ -99,9 +99,8 @@ void BothWays::compileForDevice(mlir::ModuleOp module) {
   options.target = "cuda:emulated";
   manager.addPass(createMakeImages(options));
   REQUIRE(mlir::succeeded(manager.run(module)));
-  auto images = module->getAttrOfType<mlir::ArrayAttr>(drt::kImagesAttr);
-  auto data = mlir::cast<mlir::DictionaryAttr>(images[0]).getAs<mlir::StringAttr>("data").getValue();
-  ok(driver().cuModuleLoadDataEx(&image_, data.data(), 0, nullptr, nullptr));
+  drt::ImageOp image = *module.getOps<drt::ImageOp>().begin();
+  ok(driver().cuModuleLoadDataEx(&image_, image.getData().data(), 0, nullptr, nullptr));
 }
 
 void BothWays::readShapes(mlir::ModuleOp scheduled) {

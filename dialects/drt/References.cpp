@@ -1,0 +1,157 @@
+//===- References.cpp - The variables and tasks that a plan names ----------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What runs accesses memory by these names: a variable that is another, or smaller
+// than the kernel takes it to be, would be written beyond its end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Servers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace distc::drt {
+
+namespace {
+
+FailureOr<VariableOp> findVariable(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
+  if (auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(op, name))
+    return variable;
+  return op->emitOpError() << "names " << name << ", which is no variable of the plan";
+}
+
+LogicalResult verifyNamed(Operation *op, ArrayAttr names, SymbolTableCollection &symbols) {
+  for (auto name : names.getAsRange<FlatSymbolRefAttr>())
+    if (failed(findVariable(op, name, symbols)))
+      return failure();
+  return success();
+}
+
+/// A variable keeps what integers its graph has; computations know their bits alone.
+bool isSameMemory(Type one, Type another) {
+  auto x = llvm::cast<RankedTensorType>(one), y = llvm::cast<RankedTensorType>(another);
+  Type element = x.getElementType(), other = y.getElementType();
+  return x.getShape() == y.getShape() &&
+         (element == other || (llvm::isa<IntegerType>(element) && llvm::isa<IntegerType>(other) &&
+                               element.getIntOrFloatBitWidth() == other.getIntOrFloatBitWidth()));
+}
+
+/// The variable has the shape of a tensor that is its memory, or a copy of it.
+LogicalResult verifyTensor(Operation *op, FlatSymbolRefAttr name, Type tensor, SymbolTableCollection &symbols) {
+  FailureOr<VariableOp> variable = findVariable(op, name, symbols);
+  if (failed(variable))
+    return failure();
+  if (!isSameMemory(variable->getType(), tensor))
+    return (op->emitOpError() << "takes variable " << name << " as " << tensor).attachNote(variable->getLoc())
+           << "it is " << variable->getType();
+  return success();
+}
+
+/// The variables have so many elements each; of those that are held in shares, the replica's has `share`.
+LogicalResult verifyCount(Operation *op, ArrayAttr names, int64_t count, int64_t share, SymbolTableCollection &symbols) {
+  for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
+    FailureOr<VariableOp> variable = findVariable(op, name, symbols);
+    if (failed(variable))
+      return failure();
+    const int64_t needed = variable->getShares() ? share : count;
+    if (llvm::cast<RankedTensorType>(variable->getType()).getNumElements() != needed)
+      return (op->emitOpError() << "updates " << needed << " elements of variable " << name)
+                 .attachNote(variable->getLoc())
+             << "it is " << variable->getType();
+  }
+  return success();
+}
+
+LogicalResult verifyTasks(Operation *op, ArrayRef<int64_t> owners) {
+  if (owners.empty())
+    return success();
+  FailureOr<ProgramOp> program = getProgram(op);
+  if (failed(program))
+    return failure();
+  const auto tasks = static_cast<int64_t>(program->getTasks().size());
+  for (int64_t owner : owners)
+    if (owner >= tasks)
+      return op->emitOpError() << "names task " << owner << " as an owner, and there are " << tasks;
+  return success();
+}
+
+ArrayRef<int64_t> toArray(const std::optional<uint64_t> &number) {
+  return number ? ArrayRef(reinterpret_cast<const int64_t *>(&*number), 1) : ArrayRef<int64_t>();
+}
+
+} // namespace
+
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr step = getGlobalStepAttr();
+  Operation *variable = step ? symbols.lookupNearestSymbolFrom(*this, step) : nullptr;
+  // A variable of the graph before lowering, of the plan behind it.
+  if (step && (!variable || llvm::isa<FunctionOpInterface>(variable)))
+    return emitOpError() << "names the global step " << step << ", which is no variable of the program";
+  return success();
+}
+
+LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &) { return verifyTasks(*this, toArray(getOwner())); }
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyTensor(*this, getVariableAttr(), getType(), symbols);
+}
+
+LogicalResult PullOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto [name, value] : llvm::zip(getVariables().getAsRange<FlatSymbolRefAttr>(), getValues()))
+    if (failed(verifyTensor(*this, name, value.getType(), symbols)))
+      return failure();
+  return success();
+}
+
+LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyTasks(*this, getOwners().value_or(ArrayRef<int64_t>()));
+}
+
+LogicalResult GatherStartOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success(succeeded(verifyNamed(*this, getVariables(), symbols)) &&
+                 succeeded(verifyTasks(*this, getOwners().value_or(ArrayRef<int64_t>()))));
+}
+
+LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  const auto count = static_cast<int64_t>(getCount());
+  return success(succeeded(verifyCount(*this, getVariables(), count, getShare().value_or(count), symbols)) &&
+                 succeeded(verifyTasks(*this, toArray(getOwner()))));
+}
+
+LogicalResult UpdateGroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto member : getVariables().getAsRange<ArrayAttr>())
+    if (failed(verifyNamed(*this, member, symbols)))
+      return failure();
+  return success();
+}
+
+// An index names the first axes of each.
+LogicalResult SparseUpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  const auto depth = static_cast<int64_t>(getDepth()), rows = getNumRows();
+  for (auto name : getVariables().getAsRange<FlatSymbolRefAttr>()) {
+    FailureOr<VariableOp> variable = findVariable(*this, name, symbols);
+    if (failed(variable))
+      return failure();
+    auto type = llvm::cast<RankedTensorType>(variable->getType());
+    auto values = llvm::cast<RankedTensorType>(getValues().getType());
+    if (depth > type.getRank() ||
+        (rows && ShapedType::getNumElements(type.getShape().drop_front(depth)) * rows != values.getNumElements()))
+      return (emitOpError() << "updates rows of variable " << name << " by " << values << ", at indices of " << depth
+                            << " numbers")
+                 .attachNote(variable->getLoc())
+             << "it is " << type;
+  }
+  return success();
+}
+
+LogicalResult MatmulUpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto a = llvm::cast<RankedTensorType>(getA().getType()), b = llvm::cast<RankedTensorType>(getB().getType());
+  const int64_t count = a.getDimSize(getTransposeA() ? 1 : 0) * b.getDimSize(getTransposeB() ? 0 : 1);
+  return verifyCount(*this, getVariables(), count, count, symbols);
+}
+
+} // namespace distc::drt
