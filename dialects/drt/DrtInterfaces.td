@@ -30,4 +30,15 @@ def DRT_AccessInterface : OpInterface<"AccessInterface"> {
   ];
 }
 
+def DRT_ProductInterface : OpInterface<"ProductInterface"> {
+  let cppNamespace = "::distc::drt";
+  let description = [{
+    A product of matrices or a convolution, of elements that devices may multiply in fewer bits: "tf32" or "bf16", null for what they are.
+  }];
+  let methods = [
+    InterfaceMethod<"What elements are multiplied as.", "::mlir::StringAttr", "getPrecisionAttr">,
+    InterfaceMethod<"What elements are multiplied as.", "void", "setPrecisionAttr", (ins "::mlir::StringAttr":$precision)>,
+  ];
+}
+
 #endif // DRT_INTERFACES

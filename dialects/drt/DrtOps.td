@@ -159,7 +159,7 @@ def DRT_LaunchOp : DRT_Placed<"launch"> {
   let results = (outs Variadic<DRT_Tensor>:$results);
   let assemblyFormat = "$kernel `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
-def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_ProductInterface, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
   let hasVerifier = 1;
   let summary = "drt_matmul: epilogue(op(a) op(b) + bias), rank 2 or batched rank 3 and more";
   let description = [{
@@ -167,7 +167,8 @@ def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_Accesses<["getAccesses", "mee
     the same for all, a and the result are each replica's own.
   }];
   let arguments = !con((ins DRT_Tensor:$a, DRT_Tensor:$b, Optional<DRT_Tensor>:$bias, UnitAttr:$transpose_a,
-                            UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed);
+                            UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed,
+                       (ins OptionalAttr<DRT_PrecisionAttr>:$precision));
   let results = (outs DRT_Tensor:$result);
 }
 def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [Pure, DRT_AccessInterface, SameVariadicOperandSize]> {
@@ -177,11 +178,11 @@ def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [Pure, DRT_AccessInterface, SameV
   let arguments = !con((ins Variadic<DRT_Tensor>:$a, Variadic<DRT_Tensor>:$b), placed);
   let results = (outs DRT_Tensor:$result);
 }
-class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
+class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.
   let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed,
-                       (ins OptionalAttr<StrAttr>:$filter_layout));
+                       (ins OptionalAttr<StrAttr>:$filter_layout, OptionalAttr<DRT_PrecisionAttr>:$precision));
   let results = (outs DRT_Tensor:$result);
   let description = [{
     Images are NHWC. `filter_layout`: of the filter or its gradient. HWIO without it (that of a depthwise convolution has its multiplier as the

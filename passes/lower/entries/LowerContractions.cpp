@@ -81,7 +81,7 @@ LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
   UnitAttr unit = builder.getUnitAttr();
   setResult(lowering, op,
             drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(), transposeB ? unit : UnitAttr(),
-                                  builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(), DenseI64ArrayAttr()));
+                                  builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(), DenseI64ArrayAttr(), /*precision=*/StringAttr()));
   return success();
 }
 
@@ -143,7 +143,8 @@ template <bool depthwise> LogicalResult lowerConv(EntryLowering &lowering, Opera
   if (setZero(lowering, op, {input, filter}))
     return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), typeOf(filter), *type, depthwise);
-  setResult(lowering, op, drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
+  setResult(lowering, op, drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr(), StringAttr(),
+                                            /*precision=*/StringAttr()));
   return success();
 }
 
@@ -155,7 +156,8 @@ template <bool depthwise> LogicalResult lowerConvGradInput(EntryLowering &loweri
   if (setZero(lowering, op, {filter, gradient}))
     return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, *type, typeOf(filter), typeOf(gradient), depthwise);
-  setResult(lowering, op, drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
+  setResult(lowering, op, drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr(),
+                                            /*precision=*/StringAttr()));
   return success();
 }
 
@@ -167,7 +169,8 @@ template <bool depthwise> LogicalResult lowerConvGradFilter(EntryLowering &lower
   if (setZero(lowering, op, {input, gradient}))
     return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), *type, typeOf(gradient), depthwise);
-  setResult(lowering, op, drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr()));
+  setResult(lowering, op, drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr(),
+                                            /*precision=*/StringAttr()));
   return success();
 }
 

@@ -32,12 +32,14 @@ llvm::StringRef getName(ProductType type) {
 }
 
 ProductType getProductType(Operation *op) {
-  if (auto name = op->getAttrOfType<StringAttr>(kPrecisionAttr); name && name.getValue() == getName(ProductType::TF32))
+  auto product = dyn_cast<drt::ProductInterface>(op);
+  if (!product)
+    return ProductType::F32;
+  if (StringAttr name = product.getPrecisionAttr(); name && name.getValue() == getName(ProductType::TF32))
     return ProductType::TF32;
   // Matrix units multiply float16 as fast as bfloat16.
-  auto type = op->getNumOperands() ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
-  return type && (type.getElementType().isBF16() || type.getElementType().isF16()) ? ProductType::BF16
-                                                                                   : ProductType::F32;
+  const Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  return element.isBF16() || element.isF16() ? ProductType::BF16 : ProductType::F32;
 }
 
 namespace {
@@ -46,7 +48,7 @@ bool isConvolution(Operation *op) { return isa<drt::Conv2DOp, drt::Conv2DGradInp
 
 // What has other elements is not made of float32, and stays as it is.
 bool isProductOfFloat32(Operation *op) {
-  return (isa<drt::MatmulOp>(op) || isConvolution(op)) &&
+  return isa<drt::ProductInterface>(op) &&
          cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
 }
 
@@ -195,9 +197,9 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
       return signalPassFailure();
     }
     auto name = StringAttr::get(&getContext(), precision.getValue());
-    getOperation()->walk([&](Operation *op) {
-      if (isProductOfFloat32(op))
-        op->setAttr(kPrecisionAttr, name);
+    getOperation()->walk([&](drt::ProductInterface product) {
+      if (isProductOfFloat32(product))
+        product.setPrecisionAttr(name);
     });
   }
 };

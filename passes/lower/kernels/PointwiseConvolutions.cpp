@@ -121,7 +121,7 @@ struct PointwiseConvolutions : impl::PointwiseConvolutionsBase<PointwiseConvolut
       Value product = drt::MatmulOp::create(builder, op->getLoc(), flat, a, b, forward ? forward.getBias() : Value(),
                                             ofFilter ? unit : UnitAttr(), ofInput ? unit : UnitAttr(),
                                             builder.getI32IntegerAttr(forward ? forward.getEpilogue() : 0),
-                                            /*joined=*/UnitAttr(), DenseI64ArrayAttr());
+                                            /*joined=*/UnitAttr(), DenseI64ArrayAttr(), /*precision=*/StringAttr());
       Value result = tensor::ExpandShapeOp::create(builder, op->getLoc(), made, product, kMatrix);
       op->getResult(0).replaceAllUsesWith(ofInput ? strides.put(builder, result, type.getShape()) : result);
       op->erase();

@@ -16,10 +16,8 @@ inline constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::T
 /// "fp32", "tf32", "bf16".
 llvm::StringRef getName(ProductType type);
 
-/// On drt.matmul and convolutions of float32 in a plan for devices: "tf32". Without it, elements are multiplied as they
-/// are.
-inline constexpr llvm::StringLiteral kPrecisionAttr = "drt.precision";
-/// What a product or a convolution of the plan is made of, by that and by the type of its operands.
+/// What the plan says of a product or a convolution, by its precision and by the type of its operands; of anything else,
+/// F32.
 ProductType getProductType(mlir::Operation *op);
 
 } // namespace distc

@@ -125,6 +125,14 @@ drt.variable @w : tensor<4xf32> {owner = 1 : i64}
 
 // -----
 
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x4xf32>
+  // expected-error @below {{attribute 'precision' failed to satisfy constraint: string attribute tf32 or bf16}}
+  %y = drt.matmul %x, %x {precision = "fp8"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+}
+
+// -----
+
 // expected-error @below {{has memory of a negative size}}
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena -1
 
