@@ -16,6 +16,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <algorithm>
+
 namespace distc::drt {
 
 /// Whether the places in the arena that `op` says (`at`) are those of its results.
@@ -24,6 +26,18 @@ llvm::LogicalResult verifyPlaces(mlir::Operation *op);
 /// Results are written to the arena, at places that drt-plan-memory chooses.
 template <typename Op> struct Placed : mlir::OpTrait::TraitBase<Op, Placed> {
   static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyPlaces(op); }
+};
+
+/// A text that is a parameter of a template.
+template <size_t size> struct FixedText {
+  consteval FixedText(const char (&chars)[size]) { std::copy_n(chars, size, text); } // NOLINT(google-explicit-constructor)
+  char text[size];
+};
+/// The category of a ScopeInterface.
+template <FixedText category> struct InScope {
+  template <typename Op> struct Impl : mlir::OpTrait::TraitBase<Op, Impl> {
+    static llvm::StringRef getScopeCategory() { return category.text; }
+  };
 };
 
 } // namespace distc::drt

@@ -34,7 +34,7 @@ class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemoni
 // How an operation accesses memory that replicas share. Every operation of an entry says so; `methods` are those that it does not leave to the
 // interface's defaults (Access.cpp).
 class DRT_Accesses<list<string> methods> : DeclareOpInterfaceMethods<DRT_AccessInterface, methods>;
-def DRT_PrecisionAttr : ConfinedAttr<StrAttr, [AttrConstraint<CPred<"::llvm::is_contained({\"tf32\", \"bf16\"}, ::llvm::cast<::mlir::StringAttr>($_self).getValue())">, "tf32 or bf16">]>;
+def DRT_PrecisionAttr : ConfinedAttr<StrAttr, [AttrConstraint<CPred<"::llvm::cast<::mlir::StringAttr>($_self).getValue() == \"tf32\"">, "tf32">]>;
 // The variables and tasks that an operation names are there, and of its types (References.cpp).
 def DRT_SymbolUser : DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 // The variables that an update writes; of a group, those of each member.

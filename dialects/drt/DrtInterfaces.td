@@ -33,12 +33,25 @@ def DRT_AccessInterface : OpInterface<"AccessInterface"> {
 def DRT_ProductInterface : OpInterface<"ProductInterface"> {
   let cppNamespace = "::distc::drt";
   let description = [{
-    A product of matrices or a convolution, of elements that devices may multiply in fewer bits: "tf32" or "bf16", null for what they are.
+    A product of matrices or a convolution, of elements that devices may multiply in fewer bits than they have: "tf32" of float32, null for as they are. Products in bfloat16 have operands of that type.
   }];
   let methods = [
     InterfaceMethod<"What elements are multiplied as.", "::mlir::StringAttr", "getPrecisionAttr">,
     InterfaceMethod<"What elements are multiplied as.", "void", "setPrecisionAttr", (ins "::mlir::StringAttr":$precision)>,
   ];
 }
+
+def DRT_ScopeInterface : OpInterface<"ScopeInterface"> {
+  let cppNamespace = "::distc::drt";
+  let description = [{
+    An operation of an entry that is work: a row of the plan, and a scope of timelines. What has none is an address, or a fetch.
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The category that timelines, plans and reports show it in.", "::llvm::StringRef", "getScopeCategory">,
+  ];
+}
+// `DRT_Scope<"kernel">` among an operation's traits says its category.
+class DRT_InScope<string category> : NativeOpTrait<"InScope<\"" # category # "\">::Impl"> { let cppNamespace = "::distc::drt"; }
+class DRT_Scope<string category> : TraitList<[DRT_InScope<category>, DRT_ScopeInterface]>;
 
 #endif // DRT_INTERFACES

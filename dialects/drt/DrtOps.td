@@ -110,7 +110,7 @@ def DRT_ReadOp : DRT_Op<"read", [MemoryEffects<[MemRead]>, DRT_SymbolUser, DRT_A
   let results = (outs DRT_Tensor:$result);
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
-def DRT_FeedOrOp : DRT_Placed<"feed_or"> {
+def DRT_FeedOrOp : DRT_Placed<"feed_or", [DRT_Scope<"copy">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "What the replica is fed, whole; the default where the data has nothing of that name";
   let arguments = !con((ins StrAttr:$name, DRT_Tensor:$default_value), placed);
@@ -120,21 +120,21 @@ def DRT_ReplicaIndexOp : DRT_PlanOp<"replica_index", [Pure]> {
   let summary = "The replica's number among all, in its device memory (drt_replica_index)";
   let results = (outs DRT_Tensor:$result);
 }
-def DRT_CopyOp : DRT_Placed<"copy"> {
+def DRT_CopyOp : DRT_Placed<"copy", [DRT_Scope<"copy">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "A copy in the arena (an old value that outlives an update, a fetch of a feed)";
   let arguments = !con((ins DRT_Tensor:$input), placed);
   let results = (outs DRT_Tensor:$result);
 }
 
-def DRT_TakeRowsOp : DRT_Placed<"take_rows"> {
+def DRT_TakeRowsOp : DRT_Placed<"take_rows", [DRT_Scope<"copy">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "A copy of the replica's rows: part r of N equal ones along the first axis, with r its number of all N replicas";
   let arguments = !con((ins DRT_Tensor:$input), placed);
   let results = (outs DRT_Tensor:$result);
 }
 
-def DRT_PutRowsOp : DRT_Placed<"put_rows"> {
+def DRT_PutRowsOp : DRT_Placed<"put_rows", [DRT_Scope<"copy">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "A copy of `initial` with the replica's rows in their place: what drt.take_rows takes";
   let arguments = !con((ins DRT_Tensor:$initial, DRT_Tensor:$rows), placed);
@@ -153,13 +153,13 @@ def DRT_EmptyOp : DRT_Placed<"empty"> {
 }
 
 // ---- Work -------------------------------------------------------------------------------------
-def DRT_LaunchOp : DRT_Placed<"launch"> {
+def DRT_LaunchOp : DRT_Placed<"launch", [DRT_Scope<"kernel">, Pure, DRT_AccessInterface]> {
   let summary = "Runs a kernel: operands' addresses, then results'";
   let arguments = !con((ins FlatSymbolRefAttr:$kernel, Variadic<DRT_Tensor>:$operands), placed);
   let results = (outs Variadic<DRT_Tensor>:$results);
   let assemblyFormat = "$kernel `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
-def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_ProductInterface, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+def DRT_MatmulOp : DRT_Placed<"matmul", [DRT_Scope<"matmul">, Pure, DRT_ProductInterface, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
   let hasVerifier = 1;
   let summary = "drt_matmul: epilogue(op(a) op(b) + bias), rank 2 or batched rank 3 and more";
   let description = [{
@@ -171,14 +171,14 @@ def DRT_MatmulOp : DRT_Placed<"matmul", [Pure, DRT_ProductInterface, DRT_Accesse
                        (ins OptionalAttr<DRT_PrecisionAttr>:$precision));
   let results = (outs DRT_Tensor:$result);
 }
-def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [Pure, DRT_AccessInterface, SameVariadicOperandSize]> {
+def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, SameVariadicOperandSize]> {
   let hasVerifier = 1;
   let summary = "drt_matmul_sum: the sum of a_i^T b_i over all pairs, matrices of the same shapes";
   let description = "The gradient of a matrix that a step uses several times: the kernels of a recurrent cell.";
   let arguments = !con((ins Variadic<DRT_Tensor>:$a, Variadic<DRT_Tensor>:$b), placed);
   let results = (outs DRT_Tensor:$result);
 }
-class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [Pure, DRT_AccessInterface, DRT_ProductInterface]> {
+class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Scope<"conv">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.
   let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed,
@@ -192,7 +192,7 @@ class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [Pure, DRT_
 def DRT_Conv2DOp : DRT_Conv<"conv2d", (ins DRT_Tensor:$input, DRT_Tensor:$filter, Optional<DRT_Tensor>:$bias)>;
 def DRT_Conv2DGradInputOp : DRT_Conv<"conv2d_grad_input", (ins DRT_Tensor:$filter, DRT_Tensor:$output_grad)>;
 def DRT_Conv2DGradFilterOp : DRT_Conv<"conv2d_grad_filter", (ins DRT_Tensor:$input, DRT_Tensor:$output_grad)>;
-class DRT_Pool<string mnemonic, dag operands> : DRT_Placed<mnemonic> {
+class DRT_Pool<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Scope<"pool">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   // kind, then n h w c oh ow kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right.
   let arguments = !con(operands, (ins I32Attr:$kind, DenseI64ArrayAttr:$descriptor), placed);
@@ -202,13 +202,13 @@ def DRT_PoolOp : DRT_Pool<"pool", (ins DRT_Tensor:$input)>;
 def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<DRT_Tensor>:$input_and_output, DRT_Tensor:$output_grad)> {
   let description = "Operands: input and output (maximum only), then the gradient of the output.";
 }
-def DRT_RandomOp : DRT_Placed<"random", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
+def DRT_RandomOp : DRT_Placed<"random", [DRT_Scope<"random">, MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let description = "`per_replica`: the replica's part of a tensor that all replicas draw together.";
   let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica), placed);
   let results = (outs DRT_Tensor:$result);
 }
-def DRT_RandomStatelessOp : DRT_Placed<"random_stateless"> {
+def DRT_RandomStatelessOp : DRT_Placed<"random_stateless", [DRT_Scope<"random">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "`seed`: two int64; `bounds`: minimum and maximum of a uniform integer";
   let arguments = !con((ins I32Attr:$distribution, DRT_Tensor:$seed, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica), placed);
@@ -225,20 +225,20 @@ def DRT_RandomStateOp : DRT_PlanOp<"random_state", [MemoryEffects<[MemRead, MemW
   let arguments = (ins I64Attr:$seed, I64Attr:$seed2);
   let results = (outs DRT_Tensor:$state);
 }
-def DRT_RandomAdvanceOp : DRT_PlanOp<"random_advance", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_RandomAdvanceOp : DRT_PlanOp<"random_advance", [DRT_Scope<"random">, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Runs a kernel that moves states on by what a run of the entry draws from them";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<DRT_Tensor>:$states);
   let assemblyFormat = "$kernel `(` $states `)` attr-dict `:` type($states)";
 }
 
 // ---- Rows by index: padding's index is -1 -----------------------------------------------------------
-def DRT_UniqueOp : DRT_Placed<"unique"> {
+def DRT_UniqueOp : DRT_Placed<"unique", [DRT_Scope<"rows">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "drt_unique: distinct values, which one each element is, and how often each occurs";
   let arguments = !con((ins DRT_Tensor:$x), placed);
   let results = (outs DRT_Tensor:$y, DRT_Tensor:$idx, DRT_Tensor:$count);
 }
-def DRT_ScatterOp : DRT_Placed<"scatter"> {
+def DRT_ScatterOp : DRT_Placed<"scatter", [DRT_Scope<"rows">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "drt_scatter: slices of the result combined with rows of updates, from `initial` or what changes nothing";
   let description = "`kind` as DRT_SCATTER_*. An index has `depth` numbers, which name the result's first axes.";
@@ -246,7 +246,7 @@ def DRT_ScatterOp : DRT_Placed<"scatter"> {
                             Optional<DRT_Tensor>:$initial), placed);
   let results = (outs DRT_Tensor:$result);
 }
-def DRT_RoutineOp : DRT_Placed<"routine"> {
+def DRT_RoutineOp : DRT_Placed<"routine", [DRT_Scope<"routine">, Pure, DRT_AccessInterface]> {
   let summary = "drt_routine_NAME: a routine of the runtime's library on whole tensors (sorting, linear algebra)";
   let description = [{
     `parameters` are the numbers that drt.h names for the routine. Operands' addresses, then results', are its tensors.
@@ -258,7 +258,7 @@ def DRT_RoutineOp : DRT_Placed<"routine"> {
   let results = (outs Variadic<DRT_Tensor>:$results);
   let assemblyFormat = "$name `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
-def DRT_AssertOp : DRT_PlanOp<"assert", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AssertOp : DRT_PlanOp<"assert", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
   let summary = "drt_assert: ends the program with `message` where the condition does not hold";
   let description = [{
@@ -267,11 +267,11 @@ def DRT_AssertOp : DRT_PlanOp<"assert", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
   let arguments = (ins StrAttr:$message, I64Attr:$summarize, UnitAttr:$prints, DRT_Tensor:$condition, Variadic<DRT_Tensor>:$data);
 }
-def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Ends the program with `message` where an element is infinite or NaN";
   let arguments = (ins StrAttr:$message, DRT_Tensor:$input);
 }
-def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
   let summary = "drt_check_indices: ends the program where an index is outside of its axis";
   let description = [{
@@ -282,7 +282,7 @@ def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [MemoryEffects<[MemRead, Me
 }
 
 // ---- Synchronization ------------------------------------------------------------------------------
-def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
@@ -299,7 +299,7 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [MemoryEffects<[MemRead, M
     build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather), {}, {});
   }]>];
 }
-def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_GatherStartOp : DRT_Op<"gather_start", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = [{
@@ -308,16 +308,16 @@ def DRT_GatherStartOp : DRT_Op<"gather_start", [MemoryEffects<[MemRead, MemWrite
   }];
   let arguments = (ins I32Attr:$bucket, FlatSymbolRefArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room);
 }
-def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
   let assemblyFormat = "$bucket attr-dict";
 }
-def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses", "meetsAfter"]>]> {
+def DRT_AllReduceResultOp : DRT_Op<"all_reduce_result", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead]>, DRT_Accesses<["getAccesses", "meetsAfter"]>]> {
   let summary = "The reduced gradients, shared by the task's replicas, in the bucket's order";
   let arguments = (ins I32Attr:$bucket);
   let results = (outs Variadic<DRT_Tensor>:$gradients);
 }
-def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_UpdateOp : DRT_Op<"update", [DRT_Scope<"update">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "Runs a range kernel on this replica's part of the variables";
   let description = [{
@@ -334,7 +334,7 @@ def DRT_UpdateOp : DRT_Op<"update", [MemoryEffects<[MemRead, MemWrite]>, DRT_Sym
   let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_Updated:$variables, OptionalAttr<I32Attr>:$bucket, OptionalAttr<I64Attr>:$member,
                        I64Attr:$count, Variadic<DRT_Tensor>:$arguments, OptionalAttr<I64Attr>:$share, OptionalAttr<I64Attr>:$owner);
 }
-def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, AttrSizedOperandSegments]> {
+def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [DRT_Scope<"update">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, AttrSizedOperandSegments]> {
   let summary = "One launch that updates several variables by one rule, on a device";
   let description = [{
     The kernel is a `gpu.func`, whose arguments are the base of the arena, the base of the replica's block of variables, and `arguments`: tensors with one
@@ -350,7 +350,7 @@ def DRT_UpdateGroupOp : DRT_PlanOp<"update_group", [MemoryEffects<[MemRead, MemW
   let hasVerifier = 1;
   let assemblyFormat = "$arguments (`reads` `(` $reads^ `:` type($reads) `)`)? attr-dict `:` functional-type($arguments, results)";
 }
-def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [DRT_Scope<"update">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "Runs a range kernel on rows of the variables (drt_sparse_update)";
   let description = [{
@@ -367,25 +367,25 @@ def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [MemoryEffects<[MemRead, MemWri
     int64_t getNumRows();
   }];
 }
-def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_MatmulUpdateOp : DRT_Op<"matmul_update", [DRT_Scope<"update">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "An update from a product over the joined batch (drt_matmul_update)";
   let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_Updated:$variables, DRT_Tensor:$a, DRT_Tensor:$b, UnitAttr:$transpose_a,
                        UnitAttr:$transpose_b, F64Attr:$scale, Variadic<DRT_Tensor>:$arguments);
 }
 // ---- Several batches an update ------------------------------------------------------------------------
-def DRT_AccumulateOp : DRT_PlanOp<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AccumulateOp : DRT_PlanOp<"accumulate", [DRT_Scope<"accumulate">, MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
   let summary = "Keeps a batch's gradients (drt_accumulate); `first` numbers the first one's accumulator";
   let arguments = (ins I32Attr:$first, I64Attr:$steps, UnitAttr:$slices, Variadic<DRT_Tensor>:$gradients);
 }
-def DRT_AccumulatedOp : DRT_Placed<"accumulated", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
+def DRT_AccumulatedOp : DRT_Placed<"accumulated", [DRT_Scope<"accumulate">, MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "The sums, times scale, of the gradients kept and of these, the last batch's (drt_accumulated)";
   let arguments = !con((ins I32Attr:$first, I64Attr:$steps, F64Attr:$scale, UnitAttr:$slices, Variadic<DRT_Tensor>:$gradients), placed);
   let results = (outs Variadic<DRT_Tensor>:$accumulated);
 }
-def DRT_BarrierOp : DRT_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["meetsBefore"]>]> {
+def DRT_BarrierOp : DRT_Op<"barrier", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["meetsBefore"]>]> {
   let assemblyFormat = "attr-dict";
 }
 def DRT_FetchOp : DRT_PlanOp<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -11,13 +11,13 @@ include "dialects/drt/DrtBase.td"
 // The entry "step" of a program whose servers serve on their own is run by each replica at its own pace: it pulls, computes, pushes, and takes a
 // token. What the gradients of an update become is the entry "update", which one replica runs while nobody pulls. drt-verify-order
 // holds both to that.
-def DRT_PullOp : DRT_Placed<"pull", [MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_PullOp : DRT_Placed<"pull", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "Copies of variables as one update left them all (drt_pull)";
   let arguments = !con((ins FlatSymbolRefArrayAttr:$variables), placed);
   let results = (outs Variadic<DRT_Tensor>:$values);
 }
-def DRT_PushOp : DRT_PlanOp<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_PushOp : DRT_PlanOp<"push", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
   let summary = "Gives the replica's gradients of a step to the servers (drt_push)";
   let description = [{
@@ -35,11 +35,11 @@ def DRT_PushOp : DRT_PlanOp<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
     ::mlir::RankedTensorType getTakenType(unsigned i);
   }];
 }
-def DRT_TakeTokenOp : DRT_PlanOp<"take_token", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_TakeTokenOp : DRT_PlanOp<"take_token", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until the replica may begin its next step (drt_take_token)";
   let assemblyFormat = "attr-dict";
 }
-def DRT_TakeOp : DRT_Placed<"take", [MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
+def DRT_TakeOp : DRT_Placed<"take", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
   let hasVerifier = 1;
   let summary = "The reduced gradients of an update's replicas, in the order in which drt.push gives them (drt_take)";
   let arguments = !con((ins StrArrayAttr:$names), placed);

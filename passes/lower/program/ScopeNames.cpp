@@ -7,7 +7,6 @@
 
 #include "dialects/drt/Servers.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -76,21 +75,8 @@ std::string getScopeName(Operation *op) {
 }
 
 StringRef getScopeCategory(Operation *op) {
-  return llvm::TypeSwitch<Operation *, StringRef>(op)
-      .Case<drt::LaunchOp>([](auto) { return "kernel"; })
-      .Case<drt::CopyOp, drt::FeedOrOp, drt::TakeRowsOp, drt::PutRowsOp>([](auto) { return "copy"; })
-      .Case<drt::MatmulOp, drt::MatmulSumOp>([](auto) { return "matmul"; })
-      .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([](auto) { return "conv"; })
-      .Case<drt::PoolOp, drt::PoolGradOp>([](auto) { return "pool"; })
-      .Case<drt::RandomOp, drt::RandomStatelessOp, drt::RandomAdvanceOp>([](auto) { return "random"; })
-      .Case<drt::UniqueOp, drt::ScatterOp, drt::CheckIndicesOp, drt::CheckNumericsOp, drt::AssertOp>([](auto) { return "rows"; })
-      .Case<drt::RoutineOp>([](auto) { return "routine"; })
-      .Case<drt::UpdateOp, drt::UpdateGroupOp, drt::SparseUpdateOp, drt::MatmulUpdateOp>([](auto) { return "update"; })
-      .Case<drt::AccumulateOp, drt::AccumulatedOp>([](auto) { return "accumulate"; })
-      .Case<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::AllReduceResultOp, drt::BarrierOp, drt::GatherStartOp>(
-          [](auto) { return "all_reduce"; })
-      .Case<drt::PullOp, drt::PushOp, drt::TakeOp, drt::TakeTokenOp>([](auto) { return "server"; })
-      .Default([](auto) { return ""; });
+  auto scope = dyn_cast<drt::ScopeInterface>(op);
+  return scope ? scope.getScopeCategory() : StringRef();
 }
 
 } // namespace distc
