@@ -75,7 +75,7 @@ class PlanReport {
 public:
   PlanReport(ModuleOp module, drt::ProgramOp program, OStream &json)
       : module(module), program(program), json(json), estimate(module),
-        replicas(program.getNumReplicas()) {
+        replicas(program.getNumReplicas()), isForDevices(program.isForDevices()) {
     for (auto variable : module.getOps<drt::VariableOp>()) {
       numbers[variable.getSymName()] = variables.size();
       variables.push_back(variable);
@@ -174,7 +174,7 @@ private:
       return 0;
     const int64_t bytes = getTensorBytes(cast<RankedTensorType>(variable.getType()));
     // Replicas on devices have memory of their own; those of processors hold shares apart, and all else together.
-    const bool isEachReplicas = variable.getShares() || program.isForDevices();
+    const bool isEachReplicas = variable.getShares() || isForDevices;
     return isEachReplicas ? bytes * tasks[task].numReplicas : bytes;
   }
 
@@ -460,6 +460,7 @@ private:
   WorkEstimate estimate;
   SmallVector<Task> tasks;
   int64_t replicas;
+  bool isForDevices;
   SmallVector<drt::VariableOp> variables;
   llvm::StringMap<int64_t> numbers; // of variables, by symbol
   llvm::StringMap<int64_t> slotOf;
