@@ -52,8 +52,7 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
   /// Initial values that are another variable's value if it has one, else its initial value (averages, slots): the
   /// second, which is the same. Nothing says that the variable has been assigned before, and whoever reads one that has
   /// not fails. Returns whether all conditions of initializers are known by that.
-  static bool takeInitialValues(dfg::GraphOp graph, const DenseSet<Operation *> &all,
-                                const DenseSet<Operation *> &steps) {
+  bool takeInitialValues(dfg::GraphOp graph, const DenseSet<Operation *> &all, const DenseSet<Operation *> &steps) {
     llvm::StringSet<> assigned;
     SmallVector<dfg::IsInitializedOp> asked;
     bool isKnown = true;
@@ -70,7 +69,8 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
     }
     for (dfg::IsInitializedOp op : asked) {
       dfg::VarHandleOp handle = dfg::getVariableHandle(op.getHandle());
-      if (!handle || !assigned.contains(handle.getVariable())) {
+      // A resource is only read where the condition holds: exported, it stays as collections name it.
+      if (!handle || !assigned.contains(handle.getVariable()) || (keepsOrder && !isReference(handle))) {
         isKnown = false;
         continue;
       }
@@ -81,6 +81,11 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
       op.erase();
     }
     return isKnown && !asked.empty();
+  }
+
+  static bool isReference(dfg::VarHandleOp handle) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<dfg::VariableOp>(handle, handle.getVariableAttr());
+    return variable && variable.getKind() == "ref";
   }
 
   /// A condition on nothing else, or what joins its branches.

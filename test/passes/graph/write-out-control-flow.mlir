@@ -119,7 +119,7 @@ dfg.graph attributes {train_op = "train"} {
 
 // -----
 
-// An average begins with the variable's initial value, whether the variable has been assigned already or not.
+// An average of a reference begins with the variable's initial value, whether the variable has been assigned already or not.
 dfg.func @value(%value: tensor<*xf32>, %initial: tensor<*xf32>) -> tensor<*xf32> {
   dfg.return %value : tensor<*xf32>
 }
@@ -127,8 +127,8 @@ dfg.func @initial(%value: tensor<*xf32>, %initial: tensor<*xf32>) -> tensor<*xf3
   dfg.return %initial : tensor<*xf32>
 }
 // CHECK-LABEL: dfg.variable @w :
-dfg.variable @w : tensor<f32>
-dfg.variable @average : tensor<f32>
+dfg.variable @w : tensor<f32> {kind = "ref"}
+dfg.variable @average : tensor<f32> {kind = "ref"}
 // CHECK: %[[INITIAL:.*]] = dfg.const {{.*}} loc("w/initial")
 // CHECK-NOT: dfg.is_initialized
 // CHECK-NOT: dfg.opaque
