@@ -89,7 +89,7 @@ def build(recipe, folder):
     import training_graphs
     failed, text = in_child(training_graphs.write, recipe, folder)
     if failed:
-        return f"{failed}: {text}"
+        return f"{failed}: {text}".split("\n")[0]
     with np.load(folder / "expect.npz") as expect:
         if not all(np.all(np.isfinite(expect[name])) for name in expect.files if expect[name].dtype.kind == "f"):
             return "numbers are not finite"

@@ -46,8 +46,10 @@ def check_program(arguments, name, kinds, write):
         case = Case(folder)
         rng = random.Random(f"{arguments.seed} {name}")
         problems = []
-        for _ in range(arguments.configurations):
-            configuration = case.configuration(rng, [kind for kind in kinds if kind in arguments.kinds])
+        configurations = [case.configuration(rng, [kind for kind in kinds if kind in arguments.kinds]) for _ in range(arguments.configurations)]
+        if "unrolled" in kinds and all(configuration["kind"] != "unrolled" for configuration in configurations):
+            configurations.append(case.configuration(rng, ["unrolled"]))  # the graph as it is, functions put in
+        for configuration in configurations:
             what = f"{configuration['kind']} {configuration['strategy']} x{configuration['replicas']} {' '.join(configuration['flags'])}"
             try:
                 case.check(configuration, arguments.runs, rng)
