@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
@@ -113,6 +114,9 @@ private:
 class OpenSsl final : public Tls {
 public:
   explicit OpenSsl(const TlsFiles &files) {
+    // OpenSSL writes without MSG_NOSIGNAL; a closed connection is an error here, not a signal.
+    if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+      throw Error("cannot ignore SIGPIPE");
     // No configuration of the machine's: what a run believes follows from its flags.
     OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
     context_.reset(SSL_CTX_new(TLS_method()));
