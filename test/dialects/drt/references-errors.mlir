@@ -89,15 +89,6 @@ drt.entry "step" {
 
 // -----
 
-// expected-note @below {{it is 'tensor<4xf32>'}}
-drt.variable @w : tensor<4xf32>
-drt.entry "step" {
-  // expected-error @below {{takes variable @w as 'tensor<2xf32>'}}
-  %w = drt.pull {variables = [@w]} : () -> tensor<2xf32>
-}
-
-// -----
-
 drt.entry "step" {
   // expected-error @below {{names @w, which is no variable of the plan}}
   drt.gather_start {bucket = 0 : i32, variables = [@w]} : () -> ()

@@ -150,6 +150,7 @@ drt.entry "swapped_in_one_launch" {
 // -----
 
 drt.variable @rate : tensor<f32>
+drt.variable @b : tensor<16xf32>
 drt.entry "rate_of_others" {
   %rate = drt.read @rate : tensor<f32>
   // expected-error @below {{'update_group' reads variable 'rate', which another member of the same launch updates}}

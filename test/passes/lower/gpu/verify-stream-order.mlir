@@ -1,6 +1,7 @@
 // RUN: distc-opt %s --drt-verify-stream-order | FileCheck %s
 
 drt.variable @w : tensor<16xf32>
+drt.variable @b : tensor<16xf32>
 drt.variable @v : tensor<16xf32>
 // The first bucket is waited for by the wait for the second one, which the communication stream reduces behind it. Work beside a reduction
 // has places of its own; behind the wait it may read the result and take the place.
