@@ -118,7 +118,7 @@ drt.variable @w : tensor<4xf32> {owner = 1 : i64}
 
 drt.entry "step" {
   %x = drt.feed {name = "x"} : () -> tensor<4x4xf32>
-  // expected-error @below {{attribute 'precision' failed to satisfy constraint: string attribute tf32 or bf16}}
+  // expected-error @below {{attribute 'precision' failed to satisfy constraint: string attribute tf32}}
   %y = drt.matmul %x, %x {precision = "fp8"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
 }
 

@@ -1,5 +1,9 @@
 // RUN: distc-opt %s --drt-set-precision=precision=bf16 | FileCheck %s
 
+drt.variable @w : tensor<8x8xf32>
+drt.variable @v : tensor<8x2xf32>
+drt.variable @b : tensor<8xf32>
+
 // A dense layer, its activation and the next layer: what products read is rounded once, behind the activation, and the
 // gradient of the activation reads what was rounded. Weights are rounded for products alone.
 // CHECK-LABEL: drt.entry "step"
