@@ -94,9 +94,7 @@ def stopped_task_is_late(late):
             found.append(f"late are {report['stragglers']}, not worker:{late}: {report['tasks']}")
         if f"worker:{late} is late" not in process.out:
             found.append(f"the table does not say that worker:{late} is late:\n{process.out}")
-        waiting = [task["shares"]["waiting"] for task in report["tasks"]]
-        if not waiting[1 - late] > waiting[late]:
-            found.append(f"who waits for a stopped task waits less than it: {waiting}")
+        # Which of them waits more says nothing: a task may be stopped while it waits.
         return found
 
 

@@ -80,7 +80,8 @@ FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
 FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op) {
   ArrayRef<int64_t> a = typeOf(op.getA().front()).getShape(), b = typeOf(op.getB().front()).getShape();
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), /*transpose_a=*/1, /*transpose_b=*/0, /*has_bias=*/0, DRT_EPILOGUE_NONE,
-                                            /*accumulate=*/0, /*batch=*/1, a[1], b[1], a[0], 0, 0, DRT_PRECISION_OWN});
+                                            /*accumulate=*/0, /*batch=*/1, a[1], b[1], a[0], 0, 0, DRT_PRECISION_OWN,
+                                            /*widens=*/0});
 }
 
 FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op) {
