@@ -48,6 +48,7 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   entries.addPass(createFuseEpilogues(epilogues));
   // Products have their epilogues, and are not written anew behind it; what rounds and widens is fused.
   entries.addPass(createSetPrecision({precision}));
+  entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
   // What element-wise fusion left of softmax and the like.

@@ -33,20 +33,33 @@ bool isCheap(linalg::GenericOp op) {
   });
 }
 
-/// Simple arithmetic on one tensor and on much smaller ones, as where a mean is subtracted from rows: who reads that
-/// tensor instead of the result reads as much, and the result need not be written.
+/// Bytes that are read of a tensor, or of what is cheaply made of it.
+int64_t countReadBytes(Value tensor) {
+  if (auto producer = tensor.getDefiningOp<linalg::GenericOp>();
+      producer && isCheap(producer) && producer.getNumDpsInputs() == 1)
+    tensor = producer.getInputs().front();
+  return getTensorBytes(llvm::cast<RankedTensorType>(tensor.getType()));
+}
+
+/// Simple arithmetic on one tensor and on much smaller ones, as where a mean is subtracted from rows, or on two of
+/// half as wide elements: who reads these instead of the result reads as much, and the result need not be written.
 bool isAsCheapAsItsInput(linalg::GenericOp op) {
   constexpr int64_t kMuchSmaller = 16, kMaxOperations = 2;
-  auto count = [](Value tensor) { return llvm::cast<RankedTensorType>(tensor.getType()).getNumElements(); };
-  if (op.getNumDpsInits() != 1 || llvm::count_if(op.getInputs(), [&](Value input) {
-                                    return count(input) * kMuchSmaller > count(op.getResult(0));
-                                  }) > 1)
+  if (op.getNumDpsInits() != 1)
+    return false;
+  const int64_t written = getTensorBytes(llvm::cast<RankedTensorType>(op.getResult(0).getType()));
+  int64_t read = 0;
+  for (Value input : op.getInputs())
+    if (int64_t bytes = countReadBytes(input); bytes * kMuchSmaller > written)
+      read += bytes;
+  if (read > written)
     return false;
   int64_t operations = 0;
   for (Operation &inner : op.getRegion().front().without_terminator()) {
-    if (inner.hasTrait<OpTrait::ConstantLike>())
+    if (inner.hasTrait<OpTrait::ConstantLike>() || llvm::isa<arith::ExtFOp, arith::UIToFPOp>(inner))
       continue;
-    if (!llvm::isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(inner) || ++operations > kMaxOperations)
+    if (!llvm::isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::CmpFOp, arith::SelectOp>(inner) ||
+        ++operations > kMaxOperations)
       return false;
   }
   return true;

@@ -216,3 +216,47 @@ drt.entry "difference" {
   drt.fetch %4 {name = "kept", join = 0 : i32} : (tensor<4x32xf32>) -> ()
   drt.fetch %5 {name = "read", join = 0 : i32} : (tensor<4x32xf32>) -> ()
 }
+
+// Two tensors of half as wide elements are read as fast as what is made of them: a gradient behind ReLU, for each of its readers.
+// CHECK-LABEL: drt.entry "halves"
+drt.entry "halves" {
+  %dy = drt.feed {name = "dy"} : () -> tensor<4x32xbf16>
+  %y = drt.feed {name = "y"} : () -> tensor<4x32xbf16>
+  %w = drt.feed {name = "w"} : () -> tensor<4x32xf32>
+  %empty = tensor.empty() : tensor<4x32xf32>
+  // CHECK-NOT: tensor<4x32xf32>, tensor<4x32xbf16>
+  // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<4x32xbf16>, tensor<4x32xbf16>, tensor<4x32xf32>)
+  // CHECK: arith.select
+  // CHECK: math.exp
+  // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<4x32xbf16>, tensor<4x32xbf16>, tensor<4x32xf32>)
+  // CHECK: arith.select
+  // CHECK: math.tanh
+  // CHECK: drt.fetch
+  %0 = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%dy : tensor<4x32xbf16>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: bf16, %o: f32):
+    %v = arith.extf %a : bf16 to f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  %1 = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%0, %y : tensor<4x32xf32>, tensor<4x32xbf16>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: bf16, %o: f32):
+    %zero = arith.constant 0.0 : f32
+    %wide = arith.extf %b : bf16 to f32
+    %c = arith.cmpf ogt, %wide, %zero : f32
+    %v = arith.select %c, %a, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  %2 = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%1, %w : tensor<4x32xf32>, tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = math.exp %a : f32
+    %x = arith.addf %v, %b : f32
+    linalg.yield %x : f32
+  } -> tensor<4x32xf32>
+  %3 = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%1, %w : tensor<4x32xf32>, tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = math.tanh %a : f32
+    %x = arith.addf %v, %b : f32
+    linalg.yield %x : f32
+  } -> tensor<4x32xf32>
+  drt.fetch %2 {name = "exp", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+  drt.fetch %3 {name = "tanh", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+}
