@@ -26,6 +26,9 @@ std::vector<Parameter> getAllReduceParameters(llvm::StringRef bucketMb) {
   return {Parameter::integer("chunk_size", "128", "gradients a group", 1),
           Parameter::integer("bucket_mb", bucketMb, "MiB a group, from the last variable back; 0: any"),
           Parameter::choice("spec", "AUTO", "how: AUTO, NCCL or RING", {"AUTO", "NCCL", "RING"}),
+          Parameter::choice("all_reduce_alg", "auto",
+                            "between tasks on processors: auto (by size), ring, doubling or halving",
+                            {"auto", "ring", "doubling", "halving"}),
           Parameter::choice("compressor", "NoneCompressor",
                             "what is sent: none, fp16, fp16_ef, bf16, bf16_ef, power_sgd, top_k, or AutoDist's names",
                             getCompressorNames()),
@@ -94,6 +97,9 @@ void Entries::addToServers(const VariableFacts &variable, Split split) {
 void Entries::addAllReduced(const VariableFacts &variable, Split split, int shardedStage) {
   AllReduceSynchronizer::Spec spec = AllReduceSynchronizer::AUTO;
   AllReduceSynchronizer::Spec_Parse(build.arguments.get("spec").str(), &spec);
+  // What processors do says more than the name that all devices know.
+  if (llvm::StringRef algorithm = build.arguments.get("all_reduce_alg"); algorithm != "auto")
+    AllReduceSynchronizer::Spec_Parse(algorithm.upper(), &spec);
   AllReduceSynchronizer::Compressor compressor = getCompressor(build.arguments.get("compressor"));
   auto [nodes, bytes] = addNodes(variable, split);
   for (auto [node, size] : llvm::zip(nodes, bytes)) {

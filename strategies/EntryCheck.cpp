@@ -141,7 +141,8 @@ private:
   llvm::Error checkAllReduce(int i, int shard, const AllReduceSynchronizer &synchronizer,
                              const VariableFacts &variable) {
     if (!AllReduceSynchronizer::Spec_IsValid(synchronizer.spec()))
-      return fail(i, shard, "has spec " + llvm::Twine(synchronizer.spec()) + "; AUTO, NCCL and RING are");
+      return fail(i, shard,
+                  "has spec " + llvm::Twine(synchronizer.spec()) + "; AUTO, NCCL, RING, DOUBLING and HALVING are");
     if (std::string wrong = checkCompressor(synchronizer); !wrong.empty())
       return fail(i, shard, wrong);
     if (synchronizer.group() < 0)

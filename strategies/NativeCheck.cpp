@@ -93,4 +93,20 @@ std::string remarkOnProcessors(const Strategy &strategy) {
   return "";
 }
 
+std::string remarkOnDevices(const Strategy &strategy) {
+  using autodist::proto::AllReduceSynchronizer;
+  auto namesAlgorithm = [](const Strategy::Node &node) {
+    const AllReduceSynchronizer::Spec spec = node.allreducesynchronizer().spec();
+    return node.has_allreducesynchronizer() && spec != AllReduceSynchronizer::AUTO &&
+           spec != AllReduceSynchronizer::NCCL;
+  };
+  const Strategy::Node *node = findNode(strategy, namesAlgorithm);
+  if (!node)
+    return "";
+  return "the strategy's entry of variable '" + node->var_name() + "' names " +
+         AllReduceSynchronizer::Spec_Name(node->allreducesynchronizer().spec()) +
+         ", which processors add up by: between GPUs NCCL chooses an algorithm for itself. Say spec: AUTO, or compile "
+         "with --target=cpu";
+}
+
 } // namespace distc::strategies

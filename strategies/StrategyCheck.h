@@ -53,6 +53,8 @@ llvm::Error checkNative(const Strategy &strategy);
 
 /// What a program for processors does otherwise than the strategy says, for a warning; "" where nothing is.
 std::string remarkOnProcessors(const Strategy &strategy);
+/// The same of a program for GPUs.
+std::string remarkOnDevices(const Strategy &strategy);
 
 /// What native code does otherwise with a strategy that lets replicas be ahead of each other, for a warning; "" where
 /// none does.

@@ -61,7 +61,8 @@ def DIST_Reduction : DIST_Enum<"Reduction", "how the replicas' values become one
 // The operation prints it as a keyword.
 def DIST_ReductionAttr : EnumAttr<DIST_Dialect, DIST_Reduction, "reduction">;
 def DIST_Spec : DIST_Enum<"Spec", "what carries a collective",
-  [I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Nccl", 1, "nccl">, I32EnumAttrCase<"Ring", 2, "ring">]>;
+  [I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Nccl", 1, "nccl">, I32EnumAttrCase<"Ring", 2, "ring">,
+   I32EnumAttrCase<"Doubling", 100, "doubling">, I32EnumAttrCase<"Halving", 101, "halving">]>;
 def DIST_SpecAttr : DIST_EnumAttr<DIST_Spec, "spec">;
 // Numbers are those of strategy.proto.
 def DIST_Compressor : DIST_Enum<"Compressor", "how a gradient is compressed on its way", [

@@ -134,37 +134,38 @@ private:
 
 } // namespace
 
-AllReduceAlgorithm chooseAllReduce(int64_t bytes, int32_t tasks) {
+int32_t chooseAllReduce(int32_t asked, int64_t bytes, int32_t tasks) {
+  if (asked != DRT_ALL_REDUCE_AUTO)
+    return asked;
   if (bytes <= doublingBytes)
-    return AllReduceAlgorithm::Doubling;
-  return bytes <= halvingBytes && tasks > 2 ? AllReduceAlgorithm::Halving : AllReduceAlgorithm::Ring;
+    return DRT_ALL_REDUCE_DOUBLING;
+  return bytes <= halvingBytes && tasks > 2 ? DRT_ALL_REDUCE_HALVING : DRT_ALL_REDUCE_RING;
 }
 
-const char *allReduceName(AllReduceAlgorithm algorithm) {
+const char *allReduceName(int32_t algorithm) {
   switch (algorithm) {
-  case AllReduceAlgorithm::Ring:
+  case DRT_ALL_REDUCE_RING:
     return "ring";
-  case AllReduceAlgorithm::Doubling:
+  case DRT_ALL_REDUCE_DOUBLING:
     return "doubling";
-  case AllReduceAlgorithm::Halving:
+  case DRT_ALL_REDUCE_HALVING:
     return "halving and doubling";
+  default:
+    return "auto";
   }
-  return "";
 }
 
-void allReduce(AllReduceAlgorithm algorithm, char *data, int64_t count, SumType type, int rank, int size, Swap &swap,
+void allReduce(int32_t algorithm, char *data, int64_t count, SumType type, int rank, int size, Swap &swap,
                std::vector<char> &scratch) {
   if (size == 1 || count == 0)
     return;
   AllReduce reduce(data, count, type, rank, size, swap, scratch);
-  switch (algorithm) {
-  case AllReduceAlgorithm::Doubling:
-    return reduce.byDoubling();
-  case AllReduceAlgorithm::Halving:
-    return reduce.byHalving();
-  case AllReduceAlgorithm::Ring:
-    return reduce.byRing();
-  }
+  if (algorithm == DRT_ALL_REDUCE_DOUBLING)
+    reduce.byDoubling();
+  else if (algorithm == DRT_ALL_REDUCE_HALVING)
+    reduce.byHalving();
+  else
+    reduce.byRing();
 }
 
 } // namespace drt

@@ -12,23 +12,19 @@
 #define DRT_COLLECTIVES_ALL_REDUCE_ALGORITHMS_H
 
 #include "collectives/reduce_sum.h"
+#include "drt/drt.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace drt {
 
-enum class AllReduceAlgorithm {
-  Ring,     // least bytes, each to one neighbour
-  Doubling, // recursive doubling: least messages
-  Halving   // recursive halving and doubling: few messages and least bytes
-};
-
-/// What an all-reduce of so many bytes between so many tasks of a network is made by.
-AllReduceAlgorithm chooseAllReduce(int64_t bytes, int32_t tasks);
+/// What an all-reduce of so many bytes between so many tasks of a network is made by, where `asked` (DRT_ALL_REDUCE_*)
+/// is what the strategy wants. Never DRT_ALL_REDUCE_AUTO.
+int32_t chooseAllReduce(int32_t asked, int64_t bytes, int32_t tasks);
 
 /// "ring", "doubling", …
-const char *allReduceName(AllReduceAlgorithm algorithm);
+const char *allReduceName(int32_t algorithm);
 
 /// Sends to one task what is received by its own call, and receives from another; -1: neither.
 class Swap {
@@ -40,9 +36,9 @@ protected:
   ~Swap() = default;
 };
 
-/// data[i] becomes the sum over all tasks. `scratch` keeps its memory
+/// data[i] becomes the sum over all tasks, by an algorithm that chooseAllReduce has given. `scratch` keeps its memory
 /// from call to call.
-void allReduce(AllReduceAlgorithm algorithm, char *data, int64_t count, SumType type, int rank, int size, Swap &swap,
+void allReduce(int32_t algorithm, char *data, int64_t count, SumType type, int rank, int size, Swap &swap,
                std::vector<char> &scratch);
 
 } // namespace drt

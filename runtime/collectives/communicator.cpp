@@ -22,11 +22,12 @@ std::vector<std::unique_ptr<Channel>> Communicator::open_channels(int, const std
   throw Error("tasks cannot be connected two by two here", 70);
 }
 
-void Communicator::all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor) {
+void Communicator::all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                              int32_t algorithm) {
   char *result = const_cast<char *>(contributions.first);
   if (contributions.parts > 1 || divisor > 1)
     reduce(dtype, result, contributions, count, divisor);
-  all_reduce_sum(result, count, dtype);
+  all_reduce_sum(result, count, dtype, algorithm);
 }
 
 // Each task's pieces to that task, which adds its own to what the others sent, in the order of tasks: (T-1)/T of the
@@ -89,7 +90,7 @@ public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void describe(int64_t step, const char *name) override {}
-  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {}
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override {}
   void broadcast(void *data, int64_t bytes, int root) override {}
   void all_gather(const void *data, int64_t bytes, void *gathered) override {
     if (bytes > 0)

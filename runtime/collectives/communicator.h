@@ -57,12 +57,13 @@ public:
 
   /// data[i] becomes the sum over all tasks of data[i], the same bits in every
   /// task. `data` is element-aligned and has `count` elements (0 is allowed) of
-  /// DRT_F32, DRT_F64, DRT_I32 or DRT_I64.
-  virtual void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) = 0;
+  /// DRT_F32, DRT_F64, DRT_I32 or DRT_I64. `algorithm`: DRT_ALL_REDUCE_*, heeded over a network.
+  virtual void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm = DRT_ALL_REDUCE_AUTO) = 0;
 
   /// Of `count` elements of every task's contributions, the first contribution becomes (the sum of all) / divisor, the
   /// same bits in every task. What the other contributions hold afterwards is undefined.
-  virtual void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor);
+  virtual void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                          int32_t algorithm = DRT_ALL_REDUCE_AUTO);
 
   /// As all_reduce, but task t alone has the result, of pieces[t], which are elements of the first contribution.
   /// Nothing else of it is defined afterwards.

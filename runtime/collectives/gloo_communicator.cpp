@@ -185,13 +185,13 @@ public:
     return channels;
   }
 
-  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override {
     SumType type = sum_type(dtype);
     if (count == 0)
       return;
-    const AllReduceAlgorithm algorithm = chooseAllReduce(count * static_cast<int64_t>(type.element_size), size());
+    algorithm = chooseAllReduce(algorithm, count * static_cast<int64_t>(type.element_size), size());
     guarded([&] {
-      if (algorithm == AllReduceAlgorithm::Ring)
+      if (algorithm == DRT_ALL_REDUCE_RING)
         return all_reduce_ring(data, static_cast<size_t>(count), type);
       GlooSwap swap(*context, gloo::Slot::build(doubling_slot_prefix, next_tag()));
       allReduce(algorithm, static_cast<char *>(data), count, type, rank(), size(), swap, scratch);

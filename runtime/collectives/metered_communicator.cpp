@@ -24,12 +24,14 @@ int64_t MeteredCommunicator::reducedBytes(int64_t count, drt_dtype dtype) const 
   return 2 * count * dtypeSize(dtype) * (size() - 1) / size();
 }
 
-void MeteredCommunicator::all_reduce_sum(void *data, int64_t count, drt_dtype dtype) {
-  meter(reducedBytes(count, dtype), count > 0, [&] { inner_.all_reduce_sum(data, count, dtype); });
+void MeteredCommunicator::all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) {
+  meter(reducedBytes(count, dtype), count > 0, [&] { inner_.all_reduce_sum(data, count, dtype, algorithm); });
 }
 
-void MeteredCommunicator::all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor) {
-  meter(reducedBytes(count, dtype), count > 0, [&] { inner_.all_reduce(dtype, contributions, count, divisor); });
+void MeteredCommunicator::all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                                     int32_t algorithm) {
+  meter(reducedBytes(count, dtype), count > 0,
+        [&] { inner_.all_reduce(dtype, contributions, count, divisor, algorithm); });
 }
 
 void MeteredCommunicator::reduce_scatter(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,

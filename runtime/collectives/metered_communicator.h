@@ -44,8 +44,9 @@ public:
   std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
     return inner_.open_channels(root, counts);
   }
-  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override;
-  void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor) override;
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override;
+  void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                  int32_t algorithm) override;
   void reduce_scatter(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
                       const Pieces &pieces) override;
   void all_gather_pieces(const Pieces &pieces) override;

@@ -141,11 +141,11 @@ public:
     return channels;
   }
 
-  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
-    all_reduce(dtype, {static_cast<const char *>(data), 0, 1}, count, 1);
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override {
+    all_reduce(dtype, {static_cast<const char *>(data), 0, 1}, count, 1, algorithm);
   }
 
-  void all_reduce(drt_dtype dtype, Contributions own, int64_t count, int64_t divisor) override {
+  void all_reduce(drt_dtype dtype, Contributions own, int64_t count, int64_t divisor, int32_t algorithm) override {
     if (count == 0)
       return;
     const InCollective mark(progress_);

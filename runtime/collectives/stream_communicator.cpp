@@ -124,11 +124,11 @@ public:
     return channels;
   }
 
-  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override {
     const SumType type = sum_type(dtype);
     if (count == 0)
       return;
-    const AllReduceAlgorithm algorithm = chooseAllReduce(count * static_cast<int64_t>(type.element_size), size_);
+    algorithm = chooseAllReduce(algorithm, count * static_cast<int64_t>(type.element_size), size_);
     guarded([&] { allReduce(algorithm, static_cast<char *>(data), count, type, rank_, size_, *this, scratch_); });
   }
 
@@ -205,8 +205,8 @@ public:
   void barrier() override {
     int32_t nothing = 0;
     guarded([&] {
-      allReduce(AllReduceAlgorithm::Doubling, reinterpret_cast<char *>(&nothing), 1, sum_type(DRT_I32), rank_, size_,
-                *this, scratch_);
+      allReduce(DRT_ALL_REDUCE_DOUBLING, reinterpret_cast<char *>(&nothing), 1, sum_type(DRT_I32), rank_, size_, *this,
+                scratch_);
     });
   }
 

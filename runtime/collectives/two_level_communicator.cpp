@@ -35,11 +35,12 @@ public:
     return options.tasks->open_channels(root, counts);
   }
 
-  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
-    all_reduce(dtype, {static_cast<const char *>(data), 0, 1}, count, 1);
+  void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override {
+    all_reduce(dtype, {static_cast<const char *>(data), 0, 1}, count, 1, algorithm);
   }
 
-  void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor) override {
+  void all_reduce(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                  int32_t algorithm) override {
     const InCollective mark(progress);
     void *result = const_cast<char *>(contributions.first);
     if (options.host)
@@ -47,7 +48,7 @@ public:
     else if (contributions.parts > 1 || divisor > 1)
       reduce(dtype, result, contributions, count, divisor);
     if (options.hosts_between)
-      options.hosts_between->all_reduce_sum(result, count, dtype);
+      options.hosts_between->all_reduce_sum(result, count, dtype, algorithm);
     if (options.host)
       options.host->broadcast(result, count * dtypeSize(dtype), 0);
   }

@@ -101,7 +101,7 @@ void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
                                          }));
   }
   const Span span(row, plan.name, "all_reduce", step);
-  communicator_->all_reduce(dtype, contributions, plan.count, divisor(plan));
+  communicator_->all_reduce(dtype, contributions, plan.count, divisor(plan), plan.algorithm);
 }
 
 void CpuTask::gatherRows(const drt_bucket &plan) {

@@ -154,7 +154,8 @@ std::string algorithmText(const drt_program &program, const drt_bucket &bucket) 
   if (hosts.size() < 2)
     return ", in shared memory";
   const int64_t bytes = bucket.count * dtypeSize(bucket.dtype);
-  return std::string(", by ") + allReduceName(chooseAllReduce(bytes, static_cast<int32_t>(hosts.size())));
+  return std::string(", by ") +
+         allReduceName(chooseAllReduce(bucket.algorithm, bytes, static_cast<int32_t>(hosts.size())));
 }
 
 std::string wayText(const drt_program &program, const drt_bucket &bucket) {

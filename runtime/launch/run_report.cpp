@@ -295,7 +295,7 @@ void RunReport::finish() {
     std::vector<double> sums(static_cast<size_t>(numbers()));
     put(sums.data());
     metered_->describe(0, "the report");
-    metered_->all_reduce_sum(sums.data(), numbers(), DRT_F64);
+    metered_->all_reduce_sum(sums.data(), numbers(), DRT_F64, DRT_ALL_REDUCE_AUTO);
     take(sums.data());
   }
   if (rank_ == 0)

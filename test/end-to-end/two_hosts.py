@@ -19,6 +19,11 @@ RESOURCES = "nodes:\n" + "".join(f"  - address: {address}\n    cpus: [0]\n    ch
                                  for i, address in enumerate(TwoHosts.addresses))
 
 
+# How a sum between hosts is asked for, and what the plan says.
+ALGORITHMS = (("all_reduce_alg=ring", "by ring"), ("spec=RING", "by ring"), ("all_reduce_alg=doubling", "by doubling"),
+              ("all_reduce_alg=halving", "by halving and doubling"), ("all_reduce_alg=auto", "by doubling"))
+
+
 def compile_for_two(model, folder, strategy="AllReduce", *flags):
     resources = folder / "resources.yml"
     resources.write_text(RESOURCES)
@@ -47,11 +52,13 @@ def trains(name, strategy="AllReduce"):
         return model.differences(own[0], replicas=2)
 
 
-def planned(name, text):
-    """What the plan says of sums between hosts."""
+def by_algorithm(name, key, text):
+    model = Model(name)
     with Folder() as folder:
-        plan = must([compile_for_two(Model(name), folder), "--plan"]).out
-        return [] if f"mean, {text} " in plan else [f"the plan does not say '{text}':\n{plan}"]
+        plan = must([compile_for_two(model, folder, f"AllReduce:{key}"), "--plan"]).out
+        if f"mean, {text} " not in plan:
+            return [f"the plan does not say '{text}':\n{plan}"]
+    return trains(name, f"AllReduce:{key}")
 
 
 def reported_and_encrypted(name):
@@ -139,7 +146,8 @@ def main():
     checks = Checks()
     for name in sys.argv[1:] or MODELS:
         checks.check(f"{name} on two hosts", trains, name)
-    checks.check("the plan says how hosts add up", planned, "mlp-momentum", "by doubling")
+    for key, text in ALGORITHMS:
+        checks.check(f"{key} between two hosts", by_algorithm, "mlp-momentum", key, text)
     checks.check("TLS and a report", reported_and_encrypted, "mlp-adam")
     # A server that counts gradients, and takes one of each replica: as synchronous training.
     for name in sys.argv[1:] or ("mlp-adam-ref", "embedding-adam"):

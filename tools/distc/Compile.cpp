@@ -106,7 +106,9 @@ int checkNative(Session &session, ModuleOp module, const CompileOptions &options
                    [](dist::TaskAttr task) { return task.getJob() == "ps"; }))
     return session.fail("the graph has been split for servers in processes of their own, which is not supported yet by "
                         "executables; take a strategy of synchronous servers, which share workers' processes");
-  if (std::string remark = device ? "" : strategies::remarkOnProcessors(*applied->strategy); !remark.empty())
+  std::string remark =
+      device ? strategies::remarkOnDevices(*applied->strategy) : strategies::remarkOnProcessors(*applied->strategy);
+  if (!remark.empty())
     module.emitWarning() << remark;
   llvm::Error error = strategies::checkNative(*applied->strategy);
   return error ? session.fail(llvm::toString(std::move(error))) : kDone;

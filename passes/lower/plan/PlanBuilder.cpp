@@ -346,6 +346,21 @@ void PlanBuilder::startReadyBuckets(unsigned position) {
       start(bucket);
 }
 
+static int32_t getAlgorithm(dist::Spec spec) {
+  switch (spec) {
+  case dist::Spec::Ring:
+    return DRT_ALL_REDUCE_RING;
+  case dist::Spec::Doubling:
+    return DRT_ALL_REDUCE_DOUBLING;
+  case dist::Spec::Halving:
+    return DRT_ALL_REDUCE_HALVING;
+  case dist::Spec::Auto:
+  case dist::Spec::Nccl:
+    return DRT_ALL_REDUCE_AUTO;
+  }
+  llvm_unreachable("no such spec");
+}
+
 void PlanBuilder::start(Bucket &bucket) {
   Operation *op = bucket.op;
   SmallVector<Value> gradients = llvm::map_to_vector(op->getOperands(), [&](Value gradient) { return get(gradient); });
@@ -364,6 +379,8 @@ void PlanBuilder::start(Bucket &bucket) {
   }
   auto reduce = llvm::cast<dist::AllReduceOp>(op);
   drt::AllReduceStartOp started = emit(reduce.getReduction(), reduce.getVariables());
+  if (!isForDevices) // where NCCL chooses
+    started.setAlgorithm(getAlgorithm(reduce.getSpec()));
   if (auto compression = reduce.getCompressionAttr())
     started.setCompressionAttr(compression);
   if (auto aggregator = reduce.getAggregatorAttr())

@@ -43,7 +43,8 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
        constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
        constants.i64(op.getGather() ? getNumElements(op.getGradients().front()) : offsets.back() / getElementBytes(element)),
        constants.i32(members.size()),
-       constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange}));
+       constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
+       constants.i32(op.getAlgorithm())}));
   buckets[op.getBucket()] = op;
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
@@ -72,7 +73,8 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure({constants.string(name), constants.i32(DRT_BUCKET_GATHER), constants.i32(getDtype(builder.getI8Type())),
                                                 constants.i32(DRT_REDUCE_SUM), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
-                                                constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null()}));
+                                                constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
+                                                constants.i32(DRT_ALL_REDUCE_AUTO)}));
   gathers.insert(op.getBucket());
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();

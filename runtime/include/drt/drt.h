@@ -147,6 +147,14 @@ enum {
   DRT_COMPRESS_TOP_K = 102
 };
 
+// What tasks add up by over a network; those that share memory, and GPUs, have ways of their own.
+enum {
+  DRT_ALL_REDUCE_AUTO = 0,     // by the number of bytes and tasks (collectives/all_reduce_algorithms.h)
+  DRT_ALL_REDUCE_RING = 1,     // least bytes, each to one neighbour
+  DRT_ALL_REDUCE_DOUBLING = 2, // recursive doubling: least messages
+  DRT_ALL_REDUCE_HALVING = 3   // recursive halving and doubling: few messages and least bytes
+};
+
 // How the replicas' gradients become one. Numbers are those of the compiler's AggregatorKind.
 enum {
   DRT_AGGREGATE_NONE = 0, // the sum or the mean
@@ -198,6 +206,7 @@ typedef struct drt_bucket {
   int32_t num_members;
   const drt_member *members; // in the order in which they lie
   const drt_exchange *exchange; // null: plain sums
+  int32_t algorithm;         // DRT_ALL_REDUCE_*, of plain sums that every task gets
 } drt_bucket;
 
 struct drt_replica;

@@ -251,6 +251,14 @@ func.func @names(%g: tensor<2xf32>) {
 
 // -----
 
+func.func @algorithm(%g: tensor<2xf32>) {
+  // expected-error @below {{attribute 'algorithm' failed to satisfy constraint}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], algorithm = 4 : i32} : (tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
 func.func @owners(%g: tensor<2xf32>) {
   // expected-error @below {{names task -1 as an owner; tasks are numbered from 0 on}}
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], scatter, owners = array<i64: -1>} : (tensor<2xf32>) -> ()

@@ -15,6 +15,21 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
 
 // -----
 
+// What tasks add up by is the strategy's to say, to processors.
+dfg.variable @w : tensor<4xf32>
+// CHECK-LABEL: @entry_step
+dfg.func @step() -> () attributes {dfg.fetches = []} {
+  %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+  %rate = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  // CHECK: drt.all_reduce_start {{.*}}{algorithm = 3 : i32, bucket = 0 : i32,
+  %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] {spec = #dist.spec<halving>} : tensor<4xf32>
+  dfg.apply_gradient_descent %w, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  dfg.return
+}
+
+// -----
+
 // The last batch of an update takes the gradients that were kept, those before it keep theirs.
 dfg.variable @w : tensor<4xf32>
 // CHECK-LABEL: drt.entry "step"

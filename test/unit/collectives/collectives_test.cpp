@@ -35,11 +35,13 @@ const std::vector<std::string> &no_errors(int size) {
 /// Small integers, so that the sum is exact in every type.
 template <class T> T value(int rank, int64_t i) { return static_cast<T>((i * 7 + rank * 3) % 101 - 50); }
 
-template <class T> void check_sum(Communicator &c, int64_t count, drt_dtype dtype, std::vector<std::string> &wrong) {
+template <class T>
+void check_sum(Communicator &c, int64_t count, drt_dtype dtype, std::vector<std::string> &wrong,
+               int32_t algorithm = DRT_ALL_REDUCE_AUTO) {
   std::vector<T> data(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
     data[static_cast<size_t>(i)] = value<T>(c.rank(), i);
-  c.all_reduce_sum(data.data(), count, dtype);
+  c.all_reduce_sum(data.data(), count, dtype, algorithm);
   for (int64_t i = 0; i < count; ++i) {
     T expected = 0;
     for (int rank = 0; rank < c.size(); ++rank)
@@ -119,8 +121,7 @@ private:
 
 TEST_CASE("every algorithm sums over 1 to 7 tasks, any count, to the same bits") {
   const int size = GENERATE(1, 2, 3, 4, 5, 6, 7);
-  const AllReduceAlgorithm algorithm =
-      GENERATE(AllReduceAlgorithm::Ring, AllReduceAlgorithm::Doubling, AllReduceAlgorithm::Halving);
+  const int32_t algorithm = GENERATE(DRT_ALL_REDUCE_RING, DRT_ALL_REDUCE_DOUBLING, DRT_ALL_REDUCE_HALVING);
   // The last is more than a segment of a ring.
   const int64_t count = GENERATE(0, 1, 2, 3, 5, 1001, 300001);
   Post post;
@@ -149,11 +150,29 @@ TEST_CASE("every algorithm sums over 1 to 7 tasks, any count, to the same bits")
   CHECK(worst < 1e-6);
 }
 
-TEST_CASE("an algorithm is chosen by bytes and tasks") {
-  CHECK(chooseAllReduce(32 << 10, 8) == AllReduceAlgorithm::Doubling);
-  CHECK(chooseAllReduce((32 << 10) + 1, 8) == AllReduceAlgorithm::Halving);
-  CHECK(chooseAllReduce((32 << 10) + 1, 2) == AllReduceAlgorithm::Ring);
-  CHECK(chooseAllReduce(2 << 20, 8) == AllReduceAlgorithm::Ring);
+TEST_CASE("communicators add up by the algorithm that is asked for, any count") {
+  const int size = GENERATE(2, 3, 5);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted);
+  std::vector<std::string> wrong(static_cast<size_t>(size));
+  auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int) {
+    for (const int32_t algorithm : {DRT_ALL_REDUCE_RING, DRT_ALL_REDUCE_DOUBLING, DRT_ALL_REDUCE_HALVING})
+      for (int64_t count : {1, 2, 3, 5, 1001, 70001}) { // the last is more than a segment of a ring
+        check_sum<float>(group.communicator(), count, DRT_F32, wrong, algorithm);
+        check_sum<int64_t>(group.communicator(), count, DRT_I64, wrong, algorithm);
+      }
+    group.leave();
+  });
+  CHECK(errors == no_errors(size));
+  CHECK(wrong == no_errors(size));
+}
+
+TEST_CASE("an algorithm is chosen by bytes and tasks, unless the strategy names one") {
+  CHECK(chooseAllReduce(DRT_ALL_REDUCE_AUTO, 32 << 10, 8) == DRT_ALL_REDUCE_DOUBLING);
+  CHECK(chooseAllReduce(DRT_ALL_REDUCE_AUTO, (32 << 10) + 1, 8) == DRT_ALL_REDUCE_HALVING);
+  CHECK(chooseAllReduce(DRT_ALL_REDUCE_AUTO, (32 << 10) + 1, 2) == DRT_ALL_REDUCE_RING);
+  CHECK(chooseAllReduce(DRT_ALL_REDUCE_AUTO, 2 << 20, 8) == DRT_ALL_REDUCE_RING);
+  CHECK(chooseAllReduce(DRT_ALL_REDUCE_RING, 4, 8) == DRT_ALL_REDUCE_RING);
+  CHECK(chooseAllReduce(DRT_ALL_REDUCE_DOUBLING, 2 << 20, 8) == DRT_ALL_REDUCE_DOUBLING);
 }
 
 TEST_CASE("every task has the same bits after an all-reduce of rounded numbers") {

@@ -54,6 +54,8 @@ TEST_CASE("errors of NAME:key=value list what there is") {
             .rfind("strategy AllReduce: unknown parameter 'chunk'; it has chunk_size=128 (", 0) == 0);
   CHECK(buildError("AllReduce:chunk_size").rfind("strategy AllReduce: 'chunk_size' is not key=value; it has ", 0) == 0);
   CHECK(buildError("AllReduce:chunk_size=0") == "strategy AllReduce: chunk_size=0 is not a whole number of at least 1");
+  CHECK(buildError("AllReduce:all_reduce_alg=tree") ==
+        "strategy AllReduce: all_reduce_alg=tree is not one of: auto, ring, doubling, halving");
   CHECK(buildError("AllReduce:spec=TREE") == "strategy AllReduce: spec=TREE is not one of: AUTO, NCCL, RING");
 }
 

@@ -34,7 +34,7 @@ private:
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(group.buffers.size()); }
     void describe(int64_t, const char *) override {}
-    void all_reduce_sum(void *data, int64_t count, drt_dtype dtype) override {
+    void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t) override {
       group.meet(rank_, data, [&](std::vector<void *> &buffers) {
         if (dtype == DRT_F32)
           sum<float>(buffers, count);
