@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import control_flow_tensorflow
-from control_flow_tensorflow import BATCH, STEPS, Inputs
+from control_flow_tensorflow import BATCH, SIZE, STEPS, Inputs
 from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run
 from support import expect as expect_run
 from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner, make_apart
@@ -225,6 +225,37 @@ def sparse_lookups_of_features(i):
     return i.loss_of(tf.matmul(rows, tf.get_variable("mixed", initializer=np.full((5, 3), 0.1, np.float32))))
 
 
+def loop_that_draws(i, seeds, **options):
+    """The loop stays: variables end it. What iterations draw needs nothing of the ones before."""
+    tf = i.tf
+    steps = tf.identity(tf.train.get_or_create_global_step())
+    noise = lambda k: tf.cast(k + 1, tf.float32) * tf.raw_ops.RandomUniform(shape=[SIZE], dtype=np.float32, **seeds)
+    _, h, sum = tf.while_loop(lambda k, h, sum: k < 3 + tf.cast(steps, tf.int32) % 2, lambda k, h, sum: (k + 1, tf.tanh(h), sum + noise(k)),
+                              [0, i.x[:, 0], tf.zeros([SIZE])], **options)
+    return i.loss_of(h * (1 + sum))
+
+
+@case(2)
+@case(1)
+def noise_with_a_seed_in_a_loop(i):
+    return loop_that_draws(i, {"seed": 7, "seed2": 8}, parallel_iterations=1)
+
+
+@case(1)
+def noise_in_any_order(i):
+    """Workers draw alike although TensorFlow's iterations take from the generator in any order."""
+    return loop_that_draws(i, {"seed": 7, "seed2": 8})
+
+
+@case(1)
+def noise_without_a_seed_in_a_loop(i):
+    return loop_that_draws(i, {})
+
+
+# What a run of the original gives is one of many.
+OF_MANY = ("noise_in_any_order", "noise_without_a_seed_in_a_loop")
+
+
 def write(folder, name):
     """The graph, its data, and what TensorFlow makes of them on one device."""
     function, generation, resource = CASES[name]
@@ -281,11 +312,20 @@ def check(runner, name, strategy):
             return expect_run(run(command), 1, refused)
         must(command)
         try:
-            losses = runner.train(folder / "graphs", folder / "data.npz", STEPS, restore=folder / "first.ckpt", save=folder / "last.ckpt", timeout=60)
+            with runner.Cluster(folder / "graphs", runner.read_data(folder / "data.npz"), 60) as cluster:
+                cluster.do("initialize")
+                cluster.do("restore", str(folder / "first.ckpt"))
+                losses = list(cluster.train(STEPS))
+                for worker in range(2):
+                    cluster.ask(worker, "save", str(folder / f"last-{worker}.ckpt"))
         except runner.TaskError as error:
             return [error]
-        expect, last = np.load(folder / "expect.npz"), tf.train.load_checkpoint(str(folder / "last.ckpt"))
-        found = []
+        last, others = (tf.train.load_checkpoint(str(folder / f"last-{worker}.ckpt")) for worker in range(2))
+        found = [f"worker 1 has another value of '{key}'" for key in last.get_variable_to_shape_map()
+                 if not np.allclose(last.get_tensor(key), others.get_tensor(key), rtol=1e-6, atol=0)]
+        if name.rpartition("-")[0] in OF_MANY:
+            return found
+        expect = np.load(folder / "expect.npz")
         if not np.allclose(losses, expect["loss"], rtol=1e-4, atol=1e-5):
             found.append(f"losses {losses}, not {expect['loss']}")
         for key in expect.files:
