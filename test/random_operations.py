@@ -81,6 +81,10 @@ class Expression:
         if not sources:
             return
         seed = self.tf.cast(self.tf.ones_like(value.tensor) * self.tf.cast(weights, value.dtype), value.dtype)
+        if value.tensor.shape.is_fully_defined():
+            # Not alike: what is normalized, as softmax, has a gradient of rounding alone then.
+            shape = value.tensor.shape.as_list()
+            seed *= self.tf.constant(np.linspace(0.5, 1.5, int(np.prod(shape))).reshape(shape), value.dtype)
         try:
             gradients = self.tf.gradients(value.tensor, [leaf.tensor for leaf in sources], seed)
         except (LookupError, ValueError, TypeError, NotImplementedError):
