@@ -17,7 +17,7 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
 
 // What tasks add up by is the strategy's to say, to processors.
 dfg.variable @w : tensor<4xf32>
-// CHECK-LABEL: @entry_step
+// CHECK-LABEL: drt.entry "step"
 dfg.func @step() -> () attributes {dfg.fetches = []} {
   %g = dfg.placeholder : () -> tensor<4xf32> loc("g")
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
