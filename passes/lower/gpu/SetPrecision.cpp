@@ -75,8 +75,6 @@ public:
     for (Operation *product : products)
       if (auto matmul = dyn_cast<drt::MatmulOp>(product))
         foldRounding(matmul);
-    for (Value value : widened)
-      giveEachReaderItsOwn(value.getDefiningOp());
   }
 
 private:
@@ -104,7 +102,6 @@ private:
   Value widen(OpBuilder &builder, Value value) {
     Value wide = castTo(builder, value.getLoc(), value, builder.getF32Type());
     narrowOf[wide] = value;
-    widened.push_back(wide);
     return wide;
   }
 
@@ -163,23 +160,10 @@ private:
     cast->erase();
   }
 
-  /// Widening is part of each kernel that reads, not a tensor between them.
-  static void giveEachReaderItsOwn(Operation *widening) {
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : widening->getUses())
-      if (isa<linalg::LinalgOp>(use.getOwner()))
-        uses.push_back(&use);
-    for (OpOperand *use : llvm::drop_begin(uses, uses.empty() ? 0 : 1)) {
-      OpBuilder builder(use->getOwner());
-      use->set(builder.clone(*widening)->getResult(0));
-    }
-  }
-
   Type narrow;
   SmallVector<Operation *> products;
   llvm::DenseMap<Value, Value> narrowOf; // what holds it as bfloat16
   llvm::DenseSet<Operation *> casts;     // that round
-  SmallVector<Value> widened;
 };
 
 struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
