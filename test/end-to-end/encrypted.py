@@ -4,11 +4,9 @@ import socket
 import threading
 import time
 
-import numpy as np
-
 from hosts import Process
 from stops import TRAIN, command
-from strangers import flood, forge, trickle
+from strangers import exported, strangers_at
 from support import Checks, DISTC, Folder, Model, expect, must, need_tools, run, skip
 
 NETWORK = "--collectives=network"
@@ -38,11 +36,6 @@ def free_address():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{free.getsockname()[1]}"
-
-
-def exported(path):
-    with np.load(path) as arrays:
-        return {name: arrays[name].tobytes() for name in arrays.files}
 
 
 def same_numbers(replicas, *flags):
@@ -225,18 +218,12 @@ def harmless():
         must(command("2 2 4", folder, "--steps", 300, "--export-npz", folder / "alone.npz", NETWORK))
         where = free_address()
         host, port = where.split(":")
-        until = threading.Event()
         process = Process(command("2 2 4", folder, "--steps", 300, "--export-npz", folder / "among.npz", "--failure-timeout", 5, "--rendezvous", where,
                                   NETWORK, *tls))
-        threads = [threading.Thread(target=attack, args=((host, int(port)), until)) for attack in (forge, trickle, flood)]
         try:
-            for thread in threads:
-                thread.start()
-            status = process.wait(120)
+            with strangers_at((host, int(port))):
+                status = process.wait(120)
         finally:
-            until.set()
-            for thread in threads:
-                thread.join()
             process.kill()
         if status != 0:
             return [f"exit status {status}:\n{process.out}"]

@@ -108,6 +108,21 @@ def losses(log):
     return [line for line in log.read_text().splitlines() if '"loss"' in line and '"step"' in line]
 
 
+@contextlib.contextmanager
+def strangers_at(where):
+    """Garbage, slow bytes and floods at the address until the block ends."""
+    until = threading.Event()
+    threads = [threading.Thread(target=attack, args=(where, until)) for attack in (forge, trickle, flood)]
+    try:
+        for thread in threads:
+            thread.start()
+        yield
+    finally:
+        until.set()
+        for thread in threads:
+            thread.join()
+
+
 def exported(path):
     with np.load(path) as arrays:
         return {name: arrays[name].tobytes() for name in arrays.files}
@@ -122,21 +137,15 @@ def harmless(*flags):
             where = free.getsockname()
         process = Process(command("2 2 4", folder, "--steps", STEPS, "--export-npz", folder / "among.npz", "--failure-timeout", 5,
                                   "--rendezvous", f"127.0.0.1:{where[1]}", "--log-json", folder / "log", *flags))
-        until = threading.Event()
-        threads = [threading.Thread(target=attack, args=(where, until)) for attack in (forge, trickle, flood)]
         found = []
         try:
-            for thread in threads:
-                thread.start()
-            wait_for("step", lambda: process.popen.poll() is not None or (folder / "log").exists() and losses(folder / "log"))
-            if process.popen.poll() is None:
-                open_at = listening([process.popen.pid, *children(process.popen.pid)])
-                found += [f"listens at {a}" for a in open_at if a[0] not in ("127.0.0.1", "::1")]
-            status = process.wait(120)
+            with strangers_at(where):
+                wait_for("step", lambda: process.popen.poll() is not None or (folder / "log").exists() and losses(folder / "log"))
+                if process.popen.poll() is None:
+                    open_at = listening([process.popen.pid, *children(process.popen.pid)])
+                    found += [f"listens at {a}" for a in open_at if a[0] not in ("127.0.0.1", "::1")]
+                status = process.wait(120)
         finally:
-            until.set()
-            for thread in threads:
-                thread.join()
             process.kill()
         if status != 0:
             return found + [f"exit status {status}:\n{process.out}"]
