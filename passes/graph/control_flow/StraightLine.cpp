@@ -249,6 +249,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   }
   if (handler)
     return runControlFlow(node, handler);
+  if (failed(readReferences(node)))
+    return failure();
   if (scope.inPlace) {
     for (auto [index, operand] : llvm::enumerate(node.operands))
       op.setOperand(index, operand.value);
@@ -277,6 +279,25 @@ SmallVector<Attribute> StraightLine::getBefore(const Node &node) {
   // Of iterations before this one, and of a branch that is told by the same predicate.
   before.insert(effects.begin() + effectsBefore, effects.end());
   return before.takeVector();
+}
+
+LogicalResult StraightLine::readReferences(Node &node) {
+  for (auto [index, operand] : llvm::enumerate(node.operands)) {
+    auto ref = operand.value ? llvm::dyn_cast<dfg::RefType>(operand.value.getType()) : dfg::RefType();
+    if (!ref || dfg::isHandle(node.op->getOperand(index).getType()))
+      continue;
+    std::string name = node.name + "/reference";
+    if (index > 0)
+      name += "_" + std::to_string(index);
+    auto read = dfg::ReadVariableOp::create(builder, locate(name), ref.getValueType(), operand.value, /*implicit=*/false);
+    if (!node.controls.empty())
+      read->setAttr(dfg::kControlAttr, builder.getArrayAttr(node.controls));
+    orderRead(read);
+    if (failed(infer(read)))
+      return failure();
+    operand = Datum(read.getValue());
+  }
+  return success();
 }
 
 FailureOr<Operation *> StraightLine::recognizeUpdate(const Node &node) {

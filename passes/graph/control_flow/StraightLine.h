@@ -155,6 +155,8 @@ private:
   llvm::SmallVector<mlir::Attribute> getBefore(const Node &node);
   /// The update that a node without semantics is, whose reference came through a Switch; null where it is none.
   llvm::FailureOr<mlir::Operation *> recognizeUpdate(const Node &node);
+  /// Operands that are references which came through a Switch become what the variable holds when the node runs.
+  llvm::LogicalResult readReferences(Node &node);
   /// Copies `op`; values that are known at compile time become constants.
   llvm::FailureOr<Data> copy(Node &node);
   /// Infers shapes and types of a node that is there.

@@ -280,6 +280,30 @@ dfg.graph attributes {loss = "loss"} {
 
 // -----
 
+// A reference that came through a Switch is read when its reader runs: behind the update that it waits for.
+// CHECK-LABEL: dfg.variable @kept :
+dfg.variable @kept : tensor<f32> {kind = "ref"}
+dfg.graph attributes {loss = "loss", train_op = "train"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  // CHECK: %[[KEPT:.*]] = dfg.var_handle @kept
+  %r = dfg.var_handle @kept : !dfg.ref<tensor<f32>> loc("kept")
+  %s:2 = dfg.opaque "RefSwitch"(%r, %p) : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  // CHECK: dfg.assign %[[KEPT]], %{{.*}} loc("update/assign")
+  // CHECK: %[[VALUE:.*]] = dfg.read_variable %[[KEPT]] {control = ["update/assign", "update"]} {{.*}} loc("read/reference")
+  // CHECK: %[[READ:.*]] = dfg.identity %[[VALUE]]
+  // CHECK: dfg.add_v2 %[[READ]],
+  %update = dfg.opaque "AssignAdd"(%s#1, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("update")
+  %read = dfg.identity %s#1 {control = ["update"]} : (tensor<f32>) -> tensor<f32> loc("read")
+  %sum = dfg.add_v2 %read, %x : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("sum")
+  %t:2 = dfg.opaque "Switch"(%x, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch_1")
+  %m:2 = dfg.opaque "Merge"(%t#0, %sum) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+  %loss = dfg.identity %m#0 : (tensor<f32>) -> tensor<f32> loc("loss")
+  dfg.group {control = ["loss"]} : () -> () loc("train")
+}
+
+// -----
+
 // An array that may grow has an element where one is written. An update whose reference came through a Switch is one; who takes its
 // value takes what the variable is afterwards.
 // CHECK-LABEL: dfg.variable @r :
