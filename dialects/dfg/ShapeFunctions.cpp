@@ -395,12 +395,59 @@ LogicalResult selectRows(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// What float32 or float64 arithmetic on known sizes gives for a scalar, as kernels round it: a part of the batch
+/// (`0.7 * b`). None where something else is in it, or after `depth` nodes.
+static std::optional<double> evaluateFloat(Value value, const ShapeContext &context, int depth = 16) {
+  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0 || !type || !type.hasStaticShape() || type.getNumElements() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  const bool isSingle = type.getElementType().isF32();
+  auto round = [&](double x) { return isSingle ? static_cast<double>(static_cast<float>(x)) : x; };
+  auto elements = context.getElements(value);
+  if (elements && elements->size() == 1 && elements->front().isConstant() && !elements->front().isBound())
+    return round(static_cast<double>(elements->front().getConstant()));
+  if (!isSingle && !type.getElementType().isF64())
+    return std::nullopt;
+  if (auto constant = llvm::dyn_cast<ConstOp>(op)) {
+    auto known = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!known)
+      return std::nullopt;
+    return (*known.value_begin<APFloat>()).convertToDouble();
+  }
+  SmallVector<double, 2> x;
+  for (Value operand : op->getOperands()) {
+    std::optional<double> next = evaluateFloat(operand, context, depth - 1);
+    if (!next)
+      return std::nullopt;
+    x.push_back(*next);
+  }
+  if (op->hasTrait<Forwards>() && !x.empty())
+    return x[0];
+  // One operation in float64 on what float32 holds, rounded, is the operation in float32.
+  return llvm::TypeSwitch<Operation *, std::optional<double>>(op)
+      .Case<CastOp>([&](auto) { return round(x[0]); })
+      .Case<AddOp, AddV2Op>([&](auto) { return round(x[0] + x[1]); })
+      .Case<SubOp>([&](auto) { return round(x[0] - x[1]); })
+      .Case<MulOp>([&](auto) { return round(x[0] * x[1]); })
+      .Case<RealDivOp>([&](auto) { return x[1] == 0 ? std::nullopt : std::optional(round(x[0] / x[1])); })
+      .Case<MaximumOp>([&](auto) { return std::max(x[0], x[1]); })
+      .Case<MinimumOp>([&](auto) { return std::min(x[0], x[1]); })
+      .Case<FloorOp>([&](auto) { return std::floor(x[0]); })
+      .Case<CeilOp>([&](auto) { return std::ceil(x[0]); })
+      .Case<RoundOp, RintOp>([&](auto) { return std::nearbyint(x[0]); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
 LogicalResult cast(Operation *op, ShapeContext &context) {
   if (auto shape = context.getShape(op->getOperand(0)))
     context.setShape(op->getResult(0), *shape);
   // Elements are followed through floats too (b as the divisor of a mean), exactly where they are integers.
   if (auto elements = context.getElements(op->getOperand(0)))
     context.setElements(op->getResult(0), *elements);
+  else if (Type type = getElementTypeOrSelf(op->getResult(0)); type.isInteger(32) || type.isInteger(64))
+    if (std::optional<double> known = evaluateFloat(op->getOperand(0), context); known && std::abs(*known) < (1 << 30))
+      context.setElements(op->getResult(0), {Dim(static_cast<int64_t>(*known))});
   return success();
 }
 
@@ -832,6 +879,23 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// Sizes that a vector of them is split into.
+static void followParts(Operation *op, ShapeContext &context, Value vector) {
+  auto shape = context.getShape(vector);
+  auto elements = context.getElements(vector);
+  if (!elements || !shape || shape->size() != 1)
+    return;
+  ArrayRef<Dim> rest = *elements;
+  for (Value result : op->getResults()) {
+    auto part = context.getShape(result);
+    if (!part || part->size() != 1 || !part->front().isConstant() || part->front().getConstant() < 0 ||
+        part->front().getConstant() > static_cast<int64_t>(rest.size()))
+      return;
+    context.setElements(result, Dims(rest.take_front(part->front().getConstant())));
+    rest = rest.drop_front(part->front().getConstant());
+  }
+}
+
 LogicalResult split(Operation *op, ShapeContext &context) {
   auto axis = context.getConstant(op->getOperand(0));
   auto input = context.getShape(op->getOperand(1));
@@ -849,6 +913,7 @@ LogicalResult split(Operation *op, ShapeContext &context) {
   (*input)[*along] = floorDiv(size, parts);
   for (Value result : op->getResults())
     context.setShape(result, *input);
+  followParts(op, context, op->getOperand(1));
   return success();
 }
 
@@ -880,6 +945,7 @@ LogicalResult splitV(Operation *op, ShapeContext &context) {
     sizes[*along] = part.isConstant() && part.getConstant() == -1 ? total - given : part;
     context.setShape(result, std::move(sizes));
   }
+  followParts(op, context, op->getOperand(0));
   return success();
 }
 
@@ -1241,7 +1307,22 @@ static LogicalResult reduceShape(Operation *op, ShapeContext &context, std::opti
   return success();
 }
 
+/// The largest or smallest of a vector of sizes, which is one where it is so for every batch.
+static void followExtremum(Operation *op, ShapeContext &context) {
+  auto elements = context.getElements(op->getOperand(0));
+  auto shape = context.getShape(op->getOperand(0));
+  auto axes = context.getConstants(op->getOperand(1));
+  if (!llvm::isa<MaxOp, MinOp>(op) || !elements || elements->empty() || !shape || shape->size() != 1 || !axes ||
+      axes->size() != 1 || !isInteger(op->getResult(0)))
+    return;
+  Dim found = elements->front();
+  for (Dim next : ArrayRef<Dim>(*elements).drop_front())
+    found = llvm::isa<MaxOp>(op) ? max(found, next) : min(found, next);
+  context.setElements(op->getResult(0), {found});
+}
+
 LogicalResult reduction(Operation *op, ShapeContext &context) {
+  followExtremum(op, context);
   bool keep = op->getAttrOfType<BoolAttr>("keep_dims") && op->getAttrOfType<BoolAttr>("keep_dims").getValue();
   return reduceShape(op, context, context.getConstants(op->getOperand(1)), keep);
 }

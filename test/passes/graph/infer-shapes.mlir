@@ -54,3 +54,40 @@ dfg.func @counted() {
   %rest = dfg.strided_slice %both, %b, %zero, %one {end_mask = 1 : i64} : (tensor<?x3xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x3xf32> loc("rest")
   dfg.return
 }
+
+// The batch's size out of the largest of several, and of a shape that is split, as vectorized maps have them.
+// CHECK: dfg.func @split_sizes
+dfg.func @split_sizes() {
+  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+  %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("first")
+  %shape = dfg.shape %x : (tensor<?x3xf32>) -> tensor<2xi32> loc("shape")
+  %sizes:2 = dfg.split %zero, %shape : (tensor<i32>, tensor<2xi32>) -> (tensor<1xi32>, tensor<1xi32>) loc("sizes")
+  %turned = dfg.concat_v2 %sizes#1, %sizes#0, %zero : (tensor<1xi32>, tensor<1xi32>, tensor<i32>) -> tensor<2xi32> loc("turned")
+  // SYMBOLIC: dfg.reshape {{.*}} -> tensor<3x?xf32>
+  // BATCH: dfg.reshape {{.*}} -> tensor<3x8xf32>
+  %y = dfg.reshape %x, %turned : (tensor<?x3xf32>, tensor<2xi32>) -> tensor<?x?xf32> loc("y")
+  %lengths = dfg.const dense<[1, 1]> : tensor<2xi32> : tensor<2xi32> loc("lengths")
+  %others:2 = dfg.split_v %shape, %lengths, %zero : (tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<1xi32>, tensor<1xi32>) loc("others")
+  %both = dfg.concat_v2 %others#0, %sizes#0, %zero : (tensor<1xi32>, tensor<1xi32>, tensor<i32>) -> tensor<2xi32> loc("both")
+  %most = dfg.max %both, %first : (tensor<2xi32>, tensor<1xi32>) -> tensor<i32> loc("most")
+  // BATCH: dfg.range {{.*}} -> tensor<8xi32>
+  %numbers = dfg.range %zero, %most, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("numbers")
+  dfg.return
+}
+
+// A part of the batch, as float32 rounds it, is known with the batch. A truth value of a float is no size.
+// CHECK: dfg.func @part_of_batch
+dfg.func @part_of_batch() {
+  %x = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("losses")
+  %n = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("n")
+  %float = dfg.cast %n {Truncate = false} : (tensor<i32>) -> tensor<f32> loc("float")
+  %part = dfg.const dense<0.7> : tensor<f32> : tensor<f32> loc("part")
+  %some = dfg.mul %float, %part : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("some")
+  %count = dfg.cast %some {Truncate = false} : (tensor<f32>) -> tensor<i32> loc("count")
+  // SYMBOLIC: dfg.top_k_v2 {{.*}} -> (tensor<?xf32>, tensor<?xi32>)
+  // BATCH: dfg.top_k_v2 {{.*}} -> (tensor<5xf32>, tensor<5xi32>)
+  %hard:2 = dfg.top_k_v2 %x, %count {sorted = true} : (tensor<?xf32>, tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) loc("hard")
+  dfg.return
+}
