@@ -656,6 +656,25 @@ def distillation(make):
     return make.step(step)
 
 
+@program
+def private_gradients(make):
+    """Differentially private training: each example's gradient is cut to a norm. The examples are those of a vectorized map, which takes them by number."""
+    w, v = make.weights("w", FEATURES, CLASSES), make.state("v", np.zeros((FEATURES, CLASSES), np.float32))
+
+    def losses(x, labels):
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.matmul(x, w))
+
+    def of_one(example):
+        x, label = example
+        gradient = tf.gradients(losses(x[None], label[None]), w)[0]
+        return gradient * tf.minimum(1., .5 / tf.norm(gradient))
+
+    gradient = tf.reduce_mean(tf.vectorized_map(of_one, (make.x, make.labels)), 0)
+    with tf.control_dependencies([v.assign(.9 * v + gradient)]):
+        train = w.assign_sub(.1 * v.read_value())
+    return tf.reduce_mean(losses(make.x, make.labels)), train
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldRows : Pass<"dfg-fold-rows", "::mlir::ModuleOp"> {
+  let summary = "All rows of a tensor, in their order, are the tensor";
+  let description = [{
+    So `tf.vectorized_map` takes a batch's examples, by numbers that are other ones in a replica's share of them.
+    ```mlir
+    %numbers = dfg.range %zero, %rows, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
+    %all = dfg.gather_v2 %x, %numbers, %zero : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
+    // is %x, where %rows is its first size
+    ```
+    The node stays, without uses: control edges may name it.
+  }];
+}
+
 def FoldWhere : Pass<"dfg-fold-where", "::mlir::ModuleOp"> {
   let summary = "The coordinates of what a constant chooses are a constant";
   let description = [{

@@ -35,6 +35,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(createExpandControlFlow(control));
     manager.addPass(rewrite::createWidenUnsigned());
     manager.addPass(rewrite::createFoldWhere());
+    manager.addPass(rewrite::createFoldRows());
     manager.addPass(rewrite::createNumberRows());
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
     // Nor has a graph that several replicas run, where it can do without.
@@ -45,6 +46,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createWriteOutControlFlow(control));
     manager.addPass(rewrite::createFoldWhere());
+    manager.addPass(rewrite::createFoldRows());
     manager.addPass(rewrite::createNumberRows());
   }
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
