@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/NodeEdges.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -42,6 +41,13 @@ llvm::DenseSet<Operation *> findBehind(Block &block, llvm::function_ref<bool(Ope
     names.insert(getNodeName(&op));
   }
   return behind;
+}
+
+llvm::StringSet<> getEndpointNames(GraphOp graph) {
+  llvm::StringSet<> names;
+  for (NamedAttribute attribute : graph->getAttrs())
+    attribute.getValue().walk([&](StringAttr text) { names.insert(text.getValue().split(':').first); });
+  return names;
 }
 
 } // namespace distc::dfg

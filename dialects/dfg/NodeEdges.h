@@ -8,6 +8,7 @@
 
 #include "dialects/dfg/Dfg.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace distc::dfg {
 
@@ -32,6 +33,10 @@ private:
 
 /// The nodes for which `isRoot` holds, and all that wait for one of them. The block is in order.
 llvm::DenseSet<mlir::Operation *> findBehind(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> isRoot);
+
+/// Names of the nodes that the graph's attributes name, themselves or by their tensors: endpoints, fetches, the
+/// saver's.
+llvm::StringSet<> getEndpointNames(GraphOp graph);
 
 } // namespace distc::dfg
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
@@ -93,8 +94,7 @@ public:
     findAssignments();
     if (assignments.empty())
       return;
-    for (NamedAttribute attribute : graph->getAttrs())
-      attribute.getValue().walk([&](StringAttr text) { endpoints.insert(text.getValue().split(':').first); });
+    endpoints = dfg::getEndpointNames(graph);
     makeTerms();
     for (Assignment &assignment : assignments)
       findReads(assignment);
