@@ -124,6 +124,20 @@ std::string printStrategy(const Strategy &strategy) {
   return text;
 }
 
+std::string printStrategyLine(const Strategy &strategy) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  printer.PrintToString(strategy, &text);
+  // Quotes of either kind are escaped within strings: one that is not begins or ends a string.
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      text[i] = '\'';
+  return llvm::StringRef(text).rtrim().str();
+}
+
 llvm::Error writeStrategy(const Strategy &strategy, llvm::StringRef path) {
   std::string bytes = path.ends_with(".pb") ? strategy.SerializeAsString() : printStrategy(strategy);
   return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {

@@ -35,6 +35,8 @@ llvm::Expected<Strategy> readStrategy(llvm::StringRef path, StrategyLines *lines
 
 /// Protocol Buffers' text form.
 std::string printStrategy(const Strategy &strategy);
+/// The same in one line with ' for quotes, which a string attribute's form in the IR leaves as it is.
+std::string printStrategyLine(const Strategy &strategy);
 
 /// Writes text, or binary where `path` ends with ".pb"; "-" is standard output.
 /// The file is there whole or not at all.

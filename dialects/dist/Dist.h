@@ -27,7 +27,7 @@
 
 namespace distc::dist {
 
-/// On the module: the strategy, as Protocol Buffers' text.
+/// On the module: the strategy, a #dist.strategy.
 inline constexpr llvm::StringLiteral kStrategyAttr = "dist.strategy";
 /// On the module where replicas use values of their own share in place of the whole batch's, which the strategy asks
 /// for: "replica".

@@ -78,7 +78,7 @@ bool isAtLeast(Attribute value, int64_t least) {
 }
 
 const AttachedAttribute kAttached[] = {
-    {kStrategyAttr, isOn<ModuleOp>, "the module", isA<StringAttr>, "a string"},
+    {kStrategyAttr, isOn<ModuleOp>, "the module", isA<StrategyAttr>, "a #dist.strategy"},
     {kCouplingAttr, isOn<ModuleOp>, "the module", [](Attribute value) { return isOneOf(value, {"replica"}); },
      "\"replica\""},
     {kJoinsAttr, isOn<dfg::GraphOp>, "a graph", isA<DictionaryAttr>, "a dictionary of tensors' names"},

@@ -98,6 +98,16 @@ def DIST_AggregatorAttr : AttrDef<DIST_Dialect, "Aggregator"> {
   let assemblyFormat = "`<` $kind (`f` $f^)? (`m` $m^)? `>`";
 }
 
+def DIST_StrategyAttr : AttrDef<DIST_Dialect, "Strategy"> {
+  let mnemonic = "strategy";
+  let summary = "The strategy that was applied, in Protocol Buffers' text form";
+  let description = [{
+    `#dist.strategy<"id: 'AllReduce' node_config { var_name: 'W' AllReduceSynchronizer { } }">`, in one line.
+    A pass that rewrites variables rewrites their entries.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$text);
+  let assemblyFormat = "`<` $text `>`";
+}
 def DIST_PlaceAttr : AttrDef<DIST_Dialect, "Place"> {
   let mnemonic = "place";
   let summary = "A task, as the place of a variable";

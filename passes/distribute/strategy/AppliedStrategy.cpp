@@ -13,24 +13,25 @@ namespace distc {
 FailureOr<AppliedStrategy> AppliedStrategy::read(ModuleOp module) { return AppliedStrategyAnalysis(module).read(); }
 
 FailureOr<AppliedStrategy> AppliedStrategyAnalysis::read() {
-  auto found = module->getAttrOfType<StringAttr>(dist::kStrategyAttr);
+  auto found = module->getAttrOfType<dist::StrategyAttr>(dist::kStrategyAttr);
   auto topology = module.lookupSymbol<dist::TopologyOp>(dist::kCluster);
   if (!found || !topology)
     return module.emitError("has no strategy and topology; run dist-apply-strategy first");
-  if (found != text) {
-    llvm::Expected<strategies::Strategy> parsed = strategies::parseStrategy(found.getValue(), dist::kStrategyAttr);
+  if (found != applied) {
+    llvm::Expected<strategies::Strategy> parsed = strategies::parseStrategy(found.getText(), dist::kStrategyAttr);
     if (!parsed)
       return module.emitError(llvm::toString(parsed.takeError()));
-    text = found;
+    applied = found;
     strategy = std::make_shared<const strategies::Strategy>(std::move(*parsed));
   }
   return AppliedStrategy{strategy, topology};
 }
 
 void AppliedStrategyAnalysis::write(strategies::Strategy written) {
-  text = StringAttr::get(module.getContext(), strategies::printStrategy(written));
+  MLIRContext *context = module.getContext();
+  applied = dist::StrategyAttr::get(context, StringAttr::get(context, strategies::printStrategyLine(written)));
   strategy = std::make_shared<const strategies::Strategy>(std::move(written));
-  module->setAttr(dist::kStrategyAttr, text);
+  module->setAttr(dist::kStrategyAttr, applied);
 }
 
 } // namespace distc

@@ -33,12 +33,12 @@ public:
   /// Makes `strategy` the module's.
   void write(strategies::Strategy strategy);
 
-  /// What is kept is kept with its text, which `read` compares.
+  /// What is kept is kept with what it was parsed from, which `read` compares.
   bool isInvalidated(const mlir::AnalysisManager::PreservedAnalyses &) const { return false; }
 
 private:
   mlir::ModuleOp module;
-  mlir::StringAttr text;
+  dist::StrategyAttr applied;
   std::shared_ptr<const strategies::Strategy> strategy;
 };
 

@@ -110,7 +110,7 @@ dfg.graph attributes {dist.joins = "x"} {
 // -----
 
 // expected-error @below {{attribute 'dist.strategy' stands on the module only}}
-dfg.graph attributes {dist.strategy = ""} {
+dfg.graph attributes {dist.strategy = #dist.strategy<"">} {
 }
 
 // -----

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --split-input-file --dist-colocate-servers=where-supported | FileCheck %s
 
 // A server on a host without workers serves on its own, so that all do.
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }">} {
   // CHECK: dist.topology
   // CHECK-SAME: #dist.task<"ps" 0 on "b"
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"ps" 0 on "b" devices [] replicas 0 from 1>]
@@ -12,7 +12,7 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 // -----
 
 // Updates that wait for nobody beside a variable that all reduce together.
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } } node_config { var_name: 'v' AllReduceSynchronizer { } }">} {
   // CHECK: dist.topology
   // CHECK-SAME: #dist.task<"ps" 0 on "a"
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
@@ -23,7 +23,7 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 // -----
 
 // Replicas of several processes reach those that all variables are on.
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: false } }">} {
   // CHECK: dist.topology
   // CHECK-NOT: "ps"
   // CHECK: dfg.variable @w {{.*}}dist.place = #dist.place<"worker" 0>
@@ -34,7 +34,7 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 // -----
 
 // Others share processes.
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }">} {
   // CHECK: dist.topology
   // CHECK-NOT: "ps"
   // CHECK: dfg.variable @w {{.*}}dist.place = #dist.place<"worker" 0>

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --dist-colocate-servers | FileCheck %s
 
 // The servers of a host go round its workers, and leave the topology. A server that holds nothing may be anywhere.
-module attributes {dist.strategy = "node_config { var_name: 'u' PSSynchronizer { reduction_destination: 'ps:0' sync: true } } node_config { var_name: 'v' PSSynchronizer { reduction_destination: 'ps:1' sync: true } } node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:2' sync: true } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' PSSynchronizer { reduction_destination: 'ps:0' sync: true } } node_config { var_name: 'v' PSSynchronizer { reduction_destination: 'ps:1' sync: true } } node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:2' sync: true } }">} {
   // CHECK: dist.topology @cluster replicas 3
   // CHECK-SAME: [#dist.task<"worker" 0 {{.*}}>, #dist.task<"worker" 1 {{.*}}>, #dist.task<"worker" 2 {{[^>]*}}>]{{$}}
   dist.topology @cluster replicas 3 [

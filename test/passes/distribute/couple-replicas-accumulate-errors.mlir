@@ -1,7 +1,7 @@
 // RUN: not distc-opt %s --dist-couple-replicas --dist-insert-synchronizers 2>&1 | FileCheck %s
 
 // What is the whole batch's already is that of one of the batches that a step accumulates.
-module attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph attributes {train_op = "train"} {

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --split-input-file --dist-couple-replicas --verify-diagnostics
 
 // A replica that does not wait for the others has nothing of theirs.
-module @spare attributes {dist.strategy = "replicas_to_aggregate: 1 graph_config { coupling: WHOLE }"} {
+module @spare attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 1 graph_config { coupling: WHOLE }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {
@@ -18,7 +18,7 @@ module @spare attributes {dist.strategy = "replicas_to_aggregate: 1 graph_config
 // -----
 
 // Unless it was asked for, each replica uses its own.
-module @own attributes {dist.strategy = "replicas_to_aggregate: 1"} {
+module @own attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 1">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {

@@ -7,7 +7,7 @@
 // CHECK: dfg.variable @copy : tensor<4xf32> {dist.place = #dist.place<"ps" 1>}
 // CHECK: dfg.variable @old : tensor<4xf32>{{$}}
 // CHECK: dfg.variable @step : tensor<f32>{{$}}
-module @new_values attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { sync: true } }"} {
+module @new_values attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
@@ -42,7 +42,7 @@ module @new_values attributes {dist.strategy = "node_config { var_name: 'w' PSSy
 // Asynchronous servers are updated by each worker.
 // CHECK-LABEL: @asynchronous
 // CHECK: dfg.variable @average : tensor<4xf32>{{$}}
-module @asynchronous attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { sync: false } }"} {
+module @asynchronous attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: false } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]

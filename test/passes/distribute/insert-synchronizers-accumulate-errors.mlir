@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --split-input-file --dist-insert-synchronizers --verify-diagnostics
 
 // The forward pass reads what a step has written: at each batch, or once for all of them? Neither is one device's step.
-module attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph attributes {train_op = "train"} {
@@ -22,7 +22,7 @@ module attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 
 
 // -----
 
-module attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   // expected-error @below {{no update of the training step depends on the batch}}

@@ -2,7 +2,7 @@
 
 // A gradient is accumulated before anything that runs behind an update, which does so at an update's last batch alone.
 // CHECK-LABEL: @behind_an_update
-module @behind_an_update attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @behind_an_update attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @rate : tensor<f32>
@@ -28,7 +28,7 @@ module @behind_an_update attributes {dist.strategy = "accumulate_steps: 2 node_c
 
 // What only waits for an update, and sees nothing of it, runs at each batch; what follows it waits for the update itself.
 // CHECK-LABEL: @waits_for_an_update
-module @waits_for_an_update attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @waits_for_an_update attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @mean : tensor<4xf32>
@@ -55,7 +55,7 @@ module @waits_for_an_update attributes {dist.strategy = "accumulate_steps: 2 nod
 
 // So it is where it waits for a node that sees an accumulated gradient.
 // CHECK-LABEL: @waits_for_a_reduced_gradient
-module @waits_for_a_reduced_gradient attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @waits_for_a_reduced_gradient attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @v : tensor<4xf32> {trainable}
@@ -79,7 +79,7 @@ module @waits_for_a_reduced_gradient attributes {dist.strategy = "accumulate_ste
 
 // A mean by the whole batch's sizes: the replicas' parts of it add up, and yet those of several batches are parts of a mean.
 // CHECK-LABEL: @mean_by_whole_sizes
-module @mean_by_whole_sizes attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @mean_by_whole_sizes attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<f32> {trainable}
   dfg.graph attributes {train_op = "train"} {
@@ -104,7 +104,7 @@ module @mean_by_whole_sizes attributes {dist.strategy = "accumulate_steps: 2 nod
 
 // The same of all rows, which each replica has gathered, cut to its own.
 // CHECK-LABEL: @mean_of_gathered
-module @mean_of_gathered attributes {dist.strategy = "accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @mean_of_gathered attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<f32> {trainable}
   dfg.graph attributes {train_op = "train"} {

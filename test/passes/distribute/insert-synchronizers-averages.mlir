@@ -3,7 +3,7 @@
 // A moving average of each variable, from its initial value on, held where the variable is; training waits for it.
 // CHECK: dfg.variable @"v/ExponentialMovingAverage" : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
 // CHECK: dfg.variable @"w/ExponentialMovingAverage" : tensor<4xf32> loc
-module attributes {dist.strategy = "variable_averages_decay: 0.75 node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"variable_averages_decay: 0.75 node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}

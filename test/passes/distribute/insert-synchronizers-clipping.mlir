@@ -2,7 +2,7 @@
 
 // Clipping by a global norm, as TensorFlow writes it, of what a transformer's first layers leave: the raw gradients are reduced, and the
 // norm, the scale and the clipped gradients are of the whole batch's.
-module attributes {dist.strategy = "node_config { var_name: 'embedding' AllReduceSynchronizer { } } node_config { var_name: 'query' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'embedding' AllReduceSynchronizer { } } node_config { var_name: 'query' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @embedding : tensor<50x8xf32> {trainable}
   dfg.variable @query : tensor<8x8xf32> {trainable}

@@ -2,7 +2,7 @@
 
 // Shards of a table on two servers: each replica pushes each of them its own rows, and the optimizer's deduplication is done there.
 // CHECK-LABEL: @several_servers
-module @several_servers attributes {dist.strategy = "node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } }"} {
+module @several_servers attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
@@ -47,7 +47,7 @@ module @several_servers attributes {dist.strategy = "node_config { var_name: 'ta
 
 // A norm over all rows stands between: the chief takes them, and sends each server its own.
 // CHECK-LABEL: @clipped
-module @clipped attributes {dist.strategy = "node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } }"} {
+module @clipped attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
@@ -81,7 +81,7 @@ module @clipped attributes {dist.strategy = "node_config { var_name: 'table/part
 
 // Another variable's gradient is clipped by a norm over the rows, which takes all of them; the shards have their own nevertheless.
 // CHECK-LABEL: @norm_elsewhere
-module @norm_elsewhere attributes {dist.strategy = "node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }"} {
+module @norm_elsewhere attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]

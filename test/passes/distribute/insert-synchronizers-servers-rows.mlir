@@ -2,7 +2,7 @@
 
 // A norm over the rows as backward made them: a server's accumulator would add those of one index before.
 // CHECK-LABEL: @norm
-module @norm attributes {dist.strategy = "node_config { var_name: 'table' PSSynchronizer { sync: true } }"} {
+module @norm attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
@@ -33,7 +33,7 @@ module @norm attributes {dist.strategy = "node_config { var_name: 'table' PSSync
 
 // What follows the optimizer's own deduplication is the same, also a norm.
 // CHECK-LABEL: @deduplicated
-module @deduplicated attributes {dist.strategy = "node_config { var_name: 'table' PSSynchronizer { sync: true } }"} {
+module @deduplicated attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
@@ -66,7 +66,7 @@ module @deduplicated attributes {dist.strategy = "node_config { var_name: 'table
 
 // Rows of one index are subtracted one after the other, or their sum at once; Adagrad's rule is of each.
 // CHECK-LABEL: @updates
-module @updates attributes {dist.strategy = "node_config { var_name: 'table' PSSynchronizer { sync: true } } node_config { var_name: 'other' PSSynchronizer { sync: true } }"} {
+module @updates attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } } node_config { var_name: 'other' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]

@@ -3,7 +3,7 @@
 // Each replica pushes; the server takes the mean and updates. It has no learning rate: the chief sends it. Workers pull, the server's own
 // weight decay reads what it holds.
 // CHECK-LABEL: @synchronous
-module @synchronous attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { sync: true local_replication: true staleness: 2 } }"} {
+module @synchronous attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true local_replication: true staleness: 2 } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
@@ -50,7 +50,7 @@ module @synchronous attributes {dist.strategy = "node_config { var_name: 'w' PSS
 
 // Nothing waits: a replica's value before its update is pushed, clipped as it is.
 // CHECK-LABEL: @asynchronous
-module @asynchronous attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { sync: false } }"} {
+module @asynchronous attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: false } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
@@ -76,7 +76,7 @@ module @asynchronous attributes {dist.strategy = "node_config { var_name: 'w' PS
 
 // A norm over variables of two servers: the chief takes both gradients, clips them, and sends them on.
 // CHECK-LABEL: @global_norm
-module @global_norm attributes {dist.strategy = "node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }"} {
+module @global_norm attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 1 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 1>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 1>]
@@ -113,7 +113,7 @@ module @global_norm attributes {dist.strategy = "node_config { var_name: 'v' PSS
 
 // What nothing takes, and only control edges name, is where its operand is: of the server's value no worker knows.
 // CHECK-LABEL: @dead_end
-module @dead_end attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { sync: true } }"} {
+module @dead_end attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]

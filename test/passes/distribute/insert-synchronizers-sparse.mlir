@@ -2,7 +2,7 @@
 
 // Rows of all replicas are joined before the optimizer's deduplication; a norm over the rows sees all of them.
 // CHECK-LABEL: @rows
-module @rows attributes {dist.strategy = "node_config { var_name: 'table' AllReduceSynchronizer { } } node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @rows attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } } node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @table : tensor<9x4xf32> {trainable}
   dfg.variable @slot : tensor<9x4xf32>
@@ -48,7 +48,7 @@ module @rows attributes {dist.strategy = "node_config { var_name: 'table' AllRed
 
 // Rows that were added to a whole table are a dense gradient.
 // CHECK-LABEL: @dense
-module @dense attributes {dist.strategy = "node_config { var_name: 'table' AllReduceSynchronizer { } }"} {
+module @dense attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @table : tensor<9x4xf32> {trainable}
   dfg.graph {
@@ -69,7 +69,7 @@ module @dense attributes {dist.strategy = "node_config { var_name: 'table' AllRe
 
 // On a server: workers pull rows and push rows, the server scatters what it takes.
 // CHECK-LABEL: @server
-module @server attributes {dist.strategy = "node_config { var_name: 'table' PSSynchronizer { sync: true } }"} {
+module @server attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
@@ -95,7 +95,7 @@ module @server attributes {dist.strategy = "node_config { var_name: 'table' PSSy
 // -----
 
 // CHECK-LABEL: @shared_indices
-module @shared_indices attributes {dist.strategy = "node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
+module @shared_indices attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @u : tensor<9x4xf32> {trainable}
   dfg.variable @v : tensor<9x4xf32> {trainable}
@@ -120,7 +120,7 @@ module @shared_indices attributes {dist.strategy = "node_config { var_name: 'u' 
 // Indices are taken, by a cast that others need as well, before the rows are made, which wait for another update: who takes them
 // stands behind both.
 // CHECK-LABEL: @indices_before_rows
-module @indices_before_rows attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @indices_before_rows attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @count : tensor<9xf32>
   dfg.variable @w : tensor<f32> {trainable}
@@ -149,7 +149,7 @@ module @indices_before_rows attributes {dist.strategy = "node_config { var_name:
 // Where the graph fixes its batch, sums over the batch are averaged over the replicas, of sparse gradients too; a norm of their rows
 // sees those of the whole batch.
 // CHECK-LABEL: @fixed_batch
-module @fixed_batch attributes {dist.strategy = "node_config { var_name: 'table' AllReduceSynchronizer { } }"} {
+module @fixed_batch attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @table : tensor<9x4xf32> {trainable}
   dfg.graph {
@@ -177,7 +177,7 @@ module @fixed_batch attributes {dist.strategy = "node_config { var_name: 'table'
 
 // Where the numbers of rows come later than the rows, which an identity in between has taken already, they come earlier.
 // CHECK-LABEL: @late_numbers
-module @late_numbers attributes {dist.strategy = ""} {
+module @late_numbers attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @bank : tensor<9x4xf32>
   dfg.graph {
@@ -201,7 +201,7 @@ module @late_numbers attributes {dist.strategy = ""} {
 
 // Indices that wait for an update of the step are gathered behind it, and their rows with them.
 // CHECK-LABEL: @waiting_indices
-module @waiting_indices attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @waiting_indices attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @bank : tensor<9x4xf32>
   dfg.variable @w : tensor<4xf32> {trainable}

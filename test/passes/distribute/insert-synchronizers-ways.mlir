@@ -2,7 +2,7 @@
 
 // Compressors and aggregators with their parameters; values of one group part where these differ.
 // CHECK-LABEL: @compressors
-module @compressors attributes {dist.strategy = "node_config { var_name: 'u' AllReduceSynchronizer { compressor: HorovodCompressor } } node_config { var_name: 'v' AllReduceSynchronizer { compressor: PowerSGDCompressor power_sgd_rank: 4 } } node_config { var_name: 'w' AllReduceSynchronizer { compressor: TopKCompressor } } node_config { var_name: 'x' AllReduceSynchronizer { aggregator { kind: TRIMMED_MEAN f: 1 } } } node_config { var_name: 'y' AllReduceSynchronizer { aggregator { kind: SUM } } }"} {
+module @compressors attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' AllReduceSynchronizer { compressor: HorovodCompressor } } node_config { var_name: 'v' AllReduceSynchronizer { compressor: PowerSGDCompressor power_sgd_rank: 4 } } node_config { var_name: 'w' AllReduceSynchronizer { compressor: TopKCompressor } } node_config { var_name: 'x' AllReduceSynchronizer { aggregator { kind: TRIMMED_MEAN f: 1 } } } node_config { var_name: 'y' AllReduceSynchronizer { aggregator { kind: SUM } } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @u : tensor<4xf32> {trainable}
   dfg.variable @v : tensor<4xf32> {trainable}
@@ -40,7 +40,7 @@ module @compressors attributes {dist.strategy = "node_config { var_name: 'u' All
 
 // One update of several batches.
 // CHECK-LABEL: @accumulate
-module @accumulate attributes {dist.strategy = "accumulate_steps: 4 node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }"} {
+module @accumulate attributes {dist.strategy = #dist.strategy<"accumulate_steps: 4 node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @u : tensor<4xf32> {trainable}
   dfg.variable @v : tensor<4xf32> {trainable}

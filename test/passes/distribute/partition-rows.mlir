@@ -58,7 +58,7 @@ dfg.graph attributes {train_op = "update"} {
 }
 //--- columns.mlir
 // Builders split gradients of rows by rows alone; the pass can do it.
-module attributes {dist.strategy = "node_config { var_name: 'table' partitioner: '1,2' AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' partitioner: '1,2' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
   dfg.variable @table : tensor<5x2xf32> {trainable}
   dfg.graph attributes {train_op = "update"} {

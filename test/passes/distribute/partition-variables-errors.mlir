@@ -14,7 +14,7 @@ node_config {
   part_config { var_name: "w/part_1" AllReduceSynchronizer { group: 0 } }
 }
 //--- axis.mlir
-module attributes {dist.strategy = "node_config { var_name: 'w' partitioner: '5'  AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' partitioner: '5'  AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
   // expected-error @below {{the strategy's entry of variable 'w': partitioner "5" makes 5 shards of axis 0, which has only 4 entries}}
   dfg.variable @w : tensor<4xf32> {trainable}
@@ -27,7 +27,7 @@ module attributes {dist.strategy = "node_config { var_name: 'w' partitioner: '5'
 }
 
 //--- parts.mlir
-module attributes {dist.strategy = "node_config { var_name: 'w' partitioner: '2' part_config { var_name: 'w/part_0' AllReduceSynchronizer { } } AllReduceSynchronizer { } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' partitioner: '2' part_config { var_name: 'w/part_0' AllReduceSynchronizer { } } AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
   // expected-error @below {{the strategy's entry of variable 'w' has 1 part_config entries for the 2 shards of partitioner "2"; give one a shard}}
   dfg.variable @w : tensor<4xf32> {trainable}

@@ -2,7 +2,7 @@
 // RUN: distc-opt %t/graph.mlir --dist-apply-strategy="strategy=%t/strategy.pbtxt replicas=2" --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
 // An entry a shard, those of part_config; none has a partitioner.
-// CHECK: dist.strategy = {{.*}}var_name: \22w/part_0\22{{.*}}group: 3{{.*}}var_name: \22w/part_1\22{{.*}}group: 4{{.*}}var_name: \22b/part_0\22{{.*}}group: 7{{.*}}var_name: \22b/part_1\22{{.*}}group: 7
+// CHECK: dist.strategy = {{.*}}var_name: 'w/part_0'{{.*}}group: 3{{.*}}var_name: 'w/part_1'{{.*}}group: 4{{.*}}var_name: 'b/part_0'{{.*}}group: 7{{.*}}var_name: 'b/part_1'{{.*}}group: 7
 // CHECK-NOT: partitioner
 
 // Five rows are three and two; slots are split alike.

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --dist-apply-strategy="replicas=2 strategy=AllReduce:chunk_size=1" --dist-replicate | FileCheck %s
 // RUN: distc-opt %s --dist-apply-strategy="replicas=2 one-process-per-replica=true" --dist-replicate | FileCheck %s --check-prefix=EACH
 
-// CHECK: dist.strategy = {{.*}}var_name: \22b\22{{.*}}group: 1
+// CHECK: dist.strategy = {{.*}}var_name: 'b'{{.*}}group: 1
 // CHECK: dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
 // EACH: #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>
 // EACH-SAME: #dist.task<"worker" 1 on "localhost" devices ["localhost:CPU:1"] replicas 1 from 1>

@@ -1,6 +1,6 @@
 // RUN: distc-opt %s --split-input-file --dist-serve-updates --verify-diagnostics
 
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
   dfg.graph attributes {train_op = "train"} {
@@ -15,7 +15,7 @@ module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer {
 
 // -----
 
-module attributes {dist.strategy = "node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }"} {
+module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
   dfg.graph attributes {train_op = "train"} {
