@@ -57,6 +57,10 @@ namespace distc::dfg {
 inline constexpr llvm::StringLiteral kDeviceAttr = "device";
 inline constexpr llvm::StringLiteral kControlAttr = "control";
 inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
+/// TensorFlow's own attributes of a NodeDef begin so; no operation's semantics depend on them.
+inline constexpr llvm::StringLiteral kInternalPrefix = "_";
+/// On a graph: `dfg-strip-export-info` has taken what an export needs.
+inline constexpr llvm::StringLiteral kStrippedAttr = "stripped";
 /// On a graph, and on the module once entries are taken from it: the slices that variables are, a dictionary of
 /// #dfg.slice by the variables' names.
 inline constexpr llvm::StringLiteral kSlicesAttr = "dfg.slices";

@@ -18,6 +18,18 @@ def ReadReferences : Pass<"dfg-read-references", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def StripExportInfo : Pass<"dfg-strip-export-info", "::mlir::ModuleOp"> {
+  let summary = "Takes away what only an export to TensorFlow reads";
+  let description = [{
+    For people who read the IR (`distc compile --emit=dfg --strip-export-info`): attributes of nodes that are TensorFlow's own (`_output_shapes`,
+    `_class`, ...), names and containers of resources, and serialized collections go. Executables are made of the rest as before; an export
+    is refused.
+    ```mlir
+    %y = dfg.mul %w, %x {tf = {_output_shapes = [#dfg.shape<false, [-1]>]}} : ...    // becomes  %y = dfg.mul %w, %x : ...
+    ```
+  }];
+}
+
 def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
   let summary = "Puts the bodies of library functions where they are called";
   let description = [{

@@ -9,6 +9,7 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
+#include "passes/graph/Passes.h"
 #include "passes/lower/plan/Roofline.h"
 #include "passes/lower/program/EmitObject.h"
 #include "passes/lower/program/LinkExecutable.h"
@@ -191,6 +192,10 @@ int compile(Session &session, CompileOptions options) {
   if (!options.timelines.empty() && options.emit != "html")
     return session.fail("--timeline is shown by --emit=html alone; an executable writes one: ./train --timeline FILE",
                         kWrongCommand);
+  if (options.stripsExportInfo && options.emit != "dfg" && options.emit != "dist")
+    return session.fail("--strip-export-info is for what --emit=dfg and --emit=dist print, not for --emit=" +
+                            options.emit,
+                        kWrongCommand);
   if (options.precision != CompileOptions().precision && !target->isDevice() && options.emit != "graphdef")
     return session.fail("--precision=" + options.precision + " is for GPUs' matrix units, --target=cuda; this target is " +
                             target->name,
@@ -227,8 +232,16 @@ int compile(Session &session, CompileOptions options) {
     });
   };
 
+  auto writeGraph = [&] {
+    if (options.stripsExportInfo &&
+        !session.run(*module, [](OpPassManager &manager) { manager.addPass(createStripExportInfo()); }))
+      return session.status();
+    return write(OpPrintingFlags().useLocalScope());
+  };
+
   if (options.emit == "dfg")
-    return session.run(*module, [](OpPassManager &manager) { addGraphStage(manager); }) ? write(OpPrintingFlags().useLocalScope()) : session.status();
+    return session.run(*module, [](OpPassManager &manager) { addGraphStage(manager); }) ? writeGraph()
+                                                                                        : session.status();
   // Both stages at once, so that a large graph is verified once.
   if (*stage == Stage::Graph && !session.run(*module, [&](OpPassManager &manager) {
         addGraphStage(manager, /*exports=*/options.emit == "graphdef");
@@ -236,7 +249,7 @@ int compile(Session &session, CompileOptions options) {
       }))
     return session.status();
   if (options.emit == "dist")
-    return write(OpPrintingFlags().useLocalScope());
+    return writeGraph();
   LinkedParts parts;
   parts.collectives = hasSeveralTasks(*module);
   parts.tls = options.tls;

@@ -77,6 +77,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");
   app.add_flag("--summaries", options.summaries,
                "Compile the graph's own scalar summaries in, for the executable's --summary-dir");
+  app.add_flag("--strip-export-info", options.stripsExportInfo,
+               "With --emit=dfg and dist: leave out what only an export to TensorFlow needs, for people to read");
   app.add_flag("--timing", options.timing, "Say how long each pass took");
   app.add_flag("--verbose", options.verbose, "Say what ptxas says: the registers that kernels use, and what they spill");
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");

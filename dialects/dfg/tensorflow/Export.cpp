@@ -39,6 +39,9 @@ LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph
   if (graphs.empty())
     return module.emitError("holds no dfg.graph to export");
   dfg::GraphOp graph = *graphs.begin();
+  if (graph->hasAttr(dfg::kStrippedAttr))
+    return module.emitError(
+        "was written with --strip-export-info, which leaves out what an export needs; write it again without");
   auto collections = graph->getAttrOfType<dfg::RawAttr>("collections");
   auto bare = graph->getAttrOfType<dfg::RawAttr>("graph_def");
   isMetaGraph = static_cast<bool>(collections);
