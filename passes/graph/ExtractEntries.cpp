@@ -81,6 +81,10 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
           << listCandidates();
       return signalPassFailure();
     }
+    if (trainTarget.empty() && hasCandidates("train_op"))
+      emitWarning(graph.getLoc(),
+                  "names several operations that train, so the program can only evaluate: name one with --train-op")
+          << listCandidates();
     for (const Entry &entry : entries)
       if (failed(extract(entry)))
         return signalPassFailure();
@@ -157,6 +161,11 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       return option;
     auto declared = graph->getAttrOfType<StringAttr>(attribute);
     return declared ? declared.str() : std::string();
+  }
+
+  bool hasCandidates(StringRef endpoint) {
+    auto candidates = graph->getAttrOfType<DictionaryAttr>("candidates");
+    return candidates && candidates.contains(endpoint);
   }
 
   std::string listCandidates() {

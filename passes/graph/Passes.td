@@ -43,6 +43,15 @@ def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def RemarkRaces : Pass<"dfg-remark-races", "::mlir::ModuleOp"> {
+  let summary = "A remark where no edge puts two accesses of a variable in order";
+  let description = [{
+    Of the nodes that a step runs, a write of a variable and another access of it between which there is no path either way run in any order in TensorFlow:
+    a second read beside an update, a layer's moving mean that two calls update. The order here is that of the block (reads of the
+    old value first, then the file's), the same in every run. Two that add to a variable may come in any order.
+  }];
+}
+
 def FeedInputs : Pass<"dfg-feed-inputs", "::mlir::ModuleOp"> {
   let summary = "What the graph reads of files is fed: components of an iterator, features of parsed examples";
   let description = [{

@@ -7,7 +7,7 @@
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/graph/Passes.h"
-#include "llvm/ADT/StringSet.h"
+#include "passes/graph/References.h"
 
 using namespace mlir;
 
@@ -78,10 +78,7 @@ private:
 
 struct ReadReferences : impl::ReadReferencesBase<ReadReferences> {
   void runOnOperation() override {
-    llvm::StringSet<> references;
-    for (auto variable : getOperation().getOps<dfg::VariableOp>())
-      if (variable.getKind() == "ref")
-        references.insert(variable.getSymName());
+    const llvm::StringSet<> references = getReferences(getOperation());
     if (references.empty())
       return;
     for (auto graph : getOperation().getOps<dfg::GraphOp>())

@@ -54,7 +54,9 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
     : program_(program), options_(options), first_(!communicator || communicator->rank() == 0), cores_(ownCores()),
       task_(makeTask(program, communicator, config)), runReport_(runReport) {
   if (!task_->findEntry("step"))
-    throw Error("the program has no entry 'step': it was compiled without a train op", 70);
+    throw Error("the program was compiled without an operation that trains, and can only --eval: compile it again with "
+                "--train-op",
+                1);
   if (!options.data.empty())
     data_ = Dataset::open(options.data);
   feeding_.firstReplica = config.firstReplica;

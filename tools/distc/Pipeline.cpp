@@ -19,6 +19,8 @@ void addGraphStage(mlir::OpPassManager &manager, bool exports) {
     manager.addPass(createDistMakeSaver());
   // The batch's flow and the gradients are seen through calls only when they are inlined.
   manager.addPass(createInlineCalls());
+  // The edges are still the user's.
+  manager.addPass(createRemarkRaces());
   manager.addPass(createInferShapes());
 }
 

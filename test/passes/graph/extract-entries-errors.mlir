@@ -28,3 +28,12 @@ dfg.graph attributes {loss = "y:0"} {
   %z = dfg.opaque "Mystery"() : () -> tensor<f32>
   %y = dfg.add_v2 %x, %z : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("y")
 }
+
+// -----
+
+// expected-warning @below {{names several operations that train, so the program can only evaluate: name one with --train-op; candidates for train_op: 'first' 'second'}}
+dfg.graph attributes {candidates = {train_op = ["first", "second"]}, loss = "loss:0"} {
+  %loss = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("loss")
+  dfg.group : () -> () loc("first")
+  dfg.group : () -> () loc("second")
+}
