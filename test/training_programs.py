@@ -517,6 +517,18 @@ def scanned(make):
 
 
 @program
+def weighted_by_place(make):
+    """The last examples weigh most, and gradients are taken behind an update of the rate, which the loss makes."""
+    w, rate = make.weights("w", FEATURES), make.state("rate", np.float32(0.1))
+    size = tf.shape(make.x)[0]
+    weights = tf.exp(-0.1 * tf.cast(tf.range(size - 1, -1, -1), tf.float32))
+    errors = tf.square(tf.tanh(tf.linalg.matvec(make.x, w)) - make.y)
+    loss = tf.reduce_sum(errors * weights) / tf.reduce_sum(weights)
+    with tf1.control_dependencies([rate.assign(0.1 / (1.0 + loss))]):
+        return loss, tf1.train.GradientDescentOptimizer(rate.read_value()).minimize(loss)
+
+
+@program
 def measured(make):
     """Metrics beside an optimizer with batch normalization, as tf1 has them."""
     w, v = make.weights("w", FEATURES, 5), make.weights("v", 5, CLASSES)

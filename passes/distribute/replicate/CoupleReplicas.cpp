@@ -225,8 +225,9 @@ private:
 
 /// Erases nodes whose values nothing that runs for an effect is made of, and no fetch, and which control edges alone
 /// keep in the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all
-/// others. What waits for them waits for what they wait for. What is made of something that an update, a check or a
-/// message wrote stays: who waits for it has that run (the result of a metric, which its two counters are added for).
+/// others. What waits for them waits for what they wait for, themselves or through what they are made of (gradients
+/// that are taken behind an update). What is made of something that an update, a check or a message wrote stays: who
+/// waits for it has that run (the result of a metric, which its two counters are added for).
 void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   Block &block = graph.getBody().front();
   llvm::StringSet<> named;
@@ -239,13 +240,20 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(block, [](Operation *op) {
     return llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op>(op);
   });
+  // An edge that says when a node runs is none of what its value is made of, unless it reads what was written.
+  llvm::DenseSet<Operation *> made;
+  for (Operation &op : block)
+    if (behindEffects.contains(&op) && (!isMemoryEffectFree(&op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return made.contains(operand.getDefiningOp());
+        })))
+      made.insert(&op);
   auto mayGo = [&](Operation *op) {
     // The result of a saver, which waits as well, is no value of the step.
     bool isForOrder =
         llvm::isa<dfg::IdentityOp>(op) && !dfg::getControlInputs(op).empty() &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return step.contains(operand.getDefiningOp()); });
     return step.isKnown() && (step.contains(op) || isForOrder) && op->getNumResults() > 0 && op->getNumOperands() > 0 &&
-           isMemoryEffectFree(op) && !behindEffects.contains(op) && !named.contains(dfg::getNodeName(op));
+           isMemoryEffectFree(op) && !made.contains(op) && !named.contains(dfg::getNodeName(op));
   };
   SmallVector<Operation *> unneeded;
   llvm::DenseSet<Operation *> gone;
@@ -270,9 +278,20 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
       control.insert(it->second.begin(), it->second.end());
       changes = true;
     }
-    if (gone.contains(&op))
+    if (gone.contains(&op)) {
+      for (Value operand : op.getOperands()) {
+        Operation *before = operand.getDefiningOp();
+        if (!before || dfg::isHandle(operand.getType()))
+          continue;
+        if (gone.contains(before)) {
+          const SmallVector<llvm::StringRef> &further = inherited[dfg::getNodeName(before)];
+          control.insert(further.begin(), further.end());
+        } else if (behindEffects.contains(before)) {
+          control.insert(dfg::getNodeName(before));
+        }
+      }
       inherited[dfg::getNodeName(&op)] = control.takeVector();
-    else if (changes && control.empty())
+    } else if (changes && control.empty())
       op.removeAttr(dfg::kControlAttr);
     else if (changes)
       op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control.getArrayRef()));

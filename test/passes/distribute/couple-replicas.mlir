@@ -2,7 +2,7 @@
 
 // What is subtracted from rows is reduced; the variance's root is whole once its sum is.
 // CHECK-LABEL: @batch_norm
-module @batch_norm attributes {dist.strategy = ""} {
+module @batch_norm attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.graph attributes {fetches = ["normal:0"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32>
@@ -27,7 +27,7 @@ module @batch_norm attributes {dist.strategy = ""} {
 
 // One collective for what does not need each other.
 // CHECK-LABEL: @together
-module @together attributes {dist.strategy = ""} {
+module @together attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.graph attributes {fetches = ["a:0", "b:0"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32>
@@ -47,7 +47,7 @@ module @together attributes {dist.strategy = ""} {
 
 // Of a batch x batch matrix each replica computes its rows, of all columns.
 // CHECK-LABEL: @matrix
-module @matrix attributes {dist.strategy = ""} {
+module @matrix attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.graph attributes {fetches = ["loss:0"]} {
     // CHECK: %[[U:.*]] = dfg.placeholder
@@ -77,7 +77,7 @@ module @matrix attributes {dist.strategy = ""} {
 
 // The greatest of all is the greatest of each replica's.
 // CHECK-LABEL: @maximum
-module @maximum attributes {dist.strategy = ""} {
+module @maximum attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 4 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1", "localhost:CPU:2", "localhost:CPU:3"] replicas 4 from 0>]
   dfg.graph attributes {fetches = ["max:0"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32>
@@ -94,7 +94,7 @@ module @maximum attributes {dist.strategy = ""} {
 
 // What is gathered is cut to own rows again where it meets them.
 // CHECK-LABEL: @cumulative
-module @cumulative attributes {dist.strategy = ""} {
+module @cumulative attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.graph attributes {fetches = ["y:0"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
@@ -112,7 +112,7 @@ module @cumulative attributes {dist.strategy = ""} {
 
 // A later sum mends it: nothing to do.
 // CHECK-LABEL: @plain
-module @plain attributes {dist.strategy = ""} {
+module @plain attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   // CHECK-NOT: dist.all
   dfg.graph attributes {fetches = ["loss:0"]} {
@@ -128,7 +128,7 @@ module @plain attributes {dist.strategy = ""} {
 // Who waits for what is made of an update's new value has the update run: the result of a metric, which is only waited for. What a
 // saver gives is no value of the step.
 // CHECK-LABEL: @waited_for
-module @waited_for attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @waited_for attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<f32> {trainable}
   dfg.variable @total : tensor<f32>
@@ -161,9 +161,36 @@ module @waited_for attributes {dist.strategy = "node_config { var_name: 'w' AllR
 
 // -----
 
+// Gradients that are taken behind an update are made of nothing that it wrote: of those, too, what is only waited for goes, and who
+// waited for it waits for the update.
+// CHECK-LABEL: @taken_behind_an_update
+module @taken_behind_an_update attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @total : tensor<f32>
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %total = dfg.var_handle @total : !dfg.ref<tensor<f32>> loc("total")
+    %most = dfg.max %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("most")
+    dfg.assign_add %total, %half : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("count")
+    // CHECK-NOT: dfg.shape
+    // CHECK-NOT: dfg.reshape
+    %sizes = dfg.shape %x {control = ["count"]} : (tensor<?xf32>) -> tensor<1xi32> loc("sizes")
+    %gradient = dfg.reshape %x, %sizes : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32> loc("gradient")
+    dfg.assign_sub %w, %most : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+    // CHECK: dfg.group {control = ["update", "count"]}
+    dfg.group {control = ["update", "gradient"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
 // Replicas' own maxima are gathered once, also where something else takes another round.
 // CHECK-LABEL: @maximum_of_one_round
-module @maximum_of_one_round attributes {dist.strategy = "node_config { var_name: 'w' AllReduceSynchronizer { } }"} {
+module @maximum_of_one_round attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<f32> {trainable}
   dfg.graph attributes {train_op = "train"} {
@@ -191,7 +218,7 @@ module @maximum_of_one_round attributes {dist.strategy = "node_config { var_name
 
 // Asked for: each replica's own.
 // CHECK-LABEL: @replica
-module @replica attributes {dist.strategy = "", dist.coupling = "replica"} {
+module @replica attributes {dist.strategy = #dist.strategy<"">, dist.coupling = "replica"} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   // CHECK-NOT: dist.all
   dfg.graph attributes {fetches = ["y:0"]} {
@@ -206,7 +233,7 @@ module @replica attributes {dist.strategy = "", dist.coupling = "replica"} {
 
 // An assertion is about the whole batch; one about every example holds of the batch where it holds of each share.
 // CHECK-LABEL: @assertions
-module @assertions attributes {dist.strategy = ""} {
+module @assertions attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<f32> {trainable}
   dfg.graph attributes {train_op = "train"} {
@@ -242,7 +269,7 @@ module @assertions attributes {dist.strategy = ""} {
 // A table's rows are joined by their indices; the variance that another update takes is no function of those rows, so that it is made whole.
 // CHECK-LABEL: @statistics_beside_rows
 // CHECK: dist.all_reduce mean bucket 0 group -1 ({{.*}}) variables ["mean"] {coupling} : tensor<4xf32>
-module @statistics_beside_rows attributes {dist.strategy = ""} {
+module @statistics_beside_rows attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @variance : tensor<4xf32>
   dfg.variable @table : tensor<5x4xf32>
