@@ -254,9 +254,14 @@ SmallVector<unsigned> UpdateOp::getWrittenOperands() {
 
 int UpdateOp::getGradientOperand() { return getHasGradient() ? static_cast<int>(getNumWritten()) : -1; }
 
-SmallVector<Value> UpdateOp::emitUpdate(dfg::ScalarBuilder &s, ValueRange args) {
+int UpdateOp::getIndicesOperand() { return getHasIndices() ? getGradientOperand() + 1 : -1; }
+
+SmallVector<Value> UpdateOp::emitUpdate(dfg::ScalarBuilder &s, ValueRange operands) {
   IRMapping mapping;
   Block &rule = getRule().front();
+  SmallVector<Value> args(operands);
+  if (getHasIndices())
+    args.erase(args.begin() + getIndicesOperand());
   mapping.map(rule.getArguments(), args);
   for (Operation &op : rule.without_terminator())
     s.builder.clone(op, mapping);
@@ -286,11 +291,18 @@ LogicalResult UpdateOp::verify() {
     return emitOpError("has no operand that is the gradient");
   if (getHasGradient() && getInputElement(getInputs()[written].getType()) != getInputElement(getInputs()[0].getType()))
     return emitOpError() << "has a gradient of " << getInputs()[written].getType() << " for " << getInputs()[0].getType();
+  SmallVector<Value> elements(getInputs());
+  if (getHasIndices()) {
+    if (!getHasGradient() || getInputs().size() < written + 2 ||
+        !getElementTypeOrSelf(getInputs()[written + 1].getType()).isSignlessInteger())
+      return emitOpError("has no operand behind the gradient that gives the numbers of its rows");
+    elements.erase(elements.begin() + written + 1);
+  }
   Block &rule = getRule().front();
-  if (rule.getNumArguments() != getInputs().size())
-    return emitOpError() << "has a rule of " << rule.getNumArguments() << " elements for " << getInputs().size()
+  if (rule.getNumArguments() != elements.size())
+    return emitOpError() << "has a rule of " << rule.getNumArguments() << " elements for " << elements.size()
                          << " operands";
-  for (auto [input, argument] : llvm::zip(getInputs(), rule.getArguments()))
+  for (auto [input, argument] : llvm::zip(elements, rule.getArguments()))
     if (getInputElement(input.getType()) != argument.getType())
       return emitOpError() << "has a rule that takes " << argument.getType() << " for an element of "
                            << input.getType();

@@ -313,12 +313,13 @@ def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
 
 // ---- Updates that are spelled out ---------------------------------------------------------------------
 def DIST_UpdateOp : Op<DIST_Dialect, "update", [SingleBlock, IsolatedFromAbove, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-                                                DeclareOpInterfaceMethods<DFG_UpdateInterface>]> {
+                                                DeclareOpInterfaceMethods<DFG_UpdateInterface, ["getIndicesOperand"]>]> {
   let summary = "An optimizer's update whose rule is its region";
   let description = [{
     What dist-form-updates makes of assignments that are functions, element by element, of the old values, of one gradient and of scalars. Operands are
     the handles of the variable and its slots, the gradient (where there is one: `has_gradient`), and scalars. The region has an argument for an
-    element of each, and yields the new element of each handle.
+    element of each, and yields the new element of each handle. Of a sparse gradient (`has_indices`) the distinct numbers of its rows stand behind it, for which
+    the region has no argument: the same rule holds for the elements of these rows, and the others stay as they are.
     ```mlir
     dist.update %w, %trace, %gradient, %rate {has_gradient} : !dfg.ref<tensor<4xf32>>, !dfg.ref<tensor<4xf32>>, tensor<4xf32>, tensor<f32> {
     ^bb0(%old: f32, %old_trace: f32, %g: f32, %r: f32):
@@ -329,7 +330,7 @@ def DIST_UpdateOp : Op<DIST_Dialect, "update", [SingleBlock, IsolatedFromAbove, 
     }
     ```
   }];
-  let arguments = (ins Variadic<AnyType>:$inputs, UnitAttr:$has_gradient);
+  let arguments = (ins Variadic<AnyType>:$inputs, UnitAttr:$has_gradient, UnitAttr:$has_indices);
   let regions = (region SizedRegion<1>:$rule);
   let hasVerifier = 1;
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) $rule";

@@ -29,6 +29,7 @@ struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
                                llvm::cl::init(false)};
   Option<bool> formUpdates{*this, "form-updates", llvm::cl::desc("Updates that are spelled out become one operation"),
                            llvm::cl::init(false)};
+  Option<int64_t> batch{*this, "batch", llvm::cl::desc("The global batch; 0: not known"), llvm::cl::init(0)};
   Option<bool> whereSupported{*this, "where-supported",
                               llvm::cl::desc("Leaves servers alone that cannot share processes, with a program for each"),
                               llvm::cl::init(false)};

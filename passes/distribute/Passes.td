@@ -482,6 +482,30 @@ def DistFormUpdates : Pass<"dist-form-updates", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def DistFormRowUpdates : Pass<"dist-form-row-updates", "mlir::ModuleOp"> {
+  let summary = "Gradients that are rows added up into zeros are rows again";
+  let description = [{
+    In functional code the gradient of an embedding is a table of zeros to which rows are added. Where only a `dist.update` reads it, and the rule leaves the
+    variable and its slots as they are where the gradient is zero (SGD, Adagrad; not a rule with momentum, decay or averages), the update takes the
+    rows and their numbers, each once. Strategies then treat the gradient as TensorFlow's sparse ones, and rows that the batch does not name are not
+    touched. This counts what the gradient is multiplied by as finite. Where the batch names more rows than the table has, the table stays.
+
+    Before:
+    ```mlir
+    %gradient = dfg.unsorted_segment_sum %rows, %ids, %size
+    dist.update %table, %gradient {has_gradient}
+    ```
+    After:
+    ```mlir
+    %distinct, %number = dfg.unique %ids
+    %sums = dfg.unsorted_segment_sum %rows, %number, %count
+    dist.update %table, %sums, %distinct {has_gradient, has_indices}
+    ```
+  }];
+  let options = [Option<"batch", "batch", "int64_t", "0", "The global batch; 0: rows are taken whatever their number">];
+  let dependentDialects = ["::distc::dfg::DFGDialect", "::distc::dist::DISTDialect"];
+}
+
 def DistKeepInStep : Pass<"dist-keep-in-step", "mlir::ModuleOp"> {
   let summary = "Has replicas take every step together, where the strategy only lets them be apart";
   let description = [{

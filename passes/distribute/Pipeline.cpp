@@ -12,8 +12,11 @@ namespace distc {
 
 static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions &options, bool inStep) {
   // Before anything asks what a variable's slots are.
-  if (options.formUpdates)
+  if (options.formUpdates) {
     manager.addPass(createDistFormUpdates());
+    // Partitioners and synchronizers are chosen by whether a gradient is sparse.
+    manager.addPass(createDistFormRowUpdates({options.batch}));
+  }
   // Who runs it, and who holds what: the rest asks the topology and the strategy in the module.
   DistApplyStrategyOptions apply;
   apply.strategy = options.strategy;

@@ -67,6 +67,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   distribute.oneProcessPerReplica = options.oneProcessPerReplica;
   // TensorFlow has no such operation.
   distribute.formUpdates = options.emit != "graphdef";
+  distribute.batch = options.batch;
   // What is looked at is what an executable is made of, or what it would be if all strategies had executables.
   distribute.colocateServers = options.emit != "graphdef";
   distribute.whereSupported = !isExecutable;

@@ -178,3 +178,21 @@ def test_keys_of_the_devices_generator_are_refused(tmp_path, kind):
     with pytest.raises(NotImplementedError, match=f"'key' .*{kind}.*threefry2x32"):
         distc.jax.export(lambda state, batch: (state, batch["x"].mean()), {"key": jax.random.key(0, impl=kind)}, {"x": np.ones((4, 3), "f")},
                          tmp_path / "step.mlir")
+
+
+@pytest.mark.parametrize("optimizer", [optax.sgd(0.1), optax.adagrad(0.1), optax.sgd(0.1, momentum=0.9)])
+@pytest.mark.parametrize("strategy,processes", [("AllReduce", False), ("PartitionedAR", False), ("Parallax", True)])
+def test_gradients_of_embeddings_are_rows(tmp_path, optimizer, strategy, processes):
+    """Rows from the end and outside of the table included. Momentum changes rows that the batch does not name."""
+    random = np.random.RandomState(0)
+    params = {"users": jnp.asarray(random.randn(90, 4), "f"), "items": jnp.asarray(random.randn(70, 4), "f")}
+    data = {"user": random.randint(0, 20, 24).astype("i"), "item": random.randint(-9, 9, (24, 3)).astype("i"), "y": random.randn(24).astype("f")}
+    data["user"][3] = 500
+    step, state = models.make_step(lambda p, batch: jnp.mean(((p["users"][batch["user"]] * p["items"][batch["item"]].mean(1)).sum(1) - batch["y"]) ** 2),
+                                   optimizer, params)
+    losses, last = models.train_here(step, state, data, BATCH, STEPS)
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    result = distc.compile(exported, strategy=strategy, replicas=2, batch=BATCH, processes=processes).train(data, STEPS)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+    for ours, theirs in zip(jax.tree.leaves(result.state), jax.tree.leaves(last)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
