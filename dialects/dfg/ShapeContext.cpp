@@ -171,18 +171,21 @@ LogicalResult checkSizes(Operation *op, ArrayRef<Dim> sizes) {
 }
 
 LogicalResult ShapeContext::run(Block &block) {
-  for (Operation &op : block) {
-    if (auto node = llvm::dyn_cast<ShapeInterface>(op)) {
-      if (failed(node.inferShapes(*this)))
-        return failure();
-      for (Value result : op.getResults())
-        if (auto sizes = getShape(result); sizes && failed(checkSizes(&op, *sizes)))
-          return failure();
-    }
-    if (bounds && failed(checkBounds(&op)))
+  for (Operation &op : block)
+    if (failed(run(&op)))
       return failure();
-  }
   return success();
+}
+
+LogicalResult ShapeContext::run(Operation *op) {
+  if (auto node = llvm::dyn_cast<ShapeInterface>(op)) {
+    if (failed(node.inferShapes(*this)))
+      return failure();
+    for (Value result : op->getResults())
+      if (auto sizes = getShape(result); sizes && failed(checkSizes(op, *sizes)))
+        return failure();
+  }
+  return bounds ? checkBounds(op) : success();
 }
 
 TensorType getTensorType(ArrayRef<Dim> sizes, Type elementType) {

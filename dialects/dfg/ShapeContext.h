@@ -102,6 +102,8 @@ public:
   /// Infers the shapes of all nodes of `block`, in order. Nodes that say nothing of their
   /// shapes keep their types'. Fails with a diagnostic at the node where operands do not fit.
   llvm::LogicalResult run(mlir::Block &block);
+  /// The same of one node, behind those that make its operands.
+  llvm::LogicalResult run(mlir::Operation *op);
 
   /// Sizes of `value`: what was set, else what its type says. None: unknown rank.
   std::optional<Dims> getShape(mlir::Value value) const;

@@ -412,6 +412,20 @@ def DistMakeSaver : Pass<"dist-make-saver", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def DistCheckShares : Pass<"dist-check-shares", "mlir::ModuleOp"> {
+  let summary = "The step's shapes fit where a replica is fed its share of the batch";
+  let description = [{
+    For graphs that TensorFlow will train with several replicas. A graph can have the whole batch's size as a number, which no rule of the batch's flow sees behind
+    control flow that stays as it is: TensorFlow would say so in each step. What is open in a placeholder that is not shared out is not known, and then
+    neither are the step's shapes.
+    ```mlir
+    %x = dfg.placeholder {dist.feed = "sharded", ...} : () -> tensor<?xf32>
+    %y = dfg.sub %x, %of_eight : (tensor<?xf32>, tensor<8xf32>) -> tensor<8xf32>    // an error: batch=8, two replicas
+    ```
+  }];
+  let options = [Option<"batch", "batch", "int64_t", "0", "The global batch; 0: not known, and nothing is checked">];
+}
+
 def DistLegalizeForTensorFlow : Pass<"dist-legalize-for-tensorflow", "mlir::ModuleOp"> {
   let summary = "Makes the graph of one worker of stock TensorFlow operations";
   let description = [{

@@ -9,7 +9,7 @@ import random
 import sys
 
 from random_training_tensorflow import KINDS, Case, Failure, in_child
-from support import DISTC, ROOT, TRANSLATE, Checks, Folder, need_tensorflow, need_tools, skip
+from support import DISTC, ROOT, TRANSLATE, Checks, Folder, expect, need_tensorflow, need_tools, run, skip
 
 sys.path.insert(0, str(ROOT / "test"))
 
@@ -58,6 +58,9 @@ def check_program(arguments, name, kinds, write):
                     print(f"refused {name}: {what}: {failure.text[-400:]}")
                 else:
                     problems.append(f"{what}: {failure}"[:900])
+        if "export" not in kinds and "export" in arguments.kinds:
+            command = [DISTC, "compile", case.graph, "--replicas", 2, "--batch", case.facts["batch"], "--emit=graphdef", "-o", scratch / "tasks"]
+            problems += expect(run(command), 1, "the graph has the batch's size as a number")
         return problems
 
 

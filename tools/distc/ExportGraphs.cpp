@@ -128,6 +128,9 @@ OwningOpRef<ModuleOp> unroll(Session &session, ModuleOp module, int64_t replicas
 
 int exportGraphs(Session &session, ModuleOp module, llvm::StringRef folder, int64_t batch) {
   dist::TopologyOp topology = *module.getOps<dist::TopologyOp>().begin();
+  if (batch != 0 &&
+      !session.run(module, [&](OpPassManager &manager) { manager.addPass(createDistCheckShares({batch})); }))
+    return session.status();
   Output output(session, folder);
   if (!output.open())
     return session.status();
