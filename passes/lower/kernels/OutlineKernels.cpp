@@ -262,6 +262,8 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
     auto entries = llvm::to_vector(module.getOps<drt::EntryOp>());
     for (drt::EntryOp entry : entries) {
       materializeConstants(entry);
+      if (failed(checkStarts(entry)))
+        return signalPassFailure();
       for (ArrayRef<linalg::GenericOp> group : getGroups(entry.getBody().front()))
         outliner.outline(group);
     }
@@ -271,6 +273,17 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
         if (isOpTriviallyDead(&op))
           op.erase();
+  }
+
+  /// The memory of a kernel's result is nobody's before: a kernel begins with a fill, or reads nothing of it.
+  LogicalResult checkStarts(drt::EntryOp entry) {
+    for (auto generic : entry.getBody().front().getOps<linalg::GenericOp>())
+      for (OpOperand &init : generic.getDpsInitsMutable())
+        if (generic.payloadUsesValueFromOperand(&init) && !init.get().getDefiningOp<linalg::FillOp>())
+          return generic.emitError("internal error: result ")
+                 << init.getOperandNumber() - generic.getNumDpsInputs()
+                 << " starts from what is no fill, which a kernel would not be given";
+    return success();
   }
 
   /// A constant that a library call takes is written by a kernel.
