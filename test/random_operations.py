@@ -14,6 +14,7 @@ FLOATS = ("float32", "float32", "float32", "float32", "float64", "float16", "bfl
 NARROW = ("float16", "bfloat16")
 INTEGERS = ("int32", "int32", "int64", "int16", "int8")
 EXTENTS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 9, 17, 33)
+LONG_EXTENTS = (64, 100, 255, 257, 260, 512, 516, 1030, 2052)  # of rows: several registers a thread, or threads of several warps
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e30, -1e30, 0.5, 2.5, -1.5)
 MOST_ELEMENTS = 3000
 
@@ -101,6 +102,8 @@ class Expression:
     def draw_shape(self, least_rank=0, most_rank=4):
         while True:
             shape = [self.rng.choice(EXTENTS) for _ in range(self.rng.randint(least_rank, most_rank))]
+            if shape and self.rng.random() < 0.08:
+                shape[-1] = self.rng.choice(LONG_EXTENTS)
             if shape and self.rng.random() < 0.08:
                 shape[self.rng.randrange(len(shape))] = 0
             if np.prod(shape, dtype=np.int64) <= MOST_ELEMENTS:

@@ -149,6 +149,10 @@ def FuseElementwise : Pass<"drt-fuse-elementwise", "::distc::drt::EntryOp"> {
     across what changes the memory that it reads (an update of a variable, a reduction in place), and not into a kernel that is large already
     (`FusionPlan.cpp`). Time is linear in the operations: a plan of all fusions is made first, then each kernel is built once.
   }];
+  let options = [
+    Option<"maxRepeated", "max-repeated", "int64_t", "2",
+           "instructions of arithmetic that reads as much as it makes and is done for each of several readers, so that its result is not written">,
+  ];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect"];
 }
 
@@ -467,6 +471,29 @@ def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::distc::drt::EntryOp"> {
     ```mlir
     %t = linalg.generic ... ins(%w : tensor<5x5x3x16xf32>) ... -> tensor<16x5x5x3xf32>
     %y = drt.conv2d %x, %t {descriptor = ..., filter_layout = "OHWI"} : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ExpandAroundTransposes : Pass<"drt-expand-around-transposes", "::distc::drt::EntryOp"> {
+  let summary = "What a transposition is fused with has its axes: reshapes between them move away";
+  let description = [{
+    For GPUs. The heads of an attention are axes of a transposition that a reshape takes apart before, and joins behind it, and element-wise operations
+    and sums on the reshape's other side could not be one kernel with it. They take the axes of the transposition, and the reshape moves to
+    their operands or results, where it is none of memory's business.
+
+    ```mlir
+    %s = linalg.generic ... ins(%x, %bias : tensor<8x64xf32>, tensor<64xf32>) ... -> tensor<8x64xf32>
+    %e = tensor.expand_shape %s [[0, 1], [2, 3]] output_shape [2, 4, 4, 16] : tensor<8x64xf32> into tensor<2x4x4x16xf32>
+    %t = linalg.generic {indexing_maps = [(b, h, t, d) -> (b, t, h, d), ...]} ins(%e) ... -> tensor<2x4x4x16xf32>
+    ```
+    becomes
+    ```mlir
+    %e = tensor.expand_shape %x ... into tensor<2x4x4x16xf32>
+    %c = tensor.expand_shape %bias ... into tensor<4x16xf32>
+    %s = linalg.generic ... ins(%e, %c) ... -> tensor<2x4x4x16xf32>
+    %t = linalg.generic {indexing_maps = [(b, h, t, d) -> (b, t, h, d), ...]} ins(%s) ... -> tensor<2x4x4x16xf32>
     ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

@@ -48,8 +48,12 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   entries.addPass(createFuseEpilogues(epilogues));
   // Products have their epilogues, and are not written anew behind it; what rounds and widens is fused.
   entries.addPass(createSetPrecision({precision}));
+  entries.addPass(createExpandAroundTransposes());
   entries.addPass(createEliminateCommonSubexpressions());
-  entries.addPass(createFuseElementwise());
+  // To write an element to memory takes a chip as long as some 80 instructions: an erf, done by each of three readers.
+  FuseElementwiseOptions fusion;
+  fusion.maxRepeated = 40;
+  entries.addPass(createFuseElementwise(fusion));
   entries.addPass(createEliminateCommonSubexpressions());
   // What element-wise fusion left of softmax and the like.
   entries.addPass(createFuseRows());

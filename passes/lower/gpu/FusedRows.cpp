@@ -9,6 +9,7 @@
 #include "passes/lower/gpu/Reduction.h"
 #include "passes/lower/gpu/RowForm.h"
 #include "passes/lower/gpu/Schedule.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -28,15 +29,6 @@ std::optional<RowForm> getForm(Kernel &kernel) {
     if (succeeded(space) && op.getNumReductionLoops() > 0)
       return RowForm{space->getParallelSize(), space->getReductionSize()};
   return std::nullopt;
-}
-
-/// Bytes of one row that lie in shared memory.
-int64_t getRowBytes(Kernel &kernel, const RowForm &form) {
-  int64_t bytes = 0;
-  for (Value buffer : kernel.getWritten())
-    if (isInside(buffer) && !form.isPerRow(buffer))
-      bytes += form.columns * llvm::divideCeil(cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
-  return bytes;
 }
 
 /// Reads of what the kernel makes, at computed places of the row.
@@ -64,22 +56,72 @@ bool fits(linalg::LinalgOp op, const RowForm &form, Kernel &kernel, const llvm::
   });
 }
 
-/// A group of threads has a row: a warp or a part of one, or a block. A value of a row is in a register of each of
-/// them; whole rows that only the kernel uses lie in shared memory, where each thread reads what it wrote itself.
+/// How a row lies over a group of threads: a warp or a part of one, or a block.
+struct RowLayout {
+  int64_t threads, group; // a block has, and a row
+  /// Neighbours that a thread takes at once, and how many of a row's elements each has in registers. Where there are
+  /// none, the row is too long for that, and each operation goes through it again.
+  int64_t vector = 1, held = 0;
+  /// What only the kernel uses of whole rows and lies in shared memory, where each thread reads what it wrote itself,
+  /// or what others wrote.
+  llvm::SetVector<Value> shared;
+
+  static constexpr int64_t kHeldElements = 8, kMaxThreads = 1024;
+  /// Elements in registers of a thread: more would be spilled.
+  static constexpr int64_t kMaxRegisters = 160;
+
+  RowLayout(Kernel &kernel, const RowForm &form) {
+    const llvm::SetVector<Value> made = kernel.getWritten();
+    llvm::SetVector<Value> rows(made), indexed;
+    for (linalg::LinalgOp op : kernel.ops) {
+      for (OpOperand *input : op.getDpsInputOperands())
+        rows.insert(getReshaped(input->get()));
+      for (memref::LoadOp load : getReadsOfMade(op, made))
+        indexed.insert(getReshaped(load.getMemRef()));
+    }
+    rows.remove_if([&](Value buffer) { return !isa<MemRefType>(buffer.getType()) || form.isPerRow(buffer); });
+    vector = form.columns % 4 == 0 ? 4 : 1;
+    group = std::max<int64_t>(kWarp, llvm::PowerOf2Ceil(llvm::divideCeil(form.columns, kHeldElements)));
+    if (int64_t vectors = llvm::PowerOf2Ceil(form.columns / vector); vectors < kWarp)
+      group = vectors;
+    held = llvm::divideCeil(form.columns, group * vector) * vector;
+    if (group > kMaxThreads || held * static_cast<int64_t>(rows.size()) > kMaxRegisters) {
+      vector = 1;
+      held = 0;
+      group = form.columns <= kWarpRow ? std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(form.columns))
+              : form.columns <= 4096   ? 256
+                                       : 512;
+    }
+    threads = group <= kWarp ? 128 : group;
+    for (Value buffer : made)
+      if (isInside(buffer) && !form.isPerRow(buffer) && (held == 0 || indexed.contains(buffer)))
+        shared.insert(buffer);
+    // A block that has several rows has fewer where they do not fit.
+    while (isOfWarps() && threads > kWarp && threads / group * getRowBytes(form) > kSharedBytes - kExchangeBytes)
+      threads /= 2;
+  }
+
+  bool isOfWarps() const { return group <= kWarp; }
+  bool fits(const RowForm &form) const { return getRowBytes(form) <= kSharedBytes - kExchangeBytes; }
+
+private:
+  /// Bytes of one row that lie in shared memory.
+  int64_t getRowBytes(const RowForm &form) const {
+    int64_t bytes = 0;
+    for (Value buffer : shared)
+      bytes += form.columns * llvm::divideCeil(cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+    return bytes;
+  }
+};
+
+/// A value of a row is in a register of each thread of its group.
 class FusedRowKernel {
 public:
   FusedRowKernel(KernelWriter &w, Kernel &kernel)
-      : w(w), kernel(kernel), form(*getForm(kernel)), made(kernel.getWritten()) {
-    byWarps = form.columns <= kWarpRow;
-    threads = byWarps ? 128 : form.columns <= 4096 ? 256 : 512;
-    group = byWarps ? std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(form.columns)) : threads;
-    while (threads > kWarp && threads / group * getRowBytes(kernel, form) > kSharedBytes - kExchangeBytes)
-      threads /= 2;
-    if (!byWarps)
-      group = threads;
-  }
+      : w(w), kernel(kernel), form(*getForm(kernel)), made(kernel.getWritten()), layout(kernel, form) {}
 
   void write() {
+    const auto [threads, group] = std::pair(layout.threads, layout.group);
     int64_t groups = threads / group;
     w.setLaunch(llvm::divideCeil(form.rows, groups), threads);
     Value ofBlock = w.div(w.getThread(), group);
@@ -93,9 +135,9 @@ public:
       row = w.select(inside, row, w.number(0));
       end = w.select(inside, end, w.number(0));
     }
-    for (Value buffer : made)
-      if (isInside(buffer) && !form.isPerRow(buffer))
-        shared[buffer] = w.addShared({groups * form.columns}, cast<MemRefType>(buffer.getType()).getElementType());
+    for (Value buffer : layout.shared)
+      shared[buffer] = w.addShared({groups * form.columns}, cast<MemRefType>(buffer.getType()).getElementType());
+    findColumns();
     w.readElsewhere = [this](memref::LoadOp load) { return readMade(load); };
     for (linalg::LinalgOp op : kernel.ops)
       writeOp(op);
@@ -108,7 +150,9 @@ private:
       w.barrier();
     switch (*form.getKind(op)) {
     case RowForm::Kind::Map:
-      w.loop(lane, end, group, {}, [&](Value column, ValueRange) {
+      if (layout.held)
+        return mapHeld(op);
+      w.loop(lane, end, layout.group, {}, [&](Value column, ValueRange) {
         for (auto [result, value] : llvm::enumerate(step(op, column, getInitial(op))))
           storeElement(op, result, value, column);
         return KernelWriter::Values();
@@ -123,19 +167,103 @@ private:
 
   KernelWriter::Values reduce(linalg::LinalgOp op) {
     Reduction reduction = *Reduction::match(op);
-    KernelWriter::Values partial = w.loop(lane, end, group, reduction.getIdentities(w),
-                                          [&](Value column, ValueRange partial) { return step(op, column, partial); });
-    partial = byWarps ? reduction.joinLanes(w, partial, group) : reduction.joinBlock(w, partial, threads);
+    KernelWriter::Values partial = reduction.getIdentities(w);
+    if (layout.held)
+      for (auto [slot, at] : llvm::enumerate(columns)) {
+        auto [column, isElement] = at;
+        KernelWriter::Values next = step(op, column, partial, slot);
+        for (auto [sum, joined] : llvm::zip(partial, next))
+          sum = isElement ? w.select(isElement, joined, sum) : joined;
+      }
+    else
+      partial = w.loop(lane, end, layout.group, partial,
+                       [&](Value column, ValueRange partial) { return step(op, column, partial); });
+    partial = layout.isOfWarps() ? reduction.joinLanes(w, partial, layout.group)
+                                 : reduction.joinBlock(w, partial, layout.threads);
     return reduction.join(w, getInitial(op), partial);
   }
 
-  /// The body at one column.
-  KernelWriter::Values step(linalg::LinalgOp op, Value column, ValueRange results) {
+  /// The columns of the thread's elements. Neighbours of one vector are all in the row or none is: without a condition
+  /// all are, for all threads; with one that does not hold, the columns are the row's first, so that what is read lies
+  /// in memory.
+  void findColumns() {
+    for (int64_t slot = 0; slot < layout.held; slot += layout.vector) {
+      const int64_t chunk = slot / layout.vector * layout.group;
+      Value first = w.mul(w.add(lane, w.number(chunk)), layout.vector), isElement;
+      if ((chunk + layout.group) * layout.vector > form.columns) {
+        isElement = w.less(first, form.columns);
+        first = w.select(isElement, first, w.number(0));
+      }
+      for (int64_t i = 0; i < layout.vector; ++i)
+        columns.push_back({w.add(first, w.number(i)), isElement});
+    }
+  }
+
+  void mapHeld(linalg::LinalgOp op) {
+    SmallVector<KernelWriter::Values> results(op.getNumDpsInits());
+    for (auto [slot, at] : llvm::enumerate(columns))
+      for (auto [values, value] : llvm::zip(results, step(op, at.first, getInitial(op), slot)))
+        values.push_back(value);
+    for (auto [result, values] : llvm::enumerate(results)) {
+      OpOperand &operand = *op.getDpsInitOperand(result);
+      Value buffer = getReshaped(operand.get());
+      held[buffer] = values;
+      Value memory = shared.lookup(buffer);
+      if (isInside(buffer) && !memory)
+        continue;
+      for (int64_t slot = 0; slot < layout.held; slot += layout.vector) {
+        auto [column, isElement] = columns[slot];
+        ValueRange vector = ValueRange(values).slice(slot, layout.vector);
+        w.when(isElement ? w.both(inside, isElement) : inside, [&, column = column, result = result] {
+          if (!memory && canTakeVector(buffer))
+            return w.storeVector(w.getLine(buffer), vector, getOwnAddress(column));
+          for (auto [lane, value] : llvm::enumerate(vector))
+            storeElement(op, result, value, w.add(column, w.number(lane)));
+        });
+      }
+    }
+  }
+
+  /// Elements of one bit lie in a byte each, but in a vector's memory side by side.
+  bool canTakeVector(Value buffer) const {
+    return layout.vector > 1 && cast<MemRefType>(buffer.getType()).getElementTypeBitWidth() >= 8;
+  }
+
+  /// Of a buffer of whole rows.
+  Value getOwnAddress(Value column) { return w.add(w.mul(row, form.columns), column); }
+
+  /// A row that the kernel is given, as far as the thread has it: read once, whichever operations ask for it.
+  const KernelWriter::Values &loadHeld(OpOperand &operand) {
+    Value buffer = getReshaped(operand.get());
+    KernelWriter::Values &values = held[buffer];
+    if (!values.empty())
+      return values;
+    Value line = w.getLine(buffer);
+    for (int64_t slot = 0; slot < layout.held; slot += layout.vector) {
+      Value address = getOwnAddress(columns[slot].first);
+      if (canTakeVector(buffer))
+        llvm::append_range(values, w.loadVector(line, address, layout.vector));
+      else
+        for (int64_t lane = 0; lane < layout.vector; ++lane)
+          values.push_back(memref::LoadOp::create(w.b, line, w.toIndex(w.add(address, w.number(lane)))));
+    }
+    return values;
+  }
+
+  /// The body at one column, which the thread may hold.
+  KernelWriter::Values step(linalg::LinalgOp op, Value column, ValueRange results, std::optional<int64_t> slot = {}) {
     KernelWriter::Values positions = getPositions(op, column), elements;
     for (OpOperand *input : op.getDpsInputOperands())
-      elements.push_back(loadElement(op, *input, column));
+      elements.push_back(slot && isHeld(*input) ? loadHeld(*input)[*slot] : loadElement(op, *input, column));
     llvm::append_range(elements, results);
     return w.writeBody(op, elements, [&](unsigned dim) { return positions[dim]; });
+  }
+
+  /// Whether the operand is the thread's own elements of the row.
+  bool isHeld(OpOperand &operand) const {
+    Value buffer = getReshaped(operand.get());
+    return isa<MemRefType>(buffer.getType()) && !form.isPerRow(buffer) && form.isOwnRow(operand) &&
+           (held.contains(buffer) || !made.contains(buffer));
   }
 
   KernelWriter::Values getPositions(linalg::LinalgOp op, Value column) {
@@ -200,15 +328,16 @@ private:
   Kernel &kernel;
   RowForm form;
   llvm::SetVector<Value> made;
-  bool byWarps;
-  int64_t threads, group; // threads a block, a row
+  RowLayout layout;
   Value row, lane, begin, end, inside;
-  llvm::DenseMap<Value, Value> ofRow, shared; // by buffer
+  SmallVector<std::pair<Value, Value>> columns; // with the condition
+  llvm::DenseMap<Value, Value> ofRow, shared;   // by buffer
+  llvm::MapVector<Value, KernelWriter::Values> held;
 };
 
 bool matches(Kernel &kernel) {
   std::optional<RowForm> form = getForm(kernel);
-  if (!form || kernel.ops.size() < 2 || getRowBytes(kernel, *form) > kSharedBytes - kExchangeBytes)
+  if (!form || kernel.ops.size() < 2 || !RowLayout(kernel, *form).fits(*form))
     return false;
   llvm::SetVector<Value> made = kernel.getWritten();
   return llvm::all_of(kernel.ops, [&](linalg::LinalgOp op) { return fits(op, *form, kernel, made); });
@@ -219,5 +348,7 @@ void write(Kernel &kernel, KernelWriter &writer) { FusedRowKernel(writer, kernel
 } // namespace
 
 const Schedule kFusedRows{"fused-rows", matches, write};
+
+bool holdsRows(Kernel &kernel) { return matches(kernel) && RowLayout(kernel, *getForm(kernel)).held > 0; }
 
 } // namespace distc::schedule

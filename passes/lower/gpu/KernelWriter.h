@@ -99,6 +99,9 @@ public:
   Values getIndices(mlir::linalg::LinalgOp op, mlir::OpOperand &operand, ValueRange positions);
   /// The buffer as one line.
   Value getLine(Value buffer);
+  /// Neighbours of a line; `address` is a multiple of their number.
+  Values loadVector(Value line, Value address, int64_t count);
+  void storeVector(Value line, ValueRange elements, Value address);
 
   // Bodies.
   /// The operation's results from the elements of its operands; `position` gives a loop's as index arithmetic.
@@ -123,8 +126,6 @@ public:
   std::function<Value(mlir::memref::LoadOp)> readElsewhere;
 
 private:
-  Values loadVector(Value line, Value address, int64_t count);
-  void storeVector(Value line, ValueRange elements, Value address);
   void makeFunction(mlir::gpu::GPUModuleOp module);
   void cloneConstants();
 

@@ -24,6 +24,10 @@ struct Schedule {
 
 extern const Schedule kTranspose, kElementwise, kRows, kColumns, kFusedRows, kPlain;
 
+/// Whether the kernel is several operations over rows that threads hold in registers: each row is read once, and what
+/// one operation makes another does not read from memory.
+bool holdsRows(Kernel &kernel);
+
 } // namespace distc::schedule
 
 #endif // DISTC_PASSES_LOWER_GPU_SCHEDULE_H

@@ -135,13 +135,15 @@ private:
 };
 
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
+  using FuseElementwiseBase::FuseElementwiseBase;
+
   void runOnOperation() override {
     // Constants become scalars of what reads them, equal operands one, and those that nothing reads are left out: what
     // is cheap, and what has one user, shows only then. The bodies of a cluster give such operands again.
     if (failed(cleanUp()))
       return signalPassFailure();
     Block &block = getOperation().getBody().front();
-    FusionPlan plan(block);
+    FusionPlan plan(block, maxRepeated);
     // All are built from the operations as they were planned, then take their places.
     SmallVector<std::pair<Operation *, Operation *>> fused;
     for (const FusionCluster *cluster : plan.getClusters())

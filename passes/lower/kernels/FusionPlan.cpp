@@ -7,6 +7,7 @@
 #include "passes/lower/kernels/FusionPlan.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -41,10 +42,11 @@ int64_t countReadBytes(Value tensor) {
   return getTensorBytes(llvm::cast<RankedTensorType>(tensor.getType()));
 }
 
-/// Simple arithmetic on one tensor and on much smaller ones, as where a mean is subtracted from rows, or on two of
-/// half as wide elements: who reads these instead of the result reads as much, and the result need not be written.
-bool isAsCheapAsItsInput(linalg::GenericOp op) {
-  constexpr int64_t kMuchSmaller = 16, kMaxOperations = 2;
+/// Arithmetic of at most so many instructions on one tensor and on much smaller ones, as where a mean is subtracted
+/// from rows, or on two of half as wide elements: who reads these instead of the result reads as much, and the result
+/// need not be written.
+bool isAsCheapAsItsInput(linalg::GenericOp op, int64_t maxInstructions) {
+  constexpr int64_t kMuchSmaller = 16;
   if (op.getNumDpsInits() != 1)
     return false;
   const int64_t written = getTensorBytes(llvm::cast<RankedTensorType>(op.getResult(0).getType()));
@@ -54,15 +56,17 @@ bool isAsCheapAsItsInput(linalg::GenericOp op) {
       read += bytes;
   if (read > written)
     return false;
-  int64_t operations = 0;
+  int64_t instructions = 0;
   for (Operation &inner : op.getRegion().front().without_terminator()) {
     if (inner.hasTrait<OpTrait::ConstantLike>() || llvm::isa<arith::ExtFOp, arith::UIToFPOp>(inner))
       continue;
-    if (!llvm::isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::CmpFOp, arith::SelectOp>(inner) ||
-        ++operations > kMaxOperations)
+    const bool isFunction = llvm::isa<math::MathDialect>(inner.getDialect());
+    if (!isFunction &&
+        !llvm::isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, arith::CmpFOp, arith::SelectOp>(inner))
       return false;
+    instructions += isFunction ? kFunctionInstructions : 1;
   }
-  return true;
+  return instructions <= maxInstructions;
 }
 
 /// Whether its results are functions of elements alone: not sums, and not what was in the memory of the results.
@@ -161,7 +165,7 @@ std::optional<FusedOp> getProducer(const FusedValue &value) {
   return FusedOp{producer, inversePermutation(made).compose(value.second)};
 }
 
-FusionPlan::FusionPlan(Block &block) {
+FusionPlan::FusionPlan(Block &block, int64_t maxRepeated) : maxRepeated(maxRepeated) {
   MemoryWrites writes(block);
   for (Operation &op : llvm::reverse(block))
     if (auto generic = llvm::dyn_cast<linalg::GenericOp>(op))
@@ -183,7 +187,7 @@ void FusionPlan::add(linalg::GenericOp op, const MemoryWrites &writes) {
       for (auto [cluster, fromRoot] : computedIn.at(user))
         readers.insert({cluster, getProducer(getRead({user, fromRoot}, use))->second});
     }
-    const bool isRepeated = isCheap(op) || (!isKept && isAsCheapAsItsInput(op));
+    const bool isRepeated = isCheap(op) || (!isKept && isAsCheapAsItsInput(op, maxRepeated));
     if (!isRepeated && (isKept || readers.size() > 1)) {
       readers.clear();
       isKept = true;

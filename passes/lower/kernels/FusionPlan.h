@@ -45,7 +45,9 @@ struct FusionCluster {
 
 class FusionPlan {
 public:
-  explicit FusionPlan(mlir::Block &block);
+  /// `maxRepeated`: instructions of an operation that reads as much as it makes, and is done anew for each of several
+  /// readers.
+  FusionPlan(mlir::Block &block, int64_t maxRepeated);
 
   /// Clusters of two and more operations.
   llvm::SmallVector<const FusionCluster *> getClusters() const;
@@ -59,6 +61,7 @@ private:
   /// Adds `op`, in these loops, if the cluster may compute it and has room for it.
   bool join(FusionCluster &cluster, const FusedOp &op, const MemoryWrites &writes);
 
+  int64_t maxRepeated;
   std::vector<FusionCluster> clusters;
   /// The clusters that compute an operation.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<std::pair<size_t, mlir::AffineMap>, 1>> computedIn;

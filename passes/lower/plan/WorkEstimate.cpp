@@ -12,6 +12,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "passes/lower/gpu/Schedule.h"
 #include "passes/lower/plan/Addresses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -19,14 +20,11 @@ using namespace mlir;
 
 namespace distc {
 
-/// An elementary function: a polynomial of about so many terms with the reduction of its argument.
-static constexpr int64_t kFunctionCost = 24;
-
 int64_t countInstructions(Region &region) {
   int64_t count = 0;
   region.walk([&](Operation *inner) {
     if (!inner->hasTrait<OpTrait::ConstantLike>() && !inner->hasTrait<OpTrait::IsTerminator>())
-      count += isa_and_present<math::MathDialect>(inner->getDialect()) ? kFunctionCost : 1;
+      count += isa_and_present<math::MathDialect>(inner->getDialect()) ? kFunctionInstructions : 1;
   });
   return count;
 }
@@ -38,7 +36,7 @@ AssumedMachine getAssumedMachine(bool device) {
 }
 
 WorkEstimate::WorkEstimate(ModuleOp module)
-    : symbols(module), machine(getAssumedMachine(drt::findProgram(module).isForDevices())) {}
+    : symbols(module), onDevice(drt::findProgram(module).isForDevices()), machine(getAssumedMachine(onDevice)) {}
 
 /// The argument of the kernel that a buffer is a view of; none of a buffer of the kernel's own.
 static BlockArgument findArgument(Value buffer) {
@@ -60,6 +58,11 @@ WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
   if (!isNew)
     return counted;
   counted.passes.resize(kernel.getNumArguments());
+  auto function = dyn_cast<func::FuncOp>(kernel.getOperation());
+  FailureOr<schedule::Kernel> ofRows = failure();
+  if (onDevice && function && function->hasAttr(drt::kKernelAttr))
+    ofRows = schedule::Kernel::get(function);
+  const bool readsOnce = succeeded(ofRows) && schedule::holdsRows(*ofRows);
   kernel->walk([&](Operation *inner) {
     // Those of kernels over tensors know how often they run; the loops of range kernels are told.
     if (auto structured = dyn_cast<linalg::LinalgOp>(inner)) {
@@ -74,7 +77,9 @@ WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
             argument && argument.getOwner()->getParentOp() == kernel && !isa<linalg::FillOp>(inner) &&
             read.insert({operand.get(), AffineMapAttr::get(structured.getMatchingIndexingMap(&operand))}).second) {
           auto type = cast<ShapedType>(operand.get().getType());
-          counted.passes[argument.getArgNumber()] += type.getNumElements() * getElementBytes(type.getElementType());
+          int64_t &bytes = counted.passes[argument.getArgNumber()];
+          const int64_t pass = type.getNumElements() * getElementBytes(type.getElementType());
+          bytes = readsOnce ? pass : bytes + pass;
         }
     } else if (auto loop = dyn_cast<scf::ForOp>(inner); loop && !loop->getParentOfType<scf::ForOp>()) {
       counted.ofElement += countInstructions(loop.getRegion());

@@ -11,6 +11,8 @@
 
 namespace distc {
 
+/// Those of an elementary function: a polynomial of about so many terms with the reduction of its argument.
+inline constexpr int64_t kFunctionInstructions = 24;
 /// What a region computes for an element, in instructions; an elementary function counts as those of its polynomial.
 int64_t countInstructions(mlir::Region &region);
 
@@ -53,6 +55,7 @@ private:
 
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::Operation *, Kernel> kernels;
+  bool onDevice;
   AssumedMachine machine;
 };
 

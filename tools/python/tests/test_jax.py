@@ -43,9 +43,19 @@ def exported(tmp_path_factory):
 
 @pytest.mark.parametrize("model,strategy,replicas,processes", RUNS)
 def test_training_is_jaxs(exported, model, strategy, replicas, processes):
-    step, data, losses, state = exported(model)
-    executable = distc.compile(step, strategy=strategy, replicas=replicas, batch=BATCH, processes=processes)
-    result = executable.train(data, STEPS)
+    compare(exported(model), strategy=strategy, replicas=replicas, processes=processes)
+
+
+# Slots come before the parameters here, and after them in TensorFlow's graphs.
+@pytest.mark.parametrize("model,strategy,replicas", [("mlp-momentum", "ShardedUpdate", 2), ("transformer", "ShardedUpdate", 2),
+                                                     ("convolutional", "AllReduce", 2)])
+def test_training_is_jaxs_on_emulated_devices(exported, model, strategy, replicas):
+    compare(exported(model), strategy=strategy, replicas=replicas, flags=["--target=cuda:emulated"])
+
+
+def compare(model, **options):
+    step, data, losses, state = model
+    result = distc.compile(step, batch=BATCH, **options).train(data, STEPS)
     np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
     assert jax.tree.structure(result.state) == jax.tree.structure(state)
     for ours, theirs in zip(jax.tree.leaves(result.state), jax.tree.leaves(state)):
