@@ -28,6 +28,7 @@ def DRT_ProgramOp : DRT_Op<"program", [DRT_SymbolUser]> {
     could be fed, whether an entry reads it or not, so that an unknown array is told from an unused one. With `cores` as many
     of a processor compute each replica's step together (`drt-divide-kernels`). `arena` is the size in bytes of a replica's arena, which
     `drt-plan-memory` says, as it does in programs for devices that of a replica's block of variables (`variables`).
+    With `joint` the tasks have a replica each and, being on one host, arenas and variables in common, as the replicas of one task have.
 
     ```mlir
     drt.program "mlp.meta" strategy "AllReduce" target "cpu" batch 64 tasks [
@@ -36,9 +37,10 @@ def DRT_ProgramOp : DRT_Op<"program", [DRT_SymbolUser]> {
   }];
   let arguments = (ins StrAttr:$graph, StrAttr:$strategy, StrAttr:$target, I64Attr:$batch, DRT_TaskArrayAttr:$tasks,
                        OptionalAttr<FlatSymbolRefAttr>:$global_step, OptionalAttr<StrArrayAttr>:$placeholders,
-                       OptionalAttr<I64Attr>:$cores, OptionalAttr<I64Attr>:$arena_bytes, OptionalAttr<I64Attr>:$variable_bytes);
+                       OptionalAttr<I64Attr>:$cores, OptionalAttr<I64Attr>:$arena_bytes, OptionalAttr<I64Attr>:$variable_bytes,
+                       UnitAttr:$joint);
   let assemblyFormat = [{
-    $graph `strategy` $strategy `target` $target `batch` $batch `tasks` $tasks (`global_step` $global_step^)? (`placeholders` $placeholders^)?
+    $graph `strategy` $strategy `target` $target `batch` $batch `tasks` $tasks (`joint` $joint^)? (`global_step` $global_step^)? (`placeholders` $placeholders^)?
     (`cores` $cores^)? (`arena` $arena_bytes^)? (`variables` $variable_bytes^)? attr-dict
   }];
   let extraClassDeclaration = [{
@@ -46,6 +48,8 @@ def DRT_ProgramOp : DRT_Op<"program", [DRT_SymbolUser]> {
     int64_t getNumReplicas();
     /// Of each task.
     llvm::SmallVector<int64_t> getTaskReplicas();
+    /// Whether all replicas reach each other's arenas and have the variables in common.
+    bool sharesMemory() { return getTasks().size() == 1 || getJoint(); }
     /// Whether its memory is planned for devices.
     bool isForDevices() { return getVariableBytesAttr() != nullptr; }
   }];

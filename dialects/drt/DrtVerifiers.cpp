@@ -188,6 +188,8 @@ LogicalResult ProgramOp::verify() {
   }
   if (next == 0)
     return emitOpError("has tasks for no replica");
+  if (getJoint() && next != static_cast<int64_t>(getTasks().size()))
+    return emitOpError("is joint, and its tasks have not one replica each");
   const auto batch = static_cast<int64_t>(getBatch());
   if (batch < 0 || batch % next != 0)
     return emitOpError() << "has a batch of " << batch << ", which " << next << " replicas do not divide";

@@ -29,7 +29,9 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
   Option<bool> asserts{*this, "asserts",
                        llvm::cl::desc("Check indices and labels when the program runs (processors only)"),
                        llvm::cl::init(true)};
-  Option<std::string> precision{*this, "precision", llvm::cl::desc("Of products on devices: fp32 or tf32"),
+  Option<bool> joint{*this, "joint", llvm::cl::desc("The tasks, of one replica each, share their memory"),
+                     llvm::cl::init(false)};
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("Of products on devices: fp32, tf32 or bf16"),
                                 llvm::cl::init("fp32")};
 };
 

@@ -19,6 +19,7 @@ def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"", "machine that code is generated for">,
     Option<"replicaBatch", "replica-batch", "int64_t", "0", "rows of a replica's share; 0: no feed is batched">,
     Option<"cores", "cores", "int64_t", "0", "cores that compute a replica's step; 0: one, and library calls as many as there are">,
+    Option<"joint", "joint", "bool", "false", "the tasks, of one replica each, share their memory">,
   ];
 }
 

@@ -88,6 +88,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   program.target = options.target;
   program.replicaBatch = options.replicaBatch;
   program.cores = options.cores;
+  program.joint = options.joint;
   manager.addPass(createDescribeProgram(program));
   // Within one task there is nothing to scatter or to gather, where its replicas share memory.
   manager.addPass(createMergeShares({/*device=*/target.isDevice()}));

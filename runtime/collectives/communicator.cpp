@@ -18,6 +18,8 @@ Communicator::~Communicator() = default;
 
 char *Communicator::shared_memory(int64_t) { return nullptr; }
 
+CommonMemory Communicator::common_memory(int64_t) { return {}; }
+
 std::vector<std::unique_ptr<Channel>> Communicator::open_channels(int, const std::vector<int> &) {
   throw Error("tasks cannot be connected two by two here", 70);
 }

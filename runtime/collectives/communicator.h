@@ -24,6 +24,7 @@
 #include "collectives/reduce.h"
 #include "drt/drt.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,12 @@ namespace drt {
 
 /// The pieces of each task, in the order of ranks: the same list in every task, of its own memory.
 using Pieces = std::vector<std::vector<Piece>>;
+
+/// Memory that all tasks reach.
+struct CommonMemory {
+  char *data = nullptr;                       // of this process; zeroed at first, page aligned
+  const std::atomic<bool> *aborted = nullptr; // set where collectives are aborted, by whichever task
+};
 
 class Communicator {
 public:
@@ -49,6 +56,14 @@ public:
   /// Zeroed memory, page aligned, that collectives read and write in place, without copies; null where there is none
   /// such. Every task calls it at the same time, each for as many bytes as it likes. It belongs to the communicator.
   virtual char *shared_memory(int64_t bytes);
+
+  /// Whether common_memory gives any: all tasks are on one host.
+  virtual bool has_common_memory() const { return false; }
+  /// `bytes` bytes, the same number in every task, which calls it at the same time. They belong to the communicator.
+  virtual CommonMemory common_memory(int64_t bytes);
+
+  /// Throws what aborted the collectives, where anything did. Any thread.
+  virtual void throw_if_aborted() {}
 
   /// Channels between task `root` and each of the others, counts[t] of them with task t. Every task calls it at the
   /// same time. The root has those of all tasks, in the order of ranks, the others their own. They end before the

@@ -41,6 +41,9 @@ public:
     inner_.describe(step, name);
   }
   char *shared_memory(int64_t bytes) override { return inner_.shared_memory(bytes); }
+  bool has_common_memory() const override { return inner_.has_common_memory(); }
+  CommonMemory common_memory(int64_t bytes) override { return inner_.common_memory(bytes); }
+  void throw_if_aborted() override { inner_.throw_if_aborted(); }
   std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
     return inner_.open_channels(root, counts);
   }

@@ -113,6 +113,11 @@ public:
 
   char *shared_memory(int64_t bytes) override { return shared_memory_of(rank(), bytes); }
 
+  bool has_common_memory() const override { return true; }
+  CommonMemory common_memory(int64_t bytes) override {
+    return {shared_memory_of(0, rank() == 0 ? bytes : 0), &header_.aborted};
+  }
+
   std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
     const int64_t each = shared_memory_channel_bytes();
     const auto from = counts.begin(), own = from + rank();
@@ -272,6 +277,20 @@ public:
     meet();
   }
 
+  void throw_if_aborted() override {
+    if (!header_.aborted.load(std::memory_order_acquire))
+      return;
+    std::string message = own_reason();
+    if (message.empty()) {
+      // Another task ended them. The control connection knows why.
+      const std::string theirs = header_.has_reason.load(std::memory_order_acquire) ? header_.reason : "aborted";
+      message = options_.explain ? options_.explain(theirs) : theirs;
+      abort(message);
+      message = own_reason(); // a cause that came meanwhile counts
+    }
+    throw Error(message);
+  }
+
   void abort(const std::string &reason) noexcept override {
     try {
       std::lock_guard lock(mutex_);
@@ -298,20 +317,6 @@ private:
     meetings_ += static_cast<uint32_t>(size());
     if (!header_.arrived.wait(meetings_, {header_.aborted, 0}))
       throw_if_aborted();
-  }
-
-  void throw_if_aborted() {
-    if (!header_.aborted.load(std::memory_order_acquire))
-      return;
-    std::string message = own_reason();
-    if (message.empty()) {
-      // Another task ended them. The control connection knows why.
-      const std::string theirs = header_.has_reason.load(std::memory_order_acquire) ? header_.reason : "aborted";
-      message = options_.explain ? options_.explain(theirs) : theirs;
-      abort(message);
-      message = own_reason(); // a cause that came meanwhile counts
-    }
-    throw Error(message);
   }
 
   std::string own_reason() {

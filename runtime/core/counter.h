@@ -59,10 +59,11 @@ private:
   const Between between_;
 };
 
-/// Joins a fixed number of threads, again and again.
+/// Joins a fixed number of threads, again and again. They may be of several processes.
 class Barrier {
 public:
-  explicit Barrier(uint32_t threads) : threads_(threads), missing_(threads) {}
+  explicit Barrier(uint32_t threads, Counter::Between between = Counter::Between::Threads)
+      : threads_(threads), missing_(threads), generation_(between) {}
 
   /// False when stop came first; the barrier is of no more use then.
   bool wait(const Patience &patience) {

@@ -11,6 +11,8 @@
 
 namespace drt {
 
+constexpr int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
 /// A block of zeroed memory, page aligned, backed by huge pages where the system
 /// gives them; freed with the object. Not for small things. Throws drt::Error
 /// where there is not that much.

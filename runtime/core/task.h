@@ -36,6 +36,7 @@ struct TaskConfig {
   /// tasks on this host: which cores or devices this task takes, and whether there are enough.
   int32_t hostOffset = 0;
   int32_t hostReplicas = 1;
+  bool joint = false; // the program is joint: replicas of the other tasks run its entries together with this one's
   bool pin = true;
   bool shareDevices = false; // a device may have several replicas; for tests
   uint64_t entropy = 0;      // keys random operations without a seed
@@ -79,7 +80,8 @@ public:
   /// Joins the replicas at the end of the oldest run that has not been waited for. Throws as enqueue does.
   virtual void wait() = 0;
 
-  void run(const drt_entry &entry, int64_t step) {
+  /// Runs an entry in this task's replicas alone, whatever the others do, and waits for it.
+  virtual void run(const drt_entry &entry, int64_t step) {
     enqueue(entry, step);
     wait();
   }

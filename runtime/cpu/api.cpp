@@ -156,7 +156,7 @@ const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
   if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
     const int64_t bytes = plan.count * dtypeSize(plan.dtype);
     char *joined = first + gatheredOffset(plan);
-    if (replica.task().communicator() || replica.bucketStates[bucket] == Replica::BucketState::Reduced)
+    if (replica.task().isApart() || replica.bucketStates[bucket] == Replica::BucketState::Reduced)
       return joined;
     std::memcpy(joined + replica.local_index * bytes, replica.arena + plan.arena_offset, static_cast<size_t>(bytes));
     replica.bucketStates[bucket] = Replica::BucketState::Reduced;

@@ -62,6 +62,11 @@ void CpuTask::communicate(const Job &job) {
     if (!state.started.wait(job.run * static_cast<uint32_t>(config_.localReplicas), {stop_, 0, this, plan.name}))
       return;
     delay();
+    if (joint_) {
+      communicator_->describe(job.step, plan.name);
+      communicator_->barrier();
+      continue;
+    }
     communicate(plan, state, job.step);
     delay();
     state.reduced.add(1);
@@ -145,6 +150,8 @@ void CpuTask::broadcastVariables() {
     return;
   drain();
   communicator_->describe(0, "the variables");
+  if (joint_)
+    return communicator_->barrier();
   communicator_->broadcast(variableMemory_, sharedBytes_, 0);
 }
 

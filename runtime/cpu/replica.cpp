@@ -30,8 +30,8 @@ Replica::Replica(CpuTask &task, int32_t localIndex, int cores, int libraryThread
   for (int core = 0; core < cores; ++core)
     this->cores.emplace_back(program.num_primitives, libraryThreads);
   if (cores > 1)
-    team_ = std::make_unique<Team>(cores, task.spins(), [this](int core) {
-      task_.bindCore(local_index, core);
+    team_ = std::make_unique<Team>(cores, task.spins(), [this, localIndex](int core) {
+      task_.bindCore(localIndex, core);
       setDividingReplica(this);
     });
   if (task.config().timeline)

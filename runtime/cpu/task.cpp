@@ -10,14 +10,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 namespace drt {
 namespace {
 
 constexpr int64_t cacheLine = 64;
-
-int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // Replicas read the same offset of every arena at once; were arenas a multiple of a
 // page apart, those addresses would share the cache's sets.
@@ -48,27 +47,33 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
     if (!isOwn)
       sharedBytes_ = bytes;
   }
-  variableMemory_ = newMemory(bytes);
+  const int32_t replicas = config_.localReplicas;
+  const int64_t stride = roundUp(std::max<int64_t>(program.arena_bytes, 1), 4096) + arenaSkew;
+  if (config_.joint)
+    joint_ = std::make_unique<JointMemory>(program, *communicator, bytes, stride);
+  variableMemory_ = joint_ ? joint_->variables() : newMemory(bytes);
   for (int32_t i = 0; i < program.num_variables; ++i)
     variables_[i] = variableMemory_ + offsets[i];
 
-  const int32_t replicas = config_.localReplicas;
-  const int64_t stride = roundUp(std::max<int64_t>(program.arena_bytes, 1), 4096) + arenaSkew;
-  arenaMemory_ = newMemory(stride * replicas);
+  arenaMemory_ = joint_ ? joint_->arenas() : newMemory(stride * replicas);
 
   reportDivisionsByZero();
   mainCores_ = allowedCores();
   const int cores = static_cast<int>(mainCores_.size());
   const int hostReplicas = std::max(config_.hostReplicas, replicas);
   if (hostReplicas * coresPerReplica() <= cores)
-    spins_ = communicator ? spinsBesideNetwork : spinsAlone;
+    spins_ = isApart() ? spinsBesideNetwork : spinsAlone;
   for (int32_t i = 0; i < replicas; ++i) {
     replicas_.push_back(std::make_unique<Replica>(*this, i, coresPerReplica(),
                                                   program.cores_per_replica > 0 ? 1 : libraryThreads(hostReplicas)));
     Replica &replica = *replicas_.back();
     replica.arena_base = arenaMemory_;
     replica.arena_stride = stride;
-    replica.arena = arenaMemory_ + i * stride;
+    if (joint_) {
+      replica.local_index = replica.global_index;
+      replica.local_replicas = config_.numReplicas;
+    }
+    replica.arena = arenaMemory_ + replica.local_index * stride;
     replica.variables = variables_.data();
     if (config_.metered)
       replica.use = std::make_unique<ReplicaUse>();
@@ -115,6 +120,8 @@ bool CpuTask::needsLayout() const {
 
 // Asked of the tasks themselves: which of them the communicator joins, and in what order, is the launcher's to say.
 Layout CpuTask::findLayout() {
+  if (config_.joint)
+    return drt::findLayout(nullptr, 0, config_.numReplicas, config_.numReplicas);
   return drt::findLayout(needsLayout() ? communicator_ : nullptr, config_.firstReplica, config_.localReplicas,
                          config_.numReplicas);
 }
@@ -130,6 +137,10 @@ CpuTask::~CpuTask() {
 }
 
 void CpuTask::setFeed(int32_t feed, const void *share0, int64_t shareBytes) {
+  if (joint_) {
+    fed_.resize(std::max<size_t>(fed_.size(), static_cast<size_t>(feed) + 1));
+    fed_[static_cast<size_t>(feed)] = {static_cast<const char *>(share0), shareBytes};
+  }
   for (int32_t i = 0; i < config_.localReplicas; ++i)
     replicas_[i]->feedPointers[feed] = static_cast<const char *>(share0) + i * shareBytes;
 }
@@ -147,7 +158,8 @@ void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
   const uint32_t run = ++runs_[&entry - program_.entries];
   for (std::unique_ptr<Replica> &replica : replicas_)
     replica->step = step;
-  if (communicator_ && entry.num_buckets > 0)
+  // A joint plan's reports have who is late to each bucket; nothing of it is the communication's to do.
+  if (communicator_ && entry.num_buckets > 0 && !alone_ && (!joint_ || config_.metered))
     post({&entry, run, step});
   ++begun_;
   if (config_.localReplicas > 1)
@@ -155,8 +167,64 @@ void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
   runEntry(*replicas_[0], entry);
   if (config_.localReplicas > 1)
     leave(begun_ * static_cast<uint32_t>(config_.localReplicas - 1));
+  if (joint_ && config_.metered) // a step's notes are read when it has ended
+    drain();
   if (failed())
     throwFailure();
+}
+
+void CpuTask::run(const drt_entry &entry, int64_t step) {
+  if (!joint_)
+    return TaskRuntime::run(entry, step);
+  if (entry.num_buckets > 0)
+    throw Error(std::string("the entry '") + entry.name + "' is one task's alone, and reduces: an internal error", 70);
+  Replica &replica = *replicas_[0];
+  alone_ = true;
+  replica.arena_base = replica.arena;
+  replica.local_index = 0;
+  replica.local_replicas = 1;
+  enqueue(entry, step);
+  replica.arena_base = joint_->arenas();
+  replica.local_index = replica.global_index;
+  replica.local_replicas = config_.numReplicas;
+  alone_ = false;
+}
+
+// As replicas of one task begin together: nobody reads any more what this run overwrites. Feeds, which others read as
+// they do operands in arenas, go where they reach them.
+bool CpuTask::beginJointRun(const drt_entry &entry) {
+  Replica &replica = *replicas_[0];
+  if (!barrier(replica))
+    return false;
+  for (int32_t i = 0; i < entry.num_feeds; ++i) {
+    const auto [data, bytes] = fed_[static_cast<size_t>(i)];
+    if (bytes == 0)
+      continue;
+    char *own = joint_->feed(i) + replica.global_index * bytes;
+    std::memcpy(own, data, static_cast<size_t>(bytes));
+    replica.feedPointers[static_cast<size_t>(i)] = own;
+  }
+  return true;
+}
+
+template <class Wait> bool CpuTask::awaitOthers(Replica &replica, const char *operation, Wait wait) {
+  replica.waitsFor.store(operation, std::memory_order_relaxed);
+  replica.delay();
+  joint_->waits(replica.global_index).fetch_add(1, std::memory_order_relaxed);
+  const bool there = [&] {
+    const Waiting waiting(replica.use.get());
+    return wait(Patience{joint_->aborted(), spins_, this, operation});
+  }();
+  replica.delay();
+  replica.waitsFor.store(nullptr, std::memory_order_relaxed);
+  if (there)
+    return true;
+  try {
+    communicator_->throw_if_aborted();
+  } catch (const std::exception &error) {
+    fail(error.what());
+  }
+  return false;
 }
 
 // Replica 0's wait for the others. After a failure they come as soon as they next
@@ -203,6 +271,8 @@ bool CpuTask::runEntry(Replica &replica, const drt_entry &entry) {
   replica.entry = &entry;
   if (replica.use)
     replica.use->begin();
+  if (joint_ && !alone_ && !beginJointRun(entry))
+    return false;
   std::fill_n(replica.bucketStates.begin(), entry.num_buckets, Replica::BucketState::Contributions);
   const Replica *const outer = setDividingReplica(&replica); // an update runs within a step
   const bool ended = setjmp(replica.wayOut) == 0;
@@ -240,6 +310,9 @@ void CpuTask::replicaMain(int32_t localIndex) {
 }
 
 bool CpuTask::barrier(Replica &replica) {
+  if (joint_)
+    return alone_ || awaitOthers(replica, "a barrier",
+                                 [&](const Patience &patience) { return joint_->barrier().wait(patience); });
   if (config_.localReplicas == 1)
     return true;
   replica.waitsFor.store("a barrier", std::memory_order_relaxed);
@@ -253,13 +326,21 @@ bool CpuTask::barrier(Replica &replica) {
   return there;
 }
 
-void CpuTask::startBucket(Replica &replica, int32_t index) { bucket(*replica.entry, index).started.add(1); }
+void CpuTask::startBucket(Replica &replica, int32_t index) {
+  bucket(*replica.entry, index).started.add(1);
+  if (joint_)
+    joint_->started(entryIndex(*replica.entry), index).add(1);
+}
 
 bool CpuTask::waitBucket(Replica &replica, int32_t index) {
   const drt_entry &entry = *replica.entry;
   Bucket &waited = bucket(entry, index);
   const char *name = entry.buckets[index].name;
   const uint32_t run = runs_[&entry - program_.entries];
+  if (joint_)
+    return awaitOthers(replica, name, [&](const Patience &patience) {
+      return joint_->started(entryIndex(entry), index).wait(run * static_cast<uint32_t>(config_.numReplicas), patience);
+    });
   replica.waitsFor.store(name, std::memory_order_relaxed);
   const bool there = [&] {
     const Waiting waiting(replica.use.get());
@@ -281,11 +362,21 @@ void CpuTask::waiting(const char *operation, double seconds) {
       !warnedNs_.compare_exchange_strong(last, now))
     return;
   std::string arrived, late;
-  for (const std::unique_ptr<Replica> &replica : replicas_) {
-    const bool waits = replica->waitsFor.load(std::memory_order_relaxed) != nullptr;
-    const int32_t scope = replica->scope.load(std::memory_order_relaxed);
+  for (int32_t i = 0; joint_ && i < config_.numReplicas; ++i) {
+    // Those that are ahead wait; the first of them says so.
+    const uint32_t own = joint_->waits(config_.firstReplica).load(std::memory_order_relaxed);
+    const bool waits = static_cast<int32_t>(joint_->waits(i).load(std::memory_order_relaxed) - own) >= 0;
+    if (waits && i < config_.firstReplica)
+      return;
     std::string &list = waits ? arrived : late;
-    list += (list.empty() ? "" : ", ") + std::to_string(replica->global_index);
+    list += (list.empty() ? "" : ", ") + std::to_string(i);
+  }
+  for (int32_t i = 0; !joint_ && i < config_.localReplicas; ++i) {
+    const Replica &replica = *replicas_[i];
+    const bool waits = replica.waitsFor.load(std::memory_order_relaxed) != nullptr;
+    const int32_t scope = replica.scope.load(std::memory_order_relaxed);
+    std::string &list = waits ? arrived : late;
+    list += (list.empty() ? "" : ", ") + std::to_string(replica.global_index);
     if (!waits && scope >= 0 && scope < entry_->num_scopes)
       list += std::string(" (in ") + entry_->scopes[scope].name + ")";
   }

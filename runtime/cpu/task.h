@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "core/task.h"
 #include "cpu/exchange.h"
+#include "cpu/joint_memory.h"
 #include "cpu/replica.h"
 #include "cpu/served_replicas.h"
 #include "drt/drt.h"
@@ -32,6 +33,7 @@ public:
 
   void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
   void enqueue(const drt_entry &entry, int64_t step) override;
+  void run(const drt_entry &entry, int64_t step) override;
   void wait() override;
   int32_t stepsAhead() const override { return served_ ? servedAhead : 0; }
   const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override {
@@ -87,12 +89,12 @@ public:
   bool barrier(Replica &replica);
   void startBucket(Replica &replica, int32_t bucket);
   bool waitBucket(Replica &replica, int32_t bucket);
+  /// Whether other tasks have replicas whose memory this one does not reach.
+  bool isApart() const { return communicator_ && !joint_; }
   bool isTask(int32_t number) const { return layout_.rank == number; }
 
   /// Whether the bucket that runs lies reduced in replica 0's arena after waitBucket.
-  bool reducedByCommunicator(const Replica &replica, int32_t bucket) {
-    return communicator_ && !exchange(replica, bucket);
-  }
+  bool reducedByCommunicator(const Replica &replica, int32_t bucket) { return isApart() && !exchange(replica, bucket); }
   /// Null where the bucket's gradients are just summed.
   Exchange *exchange(const Replica &replica, int32_t index) { return bucket(*replica.entry, index).exchange.get(); }
 
@@ -120,6 +122,9 @@ private:
   void awaitServed();
   void replicaMain(int32_t localIndex);
   void leave(uint32_t replicas);
+  bool beginJointRun(const drt_entry &entry);
+  /// A wait for the replicas of a joint plan. False where the task has failed, or another: then this one has, too.
+  template <class Wait> bool awaitOthers(Replica &replica, const char *operation, Wait wait);
   void communicationMain();
   void communicate(const Job &job);
   void communicate(const drt_bucket &plan, Bucket &state, int64_t step);
@@ -146,7 +151,8 @@ private:
       communicationDelays_->pause();
   }
   void waiting(const char *operation, double seconds) override;
-  Bucket &bucket(const drt_entry &entry, int32_t index) { return buckets_[&entry - program_.entries][index]; }
+  int32_t entryIndex(const drt_entry &entry) const { return static_cast<int32_t>(&entry - program_.entries); }
+  Bucket &bucket(const drt_entry &entry, int32_t index) { return buckets_[entryIndex(entry)][index]; }
 
   const Layout layout_;
 
@@ -160,6 +166,10 @@ private:
   std::vector<void *> variables_;
   char *arenaMemory_ = nullptr;
   std::vector<std::unique_ptr<Replica>> replicas_;
+
+  std::unique_ptr<JointMemory> joint_;                // null unless the plan is
+  std::vector<std::pair<const char *, int64_t>> fed_; // by feed what setFeed gave, of a joint plan's replica
+  bool alone_ = false;                                // what runs is run by this task alone
 
   // What runs: written by run() while every other replica is at rest.
   const drt_entry *entry_ = nullptr;

@@ -88,6 +88,9 @@ std::string betweenText(const drt_program &program) {
   if (all <= 1 || program.device) // devices have NCCL
     return "";
   const bool several = std::any_of(tasks.begin(), tasks.end(), [](const auto &host) { return host.second > 1; });
+  if (isJoint(program))
+    return "The tasks have variables and arenas in common: each updates a part, from all gradients where they lie.\n"
+           "Where they can have none in common another plan runs: --plan --collectives=network.\n";
   const std::string network = "the network (recursive doubling up to 32 kB, rings above)";
   return "Between tasks: " +
          (tasks.size() == 1 ? "memory that they share"

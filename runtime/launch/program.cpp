@@ -40,6 +40,12 @@ int fail(const char *what, int status) {
 
 } // namespace
 
+const drt_program &jointProgram(const drt_program &program) {
+  return &drt_the_joint_program ? drt_the_joint_program : program;
+}
+
+bool isJoint(const drt_program &program) { return &program == &drt_the_joint_program; }
+
 int runProgram(const drt_program &program, int argc, char **argv) {
   try {
     ignoreWriteSignals();
@@ -48,7 +54,8 @@ int runProgram(const drt_program &program, int argc, char **argv) {
     if (!options)
       return 0;
     if (!options->plan.empty()) {
-      std::fputs(planText(program, options->plan == "full").c_str(), stdout);
+      const drt_program &planned = options->collectives == "network" ? program : jointProgram(program);
+      std::fputs(planText(planned, options->plan == "full").c_str(), stdout);
       return 0;
     }
     takeNewestCheckpoint(*options);

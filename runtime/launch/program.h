@@ -19,6 +19,11 @@ namespace drt {
 /// An error is one line on stderr.
 int runProgram(const drt_program &program, int argc, char **argv);
 
+/// The program as tasks run it that have memory in common, which those of one host have; `program` where there is none
+/// such.
+const drt_program &jointProgram(const drt_program &program);
+bool isJoint(const drt_program &program);
+
 /// Trains; this process is a task of the plan or starts them. Returns the exit status.
 int train(const drt_program &program, Options options);
 

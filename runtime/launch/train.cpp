@@ -128,10 +128,13 @@ void writeTimelineOf(Trainer &trainer, const Options &options, const std::string
   writeTimeline(path, task, rank, originNs, trainer.timelineRows());
 }
 
-int trainTask(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank,
+int trainTask(const drt_program &given, const Options &options, const std::vector<Task> &tasks, int rank,
               Group *group) {
   Communicator *communicator = group ? &group->communicator() : nullptr;
+  const bool hasCommonMemory = communicator && communicator->has_common_memory();
+  const drt_program &program = hasCommonMemory ? jointProgram(given) : given;
   TaskConfig config = configOf(program, options, tasks, rank);
+  config.joint = isJoint(program);
   if (communicator) {
     communicator->describe(0, "the seed");
     communicator->broadcast(&config.entropy, sizeof config.entropy, 0);

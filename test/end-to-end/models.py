@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from support import Checks, Folder, Model, model_names, must, need_tools
 
 REPLICAS = (1, 2, 4)
-# Models that are also run with a process a replica, so that their gradients go over sockets.
+# Models that are also run with a process a replica, that have memory in common and that have none.
 PROCESSES = {"mlp-momentum", "mlp-adam-ref", "mlp-clip", "mlp-sum", "convnet-momentum", "linreg-sgd",
              "embedding-adagrad", "embedding-adam"}
 # Models whose steps are also computed by several cores a replica, which divide whatever can be divided.
 CORES = {"mlp-momentum", "mlp-clip", "convnet-momentum", "embedding-adam", "ops-scans", "ops-pieces", "ops-rows"}
 
 
-def trains(model, executable, replicas, restore, environment=None):
+def trains(model, executable, replicas, restore, environment=None, flags=()):
     with Folder() as folder:
-        must(model.run_command(executable, folder, restore), env=environment)
+        must([*model.run_command(executable, folder, restore), *flags], env=environment)
         return model.differences(folder, replicas)
 
 
@@ -29,6 +29,8 @@ def check_model(name, replicas, *flags, environment=None):
     with Folder() as folder:
         executable = model.compile(folder / "train", replicas, "AllReduce", *flags)
         found = [f"from init.ckpt: {d}" for d in trains(model, executable, replicas, restore=True, environment=environment)]
+        if "--one-process-per-replica" in flags:
+            found += [f"over the network: {d}" for d in trains(model, executable, replicas, restore=True, flags=["--collectives=network"])]
         if model.case["own_init"]:
             found += [f"own initializers: {d}" for d in trains(model, executable, replicas, restore=False)]
         return found

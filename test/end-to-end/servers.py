@@ -30,6 +30,8 @@ def check_model(name, strategy, replicas, servers, *flags):
     with Folder() as folder:
         executable = model.compile(folder / "train", replicas, strategy, "--ps", servers, *flags)
         found = [f"from init.ckpt: {d}" for d in trains(model, executable, replicas, restore=True)]
+        if "--one-process-per-replica" in flags:
+            found += [f"over the network: {d}" for d in trains(model, executable, replicas, restore=True, flags=["--collectives=network"])]
         if model.case["own_init"]:
             found += [f"own initializers: {d}" for d in trains(model, executable, replicas, restore=False)]
         return found
@@ -39,7 +41,9 @@ def slots_are_the_owners(name):
     """Of two servers each has some variables, and alone the slots of these; gradients go there and values come back."""
     model = Model(name)
     with Folder() as folder:
-        plan = must([model.compile(folder / "train", 2, "PSLoadBalancing", "--ps", 2, "--one-process-per-replica"), "--plan"]).out
+        program = model.compile(folder / "train", 2, "PSLoadBalancing", "--ps", 2, "--one-process-per-replica")
+        # Those of one host have all in common.
+        plan = must([program, "--plan", "--collectives=network"]).out
         return [f"--plan does not say '{text}':\n{plan}" for text in
                 ("in worker:0 alone", "in worker:1 alone", "pushed to worker:0, worker:1", "pulled from worker:0, worker:1") if text not in plan]
 

@@ -91,16 +91,17 @@ def outvotes(aggregator, survives, compiling=()):
     return []
 
 
-def shards(name, stage, replicas, compiling=()):
+def shards(name, stage, replicas, compiling=(), running=()):
     """What TensorFlow computed; whole slots in checkpoints, from which a run of another strategy goes on."""
     model = Model(name)
     with Folder() as folder:
         executable = model.compile(folder / "train", replicas, f"ShardedUpdate:stage={stage}", *compiling)
-        must(model.run_command(executable, folder, True, "--checkpoint-dir", folder / "ckpt"))
+        must(model.run_command(executable, folder, True, "--checkpoint-dir", folder / "ckpt", *running))
         found = model.differences(folder, replicas)
-        plan = must([executable, "--plan"]).stdout
-        # Replicas of one task share the memory of slots anyway.
-        if (f"a share of {replicas}" in plan) != bool(compiling):
+        plan = must([executable, "--plan", *running]).stdout
+        # Replicas of one task, and processes of one host, share the memory of slots anyway; devices have their own.
+        divides = bool(running) or any(flag.startswith("--target=cuda") for flag in compiling)
+        if (f"a share of {replicas}" in plan) != divides:
             found.append("the plan shows shares where there are none, or none")
         last = folder / "ckpt" / f"ckpt-{model.case['steps']}"
         must([DISTC, "checkpoint", "export", last, folder / "saved.npz"])
@@ -109,7 +110,7 @@ def shards(name, stage, replicas, compiling=()):
         # Two ways on from there.
         ends = []
         for other in (executable, model.compile(folder / "plain", replicas, "AllReduce")):
-            must([other, "--data", model.feeds, "--steps", 3, "--restore", last, "--export-npz", folder / "end.npz"])
+            must([other, "--data", model.feeds, "--steps", 3, "--restore", last, *(running if other is executable else []), "--export-npz", folder / "end.npz"])
             ends.append(dict(np.load(folder / "end.npz")))
         if apart(*ends) > 1e-5:
             found.append(f"restored, it is {apart(*ends):.1e} from what goes on without shares")
@@ -137,5 +138,6 @@ if __name__ == "__main__":
             for replicas in (2, 4):
                 checks.check(f"{name}, sharded in stage {stage} x{replicas}", shards, name, stage, replicas)
             checks.check(f"{name}, sharded in stage {stage}, processes", shards, name, stage, 3, ["--one-process-per-replica"])
+            checks.check(f"{name}, sharded in stage {stage}, network", shards, name, stage, 3, ["--one-process-per-replica"], ["--collectives=network"])
     checks.check("sharded, one replica", shards, "mlp-adam", 2, 1)
     checks.exit()

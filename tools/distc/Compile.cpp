@@ -169,6 +169,25 @@ int writeRoofline(Session &session, ModuleOp module, const CompileOptions &optio
   return writeText(session, options, [&](llvm::raw_ostream &out) { out << text; });
 }
 
+/// Whether the tasks of the graph's topology can be the replicas of one plan with common memory: where one machine has them all, one replica each, and nothing of a
+/// step is one process's alone. What compresses or chooses gradients keeps state between steps; servers that serve on their own do, too.
+bool canShareMemory(ModuleOp module) {
+  FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+  if (failed(topology) || topology->getTasks().size() < 2)
+    return false;
+  auto tasks = topology->getTasks().getAsRange<dist::TaskAttr>();
+  StringAttr host = (*tasks.begin()).getHost();
+  if (!llvm::all_of(tasks, [&](dist::TaskAttr task) { return task.getHost() == host && task.getNumReplicas() == 1; }))
+    return false;
+  WalkResult own = module.walk([](Operation *op) {
+    auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+    const bool keepsState =
+        (reduce && (reduce.getCompression() || reduce.getAggregator())) || llvm::isa<dist::PushOp, dist::TakeOp>(op);
+    return keepsState ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return !own.wasInterrupted();
+}
+
 /// Where `inspect --check` stops: nothing is written, and the strategy is one replica's.
 constexpr llvm::StringLiteral kEmitNothing = "nothing";
 
@@ -255,6 +274,8 @@ int compile(Session &session, CompileOptions options) {
   parts.tls = options.tls;
   if (options.tls && !parts.collectives)
     return session.fail("--tls is for several tasks, and this plan has one, which speaks to nobody", kWrongCommand);
+  // The program of tasks that find no common memory is `module`'s.
+  OwningOpRef<ModuleOp> joint;
   if (*stage != Stage::Plan) {
     FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
     if (failed(replicaBatch))
@@ -263,12 +284,17 @@ int compile(Session &session, CompileOptions options) {
       return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
     if (int status = checkNative(session, *module, options, target->isDevice()))
       return status;
-    if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }))
+    if (options.emit == "exe" && !target->isDevice() && canShareMemory(*module))
+      joint = module->clone();
+    if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }) ||
+        (joint && !session.run(*joint, [&](OpPassManager &manager) {
+          addLowerStage(manager, options, *replicaBatch, /*joint=*/true);
+        })))
       return session.status();
   }
   if (options.emit == kEmitNothing)
     return kDone;
-  parts.library = hasLargeMatmuls(*module);
+  parts.library = hasLargeMatmuls(*module) || (joint && hasLargeMatmuls(*joint));
   if (options.emit == "drt")
     return write(OpPrintingFlags(), parts.collectives);
   if (options.emit == "html") {
@@ -284,13 +310,22 @@ int compile(Session &session, CompileOptions options) {
     return session.status();
   if (options.emit == "ptx")
     return writeText(session, options, [&](llvm::raw_ostream &os) { os << getPtx(*module); });
-  if (!session.run(*module, [&](OpPassManager &manager) { addLLVMStage(manager, *target); }))
-    return session.status();
-
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = emitLLVM(*module, context, *target);
-  if (!code)
-    return session.internalError("LLVM IR could not be made");
+  auto toLLVM = [&](ModuleOp plan, std::unique_ptr<llvm::Module> &code) -> int {
+    if (!session.run(plan, [&](OpPassManager &manager) { addLLVMStage(manager, *target); }))
+      return session.status();
+    code = emitLLVM(plan, context, *target);
+    return code ? kDone : session.internalError("LLVM IR could not be made");
+  };
+  std::unique_ptr<llvm::Module> code, jointCode;
+  if (int status = toLLVM(*module, code))
+    return status;
+  if (joint) {
+    if (int status = toLLVM(*joint, jointCode))
+      return status;
+    if (!addJointProgram(*code, std::move(jointCode)))
+      return session.internalError("the joint program could not be linked to the other");
+  }
   if (options.emit == "llvm")
     return writeText(session, options, [&](llvm::raw_ostream &os) { code->print(os, nullptr); });
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);

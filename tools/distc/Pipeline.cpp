@@ -86,7 +86,7 @@ void addVerifyStage(mlir::OpPassManager &manager, Stage stage, const Target &tar
     addPlanVerifiers(manager, target.isDevice());
 }
 
-void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch) {
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch, bool joint) {
   LowerToRuntimeOptions lower;
   lower.target = options.target;
   lower.replicaBatch = replicaBatch;
@@ -96,6 +96,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   lower.asserts = options.asserts;
   lower.cores = options.coresPerReplica;
   lower.precision = options.precision;
+  lower.joint = joint;
   buildLowerToRuntimePipeline(manager, lower);
 }
 

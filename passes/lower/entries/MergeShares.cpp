@@ -28,7 +28,7 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
     FailureOr<drt::ProgramOp> program = drt::getProgram(module);
     if (failed(program))
       return signalPassFailure();
-    const bool isOne = program->getTasks().size() == 1;
+    const bool isOne = program->sharesMemory();
     // Servers that serve on their own are in one task, whose variables are the servers'.
     if (isOne || device || isServed(module))
       mergeOwned(module);

@@ -39,7 +39,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
       FailureOr<drt::ProgramOp> program = drt::getProgram(entry);
       if (failed(program))
         return signalPassFailure();
-      if (program->getTasks().size() == 1) {
+      if (program->sharesMemory()) {
         taskReplicas = program->getNumReplicas();
         cores = program->getCores().value_or(1);
       }

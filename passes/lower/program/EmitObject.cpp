@@ -11,6 +11,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/Passes/PassBuilder.h"
 
 namespace distc {
@@ -80,6 +81,22 @@ std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext 
     return nullptr;
   optimize(*result, *machine);
   return result;
+}
+
+bool addJointProgram(llvm::Module &module, std::unique_ptr<llvm::Module> joint) {
+  // What the runtime asks for by name is the module's, but for the program.
+  for (llvm::GlobalValue &value : joint->global_values())
+    if (!value.isDeclaration() && !value.hasLocalLinkage()) {
+      value.setLinkage(llvm::GlobalValue::InternalLinkage);
+      value.setVisibility(llvm::GlobalValue::DefaultVisibility);
+    }
+  for (llvm::GlobalVariable &global : llvm::make_early_inc_range(joint->globals()))
+    if (global.use_empty() && global.getName() == "drt_the_checkpoint_keys")
+      global.eraseFromParent();
+  llvm::GlobalVariable *program = joint->getGlobalVariable("drt_the_program", /*AllowInternal=*/true);
+  program->setLinkage(llvm::GlobalValue::ExternalLinkage);
+  program->setName("drt_the_joint_program");
+  return !llvm::Linker::linkModules(module, std::move(joint));
 }
 
 llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {

@@ -23,6 +23,10 @@ llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::
 /// Null, with a diagnostic at the module, where it cannot be translated.
 std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext &context, const Target &target);
 
+/// Adds to `module` the program of `joint`, the same one for tasks that share their memory, as drt_the_joint_program.
+/// Both are of one context and one target. False, with what is wrong printed, where they do not fit.
+bool addJointProgram(llvm::Module &module, std::unique_ptr<llvm::Module> joint);
+
 /// A relocatable ELF object, position independent.
 llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const Target &target);
 

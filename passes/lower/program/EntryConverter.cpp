@@ -22,6 +22,9 @@ ProgramConversion::ProgramConversion(ModuleOp module, drt::ProgramOp program)
     variables.insert({variable.getSymName(), static_cast<int64_t>(variables.size())});
     if (variable.getShares())
       shared[variable.getSymName()] = variable;
+    // Shares lie behind whole variables, whichever the table has first.
+    if (variable.getAt() == 0)
+      firstOfBlock = variables.lookup(variable.getSymName());
   }
   isForDevices = program.isForDevices();
   kernels = getDeviceKernels(module);
@@ -184,7 +187,9 @@ Value EntryConverter::variableAddress(StringRef name) {
   return first;
 }
 
-Value EntryConverter::variableBlock() { return LLVM::LoadOp::create(builder, program.tables.ptr, replicaField(kVariables)); }
+Value EntryConverter::variableBlock() {
+  return LLVM::LoadOp::create(builder, program.tables.ptr, offset(replicaField(kVariables), program.firstOfBlock * 8));
+}
 
 Value EntryConverter::indexed(Value base, int32_t indexField, int64_t bytes) {
   Value index = LLVM::SExtOp::create(builder, program.tables.int64, replicaField(indexField));

@@ -35,6 +35,7 @@ struct ProgramConversion {
   llvm::StringMap<drt::VariableOp> shared; // that the replicas hold in shares
   // Of a program for devices.
   bool isForDevices;
+  int64_t firstOfBlock = 0; // the variable that lies where a replica's block of variables begins
   llvm::StringMap<int32_t> kernelNumbers; // in the program's table
   llvm::SmallVector<mlir::FunctionOpInterface> kernels;
 };

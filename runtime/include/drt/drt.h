@@ -323,6 +323,10 @@ typedef struct drt_program {
 // Defined by the generated object.
 extern const drt_program drt_the_program;
 
+// The same program for tasks of one host, a replica each, that have arenas and variables in common: its entries are those of one task with
+// all replicas (local_replicas, arena_base), and each runs in its task's process. Absent where there is none such.
+extern const drt_program drt_the_joint_program __attribute__((weak));
+
 // ---- What a replica is given ---------------------------------------------------
 
 // The head of the runtime's own replica object. Generated code reads these

@@ -317,6 +317,11 @@ drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks []
 
 // -----
 
+// expected-error @below {{is joint, and its tasks have not one replica each}}
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>] joint
+
+// -----
+
 // expected-error @below {{has a batch of 7, which 2 replicas do not divide}}
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 7 tasks [#drt.task<"worker" 0 on "a" replicas 2 from 0>]
 
