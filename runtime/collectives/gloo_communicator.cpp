@@ -6,6 +6,7 @@
 #include "collectives/gloo_communicator.h"
 
 #include "collectives/all_reduce_algorithms.h"
+#include "collectives/network_communicator.h"
 #include "collectives/reduce_sum.h"
 #include "core/error.h"
 
@@ -24,7 +25,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <mutex>
 #include <sys/random.h>
 #include <vector>
 
@@ -158,23 +158,20 @@ private:
   const gloo::Slot slot;
 };
 
-class GlooCommunicator final : public Communicator {
+class GlooCommunicator final : public NetworkCommunicator {
 public:
   GlooCommunicator(const GlooOptions &options, KeyValueStore &store, Progress &where)
-      : progress(where), explain(options.explain), context(connect(options, store)) {
+      : NetworkCommunicator(where, options.explain), context(connect(options, store)) {
     context->setTimeout(no_timeout);
   }
 
   int rank() const override { return context->rank; }
   int size() const override { return context->size; }
 
-  void describe(int64_t step, const char *name) override {
-    progress.step.store(step, std::memory_order_relaxed);
-    progress.name.store(name, std::memory_order_relaxed);
-  }
-
   std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
-    const GlooChannel::Guard guard = [this](const std::function<void()> &transfer) { translated(transfer); };
+    const GlooChannel::Guard guard = [this](const std::function<void()> &transfer) {
+      translated<gloo::Exception>(transfer);
+    };
     std::vector<std::unique_ptr<Channel>> channels;
     for (int task = 0; task < size(); ++task)
       if (task != root && (rank() == root || rank() == task))
@@ -264,18 +261,6 @@ public:
       options.setTimeout(no_timeout);
       gloo::barrier(options);
     });
-  }
-
-  void abort(const std::string &reason) noexcept override {
-    try {
-      std::lock_guard lock(mutex);
-      if (!abort_reason.empty())
-        return;
-      abort_reason = reason.empty() ? "aborted" : reason;
-    } catch (const std::exception &) {
-      return;
-    }
-    fail_connections();
   }
 
 private:
@@ -371,36 +356,15 @@ private:
     return bytes;
   }
 
-  /// Runs a collective; what gloo throws becomes an Error in the user's terms.
-  template <class F> void guarded(F &&collective) {
-    InCollective mark(progress);
-    translated(collective);
-  }
-
-  template <class F> void translated(F &&collective) {
-    throw_if_aborted();
-    try {
-      collective();
-    } catch (const gloo::Exception &e) {
-      throw_if_aborted();
-      std::string message = explain ? explain(e.what()) : std::string(e.what());
-      throw_if_aborted();
-      abort(message);
-      throw Error(message);
-    }
-  }
-
-  void throw_if_aborted() {
-    std::lock_guard lock(mutex);
-    if (!abort_reason.empty())
-      throw Error(abort_reason);
+  template <class Collective> void guarded(Collective &&collective) {
+    NetworkCommunicator::guarded<gloo::Exception>(collective);
   }
 
   uint32_t next_tag() { return tag++; }
 
   /// gloo has no call that ends a collective which waits, but a receive that times
   /// out fails every connection of its context, and with them whatever waits there.
-  void fail_connections() noexcept {
+  void break_connections() noexcept override {
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank())
         continue;
@@ -429,13 +393,9 @@ private:
     gloo::allreduce(options);
   }
 
-  Progress &progress;
-  std::function<std::string(const std::string &)> explain;
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::vector<char> scratch;
   uint32_t tag = 0, first_channel = 0;
-  std::mutex mutex;
-  std::string abort_reason;
 };
 
 } // namespace

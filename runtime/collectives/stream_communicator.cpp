@@ -6,6 +6,7 @@
 #include "collectives/stream_communicator.h"
 
 #include "collectives/all_reduce_algorithms.h"
+#include "collectives/network_communicator.h"
 #include "collectives/reduce_sum.h"
 #include "core/error.h"
 
@@ -86,11 +87,11 @@ private:
   const Guard guard_;
 };
 
-class StreamCommunicator final : public Communicator, private Swap {
+class StreamCommunicator final : public NetworkCommunicator, private Swap {
 public:
   StreamCommunicator(StreamOptions options, Progress &progress)
-      : rank_(options.rank), size_(options.size), mesh_(std::move(options.mesh)), explain_(std::move(options.explain)),
-        progress_(progress), streams_(static_cast<size_t>(size_)) {
+      : NetworkCommunicator(progress, std::move(options.explain)), rank_(options.rank), size_(options.size),
+        mesh_(std::move(options.mesh)), streams_(static_cast<size_t>(size_)) {
     std::vector<int> peers;
     for (int peer = 0; peer < size_; ++peer)
       if (peer != rank_)
@@ -105,18 +106,13 @@ public:
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void describe(int64_t step, const char *name) override {
-    progress_.step.store(step, std::memory_order_relaxed);
-    progress_.name.store(name, std::memory_order_relaxed);
-  }
-
   std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
     std::vector<int> peers;
     for (int task = 0; task < size_; ++task)
       if (task != root && (rank_ == root || rank_ == task))
         peers.insert(peers.end(), static_cast<size_t>(counts[static_cast<size_t>(task)]), rank_ == root ? task : root);
     std::vector<std::unique_ptr<Channel>> channels;
-    const StreamChannel::Guard guard = [this](const std::function<void()> &transfer) { translated(transfer); };
+    const StreamChannel::Guard guard = [this](const std::function<void()> &transfer) { translated<Error>(transfer); };
     guarded([&] {
       for (std::shared_ptr<Stream> &stream : connect(peers))
         channels.push_back(std::make_unique<StreamChannel>(std::move(stream), stopped_, guard));
@@ -210,20 +206,6 @@ public:
     });
   }
 
-  void abort(const std::string &reason) noexcept override {
-    try {
-      std::lock_guard lock(mutex_);
-      if (!reason_.empty())
-        return;
-      reason_ = reason.empty() ? "aborted" : reason;
-      stopped_.store(true);
-      for (const std::weak_ptr<Stream> &each : open_)
-        if (const std::shared_ptr<Stream> stream = each.lock())
-          stream->shut();
-    } catch (const std::exception &) {
-    }
-  }
-
 private:
   /// Of an all-reduce.
   void operator()(int to, const void *sent, int64_t sentBytes, int from, void *received,
@@ -251,41 +233,26 @@ private:
     return {streams_[static_cast<size_t>(peer)].get(), static_cast<char *>(data), bytes, false};
   }
 
-  /// Runs a collective; what a stream throws becomes an Error in the user's terms.
-  template <class F> void guarded(F &&collective) {
-    const InCollective mark(progress_);
-    translated(collective);
-  }
+  template <class Collective> void guarded(Collective &&collective) { NetworkCommunicator::guarded<Error>(collective); }
 
-  template <class F> void translated(F &&transfer) {
-    throwIfAborted();
+  void break_connections() noexcept override {
     try {
-      transfer();
-    } catch (const Error &error) {
-      throwIfAborted();
-      const std::string message = explain_ ? explain_(error.what()) : std::string(error.what());
-      throwIfAborted();
-      abort(message);
-      throw Error(message);
+      std::lock_guard lock(mutex_);
+      stopped_.store(true);
+      for (const std::weak_ptr<Stream> &each : open_)
+        if (const std::shared_ptr<Stream> stream = each.lock())
+          stream->shut();
+    } catch (const std::exception &) {
     }
-  }
-
-  void throwIfAborted() {
-    std::lock_guard lock(mutex_);
-    if (!reason_.empty())
-      throw Error(reason_);
   }
 
   const int rank_, size_;
   const std::unique_ptr<StreamMesh> mesh_;
-  const std::function<std::string(const std::string &)> explain_;
-  Progress &progress_;
   std::vector<std::shared_ptr<Stream>> streams_; // of each task; null for this one
   std::vector<char> scratch_;
   std::atomic<bool> stopped_{false};
-  std::mutex mutex_; // guards what follows
+  std::mutex mutex_; // guards open_
   std::vector<std::weak_ptr<Stream>> open_;
-  std::string reason_;
 };
 
 } // namespace

@@ -118,6 +118,9 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
             "for programs compiled with --tls"),
        last(app, "--tls-key", o.tls.key, "the key of --tls-cert (PEM)"),
        last(app, "--tls-ca", o.tls.authority, "the authority (PEM) that has signed every task's certificate"),
+       last(app, "--tls-name", o.tls.name,
+            "a name or address that every task's certificate has (subjectAltName), where the authority signs others as "
+            "well"),
        last(app, "--collectives", o.collectives,
             "auto: tasks of one host share memory; network: all speak over the network, the same for every task")
            ->check(CLI::IsMember({"auto", "network"}))
@@ -146,7 +149,7 @@ void checkTls(const drt_program &program, const TlsFiles &files) {
   if (!files.any())
     return;
   if (!files.all())
-    throw Error("--tls-cert, --tls-key and --tls-ca go together", 2);
+    throw Error("--tls-cert, --tls-key and --tls-ca go together, and --tls-name with them", 2);
   if (program.num_tasks < 2)
     throw Error("--tls-cert, --tls-key and --tls-ca are about connections between tasks, and the plan has one task", 2);
   if (std::string_view(program.target).starts_with("cuda"))

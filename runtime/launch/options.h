@@ -60,7 +60,7 @@ struct Options {
   bool quiet = false;
 
   std::string task, rendezvous, secretFile;
-  TlsFiles tls;                     // --tls-cert, --tls-key, --tls-ca: none or all
+  TlsFiles tls;                     // --tls-cert, --tls-key, --tls-ca: none or all; --tls-name
   std::string collectives = "auto"; // or "network"
   double stallWarning = 60, failureTimeout = 10;
   std::optional<double> arrivalTimeout; // set when parsed

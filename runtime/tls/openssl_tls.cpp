@@ -16,6 +16,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -142,6 +143,7 @@ public:
     }
     if (SSL_CTX_check_private_key(context) != 1)
       throw Error("--tls-key " + files.key + " is not the key of --tls-cert " + files.certificate, 2);
+    checkName(SSL_CTX_get0_param(context), files.name);
     checkOwn(files);
   }
 
@@ -150,6 +152,15 @@ public:
   }
 
 private:
+  /// Whoever is verified by `checks` must have that name, the address where it is one.
+  static void checkName(X509_VERIFY_PARAM *checks, const std::string &name) {
+    if (name.empty() || X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str()) == 1)
+      return;
+    X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (X509_VERIFY_PARAM_set1_host(checks, name.data(), name.size()) != 1)
+      throw Error("--tls-name " + name + " is no name of a host, and no address", 2);
+  }
+
   /// What no other task would believe is said here already.
   void checkOwn(const TlsFiles &files) const {
     SSL_CTX *context = context_.get();
@@ -161,9 +172,11 @@ private:
                                         between) != 1)
         throw Error("TLS: " + reason());
       X509_STORE_CTX_set_default(check.get(), purpose);
+      checkName(X509_STORE_CTX_get0_param(check.get()), files.name);
       if (X509_verify_cert(check.get()) != 1)
         throw Error("--tls-cert " + files.certificate + " would be refused by tasks with --tls-ca " + files.authority +
-                        ": " + X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get())) +
+                        (files.name.empty() ? "" : " and --tls-name " + files.name) + ": " +
+                        X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get())) +
                         "; a task's certificate is signed by that authority, for client and server",
                     2);
     }

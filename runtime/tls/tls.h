@@ -21,10 +21,12 @@
 namespace drt {
 
 /// PEM files: --tls-cert, with what leads from it to the authority if that did not sign it itself; --tls-key; --tls-ca.
+/// --tls-name: a host name or an address that the certificates of all tasks have; empty where the authority's word is
+/// enough.
 struct TlsFiles {
-  std::string certificate, key, authority;
+  std::string certificate, key, authority, name;
 
-  bool any() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
+  bool any() const { return !certificate.empty() || !key.empty() || !authority.empty() || !name.empty(); }
   bool all() const { return !certificate.empty() && !key.empty() && !authority.empty(); }
 };
 

@@ -23,12 +23,13 @@ class Authority:
         must(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}", "-days", 30,
               "-keyout", self.key, "-out", self.certificate])
 
-    def flags(self, task, days=30):
-        """What a task is given: a certificate of its own."""
+    def flags(self, task, days=30, name=None):
+        """What a task is given: a certificate of its own, of that other name."""
         stem = self.folder / f"{self.name}-{task}"
         certificate, key, request = (stem.with_suffix(s) for s in (".pem", ".key", ".csr"))
-        must(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={task}", "-keyout", key, "-out", request])
-        must(["openssl", "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", days, "-out", certificate])
+        must(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={task}", "-keyout", key, "-out", request,
+              *(["-addext", f"subjectAltName={name}"] if name else [])])
+        must(["openssl", "x509", "-req", "-in", request, "-copy_extensions", "copy", "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", days, "-out", certificate])
         return ["--tls-cert", certificate, "--tls-key", key, "--tls-ca", self.certificate]
 
 
@@ -85,6 +86,23 @@ def refused(flags_of, at, *texts):
         finally:
             for task in tasks:
                 task.kill()
+
+
+def names():
+    """Certificates of one authority, which has signed others: with a name the run's alone are believed, by both ends."""
+    found = []
+    for name, belongs in (("DNS:training.example", "training.example"), ("IP:10.1.2.3", "10.1.2.3")):
+        with Folder() as folder:
+            authority = Authority(folder)
+            own = [[*authority.flags(task, name=name), "--tls-name", belongs] for task in "ab"]
+            tasks = two_tasks(folder, own)
+            found += [f"exit status {task.popen.returncode} with its name {belongs}:\n{task.out}" for task in tasks if task.wait() != 0]
+            # What would be refused is said before anything is started.
+            found += expect(run(command("2 2 4", folder, "--steps", STEPS, *authority.flags("c", name="DNS:web.example"), "--tls-name", belongs)), 2,
+                            "--tls-name " + belongs, "mismatch")
+            found += refused(lambda other: [own[0], authority.flags("d", name="DNS:web.example")], 1, "the encrypted connection to the rendezvous", "--tls-cert")
+            found += refused(lambda other: [authority.flags("e", name="DNS:web.example"), own[1]], 1, "certificate of the other end is refused")
+    return found
 
 
 def other_authority(folder):
@@ -244,6 +262,7 @@ def main():
     checks.check("wrong files", wrong_files)
     checks.check("another authority", refused, other_authority, 1, "the certificate of the other end is refused")
     checks.check("a certificate of another authority", refused, stolen_certificate, 1, "the encrypted connection to the rendezvous", "--tls-cert")
+    checks.check("names", names)
     checks.check("a task without TLS", refused, lambda folder: [Authority(folder).flags("a"), []], 1, "give every task --tls-cert")
     checks.check("only one task with TLS", refused, lambda folder: [[], Authority(folder).flags("a")], 1, "does not speak TLS")
     checks.check("a stranger comes first", stranger_is_noted)
