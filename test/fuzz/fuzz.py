@@ -15,6 +15,7 @@ import re
 import resource
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,9 @@ import zlib
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "end-to-end")]
 import corrupt
 import graphs
+import peer
 import wire
+from stops import TRAIN, command
 from support import BIN, DISTC, MODELS, ROOT, TRANSLATE, Model, load_script, must
 
 OPT = BIN / "distc-opt"
@@ -298,9 +301,33 @@ class Pages(Trained):
         return [DISTC, "compile", folder / "plan.mlir", "--emit", "html", "--timeline", folder / "timeline.json", "-o", os.devnull], damaged
 
 
+class Tasks(Kind):
+    """What a task hears of another one over the control connection: a sound run of two, in which one end says something else. Without a secret, so that
+    whatever it says is looked at."""
+
+    def prepare(self):
+        self.command = [str(c) for c in command("2 2 4", self.folder, "--steps", 3, "--failure-timeout", 2, "--arrival-timeout", 2)]
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = peer.free_port()
+            tasks = [subprocess.Popen([*self.command, "--task", f"worker:{rank}", "--rendezvous", f"127.0.0.1:{at}", "--arrival-timeout", "30"],
+                                      stdout=subprocess.DEVNULL)
+                     for rank, at in enumerate((port, listener.getsockname()[1]))]
+            said = peer.relayed(listener, port)
+            for task in tasks:
+                if task.wait(60) != 0:
+                    raise AssertionError("a sound run of two tasks failed")
+        self.said = {"connect": said[0], "listen": said[1]}
+
+    def make(self, draw, folder):
+        how = draw.choice(sorted(self.said))
+        (folder / "said").write_bytes(peer.changed(self.said[how], draw, corrupt.corrupt_bytes))
+        task = "worker:0" if how == "connect" else "worker:1"
+        return [sys.executable, peer.__file__, how, folder / "said", *self.command, "--task", task], f"to {task}"
+
+
 KINDS = {"graph": GraphStructure, "graph-bytes": GraphBytes, "graph-text": GraphText, "strategy": Strategies,
          "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir,
-         "stablehlo": StableHlo, "page": Pages}
+         "stablehlo": StableHlo, "page": Pages, "task": Tasks}
 
 
 # ---- Running ------------------------------------------------------------------------------
