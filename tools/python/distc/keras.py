@@ -1,7 +1,13 @@
-"""Training steps of Keras 3 as files that distc compiles: of models on the backend of JAX."""
+"""Training steps of Keras 3 as files that distc compiles. A model on another backend than JAX's is saved and exported by a process that runs on that one."""
 from __future__ import annotations
 
+import json
 import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
 from typing import Any, Mapping
 
 import keras
@@ -12,12 +18,46 @@ from distc._signature import Step
 __all__ = ["export", "load_state"]
 
 
-def _need_jax() -> None:
-    backend = keras.backend.backend()
-    if backend == "jax":
-        return
-    way = "save its training step as a SavedModel, which distc compiles" if backend == "tensorflow" else "give distc.torch.export its module"
-    raise NotImplementedError(f"Keras runs on the backend {backend}: set KERAS_BACKEND=jax before it is imported, or {way}")
+def _on_jax(model: Any, feeds: Mapping[str, Any], path: str | os.PathLike[str]) -> Step:
+    """Exports what Keras saves of the model, on the backend of JAX: a file .keras is of no backend."""
+    specs = keras.tree.map_structure(lambda each: {"shape": [None, *each.shape[1:]], "dtype": keras.backend.standardize_dtype(each.dtype)}, dict(feeds))
+    with tempfile.TemporaryDirectory(prefix="distc-") as name:
+        folder = pathlib.Path(name)
+        model.save(folder / "model.keras")
+        # Optimizers that are loaded name their variables otherwise; the order is the same.
+        (folder / "step.json").write_text(json.dumps({"feeds": specs, "names": list(_get_variables(model))}))
+        command = [sys.executable, "-m", "distc.keras", str(folder), os.fspath(path)]
+        packages = [str(pathlib.Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(packages)})
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if re.match(r"[A-Za-z_.]+(Error|Exception|Operation): ", line)]
+        reason = said[-1] if said else done.stderr.strip() or f"it ended with status {done.returncode}"
+        raise ValueError(f"the model cannot be exported through the file that Keras saves of it: {reason}; where it has code of its own, set "
+                         "KERAS_BACKEND=jax before Keras is imported")
+    return Step.read(os.fspath(path))
+
+
+def _export_saved(folder: pathlib.Path, path: str) -> None:
+    """What _on_jax starts."""
+    import jax
+
+    model = keras.saving.load_model(folder / "model.keras")
+    step = json.loads((folder / "step.json").read_text())
+    feeds = jax.tree.map(lambda spec: jax.ShapeDtypeStruct((2, *spec["shape"][1:]), spec["dtype"]), step["feeds"],
+                         is_leaf=lambda each: isinstance(each, dict) and set(each) == {"shape", "dtype"})
+    # On PyTorch optimizers are classes of that backend, which have the names of those of all.
+    saved, of_all = model.optimizer, getattr(keras.optimizers, type(model.optimizer).__name__, type(model.optimizer))
+    saved.build(model.trainable_variables)
+    if type(saved) is not of_all:
+        model.optimizer = of_all.from_config(saved.get_config())
+        model.optimizer.build(model.trainable_variables)
+        for variable, value in zip(model.optimizer.variables, saved.variables):
+            variable.assign(value)
+    variables = list(_get_variables(model).values())
+    if len(variables) != len(step["names"]):
+        raise ValueError(f"what Keras saves of it has {len(variables)} variables, and the model {len(step['names'])}")
+    _export(model, feeds, path, dict(zip(step["names"], variables)))
 
 
 def _by_path(variables: Any) -> dict[str, Any]:
@@ -39,16 +79,12 @@ def _get_variables(model: Any) -> dict[str, Any]:
 def export(model: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
     """Writes the training step of a compiled model to `path` (a file .mlir), with its signature (.json) and initial state (.npz) beside it.
 
-    model:  with an optimizer and a loss (model.compile), on the backend of JAX. Its variables, those of the optimizer and the states of
+    model:  with an optimizer and a loss (model.compile). On the backends of TensorFlow and PyTorch, one that Keras can save: its step is the same, and
+            is traced by JAX in a process of its own, which needs jax installed; random numbers are JAX's. Its variables, those of the optimizer and the states of
             random generators are the state, under their paths. The loss is that of fit: with what layers add to it.
     batch:  (x, y) or (x, y, sample_weight) as fit takes them, arrays or what has a shape and a dtype; their feeds are called x, y,
             sample_weight, with the keys of dictionaries behind. The first axis of each is the batch's; its size is left open.
     """
-    import jax
-
-    from distc import jax as distc_jax
-
-    _need_jax()
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
         raise ValueError("the batch is (x, y) or (x, y, sample_weight)")
     if getattr(model, "optimizer", None) is None:
@@ -57,9 +93,18 @@ def export(model: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
         raise NotImplementedError("the model has a training step of its own: write it as a function of JAX, and give it to distc.jax.export")
     feeds = dict(zip(("x", "y", "sample_weight"), batch))
     if not model.built:
-        model(jax.tree.map(lambda each: np.zeros((2, *each.shape[1:]), each.dtype), feeds["x"]))
+        model(keras.tree.map_structure(lambda each: np.zeros((2, *each.shape[1:]), keras.backend.standardize_dtype(each.dtype)), feeds["x"]))
     model.optimizer.build(model.trainable_variables)
-    variables = _get_variables(model)
+    if keras.backend.backend() != "jax":
+        return _on_jax(model, feeds, path)
+    return _export(model, feeds, path, _get_variables(model))
+
+
+def _export(model: Any, feeds: Mapping[str, Any], path: str | os.PathLike[str], variables: Mapping[str, Any]) -> Step:
+    import jax
+
+    from distc import jax as distc_jax
+
     names = list(variables)
     ends = np.cumsum([len(model.trainable_variables), len(model.non_trainable_variables)])
 
@@ -73,7 +118,7 @@ def export(model: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
         trained, slots = model.optimizer.stateless_apply(slots, gradients, trained)
         return dict(zip(names, [*trained, *rest, *slots])), loss
 
-    return distc_jax.export(step, {name: variable.value for name, variable in variables.items()}, feeds, path)
+    return distc_jax.export(step, {name: variable.value for name, variable in variables.items()}, dict(feeds), path)
 
 
 def load_state(model: Any, state: Mapping[str, Any]) -> None:
@@ -82,3 +127,7 @@ def load_state(model: Any, state: Mapping[str, Any]) -> None:
         if name not in state:
             raise ValueError(f"the state has no '{name}'")
         variable.assign(state[name])
+
+
+if __name__ == "__main__":
+    _export_saved(pathlib.Path(sys.argv[1]), sys.argv[2])

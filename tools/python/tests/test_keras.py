@@ -1,4 +1,8 @@
+import importlib.util
 import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -64,3 +68,41 @@ def test_what_is_no_training_step_is_refused(tmp_path):
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match="sample_weight"):
         distc.keras.export(model, np.ones((4, 3)), tmp_path / "step.mlir")
+
+
+ON_ANOTHER = """
+import sys
+import keras
+import numpy as np
+from keras import layers
+import distc
+import distc.keras
+
+keras.utils.set_random_seed(0)
+x, y = np.random.RandomState(0).randn(24, 8, 8, 1).astype("f"), np.random.RandomState(1).randint(0, 4, 24).astype("i")
+model = keras.Sequential([keras.Input((8, 8, 1)), layers.Conv2D(4, 3, padding="same", use_bias=False), layers.BatchNormalization(), layers.ReLU(),
+                          layers.MaxPooling2D(), layers.Flatten(), layers.Dense(4, kernel_regularizer=keras.regularizers.L2(1e-2))])
+model.compile(keras.optimizers.Adam(1e-2, epsilon=1e-3, clipnorm=1.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+result = distc.compile(distc.keras.export(model, (x, y), sys.argv[1]), replicas=2, batch=12).train({"x": x, "y": y}, 10)
+losses = []
+for number in range(10):
+    begin = number * 12 % 24
+    model.reset_metrics()
+    losses.append(float(model.train_on_batch(x[begin:begin + 12], y[begin:begin + 12])))
+np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+variables = model.variables
+expected = [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
+distc.keras.load_state(model, result.state)
+for variable, value in zip(variables, expected):
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), value, rtol=1e-5, atol=1e-5, err_msg=variable.path)
+"""
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
+def test_models_on_other_backends(tmp_path, backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"needs {backend}")
+    packages = [str(pathlib.Path(distc.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run([sys.executable, "-c", ON_ANOTHER, str(tmp_path / "step.mlir")], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env={**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": os.pathsep.join(packages)})
+    assert done.returncode == 0, done.stderr[-2000:]
