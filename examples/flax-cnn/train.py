@@ -49,7 +49,7 @@ def make_data():
 
 
 def make_state():
-    variables = network.init(jax.random.key(0), np.zeros((1, 64), "f"), False)
+    variables = network.init(jax.random.key(2), np.zeros((1, 64), "f"), False)
     return {**variables, "opt": optimizer.init(variables["params"]), "key": jax.random.key(1)}
 
 
