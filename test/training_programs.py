@@ -682,9 +682,10 @@ def private_gradients(make):
         return gradient * tf.minimum(1., .5 / tf.norm(gradient))
 
     gradient = tf.reduce_mean(tf.vectorized_map(of_one, (make.x, make.labels)), 0)
-    with tf.control_dependencies([v.assign(.9 * v + gradient)]):
+    loss = tf.reduce_mean(losses(make.x, make.labels))
+    with tf.control_dependencies([loss, v.assign(.9 * v + gradient)]):
         train = w.assign_sub(.1 * v.read_value())
-    return tf.reduce_mean(losses(make.x, make.labels)), train
+    return loss, train
 
 
 def write(name, folder):
