@@ -126,10 +126,8 @@ def marked(mark):
 
 
 def shared_files():
-    """What may be left of shared memory: files in /dev/shm, and sockets without a file."""
-    found = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")} if os.path.isdir("/dev/shm") else set()
-    sockets = pathlib.Path("/proc/net/unix")
-    return found | {line.split()[-1] for line in sockets.read_text().splitlines() if "@distc-" in line} if sockets.exists() else found
+    """What may be left of shared memory. (Sockets without a file go with the last process that has them.)"""
+    return {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "distc" in name} if os.path.isdir("/dev/shm") else set()
 
 
 def temporaries(folder):
@@ -216,11 +214,12 @@ class Run:
     def left(self):
         """What is left when all has ended."""
         deadline = time.monotonic() + 2 * TIMEOUT
-        while (alive := marked(self.mark)) and time.monotonic() < deadline:
+        # Another run's files come and go meanwhile.
+        while ((alive := marked(self.mark)) or shared_files() - self.before) and time.monotonic() < deadline:
             time.sleep(0.02)
         found = [f"process {pid} is left" for pid in alive]
         found += [f"{name} is left" for name in temporaries(self.folder)]
-        return found + [f"{name} is left" for name in shared_files() - self.before if "distc" in name]
+        return found + [f"{name} is left" for name in shared_files() - self.before]
 
 
 def read_log(path):
