@@ -178,7 +178,10 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     lowerAccumulate(node);
     return success();
   }
-  if (llvm::isa<dist::AllGatherVariablesOp>(node)) {
+  if (auto gather = llvm::dyn_cast<dist::AllGatherVariablesOp>(node)) {
+    // Updates that it gathers may be done already.
+    for (Value handle : gather.getHandles())
+      waitingVariables.insert(variableName(handle));
     waitingGathers.push_back(node);
     return success();
   }

@@ -110,7 +110,7 @@ private:
   int32_t startedBuckets = 0;
 
   llvm::SmallVector<dfg::UpdateInterface> waiting;
-  llvm::StringSet<> waitingVariables;
+  llvm::StringSet<> waitingVariables; // that updates or gathers wait for
   /// dist.all_gather_variables that wait for the updates before them, and the bucket of each variable that is on its way.
   llvm::SmallVector<mlir::Operation *> waitingGathers;
   llvm::StringMap<int32_t> gathers;

@@ -120,3 +120,30 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
   dist.all_gather_variables bucket 1 (%w) variables ["w"] {owners = array<i64: 1>} : !dfg.ref<tensor<5x2xf32>>
   dfg.return
 }
+
+// -----
+
+// Something else that was updated is read between an update and its gather: the gather is for what reads the variable all the same.
+drt.program "g.meta" strategy "PS" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>, #drt.task<"worker" 1 on "b" replicas 1 from 1>]
+dfg.variable @w : tensor<5x20xf32> {trainable}
+dfg.variable @count : tensor<20xf32>
+// CHECK-LABEL: drt.entry "step"
+// CHECK: drt.update {{.*}}owner = 1 : i64, variables = [@w]
+// CHECK: drt.update {{.*}}variables = [@count]
+// CHECK: drt.read @count
+// CHECK: drt.gather_start {bucket = 0 : i32, owners = array<i64: 1>, variables = [@w]}
+// CHECK: drt.all_reduce_wait 0
+// CHECK: drt.read @w
+dfg.func @step() -> (tensor<5x20xf32>, tensor<20xf32>) attributes {dfg.fetches = ["new", "twice"]} {
+  %g = dfg.placeholder : () -> tensor<5x20xf32> loc("g")
+  %h = dfg.placeholder : () -> tensor<20xf32> loc("h")
+  %w = dfg.var_handle @w : !dfg.ref<tensor<5x20xf32>>
+  %step = dfg.var_handle @count : !dfg.ref<tensor<20xf32>>
+  dfg.assign_sub %w, %g {dist.place = #dist.place<"worker" 1>} : (!dfg.ref<tensor<5x20xf32>>, tensor<5x20xf32>) -> () loc("update")
+  dfg.assign_sub %step, %h : (!dfg.ref<tensor<20xf32>>, tensor<20xf32>) -> () loc("count")
+  %steps = dfg.read_variable %step : (!dfg.ref<tensor<20xf32>>) -> tensor<20xf32> loc("steps")
+  %twice = dfg.add %steps, %steps : (tensor<20xf32>, tensor<20xf32>) -> tensor<20xf32> loc("twice")
+  dist.all_gather_variables bucket 0 (%w) variables ["w"] {owners = array<i64: 1>} : !dfg.ref<tensor<5x20xf32>>
+  %new = dfg.read_variable %w : (!dfg.ref<tensor<5x20xf32>>) -> tensor<5x20xf32> loc("new")
+  dfg.return %new, %twice : tensor<5x20xf32>, tensor<20xf32>
+}
