@@ -33,10 +33,11 @@ TIMEOUT_S = 40
 STRATEGIES = ("AllReduce", "AllReduce", "AllReduce", "AllReduce:chunk_size=1", "AllReduce:chunk_size=2", "AllReduce:bucket_mb=1", "PartitionedAR",
               "RandomAxisPartitionAR:seed=3", "ShardedUpdate:stage=1", "ShardedUpdate:stage=2", "ShardedUpdate:stage=2,chunk_size=1",
               "AllReduce:accumulate_steps=2", "AllReduce:accumulate_steps=2,chunk_size=1", "ShardedUpdate:accumulate_steps=2",
-              "ShardedUpdate:stage=1,accumulate_steps=2")
+              "ShardedUpdate:stage=1,accumulate_steps=2", "AllReduce:variable_averages=0.9")
 KINDS = ("executable", "unrolled", "export")
 SERVERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS", "Parallax", "RoundRobinPS", "PSLoadBalancing:local_proxy_variable=true",
            "PSLoadBalancing:accumulate_steps=2", "PartitionedPS:variable_averages=0.9")
+DEVICE_STRATEGIES = (*STRATEGIES, "Parallax", "PSLoadBalancing", "PartitionedPS", "PSLoadBalancing:variable_averages=0.9")
 
 
 class Failure(Exception):
@@ -118,8 +119,8 @@ class Case:
         elif kind == "unrolled":
             replicas, strategy, flags = 2, rng.choice(["AllReduce", "AllReduce:chunk_size=1"]), []
         elif kind == "emulated":
-            strategy, flags = rng.choice(["AllReduce", "AllReduce:chunk_size=1", "PartitionedAR", "AllReduce:accumulate_steps=2"]), ["--target", "cuda:emulated"]
-            replicas = rng.choice([1, 2])
+            strategy, flags = rng.choice(DEVICE_STRATEGIES), ["--target", "cuda:emulated"]
+            replicas = rng.choice([1, 2, 2, 4])
         else:
             strategy, flags = rng.choice(STRATEGIES), rng.choice(sites)
             if rng.random() < 0.4:
