@@ -52,6 +52,20 @@ def RemarkRaces : Pass<"dfg-remark-races", "::mlir::ModuleOp"> {
   }];
 }
 
+def OrderInitialization : Pass<"dfg-order-initialization", "::mlir::ModuleOp"> {
+  let summary = "What initializes a variable comes before what is initialized from it";
+  let description = [{
+    An average that starts as a copy of what it is of: where no edge of the init op says whether the variable is read before it is assigned, TensorFlow runs
+    them as they come, and the read fails if it is the first. So the only order that gives numbers is taken, and an edge by control says it.
+    ```mlir
+    %initial = dfg.read_variable %w                              // becomes  dfg.read_variable %w {control = ["w/Assign"]}, behind that
+    dfg.assign %w, %zeros loc("w/Assign")
+    dfg.assign %average, %initial
+    ```
+    Reads that a step needs as well stay where they are.
+  }];
+}
+
 def FeedInputs : Pass<"dfg-feed-inputs", "::mlir::ModuleOp"> {
   let summary = "What the graph reads of files is fed: components of an iterator, features of parsed examples";
   let description = [{

@@ -27,6 +27,7 @@ void addGraphStage(mlir::OpPassManager &manager, bool exports) {
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
   // The batch's flow need not look through control flow: what an executable is made of has none.
   if (options.emit != "graphdef") {
+    manager.addPass(createOrderInitialization());
     // An exported graph reads its files by itself.
     manager.addPass(createFeedInputs());
     manager.addPass(rewrite::createSpellOutOperations());
@@ -40,6 +41,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(rewrite::createFoldRows());
     manager.addPass(rewrite::createNumberRows());
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
+    manager.addPass(createOrderInitialization());
     // Nor has a graph that several replicas run, where it can do without.
     manager.addPass(rewrite::createSpellOutOperations({/*keepsOrder=*/true}));
     // Another task gets a copy of what is read, not the variable's memory.
