@@ -217,6 +217,25 @@ def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
   ];
 }
 
+def FuseUpdates : Pass<"drt-fuse-updates", "::mlir::ModuleOp"> {
+  let summary = "Updates compute what only they read";
+  let description = [{
+    A gradient that is clipped, or to which a decay is added, is computed for all elements by each replica, written and read again, while an
+    update needs the elements of its range. Where an element-wise operation has one reader, an update, and reads elements at the same place
+    or scalars, the update's range kernel computes it. What it reads of the variables that are updated are their old elements, which the
+    kernel has anyway; of others and of what is reduced in place nothing may be written in between.
+
+    ```mlir
+    %clipped = linalg.generic ... ins(%g, %scale : tensor<8xf32>, tensor<f32>) ... -> tensor<8xf32>    // x * y
+    drt.update %clipped {kernel = @sgd, variables = [@w], count = 8 : i64}                             // w - g
+    ```
+    becomes
+    ```mlir
+    drt.update %g, %scale {kernel = @update_fused_0, variables = [@w], count = 8 : i64}                // w - g * scale
+    ```
+  }];
+}
+
 def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Every linalg operation becomes a kernel on buffers, called by drt.launch; equal kernels are one";
   let description = [{

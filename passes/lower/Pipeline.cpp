@@ -29,6 +29,7 @@ static void addCPUPasses(OpPassManager &manager) {
   entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
+  manager.addPass(createFuseUpdates());
   manager.addPass(createOutlineKernels());
   // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
   manager.addPass(createInsertCopies());
@@ -55,8 +56,9 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   fusion.maxRepeated = 40;
   entries.addPass(createFuseElementwise(fusion));
   entries.addPass(createEliminateCommonSubexpressions());
+  manager.addPass(createFuseUpdates());
   // What element-wise fusion left of softmax and the like.
-  entries.addPass(createFuseRows());
+  manager.addNestedPass<drt::EntryOp>(createFuseRows());
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<drt::EntryOp>(createReadInPlace());
   manager.addPass(createInsertCopies());

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/kernels/FusionPlan.h"
-#include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/lower/kernels/MemoryWrites.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/WorkEstimate.h"
 
@@ -69,15 +69,6 @@ bool isAsCheapAsItsInput(linalg::GenericOp op, int64_t maxInstructions) {
   return instructions <= maxInstructions;
 }
 
-/// Whether its results are functions of elements alone: not sums, and not what was in the memory of the results.
-bool isElementwise(linalg::GenericOp op) {
-  if (!op.hasPureTensorSemantics() || op.getNumParallelLoops() != op.getNumLoops())
-    return false;
-  return llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-    return !op.payloadUsesValueFromOperand(&init) && op.getMatchingIndexingMap(&init).isPermutation();
-  });
-}
-
 /// Whether every loop of the root has a tensor that says how long it is.
 bool areLoopsBounded(const FusionCluster &cluster) {
   linalg::GenericOp root = cluster.getRoot();
@@ -96,61 +87,6 @@ bool areLoopsBounded(const FusionCluster &cluster) {
 
 } // namespace
 
-/// When memory changes that a value is, and does not hold: a variable, a gradient that is reduced in place. What reads
-/// it must not move behind that.
-class FusionPlan::MemoryWrites {
-public:
-  explicit MemoryWrites(Block &block) {
-    llvm::DenseMap<int64_t, ArrayAttr> gathered;
-    for (Operation &op : block) {
-      const unsigned position = positions.size();
-      positions[&op] = position;
-      if (!llvm::isa<drt::DRTDialect>(op.getDialect()) || isMemoryEffectFree(&op) || llvm::isa<drt::ReadOp>(op))
-        continue;
-      if (auto start = llvm::dyn_cast<drt::AllReduceStartOp>(op))
-        for (Value gradient : start.getGradients())
-          ofValues[getStorage(gradient)].push_back(position);
-      if (auto gather = llvm::dyn_cast<drt::GatherStartOp>(op))
-        gathered[gather.getBucket()] = gather.getVariables();
-      if (auto wait = llvm::dyn_cast<drt::AllReduceWaitOp>(op))
-        if (ArrayAttr variables = gathered.lookup(wait.getBucket()))
-          addVariables(variables, position);
-      if (auto variables = op.getAttrOfType<ArrayAttr>("variables"))
-        addVariables(variables, position);
-    }
-  }
-
-  /// Whether what `op` reads is the same when `later` runs.
-  bool isUnchanged(Operation *op, Operation *later) const {
-    SetVector<Value> read(op->operand_begin(), op->operand_end());
-    for (Region &region : op->getRegions())
-      getUsedValuesDefinedAbove(region, read);
-    return llvm::none_of(read, [&](Value value) {
-      Value storage = getStorage(value);
-      const SmallVector<unsigned> *writes = nullptr;
-      if (auto variable = storage.getDefiningOp<drt::ReadOp>()) {
-        if (auto found = ofVariables.find(variable.getVariableAttr().getAttr()); found != ofVariables.end())
-          writes = &found->second;
-      } else if (auto found = ofValues.find(storage); found != ofValues.end()) {
-        writes = &found->second;
-      }
-      if (!writes)
-        return false;
-      auto next = llvm::upper_bound(*writes, positions.at(op));
-      return next != writes->end() && *next < positions.at(later);
-    });
-  }
-
-private:
-  void addVariables(ArrayAttr variables, unsigned position) {
-    variables.walk([&](FlatSymbolRefAttr variable) { ofVariables[variable.getAttr()].push_back(position); });
-  }
-
-  llvm::DenseMap<Operation *, unsigned> positions;
-  llvm::DenseMap<StringAttr, SmallVector<unsigned>> ofVariables;
-  llvm::DenseMap<Value, SmallVector<unsigned>> ofValues;
-};
-
 FusedValue getRead(const FusedOp &op, OpOperand &operand) {
   return {operand.get(), llvm::cast<linalg::GenericOp>(op.first).getMatchingIndexingMap(&operand).compose(op.second)};
 }
@@ -163,6 +99,14 @@ std::optional<FusedOp> getProducer(const FusedValue &value) {
   if (!made.isPermutation())
     return std::nullopt;
   return FusedOp{producer, inversePermutation(made).compose(value.second)};
+}
+
+bool isElementwise(linalg::GenericOp op) {
+  if (!op.hasPureTensorSemantics() || op.getNumParallelLoops() != op.getNumLoops())
+    return false;
+  return llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+    return !op.payloadUsesValueFromOperand(&init) && op.getMatchingIndexingMap(&init).isPermutation();
+  });
 }
 
 FusionPlan::FusionPlan(Block &block, int64_t maxRepeated) : maxRepeated(maxRepeated) {

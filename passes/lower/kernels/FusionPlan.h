@@ -19,6 +19,8 @@
 
 namespace distc {
 
+class MemoryWrites;
+
 /// How many tensors a kernel reads at most, where operations are made into one: about as many streams as hardware
 /// prefetchers follow.
 constexpr size_t kMaxKernelInputs = 64;
@@ -28,6 +30,8 @@ using FusedValue = std::pair<mlir::Value, mlir::AffineMap>;
 /// An operation as a cluster computes it: the loops of the root to its own.
 using FusedOp = std::pair<mlir::Operation *, mlir::AffineMap>;
 
+/// Whether its results are functions of elements alone: not sums, and not what was in the memory of the results.
+bool isElementwise(mlir::linalg::GenericOp op);
 /// The operation that makes `value`, in the loops in which it is read, where these follow from it.
 std::optional<FusedOp> getProducer(const FusedValue &value);
 /// What `operand` of the operation reads.
@@ -53,8 +57,6 @@ public:
   llvm::SmallVector<const FusionCluster *> getClusters() const;
 
 private:
-  class MemoryWrites;
-
   void add(mlir::linalg::GenericOp op, const MemoryWrites &writes);
   /// A cluster of `op` alone; returns the loops of the root to its own.
   mlir::AffineMap addCluster(mlir::linalg::GenericOp op);

@@ -1,0 +1,237 @@
+//===- FuseUpdates.cpp - Updates compute what only they read -------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/kernels/FusionPlan.h"
+#include "passes/lower/kernels/MemoryWrites.h"
+#include "passes/lower/plan/Addresses.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_FUSEUPDATES
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+/// Buffers of a range kernel at most: vector code checks each against those that are written.
+constexpr size_t kMaxBuffers = 10;
+
+int64_t countElements(Value tensor) { return llvm::cast<RankedTensorType>(tensor.getType()).getNumElements(); }
+
+/// An update, one of its arguments, and the operation that computes it for nobody else.
+class Fusion {
+public:
+  Fusion(drt::UpdateOp update, func::FuncOp kernel, unsigned argument, const MemoryWrites &writes)
+      : update(update), kernel(kernel), argument(argument), writes(writes) {}
+
+  /// Whether the kernel can compute the argument's element from elements at the same place.
+  bool find() {
+    const Value tensor = update.getArguments()[argument];
+    if (countElements(tensor) != static_cast<int64_t>(update.getCount()) || countElements(tensor) == 1)
+      return false;
+    Value made = tensor;
+    for (; made.hasOneUse(); made = made.getDefiningOp()->getOperand(0))
+      if (!made.getDefiningOp() || getStorage(made) == made)
+        break;
+    producer = made.getDefiningOp<linalg::GenericOp>();
+    if (!producer || !made.hasOneUse() || producer->getNumResults() != 1 || !isElementwise(producer))
+      return false;
+    AffineMap map = producer.getIndexingMapMatchingResult(llvm::cast<OpResult>(made));
+    if (!map.isIdentity() || !canMoveBody())
+      return false;
+    for (OpOperand *input : producer.getDpsInputOperands())
+      if (!addInput(*input, map))
+        return false;
+    return update.getVariables().size() + update.getArguments().size() + added.size() <= kMaxBuffers && findLoads();
+  }
+
+  /// Returns the kernel that computes it, which only this update names.
+  func::FuncOp apply(StringRef name) {
+    func::FuncOp fused = clone(name);
+    const Value tensor = update.getArguments()[argument];
+    SmallVector<Value> arguments(update.getArguments());
+    arguments.erase(arguments.begin() + argument);
+    llvm::append_range(arguments, added);
+    update.getArgumentsMutable().assign(arguments);
+    update.setKernelAttr(FlatSymbolRefAttr::get(fused.getSymNameAttr()));
+    update->setLoc(FusedLoc::get(update.getContext(), {producer.getLoc(), update.getLoc()}));
+    // What computes it has one reader less, and may have one alone.
+    for (Operation *op = tensor.getDefiningOp(); op;) {
+      Operation *before = op == producer ? nullptr : op->getOperand(0).getDefiningOp();
+      op->erase();
+      op = before;
+    }
+    return fused;
+  }
+
+private:
+  static bool isFloat(Type type) { return type.isF32() || type.isF64(); }
+
+  bool canMoveBody() {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(producer.getRegion(), captured);
+    return isFloat(getElementTypeOrSelf(producer->getResult(0))) &&
+           llvm::all_of(captured, [](Value value) { return matchPattern(value, m_Constant()); }) &&
+           llvm::all_of(producer.getRegion().front().without_terminator(), [](Operation &op) {
+             return llvm::isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) && op.getNumRegions() == 0;
+           });
+  }
+
+  /// An element at the same place, or the only one.
+  bool addInput(OpOperand &input, AffineMap made) {
+    const Value value = input.get();
+    if (!isFloat(getElementTypeOrSelf(value.getType())) || matchPattern(value, m_Constant()))
+      return false;
+    const bool isScalar = countElements(value) == 1;
+    if (!isScalar && (producer.getMatchingIndexingMap(&input) != made ||
+                      countElements(value) != countElements(update.getArguments()[argument])))
+      return false;
+    auto read = getStorage(value).getDefiningOp<drt::ReadOp>();
+    if (read && !isScalar)
+      for (auto [index, variable] : llvm::enumerate(update.getVariables().getAsRange<FlatSymbolRefAttr>()))
+        if (variable == read.getVariableAttr()) {
+          // The kernel has the old element before it writes.
+          inputs.push_back({Input::Variable, static_cast<unsigned>(index)});
+          return writes.isUnchanged(value, read, update);
+        }
+    inputs.push_back({isScalar ? Input::Scalar : Input::Buffer, static_cast<unsigned>(added.size())});
+    added.push_back(value);
+    return writes.isUnchanged(value, producer, update) && !(read && isScalar && isWritten(read));
+  }
+
+  bool isWritten(drt::ReadOp read) {
+    return llvm::is_contained(update.getVariables().getAsRange<FlatSymbolRefAttr>(), read.getVariableAttr());
+  }
+
+  unsigned getFirstVariable() { return update.getBucket() ? 3 : 2; }
+  unsigned getFirstArgument() { return getFirstVariable() + update.getVariables().size(); }
+
+  /// The kernel reads the argument at the place of its loop alone, before it writes anything.
+  bool findLoads() {
+    const Value buffer = kernel.getArgument(getFirstArgument() + argument);
+    for (Operation *user : buffer.getUsers()) {
+      auto load = llvm::dyn_cast<memref::LoadOp>(user);
+      auto loop = load ? llvm::dyn_cast<scf::ForOp>(load->getParentOp()) : scf::ForOp();
+      if (!loop || load.getIndices().front() != loop.getInductionVar() || loop->getParentOp() != kernel)
+        return false;
+      for (Operation *before = load->getPrevNode(); before; before = before->getPrevNode())
+        if (llvm::isa<memref::StoreOp>(before))
+          return false;
+    }
+    return true;
+  }
+
+  func::FuncOp clone(StringRef name) {
+    func::FuncOp fused = kernel.clone();
+    fused.setName(name);
+    OpBuilder(kernel).insert(fused);
+    Block &body = fused.getBody().front();
+    const unsigned replaced = getFirstArgument() + argument;
+    const int64_t elements = llvm::cast<MemRefType>(body.getArgument(replaced).getType()).getDimSize(0);
+    for (Value value : added) {
+      const int64_t extent = countElements(value) == 1 ? 1 : elements;
+      body.addArgument(MemRefType::get({extent}, getElementTypeOrSelf(value.getType())), fused.getLoc());
+    }
+    const unsigned firstAdded = body.getNumArguments() - added.size();
+    for (Operation *user : llvm::make_early_inc_range(body.getArgument(replaced).getUsers())) {
+      auto load = llvm::cast<memref::LoadOp>(user);
+      load.replaceAllUsesWith(computeElement(load, body, firstAdded));
+      load.erase();
+    }
+    body.eraseArgument(replaced);
+    fused.setFunctionType(FunctionType::get(fused.getContext(), body.getArgumentTypes(), {}));
+    return fused;
+  }
+
+  Value computeElement(memref::LoadOp load, Block &body, unsigned firstAdded) {
+    ImplicitLocOpBuilder element(load.getLoc(), load), before(load.getLoc(), load->getParentOp());
+    IRMapping mapping;
+    for (auto [number, input] : llvm::enumerate(inputs)) {
+      const bool isVariable = input.kind == Input::Variable;
+      Value buffer = body.getArgument(input.index + (isVariable ? getFirstVariable() : firstAdded));
+      Value value = input.kind == Input::Scalar
+                        ? memref::LoadOp::create(before, buffer, arith::ConstantIndexOp::create(before, 0).getResult())
+                        : memref::LoadOp::create(element, buffer, load.getIndices());
+      mapping.map(producer.getRegion().front().getArgument(number), value);
+    }
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(producer.getRegion(), captured);
+    for (Value constant : captured)
+      mapping.map(constant, before.clone(*constant.getDefiningOp())->getResult(0));
+    for (Operation &op : producer.getRegion().front().without_terminator())
+      element.clone(op, mapping);
+    return mapping.lookup(producer.getRegion().front().getTerminator()->getOperand(0));
+  }
+
+  /// What the producer reads: of `added`, or of the update's variables.
+  struct Input {
+    enum Kind { Buffer, Scalar, Variable } kind;
+    unsigned index;
+  };
+
+  drt::UpdateOp update;
+  func::FuncOp kernel;
+  unsigned argument;
+  const MemoryWrites &writes;
+  linalg::GenericOp producer;
+  SmallVector<Input> inputs;
+  SmallVector<Value> added;
+};
+
+struct FuseUpdates : impl::FuseUpdatesBase<FuseUpdates> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    for (auto entry : module.getOps<drt::EntryOp>()) {
+      Block &body = entry.getBody().front();
+      const MemoryWrites writes(body);
+      for (auto update : body.getOps<drt::UpdateOp>())
+        for (unsigned argument = 0; argument < update.getArguments().size();)
+          argument = fuse(update, argument, symbols, writes) ? 0 : argument + 1;
+    }
+    eraseUnused(module);
+  }
+
+private:
+  bool fuse(drt::UpdateOp update, unsigned argument, SymbolTable &symbols, const MemoryWrites &writes) {
+    auto kernel = symbols.lookup<func::FuncOp>(update.getKernel());
+    Fusion fusion(update, kernel, argument, writes);
+    if (!kernel || !fusion.find())
+      return false;
+    const std::string name = "update_fused_" + std::to_string(fused++);
+    func::FuncOp made = fusion.apply(name);
+    symbols.insert(made);
+    return true;
+  }
+
+  /// Range kernels that no update names any more.
+  static void eraseUnused(ModuleOp module) {
+    llvm::DenseSet<StringAttr> named;
+    for (auto entry : module.getOps<drt::EntryOp>())
+      for (Operation &op : entry.getBody().front())
+        if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
+          named.insert(kernel.getAttr());
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function->hasAttr(drt::kRangeKernelAttr) && !named.contains(function.getSymNameAttr()))
+        function.erase();
+  }
+
+  unsigned fused = 0;
+};
+
+} // namespace
+} // namespace distc
