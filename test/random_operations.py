@@ -14,7 +14,7 @@ FLOATS = ("float32", "float32", "float32", "float32", "float64", "float16", "bfl
 NARROW = ("float16", "bfloat16")
 INTEGERS = ("int32", "int32", "int64", "int16", "int8")
 EXTENTS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 9, 17, 33)
-LONG_EXTENTS = (64, 100, 255, 257, 260, 512, 516, 1030, 2052)  # of rows: several registers a thread, or threads of several warps
+LONG_EXTENTS = (64, 100, 255, 257, 260, 512, 516, 1030, 2052, 9001)  # of rows: several registers a thread, or threads of several warps
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e30, -1e30, 0.5, 2.5, -1.5)
 MOST_ELEMENTS = 3000
 

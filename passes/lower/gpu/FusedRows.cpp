@@ -66,9 +66,10 @@ struct RowLayout {
   /// or what others wrote.
   llvm::SetVector<Value> shared;
 
-  static constexpr int64_t kHeldElements = 8, kMaxThreads = 1024;
-  /// Elements in registers of a thread: more would be spilled.
-  static constexpr int64_t kMaxRegisters = 160;
+  static constexpr int64_t kHeldElements = 8, kMinThreads = 128, kMaxThreads = 1024;
+  /// A multiprocessor's, which the threads of a block share; a thread's for elements, where others are left for
+  /// addresses and what is computed of them. More would be spilled.
+  static constexpr int64_t kBlockRegisters = 65536, kMaxRegisters = 160, kOtherRegisters = 24;
 
   RowLayout(Kernel &kernel, const RowForm &form) {
     const llvm::SetVector<Value> made = kernel.getWritten();
@@ -84,15 +85,18 @@ struct RowLayout {
     group = std::max<int64_t>(kWarp, llvm::PowerOf2Ceil(llvm::divideCeil(form.columns, kHeldElements)));
     if (int64_t vectors = llvm::PowerOf2Ceil(form.columns / vector); vectors < kWarp)
       group = vectors;
+    // A vocabulary's row takes all threads of a block, which then hold more of it each.
+    group = std::min(group, kMaxThreads);
     held = llvm::divideCeil(form.columns, group * vector) * vector;
-    if (group > kMaxThreads || held * static_cast<int64_t>(rows.size()) > kMaxRegisters) {
+    if (held * static_cast<int64_t>(rows.size()) >
+        std::min(kMaxRegisters, kBlockRegisters / std::max(group, kMinThreads) - kOtherRegisters)) {
       vector = 1;
       held = 0;
       group = form.columns <= kWarpRow ? std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(form.columns))
               : form.columns <= 4096   ? 256
                                        : 512;
     }
-    threads = group <= kWarp ? 128 : group;
+    threads = group <= kWarp ? kMinThreads : group;
     for (Value buffer : made)
       if (isInside(buffer) && !form.isPerRow(buffer) && (held == 0 || indexed.contains(buffer)))
         shared.insert(buffer);

@@ -88,17 +88,42 @@ func.func private @block(%x: memref<10x2000xf32>, %y: memref<10x2000xf32>) attri
 // CHECK: scf.for {{.*}} step %c512_i32
 // CHECK: gpu.barrier
 // CHECK: scf.for {{.*}} step %c512_i32
-func.func private @long(%x: memref<10x9000xf32>, %y: memref<10x9000xf32>) attributes {drt.kernel} {
+func.func private @long(%x: memref<10x50000xf32>, %y: memref<10x50000xf32>) attributes {drt.kernel} {
   %zero = arith.constant 0.0 : f32
   %sum = memref.alloc() : memref<10xf32>
   linalg.fill ins(%zero : f32) outs(%sum : memref<10xf32>)
-  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<10x9000xf32>) outs(%sum : memref<10xf32>) {
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<10x50000xf32>) outs(%sum : memref<10xf32>) {
   ^bb0(%a: f32, %o: f32):
     %m = arith.addf %o, %a : f32
     linalg.yield %m : f32
   }
   linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %sum : memref<10x9000xf32>, memref<10xf32>) outs(%y : memref<10x9000xf32>) {
+      ins(%x, %sum : memref<10x50000xf32>, memref<10xf32>) outs(%y : memref<10x50000xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.divf %a, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// A vocabulary's row takes all threads of a block, twenty elements each.
+// CHECK-LABEL: gpu.func @vocabulary(
+// CHECK-SAME: drt.block = array<i64: 1024, 1, 1>
+// CHECK-NOT: scf.for
+// CHECK-COUNT-20: memref.load %reinterpret_cast[
+// CHECK-NOT: memref.load %reinterpret_cast[
+// CHECK: gpu.return
+func.func private @vocabulary(%x: memref<10x20001xf32>, %y: memref<10x20001xf32>) attributes {drt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %sum = memref.alloc() : memref<10xf32>
+  linalg.fill ins(%zero : f32) outs(%sum : memref<10xf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<10x20001xf32>) outs(%sum : memref<10xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.addf %o, %a : f32
+    linalg.yield %m : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : memref<10x20001xf32>, memref<10xf32>) outs(%y : memref<10x20001xf32>) {
   ^bb0(%a: f32, %m: f32, %o: f32):
     %s = arith.divf %a, %m : f32
     linalg.yield %s : f32
