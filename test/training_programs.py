@@ -688,6 +688,61 @@ def private_gradients(make):
     return loss, train
 
 
+@program
+def mixed_examples(make):
+    """mixup: each example and its label are mixed with those of another one, which a permutation names."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        order = tf.random.shuffle(tf.range(tf.shape(x)[0]), seed=7)
+        share = tf.random.uniform([tf.shape(x)[0]], seed=8)
+        x = share[:, None] * x + (1 - share[:, None]) * tf.gather(x, order)
+        y = share * y + (1 - share) * tf.gather(y, order)
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
+@program
+def shuffled_examples(make):
+    """What is negative is another row of the batch; a row of a table that is shuffled whole is added to each."""
+    w, v, table = make.weights("w", FEATURES, 5), make.weights("v", 5), make.weights("table", IDS, 5)
+
+    def step(x, y, ids, *_):
+        others = tf.random.shuffle(x, seed=3)
+        rows = tf.random.shuffle(tf.range(IDS), seed=5)
+        with tf.GradientTape() as tape:
+            near, far = tf.tanh(x @ w) + tf.gather(table, tf.gather(rows, ids)), tf.tanh(others @ w)
+            loss = mean_square(w, v, x, y) + tf.reduce_mean(tf.nn.relu(1.0 - tf.reduce_sum(near * (near - far), 1)))
+        for variable, gradient in zip((w, v, table), tape.gradient(loss, [w, v, table])):
+            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+        return loss
+    return make.step(step)
+
+
+@program
+def policy_gradient(make):
+    """REINFORCE: actions that the policy draws, three an example; some of the same by a seed of the step's number."""
+    w, count = make.weights("w", FEATURES, CLASSES), make.state("count", np.int32(0))
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape() as tape:
+            logits = x @ w
+            actions = tf.random.categorical(logits, 3, seed=4)
+            others = tf.random.stateless_categorical(tf.stop_gradient(logits), 1, tf.stack([5, count]), dtype=tf.int32)
+            reward = tf.cast(tf.equal(tf.cast(actions, tf.int32), labels[:, None]), tf.float32) - 0.3
+            reward += 0.2 * tf.cast(tf.equal(others, labels[:, None]), tf.float32)
+            log = tf.gather(tf.nn.log_softmax(logits), actions, axis=1, batch_dims=1)
+            loss = -tf.reduce_mean(log * reward)
+        w.assign_sub(0.5 * tape.gradient(loss, w))
+        count.assign_add(1)
+        return loss
+    return make.step(step)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

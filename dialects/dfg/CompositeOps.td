@@ -334,7 +334,7 @@ def DFG_SparseTensorDenseMatMulOp : DFG_Composite<"sparse_tensor_dense_mat_mul",
 defvar drawing = [MemoryEffects<[MemRead, MemWrite]>];
 defvar twoSeeds = (ins DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
 def DFG_MultinomialOp : DFG_Composite<"multinomial", "\"Multinomial\"", "multinomial", drawing> {
-  let summary = "Classes by their log-probabilities (Gumbel, 1954: the largest of logits with Gumbel noise)";
+  let summary = "Classes by their log-probabilities, as TensorFlow's CPU kernel draws them on one thread";
   let arguments = !con((ins DFG_Tensor:$logits, DFG_Tensor:$num_samples), twoSeeds);
   let results = oneResult;
   let types = "T:0 output_dtype:r0";

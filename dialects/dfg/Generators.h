@@ -15,6 +15,11 @@ namespace distc::dfg {
 /// `drt.random`.
 inline constexpr llvm::StringLiteral kGeneratorAttr = "generator";
 
+/// An integer, of a random node. What a run moves the generator on by is so many positions (four words each) for each
+/// row of the result's first axis, where TensorFlow's operation that it comes of reserves others than 256 an element.
+/// Lowering adds them up in `reserved` of `drt.random`.
+inline constexpr llvm::StringLiteral kReservedAttr = "reserved_per_row";
+
 } // namespace distc::dfg
 
 #endif // DISTC_DIALECTS_DFG_GENERATORS_H

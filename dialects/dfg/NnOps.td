@@ -160,6 +160,13 @@ def DFG_RandomStandardNormalOp : DFG_Random<"random_standard_normal", "\"RandomS
 def DFG_TruncatedNormalOp : DFG_Random<"truncated_normal", "\"TruncatedNormal\"", "T:0 dtype:r0">;
 def DFG_RandomUniformIntOp : DFG_Random<"random_uniform_int", "\"RandomUniformInt\"", "T:0 Tout:r0",
   (ins DFG_Tensor:$dimensions, DFG_Tensor:$minval, DFG_Tensor:$maxval)>;
+def DFG_RandomPermutationOp : DFG_Random<"random_permutation", "\"\"", "", (ins DFG_Tensor:$count)> {
+  let summary = "0, 1, ... below `count` (a scalar), in an order of TensorFlow's RandomShuffle; no operation of TensorFlow";
+  let description = [{
+    Its numbers are not those of rows: replicas that are to have the order of the whole batch draw it all, alike (`dist.whole_size`).
+  }];
+  let shape = "permutation";
+}
 
 class DFG_StatelessRandom<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers]> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed);

@@ -1701,6 +1701,14 @@ LogicalResult keyCounter(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult permutation(Operation *op, ShapeContext &context) {
+  auto count = context.getElements(op->getOperand(0));
+  if (count && (count->size() != 1 || failed(checkSizes(op, *count))))
+    return op->emitOpError("takes how many there are as a scalar");
+  context.setShape(op->getResult(0), {count ? count->front() : Dim()});
+  return success();
+}
+
 LogicalResult fromSizes(Operation *op, ShapeContext &context) {
   FailureOr<std::optional<Dims>> sizes = getSizes(op, context, 0);
   if (succeeded(sizes) && *sizes)

@@ -208,8 +208,12 @@ def DRT_PoolGradOp : DRT_Pool<"pool_grad", (ins Variadic<DRT_Tensor>:$input_and_
 }
 def DRT_RandomOp : DRT_Placed<"random", [DRT_Scope<"random">, MemoryEffects<[MemRead, MemWrite]>, DRT_AccessInterface]> {
   let hasVerifier = 1;
-  let description = "`per_replica`: the replica's part of a tensor that all replicas draw together.";
-  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica), placed);
+  let description = [{
+    `per_replica`: the replica's part of a tensor that all replicas draw together. `reserved`: positions of the generator that go with the result, where
+    they are not 256 an element.
+  }];
+  let arguments = !con((ins I32Attr:$distribution, I64Attr:$seed, I64Attr:$seed2, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica,
+                            DefaultValuedAttr<I64Attr, "0">:$reserved), placed);
   let results = (outs DRT_Tensor:$result);
 }
 def DRT_RandomStatelessOp : DRT_Placed<"random_stateless", [DRT_Scope<"random">, Pure, DRT_AccessInterface]> {

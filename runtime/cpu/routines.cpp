@@ -258,6 +258,15 @@ void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const 
     static_cast<float *>(tensors[4])[i] = expected(sampled[i]);
 }
 
+void drt_routine_random_permutation(drt_replica *, const int64_t *p, void *const *tensors) {
+  const int64_t count = p[0];
+  Words words(static_cast<const uint32_t *>(tensors[0]));
+  int32_t *order = static_cast<int32_t *>(tensors[1]);
+  std::iota(order, order + count, 0);
+  for (int64_t i = 0; i + 1 < count; ++i)
+    std::swap(order[i], order[i + words.next32() % static_cast<uint32_t>(count - i)]);
+}
+
 void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *tensors) {
   const int64_t rows = p[0], perRow = p[1], count = p[2], most = p[3];
   const int64_t *classes = static_cast<const int64_t *>(tensors[0]),

@@ -19,9 +19,11 @@
 namespace drt {
 
 /// Positions by which a run of a stateful operation moves its generator on: 256 an
-/// output, whatever it uses, as GuardedPhiloxRandom::ReserveRandomOutputs has it.
+/// output, whatever it uses, as GuardedPhiloxRandom::ReserveRandomOutputs has it, where
+/// the descriptor has no number of its own.
 inline uint64_t reservedPositions(const drt_random_desc &desc, int32_t replicas) {
-  return static_cast<uint64_t>(desc.count) * (desc.per_replica ? replicas : 1) * 256;
+  const int64_t own = desc.reserved ? desc.reserved : desc.count * 256;
+  return static_cast<uint64_t>(own) * (desc.per_replica ? replicas : 1);
 }
 
 /// The generator of a stateless operation, version 1 (GenerateKey): `seed` points

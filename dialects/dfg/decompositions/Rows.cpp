@@ -6,7 +6,10 @@
 
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/Generators.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -150,29 +153,46 @@ Result sparseTensorDenseMatMul(Operation *op, GraphBuilder &g) {
 
 namespace {
 
-/// Uniform numbers from [0, 1) of the generator that the node has, or of its operand `seed`.
-Value drawUniform(Operation *op, GraphBuilder &g, Value shape, Type element, int seed) {
+/// Uniform numbers from [0, 1) of the generator that the node has, or of its operand `seed`. `reserved`: kReservedAttr.
+Value drawUniform(Operation *op, GraphBuilder &g, Value shape, Type element, int seed, int64_t reserved = 0) {
   if (seed >= 0)
     return g.make<StatelessRandomUniformOp>({shape, op->getOperand(seed)}, {}, element);
-  return g.make<RandomUniformOp>(
-      shape, {g.attribute("seed", op->getAttr("seed")), g.attribute("seed2", op->getAttr("seed2"))}, element);
+  SmallVector<NamedAttribute> attributes = {g.attribute("seed", op->getAttr("seed")),
+                                            g.attribute("seed2", op->getAttr("seed2"))};
+  if (reserved)
+    attributes.push_back(g.attribute(kReservedAttr, g.builder.getI64IntegerAttr(reserved)));
+  return g.make<RandomUniformOp>(shape, attributes, element);
 }
 
 } // namespace
 
-/// Operands: logits, how many for each row; a seed.
+/// Operands: logits, how many for each row; a seed. As multinomial_op.cc does on one thread: numbers of [0, 1) in
+/// float64, one after the other, looked up in the rows' cumulative sums of exp(logit - maximum), logits that are not
+/// finite left out.
 Result multinomial(Operation *op, GraphBuilder &g) {
-  Value logits = op->getOperand(0);
-  FailureOr<Dims> shape = g.getShape(logits);
+  FailureOr<Dims> shape = g.getShape(op->getOperand(0));
   FailureOr<int64_t> count = g.getConstant(op->getOperand(1));
   if (failed(shape) || failed(count) || shape->size() != 2)
     return failure();
-  Type f32 = g.builder.getF32Type();
-  Value uniform = drawUniform(op, g, g.sizes({(*shape)[0], Dim(*count), (*shape)[1]}, logits), f32,
-                              op->getNumOperands() > 2 ? 2 : -1);
-  Value noise = g.neg(g.log(g.neg(g.log(uniform))));
-  Value noisy = g.add(g.expandDims(g.cast(logits, f32), 1), noise);
-  return one(g, g.make<ArgMaxOp>({noisy, g.integer(2)}, {}, g.elementOf(op->getResult(0))));
+  if (*count < 0 || (*shape)[1] == Dim(0))
+    return g.fail("it draws from no classes, or a negative number of samples");
+  Type f64 = g.builder.getF64Type();
+  Value logits = g.cast(op->getOperand(0), f64);
+  Value finite = g.make<IsFiniteOp>(logits, {}, g.builder.getI1Type());
+  Value least = g.scalar(f64, std::numeric_limits<double>::lowest()), zero = g.scalar(f64, 0);
+  Value largest = g.reduce(MaxOp::getOperationName(), g.select(finite, logits, least), {1}, /*keepDims=*/true);
+  Value weights = g.select(finite, g.exp(g.sub(logits, largest)), zero);
+  Value sums = g.make<CumsumOp>({weights, g.integer(1)});
+  Value total = g.make<StridedSliceOp>({sums, g.integers({0, -1}), g.integers({0, 0}), g.integers({1, 1})},
+                                       {g.attribute("begin_mask", g.builder.getI64IntegerAttr(1)),
+                                        g.attribute("end_mask", g.builder.getI64IntegerAttr(3))});
+  // It reserves what whole groups of four samples might take.
+  const int64_t reserved = llvm::alignTo(*count, 4) * 2 * 256;
+  Value drawn =
+      drawUniform(op, g, g.sizes({(*shape)[0], Dim(*count)}, logits), f64, op->getNumOperands() > 2 ? 2 : -1, reserved);
+  Value wanted = g.mul(drawn, total);
+  Value below = g.lessEqual(g.expandDims(sums, 1), g.expandDims(wanted, 2));
+  return one(g, g.sum(g.cast(below, g.elementOf(op->getResult(0))), {2}));
 }
 
 Result randomShuffle(Operation *op, GraphBuilder &g) {
@@ -182,10 +202,10 @@ Result randomShuffle(Operation *op, GraphBuilder &g) {
     return failure();
   if (shape->empty())
     return one(g, g.make<IdentityOp>(x));
-  Value count = g.sizeOf(x, 0, g.builder.getI32Type());
-  Value keys = drawUniform(op, g, g.pack(count, 0), g.builder.getF32Type(), -1);
-  auto order = g.makeAll<TopKV2Op>({keys, count}, {g.builder.getF32Type(), g.builder.getI32Type()});
-  return one(g, g.gather(x, order[1], 0));
+  Value order =
+      g.make<RandomPermutationOp>(g.sizeOf(x, 0, g.builder.getI32Type()), {g.attribute("seed", op->getAttr("seed")),
+                                                                           g.attribute("seed2", op->getAttr("seed2"))});
+  return one(g, g.gather(x, order, 0));
 }
 
 /// The shape that is asked for, in front of the parameter's.

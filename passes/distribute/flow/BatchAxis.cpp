@@ -18,6 +18,9 @@ using dfg::Dims;
 using Axis = std::optional<BatchAxis>;
 using Segments = SmallVector<int64_t, 1>;
 
+/// Whether the numbers of a share's rows are a part of those of the whole batch's. Of a permutation they are not.
+bool drawsRows(Operation *op) { return op->hasTrait<dfg::DrawsNumbers>() && !llvm::isa<dfg::RandomPermutationOp>(op); }
+
 /// Longer lists of segments are not followed.
 constexpr size_t kMaxSegments = 4096;
 
@@ -814,7 +817,7 @@ BatchPlacement Rules::unsharded() {
   if (llvm::isa<dfg::FillOp>(op))
     return along(found);
   // Replicas draw their parts of one row-major tensor.
-  if (op->hasTrait<dfg::DrawsNumbers>()) {
+  if (drawsRows(op)) {
     found.uniform = false;
     return *at == 0 ? along(found) : unknown;
   }
@@ -833,7 +836,7 @@ BatchPlacement Rules::unsharded() {
 
 bool isParameterOperand(Operation *op, unsigned operand) {
   unsigned last = op->getNumOperands() - 1;
-  if (op->hasTrait<dfg::DrawsNumbers>())
+  if (drawsRows(op))
     return operand == 0;
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<dfg::ReshapeOp, dfg::TransposeOp, dfg::ExpandDimsOp, dfg::TileOp, dfg::BroadcastToOp, dfg::PadOp,
@@ -852,7 +855,7 @@ bool isParameterOperand(Operation *op, unsigned operand) {
 }
 
 bool showsParametersInSizes(Operation *op) {
-  return op->hasTrait<dfg::DrawsNumbers>() ||
+  return drawsRows(op) ||
          llvm::isa<dfg::ReshapeOp, dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp, dfg::StridedSliceGradOp,
                    dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp,
                    dfg::ScatterNdOp, dfg::UnsortedSegmentSumOp, dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp,

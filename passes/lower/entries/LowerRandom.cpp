@@ -37,6 +37,12 @@ template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Op
   return type;
 }
 
+/// Positions that go with the whole result; 0 where each element has its 256.
+int64_t getReserved(Operation *op, RankedTensorType type) {
+  auto perRow = op->getAttrOfType<IntegerAttr>(dfg::kReservedAttr);
+  return perRow ? perRow.getInt() * type.getDimSize(0) : 0;
+}
+
 template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
   if (failed(type))
@@ -49,7 +55,7 @@ template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lo
     return attr ? attr.getInt() : 0;
   };
   auto drawn = drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"),
-                                     bounds, op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr());
+                                     bounds, op->hasAttr(dist::kSeedAttr), getReserved(op, *type), DenseI64ArrayAttr());
   if (Attribute generator = op->getAttr(dfg::kGeneratorAttr))
     drawn->setAttr(dfg::kGeneratorAttr, generator);
   lowering.set(op->getResult(0), drawn);

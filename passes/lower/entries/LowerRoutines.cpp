@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Generators.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -127,7 +128,23 @@ LogicalResult lowerQr(EntryLowering &lowering, Operation *op) {
                        {sizeAt(lowering, op, 0, 2), sizeAt(lowering, op, 0, 1), isSet(op, "full_matrices")});
 }
 
-// ---- Candidates --------------------------------------------------------------------------------------
+// ---- Candidates and permutations
+// --------------------------------------------------------------------------------------
+
+/// Where the generator of `op`, which goes on by `positions` then, is.
+Value reservePositions(EntryLowering &lowering, Operation *op, int64_t positions) {
+  OpBuilder &builder = lowering.builder;
+  auto number = [&](StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
+  auto scalar = RankedTensorType::get({}, builder.getI64Type());
+  Value reserved = arith::ConstantOp::create(builder, op->getLoc(),
+                                             DenseElementsAttr::get(scalar, builder.getI64IntegerAttr(positions)));
+  auto state = drt::RandomOp::create(builder, op->getLoc(), RankedTensorType::get({6}, builder.getI32Type()),
+                                     DRT_RANDOM_STATE, number("seed"), number("seed2"), reserved,
+                                     /*per_replica=*/false, /*reserved=*/0, DenseI64ArrayAttr());
+  if (Attribute generator = op->getAttr(dfg::kGeneratorAttr))
+    state->setAttr(dfg::kGeneratorAttr, generator);
+  return state;
+}
 
 template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &lowering, Operation *op) {
   SmallVector<Type> types;
@@ -141,16 +158,10 @@ template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &loweri
     }
     types.push_back(*type);
   }
-  OpBuilder &builder = lowering.builder;
   Location loc = op->getLoc();
   auto number = [&](StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
   // TensorFlow's kernel reserves 2048 words for a candidate, whatever it uses.
-  auto scalar = RankedTensorType::get({}, builder.getI64Type());
-  Value reserved = arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(scalar, builder.getI64IntegerAttr(number("num_sampled") * (2048 / 4))));
-  Value state = drt::RandomOp::create(builder, loc, RankedTensorType::get({6}, builder.getI32Type()), DRT_RANDOM_STATE,
-                                      number("seed"), number("seed2"), reserved,
-                                      /*per_replica=*/false, DenseI64ArrayAttr());
+  Value state = reservePositions(lowering, op, number("num_sampled") * (2048 / 4));
   Value classes = lowering.get(op->getOperand(0));
   auto results = callRoutine(
       lowering, loc, "sample_candidates",
@@ -158,6 +169,24 @@ template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &loweri
       {state, classes}, types);
   for (auto [result, value] : llvm::zip(op->getResults(), results))
     lowering.set(result, value);
+  return success();
+}
+
+/// TensorFlow's kernel takes a word for each row but the last, and reserves whole positions.
+LogicalResult lowerPermutation(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> type = getStaticType(op);
+  if (failed(type))
+    return failure();
+  const int64_t count = type->getNumElements();
+  if (count == 1) { // there is nothing to draw
+    lowering.set(op->getResult(0),
+                 arith::ConstantOp::create(lowering.builder, op->getLoc(),
+                                           DenseElementsAttr::get(*type, lowering.builder.getI32IntegerAttr(0))));
+    return success();
+  }
+  Value state = reservePositions(lowering, op, llvm::divideCeil(count - 1, 4));
+  lowering.set(op->getResult(0),
+               callRoutine(lowering, op->getLoc(), "random_permutation", {count}, state, Type(*type)).front());
   return success();
 }
 
@@ -296,6 +325,7 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::QrOp>(table, context, lowerQr);
   addLowering<dfg::UniformCandidateSamplerOp>(table, context, lowerSampler<0>);
   addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);
+  addLowering<dfg::RandomPermutationOp>(table, context, lowerPermutation);
   addLowering<dfg::ComputeAccidentalHitsOp>(table, context, lowerAccidentalHits);
   addLowering<dfg::AssertOp>(table, context, lowerAssert);
   addLowering<dfg::IsInitializedOp>(table, context, lowerIsInitialized);

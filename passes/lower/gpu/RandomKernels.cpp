@@ -232,13 +232,18 @@ private:
           random ? random.getSeed() : 0, random ? random.getSeed2() : 0));
     if (draw.takesBounds())
       llvm::append_range(operands, bounds);
-    // As GuardedPhiloxRandom reserves them: 256 positions an output, whatever it uses.
     if (random)
-      advanced.push_back({operands.front(), type.getNumElements() * (draw.perReplica ? replicas : 1) * 256});
+      advanced.push_back({operands.front(), getReserved(random) * (draw.perReplica ? replicas : 1)});
     op->replaceAllUsesWith(drt::LaunchOp::create(builder, op->getLoc(), TypeRange{type}, getKernel(draw, op->getLoc()),
                                                  operands, DenseI64ArrayAttr()));
     op->erase();
     return success();
+  }
+
+  /// As GuardedPhiloxRandom reserves them: 256 positions an output, whatever it uses, or what the node says.
+  static int64_t getReserved(drt::RandomOp random) {
+    const int64_t own = static_cast<int64_t>(random.getReserved());
+    return own ? own : llvm::cast<RankedTensorType>(random.getResult().getType()).getNumElements() * 256;
   }
 
   LogicalResult check(Operation *op, Draw &draw, ValueRange bounds) {

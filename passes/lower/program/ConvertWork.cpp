@@ -233,8 +233,9 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto random = dyn_cast<drt::RandomOp>(op);
   auto distribution = op->getAttrOfType<IntegerAttr>("distribution").getInt();
-  FlatSymbolRefAttr descriptor = describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0,
-                                                random ? random.getSeed2() : 0, op->hasAttr("per_replica"));
+  FlatSymbolRefAttr descriptor =
+      describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0, random ? random.getSeed2() : 0,
+                     op->hasAttr("per_replica"), random ? random.getReserved() : 0);
   ValueRange bounds = random ? ValueRange(random.getBounds()) : cast<drt::RandomStatelessOp>(op).getBounds();
   if (bounds.size() > 2)
     return op->emitOpError("needs two bounds at most");

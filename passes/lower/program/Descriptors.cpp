@@ -110,9 +110,9 @@ FlatSymbolRefAttr describePool(ConstantTables &tables, Operation *op, int32_t ki
 }
 
 FlatSymbolRefAttr describeRandom(ConstantTables &tables, RankedTensorType type, int32_t distribution, int64_t seed,
-                                 int64_t seed2, bool perReplica) {
-  return describe<drt_random_desc>(
-      tables, {getDtype(type.getElementType()), distribution, seed, seed2, type.getNumElements(), perReplica});
+                                 int64_t seed2, bool perReplica, int64_t reserved) {
+  return describe<drt_random_desc>(tables, {getDtype(type.getElementType()), distribution, seed, seed2,
+                                            type.getNumElements(), perReplica, reserved});
 }
 
 FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op) {

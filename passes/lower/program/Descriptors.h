@@ -24,7 +24,7 @@ mlir::FlatSymbolRefAttr describeConv2D(ConstantTables &tables, mlir::Operation *
 mlir::FlatSymbolRefAttr describePool(ConstantTables &tables, mlir::Operation *op, int32_t kind,
                                                       llvm::ArrayRef<int64_t> descriptor);
 mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTensorType type, int32_t distribution,
-                                       int64_t seed, int64_t seed2, bool perReplica);
+                                       int64_t seed, int64_t seed2, bool perReplica, int64_t reserved);
 /// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a diagnostic
 /// where the runtime has no such exchange.
 llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op);

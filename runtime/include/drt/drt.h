@@ -513,6 +513,8 @@ void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
 // (random_state.h), true classes (int64); candidates (int64), how often each true class, and each candidate, is
 // expected (float). The numbers are TensorFlow's.
 void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors);
+// p: how many. A generator (random_state.h); 0, 1, ... (int32) in an order that is TensorFlow's (RandomShuffle).
+void drt_routine_random_permutation(drt_replica *, const int64_t *p, void *const *tensors);
 // p: rows, true classes a row, candidates, the most hits. True classes, candidates (int64); of each candidate that is a true class its row
 // (int32), its position (int64) and -FLT_MAX (float). Behind the last: -1, -1, 0.
 void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *tensors);
@@ -559,6 +561,9 @@ typedef struct drt_random_desc {
   // 1: the result is this replica's part of a tensor of num_replicas times as many elements, which all replicas draw
   // together as one replica would alone: the parts lie in it in the order of replicas.
   int64_t per_replica;
+  // Positions (four words each) that a run of a stateful operation moves its generator on by for this result; 0: 256 an
+  // element.
+  int64_t reserved;
 } drt_random_desc;
 // minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype; else null.
 void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval, void *out);

@@ -288,3 +288,26 @@ module @statistics_beside_rows attributes {dist.strategy = #dist.strategy<"">} {
     dfg.group {control = ["keep", "scatter"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// An order of the whole batch, which every replica draws; it names rows of all.
+// CHECK-LABEL: @order
+module @order attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["y:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %size = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1}
+      : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("size")
+    // CHECK-DAG: %[[ALL:.*]] = dist.all_gather
+    // CHECK-DAG: %[[SIZE:.*]] = dist.whole_size %{{.*}} by [2]
+    // CHECK: %[[ORDER:.*]] = dfg.random_permutation %[[SIZE]]
+    %order = dfg.random_permutation %size {seed = 1} : (tensor<i32>) -> tensor<?xi32> loc("order")
+    // CHECK: dfg.gather_v2 %[[ALL]], %[[ORDER]]
+    %y = dfg.gather_v2 %x, %order, %axis : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("y")
+  }
+}

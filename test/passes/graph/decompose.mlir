@@ -61,3 +61,19 @@ dfg.func @volumes(%x: tensor<2x3x4x4x8xf32>, %c: tensor<8xf32>) -> tensor<2x3x4x
     -> (tensor<2x3x4x4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<?xf32>) loc("bn")
   dfg.return %y#0 : tensor<2x3x4x4x8xf32>
 }
+
+// A permutation, by which rows are gathered. Classes are uniform numbers, looked up in sums of probabilities; what TensorFlow's kernel
+// reserves for a row is two words for each of whole groups of four samples, 256 times.
+// CHECK-LABEL: dfg.func @choices
+dfg.func @choices(%x: tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5x3xi64>) {
+  // CHECK: %[[ORDER:.*]] = dfg.random_permutation %{{.*}} {seed = 1 : i64, seed2 = 2 : i64} : (tensor<i32>) -> tensor<5xi32>
+  // CHECK: dfg.gather_v2 %{{.*}}, %[[ORDER]]
+  %shuffled = dfg.random_shuffle %x {seed = 1, seed2 = 2} : (tensor<5x3xf32>) -> tensor<5x3xf32> loc("shuffled")
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  // CHECK: dfg.cumsum
+  // CHECK: dfg.random_uniform %{{.*}} {reserved_per_row = 2048 : i64, seed = 3 : i64, seed2 = 4 : i64} : (tensor<2xi32>) -> tensor<5x3xf64>
+  // CHECK: dfg.less_equal
+  // CHECK: dfg.sum
+  %classes = dfg.multinomial %x, %three {seed = 3, seed2 = 4} : (tensor<5x3xf32>, tensor<i32>) -> tensor<5x3xi64> loc("classes")
+  dfg.return %shuffled, %classes : tensor<5x3xf32>, tensor<5x3xi64>
+}

@@ -125,7 +125,7 @@ dfg.func @cross_entropy() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
 // -----
 
 // CHECK-LABEL: drt.entry "random"
-dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>) attributes {dfg.fetches = ["x:0", "y:0"]} {
+dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>, tensor<5xi32>, tensor<5xf32>) attributes {dfg.fetches = ["x:0", "y:0", "p:0", "u:0"]} {
   %five = dfg.const dense<5> : tensor<1xi32> : tensor<1xi32>
   // CHECK: drt.random {{.*}}distribution = 2 : i32, seed = 3 : i64, seed2 = 4 : i64
   %x = dfg.truncated_normal %five {seed = 3, seed2 = 4} : (tensor<1xi32>) -> tensor<5xf32>
@@ -139,7 +139,15 @@ dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>) attributes {dfg.fetches = [
   // CHECK: drt.random_stateless %[[SEED]], %{{.*}}, %{{.*}} {distribution = 3 : i32}
   %y = dfg.stateless_random_uniform_int_v2 %five, %key, %counter, %algorithm, %low, %high
     : (tensor<1xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5xi32>
-  dfg.return %x, %y : tensor<5xf32>, tensor<5xi32>
+  // A permutation takes a word for each row but the last, in whole positions.
+  // CHECK: %[[POSITIONS:.*]] = arith.constant dense<1> : tensor<i64>
+  // CHECK: %[[STATE:.*]] = drt.random %[[POSITIONS]] {distribution = 4 : i32, seed = 5 : i64, seed2 = 6 : i64} : (tensor<i64>) -> tensor<6xi32>
+  // CHECK: drt.routine "random_permutation"(%[[STATE]]) {parameters = array<i64: 5>}
+  %n = dfg.const dense<5> : tensor<i32> : tensor<i32>
+  %p = dfg.random_permutation %n {seed = 5, seed2 = 6} : (tensor<i32>) -> tensor<5xi32>
+  // CHECK: drt.random {{.*}}reserved = 10240 : i64
+  %u = dfg.random_uniform %five {seed = 5, seed2 = 6, reserved_per_row = 2048 : i64} : (tensor<1xi32>) -> tensor<5xf32>
+  dfg.return %x, %y, %p, %u : tensor<5xf32>, tensor<5xi32>, tensor<5xi32>, tensor<5xf32>
 }
 
 // -----

@@ -79,6 +79,18 @@ TEST_CASE("distinct candidates are distinct, and those that are true classes are
   CHECK(weights[4] == 0);
 }
 
+TEST_CASE("permutations are TensorFlow's") {
+  std::vector<int32_t> order(9), alone(1), state = {0, 0, 22, 0, 11, 0};
+  const int64_t nine[] = {9}, one[] = {1};
+  drt_routine_random_permutation(nullptr, nine, addressesOf(state, order).data());
+  CHECK(order == std::vector<int32_t>{5, 0, 6, 8, 4, 7, 2, 1, 3});
+  state[0] = 2; // eight words are two positions
+  drt_routine_random_permutation(nullptr, nine, addressesOf(state, order).data());
+  CHECK(order == std::vector<int32_t>{8, 3, 2, 1, 7, 4, 5, 0, 6});
+  drt_routine_random_permutation(nullptr, one, addressesOf(state, alone).data());
+  CHECK(alone == std::vector<int32_t>{0});
+}
+
 TEST_CASE("gamma and Poisson numbers have their means and variances") {
   for (double parameter : {0.4, 3.0, 25.0}) {
     double sums[2] = {}, squares[2] = {};

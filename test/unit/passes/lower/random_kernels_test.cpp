@@ -98,7 +98,7 @@ template <class T> void check(const HostKernels &kernels, const std::string &ker
   arguments.push_back(drawn.data());
   kernels.run(kernel, arguments);
 
-  const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, draw.count, draw.perReplica};
+  const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, draw.count, draw.perReplica, 0};
   const drt::Philox generator = draw.stateless ? drt::statelessGenerator(seed) : drt::Philox(kKey, kLow, kHigh);
   drt::fillRandom(generator, desc, draw.perReplica ? replica * draw.count : 0, &low, &high, expected.data());
   const bool exact = draw.distribution == DRT_RANDOM_UNIFORM || draw.distribution == DRT_RANDOM_UNIFORM_INT;
@@ -154,7 +154,7 @@ TEST_CASE("states are moved on as the runtime moves them") {
   State states[2] = {stateOf(kLow, kHigh, 2), stateOf(kLow, kHigh, 2)};
   kernels.run("random_advance_0", {&states[0], &states[1]});
   for (size_t i = 0; i < 2; ++i) {
-    const drt_random_desc desc = {draws[i].dtype, draws[i].distribution, 0, 0, draws[i].count, draws[i].perReplica};
+    const drt_random_desc desc = {draws[i].dtype, draws[i].distribution, 0, 0, draws[i].count, draws[i].perReplica, 0};
     const uint64_t low = kLow + drt::reservedPositions(desc, kReplicas);
     const State expected = stateOf(low, kHigh + (low < kLow), 2);
     CHECK(std::memcmp(&states[i], &expected, sizeof expected) == 0);
