@@ -807,6 +807,18 @@ def resize(e, x):
     return Value(getattr(e.tf.raw_ops, kind)(images=x, size=size, align_corners=align, half_pixel_centers=half), False)
 
 
+def crop_and_resize(e, x):
+    """Boxes that are constants, some of them in part outside; places that are not whole pixels, where both methods are continuous or constant."""
+    need(x.dtype in ("float32", "float64") and x.rank == 4 and 0 not in x.shape)
+    numbers = np.random.RandomState(e.rng.randrange(2**31))
+    count = e.rng.choice((1, 2, 5))
+    boxes = numbers.uniform(-0.3, 1.3, (count, 4)).astype(np.float32)
+    image = numbers.randint(0, x.shape[0], count).astype(np.int32)
+    x = e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype))
+    return Value(e.tf.image.crop_and_resize(x, boxes, image, [e.rng.choice((1, 2, 3, 7)), e.rng.choice((1, 2, 4))], e.rng.choice(("bilinear", "nearest")),
+                                            e.rng.choice((0, 0.5))), False)
+
+
 def volume(e, x):
     library_floats(e, x)
     need(x.rank >= 3 and 0 not in x.shape and x.dtype == "float32")
@@ -1028,7 +1040,7 @@ CATALOG = [
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
         roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram,
-        invert_permutation, in_top_k, resize, resize,
+        invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),
     *(pool_3d(name) for name in ("nn.max_pool3d", "nn.avg_pool3d")),
     *(sort(name) for name in ("sort", "argsort")),

@@ -743,6 +743,29 @@ def policy_gradient(make):
     return make.step(step)
 
 
+@program
+def cropped_boxes(make):
+    """Boxes that a layer finds are cut out of feature maps, and both are trained; one lies outside in part."""
+    kernel, corners, v = make.weights("kernel", 3, 3, 1, 2), make.weights("corners", FEATURES, 4), make.weights("v", 8)
+    nearest = make.weights("nearest", 6)
+
+    def step(x, y, *_):
+        rows = tf.shape(x)[0]
+        images = tf.reshape(tf.tile(x, [1, FEATURES]) * 0.5, [rows, FEATURES, FEATURES, 1])
+        with tf.GradientTape() as tape:
+            maps = tf.nn.conv2d(images, kernel, 1, "SAME")
+            boxes = tf.constant([-0.1, 0.1, 0.8, 0.9]) + 0.2 * tf.tanh(x @ corners)
+            crops = tf.image.crop_and_resize(maps, boxes, tf.range(rows), [2, 2], extrapolation_value=0.25)
+            lines = tf.image.crop_and_resize(maps, tf.stop_gradient(boxes), tf.range(rows), [1, 3], method="nearest")
+            found = tf.linalg.matvec(tf.reshape(crops, [rows, 8]), v) + tf.linalg.matvec(tf.reshape(lines, [rows, 6]), nearest)
+            loss = tf.reduce_mean(tf.square(found - y))
+        variables = [kernel, corners, v, nearest]
+        for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -217,6 +217,20 @@ def DFG_ResizeBicubicGradOp : DFG_Resize<"resize_bicubic_grad", "\"ResizeBicubic
 def DFG_ResizeNearestNeighborGradOp : DFG_Resize<"resize_nearest_neighbor_grad", "\"ResizeNearestNeighborGrad\"", "resizeNearestGrad",
                                                  (ins DFG_Tensor:$grads, DFG_Tensor:$size), "T:0">;
 
+class DFG_Crop<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins DefaultValuedAttr<StrAttr, "\"bilinear\"">:$method));
+  let results = oneResult;
+  let types = attributes;
+}
+def DFG_CropAndResizeOp : DFG_Crop<"crop_and_resize", "\"CropAndResize\"", "cropAndResize",
+    (ins DFG_Tensor:$image, DFG_Tensor:$boxes, DFG_Tensor:$box_ind, DFG_Tensor:$crop_size,
+         DefaultValuedAttr<F32Attr, "0.0f">:$extrapolation_value), "T:0 =float32:r0">;
+def DFG_CropAndResizeGradImageOp : DFG_Crop<"crop_and_resize_grad_image", "\"CropAndResizeGradImage\"", "cropAndResizeGradImage",
+    (ins DFG_Tensor:$grads, DFG_Tensor:$boxes, DFG_Tensor:$box_ind, DFG_Tensor:$image_size), "T:r0">;
+def DFG_CropAndResizeGradBoxesOp : DFG_Crop<"crop_and_resize_grad_boxes", "\"CropAndResizeGradBoxes\"", "cropAndResizeGradBoxes",
+    (ins DFG_Tensor:$grads, DFG_Tensor:$image, DFG_Tensor:$boxes, DFG_Tensor:$box_ind), "T:1 =float32:r0">;
+
 // ---- Windows ----------------------------------------------------------------------------------------------------
 class DFG_Convolution3D<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes = "T:r0">
     : DFG_Composite<mnemonic, tensorflow, decomposition> {

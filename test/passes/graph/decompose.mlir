@@ -77,3 +77,17 @@ dfg.func @choices(%x: tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5x3xi64>) {
   %classes = dfg.multinomial %x, %three {seed = 3, seed2 = 4} : (tensor<5x3xf32>, tensor<i32>) -> tensor<5x3xi64> loc("classes")
   dfg.return %shuffled, %classes : tensor<5x3xf32>, tensor<5x3xi64>
 }
+
+// Pixels are gathered by their number among those of all images, and added up by the same.
+// CHECK-LABEL: dfg.func @crops
+dfg.func @crops(%x: tensor<2x6x5x3xf32>, %boxes: tensor<4x4xf32>, %of: tensor<4xi32>) -> (tensor<4x2x2x3xf32>, tensor<2x6x5x3xf32>) {
+  %two = dfg.const dense<2> : tensor<2xi32> : tensor<2xi32>
+  // CHECK-COUNT-4: dfg.gather_v2 %{{.*}} : (tensor<60x3xf32>, tensor<16xi32>, tensor<i32>) -> tensor<16x3xf32>
+  %crops = dfg.crop_and_resize %x, %boxes, %of, %two {method = "bilinear"}
+    : (tensor<2x6x5x3xf32>, tensor<4x4xf32>, tensor<4xi32>, tensor<2xi32>) -> tensor<4x2x2x3xf32> loc("crops")
+  %shape = dfg.shape %x : (tensor<2x6x5x3xf32>) -> tensor<4xi32>
+  // CHECK-COUNT-4: dfg.unsorted_segment_sum %{{.*}} -> tensor<60x3xf32>
+  %grad = dfg.crop_and_resize_grad_image %crops, %boxes, %of, %shape {method = "bilinear"}
+    : (tensor<4x2x2x3xf32>, tensor<4x4xf32>, tensor<4xi32>, tensor<4xi32>) -> tensor<2x6x5x3xf32> loc("grad")
+  dfg.return %crops, %grad : tensor<4x2x2x3xf32>, tensor<2x6x5x3xf32>
+}
