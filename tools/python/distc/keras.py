@@ -24,8 +24,12 @@ def _on_jax(model: Any, feeds: Mapping[str, Any], path: str | os.PathLike[str]) 
     with tempfile.TemporaryDirectory(prefix="distc-") as name:
         folder = pathlib.Path(name)
         model.save(folder / "model.keras")
-        # Optimizers that are loaded name their variables otherwise; the order is the same.
-        (folder / "step.json").write_text(json.dumps({"feeds": specs, "names": list(_get_variables(model))}))
+        # Optimizers that are loaded name their variables otherwise; the order is the same. Keras saves no states of random generators.
+        variables = _get_variables(model)
+        (folder / "step.json").write_text(json.dumps({"feeds": specs, "names": list(variables)}))
+        values = [keras.ops.convert_to_numpy(variable.value) for variable in variables.values()]
+        # NumPy writes no bfloat16, whose values float32 has.
+        np.savez(folder / "state.npz", *(value.astype(np.float32) if value.dtype.name == "bfloat16" else value for value in values))
         command = [sys.executable, "-m", "distc.keras", str(folder), os.fspath(path)]
         packages = [str(pathlib.Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -57,6 +61,9 @@ def _export_saved(folder: pathlib.Path, path: str) -> None:
     variables = list(_get_variables(model).values())
     if len(variables) != len(step["names"]):
         raise ValueError(f"what Keras saves of it has {len(variables)} variables, and the model {len(step['names'])}")
+    with np.load(folder / "state.npz") as state:
+        for variable, value in zip(variables, state.values(), strict=True):
+            variable.assign(value)
     _export(model, feeds, path, dict(zip(step["names"], variables)))
 
 

@@ -95,6 +95,14 @@ expected = [np.array(keras.ops.convert_to_numpy(variable)) for variable in varia
 distc.keras.load_state(model, result.state)
 for variable, value in zip(variables, expected):
     np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), value, rtol=1e-5, atol=1e-5, err_msg=variable.path)
+
+# The generator of a dropout without a seed of its own draws from where set_random_seed puts it.
+drawing = keras.Sequential([keras.Input((6,)), layers.Dropout(0.5), layers.Dense(4)])
+drawing.compile("sgd", "mse")
+step = distc.keras.export(drawing, (np.ones((4, 6), "f"), np.ones((4, 4), "f")), sys.argv[1])
+with np.load(step.path.with_suffix(".npz")) as state:
+    for variable in drawing.variables:
+        np.testing.assert_array_equal(state[variable.path], keras.ops.convert_to_numpy(variable), err_msg=variable.path)
 """
 
 
