@@ -766,6 +766,25 @@ def cropped_boxes(make):
     return make.step(step)
 
 
+@program
+def messages(make):
+    """A graph's nodes are the examples: each hears the mean of those that send to it, and is pooled with those of its class."""
+    w, between, v = make.weights("w", FEATURES, 5), make.weights("between", 5, 5), make.weights("v", 5)
+
+    def step(x, y, ids, labels, *_):
+        count = tf.shape(x)[0]
+        receivers = tf.math.floormod(3 * tf.range(count) + 1, count)
+        with tf.GradientTape() as tape:
+            h = tf.tanh(x @ w)
+            h = tf.tanh(h + tf.math.unsorted_segment_mean(h @ between, receivers, count))
+            pooled = tf.math.unsorted_segment_sum(h, labels, CLASSES)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.gather(pooled, labels), v) - y))
+        for variable, gradient in zip((w, between, v), tape.gradient(loss, [w, between, v])):
+            variable.assign_sub(0.01 * gradient)
+        return loss
+    return make.step(step)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1205,6 +1205,9 @@ LogicalResult stridedSlice(Operation *op, ShapeContext &context) {
     }
     context.setElements(op->getResult(0), std::move(taken));
   }
+  // A size that becomes a vector of one: x[tf.newaxis].
+  if (elements && input->empty())
+    context.setElements(op->getResult(0), *elements);
   context.setShape(op->getResult(0), getShape(slice));
   return success();
 }

@@ -91,3 +91,20 @@ dfg.func @part_of_batch() {
   %hard:2 = dfg.top_k_v2 %x, %count {sorted = true} : (tensor<?xf32>, tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) loc("hard")
   dfg.return
 }
+
+// A size that becomes a vector by a new axis, as tf.math.unsorted_segment_mean has the number of its segments.
+// CHECK: dfg.func @new_axis
+dfg.func @new_axis() {
+  %x = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %n = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("n")
+  %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+  %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %vector = dfg.strided_slice %n, %zero, %zero, %one {new_axis_mask = 1}
+    : (tensor<i32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32> loc("vector")
+  %sizes = dfg.concat_v2 %vector, %one, %axis : (tensor<1xi32>, tensor<1xi32>, tensor<i32>) -> tensor<2xi32> loc("sizes")
+  // SYMBOLIC: dfg.reshape {{.*}} -> tensor<?x1xf32>
+  // BATCH: dfg.reshape {{.*}} -> tensor<8x1xf32>
+  %column = dfg.reshape %x, %sizes : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x1xf32> loc("column")
+  dfg.return
+}
