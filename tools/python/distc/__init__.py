@@ -2,7 +2,7 @@
 
     step = distc.jax.export(train_step, state, batch, "mlp.mlir")             # of JAX
     step = distc.torch.export(module, loss, optimizer, batch, "mlp.mlir")     # of PyTorch
-    step = distc.keras.export(model, (x, y), "mlp.mlir")                      # of Keras 3, on JAX
+    step = distc.keras.export(model, (x, y), "mlp.mlir")                      # of Keras 3
     executable = distc.compile(step, strategy="AllReduce", replicas=2, batch=64)
     result = executable.train({"x": x, "y": y}, steps=100)
     result.losses, result.state
