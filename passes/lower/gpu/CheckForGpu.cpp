@@ -33,7 +33,6 @@ StringRef getMissing(Operation *op) {
         return llvm::StringSwitch<StringRef>(routine.getName())
             .Case("top_k", "what sorts")
             .Case("sample_candidates", "candidate sampling")
-            .Case("random_permutation", "a random permutation")
             .Case("accidental_hits", "candidate sampling")
             .Default("linear algebra");
       })

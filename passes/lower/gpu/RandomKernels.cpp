@@ -159,6 +159,45 @@ private:
   gpu::GPUFuncOp kernel;
 };
 
+/// Writes the kernel of a permutation: one thread, as each swap follows from those before. Arguments: the state, the
+/// result.
+void writePermutation(ModuleOp module, StringRef name, Location loc, int64_t count) {
+  ImplicitLocOpBuilder b(loc, module.getContext());
+  PhiloxWriter philox(b);
+  const Type arguments[] = {MemRefType::get({drt::kRandomStateWords}, b.getI32Type()),
+                            MemRefType::get({count}, b.getI32Type())};
+  gpu::GPUFuncOp kernel = createKernel(b, module, name, arguments, /*blocks=*/1, /*threads=*/1);
+  Value order = kernel.getArgument(1);
+  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(b, value).getResult(); };
+  auto toIndex = [&](Value value) { return arith::IndexCastUIOp::create(b, b.getIndexType(), value).getResult(); };
+  auto toWord = [&](Value value) { return arith::IndexCastUIOp::create(b, b.getI32Type(), value).getResult(); };
+  Generator generator = philox.load(kernel.getArgument(0));
+  {
+    auto rows = scf::ForOp::create(b, index(0), index(count), index(1));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(rows.getBody());
+    memref::StoreOp::create(b, toWord(rows.getInductionVar()), order, rows.getInductionVar());
+  }
+  constexpr int64_t kWords = 4;
+  auto positions = scf::ForOp::create(b, index(0), index(llvm::divideCeil(count - 1, kWords)), index(1));
+  b.setInsertionPointToStart(positions.getBody());
+  Value position = positions.getInductionVar();
+  const PhiloxWriter::Words words =
+      philox.draw(philox.skip(generator, arith::IndexCastUIOp::create(b, b.getI64Type(), position)));
+  for (auto [number, word] : llvm::enumerate(words)) {
+    Value row = arith::AddIOp::create(b, arith::MulIOp::create(b, position, index(kWords)), index(number));
+    Value isRow = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, row, index(count - 1));
+    auto swap = scf::IfOp::create(b, isRow, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(swap.thenBlock());
+    Value left = toWord(arith::SubIOp::create(b, index(count), row));
+    Value other = arith::AddIOp::create(b, row, toIndex(arith::RemUIOp::create(b, word, left)));
+    Value first = memref::LoadOp::create(b, order, row), second = memref::LoadOp::create(b, order, other);
+    memref::StoreOp::create(b, second, order, row);
+    memref::StoreOp::create(b, first, order, other);
+  }
+}
+
 /// The element that a bound is everywhere, null where that is not known.
 Attribute getConstantBound(Value bound) {
   DenseElementsAttr elements;
@@ -186,8 +225,11 @@ private:
 
   LogicalResult convert(drt::EntryOp entry) {
     SmallVector<Advanced> advanced;
+    // What draws numbers of its own from a state: candidate sampling has no code for GPUs, as drt-check-for-gpu says.
+    for (auto routine : llvm::make_early_inc_range(entry.getBody().front().getOps<drt::RoutineOp>()))
+      if (routine.getName() == "random_permutation" && failed(convertPermutation(routine, advanced)))
+        return failure();
     for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
-      // What draws numbers of its own from a state has no code for GPUs: drt-check-for-gpu says so.
       if (auto random = llvm::dyn_cast<drt::RandomOp>(op); random && random.getDistribution() == DRT_RANDOM_STATE)
         continue;
       else if (llvm::isa<drt::RandomOp, drt::RandomStatelessOp>(op) && failed(convert(&op, advanced)))
@@ -202,13 +244,43 @@ private:
     return success();
   }
 
+  LogicalResult convertPermutation(drt::RoutineOp routine, SmallVectorImpl<Advanced> &advanced) {
+    auto state = routine.getOperands().front().getDefiningOp<drt::RandomOp>();
+    DenseIntElementsAttr positions;
+    if (!state || !matchPattern(state.getBounds().front(), m_Constant(&positions)))
+      return routine.emitError("internal error: a permutation without a state");
+    if (failed(checkGenerator(state)))
+      return failure();
+    OpBuilder builder(routine);
+    auto type = llvm::cast<RankedTensorType>(routine->getResult(0).getType());
+    Value onDevice = drt::RandomStateOp::create(builder, routine.getLoc(),
+                                                RankedTensorType::get({drt::kRandomStateWords}, builder.getI32Type()),
+                                                state.getSeed(), state.getSeed2());
+    advanced.push_back({onDevice, *positions.value_begin<int64_t>()});
+    auto [it, inserted] = kernels.try_emplace("permutation " + std::to_string(type.getNumElements()));
+    if (inserted) {
+      it->second = "random_" + std::to_string(kernels.size() - 1);
+      writePermutation(getOperation(), it->second, routine.getLoc(), type.getNumElements());
+    }
+    routine->replaceAllUsesWith(drt::LaunchOp::create(builder, routine.getLoc(), TypeRange{type}, it->second,
+                                                      ValueRange{onDevice}, DenseI64ArrayAttr()));
+    routine.erase();
+    state.erase();
+    return success();
+  }
+
+  static LogicalResult checkGenerator(Operation *op) {
+    if (!op->hasAttr(dfg::kGeneratorAttr))
+      return success();
+    return op->emitError() << "node '" << getNodeNames(op->getLoc())
+                           << "' draws random numbers with a seed in a loop, which there is no code for on GPUs yet: "
+                              "leave its seed out, or compile with --target=cpu";
+  }
+
   LogicalResult convert(Operation *op, SmallVectorImpl<Advanced> &advanced) {
     auto random = llvm::dyn_cast<drt::RandomOp>(op);
-    if (op->hasAttr(dfg::kGeneratorAttr))
-      return op->emitError()
-             << "node '" << getNodeNames(op->getLoc())
-             << "' draws random numbers with a seed in a loop, which there is no code for on GPUs yet: leave "
-                "its seed out, or compile with --target=cpu";
+    if (failed(checkGenerator(op)))
+      return failure();
     auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
     Draw draw{static_cast<Distribution>(op->getAttrOfType<IntegerAttr>("distribution").getInt()),
               type.getElementType(),

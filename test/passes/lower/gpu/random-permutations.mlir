@@ -1,0 +1,20 @@
+// RUN: distc-opt %s --drt-random-kernels | FileCheck %s
+
+// A permutation is drawn by one thread: each swap follows from those before.
+module {
+drt.program "g.meta" strategy "AllReduce" target "cuda" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
+// CHECK-LABEL: drt.entry "step"
+drt.entry "step" {
+  %positions = arith.constant dense<2> : tensor<i64>
+  // CHECK-NOT: drt.routine
+  // CHECK: %[[STATE:.*]] = drt.random_state {seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<7xi32>
+  // CHECK: drt.launch @[[KERNEL:random_[0-9]+]](%[[STATE]]) {{.*}} -> tensor<6xi32>
+  // CHECK: drt.random_advance @{{.*}}(%[[STATE]])
+  %state = drt.random %positions {distribution = 4 : i32, seed = 1 : i64, seed2 = 2 : i64} : (tensor<i64>) -> tensor<6xi32>
+  %order = drt.routine "random_permutation"(%state) {parameters = array<i64: 6>} : (tensor<6xi32>) -> tensor<6xi32>
+  drt.fetch %order {join = 0 : i32, name = "order"} : (tensor<6xi32>) -> ()
+}
+// CHECK: gpu.func @[[KERNEL]](
+// CHECK-SAME: drt.block = array<i64: 1, 1, 1>, drt.grid = array<i64: 1, 1, 1>
+// CHECK-COUNT-4: arith.remui
+}
