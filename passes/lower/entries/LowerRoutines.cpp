@@ -128,8 +128,7 @@ LogicalResult lowerQr(EntryLowering &lowering, Operation *op) {
                        {sizeAt(lowering, op, 0, 2), sizeAt(lowering, op, 0, 1), isSet(op, "full_matrices")});
 }
 
-// ---- Candidates and permutations
-// --------------------------------------------------------------------------------------
+// ---- Candidates and permutations -----------------------------------------------------------------
 
 /// Where the generator of `op`, which goes on by `positions` then, is.
 Value reservePositions(EntryLowering &lowering, Operation *op, int64_t positions) {
