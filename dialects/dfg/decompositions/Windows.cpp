@@ -319,17 +319,10 @@ class ImagePositions {
 public:
   ImagePositions(Operation *op, const Taps &taps, Value images, int64_t channels, Type element)
       : g(taps.g), rows(taps.windows[0]), columns(taps.windows[1]), channels(channels), element(element) {
-    auto along = [&](int64_t count, int64_t step) {
-      return g.mul(g.cast(g.make<RangeOp>({g.integer(0), g.integer(count), g.integer(1)}), element),
-                   g.scalar(element, step));
-    };
-    Value h = g.reshape(along(rows.out, rows.stride * columns.size * channels), {Dim(rows.out), Dim(1), Dim(1)});
-    Value w = g.reshape(along(columns.out, columns.stride * channels), {Dim(columns.out), Dim(1)});
-    first = g.add(g.add(h, w), along(channels, 1));
-    if (!getFlag(op, "include_batch_in_index"))
-      return;
-    Value image = g.mul(g.positions(images, 0, element), g.scalar(element, rows.size * columns.size * channels));
-    first = g.add(g.expandDims(g.expandDims(g.expandDims(image, 1), 2), 3), first);
+    first = locate(op, images, [&](const Window &axis, Value at) { return at; });
+    firstInside = locate(op, images, [&](const Window &axis, Value at) {
+      return g.maximum(g.sub(at, g.scalar(element, axis.before)), g.scalar(element, 0));
+    });
   }
   /// Of the elements that a tap is of.
   Value at(ArrayRef<int64_t> tap) {
@@ -337,12 +330,31 @@ public:
                  g.scalar(element, ((tap[0] - rows.before) * columns.size + tap[1] - columns.before) * channels));
   }
 
+  /// Of the first element of each window that is one of the image.
+  Value atFirstInside() const { return firstInside; }
+
 private:
+  /// `move`: from where a window begins along an axis, without what it is padded by.
+  Value locate(Operation *op, Value images, llvm::function_ref<Value(const Window &, Value)> move) {
+    auto along = [&](int64_t count, int64_t step) {
+      return g.mul(g.cast(g.make<RangeOp>({g.integer(0), g.integer(count), g.integer(1)}), element),
+                   g.scalar(element, step));
+    };
+    Value h = g.mul(move(rows, along(rows.out, rows.stride)), g.scalar(element, columns.size * channels));
+    Value w = g.mul(move(columns, along(columns.out, columns.stride)), g.scalar(element, channels));
+    Value at = g.add(g.add(g.reshape(h, {Dim(rows.out), Dim(1), Dim(1)}), g.reshape(w, {Dim(columns.out), Dim(1)})),
+                     along(channels, 1));
+    if (!getFlag(op, "include_batch_in_index"))
+      return at;
+    Value image = g.mul(g.positions(images, 0, element), g.scalar(element, rows.size * columns.size * channels));
+    return g.add(g.expandDims(g.expandDims(g.expandDims(image, 1), 2), 3), at);
+  }
+
   GraphBuilder &g;
   Window rows, columns;
   int64_t channels;
   Type element;
-  Value first;
+  Value first, firstInside;
 };
 
 } // namespace
@@ -357,15 +369,27 @@ Result maxPoolWithArgmax(Operation *op, GraphBuilder &g) {
       g.make<MaxPoolOp>(x, {g.attribute("ksize", op->getAttr("ksize")), g.attribute("strides", op->getAttr("strides")),
                             g.attribute("padding", op->getAttr("padding"))});
   ImagePositions positions(op, *taps, x, shape->back().getConstant(), g.elementOf(op->getResult(1)));
-  Value padded = taps->pad(x), argmax = g.zerosLike(g.cast(y, g.elementOf(op->getResult(1))));
+  // The library's largest starts from the lowest finite number, which is none of a window that is -inf throughout:
+  // TensorFlow gives the first element there.
+  Value padded = taps->pad(x), zeros = g.zerosLike(y);
+  Value argmax = g.add(g.cast(zeros, g.elementOf(op->getResult(1))), positions.atFirstInside());
+  const Type type = g.elementOf(y);
+  auto floats = llvm::dyn_cast<FloatType>(type);
+  if (!floats)
+    return g.fail("there are no windows of elements of its type");
+  Value least = g.scalar(type, APFloat::getLargest(floats.getFloatSemantics(), /*Negative=*/true).convertToDouble());
+  Value largest = g.select(g.equal(y, least), g.scalar(type, -std::numeric_limits<double>::infinity()), y);
   // From the last tap to the first, which stays.
   SmallVector<SmallVector<int64_t>> order;
   taps->forEach([&](ArrayRef<int64_t> tap) { order.emplace_back(tap); });
-  for (ArrayRef<int64_t> tap : llvm::reverse(order))
-    argmax = g.select(g.equal(taps->take(padded, tap), y), positions.at(tap), argmax);
+  for (ArrayRef<int64_t> tap : llvm::reverse(order)) {
+    Value isLargest = g.equal(taps->take(padded, tap), y);
+    argmax = g.select(isLargest, positions.at(tap), argmax);
+    largest = g.select(isLargest, y, largest);
+  }
   if (g.failed())
     return failure();
-  return SmallVector<Value>{y, argmax};
+  return SmallVector<Value>{largest, argmax};
 }
 
 /// Operands: the input, the gradient of the output, where the largest element of each window is.
