@@ -13,6 +13,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/RowUpdate.h"
 #include "passes/lower/gpu/UpdateOperands.h"
+#include "passes/lower/kernels/RangeKernel.h"
 #include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
@@ -178,21 +179,10 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
       for (const RowUpdate &update : groups.rows)
         replace(update);
     }
-    eraseUnusedKernels();
+    lower::eraseUnusedRangeKernels(getOperation());
   }
 
 private:
-  void eraseUnusedKernels() {
-    Names used;
-    for (drt::EntryOp entry : getEntries(getOperation()))
-      for (Operation &op : entry.getBody().front())
-        if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
-          used.insert(kernel.getValue());
-    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (function->hasAttr(drt::kRangeKernelAttr) && !used.contains(function.getSymName()))
-        function.erase();
-  }
-
   void replace(EntryGroups::Group &found) {
     const UpdateGroup &group = found.group;
     OpBuilder b(found.place);

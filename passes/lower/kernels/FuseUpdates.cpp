@@ -16,6 +16,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/kernels/FusionPlan.h"
 #include "passes/lower/kernels/MemoryWrites.h"
+#include "passes/lower/kernels/RangeKernel.h"
 #include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
@@ -30,8 +31,6 @@ namespace {
 /// Buffers of a range kernel at most: vector code checks each against those that are written.
 constexpr size_t kMaxBuffers = 10;
 
-int64_t countElements(Value tensor) { return llvm::cast<RankedTensorType>(tensor.getType()).getNumElements(); }
-
 /// An update, one of its arguments, and the operation that computes it for nobody else.
 class Fusion {
 public:
@@ -44,9 +43,8 @@ public:
     if (countElements(tensor) != static_cast<int64_t>(update.getCount()) || countElements(tensor) == 1)
       return false;
     Value made = tensor;
-    for (; made.hasOneUse(); made = made.getDefiningOp()->getOperand(0))
-      if (!made.getDefiningOp() || getStorage(made) == made)
-        break;
+    while (made.hasOneUse() && made != getStorage(made))
+      made = made.getDefiningOp()->getOperand(0);
     producer = made.getDefiningOp<linalg::GenericOp>();
     if (!producer || !made.hasOneUse() || producer->getNumResults() != 1 || !isElementwise(producer))
       return false;
@@ -100,21 +98,23 @@ private:
     if (!isScalar && (producer.getMatchingIndexingMap(&input) != made ||
                       countElements(value) != countElements(update.getArguments()[argument])))
       return false;
-    auto read = getStorage(value).getDefiningOp<drt::ReadOp>();
-    if (read && !isScalar)
-      for (auto [index, variable] : llvm::enumerate(update.getVariables().getAsRange<FlatSymbolRefAttr>()))
-        if (variable == read.getVariableAttr()) {
-          // The kernel has the old element before it writes.
-          inputs.push_back({Input::Variable, static_cast<unsigned>(index)});
-          return writes.isUnchanged(value, read, update);
-        }
+    if (std::optional<unsigned> variable = findVariable(value)) {
+      // The kernel has the old element before it writes. A scalar that it writes is read once, before its loop.
+      inputs.push_back({Input::Variable, *variable});
+      return !isScalar && writes.isUnchanged(value, getStorage(value).getDefiningOp(), update);
+    }
     inputs.push_back({isScalar ? Input::Scalar : Input::Buffer, static_cast<unsigned>(added.size())});
     added.push_back(value);
-    return writes.isUnchanged(value, producer, update) && !(read && isScalar && isWritten(read));
+    return writes.isUnchanged(value, producer, update);
   }
 
-  bool isWritten(drt::ReadOp read) {
-    return llvm::is_contained(update.getVariables().getAsRange<FlatSymbolRefAttr>(), read.getVariableAttr());
+  /// Which of the variables that the update writes a value is.
+  std::optional<unsigned> findVariable(Value value) {
+    auto read = getStorage(value).getDefiningOp<drt::ReadOp>();
+    for (auto [index, variable] : llvm::enumerate(update.getVariables().getAsRange<FlatSymbolRefAttr>()))
+      if (read && variable == read.getVariableAttr())
+        return index;
+    return std::nullopt;
   }
 
   unsigned getFirstVariable() { return update.getBucket() ? 3 : 2; }
@@ -203,7 +203,7 @@ struct FuseUpdates : impl::FuseUpdatesBase<FuseUpdates> {
         for (unsigned argument = 0; argument < update.getArguments().size();)
           argument = fuse(update, argument, symbols, writes) ? 0 : argument + 1;
     }
-    eraseUnused(module);
+    lower::eraseUnusedRangeKernels(module);
   }
 
 private:
@@ -216,18 +216,6 @@ private:
     func::FuncOp made = fusion.apply(name);
     symbols.insert(made);
     return true;
-  }
-
-  /// Range kernels that no update names any more.
-  static void eraseUnused(ModuleOp module) {
-    llvm::DenseSet<StringAttr> named;
-    for (auto entry : module.getOps<drt::EntryOp>())
-      for (Operation &op : entry.getBody().front())
-        if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
-          named.insert(kernel.getAttr());
-    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (function->hasAttr(drt::kRangeKernelAttr) && !named.contains(function.getSymNameAttr()))
-        function.erase();
   }
 
   unsigned fused = 0;

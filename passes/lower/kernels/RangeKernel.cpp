@@ -86,4 +86,15 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
   return function;
 }
 
+void eraseUnusedRangeKernels(ModuleOp module) {
+  llvm::DenseSet<StringAttr> named;
+  for (auto entry : module.getOps<drt::EntryOp>())
+    for (Operation &op : entry.getBody().front())
+      if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
+        named.insert(kernel.getAttr());
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function->hasAttr(drt::kRangeKernelAttr) && !named.contains(function.getSymNameAttr()))
+      function.erase();
+}
+
 } // namespace distc::lower

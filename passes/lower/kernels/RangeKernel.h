@@ -37,6 +37,9 @@ private:
   llvm::DenseMap<unsigned, mlir::TypedAttr> constants;
 };
 
+/// Erases the range kernels that no operation of an entry names (`kernel`).
+void eraseUnusedRangeKernels(mlir::ModuleOp module);
+
 } // namespace distc::lower
 
 #endif // DISTC_PASSES_LOWER_KERNELS_RANGEKERNEL_H

@@ -28,6 +28,8 @@ int64_t getElementBytes(Type element) { return llvm::divideCeil(element.getIntOr
 
 int64_t getTensorBytes(RankedTensorType type) { return type.getNumElements() * getElementBytes(type.getElementType()); }
 
+int64_t countElements(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); }
+
 SmallVector<drt::EntryOp> getEntries(ModuleOp module) { return llvm::to_vector(module.getOps<drt::EntryOp>()); }
 
 SmallVector<int64_t> getMemberOffsets(drt::AllReduceStartOp bucket) {

@@ -21,6 +21,7 @@ mlir::Value getStorage(mlir::Value value);
 /// Of a dense row-major tensor of static shape; an i1 takes one byte.
 int64_t getElementBytes(mlir::Type element);
 int64_t getTensorBytes(mlir::RankedTensorType type);
+int64_t countElements(mlir::Value tensor);
 
 /// The module's entries, in order.
 llvm::SmallVector<drt::EntryOp> getEntries(mlir::ModuleOp module);

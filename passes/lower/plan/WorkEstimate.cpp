@@ -88,7 +88,6 @@ WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
   return counted;
 }
 
-static int64_t countElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
 static int64_t countBytes(Value value) { return getTensorBytes(cast<RankedTensorType>(value.getType())); }
 
 void WorkEstimate::addMemory(Operation *op, const Kernel &kernel, Work &work) {

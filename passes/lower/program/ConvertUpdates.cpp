@@ -12,7 +12,6 @@ using namespace mlir;
 
 namespace distc {
 
-static int64_t getNumElements(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); }
 static Type getElementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 
 LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
@@ -40,10 +39,11 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure(
       {constants.string(name), constants.i32(kind), constants.i32(getDtype(element)),
-       constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
-       constants.i64(op.getGather() ? getNumElements(op.getGradients().front()) : offsets.back() / getElementBytes(element)),
-       constants.i32(members.size()),
-       constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
+       constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM),
+       constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
+       constants.i64(op.getGather() ? countElements(op.getGradients().front())
+                                    : offsets.back() / getElementBytes(element)),
+       constants.i32(members.size()), constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
        constants.i32(op.getAlgorithm())}));
   buckets[op.getBucket()] = op;
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
