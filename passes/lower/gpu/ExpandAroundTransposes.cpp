@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/FusionPlan.h"
 
 using namespace mlir;
 
@@ -18,8 +19,6 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
-
-bool isElementwise(linalg::GenericOp op) { return op.getNumParallelLoops() == op.getNumLoops(); }
 
 /// Whether the operation reads the operand in another order of its axes than it writes.
 bool transposes(OpOperand &operand) {
