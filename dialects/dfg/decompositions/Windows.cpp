@@ -319,10 +319,9 @@ class ImagePositions {
 public:
   ImagePositions(Operation *op, const Taps &taps, Value images, int64_t channels, Type element)
       : g(taps.g), rows(taps.windows[0]), columns(taps.windows[1]), channels(channels), element(element) {
-    first = locate(op, images, [&](const Window &axis, Value at) { return at; });
-    firstInside = locate(op, images, [&](const Window &axis, Value at) {
-      return g.maximum(g.sub(at, g.scalar(element, axis.before)), g.scalar(element, 0));
-    });
+    if (getFlag(op, "include_batch_in_index"))
+      image = g.mul(g.positions(images, 0, element), g.scalar(element, rows.size * columns.size * channels));
+    first = locate([](const Window &axis, Value at) { return at; });
   }
   /// Of the elements that a tap is of.
   Value at(ArrayRef<int64_t> tap) {
@@ -331,11 +330,15 @@ public:
   }
 
   /// Of the first element of each window that is one of the image.
-  Value atFirstInside() const { return firstInside; }
+  Value atFirstInside() {
+    return locate([&](const Window &axis, Value at) {
+      return g.maximum(g.sub(at, g.scalar(element, axis.before)), g.scalar(element, 0));
+    });
+  }
 
 private:
   /// `move`: from where a window begins along an axis, without what it is padded by.
-  Value locate(Operation *op, Value images, llvm::function_ref<Value(const Window &, Value)> move) {
+  Value locate(llvm::function_ref<Value(const Window &, Value)> move) {
     auto along = [&](int64_t count, int64_t step) {
       return g.mul(g.cast(g.make<RangeOp>({g.integer(0), g.integer(count), g.integer(1)}), element),
                    g.scalar(element, step));
@@ -344,17 +347,15 @@ private:
     Value w = g.mul(move(columns, along(columns.out, columns.stride)), g.scalar(element, channels));
     Value at = g.add(g.add(g.reshape(h, {Dim(rows.out), Dim(1), Dim(1)}), g.reshape(w, {Dim(columns.out), Dim(1)})),
                      along(channels, 1));
-    if (!getFlag(op, "include_batch_in_index"))
-      return at;
-    Value image = g.mul(g.positions(images, 0, element), g.scalar(element, rows.size * columns.size * channels));
-    return g.add(g.expandDims(g.expandDims(g.expandDims(image, 1), 2), 3), at);
+    return image ? g.add(g.expandDims(g.expandDims(g.expandDims(image, 1), 2), 3), at) : at;
   }
 
   GraphBuilder &g;
   Window rows, columns;
   int64_t channels;
   Type element;
-  Value first, firstInside;
+  Value image; // where each begins, in an index of the whole batch
+  Value first;
 };
 
 } // namespace
