@@ -253,16 +253,12 @@ private:
       return failure();
     OpBuilder builder(routine);
     auto type = llvm::cast<RankedTensorType>(routine->getResult(0).getType());
-    Value onDevice = drt::RandomStateOp::create(builder, routine.getLoc(),
-                                                RankedTensorType::get({drt::kRandomStateWords}, builder.getI32Type()),
-                                                state.getSeed(), state.getSeed2());
+    Value onDevice = createState(builder, routine.getLoc(), state.getSeed(), state.getSeed2());
     advanced.push_back({onDevice, *positions.value_begin<int64_t>()});
-    auto [it, inserted] = kernels.try_emplace("permutation " + std::to_string(type.getNumElements()));
-    if (inserted) {
-      it->second = "random_" + std::to_string(kernels.size() - 1);
-      writePermutation(getOperation(), it->second, routine.getLoc(), type.getNumElements());
-    }
-    routine->replaceAllUsesWith(drt::LaunchOp::create(builder, routine.getLoc(), TypeRange{type}, it->second,
+    StringRef kernel = getKernel("permutation " + std::to_string(type.getNumElements()), [&](StringRef name) {
+      writePermutation(getOperation(), name, routine.getLoc(), type.getNumElements());
+    });
+    routine->replaceAllUsesWith(drt::LaunchOp::create(builder, routine.getLoc(), TypeRange{type}, kernel,
                                                       ValueRange{onDevice}, DenseI64ArrayAttr()));
     routine.erase();
     state.erase();
@@ -299,15 +295,16 @@ private:
       operands.push_back(llvm::cast<drt::RandomStatelessOp>(op).getSeed());
     // A stateless operation has a state for the replica's number alone.
     if (random || draw.perReplica)
-      operands.push_back(drt::RandomStateOp::create(
-          builder, op->getLoc(), RankedTensorType::get({drt::kRandomStateWords}, builder.getI32Type()),
-          random ? random.getSeed() : 0, random ? random.getSeed2() : 0));
+      operands.push_back(
+          createState(builder, op->getLoc(), random ? random.getSeed() : 0, random ? random.getSeed2() : 0));
     if (draw.takesBounds())
       llvm::append_range(operands, bounds);
     if (random)
       advanced.push_back({operands.front(), getReserved(random) * (draw.perReplica ? replicas : 1)});
-    op->replaceAllUsesWith(drt::LaunchOp::create(builder, op->getLoc(), TypeRange{type}, getKernel(draw, op->getLoc()),
-                                                 operands, DenseI64ArrayAttr()));
+    StringRef kernel =
+        getKernel(draw.key(), [&](StringRef name) { DrawWriter(draw, getOperation(), name, op->getLoc()).write(); });
+    op->replaceAllUsesWith(
+        drt::LaunchOp::create(builder, op->getLoc(), TypeRange{type}, kernel, operands, DenseI64ArrayAttr()));
     op->erase();
     return success();
   }
@@ -343,11 +340,17 @@ private:
     return success();
   }
 
-  StringRef getKernel(const Draw &draw, Location loc) {
-    auto [it, inserted] = kernels.try_emplace(draw.key());
+  static Value createState(OpBuilder &builder, Location loc, int64_t seed, int64_t seed2) {
+    auto type = RankedTensorType::get({drt::kRandomStateWords}, builder.getI32Type());
+    return drt::RandomStateOp::create(builder, loc, type, seed, seed2);
+  }
+
+  /// The kernel of that key; `write` makes it, with a name, where there is none yet.
+  StringRef getKernel(StringRef key, llvm::function_ref<void(StringRef)> write) {
+    auto [it, inserted] = kernels.try_emplace(key);
     if (inserted) {
       it->second = "random_" + std::to_string(kernels.size() - 1);
-      DrawWriter(draw, getOperation(), it->second, loc).write();
+      write(it->second);
     }
     return it->second;
   }
