@@ -67,6 +67,11 @@ def mean_square(w, v, x, y):
     return tf.reduce_mean(tf.square(predict(w, v, x) - y))
 
 
+def descend(tape, loss, variables, rate=0.1):
+    for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+        variable.assign_sub(rate * tf.convert_to_tensor(gradient))
+
+
 @program
 def sharpness_aware(make):
     w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
@@ -96,8 +101,7 @@ def lookahead(make):
     def step(x, y, *_):
         with tf.GradientTape() as tape:
             loss = mean_square(w, v, x, y)
-        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
-            variable.assign_sub(0.1 * gradient)
+        descend(tape, loss, [w, v])
         count.assign_add(1)
 
         def meet():
@@ -264,8 +268,7 @@ def gradient_penalty(make):
                 output = predict(w, v, x)
             slopes = tf.sqrt(tf.reduce_sum(tf.square(inner.gradient(output, x)), 1) + 1e-3)
             loss = tf.reduce_mean(tf.square(output - y)) + tf.reduce_mean(tf.square(slopes - 1.0))
-        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
-            variable.assign_sub(0.1 * gradient)
+        descend(tape, loss, [w, v])
         return loss
     return make.step(step)
 
@@ -440,8 +443,7 @@ def initialized_by_data(make):
         tf.cond(seen, lambda: tf.constant(0), initialize)
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh((x @ w + offset) * scale), v) - y))
-        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
-            variable.assign_sub(0.1 * gradient)
+        descend(tape, loss, [w, v])
         return loss
     return make.step(step)
 
@@ -493,8 +495,7 @@ def hard_examples(make):
         with tf.GradientTape() as tape:
             hardest, _ = tf.math.top_k(tf.square(predict(w, v, x) - y), 3)
             loss = tf.reduce_mean(hardest)
-        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
-            variable.assign_sub(0.1 * gradient)
+        descend(tape, loss, [w, v])
         return loss
     return make.step(step)
 
@@ -606,8 +607,7 @@ def several_steps(make):
         def one(number, total):
             with tf.GradientTape() as tape:
                 loss = mean_square(w, v, x[number * part:(number + 1) * part], y[number * part:(number + 1) * part])
-            for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
-                variable.assign_sub(0.1 * gradient)
+            descend(tape, loss, [w, v])
             return number + 1, total + loss
         _, total = tf.while_loop(lambda number, _: number < 2, one, [tf.constant(0), tf.constant(0.0)])
         return total / 2.0
@@ -700,8 +700,7 @@ def mixed_examples(make):
         y = share * y + (1 - share) * tf.gather(y, order)
         with tf.GradientTape() as tape:
             loss = mean_square(w, v, x, y)
-        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v])):
-            variable.assign_sub(0.1 * gradient)
+        descend(tape, loss, [w, v])
         return loss
     return make.step(step)
 
@@ -717,8 +716,7 @@ def shuffled_examples(make):
         with tf.GradientTape() as tape:
             near, far = tf.tanh(x @ w) + tf.gather(table, tf.gather(rows, ids)), tf.tanh(others @ w)
             loss = mean_square(w, v, x, y) + tf.reduce_mean(tf.nn.relu(1.0 - tf.reduce_sum(near * (near - far), 1)))
-        for variable, gradient in zip((w, v, table), tape.gradient(loss, [w, v, table])):
-            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+        descend(tape, loss, [w, v, table])
         return loss
     return make.step(step)
 
@@ -760,8 +758,7 @@ def cropped_boxes(make):
             found = tf.linalg.matvec(tf.reshape(crops, [rows, 8]), v) + tf.linalg.matvec(tf.reshape(lines, [rows, 6]), nearest)
             loss = tf.reduce_mean(tf.square(found - y))
         variables = [kernel, corners, v, nearest]
-        for variable, gradient in zip(variables, tape.gradient(loss, variables)):
-            variable.assign_sub(0.1 * gradient)
+        descend(tape, loss, variables)
         return loss
     return make.step(step)
 
@@ -779,8 +776,7 @@ def messages(make):
             h = tf.tanh(h + tf.math.unsorted_segment_mean(h @ between, receivers, count))
             pooled = tf.math.unsorted_segment_sum(h, labels, CLASSES)
             loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.gather(pooled, labels), v) - y))
-        for variable, gradient in zip((w, between, v), tape.gradient(loss, [w, between, v])):
-            variable.assign_sub(0.01 * gradient)
+        descend(tape, loss, [w, between, v], 0.01)
         return loss
     return make.step(step)
 
