@@ -274,6 +274,23 @@ def gradient_penalty(make):
 
 
 @program
+def unused_arguments(make):
+    """A function takes what an update is behind, and does not use it: a call of it, and its result, wait for the update all the same."""
+    w, count = make.weights("w", FEATURES), make.state("count", np.float32(0))
+
+    @tf.function(autograph=False)
+    def log(value, after):
+        count.assign_add(1.)
+        return value * value
+
+    loss = tf.reduce_mean(tf.square(tf.linalg.matvec(make.x, w) - make.y))
+    step = tf1.train.GradientDescentOptimizer(.1).minimize(loss)
+    with tf.control_dependencies([step]):
+        after = tf.constant(0.)
+    return loss, tf.group(log(loss, after))
+
+
+@program
 def momentum_contrast(make):
     """A second encoder follows; its rows enter a queue at a pointer."""
     w, follower = make.weights("w", FEATURES, 4), make.weights("follower", FEATURES, 4)

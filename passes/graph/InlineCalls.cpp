@@ -9,6 +9,7 @@
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -102,6 +103,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
   LogicalResult inlineBlock(Block &block, SymbolTable &symbols) {
     Replacements replacements;
     edges = dfg::NodeEdges(block);
+    behindEffects.clear();
     // Calls in a body that was put in are found on the way; `until` says where each body ends, for recursion.
     SmallVector<std::pair<Operation *, StringRef>> open;
     for (Operation *op = &block.front(), *next; op; op = next) {
@@ -109,8 +111,11 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         open.pop_back();
       next = op->getNextNode();
       dfg::FuncOp callee = findCallee(op, symbols);
-      if (!callee)
+      if (!callee) {
+        if (isBehindEffect(op, replacements))
+          behindEffects.insert(op);
         continue;
+      }
       StringRef name = callee.getSymName();
       auto recursive = llvm::any_of(open, [&](auto &body) { return body.second == name; });
       if (recursive || callee.getBody().isAncestor(block.getParent()))
@@ -192,6 +197,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       if (!controls.empty())
         copy->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));
     }
+    const SmallVector<Attribute> waitedFor = getWaitedFor(call, replacements);
     SmallVector<Attribute> &after = replacements[dfg::getNodeName(call)];
     for (StringRef control : dfg::getControlInputs(callee))
       after.push_back(rename(control));
@@ -200,14 +206,64 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       // Where the call stood for its results' nodes, they stand for it.
       if (Operation *made = inlined.getDefiningOp(); made && !dfg::getNodeName(made).empty())
         after.push_back(builder.getStringAttr(dfg::getNodeName(made)));
+      for (Operation *user : result.getUsers())
+        addControls(user, waitedFor);
       result.replaceAllUsesWith(inlined);
     }
     if (callControls)
       llvm::append_range(after, callControls);
+    llvm::append_range(after, waitedFor);
     edges.remove(call);
     call->erase();
     next = first ? first : next;
     return success();
+  }
+
+  /// What a stateful call waits for that changes something, whether its body uses it or not: who takes a result of the
+  /// call waits for it, too. (Of other calls TensorFlow drops what they do not use.)
+  SmallVector<Attribute> getWaitedFor(Operation *call, const Replacements &replacements) const {
+    SmallVector<Attribute> names;
+    if (auto known = llvm::dyn_cast<dfg::CallOp>(call); !known || !known.getStateful())
+      return names;
+    for (Value operand : call->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && behindEffects.contains(def) && !dfg::getNodeName(def).empty())
+        names.push_back(dfg::getNodeNameAttr(def));
+    for (Attribute control : dfg::getControl(call))
+      if (isBehindEffect(llvm::cast<StringAttr>(control).getValue(), replacements))
+        names.push_back(control);
+    return names;
+  }
+
+  static void addControls(Operation *op, ArrayRef<Attribute> names) {
+    // A function's results have no node.
+    if (names.empty() || op->hasTrait<OpTrait::IsTerminator>())
+      return;
+    llvm::SetVector<Attribute> controls(dfg::getControl(op).begin(), dfg::getControl(op).end());
+    controls.insert(names.begin(), names.end());
+    op->setAttr(dfg::kControlAttr, ArrayAttr::get(op->getContext(), controls.getArrayRef()));
+  }
+
+  /// Whether the run of a node, which is met behind those that it waits for, changes something, or waits for what does.
+  bool isBehindEffect(Operation *op, const Replacements &replacements) const {
+    auto effects = llvm::dyn_cast<MemoryEffectOpInterface>(op);
+    if ((effects && effects.hasEffect<MemoryEffects::Write>()) ||
+        (llvm::isa<dfg::OpaqueOp>(op) && llvm::any_of(op->getOperandTypes(), dfg::isHandle)))
+      return true;
+    return llvm::any_of(op->getOperands(),
+                        [&](Value operand) { return behindEffects.contains(operand.getDefiningOp()); }) ||
+           llvm::any_of(dfg::getControlInputs(op),
+                        [&](StringRef control) { return isBehindEffect(control, replacements); });
+  }
+
+  /// The same of a name, which may be that of a call that is gone.
+  bool isBehindEffect(StringRef name, const Replacements &replacements) const {
+    auto gone = replacements.find(name);
+    if (gone == replacements.end())
+      return behindEffects.contains(edges.find(name));
+    return llvm::any_of(gone->second, [&](Attribute replacement) {
+      return isBehindEffect(llvm::cast<StringAttr>(replacement).getValue(), replacements);
+    });
   }
 
   /// The updates that a call runs behind, by its operands or its control edges.
@@ -298,8 +354,9 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
 
   /// The operation after the call that was put in last.
   Operation *nextAfter = nullptr;
-  /// Of the block.
+  /// Of the block: its edges, and the nodes that were met so far and wait for what changes something.
   dfg::NodeEdges edges;
+  llvm::DenseSet<Operation *> behindEffects;
 };
 
 } // namespace
