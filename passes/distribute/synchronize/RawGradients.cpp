@@ -35,23 +35,23 @@ BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes 
     bool update = llvm::isa<dfg::UpdateInterface>(op);
     if (update && step.isKnown() && !step.contains(&op))
       continue;
-    bool waits = update || reduced.contains(&op), byState = update, reads = false;
+    bool waits = update || reduced.contains(&op), byState = update;
     for (Value operand : op.getOperands()) {
       waits |= behind.all.contains(operand.getDefiningOp());
       byState |= behind.byState.contains(operand.getDefiningOp());
       if (!dfg::isHandle(operand.getType()))
         continue;
-      reads = true;
-      if (auto handle = dfg::getVariableHandle(operand))
-        waits |= variables.contains(handle.getVariable());
+      // What no update before it wrote is the same wherever it is read.
+      auto handle = dfg::getVariableHandle(operand);
+      byState |= handle ? variables.contains(handle.getVariable()) : !variables.empty();
     }
     for (llvm::StringRef control : dfg::getControlInputs(&op))
       waits |= names.contains(control);
-    if (!waits)
+    if (!waits && !byState)
       continue;
     behind.all.insert(&op);
     names.insert(dfg::getNodeName(&op));
-    if (byState || reads)
+    if (byState)
       behind.byState.insert(&op);
     if (update)
       variables.insert(getUpdatedVariable(&op));

@@ -77,6 +77,37 @@ module @waits_for_a_reduced_gradient attributes {dist.strategy = #dist.strategy<
 
 // -----
 
+// A read that waits for such a node, of a variable that nothing has written yet, gives the same before it: a rate that is
+// read behind the gradients and multiplied into one of them behind another variable's update.
+// CHECK-LABEL: @reads_what_nothing_wrote
+module @reads_what_nothing_wrote attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.variable @rate : tensor<f32>
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %v = dfg.var_handle @v : !dfg.ref<tensor<4xf32>> loc("v")
+    %handle = dfg.var_handle @rate : !dfg.ref<tensor<f32>> loc("rate")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %square = dfg.square %g : (tensor<4xf32>) -> tensor<4xf32> loc("square")
+    // CHECK: dfg.read_variable %{{[^{]*}} : {{.*}} loc("read")
+    %rate = dfg.read_variable %handle {control = ["square"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read")
+    %other = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("other")
+    dfg.assign_sub %w, %square : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update_w")
+    // CHECK: %[[STEP:.*]] = dfg.mul %{{[^{]*}} : {{.*}} loc("step")
+    %step = dfg.mul %rate, %other {control = ["update_w"]} : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32> loc("step")
+    // CHECK: dist.accumulate mean of 2 (%[[STEP]])
+    // CHECK: dfg.assign_sub {{.*}}control = ["{{square", "update_w|update_w", "square}}"]{{.*}} loc("update_v")
+    dfg.assign_sub %v, %step : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update_v")
+    dfg.group {control = ["update_v"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
 // A mean by the whole batch's sizes: the replicas' parts of it add up, and yet those of several batches are parts of a mean.
 // CHECK-LABEL: @mean_by_whole_sizes
 module @mean_by_whole_sizes attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
