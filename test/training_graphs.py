@@ -455,7 +455,9 @@ class Builder:
                 with tf1.control_dependencies(updates):
                     updates = [run(gradient, rate).op]
             else:
-                with tf1.control_dependencies(updates):
+                # It assigns before it uses its gradient, which may have been made from the variable's value.
+                before = [*updates, gradient] if statement["name"] == "adamw" else updates
+                with tf1.control_dependencies(before):
                     updates = [self.in_sequence(write, gradient, variable, rate, slot)]
         return updates
 

@@ -155,7 +155,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       bodyNames.insert(dfg::getNodeName(&op));
     auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
     auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
-    const UpdatesBefore updates = findUpdatesBefore(call, replacements);
+    const AccessesBefore before = findAccessesBefore(call, replacements);
     nextAfter = next;
     Operation *first = nullptr;
     for (Operation &op : body.without_terminator()) {
@@ -177,21 +177,23 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       if (callControls && op.getNumOperands() == 0 && controls.empty())
         llvm::append_range(controls, callControls);
       // A call runs when all that it takes is there: what of its body touches a variable comes behind the updates that
-      // the call did.
+      // the call did, and what writes one behind the reads, too.
       auto waitFor = [&](ArrayRef<Attribute> names) {
-        for (Attribute update : names)
-          if (!llvm::is_contained(controls, update))
-            controls.push_back(update);
+        for (Attribute access : names)
+          if (!llvm::is_contained(controls, access))
+            controls.push_back(access);
       };
-      for (Value operand : copy->getOperands()) {
+      for (auto [number, operand] : llvm::enumerate(copy->getOperands())) {
         if (!dfg::isHandle(operand.getType()))
           continue;
-        auto handle = dfg::getVariableHandle(operand);
-        if (auto before = handle ? updates.byVariable.find(handle.getVariable()) : updates.byVariable.end();
-            before != updates.byVariable.end())
-          waitFor(before->second);
-        if (updates.hasHidden)
-          waitFor(updates.starts);
+        if (auto handle = dfg::getVariableHandle(operand)) {
+          waitFor(before.updates.lookup(handle.getVariable()));
+          if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(copy);
+              update && llvm::is_contained(update.getWrittenOperands(), number))
+            waitFor(before.reads.lookup(handle.getVariable()));
+        }
+        if (before.hasHidden)
+          waitFor(before.starts);
       }
       edges.add(copy);
       if (!controls.empty())
@@ -266,19 +268,19 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     });
   }
 
-  /// The updates that a call runs behind, by its operands or its control edges.
-  struct UpdatesBefore {
-    llvm::StringMap<SmallVector<Attribute>> byVariable; // names
-    /// Whether there are some of a variable that is not known: in loops and conditions. Those are not named from
+  /// What accesses variables before a call, which waits for it by its operands or its control edges.
+  struct AccessesBefore {
+    llvm::StringMap<SmallVector<Attribute>> updates, reads; // names, by variable
+    /// Whether there are updates of a variable that is not known: in loops and conditions. Those are not named from
     /// outside; what the call itself waits for comes behind them.
     bool hasHidden = false;
     SmallVector<Attribute> starts;
   };
 
-  UpdatesBefore findUpdatesBefore(Operation *call, const Replacements &replacements) const {
-    UpdatesBefore updates;
+  AccessesBefore findAccessesBefore(Operation *call, const Replacements &replacements) const {
+    AccessesBefore accesses;
     if (llvm::none_of(call->getOperandTypes(), [](Type type) { return dfg::isHandle(type); }))
-      return updates;
+      return accesses;
     SmallVector<Operation *> pending;
     llvm::DenseSet<Operation *> seen;
     auto add = [&](Operation *op) {
@@ -301,26 +303,30 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     addBefore(call);
     while (!pending.empty()) {
       Operation *op = pending.pop_back_val();
-      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
-        for (unsigned written : update.getWrittenOperands()) {
-          if (auto handle = dfg::getVariableHandle(op->getOperand(written)))
-            updates.byVariable[handle.getVariable()].push_back(dfg::getNodeNameAttr(op));
-          else
-            updates.hasHidden = true;
-        }
-      else if (llvm::isa<dfg::OpaqueOp>(op))
-        updates.hasHidden |= llvm::any_of(op->getOperandTypes(), dfg::isHandle);
+      auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+      const SmallVector<unsigned> written = update ? update.getWrittenOperands() : SmallVector<unsigned>();
+      for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
+        if (!dfg::isHandle(operand.getType()))
+          continue;
+        const bool isWritten = llvm::is_contained(written, number);
+        if (auto handle = dfg::getVariableHandle(operand))
+          (isWritten ? accesses.updates : accesses.reads)[handle.getVariable()].push_back(dfg::getNodeNameAttr(op));
+        else
+          accesses.hasHidden |= isWritten;
+      }
+      if (llvm::isa<dfg::OpaqueOp>(op))
+        accesses.hasHidden |= llvm::any_of(op->getOperandTypes(), dfg::isHandle);
       addBefore(op);
     }
-    if (!updates.hasHidden)
-      return updates;
+    if (!accesses.hasHidden)
+      return accesses;
     if (auto controls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr))
-      llvm::append_range(updates.starts, controls);
+      llvm::append_range(accesses.starts, controls);
     for (Value operand : call->getOperands())
       if (Operation *def = operand.getDefiningOp();
           def && !dfg::isHandle(operand.getType()) && !dfg::getNodeName(def).empty())
-        updates.starts.push_back(dfg::getNodeNameAttr(def));
-    return updates;
+        accesses.starts.push_back(dfg::getNodeNameAttr(def));
+    return accesses;
   }
 
   void rewriteReferences(Block &block, const Replacements &replacements) {
