@@ -301,26 +301,25 @@ def write(folder, name):
         np.savez(folder / "expect.npz", loss=losses, **variables)
 
 
-def check(runner, name, strategy):
+def check(runner, folder, name, strategy):
+    """`folder` has the graph, and what it gives on one device."""
     _, tf = need_tensorflow()
-    with Folder() as folder:
-        if not make_apart(write, folder, name):
-            return ["the graph could not be made"]
+    with Folder() as outputs:
         command = [DISTC, "compile", folder / "graph.meta", "--strategy", strategy, *TWO_WORKERS_TWO_SERVERS[1], "--batch", BATCH,
-                   "--emit=graphdef", "-o", folder / "graphs"]
+                   "--emit=graphdef", "-o", outputs / "graphs"]
         if refused := REFUSED.get((name.rpartition("-")[0], strategy)):
             return expect_run(run(command), 1, refused)
         must(command)
         try:
-            with runner.Cluster(folder / "graphs", runner.read_data(folder / "data.npz"), 60) as cluster:
+            with runner.Cluster(outputs / "graphs", runner.read_data(folder / "data.npz"), 60) as cluster:
                 cluster.do("initialize")
                 cluster.do("restore", str(folder / "first.ckpt"))
                 losses = list(cluster.train(STEPS))
                 for worker in range(2):
-                    cluster.ask(worker, "save", str(folder / f"last-{worker}.ckpt"))
+                    cluster.ask(worker, "save", str(outputs / f"last-{worker}.ckpt"))
         except runner.TaskError as error:
             return [error]
-        last, others = (tf.train.load_checkpoint(str(folder / f"last-{worker}.ckpt")) for worker in range(2))
+        last, others = (tf.train.load_checkpoint(str(outputs / f"last-{worker}.ckpt")) for worker in range(2))
         found = [f"worker 1 has another value of '{key}'" for key in last.get_variable_to_shape_map()
                  if not np.allclose(last.get_tensor(key), others.get_tensor(key), rtol=1e-6, atol=0)]
         if name.rpartition("-")[0] in OF_MANY:
@@ -339,10 +338,13 @@ def main():
     need_tools()
     runner = load_runner()
     checks = Checks()
-    for name in CASES:
-        for strategy in STRATEGIES:
-            if len(sys.argv) < 2 or name in sys.argv[1:]:
-                checks.check(f"{name}, {strategy}", check, runner, name, strategy)
+    for name in sys.argv[1:] or CASES:
+        with Folder() as folder:
+            if not make_apart(write, folder, name):
+                checks.check(name, lambda: ["the graph could not be made"])
+                continue
+            for strategy in STRATEGIES:
+                checks.check(f"{name}, {strategy}", check, runner, folder, name, strategy)
     checks.exit()
 
 

@@ -29,8 +29,11 @@ def hosts(folder, count):
 
 
 def make_apart(write, *arguments):
-    """Whether `write` has written a graph, in a process of its own: a session starts threads, and tasks are forked from this one."""
-    process = multiprocessing.get_context("spawn").Process(target=write, args=arguments)
+    """Whether `write` has written a graph, in a process of its own: a session starts threads, and tasks are forked from this one. What
+    it is forked from has imported TensorFlow, and done nothing else."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tensorflow"])
+    process = context.Process(target=write, args=arguments)
     process.start()
     process.join()
     return process.exitcode == 0
