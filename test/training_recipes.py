@@ -135,8 +135,10 @@ def draw_statements(rng, names):
         statements[1]["beside"] = True  # the one before, not behind it
     for _ in range(rng.choice([0, 0, 0, 1, 1, 1, 2, 3])):
         statements.insert(rng.randint(0, len(statements)), draw_piece(rng, names))
-        if statements[-1].get("beside") and statements[-2]["kind"] != "optimizer":
-            del statements[-1]["beside"]
+    # What came between may be of the same variables.
+    for before, statement in zip(statements, statements[1:]):
+        if before["kind"] != "optimizer":
+            statement.pop("beside", None)
     return statements
 
 
