@@ -308,9 +308,14 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
       return of && llvm::any_of(*of, [&](dfg::Dim dim) { return (dim.*is)(); });
     });
   };
-  // Sizes of a share compared with sizes of the whole batch.
+  // Sizes of a share compared with sizes of the whole batch, or with one of which nothing is known (half of the whole
+  // batch's, rounded up) and which is no share's.
+  auto isOfNoShare = [&](Value operand) {
+    auto of = shapes.getElements(operand);
+    return of && !get(operand).ofShare && llvm::any_of(*of, [](dfg::Dim dim) { return !dim.isKnown(); });
+  };
   if (llvm::isa<dfg::BroadcastGradientArgsOp, dfg::ConcatOffsetOp>(op) && seeElements(&dfg::Dim::dependsOnBatch) &&
-      seeElements(&dfg::Dim::dependsOnWholeBatch))
+      (seeElements(&dfg::Dim::dependsOnWholeBatch) || llvm::any_of(op->getOperands(), isOfNoShare)))
     return getUnproven(op);
   // A size that nothing is known of is the whole batch's where that of an operand is.
   if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))

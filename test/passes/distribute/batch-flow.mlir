@@ -223,3 +223,25 @@ module @slices_of_segments {
     %printed = dfg.print %x, %part {message = ""} : (tensor<?x4xf32>, tensor<?x2xf32>) -> tensor<?x4xf32>
   }
 }
+
+// -----
+
+// A share's size beside one of the whole batch's that nothing is known of (half of it, rounded up) are not sizes of one thing.
+// CHECK-LABEL: @share_beside_unknown_size
+module @share_beside_unknown_size attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %all = dist.all_gather bucket 0 (%x) name "x" : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %two = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+    %axis = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %half = dfg.strided_slice %all, %zero, %zero, %two {begin_mask = 1 : i64, end_mask = 1 : i64} : (tensor<?x4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x4xf32>
+    %of_half = dfg.shape %half : (tensor<?x4xf32>) -> tensor<2xi32>
+    %of_share = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
+    // CHECK: dfg.concat_offset {{.*}} {flow = "local"}
+    %offsets:2 = dfg.concat_offset %axis, %of_half, %of_share : (tensor<i32>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>)
+    // CHECK: dfg.concat_offset {{.*}} {flow = "replicated"}
+    %shares:2 = dfg.concat_offset %axis, %of_share, %of_share : (tensor<i32>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>)
+  }
+}
