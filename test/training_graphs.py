@@ -410,8 +410,11 @@ class Builder:
         return [(gradient, self.trained[name]) for name, gradient in gradients.items()]
 
     def apply_tf1(self, statement, gradients):
-        optimizer = getattr(tf1.train, statement["name"] + "Optimizer")(self.rate(statement["rate"]), **statement["settings"])
-        return [optimizer.apply_gradients(self.pairs(gradients), name="apply")]
+        settings, steps = dict(statement["settings"]), None
+        if statement["name"] == "AdagradDA":
+            steps = settings["global_step"] = self.extra("step", np.int64(0))
+        optimizer = getattr(tf1.train, statement["name"] + "Optimizer")(self.rate(statement["rate"]), **settings)
+        return [optimizer.apply_gradients(self.pairs(gradients), steps, name="apply")]
 
     def apply_keras_legacy(self, statement, gradients):
         import tf_keras

@@ -22,6 +22,7 @@ TF1 = {
     "Adam": [{}, {"beta1": 0.8, "epsilon": 1e-3}],
     "RMSProp": [{"epsilon": 1e-3}, {"momentum": 0.9, "epsilon": 1e-3}, {"centered": True, "epsilon": 1e-2}],
     "Adagrad": [{}],
+    "AdagradDA": [{}, {"l1_regularization_strength": 0.001, "l2_regularization_strength": 0.01}],
     "Adadelta": [{"epsilon": 1e-3}],
     "Ftrl": [{}, {"l1_regularization_strength": 0.01}, {"l2_regularization_strength": 0.1}, {"learning_rate_power": -0.3}],
     "ProximalGradientDescent": [{}, {"l1_regularization_strength": 0.01, "l2_regularization_strength": 0.1}],

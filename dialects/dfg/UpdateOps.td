@@ -200,6 +200,20 @@ defm ProximalAdagrad : DFG_Optimizer<"proximal_adagrad", "0, 1", 5, (ins DFG_Wri
   Value step = s.div(lr, s.math<::mlir::math::SqrtOp>(accum));
 }], proximal, "return {var, accum};")>;
 
+// Dual averaging: the variable follows from the sums of gradients and of their squares since the first step, not from what it was.
+// `global_step`, an integer, is the number of steps so far, this one included.
+defm AdagradDA : DFG_Optimizer<"adagrad_da", "0, 1, 2", 3, (ins DFG_Written:$var, DFG_Written:$gradient_accumulator,
+                               DFG_Written:$gradient_squared_accumulator), (ins DFG_Tensor:$lr, DFG_Tensor:$l1, DFG_Tensor:$l2, DFG_Tensor:$global_step),
+                               (ins), [{
+  Value sum = args[1], squares = args[2], grad = args[3], lr = args[4], l1 = args[5], l2 = args[6], step = s.cast(args[7], grad.getType());
+  sum = s.add(sum, grad);
+  squares = s.add(squares, s.mul(grad, grad));
+  Value zero = s.constant(grad.getType(), 0.0);
+  Value shrunk = s.mul(s.sign(sum), s.maximum(s.sub(s.abs(sum), s.mul(l1, step)), zero));
+  Value scale = s.add(s.mul(s.mul(l2, step), lr), s.math<::mlir::math::SqrtOp>(squares));
+  return {s.div(s.mul(s.neg(lr), shrunk), scale), sum, squares};
+}]>;
+
 defm ProximalGradientDescent : DFG_Optimizer<"proximal_gradient_descent", "0", 4, (ins DFG_Written:$var, DFG_Tensor:$alpha, DFG_Tensor:$l1,
                                              DFG_Tensor:$l2), (ins), (ins), !strconcat([{
   Value var = args[0], step = args[1], l1 = args[2], l2 = args[3], grad = args[4];

@@ -219,6 +219,8 @@ SPARSE_OPTIMIZERS = {
     "sgd": OPTIMIZERS["sgd"], "momentum": OPTIMIZERS["momentum"], "nesterov": OPTIMIZERS["nesterov"], "adam": OPTIMIZERS["adam"],
     "adagrad": OPTIMIZERS["adagrad"], "rmsprop": OPTIMIZERS["rmsprop"], "rmsprop-centered": OPTIMIZERS["rmsprop-centered"],
     "adadelta": lambda: tf1.train.AdadeltaOptimizer(0.5, epsilon=1e-3),
+    "adagrad-da": lambda: tf1.train.AdagradDAOptimizer(0.3, tf1.train.get_or_create_global_step(), l1_regularization_strength=0.001,
+                                                       l2_regularization_strength=0.01),
     "ftrl": lambda: tf1.train.FtrlOptimizer(0.3, l1_regularization_strength=0.001, l2_regularization_strength=0.01),
     "ftrl-shrinkage": lambda: tf1.train.FtrlOptimizer(0.3, l2_shrinkage_regularization_strength=0.01),
     "proximal-adagrad": lambda: tf1.train.ProximalAdagradOptimizer(0.3, l1_regularization_strength=0.001, l2_regularization_strength=0.01),
