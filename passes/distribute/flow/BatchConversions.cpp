@@ -7,6 +7,7 @@
 #include "passes/distribute/flow/BatchConversions.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/synchronize/RawGradients.h"
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -351,6 +352,23 @@ bool BatchConversions::eraseUnused() {
     any |= !gone.contains(op);
   llvm::erase_if(made, [&](Operation *op) { return gone.contains(op); });
   return any;
+}
+
+DenseElementsAttr getWholeFactors(Operation *op, int64_t replicas) {
+  Builder builder(op->getContext());
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  if (auto sizes = llvm::dyn_cast<dist::WholeSizeOp>(op)) {
+    auto factors = llvm::map_to_vector(
+        sizes.getFactors(), [&](int64_t factor) -> Attribute { return builder.getIntegerAttr(element, factor); });
+    return DenseElementsAttr::get(llvm::cast<RankedTensorType>(op->getOperand(0).getType()), factors);
+  }
+  // The attribute's own accessor has no sign.
+  int64_t power = llvm::cast<dist::RescaleOp>(op).getPowerAttr().getInt();
+  double factor = std::pow(static_cast<double>(replicas), static_cast<double>(power));
+  auto scalar = RankedTensorType::get({}, element);
+  if (llvm::isa<FloatType>(element))
+    return DenseElementsAttr::get(scalar, builder.getFloatAttr(element, factor));
+  return DenseElementsAttr::get(scalar, builder.getIntegerAttr(element, std::llround(factor)));
 }
 
 } // namespace distc

@@ -78,6 +78,9 @@ private:
   llvm::DenseSet<mlir::Value> underWay;
 };
 
+/// What `op`, a dist.whole_size or dist.rescale, multiplies its operand by where there are so many replicas.
+mlir::DenseElementsAttr getWholeFactors(mlir::Operation *op, int64_t replicas);
+
 } // namespace distc
 
 #endif // DISTC_PASSES_DISTRIBUTE_FLOW_BATCHCONVERSIONS_H

@@ -7,7 +7,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/distribute/Passes.h"
-#include "passes/distribute/flow/BatchFlow.h"
+#include "passes/distribute/flow/BatchConversions.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -48,8 +48,9 @@ public:
 
   LogicalResult run() {
     SmallVector<Operation *> originals;
-    for (Operation &op : block)
-      originals.push_back(&op);
+    for (Operation &op : llvm::make_early_inc_range(block))
+      originals.push_back(llvm::isa<dist::RescaleOp, dist::WholeSizeOp>(op) && !keepSynchronizers ? multiply(&op)
+                                                                                                  : &op);
     SmallVector<Operation *> replaced;
     for (Operation *op : originals) {
       builder.setInsertionPointAfter(op);
@@ -157,6 +158,19 @@ private:
       values.push_back(map.lookupOrDefault(member));
     values.push_back(axis ? axis : makeAxis(name));
     return dfg::ConcatV2Op::create(builder, getLocation(name + suffix), TypeRange(type), values);
+  }
+
+  /// In place of what makes a share's sizes or values the whole batch's.
+  Operation *multiply(Operation *op) {
+    builder.setInsertionPoint(op);
+    llvm::StringRef name = dfg::getNodeName(op);
+    DenseElementsAttr factors = getWholeFactors(op, replicas);
+    Value replicas = dfg::ConstOp::create(builder, getLocation(name + "/replicas"), factors.getType(), factors);
+    Operation *product =
+        dfg::MulOp::create(builder, op->getLoc(), op->getResult(0).getType(), op->getOperand(0), replicas);
+    op->replaceAllUsesWith(product);
+    op->erase();
+    return product;
   }
 
   /// Each replica's part of what all have.

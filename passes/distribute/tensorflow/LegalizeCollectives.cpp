@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/flow/BatchConversions.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
-#include <cmath>
 
 using namespace mlir;
 
@@ -233,27 +233,8 @@ LogicalResult legalizeWholeSize(WorkerGraph &worker, const Issue &issue) {
   StockNodes &nodes = worker.nodes;
   for (Operation *op : issue) {
     nodes.setPlace(op, dfg::getNodeName(op));
-    Value share = op->getOperand(0);
-    Type element = getElementTypeOrSelf(share.getType());
-    RankedTensorType type = RankedTensorType::get({}, element);
-    DenseElementsAttr factor;
-    if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
-      double value =
-          std::pow(static_cast<double>(worker.replicas), static_cast<double>(rescale.getPowerAttr().getInt()));
-      factor = llvm::isa<FloatType>(element)
-                   ? DenseElementsAttr::get(type, nodes.getBuilder().getFloatAttr(element, value))
-                   : DenseElementsAttr::get(
-                         type, nodes.getBuilder().getIntegerAttr(element, static_cast<int64_t>(std::llround(value))));
-    } else {
-      ArrayRef<int64_t> factors = llvm::cast<dist::WholeSizeOp>(op).getFactors();
-      type = llvm::cast<RankedTensorType>(share.getType());
-      SmallVector<Attribute> values;
-      for (int64_t value : factors)
-        values.push_back(nodes.getBuilder().getIntegerAttr(element, value));
-      factor = DenseElementsAttr::get(type, values);
-    }
-    Value product = nodes.binary("Mul", "whole", share, nodes.constant("replicas", factor));
-    op->getResult(0).replaceAllUsesWith(product);
+    Value factors = nodes.constant("replicas", getWholeFactors(op, worker.replicas));
+    op->getResult(0).replaceAllUsesWith(nodes.binary("Mul", "whole", op->getOperand(0), factors));
   }
   return success();
 }
