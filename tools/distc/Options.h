@@ -13,6 +13,9 @@
 
 namespace distc {
 
+/// What `--precision` can be.
+inline const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16"};
+
 /// What the command line of `compile`, `run`, `inspect` and `strategy` says. The names are the flags'.
 struct CompileOptions {
   std::string graph, strategy = "AllReduce", resources, output = "train", emit = "exe", target = "cpu", runtime, precision = "fp32";

@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -102,6 +103,10 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   text("strategy", options.strategy, unsaid.strategy);
   text("target", options.target, unsaid.target);
   text("precision", options.precision, unsaid.precision);
+  if (!llvm::is_contained(kPrecisions, options.precision))
+    return module.emitError() << "'" << kCommandAttr << "' says precision '" << options.precision << "'; it can be "
+                              << llvm::join(kPrecisions, ", "),
+           failure();
   if (auto batch = said.getAs<IntegerAttr>("batch"); batch && options.batch == 0)
     options.batch = batch.getInt();
   if (auto feeds = said.getAs<ArrayAttr>("feeds"); feeds && options.feeds.empty())

@@ -71,7 +71,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addTarget(app, options);
   app.add_option("--precision", options.precision,
                  "Of products and convolutions of float32: fp32 as they are, tf32 or bf16 on GPUs' matrix units")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
+      ->check(CLI::IsMember(distc::kPrecisions))
       ->capture_default_str();
   addNoInit(app, options);
   app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");
