@@ -71,6 +71,9 @@ bool isSlice(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> offsets, llv
 /// The node's name: that of its location, or "" where it has none.
 llvm::StringRef getNodeName(mlir::Operation *op);
 
+/// Removes the shapes that the author's graph noted on a node: its results have others now, which TensorFlow infers.
+void removeNotedShapes(mlir::Operation *op);
+
 /// Names an operation's results after its node where IR is printed.
 void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn set);
 

@@ -52,6 +52,15 @@ llvm::StringRef getNodeName(Operation *op) {
   return name ? name.getValue() : "";
 }
 
+void removeNotedShapes(Operation *op) {
+  auto kept = op->getAttrOfType<DictionaryAttr>(kTensorFlowAttr);
+  if (!kept || !kept.contains("_output_shapes"))
+    return;
+  NamedAttrList attributes(kept);
+  attributes.erase("_output_shapes");
+  op->setAttr(kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+}
+
 void nameResults(Operation *op, OpAsmSetValueNameFn set) {
   // The scopes' slashes are not for names of values.
   std::string name = getNodeName(op).str();

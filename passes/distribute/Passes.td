@@ -362,6 +362,8 @@ def DistUnroll : Pass<"dist-unroll", "mlir::ModuleOp"> {
     Every node whose value is a replica's own is copied once a replica and marked with `dist.replica`; variables, what all replicas
     compute alike, and updates stay single, so the global step counts once. A `dist.all_reduce` becomes a sum over the replicas' values, and
     its N-th part for a mean. Runs after `dist-insert-synchronizers`; `dist-rename-scopes` gives the copies their names.
+    Numbers drawn for the batch's rows are drawn for all of them at once, and split; sizes and values of the whole batch
+    (`dist.whole_size`, `dist.rescale`) are products.
 
     With `keep-synchronizers` the operations of `dist` stay, one a replica, for `dist-legalize-for-tensorflow`; then `replicas` may be those of
     one task of several.

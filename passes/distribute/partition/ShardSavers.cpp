@@ -54,11 +54,11 @@ public:
       auto constant = llvm::cast<dfg::ConstOp>(builder.clone(*old));
       constant.setValueAttr(DenseStringElementsAttr::get(type, strings));
       constant.getResult().setType(type);
-      removeShapes(constant);
+      dfg::removeNotedShapes(constant);
       constant->setLoc(NameLoc::get(builder.getStringAttr(dfg::getNodeName(old) + "/sliced")));
       op->setOperand(operand, constant.getResult());
     }
-    removeShapes(op);
+    dfg::removeNotedShapes(op);
     NamedAttrList rest(op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr));
     rest.set("dtypes", builder.getArrayAttr(newTypes));
     op->setAttr(dfg::kTensorFlowAttr, rest.getDictionary(op->getContext()));
@@ -84,15 +84,6 @@ private:
     newNames.push_back(names[i].str());
     newSlices.push_back(std::move(slice));
     newTypes.push_back(types[i]);
-  }
-
-  static void removeShapes(Operation *op) {
-    auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    if (!rest || !rest.contains("_output_shapes"))
-      return;
-    NamedAttrList left(rest);
-    left.erase("_output_shapes");
-    op->setAttr(dfg::kTensorFlowAttr, left.getDictionary(op->getContext()));
   }
 
   dfg::OpaqueOp saver;

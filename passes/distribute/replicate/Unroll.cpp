@@ -66,6 +66,9 @@ public:
             join(dfg::getNodeName(op), "/rows", rows.getRows(), rows.getAllRows().getType()));
       } else if (auto take = llvm::dyn_cast<dist::TakeRowsOp>(op); take && !keepSynchronizers) {
         expand(take);
+      } else if (op->hasAttr(dist::kSeedAttr) && !keepSynchronizers) {
+        if (failed(expandDraw(op)))
+          return failure();
       } else if (!keepSynchronizers && needsTasks(op)) {
         return op->emitOpError("has no form in which all replicas are one graph; unroll with keep-synchronizers");
       } else if (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) {
@@ -173,14 +176,42 @@ private:
     return product;
   }
 
-  /// Each replica's part of what all have.
+  /// Each replica has its part of the rows that all have.
+  void split(llvm::StringRef name, Value all, Value rows) {
+    SmallVector<Type> types(replicas, rows.getType());
+    auto parts = dfg::SplitOp::create(builder, getLocation(name + "/split"), types, makeAxis(name), all);
+    for (auto [map, part] : llvm::zip(maps, parts->getResults()))
+      map.map(rows, part);
+  }
+
   void expand(dist::TakeRowsOp take) {
-    llvm::StringRef name = dfg::getNodeName(take);
-    SmallVector<Type> types(replicas, take.getRows().getType());
-    auto split = dfg::SplitOp::create(builder, getLocation(name + "/split"), types, makeAxis(name),
-                                      maps.front().lookupOrDefault(take.getAllRows()));
-    for (auto [map, part] : llvm::zip(maps, split->getResults()))
-      map.map(take.getRows(), part);
+    split(dfg::getNodeName(take), maps.front().lookupOrDefault(take.getAllRows()), take.getRows());
+  }
+
+  /// The numbers of the whole batch's rows are drawn at once: generators begin at the first row.
+  LogicalResult expandDraw(Operation *op) {
+    Value rows = op->getResult(0), sizes = maps.front().lookupOrDefault(op->getOperand(0));
+    auto type = llvm::dyn_cast<RankedTensorType>(rows.getType());
+    if (!type)
+      return op->emitOpError("has numbers for each row of the batch, of unknown rank; give its result a shape");
+    llvm::StringRef name = dfg::getNodeName(op);
+    auto element = llvm::cast<IntegerType>(getElementTypeOrSelf(sizes.getType()));
+    SmallVector<APInt> factors(type.getRank(), APInt(element.getWidth(), 1));
+    factors.front() = APInt(element.getWidth(), replicas);
+    auto factorsType = RankedTensorType::get({type.getRank()}, element);
+    Value counts = dfg::ConstOp::create(builder, getLocation(name + "/replicas"), factorsType,
+                                        DenseElementsAttr::get(factorsType, factors));
+    Operation *all = builder.clone(*op, maps.front());
+    all->removeAttr(dist::kSeedAttr);
+    dfg::removeNotedShapes(all);
+    all->setOperand(0, dfg::MulOp::create(builder, getLocation(name + "/whole"), sizes.getType(), sizes, counts));
+    all->moveAfter(all->getOperand(0).getDefiningOp());
+    SmallVector<int64_t> dims(type.getShape());
+    dims.front() = ShapedType::isDynamic(dims.front()) ? dims.front() : dims.front() * replicas;
+    all->getResult(0).setType(type.clone(dims));
+    builder.setInsertionPointAfter(all);
+    split(name, all->getResult(0), rows);
+    return success();
   }
 
   /// The replicas' rows behind each other, and the N-th part of their values for a mean.

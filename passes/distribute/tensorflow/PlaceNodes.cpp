@@ -52,16 +52,6 @@ void updateColocation(const WorkerGraph &worker, Operation *op) {
   });
 }
 
-/// Shapes that the author's graph noted may be those of a whole batch, or of a whole variable: TensorFlow infers them.
-void removeNotedShapes(Operation *op) {
-  auto kept = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  if (!kept || !kept.contains("_output_shapes"))
-    return;
-  NamedAttrList attributes(kept);
-  attributes.erase("_output_shapes");
-  op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
-}
-
 } // namespace
 
 void placeNodes(WorkerGraph &worker) {
@@ -69,7 +59,7 @@ void placeNodes(WorkerGraph &worker) {
   std::string own = worker.getDevice();
   for (Operation &op : worker.block) {
     updateColocation(worker, &op);
-    removeNotedShapes(&op);
+    dfg::removeNotedShapes(&op);
     if (worker.placed.contains(&op))
       continue;
     if (dist::PlaceAttr place = findPlace(worker, &op)) {
