@@ -66,6 +66,9 @@ inline constexpr int64_t kRandomStateWords = 7;
 /// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one kernel.
 inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 
+/// DRT_FILTER_* of a convolution, or of a gradient of one; none where its `filter_layout` is unknown.
+std::optional<int32_t> getFilterLayout(mlir::Operation *op);
+
 /// The module's program, null before `drt-describe-program`.
 ProgramOp findProgram(mlir::ModuleOp module);
 /// The module's program; without one it fails with a diagnostic at `user` that says which pass makes it.

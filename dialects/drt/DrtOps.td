@@ -190,7 +190,7 @@ class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Scope<
   let results = (outs DRT_Tensor:$result);
   let description = [{
     Images are NHWC. `filter_layout`: of the filter or its gradient. HWIO without it (that of a depthwise convolution has its multiplier as the
-    last axis); "OHWI" as the libraries of GPUs want it, (k, kh, kw, c / groups).
+    last axis); "OHWI" as the libraries of GPUs want it, (k, kh, kw, c / groups); "OIHW" as PyTorch has it, (k, c / groups, kh, kw).
   }];
 }
 def DRT_Conv2DOp : DRT_Conv<"conv2d", (ins DRT_Tensor:$input, DRT_Tensor:$filter, Optional<DRT_Tensor>:$bias)>;

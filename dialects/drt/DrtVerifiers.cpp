@@ -18,6 +18,15 @@ using namespace mlir;
 
 namespace distc::drt {
 
+std::optional<int32_t> getFilterLayout(Operation *op) {
+  auto layout = op->getAttrOfType<StringAttr>("filter_layout");
+  return llvm::StringSwitch<std::optional<int32_t>>(layout ? layout.getValue() : "HWIO")
+      .Case("HWIO", DRT_FILTER_HWIO)
+      .Case("OHWI", DRT_FILTER_OHWI)
+      .Case("OIHW", DRT_FILTER_OIHW)
+      .Default(std::nullopt);
+}
+
 namespace {
 
 RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
@@ -132,6 +141,9 @@ LogicalResult expectConvolution(Operation *op, ArrayRef<int64_t> numbers, Value 
   auto [n, h, w, c] = std::tuple(numbers[0], numbers[1], numbers[2], numbers[3]);
   auto [kh, kw, k, oh, ow] = std::tuple(numbers[4], numbers[5], numbers[6], numbers[7], numbers[8]);
   const int64_t groups = numbers[17];
+  if (!getFilterLayout(op))
+    return op->emitOpError() << "has a filter in layout " << op->getAttr("filter_layout")
+                             << "; there are HWIO (which it is without one), OHWI and OIHW";
   for (int64_t number : numbers.take_front(13))
     if (number < 1)
       return op->emitOpError() << "has " << number << " in its descriptor, where sizes, strides and dilations are";

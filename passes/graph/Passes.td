@@ -172,6 +172,25 @@ def Fold : Pass<"dfg-fold", "::mlir::ModuleOp"> {
   let options = [Option<"graph", "graph", "bool", "false", "fold in dfg.graph as well">];
 }
 
+def CancelTransposes : Pass<"dfg-cancel-transposes", "::mlir::ModuleOp"> {
+  let summary = "Element-wise chains have their axes in the order in which the fewest bytes are transposed";
+  let description = [{
+    In functions whose sizes are numbers. Transpositions of transpositions are one, or none. Then tensors of three axes and more that element-wise
+    operations, reductions, paddings, slices and concatenations tie together take one order of axes, that which costs the fewest bytes of transpositions
+    where they come from elsewhere and go to: between convolutions, whose images have their channels last, a graph of PyTorch has them first.
+    What is broadcast along one axis is reshaped.
+    ```mlir
+    %1 = dfg.transpose %conv, %nchw : (tensor<8x4x4x16xf32>, tensor<4xi32>) -> tensor<8x16x4x4xf32>
+    %2 = dfg.add_v2 %1, %bias : (tensor<8x16x4x4xf32>, tensor<16x1x1xf32>) -> tensor<8x16x4x4xf32>
+    %3 = dfg.transpose %2, %nhwc : (tensor<8x16x4x4xf32>, tensor<4xi32>) -> tensor<8x4x4x16xf32>
+    // becomes
+    %b = dfg.reshape %bias, %sizes : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<1x1x1x16xf32>
+    %3 = dfg.add_v2 %conv, %b : (tensor<8x4x4x16xf32>, tensor<1x1x1x16xf32>) -> tensor<8x4x4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def CheckEndpoints : Pass<"dfg-check-endpoints", "::mlir::ModuleOp"> {
   let summary = "Refuses a graph whose endpoints are not there, or need a node without semantics";
   let description = [{

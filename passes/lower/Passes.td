@@ -477,6 +477,23 @@ def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
   }];
 }
 
+def FoldFilterLayouts : Pass<"drt-fold-filter-layouts", "::distc::drt::EntryOp"> {
+  let summary = "Convolutions on CPUs take filters in the layout that the graph has them in";
+  let description = [{
+    Graphs of PyTorch have filters as OIHW. The library reorders what it is given anyway, so that a transposition to HWIO would only move
+    them once more; so would one of a filter's gradient from HWIO.
+
+    ```mlir
+    %t = linalg.generic ... ins(%w : tensor<16x3x5x5xf32>) ... -> tensor<5x5x3x16xf32>
+    %y = drt.conv2d %x, %t {descriptor = ...} : ...
+    ```
+    becomes
+    ```mlir
+    %y = drt.conv2d %x, %w {descriptor = ..., filter_layout = "OIHW"} : (tensor<1x8x8x3xf32>, tensor<16x3x5x5xf32>) -> tensor<1x8x8x16xf32>
+    ```
+  }];
+}
+
 def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::distc::drt::EntryOp"> {
   let summary = "The layouts that the libraries of GPUs want";
   let description = [{

@@ -19,6 +19,7 @@ namespace distc {
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
 static void addCPUPasses(OpPassManager &manager) {
   OpPassManager &entries = manager.nest<drt::EntryOp>();
+  entries.addPass(createFoldFilterLayouts());
   // What the gradients of a loop's iterations add up to.
   entries.addPass(createSumContractions());
   // A gradient's product is computed once for the replicas of a task.
@@ -84,6 +85,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   manager.addPass(createInferShapes(shapes));
   manager.addPass(createDecompose({/*last=*/true}));
   manager.addPass(createFold());
+  manager.addPass(createCancelTransposes());
   DescribeProgramOptions program;
   program.graph = options.graph;
   program.strategy = options.strategy;

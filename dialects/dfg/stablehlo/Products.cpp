@@ -64,6 +64,8 @@ struct Convolution {
   Value input, kernel;
   Ints strides, inputDilations, kernelDilations, low, high;
   int64_t groups = 1;
+  /// `kernel` before its height and width were reversed, if they were.
+  Value unreversed;
 
   NamedAttribute array(StringRef name, ArrayRef<int64_t> values) {
     return g.attribute(name, g.builder.getI64ArrayAttr(values));
@@ -79,9 +81,10 @@ struct Convolution {
     return llvm::all_of(list, [](int64_t entry) { return entry == 1; });
   }
 
-  /// As the gradient of the input of a convolution with `inputDilations` as strides; null where it is none.
+  /// As the gradient of the input of a convolution with `inputDilations` as strides; null where it is none, or `kernel`
+  /// would have to be reversed for nothing.
   Value asInputGradient(ArrayRef<Dim> images, ArrayRef<Dim> window) {
-    if (!areOnes(strides) || groups != 1)
+    if (!areOnes(strides) || groups != 1 || (areOnes(inputDilations) && !unreversed))
       return {};
     Ints before, behind;
     Dims sizes = {images[0], Dim(), Dim(), window[3]};
@@ -102,7 +105,7 @@ struct Convolution {
       }
       sizes[axis + 1] = Dim(result);
     }
-    Value turned = g.make<dfg::ReverseV2Op>({kernel, g.integers({0, 1})});
+    Value turned = unreversed ? unreversed : g.make<dfg::ReverseV2Op>({kernel, g.integers({0, 1})});
     // Its inputs are this one's outputs.
     turned = g.transpose(turned, {0, 1, 3, 2});
     return g.make<dfg::Conv2DBackpropInputOp>({g.sizes(sizes, input), turned, input},
@@ -148,9 +151,8 @@ struct Convolution {
     for (int axis = 0; axis < 2; ++axis)
       if (!(*images)[axis + 1].isConstant() || !(*window)[axis].isConstant())
         return (void)g.fail("is of images of unknown size"), Value();
-    if (!areOnes(inputDilations))
-      if (Value gradient = asInputGradient(*images, *window))
-        return gradient;
+    if (Value gradient = asInputGradient(*images, *window))
+      return gradient;
     Ints before, behind;
     Value x = prepare(before, behind);
     SmallVector<NamedAttribute> attributes = getAttributes(strides, kernelDilations, before, behind);
@@ -213,6 +215,19 @@ Ints getOrder(const ConvolutionNumbers::Axes &axes, bool isKernel) {
   return order;
 }
 
+/// What `value` is with `axes` reversed, and no others; null where it is not made so.
+Value getReversed(Value value, Ints axes, dfg::GraphBuilder &g) {
+  auto reverse = value.getDefiningOp<dfg::ReverseV2Op>();
+  if (!reverse)
+    return {};
+  std::optional<SmallVector<int64_t>> reversed = g.shapes.getConstants(reverse->getOperand(1));
+  if (!reversed)
+    return {};
+  llvm::sort(*reversed);
+  llvm::sort(axes);
+  return llvm::equal(*reversed, axes) ? reverse->getOperand(0) : Value();
+}
+
 } // namespace
 
 Converter::Result Converter::convolution(Operation *op, Values operands, Builder &g) {
@@ -242,6 +257,8 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
                    getInt(op, "feature_group_count", 1)};
   Ints padding = getInts(op, "padding");
   padding.resize(2 * rank, 0);
+  if (Value unreversed = getReversed(operands[1], numbers->kernel.spatial, g))
+    conv.unreversed = g.transpose(g.cast(unreversed, element), getOrder(numbers->kernel, true));
   for (size_t axis = 0; axis < rank; ++axis) {
     conv.low.push_back(padding[2 * axis]);
     conv.high.push_back(padding[2 * axis + 1]);
@@ -255,6 +272,8 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
     // Images of height 1.
     conv.input = g.expandDims(conv.input, 1);
     conv.kernel = g.expandDims(conv.kernel, 0);
+    if (conv.unreversed)
+      conv.unreversed = g.expandDims(conv.unreversed, 0);
     for (Ints *list : {&conv.strides, &conv.inputDilations, &conv.kernelDilations})
       list->insert(list->begin(), 1);
     for (Ints *list : {&conv.low, &conv.high})
@@ -300,6 +319,7 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
       Convolution part = conv;
       part.input = g.slice(conv.input, 0, group * ofInput, ofInput);
       part.kernel = g.slice(conv.kernel, 3, group * ofKernel, ofKernel);
+      part.unreversed = {};
       parts.push_back(makeOne(part));
     }
     result = g.concat(parts, 3);

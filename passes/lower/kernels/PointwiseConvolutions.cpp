@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/lower/Passes.h"
+#include "runtime/include/drt/drt.h"
 
 using namespace mlir;
 
@@ -89,6 +90,8 @@ private:
 
 /// All axes but the last are one: pixels of images, and of a filter its only one and the input's channels.
 const SmallVector<ReassociationIndices> kMatrix = {{0, 1, 2}, {3}};
+/// Of a filter whose first axis is the output's channels.
+const SmallVector<ReassociationIndices> kRows = {{0}, {1, 2, 3}};
 
 struct PointwiseConvolutions : impl::PointwiseConvolutionsBase<PointwiseConvolutions> {
   void getDependentDialects(DialectRegistry &registry) const override {
@@ -99,7 +102,7 @@ struct PointwiseConvolutions : impl::PointwiseConvolutionsBase<PointwiseConvolut
     getOperation().walk([](Operation *op) {
       auto numbers = op->getAttrOfType<DenseI64ArrayAttr>("descriptor");
       if (!llvm::isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op) ||
-          op->hasAttr("filter_layout") || !isPointwise(numbers) ||
+          drt::getFilterLayout(op) == DRT_FILTER_OHWI || !isPointwise(numbers) ||
           !llvm::cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())
         return;
       OpBuilder builder(op);
@@ -108,29 +111,35 @@ struct PointwiseConvolutions : impl::PointwiseConvolutionsBase<PointwiseConvolut
       const Strides strides(numbers);
       // The gradient of the input is first the filter's operand.
       Value image = op->getOperand(ofInput ? 1 : 0);
-      Value a = matrix(builder, ofInput ? image : strides.take(builder, image, numbers));
-      Value b = matrix(builder, op->getOperand(ofInput ? 0 : 1));
+      // A row of the filter is an output's, or an input's.
+      const bool byOutput = drt::getFilterLayout(op) == DRT_FILTER_OIHW;
+      const ArrayRef<ReassociationIndices> ofFilterAxes = byOutput ? kRows : kMatrix;
+      Value a = matrix(builder, ofInput ? image : strides.take(builder, image, numbers), kMatrix);
+      Value b = matrix(builder, op->getOperand(ofInput ? 0 : 1), ofFilter ? ArrayRef(kMatrix) : ofFilterAxes);
+      if (ofFilter && byOutput)
+        std::swap(a, b);
       auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
       // Of the input's gradient, the pixels that were read.
       auto made = ofInput
                       ? RankedTensorType::get({numbers[0], numbers[7], numbers[8], numbers[3]}, type.getElementType())
                       : type;
-      auto flat = RankedTensorType::get({made.getNumElements() / made.getDimSize(3), made.getDimSize(3)},
-                                        made.getElementType());
+      const ArrayRef<ReassociationIndices> axes = ofFilter ? ofFilterAxes : ArrayRef(kMatrix);
+      auto flat = tensor::CollapseShapeOp::inferCollapsedType(made, axes);
       const UnitAttr unit = builder.getUnitAttr();
       Value product = drt::MatmulOp::create(builder, op->getLoc(), flat, a, b, forward ? forward.getBias() : Value(),
-                                            ofFilter ? unit : UnitAttr(), ofInput ? unit : UnitAttr(),
+                                            ofFilter ? unit : UnitAttr(),
+                                            (ofInput && !byOutput) || (forward && byOutput) ? unit : UnitAttr(),
                                             builder.getI32IntegerAttr(forward ? forward.getEpilogue() : 0),
                                             /*joined=*/UnitAttr(), DenseI64ArrayAttr(), /*precision=*/StringAttr());
-      Value result = tensor::ExpandShapeOp::create(builder, op->getLoc(), made, product, kMatrix);
+      Value result = tensor::ExpandShapeOp::create(builder, op->getLoc(), made, product, axes);
       op->getResult(0).replaceAllUsesWith(ofInput ? strides.put(builder, result, type.getShape()) : result);
       op->erase();
     });
   }
 
 private:
-  static Value matrix(OpBuilder &builder, Value tensor) {
-    return tensor::CollapseShapeOp::create(builder, tensor.getLoc(), tensor, kMatrix);
+  static Value matrix(OpBuilder &builder, Value tensor, ArrayRef<ReassociationIndices> axes) {
+    return tensor::CollapseShapeOp::create(builder, tensor.getLoc(), tensor, axes);
   }
 };
 

@@ -99,6 +99,7 @@ FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef
   SmallVector<int64_t> numbers = {dtypeOf(op), hasBias, epilogue};
   numbers.append(descriptor.begin(), descriptor.end());
   numbers.push_back(getPrecision(op));
+  numbers.push_back(*drt::getFilterLayout(op));
   return describe<drt_conv2d_desc>(tables, numbers);
 }
 

@@ -48,10 +48,11 @@ struct Geometry {
     output = memory::desc({d.n, d.k, d.oh, d.ow}, f32, memory::format_tag::nhwc);
     bias = memory::desc({d.k}, f32, memory::format_tag::a);
     int64_t inputs = d.c / d.groups, outputs = d.k / d.groups;
-    memory::dims dims = {outputs, inputs, d.kh, d.kw}, steps = {1, d.k, d.kw * inputs * d.k, inputs * d.k};
+    const FilterSteps at = getFilterSteps(d);
+    memory::dims dims = {outputs, inputs, d.kh, d.kw}, steps = {at.output, at.input, at.row, at.column};
     if (d.groups > 1) {
       dims.insert(dims.begin(), d.groups);
-      steps.insert(steps.begin(), outputs);
+      steps.insert(steps.begin(), outputs * at.output);
     }
     filter = memory::desc(dims, f32, steps);
     anyFilter = memory::desc(dims, f32, memory::format_tag::any);

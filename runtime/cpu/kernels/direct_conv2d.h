@@ -15,6 +15,15 @@
 
 namespace drt {
 
+/// How far apart a filter's elements lie whose places differ by one along an axis, in elements. The outputs of a group
+/// follow those of the one before.
+struct FilterSteps {
+  int64_t row, column, input, output;
+};
+
+/// Throws std::runtime_error for a layout that is none of DRT_FILTER_*.
+FilterSteps getFilterSteps(const drt_conv2d_desc &desc);
+
 template <class T> void directConv2d(const drt_conv2d_desc &desc, const T *input, const T *filter, T *output);
 template <class T>
 void directConv2dGradInput(const drt_conv2d_desc &desc, const T *filter, const T *outputGrad, T *inputGrad);

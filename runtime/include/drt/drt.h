@@ -410,8 +410,11 @@ void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_de
 void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t c_stride, const void *a0,
                        const void *b, const void *bias, void *c0);
 
-// 2-D convolution and its gradients. NHWC, filters HWIO, as TensorFlow has them; in programs for devices filters, and
-// their gradients, are OHWI: (k, kh, kw, c / groups). Padding is explicit, dilation 1 = none.
+// The order of a filter's axes, and of its gradient's: height, width, input channels (c / groups) and output channels
+// (k). TensorFlow has HWIO, PyTorch OIHW, the libraries of GPUs OHWI; programs for devices have OHWI alone.
+enum { DRT_FILTER_HWIO = 0, DRT_FILTER_OHWI = 1, DRT_FILTER_OIHW = 2 };
+
+// 2-D convolution and its gradients. Images are NHWC. Padding is explicit, dilation 1 = none.
 typedef struct drt_conv2d_desc {
   int32_t dtype;
   int32_t has_bias, epilogue; // forward only
@@ -422,6 +425,7 @@ typedef struct drt_conv2d_desc {
   int64_t pad_top, pad_left, pad_bottom, pad_right;
   int64_t groups;             // c for a depthwise convolution with multiplier k / c
   int32_t precision;          // DRT_PRECISION_*
+  int32_t filter_layout;      // DRT_FILTER_*
 } drt_conv2d_desc;
 void drt_conv2d(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *filter, const void *bias, void *output);
 void drt_conv2d_grad_input(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *filter, const void *output_grad, void *input_grad);

@@ -376,3 +376,12 @@ func.func @shares_of_nobody() {
   drt.update_group {kernel = @k, variables = [[@w]], shares = array<i64: 8>} : () -> ()
   return
 }
+
+// -----
+
+func.func @filter_layout(%x: tensor<1x8x8x4xf32>, %f: tensor<8x3x3x4xf32>) {
+  // expected-error @below {{has a filter in layout "IHWO"; there are HWIO (which it is without one), OHWI and OIHW}}
+  %y = drt.conv2d %x, %f {descriptor = array<i64: 1, 8, 8, 4, 3, 3, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1>, filter_layout = "IHWO"}
+      : (tensor<1x8x8x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x8x8x8xf32>
+  return
+}

@@ -15,6 +15,20 @@
 using namespace drt;
 
 namespace {
+/// The place of an element of a filter, or of its gradient, in the descriptor's layout: `tap` is one of (height, width,
+/// input), `k` an output.
+size_t placeInFilter(const drt_conv2d_desc &d, int64_t tap, int64_t k) {
+  int64_t inputs = d.c / d.groups, window = d.kh * d.kw;
+  switch (d.filter_layout) {
+  case DRT_FILTER_OHWI:
+    return static_cast<size_t>(k * window * inputs + tap);
+  case DRT_FILTER_OIHW:
+    return static_cast<size_t>((k * inputs + tap % inputs) * window + tap / inputs);
+  default:
+    return static_cast<size_t>(tap * d.k + k);
+  }
+}
+
 struct Reference {
   std::vector<double> output, inputGrad, filterGrad;
 
@@ -32,7 +46,7 @@ struct Reference {
         if (y < 0 || x < 0 || y >= d.h || x >= d.w)
           continue;
         size_t in = static_cast<size_t>(((n * d.h + y) * d.w + x) * d.c + k / outputs * inputs + c);
-        size_t weight = static_cast<size_t>(tap * d.k + k), out = static_cast<size_t>(at);
+        size_t weight = placeInFilter(d, tap, k), out = static_cast<size_t>(at);
         output[out] += static_cast<double>(input[in]) * static_cast<double>(filter[weight]);
         inputGrad[in] += static_cast<double>(outputGrad[out]) * static_cast<double>(filter[weight]);
         filterGrad[weight] += static_cast<double>(outputGrad[out]) * static_cast<double>(input[in]);
@@ -50,7 +64,8 @@ template <class T> void check(const drt_conv2d_desc &d, Random &random) {
   INFO("image " << d.n << 'x' << d.h << 'x' << d.w << 'x' << d.c << " filter " << d.kh << 'x' << d.kw << 'x' << d.k
                 << " strides " << d.stride_h << ' ' << d.stride_w << " dilations " << d.dilation_h << ' '
                 << d.dilation_w << " pads " << d.pad_top << ' ' << d.pad_left << ' ' << d.pad_bottom << ' '
-                << d.pad_right << " groups " << d.groups << " bias " << d.has_bias << " epilogue " << d.epilogue);
+                << d.pad_right << " groups " << d.groups << " bias " << d.has_bias << " epilogue " << d.epilogue
+                << " filter layout " << d.filter_layout);
   PrimitiveCache cache(3);
   for (int call = 0; call < 2; ++call) {
     auto input = random.tensor<T>(d.n * d.h * d.w * d.c), filter = random.tensor<T>(d.kh * d.kw * d.c / d.groups * d.k);
@@ -92,6 +107,7 @@ drt_conv2d_desc randomConvolution(Random &random, int64_t groups, int64_t inputs
   d.oh = (d.h + d.pad_top + d.pad_bottom - (d.kh - 1) * d.dilation_h - 1) / d.stride_h + 1;
   d.ow = (d.w + d.pad_left + d.pad_right - (d.kw - 1) * d.dilation_w - 1) / d.stride_w + 1;
   d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 2);
+  d.filter_layout = random.integer(DRT_FILTER_HWIO, DRT_FILTER_OIHW);
   return d;
 }
 } // namespace
@@ -115,6 +131,14 @@ TEST_CASE("grouped and depthwise convolutions", "[conv2d]") {
     d.dtype = DRT_F64;
     check<double>(d, random);
   }
+}
+
+TEST_CASE("a filter layout that there is not is an error", "[conv2d]") {
+  Random random(9);
+  drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);
+  d.filter_layout = 3;
+  PrimitiveCache cache(3);
+  REQUIRE_THROWS_WITH(conv2d(cache, 0, d, nullptr, nullptr, nullptr, nullptr), Catch::Contains("filter layout 3"));
 }
 
 TEST_CASE("an empty batch has a filter gradient of zero", "[conv2d]") {
