@@ -64,6 +64,8 @@ struct Convolution {
   Value input, kernel;
   Ints strides, inputDilations, kernelDilations, low, high;
   int64_t groups = 1;
+  /// Of a kernel's gradient: each channel has outputs of its own.
+  bool isDepthwise = false;
   /// `kernel` before its height and width were reversed, if they were.
   Value unreversed;
 
@@ -175,7 +177,8 @@ struct Convolution {
   }
 
   /// As the gradient of a kernel: the input's features are the examples of the batch, of which the kernel's are the
-  /// gradients. Gives [h, w, in, out], `in` being the input's examples.
+  /// gradients. Gives [h, w, in, out], `in` being the input's examples; of a depthwise convolution's kernel [h, w, 1,
+  /// in * multiplier].
   Value asKernelGradient(ArrayRef<int64_t> sizes) {
     FailureOr<Dims> images = g.getShape(input), window = g.getShape(kernel);
     if (failed(images) || failed(window))
@@ -198,9 +201,14 @@ struct Convolution {
         behind.back() = 0;
       }
     }
-    return g.make<dfg::Conv2DBackpropFilterOp>(
-        {x, g.integers({sizes[0], sizes[1], (*images)[0].getConstant(), (*window)[3].getConstant()}), dy},
-        getAttributes(kernelDilations, strides, before, behind));
+    const int64_t inputs = (*images)[0].getConstant(), outputs = (*window)[3].getConstant();
+    SmallVector<NamedAttribute> attributes = getAttributes(kernelDilations, strides, before, behind);
+    if (!isDepthwise)
+      return g.make<dfg::Conv2DBackpropFilterOp>({x, g.integers({sizes[0], sizes[1], inputs, outputs}), dy},
+                                                 attributes);
+    Value gradient = g.make<dfg::DepthwiseConv2dNativeBackpropFilterOp>(
+        {x, g.integers({sizes[0], sizes[1], inputs, outputs / inputs}), dy}, attributes);
+    return g.reshape(gradient, {Dim(sizes[0]), Dim(sizes[1]), Dim(1), Dim(outputs)});
   }
 };
 
@@ -314,15 +322,20 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
         features.getConstant() % groups || conv.groups != 1)
       return fail(g, "has groups that its operands do not divide into");
     int64_t ofInput = examples.getConstant() / groups, ofKernel = features.getConstant() / groups;
-    Values parts;
-    for (int64_t group = 0; group < groups; ++group) {
-      Convolution part = conv;
-      part.input = g.slice(conv.input, 0, group * ofInput, ofInput);
-      part.kernel = g.slice(conv.kernel, 3, group * ofKernel, ofKernel);
-      part.unreversed = {};
-      parts.push_back(makeOne(part));
+    conv.isDepthwise = ofInput == 1 && (*images)[3].dependsOnBatch() && Convolution::areOnes(conv.strides);
+    if (conv.isDepthwise) {
+      result = makeOne(conv);
+    } else {
+      Values parts;
+      for (int64_t group = 0; group < groups; ++group) {
+        Convolution part = conv;
+        part.input = g.slice(conv.input, 0, group * ofInput, ofInput);
+        part.kernel = g.slice(conv.kernel, 3, group * ofKernel, ofKernel);
+        part.unreversed = {};
+        parts.push_back(makeOne(part));
+      }
+      result = g.concat(parts, 3);
     }
-    result = g.concat(parts, 3);
   } else {
     result = makeOne(conv);
   }
