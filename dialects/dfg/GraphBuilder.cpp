@@ -246,7 +246,9 @@ Value GraphBuilder::slice(Value x, int64_t axis, int64_t begin, int64_t size, in
     return {};
   if (begin == 0 && stride == 1 && (*shape)[axis] == Dim(size))
     return x;
-  return sliceBetween(x, shape->size(), axis, begin, begin + (size - 1) * stride + 1, stride);
+  // Of nothing there is no last element.
+  const int64_t end = size == 0 ? begin : begin + (size - 1) * stride + 1;
+  return sliceBetween(x, shape->size(), axis, begin, end, stride);
 }
 
 Value GraphBuilder::sliceTo(Value x, int64_t axis, int64_t begin, Dim limit, int64_t stride) {

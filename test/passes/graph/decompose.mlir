@@ -91,3 +91,13 @@ dfg.func @crops(%x: tensor<2x6x5x3xf32>, %boxes: tensor<4x4xf32>, %of: tensor<4x
     : (tensor<4x2x2x3xf32>, tensor<4x4xf32>, tensor<4xi32>, tensor<4xi32>) -> tensor<2x6x5x3xf32> loc("grad")
   dfg.return %crops, %grad : tensor<4x2x2x3xf32>, tensor<2x6x5x3xf32>
 }
+
+// Patches of images without rows: what strides take of nothing is nothing.
+// CHECK-LABEL: dfg.func @empty_patches
+// CHECK-NOT: extract_image_patches
+// CHECK: dfg.strided_slice {{.*}} -> tensor<4x0x3x2xf32>
+// CHECK: dfg.concat_v2 {{.*}} -> tensor<4x0x3x18xf32>
+dfg.func @empty_patches(%x: tensor<4x0x3x2xf32>) -> tensor<4x0x3x18xf32> {
+  %y = dfg.extract_image_patches %x {ksizes = [1, 3, 3, 1], padding = "SAME", rates = [1, 2, 2, 1], strides = [1, 2, 1, 1]} : (tensor<4x0x3x2xf32>) -> tensor<4x0x3x18xf32> loc("patches")
+  dfg.return %y : tensor<4x0x3x18xf32>
+}
