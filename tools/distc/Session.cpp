@@ -5,11 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/distc/Session.h"
+#include "dialects/dfg/IrText.h"
 #include "dialects/dfg/stablehlo/Import.h"
 #include "dialects/dfg/tensorflow/Import.h"
 #include "dialects/dfg/tensorflow/Types.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/InitAllDialects.h"
@@ -18,6 +20,7 @@
 #include "tools/distc/Stage.h"
 #include "tools/distc/tensor_file.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -122,12 +125,21 @@ static llvm::Error readTensorFile(StringRef path, MLIRContext *context, stablehl
   return error.empty() ? llvm::Error::success() : llvm::createStringError(error);
 }
 
+static OwningOpRef<ModuleOp> readIr(const std::string &path, MLIRContext *context) {
+  // What cannot be read is the parser's to say.
+  if (auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+      text && !isBytecode((*text)->getMemBufferRef()) &&
+      failed(dfg::checkResultNumbers((*text)->getBuffer(), path, context)))
+    return nullptr;
+  return parseSourceFile<ModuleOp>(path, ParserConfig(context));
+}
+
 OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
   TimingScope scope = time("import");
-  OwningOpRef<ModuleOp> module =
-      stablehlo::isStableHlo(options.graph) ? stablehlo::importStep(options.graph, &context, readTensorFile)
-      : isIr(options.graph)                 ? parseSourceFile<ModuleOp>(options.graph, ParserConfig(&context))
-                                            : tf::importGraph(options.graph, &context);
+  OwningOpRef<ModuleOp> module = stablehlo::isStableHlo(options.graph)
+                                     ? stablehlo::importStep(options.graph, &context, readTensorFile)
+                                 : isIr(options.graph) ? readIr(options.graph, &context)
+                                                       : tf::importGraph(options.graph, &context);
   if (!module) {
     if (failed == kDone)
       fail("cannot be read");

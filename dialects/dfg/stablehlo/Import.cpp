@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/stablehlo/Import.h"
+#include "dialects/dfg/IrText.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/stablehlo/Converter.h"
 #include "dialects/dfg/stablehlo/Signature.h"
@@ -419,6 +420,8 @@ OwningOpRef<ModuleOp> importStep(StringRef path, MLIRContext *context, ReadTenso
 
   // StableHLO's dialects are known by the names of their operations alone.
   OwningOpRef<ModuleOp> source;
+  if (failed(dfg::checkResultNumbers(buffer->getBuffer(), path, context)))
+    return nullptr;
   {
     llvm::scope_exit restore(
         [&, before = context->allowsUnregisteredDialects()] { context->allowUnregisteredDialects(before); });

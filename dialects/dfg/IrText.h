@@ -1,0 +1,20 @@
+//===- IrText.h - Text of IR that may be damaged ---------------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_DIALECTS_DFG_IRTEXT_H
+#define DISTC_DIALECTS_DFG_IRTEXT_H
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Support/LLVM.h"
+
+namespace distc::dfg {
+
+/// Fails with a diagnostic in file `path` where `text` names a result (`%value#N`) of a number that no operation has: the parser would
+/// make room for as many, and end the process where there is none.
+llvm::LogicalResult checkResultNumbers(llvm::StringRef text, llvm::StringRef path, mlir::MLIRContext *context);
+
+} // namespace distc::dfg
+
+#endif // DISTC_DIALECTS_DFG_IRTEXT_H
