@@ -723,6 +723,22 @@ def mixed_examples(make):
 
 
 @program
+def grouped_convolutions(make):
+    """Two channels a group, then one: functions that XLA compiles, without which TensorFlow has no such gradients on processors."""
+    filters, each, v = make.weights("filters", 3, 3, 2, 6), make.weights("each", 3, 3, 1, 6), make.weights("v", 6)
+    convolve = tf.function(lambda images, filters: tf.nn.conv2d(images, filters, 1, "SAME"), jit_compile=True)
+
+    def step(x, y, *_):
+        images = tf.stack([tf.sin(x[:, :, None] + number * x[:, None, :]) for number in range(4)], 3)
+        with tf.GradientTape() as tape:
+            maps = convolve(tf.nn.relu(convolve(images, filters)), each)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.reduce_mean(maps, [1, 2]), v) - y))
+        descend(tape, loss, [filters, each, v])
+        return loss
+    return make.step(step)
+
+
+@program
 def shuffled_examples(make):
     """What is negative is another row of the batch; a row of a table that is shuffled whole is added to each."""
     w, v, table = make.weights("w", FEATURES, 5), make.weights("v", 5), make.weights("table", IDS, 5)

@@ -59,6 +59,8 @@ inline constexpr llvm::StringLiteral kControlAttr = "control";
 inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
 /// TensorFlow's own attributes of a NodeDef begin so; no operation's semantics depend on them.
 inline constexpr llvm::StringLiteral kInternalPrefix = "_";
+/// Among a call's attributes in TensorFlow: XLA compiles what is called. A convolution that stood there keeps it.
+inline constexpr llvm::StringLiteral kCompiledByXla = "_XlaMustCompile";
 /// On a graph: `dfg-strip-export-info` has taken what an export needs.
 inline constexpr llvm::StringLiteral kStrippedAttr = "stripped";
 /// On a graph, and on the module once entries are taken from it: the slices that variables are, a dictionary of

@@ -97,6 +97,17 @@ void GraphBuilder::takeBack() {
   made.clear();
 }
 
+Value GraphBuilder::takeName(Value first) {
+  Operation *maker = first.getDefiningOp();
+  if (!maker || !llvm::is_contained(made, maker) || maker->getNumResults() != 1)
+    first = make<IdentityOp>(first);
+  first.getDefiningOp()->setLoc(node->getLoc());
+  if (auto control = node->getDiscardableAttr(kControlAttr))
+    for (Operation *op : made)
+      op->setDiscardableAttr(kControlAttr, control);
+  return first;
+}
+
 Value GraphBuilder::constant(DenseElementsAttr value) {
   if (failed())
     return {};

@@ -40,6 +40,9 @@ public:
   llvm::StringRef getReason() const { return reason; }
   /// Removes what was made.
   void takeBack();
+  /// What stands for the node's first result, made by a node that has its name; all that was made waits for what it
+  /// waited for.
+  Value takeName(Value first);
   static Type elementOf(Value value) { return value ? mlir::getElementTypeOrSelf(value.getType()) : Type(); }
 
   // ---- Nodes ------------------------------------------------------------------------------

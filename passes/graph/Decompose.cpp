@@ -76,25 +76,13 @@ struct Decompose : impl::DecomposeBase<Decompose> {
         return op->emitError() << "'" << name << "' is an output beside the first of a node ("
                                << op->getName().stripDialect()
                                << ") that is compiled as several; fetch an Identity of it";
-    takeName(op, values->front(), g);
+    values->front() = g.takeName(values->front());
     for (auto [result, value] : llvm::zip(op->getResults(), *values))
       result.replaceAllUsesWith(value);
     for (Value result : op->getResults())
       context.forget(result);
     op->erase();
     return success();
-  }
-
-  /// The first result's node has the name and the control inputs of the whole one.
-  void takeName(Operation *op, Value &first, dfg::GraphBuilder &g) {
-    Operation *maker = first.getDefiningOp();
-    if (!maker || !llvm::is_contained(g.made, maker) || maker->getNumResults() != 1)
-      first = g.make<dfg::IdentityOp>(first);
-    maker = first.getDefiningOp();
-    maker->setLoc(op->getLoc());
-    if (auto control = op->getDiscardableAttr(dfg::kControlAttr))
-      for (Operation *made : g.made)
-        made->setDiscardableAttr(dfg::kControlAttr, control);
   }
 
   void noteEndpoints(Operation *graph) {

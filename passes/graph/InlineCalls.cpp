@@ -138,6 +138,19 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     return opaque ? symbols.lookup<dfg::FuncOp>(opaque.getOp()) : dfg::FuncOp();
   }
 
+  static bool isCompiledByXla(Operation *call) {
+    auto attributes = call->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+    auto must = attributes ? attributes.getAs<BoolAttr>(dfg::kCompiledByXla) : BoolAttr();
+    return must && must.getValue();
+  }
+
+  /// Of what stood in a function that XLA compiles (see dfg-divide-convolutions).
+  static void noteCompiled(Operation *op) {
+    NamedAttrList attributes(op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr));
+    attributes.set(dfg::kCompiledByXla, BoolAttr::get(op->getContext(), true));
+    op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+  }
+
   LogicalResult inlineCall(Operation *call, dfg::FuncOp callee, Replacements &replacements, Operation *&next) {
     Block &body = callee.getBody().front();
     if (body.getNumArguments() != call->getNumOperands() ||
@@ -156,6 +169,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     auto rename = [&](StringRef name) { return builder.getStringAttr(scope + name); };
     auto callControls = call->getAttrOfType<ArrayAttr>(dfg::kControlAttr);
     const AccessesBefore before = findAccessesBefore(call, replacements);
+    const bool isCompiled = isCompiledByXla(call);
     nextAfter = next;
     Operation *first = nullptr;
     for (Operation &op : body.without_terminator()) {
@@ -195,6 +209,8 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         if (before.hasHidden)
           waitFor(before.starts);
       }
+      if (isCompiled && llvm::isa<dfg::Conv2DOp, dfg::Conv2DBackpropInputOp, dfg::Conv2DBackpropFilterOp>(copy))
+        noteCompiled(copy);
       edges.add(copy);
       if (!controls.empty())
         copy->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls));

@@ -35,6 +35,7 @@ def InlineCalls : Pass<"dfg-inline-calls", "::mlir::ModuleOp"> {
   let description = [{
     Nodes of the body are named `CALL/NODE`. What must run after the call must run after the nodes that the function says must
     run (`control`); resources that are passed become the caller's handles. A function that calls itself is an error.
+    Convolutions of a function that XLA compiles say so from then on, for `dfg-divide-convolutions`.
     A call runs when all that it takes is there: what the body does with a variable comes behind the updates of it that the call waits for, and
     what it writes behind the reads.
     ```mlir

@@ -8,6 +8,22 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DivideConvolutions : Pass<"dfg-divide-convolutions", "::mlir::ModuleOp"> {
+  let summary = "Convolutions in groups that XLA was to compile are depthwise ones, or one a group";
+  let description = [{
+    Of an exported graph. On processors TensorFlow has no gradients of convolutions whose channels are in groups, except by XLA: so Keras calls a
+    function that XLA compiles. Put where it was called, it is no such function any longer, and sessions of several tasks compile none.
+    ```mlir
+    %y = dfg.conv_2d %x, %f {tf = {_XlaMustCompile = true} ...} : (tensor<?x8x8x4xf32>, tensor<3x3x1x4xf32>) -> tensor<?x8x8x4xf32>
+    // becomes
+    %t = dfg.reshape %f, %sizes : (tensor<3x3x1x4xf32>, tensor<4xi32>) -> tensor<3x3x4x1xf32>
+    %y = dfg.depthwise_conv_2d_native %x, %t ... : (tensor<?x8x8x4xf32>, tensor<3x3x4x1xf32>) -> tensor<?x8x8x4xf32>
+    ```
+    Groups of several channels are convolutions of slices, which are concatenated. Images whose channels are not their last axis, or not known, stay.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def FoldRows : Pass<"dfg-fold-rows", "::mlir::ModuleOp"> {
   let summary = "All rows of a tensor, in their order, are the tensor";
   let description = [{

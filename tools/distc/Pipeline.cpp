@@ -22,6 +22,8 @@ void addGraphStage(mlir::OpPassManager &manager, bool exports) {
   // The edges are still the user's.
   manager.addPass(createRemarkRaces());
   manager.addPass(createInferShapes());
+  if (exports)
+    manager.addPass(rewrite::createDivideConvolutions());
 }
 
 void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &options) {
