@@ -249,8 +249,19 @@ FailureOr<Value> StraightLine::getPredicate(Node &node, const Datum &datum) {
   std::optional<dfg::Dims> shape = type ? shapes.getShape(datum.value) : std::nullopt;
   if (!type || !type.getElementType().isIntOrFloat() || !shape || !shape->empty())
     return fail(node) << "decides by a value that is not known to be a scalar number or a bool", failure();
-  if (type.getElementType().isInteger(1))
-    return datum.value;
+  if (type.getElementType().isInteger(1)) {
+    // A Switch decides by the predicate or by an Identity of it (tf.cond's pred_id); which one must not make two
+    // guards.
+    Value predicate = datum.value;
+    for (auto same = predicate.getDefiningOp<dfg::IdentityOp>(); same && dfg::getControl(same).empty();
+         same = predicate.getDefiningOp<dfg::IdentityOp>()) {
+      Value source = same->getOperand(0);
+      if (source.getType() != predicate.getType())
+        break;
+      predicate = source;
+    }
+    return predicate;
+  }
   if (std::optional<int64_t> known = getConstant(datum))
     return getBool(*known != 0);
   Value zero = zerosLike(datum.value, node.name + "/zero");

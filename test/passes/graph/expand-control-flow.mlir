@@ -379,3 +379,23 @@ dfg.graph attributes {loss = "loss"} {
   %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_two_of, {}>, body = #dfg.func<@add_noise, {}>}} : (tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>) loc("while")
   %loss = dfg.identity %w#1 : (tensor<2xf32>) -> tensor<2xf32> loc("loss")
 }
+
+// -----
+
+// tf.cond's pivots hang on a Switch by the predicate, its values on Switches by an Identity of it: both tell the same branches apart.
+// CHECK-LABEL: dfg.graph attributes {loss = "merge"}
+dfg.graph attributes {loss = "merge"} {
+  // CHECK-DAG: %[[X:.*]] = dfg.placeholder : () -> tensor<f32>
+  // CHECK-DAG: %[[P:.*]] = dfg.placeholder : () -> tensor<i1>
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %id = dfg.identity %p : (tensor<i1>) -> tensor<i1> loc("pred_id")
+  %pivot:2 = dfg.opaque "Switch"(%p, %p) : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i1>) loc("switch")
+  %pivot_f = dfg.identity %pivot#0 : (tensor<i1>) -> tensor<i1> loc("switch_f")
+  %zero = dfg.const dense<0.0> : tensor<f32> {control = ["switch_f"]} : tensor<f32> loc("zero")
+  %value:2 = dfg.opaque "Switch"(%x, %id) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("value")
+  // CHECK: %[[SQUARE:.*]] = dfg.square %[[X]]
+  // CHECK: dfg.select_v2 %[[P]], %[[SQUARE]], %
+  %square = dfg.square %value#1 : (tensor<f32>) -> tensor<f32> loc("square")
+  %m:2 = dfg.opaque "Merge"(%zero, %square) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+}
