@@ -43,7 +43,7 @@ def to_dtype(dtype: torch.dtype) -> Any:
 for _name in ("exp log log1p log2 log10 expm1 sqrt sin cos tan tanh sinh cosh sign floor ceil trunc isnan isinf logical_not logical_and "
               "logical_or logical_xor maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_not square fmod").split():
     _TABLE[_name] = getattr(jnp, _name)
-for _name, _function in {"abs": jnp.abs, "neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan,
+for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan,
                          "asinh": jnp.arcsinh, "acosh": jnp.arccosh, "atanh": jnp.arctanh, "atan2": jnp.arctan2,
                          "rsqrt": lax.rsqrt, "erf": lax.erf, "erfc": lax.erfc, "sigmoid": jax.nn.sigmoid, "relu": jax.nn.relu,
                          "silu": jax.nn.silu, "mish": jax.nn.mish, "round": jnp.round, "eq": operator.eq, "ne": operator.ne,
@@ -52,8 +52,9 @@ for _name, _function in {"abs": jnp.abs, "neg": jnp.negative, "asin": jnp.arcsin
                          "reciprocal": lambda x: 1 / x, "lgamma": lax.lgamma, "digamma": lax.digamma,
                          "erfinv": lax.erf_inv, "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
     _TABLE[_name] = _function
-for _name in "clone detach alias lift_fresh_copy contiguous _to_copy lift view_as".split():
+for _name in "clone alias lift_fresh_copy contiguous _to_copy lift view_as".split():
     _TABLE[_name] = lambda x, *_, **__: x
+_TABLE["detach"] = lax.stop_gradient
 
 
 @_define("add")
@@ -83,19 +84,37 @@ def _div(x, y, rounding_mode=None):
     return jnp.floor_divide(x, y) if rounding_mode == "floor" else jnp.trunc(x / y)
 
 
+@_define("abs")
+def _abs(x):
+    # Without a gradient at zero, where jnp.abs has that of x.
+    return x * lax.stop_gradient(jnp.sign(x)) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.abs(x)
+
+
 @_define("clamp", "hardtanh")
 def _clamp(x, low=None, high=None):
-    return jnp.clip(x, low, high)
+    # The gradient at a bound is shared with a bound that is a tensor; one that is a number leaves none to x.
+    if low is not None:
+        x = jnp.where(x <= low, low, x) if isinstance(low, (int, float)) else jnp.maximum(x, low)
+    if high is not None:
+        x = jnp.where(x >= high, high, x) if isinstance(high, (int, float)) else jnp.minimum(x, high)
+    return x
 
 
 @_define("clamp_min")
 def _clamp_min(x, low):
-    return jnp.maximum(x, low)
+    return _clamp(x, low)
 
 
 @_define("clamp_max")
 def _clamp_max(x, high):
-    return jnp.minimum(x, high)
+    return _clamp(x, None, high)
+
+
+@_define("xlogy")
+def _xlogy(x, y):
+    # Zero times the logarithm of what has none is zero, without a gradient.
+    is_zero = (x == 0) & ((y <= 0) | jnp.isinf(y))
+    return jnp.where(is_zero, 0, x * jnp.log(jnp.where(is_zero, 1, y)))
 
 
 @_define("addcmul")
@@ -140,12 +159,12 @@ def _elu(x, alpha=1, scale=1, input_scale=1):
 
 @_define("hardswish")
 def _hardswish(x):
-    return x * jnp.clip(x + 3, 0, 6) / 6
+    return x * _clamp(x + 3, 0, 6) / 6
 
 
 @_define("hardsigmoid")
 def _hardsigmoid(x):
-    return jnp.clip(x + 3, 0, 6) / 6
+    return _clamp(x + 3, 0, 6) / 6
 
 
 @_define("softplus")
@@ -181,14 +200,17 @@ for _name, _function in {"sum": jnp.sum, "mean": jnp.mean, "amax": jnp.max, "ami
     _TABLE[_name] = functools.partial(_reduction, _function)
 
 
-@_define("max.dim")
-def _max_dim(x, axis, keepdim=False):
-    return jnp.max(x, axis, keepdims=keepdim), jnp.argmax(x, axis, keepdims=keepdim)
+def _extreme(find, x, axis, keepdim=False):
+    """With its place, which alone has the gradient: that of jnp.max is shared among all that are the largest."""
+    if x.ndim == 0:
+        return x, jnp.zeros((), jnp.int32)
+    places = find(x, axis, keepdims=True)
+    values = jnp.take_along_axis(x, places, axis)
+    return (values, places) if keepdim else (jnp.squeeze(values, axis), jnp.squeeze(places, axis))
 
 
-@_define("min.dim")
-def _min_dim(x, axis, keepdim=False):
-    return jnp.min(x, axis, keepdims=keepdim), jnp.argmin(x, axis, keepdims=keepdim)
+_TABLE["max.dim"] = functools.partial(_extreme, jnp.argmax)
+_TABLE["min.dim"] = functools.partial(_extreme, jnp.argmin)
 
 
 @_define("max.default")
@@ -207,6 +229,45 @@ def _var(x, axes=None, *, correction=1, keepdim=False):
     mean = jnp.mean(x, axis=axes, keepdims=True)
     total = jnp.sum(jnp.square(x - mean), axis=axes, keepdims=keepdim)
     return total / (_count(x, axes) - correction)
+
+
+@_define("var_mean")
+def _var_mean(x, axes=None, *, correction=1, keepdim=False):
+    return _var(x, axes, correction=correction, keepdim=keepdim), jnp.mean(x, axis=_axes(axes), keepdims=keepdim)
+
+
+def _safe_root(x):
+    """The square root, whose gradient at zero is zero, as PyTorch says of norms and deviations, in place of infinity."""
+    is_zero = x == 0
+    return jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, x)))
+
+
+@_define("std")
+def _std(x, axes=None, *, correction=1, keepdim=False):
+    return _safe_root(_var(x, axes, correction=correction, keepdim=keepdim))
+
+
+@_define("linalg_vector_norm")
+def _vector_norm(x, order=2, axes=None, keepdim=False, *, dtype=None):
+    x, axes = x if dtype is None else x.astype(to_dtype(dtype)), _axes(axes)
+    if order == 2:
+        return _safe_root(jnp.sum(x * x, axis=axes, keepdims=keepdim))
+    size = _abs(x)
+    if order == 0:
+        return jnp.sum(x != 0, axis=axes, keepdims=keepdim).astype(x.dtype)
+    if order == 1:
+        return jnp.sum(size, axis=axes, keepdims=keepdim)
+    if math.isinf(order):
+        return (jnp.max if order > 0 else jnp.min)(size, axis=axes, keepdims=keepdim)
+    is_zero = size == 0
+    total = jnp.sum(jnp.where(is_zero, 0.0 if order > 0 else math.inf, jnp.where(is_zero, 1, size) ** order), axis=axes, keepdims=keepdim)
+    is_zero = total == 0
+    return jnp.where(is_zero, 0, jnp.where(is_zero, 1, total) ** (1 / order))
+
+
+@_define("cumprod")
+def _cumprod(x, axis, dtype=None):
+    return lax.associative_scan(jnp.multiply, x, axis=axis)
 
 
 @_define("cumsum")
@@ -374,6 +435,9 @@ def _embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse
 
 @_define("index")
 def _index(x, indices):
+    if any(index is not None and index.dtype == bool for index in indices):
+        raise NotImplementedError("there is no code for elements that a mask chooses (x[mask]), whose number is not known: weigh them by the mask "
+                                  "(torch.where), or let the loss pass over them (ignore_index)")
     return x[tuple(slice(None) if index is None else index for index in indices)]
 
 
@@ -440,6 +504,11 @@ def _full(shape, value, *, dtype=None, **_):
 
 @_define("zeros", "empty")
 def _zeros(shape, *, dtype=None, **_):
+    return jnp.zeros(tuple(shape), _of(dtype, jnp.float32))
+
+
+@_define("empty_permuted")
+def _empty_permuted(shape, order, *, dtype=None, **_):
     return jnp.zeros(tuple(shape), _of(dtype, jnp.float32))
 
 
@@ -729,12 +798,35 @@ _OF_NODES: dict[str, Callable[..., Any]] = {"_embedding_bag": _embedding_bag, "_
 
 
 def get_decompositions() -> Any:
-    """How torch.export is to write operations that are none of the core. Attention stays whole: what PyTorch makes of it asks for views
-    that the layout in memory of its own result does not allow."""
+    """How torch.export is to write operations that are none of the core. Those whose gradient is not that of what PyTorch makes of them
+    stay whole, and attention: what PyTorch makes of it asks for views that the layout in memory of its own result does not allow."""
+    whole = {f"aten::{name}" for name in ("scaled_dot_product_attention", "detach", "linalg_vector_norm", "std.correction", "hardswish",
+                                        "hardsigmoid", "xlogy.Tensor")}
     table = torch.export.default_decompositions()
-    for operation in [each for each in table if each.name() == "aten::scaled_dot_product_attention"]:
+    for operation in [each for each in table if each.name() in whole]:
         table.pop(operation)
     return table
+
+
+def stop_gradients(module: torch.fx.GraphModule) -> None:
+    """What is computed without gradients (torch.no_grad), which decomposition puts in line, is to be of detached values."""
+    for node in list(module.graph.nodes):
+        if node.op == "call_function" and str(node.target) == "wrap_with_set_grad_enabled" and node.args[0] is False:
+            _detach_inputs(getattr(module, node.args[1].target))
+    for part in module.children():
+        if isinstance(part, torch.fx.GraphModule):
+            stop_gradients(part)
+    module.recompile()
+
+
+def _detach_inputs(body: torch.fx.GraphModule) -> None:
+    inputs = [node for node in body.graph.nodes if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)]
+    for node in inputs:
+        with body.graph.inserting_after(inputs[-1]):
+            detached = body.graph.call_function(torch.ops.aten.detach.default, (node,))
+        detached.meta.update(node.meta)
+        node.replace_all_uses_with(detached, delete_user_cb=lambda user, detached=detached: user is not detached)
+    body.recompile()
 
 
 def _draws(node: torch.fx.Node) -> bool:
@@ -743,6 +835,10 @@ def _draws(node: torch.fx.Node) -> bool:
     if name != "scaled_dot_product_attention":
         return name in _RANDOM
     return (node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)) > 0
+
+
+# Whose results PyTorch does not differentiate, though they are made of tensors.
+_WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "sym_size", "sym_numel"}
 
 
 class Graph:
@@ -760,6 +856,23 @@ class Graph:
             raise UnknownOperations("there is no code for the operations "
                                     + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())))
         self.draws = sum(node.op == "call_function" and _draws(node) for node in graph.nodes)
+
+    def get_differentiated(self, output: int) -> set[str]:
+        """The names of the inputs on which an output depends in a way that PyTorch's autograd follows: others have no gradient, which
+        is not the same as one of zeros."""
+        def is_float(node: torch.fx.Node) -> bool:
+            value = node.meta.get("val")
+            return not isinstance(value, torch.Tensor) or value.is_floating_point()
+
+        (outputs,) = next(node for node in self.graph.nodes if node.op == "output").args
+        found, waiting = set(), [outputs[output]]
+        while waiting:
+            node = waiting.pop()
+            if node in found or not is_float(node) or (node.op == "call_function" and _get_names(node.target)[1] in _WITHOUT_GRADIENT):
+                continue
+            found.add(node)
+            waiting += node.all_input_nodes
+        return {node.name for node in found if node.op == "placeholder"}
 
     @staticmethod
     def _is_known(node: torch.fx.Node) -> bool:

@@ -6,9 +6,11 @@ modules on JAX's arrays, does not load with present versions of PyTorch, and hid
 """
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterator, Mapping
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +18,10 @@ import numpy as np
 import torch
 from jax import lax
 from torch.utils import _pytree
+from torch.utils.checkpoint import CheckpointFunction
 
 from distc import jax as distc_jax
-from distc._aten import Graph, UnknownOperations, get_decompositions, to_dtype
+from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
 from distc._signature import Step
 
 __all__ = ["UnknownOperations", "export", "load_state"]
@@ -198,9 +201,9 @@ _RULES: dict[type, tuple[Callable[..., tuple[Any, Arrays]], Callable[[Mapping[st
 }
 
 
-def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> tuple[Arrays, Callable[..., Any]]:
-    """The optimizer's state, and the function of (gradients, state, parameters, factor of the learning rate) that gives the new
-    parameters and state."""
+def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str], trained: list[str]) -> tuple[Arrays, Callable[..., Any]]:
+    """The optimizer's state of the parameters that are trained, and the function of (gradients, state, parameters, factor of the
+    learning rate) that gives the new parameters and state."""
     known = _RULES.get(type(optimizer))
     if known is None:
         raise NotImplementedError(f"there is no code for the optimizer {type(optimizer).__name__}, but for "
@@ -215,7 +218,7 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
             name = names.get(id(parameter))
             if name is None:
                 raise ValueError("the optimizer has a parameter that the module does not have")
-            if not parameter.requires_grad:
+            if name not in trained:
                 continue
             groups[name] = hyper
             old = optimizer.state.get(parameter, {})
@@ -268,6 +271,50 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
     return np.asarray(tensor.numpy()).astype(to_dtype(tensor.dtype))
 
 
+@contextlib.contextmanager
+def _with_known_gradients() -> Iterator[None]:
+    """Refuses what changes gradients where torch.export, which writes the forward pass, would say nothing of it."""
+    def refuse_function(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if function is CheckpointFunction:  # Its gradient is that of what it calls, without gradients.
+            called, _, *given = args
+            return called(*given)
+        raise NotImplementedError(f"there is no code for the gradient that {function.__name__} (torch.autograd.Function) defines: write it of "
+                                  "operations, as x + (f(x) - x).detach() for an f(x) with the gradient of x")
+
+    def refuse_hook(tensor: torch.Tensor, hook: Any) -> Any:
+        raise NotImplementedError("there is no code for hooks of gradients (Tensor.register_hook): write what it does of operations, as "
+                                  "x * 2 - x.detach() for x with twice its gradient")
+
+    enter_inference, enter = torch.inference_mode.__enter__, torch.no_grad.__enter__
+
+    def refuse_inference(mode: Any) -> Any:
+        if mode.mode:  # PyTorch itself enters others, which leave it off.
+            raise NotImplementedError("torch.export does not write down torch.inference_mode: use torch.no_grad")
+        return enter_inference(mode)
+
+    def refuse_inside_autocast(mode: Any) -> Any:
+        if torch.is_autocast_enabled("cpu"):
+            raise NotImplementedError("torch.export does not write down torch.no_grad inside of torch.autocast: put it around, or detach the results")
+        return enter(mode)
+
+    with mock.patch.object(torch.autograd.Function, "apply", classmethod(refuse_function)), \
+            mock.patch.object(torch.Tensor, "register_hook", refuse_hook), \
+            mock.patch.object(torch.inference_mode, "__enter__", refuse_inference), \
+            mock.patch.object(torch.no_grad, "__enter__", refuse_inside_autocast):
+        yield
+
+
+def _expect_no_hooks(module: torch.nn.Module) -> None:
+    for name, parameter in module.named_parameters():
+        if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
+            raise NotImplementedError(f"the parameter '{name}' has a hook of its gradient, which the exported step would not run: remove it, and "
+                                      "write what it does into the loss or the optimizer (one of optax)")
+    for name, part in module.named_modules():
+        if part._backward_hooks or part._backward_pre_hooks:
+            raise NotImplementedError(f"the module '{name}' ({type(part).__name__}) has a hook of its backward pass, which the exported step would "
+                                      "not run: remove it")
+
+
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
@@ -275,7 +322,8 @@ class _WithLoss(torch.nn.Module):
         self.loss = loss
 
     def forward(self, batch: Any) -> Any:
-        return self.loss(self.module, batch)
+        with _with_known_gradients():
+            return self.loss(self.module, batch)
 
 
 _PREFIX = "module."
@@ -301,6 +349,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         first.setdefault(id(tensor), name)
     values = {name: tensor for name, tensor in named.items() if first[id(tensor)] == name}
     trained = [name for name, tensor in values.items() if isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad]
+    _expect_no_hooks(module)
     if not trained:
         raise ValueError("the module has no parameter that requires a gradient")
 
@@ -314,7 +363,10 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
     size = torch.export.Dim("batch", min=2)
     shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
-    exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False).run_decompositions(get_decompositions())
+    with torch.enable_grad():
+        exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False)
+    stop_gradients(exported.graph_module)
+    exported = exported.run_decompositions(get_decompositions())
     graph = Graph(exported.graph)
 
     # What the inputs of the graph are.
@@ -341,6 +393,12 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         else:
             raise NotImplementedError(f"the loss changes '{spec.target}', which is no buffer of the module")
     structure = exported.call_spec.out_spec
+    if isinstance(optimizer, torch.optim.Optimizer):
+        # PyTorch's optimizers pass over parameters without a gradient: they do not decay, either.
+        differentiated = {inputs.get(name) for name in graph.get_differentiated(len(mutated))}
+        trained = [name for name in trained if name in differentiated]
+        if not trained:
+            raise ValueError("the loss depends on no parameter that requires a gradient")
 
     def evaluate(parameters: Arrays, rest: Arrays, batch: Arrays, key: Any) -> tuple[Any, tuple[Arrays, Arrays]]:
         state = {**rest, **parameters}
@@ -353,7 +411,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     arrays = {name: to_array(tensor) for name, tensor in values.items()}
     parameters = {name: arrays.pop(name) for name in trained}
     if isinstance(optimizer, torch.optim.Optimizer):
-        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()})
+        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()}, trained)
     else:
         if schedule is not None:
             raise ValueError("a schedule goes into the optimizer of optax: optax.sgd(schedule)")

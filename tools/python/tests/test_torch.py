@@ -96,6 +96,72 @@ def test_an_optimizer_that_has_begun_goes_on(tmp_path):
     np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), STEPS).losses, losses, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", torch_models.GRADIENTS)
+def test_gradients_are_pytorchs(tmp_path, name):
+    loss, data = torch_models.GRADIENTS[name], torch_models.MODELS["mlp"][2]
+    torch.manual_seed(0)
+    module = torch_models.WithSpares()
+    theirs = copy.deepcopy(module)
+
+    def make_optimizer(module):
+        return optim.SGD(module.parameters(), 0.02, momentum=0.9, weight_decay=0.1)
+
+    step = distc.torch.export(module, loss, make_optimizer(module), get_example(data), tmp_path / "step.mlir")
+    losses = torch_models.train_here(theirs, loss, make_optimizer(theirs), data, BATCH, 6)
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 6)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return torch.sign(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient
+
+
+def expect_refusal(tmp_path, match, module, loss=torch_models.classify, optimizer=None, error=NotImplementedError):
+    data = torch_models.MODELS["mlp"][2]
+    with pytest.raises(error, match=match):
+        distc.torch.export(module, loss, optimizer or optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+
+
+def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
+    def inference(module, batch):
+        with torch.inference_mode():
+            target = module(batch["x"])
+        return torch.nn.functional.mse_loss(module(batch["x"]), target)
+
+    def inside_autocast(module, batch):
+        with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+            target = module(batch["x"])
+        return torch.nn.functional.mse_loss(module(batch["x"]), target)
+
+    def hooked(module, batch):
+        logits = module(batch["x"])
+        logits.register_hook(lambda gradient: -gradient)
+        return torch.nn.functional.cross_entropy(logits, batch["y"])
+
+    expect_refusal(tmp_path, "Sign", torch_models.mlp(), lambda module, batch: Sign.apply(module(batch["x"])).mean())
+    expect_refusal(tmp_path, "inference_mode", torch_models.mlp(), inference)
+    expect_refusal(tmp_path, "no_grad inside of torch.autocast", torch_models.mlp(), inside_autocast)
+    expect_refusal(tmp_path, "register_hook", torch_models.mlp(), hooked)
+    module = torch_models.mlp()
+    module[2].bias.register_hook(lambda gradient: -gradient)
+    expect_refusal(tmp_path, "'2.bias' has a hook", module)
+    module = torch_models.mlp()
+    module[2].bias.register_post_accumulate_grad_hook(lambda parameter: None)
+    expect_refusal(tmp_path, "'2.bias' has a hook", module)
+    module = torch_models.mlp()
+    module[0].register_full_backward_hook(lambda *_: None)
+    expect_refusal(tmp_path, r"'0' \(Linear\) has a hook", module)
+    expect_refusal(tmp_path, "no parameter", torch_models.mlp(), lambda module, batch: batch["x"].mean(), error=ValueError)
+    expect_refusal(tmp_path, "mask", torch_models.mlp(), lambda module, batch: module(batch["x"])[batch["y"] > 0].mean())
+
+
 def test_optimizers_of_optax_and_fetches(tmp_path):
     make, _, data = torch_models.MODELS["mlp"]
 

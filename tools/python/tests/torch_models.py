@@ -2,6 +2,7 @@
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 RANDOM = np.random.RandomState(0)
@@ -144,6 +145,80 @@ class Recommender(nn.Module):
 def click(module, batch):
     return F.binary_cross_entropy_with_logits(module(batch), batch["y"])
 
+
+class WithSpares(nn.Module):
+    """Layers, and parameters that losses use each in its own way: one that starts where functions have kinks, and one that is far from any."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+        self.kinks, self.spare = nn.Parameter(torch.tensor([-1.0, 0.0, 1.0, 0.0])), nn.Parameter(torch.ones(4))
+        self.register_buffer("average", torch.zeros(16, 8))
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.first(x)))
+
+
+def _with_kinks(value):
+    return lambda module, batch: F.cross_entropy(module(batch["x"]) + value(module.kinks, module.spare), batch["y"])
+
+
+def _without_gradient(module, batch):
+    with torch.no_grad():
+        target = torch.sin(module(batch["x"]))
+    return F.mse_loss(module(batch["x"]), target)
+
+
+def _quantized(module, batch):
+    hidden = torch.tanh(module.first(batch["x"]))
+    hidden = hidden + (torch.round(4 * hidden) / 4 - hidden).detach()
+    return F.cross_entropy(module.second(hidden), batch["y"])
+
+
+def _averaged(module, batch):
+    with torch.no_grad():
+        module.average.mul_(0.9).add_(module.first.weight, alpha=0.1)
+    return classify(module, batch) + F.mse_loss(module.second(F.linear(batch["x"], module.average)), module(batch["x"]))
+
+
+def _checkpointed(reentrant):
+    def loss(module, batch):
+        hidden = torch.utils.checkpoint.checkpoint(lambda x: torch.tanh(module.first(x)), batch["x"].requires_grad_(True), use_reentrant=reentrant)
+        return F.cross_entropy(module.second(hidden), batch["y"])
+    return loss
+
+
+def _of_zeros(function):
+    """Of rows of which the half are zeros."""
+    def loss(module, batch):
+        rows = torch.relu(module(batch["x"])) * (batch["x"][:, :1] > 0)
+        return function(rows).square().mean() + classify(module, batch)
+    return loss
+
+
+# Losses of a WithSpares whose gradients are PyTorch's own ways.
+GRADIENTS = {
+    "unused": classify,
+    "detached": _with_kinks(lambda k, s: s.detach()),
+    "zero gradient": _with_kinks(lambda k, s: 0 * s),
+    "no_grad": _without_gradient,
+    "straight through": _quantized,
+    "averaged weights": _averaged,
+    "checkpoint": _checkpointed(False),
+    "reentrant checkpoint": _checkpointed(True),
+    "clamp": _with_kinks(lambda k, s: k.clamp(-1, 1) + k.clamp(min=0) - k.clamp(max=0) + torch.clamp(k, 0 * s, s)),
+    "hard functions": _with_kinks(lambda k, s: F.hardtanh(k) + F.relu6(6 * k) + F.hardswish(3 * k) + F.hardsigmoid(3 * k)),
+    "abs": _with_kinks(lambda k, s: k.abs() + F.softsign(k) + torch.maximum(k, 0 * s)),
+    "xlogy": _with_kinks(lambda k, s: torch.xlogy(k, s + 1)),
+    "largest of equals": _with_kinks(lambda k, s: s.max(0).values * k + s.amax() + (0 * s).min(0, keepdim=True).values * s),
+    "norms at zero": _with_kinks(lambda k, s: (0 * s).norm() * k + (0 * s).norm(1) + (0 * s).norm(3) + F.normalize(0 * s, dim=0)),
+    "norms of rows": _of_zeros(lambda x: x.norm(dim=1)),
+    "normalized rows": _of_zeros(lambda x: F.normalize(x, dim=1)),
+    "deviations of rows": _of_zeros(lambda x: x.std(1)),
+    "cosines": lambda module, batch: -F.cosine_similarity(module(batch["x"]), module(batch["x"] + 0.1).detach()).mean(),
+    "cosine embedding": lambda module, batch: F.cosine_embedding_loss(module(batch["x"]), batch["x"][:, :4], batch["y"] % 2 * 2 - 1),
+    "spread": _of_zeros(lambda x: torch.var_mean(x, 1)[0] + torch.cumprod(torch.sigmoid(x), 1).sum(1)),
+}
 
 LABELS = integers(4, 24)
 # Of each: the module, the loss, the data.
