@@ -201,19 +201,27 @@ _RULES: dict[type, tuple[Callable[..., tuple[Any, Arrays]], Callable[[Mapping[st
 }
 
 
-def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str], trained: list[str]) -> tuple[Arrays, Callable[..., Any]]:
+def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str], trained: list[str],
+                       has_schedule: bool) -> tuple[Arrays, Callable[..., Any]]:
     """The optimizer's state of the parameters that are trained, and the function of (gradients, state, parameters, factor of the
     learning rate) that gives the new parameters and state."""
     known = _RULES.get(type(optimizer))
     if known is None:
         raise NotImplementedError(f"there is no code for the optimizer {type(optimizer).__name__}, but for "
                                   f"{', '.join(each.__name__ for each in _RULES)} and any of optax")
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched") and not has_schedule:
+        raise ValueError("the optimizer has a scheduler (torch.optim.lr_scheduler), whose steps are none of the exported step: give its factor of the "
+                         "learning rate as 'schedule', a function of the step's number")
     rule, get_slots = known
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        raise NotImplementedError("the optimizer has hooks around its steps, which the exported step would not run: give it without them")
     groups: dict[str, Mapping[str, Any]] = {}
     state: Arrays = {"step": np.zeros((), np.int32)}
     steps = set()
     for group in optimizer.param_groups:
         hyper = {name: float(value) if isinstance(value, torch.Tensor) else value for name, value in group.items() if name != "params"}
+        if has_schedule:  # What a scheduler of PyTorch's multiplies; it has changed the rate itself.
+            hyper["lr"] = float(hyper.get("initial_lr", hyper["lr"]))
         for parameter in group["params"]:
             name = names.get(id(parameter))
             if name is None:
@@ -222,7 +230,8 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
                 continue
             groups[name] = hyper
             old = optimizer.state.get(parameter, {})
-            steps.add(int(old.get("step", 0)))
+            # SGD counts no steps: its first is the one that makes the momentum.
+            steps.add(int(old.get("step", old.get("momentum_buffer") is not None)))
             for slot in get_slots(hyper, parameter):
                 value = old.get(slot)
                 if value is None:
@@ -411,7 +420,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     arrays = {name: to_array(tensor) for name, tensor in values.items()}
     parameters = {name: arrays.pop(name) for name in trained}
     if isinstance(optimizer, torch.optim.Optimizer):
-        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()}, trained)
+        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()}, trained, schedule is not None)
     else:
         if schedule is not None:
             raise ValueError("a schedule goes into the optimizer of optax: optax.sgd(schedule)")

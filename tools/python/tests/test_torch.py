@@ -96,6 +96,17 @@ def test_an_optimizer_that_has_begun_goes_on(tmp_path):
     np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), STEPS).losses, losses, rtol=1e-5, atol=1e-5)
 
 
+def test_an_optimizer_without_a_count_goes_on(tmp_path):
+    make, loss, data = torch_models.MODELS["mlp"]
+    module = make()
+    optimizer = optim.SGD(module.parameters(), 0.05, momentum=0.9, dampening=0.5)
+    torch_models.train_here(module, loss, optimizer, data, BATCH, 1)
+    step = distc.torch.export(module, loss, optimizer, get_example(data), tmp_path / "step.mlir")
+    data = {name: tensor.roll(1, 0) for name, tensor in data.items()}
+    losses = torch_models.train_here(module, loss, optimizer, data, BATCH, STEPS)
+    np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), STEPS).losses, losses, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", torch_models.GRADIENTS)
 def test_gradients_are_pytorchs(tmp_path, name):
     loss, data = torch_models.GRADIENTS[name], torch_models.MODELS["mlp"][2]
@@ -160,6 +171,26 @@ def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
     expect_refusal(tmp_path, r"'0' \(Linear\) has a hook", module)
     expect_refusal(tmp_path, "no parameter", torch_models.mlp(), lambda module, batch: batch["x"].mean(), error=ValueError)
     expect_refusal(tmp_path, "mask", torch_models.mlp(), lambda module, batch: module(batch["x"])[batch["y"] > 0].mean())
+
+
+def test_what_changes_an_optimizers_steps_is_refused(tmp_path):
+    module = torch_models.mlp()
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    optimizer.register_step_pre_hook(lambda *_: None)
+    expect_refusal(tmp_path, "hooks around its steps", module, optimizer=optimizer)
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    optim.lr_scheduler.LinearLR(optimizer, 0.1)
+    expect_refusal(tmp_path, "'schedule'", module, optimizer=optimizer, error=ValueError)
+
+
+def test_a_schedule_is_of_the_rate_that_a_scheduler_began_with(tmp_path):
+    make, loss, data = torch_models.MODELS["mlp"]
+    module = make()
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    scheduler = optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 2))
+    step = distc.torch.export(module, loss, optimizer, get_example(data), tmp_path / "step.mlir", schedule=lambda step: 1 / (step + 2))
+    losses = torch_models.train_here(module, loss, optimizer, data, BATCH, 6, scheduler)
+    np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), 6).losses, losses, rtol=1e-5, atol=1e-5)
 
 
 def test_optimizers_of_optax_and_fetches(tmp_path):
