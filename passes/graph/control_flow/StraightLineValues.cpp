@@ -253,10 +253,9 @@ FailureOr<Value> StraightLine::getPredicate(Node &node, const Datum &datum) {
     // A Switch decides by the predicate or by an Identity of it (tf.cond's pred_id); which one must not make two
     // guards.
     Value predicate = datum.value;
-    for (auto same = predicate.getDefiningOp<dfg::IdentityOp>(); same && dfg::getControl(same).empty();
-         same = predicate.getDefiningOp<dfg::IdentityOp>()) {
+    while (auto same = predicate.getDefiningOp<dfg::IdentityOp>()) {
       Value source = same->getOperand(0);
-      if (source.getType() != predicate.getType())
+      if (!dfg::getControl(same).empty() || source.getType() != predicate.getType())
         break;
       predicate = source;
     }
