@@ -739,6 +739,17 @@ def grouped_convolutions(make):
 
 
 @program
+def conditions_of_version_1(make):
+    """tf.cond by the batch and tf.case by the step's number, of Switch and Merge."""
+    tf1.disable_control_flow_v2()
+    w, other, count = make.weights("w", FEATURES, CLASSES), make.weights("other", FEATURES, CLASSES), tf1.train.get_or_create_global_step()
+    logits = tf1.cond(tf.reduce_mean(make.x) > 0, lambda: make.x @ w, lambda: make.x @ other * 2.)
+    decay = tf1.case([(count < 2, lambda: tf.nn.l2_loss(w)), (count < 3, lambda: tf.nn.l2_loss(other))], default=lambda: 0.)
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=make.labels, logits=logits)) + .01 * decay
+    return loss, tf1.train.AdamOptimizer(.01).minimize(loss, count)
+
+
+@program
 def shuffled_examples(make):
     """What is negative is another row of the batch; a row of a table that is shuffled whole is added to each."""
     w, v, table = make.weights("w", FEATURES, 5), make.weights("v", 5), make.weights("table", IDS, 5)

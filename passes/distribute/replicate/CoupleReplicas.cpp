@@ -227,7 +227,9 @@ private:
 /// keep in the step: gradients of what is no variable's, and the identities of them, which TensorFlow has wait for all
 /// others. What waits for them waits for what they wait for, themselves or through what they are made of (gradients
 /// that are taken behind an update). What is made of something that an update, a check or a message wrote stays: who
-/// waits for it has that run (the result of a metric, which its two counters are added for).
+/// waits for it has that run (the result of a metric, which its two counters are added for). In the older control flow
+/// what waits for a node of a branch runs where that branch is taken: it waits for what the node is made of; what
+/// chooses the branch (who reads a Switch, a Merge) stays.
 void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   Block &block = graph.getBody().front();
   llvm::StringSet<> named;
@@ -240,6 +242,21 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(block, [](Operation *op) {
     return llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op>(op);
   });
+  auto isKind = [](Operation *op, llvm::StringRef kind) {
+    auto opaque = llvm::dyn_cast_if_present<dfg::OpaqueOp>(op);
+    return opaque && opaque.getOp().ends_with(kind);
+  };
+  llvm::DenseSet<Operation *> inBranches = dfg::findBehind(block, [&](Operation *op) { return isKind(op, "Switch"); });
+  llvm::StringSet<> waitedFor;
+  if (!inBranches.empty())
+    for (Operation &op : block)
+      for (llvm::StringRef before : dfg::getControlInputs(&op))
+        waitedFor.insert(before);
+  auto chooses = [&](Operation *op) {
+    return inBranches.contains(op) && waitedFor.contains(dfg::getNodeName(op)) &&
+           (isKind(op, "Merge") ||
+            llvm::any_of(op->getOperands(), [&](Value operand) { return isKind(operand.getDefiningOp(), "Switch"); }));
+  };
   // An edge that says when a node runs is none of what its value is made of, unless it reads what was written.
   llvm::DenseSet<Operation *> made;
   for (Operation &op : block)
@@ -253,7 +270,7 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
         llvm::isa<dfg::IdentityOp>(op) && !dfg::getControlInputs(op).empty() &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return step.contains(operand.getDefiningOp()); });
     return step.isKnown() && (step.contains(op) || isForOrder) && op->getNumResults() > 0 && op->getNumOperands() > 0 &&
-           isMemoryEffectFree(op) && !made.contains(op) && !named.contains(dfg::getNodeName(op));
+           isMemoryEffectFree(op) && !made.contains(op) && !chooses(op) && !named.contains(dfg::getNodeName(op));
   };
   SmallVector<Operation *> unneeded;
   llvm::DenseSet<Operation *> gone;
@@ -286,7 +303,7 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
         if (gone.contains(before)) {
           const SmallVector<llvm::StringRef> &further = inherited[dfg::getNodeName(before)];
           control.insert(further.begin(), further.end());
-        } else if (behindEffects.contains(before)) {
+        } else if (behindEffects.contains(before) || inBranches.contains(before)) {
           control.insert(dfg::getNodeName(before));
         }
       }

@@ -311,3 +311,37 @@ module @order attributes {dist.strategy = #dist.strategy<"">} {
     %y = dfg.gather_v2 %x, %order, %axis : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("y")
   }
 }
+
+// -----
+
+// What waits for a node of a branch runs where that branch is taken: who reads a Switch stays, and what waits for another node waits for what
+// that one is made of.
+// CHECK-LABEL: @branches
+module @branches attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %most = dfg.max %x, %axis : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("most")
+    %flag = dfg.const dense<true> : tensor<i1> : tensor<i1>
+    %half = dfg.const dense<5.000000e-01> : tensor<4xf32> : tensor<4xf32> loc("half")
+    %switch:2 = dfg.opaque "Switch"(%flag, %flag) {tf = {T = i1}} : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i1>) loc("switch")
+    // CHECK: dfg.identity %{{.*}}#0
+    %off = dfg.identity %switch#0 : (tensor<i1>) -> tensor<i1> loc("off")
+    %values:2 = dfg.opaque "Switch"(%half, %flag) {tf = {T = f32}} : (tensor<4xf32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>) loc("values")
+    %on = dfg.neg %values#1 : (tensor<4xf32>) -> tensor<4xf32> loc("on")
+    // CHECK-NOT: dfg.square
+    %square = dfg.square %on : (tensor<4xf32>) -> tensor<4xf32> loc("square")
+    // CHECK: dfg.const {{.*}} {control = ["off"]}
+    %zero = dfg.const dense<0.0> : tensor<4xf32> {control = ["off"]} : tensor<4xf32> loc("zero")
+    // CHECK: dfg.const {{.*}} {control = ["on"]}
+    %one = dfg.const dense<1.0> : tensor<4xf32> {control = ["square"]} : tensor<4xf32> loc("one")
+    %ones = dfg.mul %one, %on : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("ones")
+    %merge:2 = dfg.opaque "Merge"(%zero, %ones) {tf = {N = 2 : i64, T = f32}} : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<i32>) loc("merge")
+    %new = dfg.add_v2 %merge#0, %most : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("new")
+    dfg.assign %w, %new : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
