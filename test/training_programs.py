@@ -739,6 +739,24 @@ def grouped_convolutions(make):
 
 
 @program
+def near_ties(make):
+    """A small slope leaves what is not positive so close to the largest of its window that TensorFlow's gradient takes it for as large."""
+    filters, slope, v = make.weights("filters", 2, 3, 3, 1, 3), make.state("slope", np.float32(2e-6), trainable=True), make.weights("v", 24)
+
+    def step(x, y, *_):
+        volumes = tf.stack([tf.sin(x[:, :, None] + number * x[:, None, :]) for number in range(5)], 1)[..., None]
+        with tf.GradientTape() as tape:
+            maps = tf.nn.conv3d(volumes, filters, [1] * 5, "VALID")
+            mean, variance = tf.nn.moments(maps, [0, 1, 2, 3])
+            maps = tf.nn.batch_normalization(maps, mean + .8, variance, None, None, 1e-3)
+            pooled = tf.nn.max_pool3d(tf.nn.relu(maps) - slope * tf.nn.relu(-maps), 2, 2, "VALID")
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.reshape(pooled, [-1, 24]), v) - y))
+        descend(tape, loss, [filters, slope, v])
+        return loss
+    return make.step(step)
+
+
+@program
 def conditions_of_version_1(make):
     """tf.cond by the batch and tf.case by the step's number, of Switch and Merge."""
     tf1.disable_control_flow_v2()

@@ -295,7 +295,9 @@ SmallVector<int64_t> getWindowSizes(Operation *op, ArrayRef<int64_t> axes) {
 
 } // namespace
 
-/// Operands: input, output, the output's gradient, which goes to every element that is the largest of its window.
+/// Operands: input, output, the output's gradient, which goes to every element that is less than 1e-5 from the largest
+/// of its window: TensorFlow's on CPUs compares so, and small activations (a PReLU's behind a batch normalization) meet
+/// it. An infinite largest element gets nothing there.
 Result maxPool3dGrad(Operation *op, GraphBuilder &g) {
   Value x = op->getOperand(0), y = op->getOperand(1), dy = op->getOperand(2);
   if (failed(checkVolumes(op, g)))
@@ -303,10 +305,11 @@ Result maxPool3dGrad(Operation *op, GraphBuilder &g) {
   FailureOr<Taps> taps = Taps::of(op, g, x, getWindowSizes(op, {1, 2, 3}));
   if (failed(taps))
     return failure();
-  Value padded = taps->pad(x), zero = g.scalar(g.elementOf(dy), 0);
+  Value padded = taps->pad(x), zero = g.scalar(g.elementOf(dy), 0), near = g.scalar(g.elementOf(x), 1e-5);
   SmallVector<Value> terms;
   taps->forEach([&](ArrayRef<int64_t> tap) {
-    terms.push_back(taps->put(g.select(g.equal(taps->take(padded, tap), y), dy, zero), tap));
+    Value below = g.make<AbsOp>({g.sub(taps->take(padded, tap), y)});
+    terms.push_back(taps->put(g.select(g.less(below, near), dy, zero), tap));
   });
   return one(g, taps->crop(g.addAll(terms)));
 }
