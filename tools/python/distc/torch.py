@@ -294,22 +294,23 @@ def _with_known_gradients() -> Iterator[None]:
         raise NotImplementedError("there is no code for hooks of gradients (Tensor.register_hook): write what it does of operations, as "
                                   "x * 2 - x.detach() for x with twice its gradient")
 
-    enter_inference, enter = torch.inference_mode.__enter__, torch.no_grad.__enter__
+    enter_inference, set_enabled = torch.inference_mode.__enter__, torch.set_grad_enabled.__init__
 
     def refuse_inference(mode: Any) -> Any:
         if mode.mode:  # PyTorch itself enters others, which leave it off.
             raise NotImplementedError("torch.export does not write down torch.inference_mode: use torch.no_grad")
         return enter_inference(mode)
 
-    def refuse_inside_autocast(mode: Any) -> Any:
-        if torch.is_autocast_enabled("cpu"):
-            raise NotImplementedError("torch.export does not write down torch.no_grad inside of torch.autocast: put it around, or detach the results")
-        return enter(mode)
+    def refuse_inside_autocast(mode: Any, enabled: bool) -> None:
+        if not enabled and torch.is_autocast_enabled("cpu"):
+            raise NotImplementedError("torch.export does not write down torch.no_grad or torch.set_grad_enabled inside of torch.autocast: put it "
+                                      "around, or detach the results")
+        set_enabled(mode, enabled)
 
     with mock.patch.object(torch.autograd.Function, "apply", classmethod(refuse_function)), \
             mock.patch.object(torch.Tensor, "register_hook", refuse_hook), \
             mock.patch.object(torch.inference_mode, "__enter__", refuse_inference), \
-            mock.patch.object(torch.no_grad, "__enter__", refuse_inside_autocast):
+            mock.patch.object(torch.set_grad_enabled, "__init__", refuse_inside_autocast):  # torch.no_grad makes one.
         yield
 
 

@@ -146,10 +146,12 @@ def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
             target = module(batch["x"])
         return torch.nn.functional.mse_loss(module(batch["x"]), target)
 
-    def inside_autocast(module, batch):
-        with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
-            target = module(batch["x"])
-        return torch.nn.functional.mse_loss(module(batch["x"]), target)
+    def inside_autocast(without_gradients):
+        def loss(module, batch):
+            with torch.autocast("cpu", dtype=torch.bfloat16), without_gradients():
+                target = module(batch["x"])
+            return torch.nn.functional.mse_loss(module(batch["x"]), target)
+        return loss
 
     def hooked(module, batch):
         logits = module(batch["x"])
@@ -158,7 +160,8 @@ def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
 
     expect_refusal(tmp_path, "Sign", torch_models.mlp(), lambda module, batch: Sign.apply(module(batch["x"])).mean())
     expect_refusal(tmp_path, "inference_mode", torch_models.mlp(), inference)
-    expect_refusal(tmp_path, "no_grad inside of torch.autocast", torch_models.mlp(), inside_autocast)
+    for without_gradients in (torch.no_grad, lambda: torch.set_grad_enabled(False)):
+        expect_refusal(tmp_path, "inside of torch.autocast", torch_models.mlp(), inside_autocast(without_gradients))
     expect_refusal(tmp_path, "register_hook", torch_models.mlp(), hooked)
     module = torch_models.mlp()
     module[2].bias.register_hook(lambda gradient: -gradient)
