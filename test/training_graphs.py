@@ -946,6 +946,10 @@ def write(recipe, folder):
     """Builds the recipe's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     tf1.disable_eager_execution()
+    if recipe.get("older_control_flow"):
+        tf1.disable_control_flow_v2()
+    else:
+        tf1.enable_control_flow_v2()
     with tf.Graph().as_default() as graph:
         builder = Builder(recipe)
         meta = tf1.train.export_meta_graph(graph=graph, saver_def=builder.saver.saver_def)

@@ -87,6 +87,7 @@ def draw(rng):
             recipe["blocks"].insert(rng.randint(0, len(recipe["blocks"])), block)
     names = variable_names(recipe)
     recipe["statements"] = draw_statements(rng, names)
+    recipe["older_control_flow"] = rng.random() < 0.4  # Switch and Merge
     return recipe
 
 
