@@ -224,6 +224,14 @@ def exponential_unit(name):
     return name, family
 
 
+def steep(name):
+    """Without end at 1: there the last bit of a value of a narrow type doubles the slope."""
+    def family(e, x):
+        need(x.is_float and (x.exact or x.dtype not in NARROW))
+        return Value(find(e.tf, name)(x.tensor), False)
+    return name, family
+
+
 def rounding(name):
     def family(e, x):
         need(x.is_float and x.exact)
@@ -1002,8 +1010,9 @@ def sparse_product(e, x):
 CATALOG = [
     *(unary(name) for name in (
         "math.exp", "math.expm1", "math.log", "math.log1p", "math.sqrt", "math.rsqrt", "math.reciprocal", "math.sin", "math.cos", "math.tanh",
-        "math.asinh", "math.atan", "math.sinh", "math.cosh", "math.sigmoid", "math.asin", "math.acos", "math.acosh",
-        "math.atanh", "nn.softplus", "nn.softsign")),
+        "math.asinh", "math.atan", "math.sinh", "math.cosh", "math.sigmoid")),
+    *(steep(name) for name in ("math.asin", "math.acos", "math.acosh", "math.atanh")),
+    *(unary(name) for name in ("nn.softplus", "nn.softsign")),
     *(exponential_unit(name) for name in ("nn.elu", "nn.selu")),
     *(unary(name, exact=True) for name in ("nn.relu", "nn.relu6", "nn.leaky_relu")),
     *(unary(name, exact=True, integers=True) for name in (

@@ -89,15 +89,27 @@ def whoever_comes_first(strategy, replicas, gradients, place=PLACES[0]):
     return found
 
 
+def repeat_shares(path, batch, replicas):
+    """Data whose every share of a batch has the same rows, of the model's."""
+    share = batch // replicas
+    with np.load(Model(MODEL).feeds) as feeds:
+        np.savez(path, **{name: np.concatenate([np.tile(rows[first:first + share], (replicas, *[1] * (rows.ndim - 1)))
+                                                for first in range(0, len(rows) - share + 1, share)])
+                          for name, rows in ((name, feeds[name]) for name in feeds.files)})
+    return path
+
+
 def learns(strategy, replicas, drops, place=PLACES[0]):
     """The loss falls, the global step counts updates, nothing is dropped that the strategy does not drop, and any delays do."""
-    steps = 60
+    steps, batch = 60, 12
     found = []
     with Folder() as folder:
-        program = build(folder, strategy, replicas, 12, "--ps", 2, *place[1])
+        program = build(folder, strategy, replicas, batch, "--ps", 2, *place[1])
+        # Of a replica that is late each time nothing is learned: its rows must be others' as well, for the loss to fall whoever comes first.
+        data = repeat_shares(folder / "data.npz", batch, replicas) if drops else None
         for delays in (None, 1, 2):
             # A checkpoint without averages is none of a program that keeps them.
-            losses, variables, end, _ = train(program, steps, *place[2], delays=delays, restore="averages" not in strategy)
+            losses, variables, end, _ = train(program, steps, *place[2], data=data, delays=delays, restore="averages" not in strategy)
             if len(losses) != steps or not end["done"] or end["steps"] != steps:
                 found.append(f"delays {delays}: {len(losses)} steps logged, ended by {end}")
             if not np.mean(losses[-6:]) < np.mean(losses[:6]):
