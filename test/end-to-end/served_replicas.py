@@ -95,7 +95,7 @@ def repeat_shares(path, batch, replicas):
     with np.load(Model(MODEL).feeds) as feeds:
         np.savez(path, **{name: np.concatenate([np.tile(rows[first:first + share], (replicas, *[1] * (rows.ndim - 1)))
                                                 for first in range(0, len(rows) - share + 1, share)])
-                          for name, rows in ((name, feeds[name]) for name in feeds.files)})
+                          for name, rows in feeds.items()})
     return path
 
 
