@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeNames.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/servers/Roles.h"
 #include "llvm/ADT/MapVector.h"
@@ -62,6 +63,8 @@ private:
   }
 
   LogicalResult check(dfg::GraphOp graph) {
+    if (failed(checkOrder(graph)))
+      return failure();
     int64_t last = -1;
     auto role = graph->getAttrOfType<StringAttr>(dist::kRoleAttr);
     for (Operation &op : graph.getBody().front()) {
@@ -83,6 +86,22 @@ private:
                               << topology.getReplicas();
       if (failed(role ? checkRole(&op, graph, role.getValue()) : checkBorders(&op)))
         return failure();
+    }
+    return success();
+  }
+
+  /// No node stands behind one that waits for it: who moves a node or gives its name to another one must mind the
+  /// control edges that name it. What waits for a later member of its own collective would wait for itself.
+  static LogicalResult checkOrder(dfg::GraphOp graph) {
+    llvm::SmallDenseMap<Attribute, Operation *> waiting;
+    for (Operation &op : graph.getBody().front()) {
+      if (StringAttr name = dfg::getNodeNameAttr(&op))
+        if (Operation *earlier = waiting.lookup(name))
+          return (op.emitError() << "stands behind node '" << dfg::getNodeName(earlier) << "', which waits for it")
+                     .attachNote(earlier->getLoc())
+                 << "it waits here";
+      for (Attribute name : dfg::getControl(&op))
+        waiting.try_emplace(name, &op);
     }
     return success();
   }

@@ -227,7 +227,10 @@ class Case:
         if status:
             raise Failure("refused" if status == 1 else "compiler crashes", text[-600:])
         must([TRANSLATE, "--export-graphdef", folder / "unrolled.mlir", "-o", folder / "unrolled.meta"])
-        failed, result = in_child(train_unrolled, folder / "unrolled.meta", self, configuration["replicas"])
+        # A mean over the batch may be divided by the whole batch's size in each replica: its shares then make a sum.
+        join = re.search(r'dist\.joins = {[^}]*"loss:0" = "(\w+)', (folder / "unrolled.mlir").read_text())
+        joined = np.sum if join and join[1] == "sum" else np.mean
+        failed, result = in_child(train_unrolled, folder / "unrolled.meta", self, configuration["replicas"], joined)
         if failed:
             raise Failure("run fails", f"{failed}: {result}"[:600])
         self.raise_differences(configuration, 1, *result)
@@ -256,7 +259,7 @@ def must(command):
     return text
 
 
-def train_unrolled(path, case, replicas):
+def train_unrolled(path, case, replicas, joined):
     import tensorflow as tf
     tf1 = tf.compat.v1
     tf1.disable_eager_execution()
@@ -281,7 +284,7 @@ def train_unrolled(path, case, replicas):
                         scope, _, name = op.name.rpartition("/")
                         first = step * case.facts["batch"] + (int(scope.rsplit("_")[-1]) * rows if scope else 0)
                         fed[op.outputs[0]] = data[name][first:first + rows] if data[name].ndim else data[name]
-                got.append(np.mean(session.run([losses, "train_all"], fed)[0]))
+                got.append(joined(session.run([losses, "train_all"], fed)[0]))
             return got, session.run(reads)
 
 

@@ -566,7 +566,6 @@ private:
   /// The name of a fetch goes to its value as the whole batch has it.
   static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies,
                                BatchConversions &conversions) {
-    Block &block = graph.getBody().front();
     OpBuilder builder(graph.getContext());
     for (auto [node, value] : findUnjoinable(graph, flow, policies)) {
       Value whole = node->getNumResults() == 1 ? conversions.makeWhole(value) : Value();
@@ -574,8 +573,7 @@ private:
         continue;
       builder.setInsertionPointAfterValue(whole);
       dfg::IdentityOp::create(builder, node->getLoc(), whole.getType(), whole);
-      node->setLoc(
-          NameLoc::get(builder.getStringAttr(getFreeName(block, llvm::Twine(dfg::getNodeName(node)) + "/share"))));
+      leaveName(node);
     }
   }
 

@@ -172,8 +172,7 @@ void fetchReduced(dfg::GraphOp graph) {
     dfg::IdentityOp::create(builder, node.getLoc(), reduced.getType(), reduced);
     // Not the new node, which comes later in the block.
     fetched.erase(dfg::getNodeName(&node));
-    std::string name = getFreeName(block, llvm::Twine(dfg::getNodeName(&node)) + "/share");
-    node.setLoc(NameLoc::get(builder.getStringAttr(name)));
+    leaveName(&node);
   }
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/synchronize/RawGradients.h"
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/synchronize/FunctionUpdates.h"
@@ -568,6 +569,21 @@ std::string getFreeName(Block &block, const llvm::Twine &wanted) {
   for (unsigned count = 1; taken.contains(name); ++count)
     name = base + "_" + std::to_string(count);
   return name;
+}
+
+void leaveName(Operation *node) {
+  Block &block = *node->getBlock();
+  Builder builder(node->getContext());
+  StringAttr left = dfg::getNodeNameAttr(node);
+  StringAttr name = builder.getStringAttr(getFreeName(block, left.getValue() + "/share"));
+  node->setLoc(NameLoc::get(name));
+  for (Operation &op : block) {
+    if (!llvm::is_contained(dfg::getControl(&op), left))
+      continue;
+    SmallVector<Attribute> control(dfg::getControl(&op));
+    llvm::replace(control, Attribute(left), Attribute(name));
+    op.setAttr(dfg::kControlAttr, builder.getArrayAttr(control));
+  }
 }
 
 llvm::StringRef getUpdatedVariable(Operation *op) {

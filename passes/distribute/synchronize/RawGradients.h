@@ -57,6 +57,9 @@ std::vector<std::string> getFetchedTensors(dfg::GraphOp graph);
 std::string describeUnproven(mlir::Operation *cause, const BatchFlow &flow);
 /// `wanted`, or that with a number behind it, which no node of the block has.
 std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
+/// Leaves the name of `node`, of which a replica has its share, to the node of the whole batch's value: it is
+/// NAME/share from now on, and who waits for it goes on to wait for it.
+void leaveName(mlir::Operation *node);
 
 /// Walks back from every update of `graph`, all at once and nearest first, so that a gradient that several updates use
 /// (by a global norm) belongs to the update nearest to it; updates of variables that the strategy names go before

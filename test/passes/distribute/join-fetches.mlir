@@ -40,3 +40,31 @@ module @function {
     %root = dfg.sqrt %mean : (tensor<f32>) -> tensor<f32> loc("root")
   }
 }
+
+// -----
+
+// A loss that a variable keeps is reduced for it, and its name goes to what that gives, behind the reduction. Who waited for
+// the replica's own loss goes on to wait for that: here another member of the reduction, which else waited for itself.
+// CHECK-LABEL: module @waited_for
+// CHECK: dist.joins = {"loss:0" = "mean"}
+module @waited_for {
+  dfg.variable @best : tensor<f32>
+  dfg.variable @norm : tensor<f32>
+  dfg.graph attributes {loss = "loss", train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %loss = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    // CHECK: dfg.const dense<2.000000e+00> : tensor<f32> {control = ["loss/share"]}
+    %two = dfg.const dense<2.0> : tensor<f32> {control = ["loss"]} : tensor<f32> loc("two")
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("square")
+    %norm = dfg.mean %square, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("norm")
+    %double = dfg.mul %norm, %two : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("double")
+    %b = dfg.var_handle @best : !dfg.ref<tensor<f32>> loc("best")
+    %n = dfg.var_handle @norm : !dfg.ref<tensor<f32>> loc("norm/handle")
+    // CHECK: dist.all_reduce mean
+    // CHECK: dfg.identity
+    dfg.assign %b, %loss : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("keep")
+    dfg.assign %n, %double : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("keep_norm")
+    dfg.group {control = ["keep", "keep_norm"]} : () -> () loc("train")
+  }
+}
