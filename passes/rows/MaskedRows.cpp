@@ -6,6 +6,7 @@
 
 #include "passes/rows/MaskedRows.h"
 #include "dialects/dfg/CheckedOperand.h"
+#include "dialects/dfg/Frames.h"
 #include "passes/distribute/flow/SameValues.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -17,13 +18,9 @@ namespace distc {
 using dfg::Dim;
 using dfg::Dims;
 
-static bool isOpaque(Operation *op, StringRef name) {
-  auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-  return opaque && opaque.getOp() == name;
-}
-
 bool choosesRows(Operation *op) {
-  return llvm::isa<dfg::DynamicPartitionOp>(op) || isOpaque(op, "Where") || isOpaque(op, "DenseToDenseSetOperation");
+  return llvm::isa<dfg::DynamicPartitionOp>(op) || dfg::getKind(op) == "Where" ||
+         dfg::getKind(op) == "DenseToDenseSetOperation";
 }
 
 LogicalResult RowMasker::run() {
@@ -65,9 +62,9 @@ LogicalResult RowMasker::checkFetches() {
 }
 
 LogicalResult RowMasker::visit(Operation *op) {
-  if (isOpaque(op, "Where"))
+  if (dfg::getKind(op) == "Where")
     return selectWhere(op);
-  if (isOpaque(op, "DenseToDenseSetOperation"))
+  if (dfg::getKind(op) == "DenseToDenseSetOperation")
     return subtractSizes(op);
   if (llvm::isa<dfg::UniqueOp>(op) && isLookedUp(op->getResult(0)) && isVectorOfRows(op->getOperand(0)))
     return repeatRows(op);
@@ -122,9 +119,9 @@ LogicalResult RowMasker::replace(Builder &g, OpResult result, Value value, Maske
 LogicalResult RowMasker::visitMasked(Operation *op) {
   if (llvm::isa<dfg::UpdateInterface>(op))
     return update(op);
-  if (isOpaque(op, "SparseReshape"))
+  if (dfg::getKind(op) == "SparseReshape")
     return reshapeSparse(op);
-  if (isOpaque(op, "SparseFillEmptyRows"))
+  if (dfg::getKind(op) == "SparseFillEmptyRows")
     return fillEmptyRows(op);
   if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
       opaque && opaque.getOp().starts_with("SparseSegment") && opaque.getOp().ends_with("GradV2"))

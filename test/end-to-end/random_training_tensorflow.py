@@ -223,7 +223,7 @@ class Case:
     def check_unrolled(self, configuration, runs, rng, folder):
         (folder / "graph.mlir").write_text(must([TRANSLATE, "--import-graphdef", self.graph]))
         status, text = execute([OPT, folder / "graph.mlir", "--dfg-inline-calls", "--dfg-infer-shapes", "--dfg-divide-convolutions",
-                                f"--distribute=strategy={configuration['strategy']} replicas={configuration['replicas']} unrolled=true", "--mlir-print-debuginfo", "-o", folder / "unrolled.mlir"], 120)
+                                "--dfg-write-out-control-flow", f"--distribute=strategy={configuration['strategy']} replicas={configuration['replicas']} unrolled=true", "--mlir-print-debuginfo", "-o", folder / "unrolled.mlir"], 120)
         if status:
             raise Failure("refused" if status == 1 else "compiler crashes", text[-600:])
         must([TRANSLATE, "--export-graphdef", folder / "unrolled.mlir", "-o", folder / "unrolled.meta"])

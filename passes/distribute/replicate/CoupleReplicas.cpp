@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
@@ -242,11 +243,8 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(block, [](Operation *op) {
     return llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op>(op);
   });
-  auto isKind = [](Operation *op, llvm::StringRef kind) {
-    auto opaque = llvm::dyn_cast_if_present<dfg::OpaqueOp>(op);
-    return opaque && opaque.getOp().ends_with(kind);
-  };
-  llvm::DenseSet<Operation *> inBranches = dfg::findBehind(block, [&](Operation *op) { return isKind(op, "Switch"); });
+  auto isSwitch = [](Operation *op) { return dfg::getKind(op) == "Switch"; };
+  llvm::DenseSet<Operation *> inBranches = dfg::findBehind(block, isSwitch);
   llvm::StringSet<> waitedFor;
   if (!inBranches.empty())
     for (Operation &op : block)
@@ -254,8 +252,8 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
         waitedFor.insert(before);
   auto chooses = [&](Operation *op) {
     return inBranches.contains(op) && waitedFor.contains(dfg::getNodeName(op)) &&
-           (isKind(op, "Merge") ||
-            llvm::any_of(op->getOperands(), [&](Value operand) { return isKind(operand.getDefiningOp(), "Switch"); }));
+           (dfg::getKind(op) == "Merge" ||
+            llvm::any_of(op->getOperands(), [&](Value operand) { return isSwitch(operand.getDefiningOp()); }));
   };
   // An edge that says when a node runs is none of what its value is made of, unless it reads what was written.
   llvm::DenseSet<Operation *> made;

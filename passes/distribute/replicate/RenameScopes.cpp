@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/Colocations.h"
+#include "dialects/dfg/Frames.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchFlow.h"
@@ -39,6 +40,7 @@ public:
       if (!number)
         continue;
       op.setLoc(NameLoc::get(builder.getStringAttr(scope(*number, dfg::getNodeName(&op)))));
+      renameFrame(&op, *number);
       op.removeAttr(dist::kReplicaAttr);
     }
   }
@@ -58,6 +60,16 @@ private:
     for (int64_t number = 0; number < replicas; ++number)
       all.push_back(scope(number, name));
     return all;
+  }
+
+  /// A loop of version 1 is known by the name of its frame.
+  void renameFrame(Operation *op, int64_t replica) {
+    if (dfg::getKind(op) != "Enter")
+      return;
+    NamedAttrList attributes(op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr));
+    if (auto frame = llvm::dyn_cast_or_null<StringAttr>(attributes.get("frame_name")))
+      attributes.set("frame_name", builder.getStringAttr(scope(replica, frame.getValue())));
+    op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
   }
 
   void renameReferences(Operation *op, std::optional<int64_t> replica) {

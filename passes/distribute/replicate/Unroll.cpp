@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/distribute/Passes.h"
@@ -40,7 +42,7 @@ class Unroller {
 public:
   Unroller(Block &block, const BatchFlow &flow, int64_t replicas, bool keepSynchronizers)
       : block(block), flow(flow), builder(block.getParent()->getContext()), replicas(replicas),
-        keepSynchronizers(keepSynchronizers), maps(replicas) {
+        keepSynchronizers(keepSynchronizers), maps(replicas), copies(replicas) {
     for (auto variable : block.getParentOp()->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>())
       if (variable->hasAttr(dist::kSharesAttr))
         shares.insert(variable.getSymName());
@@ -51,6 +53,8 @@ public:
     for (Operation &op : llvm::make_early_inc_range(block))
       originals.push_back(llvm::isa<dist::RescaleOp, dist::WholeSizeOp>(op) && !keepSynchronizers ? multiply(&op)
                                                                                                   : &op);
+    if (failed(findOwn(originals)))
+      return failure();
     SmallVector<Operation *> replaced;
     for (Operation *op : originals) {
       builder.setInsertionPointAfter(op);
@@ -71,7 +75,7 @@ public:
           return failure();
       } else if (!keepSynchronizers && needsTasks(op)) {
         return op->emitOpError("has no form in which all replicas are one graph; unroll with keep-synchronizers");
-      } else if (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) {
+      } else if (isOwn(op)) {
         copy(op);
       } else {
         useFirstReplica(op);
@@ -79,20 +83,85 @@ public:
       }
       replaced.push_back(op);
     }
+    closeLoops();
     // Users first.
+    for (Operation *op : replaced)
+      op->dropAllReferences();
     for (Operation *op : llvm::reverse(replaced))
       op->erase();
     return success();
   }
 
 private:
+  /// What replicas have of their own. A loop of version 1 is gone through again: its Merges depend on what is made
+  /// behind them, and a loop with anything of a replica's own is its own as a whole, for what enters and leaves it is
+  /// one frame's.
+  LogicalResult findOwn(ArrayRef<Operation *> nodes) {
+    llvm::FailureOr<dfg::Frames> found = dfg::Frames::find(block);
+    if (failed(found))
+      return failure();
+    frames = std::move(*found);
+    size_t before;
+    do {
+      before = own.size() + ownFrames.size();
+      for (Operation *op : nodes) {
+        if (!givesOwn(op))
+          continue;
+        own.insert(op->result_begin(), op->result_end());
+        if (dfg::Frame *frame = frames.lookup(op))
+          ownFrames.insert(frame);
+        if (StringAttr name = dfg::getNodeNameAttr(op); name && isPivot(op))
+          ownPivots.insert(name);
+      }
+    } while (!frames.empty() && own.size() + ownFrames.size() > before);
+    return success();
+  }
+
+  /// What the nodes of one branch of a condition of version 1 wait for, if they have no operand that says so.
+  static bool isPivot(Operation *op) {
+    auto isSwitch = [](Operation *op) { return dfg::getKind(op) == "Switch"; };
+    return isSwitch(op) ||
+           llvm::any_of(op->getOperands(), [&](Value operand) { return isSwitch(operand.getDefiningOp()); });
+  }
+
+  bool givesOwn(Operation *op) const {
+    if (keepSynchronizers ? isSynchronizer(op)
+                          : llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::AllGatherOp>(op))
+      return false;
+    if (!keepSynchronizers && (llvm::isa<dist::TakeRowsOp>(op) || op->hasAttr(dist::kSeedAttr)))
+      return true;
+    return isOwn(op);
+  }
+
+  bool isOwn(Operation *op) const {
+    return (keepSynchronizers ? isDerivedPerReplica(op) : isPerReplica(op)) || runsInOwn(op);
+  }
+
+  /// Of a loop's frame, or of a branch, that is a replica's own: a constant, for example.
+  bool runsInOwn(Operation *op) const {
+    if (llvm::isa<dfg::UpdateInterface>(op))
+      return false;
+    if (dfg::Frame *frame = frames.lookup(op); frame && ownFrames.contains(frame))
+      return true;
+    return !ownPivots.empty() && op->getNumResults() > 0 &&
+           llvm::any_of(dfg::getControl(op), [&](Attribute name) { return ownPivots.contains(name); });
+  }
+
+  /// A copy's operands that are made behind it: their copies were made later.
+  void closeLoops() {
+    for (int64_t replica = 0; replica < replicas; ++replica)
+      for (Operation *copy : copies[replica])
+        for (OpOperand &operand : copy->getOpOperands())
+          operand.set(maps[replica].lookupOrDefault(operand.get()));
+  }
+
   /// An update happens once. Anything else is a replica's own where its value is, or where it uses such a value (a
   /// shape).
   bool isPerReplica(Operation *op) const {
     if (llvm::isa<dfg::UpdateInterface>(op))
       return false;
     return llvm::any_of(op->getResults(), [&](Value value) { return flow.get(value).kind != Flow::Replicated; }) ||
-           llvm::any_of(op->getOperands(), [&](Value value) { return maps.front().contains(value); });
+           llvm::any_of(op->getOperands(), [&](Value value) { return own.contains(value); });
   }
 
   /// The same where synchronizers stay, whose results the batch's flow does not know all of: a replica's own begins at
@@ -100,7 +169,7 @@ private:
   bool isDerivedPerReplica(Operation *op) const {
     if (givesShare(op) || isShare(op))
       return true;
-    auto isOwn = [&](Value value) { return maps.front().contains(value); };
+    auto isOwn = [&](Value value) { return own.contains(value); };
     if (llvm::isa<dfg::UpdateInterface>(op))
       return isOwn(op->getOperand(0));
     if (op->getNumOperands() > 0 && llvm::any_of(op->getOperands(), isOwn))
@@ -125,6 +194,7 @@ private:
     for (int64_t replica = 0; replica < replicas; ++replica) {
       Operation *clone = builder.clone(*op, maps[replica]);
       clone->setAttr(dist::kReplicaAttr, builder.getI64IntegerAttr(replica));
+      copies[replica].push_back(clone);
     }
   }
 
@@ -251,6 +321,12 @@ private:
   int64_t replicas;
   bool keepSynchronizers;
   SmallVector<IRMapping> maps;
+  /// Of each replica.
+  SmallVector<SmallVector<Operation *>> copies;
+  llvm::DenseSet<Value> own;
+  dfg::Frames frames;
+  llvm::DenseSet<dfg::Frame *> ownFrames;
+  llvm::DenseSet<Attribute> ownPivots;
   llvm::StringSet<> shares;
 };
 

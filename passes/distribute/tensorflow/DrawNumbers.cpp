@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 #include "llvm/ADT/MapVector.h"
@@ -24,15 +25,12 @@
 using namespace mlir;
 
 namespace distc {
+
+using dfg::getKind;
+
 namespace {
 
 constexpr llvm::StringLiteral kSeeds[] = {"seed", "seed2"};
-
-/// The operation's name in TensorFlow, if it has no other.
-llvm::StringRef getKind(Operation *op) {
-  auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-  return opaque ? opaque.getOp() : llvm::StringRef();
-}
 
 /// Attributes of `op` in TensorFlow.
 DictionaryAttr getAttributes(Operation *op) {
@@ -80,7 +78,7 @@ public:
 
   void drawAlike() {
     for (Operation &op : block) {
-      if (getKind(&op).ends_with("Enter"))
+      if (getKind(&op) == "Enter")
         frames[getAttributes(&op).getAs<StringAttr>("frame_name")].push_back(&op);
       for (StringRef control : dfg::getControlInputs(&op))
         waiting[control].push_back(&op);

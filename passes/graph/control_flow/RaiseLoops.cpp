@@ -4,51 +4,36 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The frames of a graph are found as TensorFlow's executor defines them ("The
-// TensorFlow Partitioning and Subgraph Execution System", and control_flow_ops.cc):
-// Enter opens a frame, Exit leaves it, and whatever takes a value of a frame is
-// part of it. A loop's variable is
+// A loop's variable is, in its frame (dialects/dfg/Frames.h),
 //
 //   Merge(Enter, NextIteration) -> Switch(., LoopCond) -> 0: Exit, 1: the body
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/NodeOrder.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace distc {
+
+using dfg::Frame;
+using dfg::getKind;
+
 #define GEN_PASS_DEF_RAISELOOPS
 #include "passes/graph/Passes.h.inc"
 
 namespace {
 
-/// The operation's name in TensorFlow, without the prefix of its form for references.
-StringRef getKind(Operation *op) {
-  auto opaque = llvm::dyn_cast_or_null<dfg::OpaqueOp>(op);
-  StringRef kind = opaque ? opaque.getOp() : StringRef();
-  kind.consume_front("Ref");
-  return kind;
-}
-
 template <typename T> T getAttr(Operation *op, StringRef name) {
   auto all = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
   return all ? all.getAs<T>(name) : T();
 }
-
-struct Frame {
-  std::string name;
-  Frame *parent = nullptr;
-  unsigned depth = 0;
-  /// In the graph's order.
-  SmallVector<Operation *> nodes;
-};
 
 struct Variable {
   Operation *enter, *merge, *next;
@@ -62,19 +47,19 @@ public:
   }
 
   LogicalResult run() {
-    if (failed(findFrames()))
+    FailureOr<dfg::Frames> all = dfg::Frames::find(block);
+    if (failed(all))
       return failure();
-    if (frames.empty())
+    if (all->empty())
       return success();
+    frames = std::move(*all);
     EndpointNodes endpoints(graph);
     FailureOr<DenseSet<Operation *>> found = endpoints.collect(endpoints.findEndpoints());
     if (failed(found))
       return failure();
     needed = std::move(*found);
     // A loop in a loop is one of its nodes.
-    SmallVector<Frame *> order;
-    for (auto &[name, frame] : frames)
-      order.push_back(frame.get());
+    SmallVector<Frame *> order = frames.getAll();
     llvm::stable_sort(order, [](Frame *x, Frame *y) { return x->depth > y->depth; });
     for (Frame *frame : order)
       if (failed(raise(*frame)))
@@ -85,42 +70,6 @@ public:
 private:
   InFlightDiagnostic fail(Operation *op) {
     return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' (op '" << getKind(op) << "') ";
-  }
-
-  LogicalResult findFrames() {
-    for (Operation &op : block) {
-      StringRef kind = getKind(&op);
-      Frame *frame = nullptr;
-      auto join = [&](Operation *input) {
-        Frame *other = input ? frameOf.lookup(input) : nullptr;
-        if (input && getKind(input) == "Exit")
-          other = other ? other->parent : nullptr;
-        if (other && (!frame || other->depth > frame->depth))
-          frame = other;
-      };
-      for (Value operand : op.getOperands())
-        if (Operation *input = operand.getDefiningOp(); input && getKind(input) != "NextIteration")
-          join(input);
-      for (StringRef control : dfg::getControlInputs(&op))
-        join(byName.lookup(control));
-      if (kind == "Enter") {
-        auto name = getAttr<StringAttr>(&op, "frame_name");
-        if (!name)
-          return fail(&op) << "does not say what frame it enters";
-        // One name may stand for a frame in each iteration of another, but not for frames of two loops.
-        std::unique_ptr<Frame> &entered = frames[name.getValue()];
-        if (!entered)
-          entered = std::make_unique<Frame>(Frame{name.str(), frame, frame ? frame->depth + 1 : 1, {}});
-        if (entered->parent != frame)
-          return fail(&op) << "enters frame '" << name.getValue() << "' from two others";
-        frame = entered.get();
-      }
-      if (frame) {
-        frameOf[&op] = frame;
-        frame->nodes.push_back(&op);
-      }
-    }
-    return success();
   }
 
   LogicalResult raise(Frame &frame) {
@@ -142,7 +91,7 @@ private:
           std::swap(first, second);
         if (getKind(second) != "NextIteration") {
           others.push_back(op);
-        } else if (getKind(first) != "Enter" || frameOf.lookup(first) != &frame) {
+        } else if (getKind(first) != "Enter" || frames.lookup(first) != &frame) {
           return fail(op) << "joins what comes back in a loop with what does not enter it";
         } else {
           arguments[op->getResult(0)] = variables.size();
@@ -238,7 +187,7 @@ private:
       gone.push_back(op);
     }
     if (frame.parent) {
-      frameOf[loop] = frame.parent;
+      frames.add(loop, frame.parent);
       frame.parent->nodes.push_back(loop);
     }
     return success();
@@ -248,8 +197,8 @@ private:
   void keepName(Operation *exit, Value result) {
     OpBuilder builder(exit);
     auto identity = dfg::IdentityOp::create(builder, exit->getLoc(), result.getType(), result);
-    if (Frame *frame = frameOf.lookup(exit); frame && frame->parent) {
-      frameOf[identity] = frame->parent;
+    if (Frame *frame = frames.lookup(exit); frame && frame->parent) {
+      frames.add(identity, frame->parent);
       frame->parent->nodes.push_back(identity);
     }
     byName[dfg::getNodeName(exit)] = identity;
@@ -403,8 +352,7 @@ private:
 
   dfg::GraphOp graph;
   Block &block;
-  llvm::MapVector<StringRef, std::unique_ptr<Frame>> frames;
-  DenseMap<Operation *, Frame *> frameOf;
+  dfg::Frames frames;
   llvm::StringMap<Operation *> byName;
   /// By the name of a node that is gone: the loop that it was in.
   llvm::StringMap<Operation *> inLoop;
