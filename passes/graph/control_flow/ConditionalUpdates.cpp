@@ -92,6 +92,7 @@ LogicalResult StraightLine::writeOutUpdate(Operation *op, const Node &node) {
                            "an exported graph";
     tensors[scalar.getResult(0)] = made;
   }
+  forget(op);
   // The variable's comes last, in the update's name: who waits for it waits for all.
   SmallVector<std::pair<unsigned, Value>> chosen;
   for (auto [operand, value] : llvm::zip(written, updated)) {
@@ -112,7 +113,6 @@ LogicalResult StraightLine::writeOutUpdate(Operation *op, const Node &node) {
       before.insert(dfg::getNodeNameAttr(assign));
     accesses[dfg::getVariableHandle(op->getOperand(operand)).getVariable()] = {dfg::getNodeNameAttr(assign), {}};
   }
-  ordered.erase(op);
   op->erase();
   return success();
 }

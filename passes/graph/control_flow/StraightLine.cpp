@@ -395,6 +395,17 @@ LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
 
 // ---- Single nodes ---------------------------------------------------------------------------------------------------
 
+void StraightLine::forget(Operation *op) {
+  // One of the last.
+  auto it = std::find(made.rbegin(), made.rend(), op);
+  if (it != made.rend())
+    made.erase(std::next(it).base());
+  if (auto named = nodesByName.find(dfg::getNodeName(op)); named != nodesByName.end() && named->second == op)
+    nodesByName.erase(named);
+  ordered.erase(op);
+  behindUpdates.erase(op);
+}
+
 LogicalResult StraightLine::infer(Operation *op) {
   if (op->getParentOp() != graph || !nodesByName.contains(dfg::getNodeName(op)) ||
       nodesByName.lookup(dfg::getNodeName(op)) != op) {

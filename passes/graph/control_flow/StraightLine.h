@@ -161,6 +161,8 @@ private:
   llvm::FailureOr<Data> copy(Node &node);
   /// Infers shapes and types of a node that is there.
   llvm::LogicalResult infer(mlir::Operation *op);
+  /// Of a node that was inferred and is to be erased.
+  void forget(mlir::Operation *op);
   /// Divisors and indices end the program only where `active` is true: elsewhere they are ones that cannot.
   llvm::LogicalResult predicateErrors(mlir::Operation *op, const Node &node);
   /// What stood in branches of which one ran now runs anyway: each access of a variable behind those before it.
