@@ -242,6 +242,57 @@ def dynamic_rnn_with_lengths_of_computed_rows(i):
     return i.loss_of(state[0] if isinstance(state, (list, tuple)) else state)
 
 
+def up_to_the_longest(i, take):
+    """A loop that the batch ends, whose bound is what it takes a time step of in each iteration."""
+    tf = i.tf
+
+    def step(t, h):
+        there = tf.expand_dims(tf.cast(t < i.n, tf.float32), 1)
+        return t + 1, there * tf.tanh(tf.matmul(h, i.m) + take(t)) + (1.0 - there) * h
+    _, h = tf.while_loop(lambda t, _: t < tf.reduce_max(i.n), step, [tf.constant(0), tf.zeros_like(i.x[:, 0])])
+    return i.loss_of(h)
+
+
+@case(1, 2)
+def loop_up_to_the_longest(i):
+    return up_to_the_longest(i, lambda t: i.x[:, t])
+
+
+@case(1, 2)
+def loop_up_to_the_longest_over_time_steps(i):
+    steps = i.tf.transpose(i.tf.tensordot(i.x, i.m, 1), [1, 0, 2])
+    return up_to_the_longest(i, lambda t: steps[t])
+
+
+@case(1, 2)
+def loop_up_to_the_longest_over_gathered_steps(i):
+    return up_to_the_longest(i, lambda t: i.tf.gather(i.x, t, axis=1) * i.v)
+
+
+@case(1, 2)
+def loop_up_to_the_longest_over_an_array(i):
+    steps = i.tf.TensorArray(i.tf.float32, size=TIME, clear_after_read=False).unstack(i.tf.transpose(i.x, [1, 0, 2]))
+    return up_to_the_longest(i, steps.read)
+
+
+@case(2)
+def autograph_up_to_the_longest(i):
+    tf = i.tf
+
+    @i.tf2.function
+    def encode(x, n, m):
+        h = tf.zeros_like(x[:, 0])
+        for t in tf.range(tf.reduce_max(n)):
+            h = i.tf2.where(tf.expand_dims(t < n, 1), tf.tanh(tf.matmul(h, m) + x[:, t]), h)
+        return h
+    return i.loss_of(encode(i.x, i.n, i.m))
+
+
+@case(1, 2, refused="is a loop that distc knows no bound for")
+def loop_up_to_the_longest_of_nothing(i):
+    return up_to_the_longest(i, lambda t: i.v)
+
+
 @case(1, 2)
 def learning_phase(i):
     tf = i.tf

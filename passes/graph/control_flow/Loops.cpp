@@ -7,7 +7,9 @@
 // A loop runs here as long as its condition is known, or not known to be false.
 // Where data decide when it ends, its body runs as often as it can at most, on the
 // values that it would have if it went on, and the values from where it ended are
-// selected: counters stay known.
+// selected: counters stay known. It can no more often than there are elements of
+// what each iteration takes the next one of: behind the last, TensorFlow's program
+// ends with an error.
 //
 // The gradient of such a loop takes from lists, last element first, what each
 // iteration has left there: how many there are depends on data. It runs the other
@@ -17,6 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
+#include "dialects/dfg/NodeNames.h"
 #include "passes/graph/control_flow/StraightLine.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -26,6 +30,12 @@ namespace distc {
 
 /// As many iterations as a loop can have.
 static constexpr int64_t kMaxIterations = 100'000;
+
+static Value stripIdentities(Value value) {
+  while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
+    value = identity.getX();
+  return value;
+}
 
 struct StraightLine::Loop {
   Node &node;
@@ -62,6 +72,136 @@ bool StraightLine::mayEnd(Loop &loop, ArrayRef<Datum> before, ArrayRef<Datum> no
   return succeeded(goesOn) && shapes.getConstant(*goesOn) == 0;
 }
 
+/// What a loop's functions say of how its variables change from one iteration to the next.
+class StraightLine::LoopVariables {
+public:
+  LoopVariables(StraightLine &line, Loop &loop, ArrayRef<Datum> initial)
+      : line(line), condition(loop.condition.getBody().front()), body(loop.body.getBody().front()), initial(initial) {}
+
+  /// The number of iterations as a value, where the loop counts a variable up to another, or down to a constant; null
+  /// else.
+  Value getTripCount() const {
+    Operation *compare = stripIdentities(condition.getTerminator()->getOperand(0)).getDefiningOp();
+    if (!llvm::isa_and_nonnull<dfg::LessOp, dfg::GreaterOp, dfg::GreaterEqualOp>(compare))
+      return {};
+    Value x = stripIdentities(compare->getOperand(0)), y = stripIdentities(compare->getOperand(1));
+    if (llvm::isa<dfg::GreaterOp>(compare))
+      std::swap(x, y);
+    std::optional<unsigned> counter = getVariable(x), limit = getVariable(y);
+    if (!counter)
+      return {};
+    // x < y, x from 0 by 1.
+    if (!llvm::isa<dfg::GreaterEqualOp>(compare))
+      return limit && isCarried(*limit) && getStep(*counter) == 1 && line.getConstant(initial[*counter]) == 0
+                 ? initial[*limit].value
+                 : Value();
+    // x >= 1, by -1.
+    return getStep(*counter) == -1 && constantOf(y) == 1 ? initial[*counter].value : Value();
+  }
+
+  /// The most iterations that there can be without an error: each takes the next element of something that has so many.
+  std::optional<int64_t> getMostByReads() const {
+    std::optional<int64_t> most;
+    for (Operation &op : body)
+      for (const Read &read : getReads(&op))
+        if (std::optional<int64_t> bound = getMost(read); bound && (!most || *bound < *most))
+          most = bound;
+    return most;
+  }
+
+private:
+  /// The number of the variable that `value` is; none where it is anything else.
+  std::optional<unsigned> getVariable(Value value) const {
+    auto argument = llvm::dyn_cast<BlockArgument>(stripIdentities(value));
+    if (!argument || argument.getArgNumber() >= initial.size())
+      return std::nullopt;
+    return argument.getArgNumber();
+  }
+
+  std::optional<int64_t> constantOf(Value value) const {
+    if (auto constant = stripIdentities(value).getDefiningOp<dfg::ConstOp>()) {
+      auto dense = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue());
+      return dense && dense.getNumElements() == 1 ? std::optional(dense.getSplatValue<APInt>().getSExtValue())
+                                                  : std::nullopt;
+    }
+    std::optional<unsigned> variable = getVariable(value);
+    return variable ? line.getConstant(initial[*variable]) : std::nullopt;
+  }
+
+  Value getNext(unsigned variable) const { return stripIdentities(body.getTerminator()->getOperand(variable)); }
+  bool isCarried(unsigned variable) const { return getNext(variable) == Value(body.getArgument(variable)); }
+
+  /// What an iteration adds to a variable.
+  std::optional<int64_t> getStep(unsigned variable) const {
+    Operation *op = getNext(variable).getDefiningOp();
+    if (!op || op->getNumOperands() != 2 || stripIdentities(op->getOperand(0)) != Value(body.getArgument(variable)))
+      return std::nullopt;
+    std::optional<int64_t> by = constantOf(op->getOperand(1));
+    if (by && llvm::isa<dfg::AddOp, dfg::AddV2Op>(op))
+      return by;
+    if (by && llvm::isa<dfg::SubOp>(op))
+      return -*by;
+    return std::nullopt;
+  }
+
+  /// One element that an operation takes, by its index along an axis: there is an error where there is none of that
+  /// index.
+  struct Read {
+    Value elements, index;
+    unsigned axis = 0;
+  };
+
+  SmallVector<Read> getReads(Operation *op) const {
+    if (auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op)) {
+      SmallVector<Read> reads;
+      auto begin = stripIdentities(slice.getBegin()).getDefiningOp<dfg::PackOp>();
+      if (!begin || slice.getEllipsisMask() || slice.getNewAxisMask())
+        return reads;
+      for (auto [axis, index] : llvm::enumerate(begin->getOperands()))
+        if ((slice.getShrinkAxisMask() & ~slice.getBeginMask()) >> axis & 1)
+          reads.push_back({slice.getInput(), index, static_cast<unsigned>(axis)});
+      return reads;
+    }
+    if (auto gather = llvm::dyn_cast<dfg::GatherV2Op>(op)) {
+      std::optional<int64_t> axis = constantOf(gather.getAxis());
+      if (axis && *axis >= 0)
+        return {{gather.getParams(), gather.getIndices(), static_cast<unsigned>(*axis)}};
+    }
+    StringRef kind = dfg::getKind(op);
+    if (kind == "TensorListGetItem" && op->getNumOperands() == 3)
+      return {{op->getOperand(0), op->getOperand(1)}};
+    if (kind == "TensorArrayReadV3" && op->getNumOperands() == 3)
+      return {{op->getOperand(2), op->getOperand(1)}};
+    return {};
+  }
+
+  /// Of a read by a counter.
+  std::optional<int64_t> getMost(const Read &read) const {
+    std::optional<unsigned> variable = getVariable(read.elements), counter = getVariable(read.index);
+    if (!variable || !counter || !isCarried(*variable))
+      return std::nullopt;
+    std::optional<int64_t> first = line.getConstant(initial[*counter]), step = getStep(*counter), size;
+    const Datum &datum = initial[*variable];
+    if (datum.container && !datum.container->length && !datum.container->grows) {
+      size = datum.container->elements.size();
+    } else if (datum.value) {
+      std::optional<dfg::Dims> sizes = line.shapes.getShape(datum.value);
+      if (sizes && read.axis < sizes->size() && (*sizes)[read.axis].isConstant() && !(*sizes)[read.axis].isBound())
+        size = (*sizes)[read.axis].getConstant();
+    }
+    if (!first || *first < 0 || !step || *step < 1 || !size)
+      return std::nullopt;
+    std::optional<dfg::Dims> scalar = line.shapes.getShape(initial[*counter].value);
+    if (!scalar || !scalar->empty())
+      return std::nullopt;
+    return *first < *size ? (*size - *first + *step - 1) / *step : 0;
+  }
+
+  StraightLine &line;
+  Block &condition, &body;
+  ArrayRef<Datum> initial;
+};
+
 StraightLine::Results StraightLine::whileLoop(Node &node) {
   Loop loop{node, getFunction(node, "cond"), getFunction(node, "body")};
   if (!loop.condition || !loop.body)
@@ -82,10 +222,35 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
   return runForward(loop, node.operands);
 }
 
+/// Where a loop would go on behind the last element of what it takes one of in each iteration, the program ends, as
+/// TensorFlow's does.
+LogicalResult StraightLine::assertEnd(Loop &loop, Value goesOn) {
+  std::string name = loop.node.name + "/ends";
+  if (goesOn && active)
+    goesOn = logicalAnd(active, goesOn, name + "/active");
+  Value ended = goesOn ? logicalNot(goesOn, name + "/ended") : Value();
+  if (!ended)
+    return failure();
+  auto type = RankedTensorType::get({}, dfg::StringType::get(builder.getContext()));
+  std::string text =
+      "loop '" + loop.node.name + "' goes on behind the last of the elements that it takes one of in each iteration";
+  auto message = dfg::ConstOp::create(builder, locate(name + "/message"), type,
+                                      DenseStringElementsAttr::get(type, {StringRef(text)}));
+  auto assertion =
+      dfg::AssertOp::create(builder, locate(name), ended, ValueRange{message.getResult()}, /*summarize=*/3);
+  assertion->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(builder.getNamedAttr(
+                                               "T", builder.getTypeArrayAttr({type.getElementType()}))));
+  if (failed(infer(message)) || failed(infer(assertion)))
+    return failure();
+  effects.push_back(dfg::getNodeNameAttr(assertion));
+  return success();
+}
+
 StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
   // What the loop gives if it has ended; `goesOn` is whether it has not, null while that is certain.
   Data results = state, before = state;
   Value goesOn, outside = active, continuingOutside = continuing;
+  std::optional<int64_t> most;
   llvm::scope_exit restore([&] {
     active = outside;
     continuing = continuingOutside;
@@ -98,15 +263,24 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
     std::optional<int64_t> known = shapes.getConstant(*condition);
     if (known == 0)
       return goesOn ? results : state;
+    if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
+      most = LoopVariables(*this, loop, before).getMostByReads();
+      if (!most)
+        return fail(loop.node)
+                   << "is a loop that distc knows no bound for: data decide when it ends, or the batch does. Give it "
+                      "maximum_iterations, a counter that its condition compares with a number or with a size that is "
+                      "known (--feed NAME=SHAPE fixes a placeholder's), or one by which it takes elements of something "
+                      "that has a known number of them",
+               failure();
+    }
+    if (most && iteration >= *most) {
+      if (failed(assertEnd(loop, logicalAnd(goesOn, *condition, prefix + "goes_on"))))
+        return failure();
+      return goesOn ? results : state;
+    }
     if (iteration >= kMaxIterations)
       return fail(loop.node) << "is a loop of more than " << kMaxIterations
                              << " iterations; distc makes straight-line code of loops",
-             failure();
-    if (!known && iteration == 1 && !mayEnd(loop, before, state))
-      return fail(loop.node)
-                 << "is a loop that distc knows no bound for: data decide when it ends, or the batch does. Give it "
-                    "maximum_iterations, or a counter that its condition compares with a number or with a size "
-                    "that is known (--feed NAME=SHAPE fixes a placeholder's)",
              failure();
     if (!known) {
       goesOn = logicalAnd(goesOn, *condition, prefix + "goes_on");
@@ -136,67 +310,8 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
   }
 }
 
-/// The number of iterations as a value, where the loop counts a variable up to another, or down to a constant; null
-/// else.
-static Value getTripCount(dfg::FuncOp condition, dfg::FuncOp body, ArrayRef<Datum> state,
-                          llvm::function_ref<std::optional<int64_t>(const Datum &)> getConstant) {
-  auto strip = [](Value value) {
-    while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
-      value = identity.getX();
-    return value;
-  };
-  auto constantOf = [&](Value value) -> std::optional<int64_t> {
-    value = strip(value);
-    if (auto constant = value.getDefiningOp<dfg::ConstOp>())
-      if (auto dense = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue()); dense && dense.getNumElements() == 1)
-        return dense.getSplatValue<APInt>().getSExtValue();
-    if (auto argument = llvm::dyn_cast<BlockArgument>(value); argument && argument.getArgNumber() < state.size())
-      return getConstant(state[argument.getArgNumber()]);
-    return std::nullopt;
-  };
-  Block &conditionBlock = condition.getBody().front(), &bodyBlock = body.getBody().front();
-  Value test = strip(conditionBlock.getTerminator()->getOperand(0));
-  Operation *compare = test.getDefiningOp();
-  if (!llvm::isa_and_nonnull<dfg::LessOp, dfg::GreaterOp, dfg::GreaterEqualOp>(compare))
-    return {};
-  Value x = strip(compare->getOperand(0)), y = strip(compare->getOperand(1));
-  if (llvm::isa<dfg::GreaterOp>(compare))
-    std::swap(x, y);
-  auto isCarried = [&](Value value) {
-    auto argument = llvm::dyn_cast<BlockArgument>(value);
-    return argument && strip(bodyBlock.getTerminator()->getOperand(argument.getArgNumber())) ==
-                           Value(bodyBlock.getArgument(argument.getArgNumber()));
-  };
-  // The step of a variable from one iteration to the next.
-  auto getStep = [&](Value value) -> std::optional<int64_t> {
-    auto argument = llvm::dyn_cast<BlockArgument>(value);
-    if (!argument)
-      return std::nullopt;
-    Value next = strip(bodyBlock.getTerminator()->getOperand(argument.getArgNumber()));
-    Value self = bodyBlock.getArgument(argument.getArgNumber());
-    Operation *op = next.getDefiningOp();
-    if (llvm::isa_and_nonnull<dfg::AddOp, dfg::AddV2Op>(op) && strip(op->getOperand(0)) == self)
-      return constantOf(op->getOperand(1));
-    if (llvm::isa_and_nonnull<dfg::SubOp>(op) && strip(op->getOperand(0)) == self)
-      if (std::optional<int64_t> by = constantOf(op->getOperand(1)))
-        return -*by;
-    return std::nullopt;
-  };
-  auto initial = [&](Value value) { return state[llvm::cast<BlockArgument>(value).getArgNumber()]; };
-  // x < y, x from 0 by 1.
-  if (!llvm::isa<dfg::GreaterEqualOp>(compare)) {
-    if (getStep(x) == 1 && getConstant(initial(x)) == 0 && isCarried(y))
-      return initial(y).value;
-    return {};
-  }
-  // x >= 1, by -1.
-  if (getStep(x) == -1 && constantOf(y) == 1)
-    return initial(x).value;
-  return {};
-}
-
 StraightLine::Results StraightLine::runBackward(Loop &loop, Data state) {
-  Value count = getTripCount(loop.condition, loop.body, state, [&](const Datum &datum) { return getConstant(datum); });
+  Value count = LoopVariables(*this, loop, state).getTripCount();
   auto refuse = [&]() -> Results {
     return fail(loop.node)
                << "is a loop over a list whose length depends on data, and distc cannot tell that it takes one element "
@@ -209,8 +324,11 @@ StraightLine::Results StraightLine::runBackward(Loop &loop, Data state) {
   std::optional<size_t> most;
   SmallVector<bool> isAligned(state.size(), false);
   SmallVector<bool> isStack(state.size(), false);
+  // What left the loop behind its effects is what it was inside.
+  Value inLoop = stripIdentities(count);
   auto isAsLong = [&](const Container &list) {
-    return list.length == count || (getKnown(list.length) && getKnown(list.length) == getKnown(count));
+    Value length = stripIdentities(list.length);
+    return length == inLoop || (getKnown(length) && getKnown(length) == getKnown(inLoop));
   };
   for (auto [index, datum] : llvm::enumerate(state)) {
     if (!datum.container)

@@ -245,8 +245,10 @@ private:
 
   // ---- Loops.cpp -----------------------------------------------------------------------------------------------
   struct Loop;
+  class LoopVariables;
   Results whileLoop(Node &node);
   Results runForward(Loop &loop, Data state);
+  llvm::LogicalResult assertEnd(Loop &loop, mlir::Value goesOn);
   Results runBackward(Loop &loop, Data state);
   llvm::FailureOr<mlir::Value> evaluateCondition(Loop &loop, llvm::ArrayRef<Datum> state, llvm::StringRef prefix);
   bool mayEnd(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);

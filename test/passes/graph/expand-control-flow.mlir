@@ -399,3 +399,36 @@ dfg.graph attributes {loss = "merge"} {
   %square = dfg.square %value#1 : (tensor<f32>) -> tensor<f32> loc("square")
   %m:2 = dfg.opaque "Merge"(%zero, %square) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
 }
+
+// -----
+
+// Data alone decide when it ends, and each iteration takes the next of three elements: there are three iterations at most, and
+// one that would go on ends the program, as there is no fourth element.
+dfg.func @there_are_more(%t: tensor<*xi32>, %limit: tensor<*xi32>, %sum: tensor<*xf32>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %less = dfg.less %t, %limit : (tensor<*xi32>, tensor<*xi32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @add_next(%t: tensor<*xi32>, %limit: tensor<*xi32>, %sum: tensor<*xf32>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*xi32>, tensor<*xf32>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %next = dfg.add_v2 %t, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %element = dfg.gather_v2 %x, %t, %axis : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("element")
+  %added = dfg.add_v2 %sum, %element : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32> loc("added")
+  dfg.return %next, %limit, %added, %x : tensor<*xi32>, tensor<*xi32>, tensor<*xf32>, tensor<*xf32>
+}
+// CHECK-LABEL: dfg.graph attributes {loss = "end"
+dfg.graph attributes {loss = "end"} {
+  %x = dfg.placeholder : () -> tensor<3xf32> loc("x")
+  %limit = dfg.placeholder : () -> tensor<i32> loc("limit")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %start = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("start")
+  // CHECK-COUNT-3: dfg.gather_v2
+  // CHECK-NOT: dfg.gather_v2
+  // CHECK: %[[GOES_ON:.*]] = dfg.logical_and {{.*}} loc("while/3/goes_on")
+  // CHECK: %[[ENDED:.*]] = dfg.logical_not
+  // CHECK: %[[MESSAGE:.*]] = dfg.const dense<"loop 'while' goes on behind the last of the elements that it takes one of in each iteration">
+  // CHECK: dfg.assert %[[ENDED]], %[[MESSAGE]] {{.*}} loc("while/ends")
+  %while:4 = dfg.opaque "While"(%zero, %limit, %start, %x) {tf = {T = [i32, i32, f32, f32], cond = #dfg.func<@there_are_more, {}>, body = #dfg.func<@add_next, {}>}} : (tensor<i32>, tensor<i32>, tensor<f32>, tensor<3xf32>) -> (tensor<*xi32>, tensor<*xi32>, tensor<*xf32>, tensor<*xf32>) loc("while")
+  // CHECK: dfg.identity {{.*}}control = ["while/ends"]
+  %end = dfg.identity %while#2 : (tensor<*xf32>) -> tensor<*xf32> loc("end")
+}
