@@ -828,9 +828,11 @@ LogicalResult StraightLine::finish() {
       continue;
     llvm::SetVector<Attribute> controls;
     llvm::DenseSet<Attribute> seen;
+    const Attribute own = dfg::getNodeNameAttr(&op);
     auto add = [&](auto &self, Attribute control) -> void {
       auto it = top.replacements.find(llvm::cast<StringAttr>(control).getValue());
-      if (it == top.replacements.end()) {
+      // What a node became in part waits for the node, and not for its other parts.
+      if (it == top.replacements.end() || llvm::is_contained(it->second, own)) {
         controls.insert(control);
         return;
       }
@@ -844,7 +846,7 @@ LogicalResult StraightLine::finish() {
     };
     for (Attribute control : old)
       add(add, control);
-    controls.remove(dfg::getNodeNameAttr(&op));
+    controls.remove(own);
     if (controls.empty())
       op.removeAttr(dfg::kControlAttr);
     else
