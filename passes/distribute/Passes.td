@@ -350,7 +350,7 @@ def DistVerifyCollectives : Pass<"dist-verify-collectives", "mlir::ModuleOp"> {
     Of the program of all tasks or of the roles' programs together: chief and workers issue the same collectives in the same order, by
     ascending bucket; every accumulator that is taken from is pushed to, with the same type, reduction and number of gradients, and the other
     way round; tokens are given to all replicas; what one task computes no other uses unless it is sent; whoever reads or updates a variable
-    holds it; no node stands before one that its control edges name. Changes nothing; an error names the operation and its counterpart.
+    holds it; no node that an endpoint needs stands before one that its control edges name. Changes nothing; an error names the operation and its counterpart.
 
     `dist.take mean "g" from <"ps" 0> of 2 variable "w" : tensor<4xf32>` alone gives: waits for accumulator "g", to which nothing is pushed.
   }];

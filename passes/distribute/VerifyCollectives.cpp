@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/NodeNames.h"
+#include "passes/distribute/NumberedNodes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/servers/Roles.h"
 #include "llvm/ADT/MapVector.h"
@@ -90,19 +90,24 @@ private:
     return success();
   }
 
-  /// No node stands behind one that waits for it: who moves a node or gives its name to another one must mind the
-  /// control edges that name it. What waits for a later member of its own collective would wait for itself.
+  /// No node that an endpoint needs stands before what it waits for: who moves a node or gives its name to another one
+  /// must mind the control edges that name it. What waits for a later member of its own collective would wait for
+  /// itself.
   static LogicalResult checkOrder(dfg::GraphOp graph) {
-    llvm::SmallDenseMap<Attribute, Operation *> waiting;
-    for (Operation &op : graph.getBody().front()) {
-      if (StringAttr name = dfg::getNodeNameAttr(&op))
-        if (Operation *earlier = waiting.lookup(name))
-          return (op.emitError() << "stands behind node '" << dfg::getNodeName(earlier) << "', which waits for it")
-                     .attachNote(earlier->getLoc())
+    NumberedNodes nodes(graph);
+    const llvm::BitVector all(nodes.size(), true);
+    llvm::BitVector needed(nodes.size());
+    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
+    for (unsigned endpoint : endpoints)
+      needed.set(endpoint);
+    nodes.close(needed, endpoints, all);
+    for (unsigned number : needed.set_bits())
+      for (unsigned before : nodes.getControl(number))
+        if (before != NumberedNodes::kNone && before > number)
+          return (nodes[before]->emitError()
+                  << "stands behind node '" << dfg::getNodeName(nodes[number]) << "', which waits for it")
+                     .attachNote(nodes[number]->getLoc())
                  << "it waits here";
-      for (Attribute name : dfg::getControl(&op))
-        waiting.try_emplace(name, &op);
-    }
     return success();
   }
 

@@ -106,21 +106,23 @@ template <class T> T neutral(int32_t kind) {
 }
 
 template <class T> void combine(T *out, const T *update, int64_t count, int32_t kind) {
+  // Integers wrap around as TensorFlow's: signed ones must not overflow.
+  using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
   switch (kind) {
   case DRT_SCATTER_UPDATE:
     std::copy_n(update, count, out);
     return;
   case DRT_SCATTER_ADD:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<T>(out[i] + update[i]);
+      out[i] = static_cast<T>(static_cast<Sum>(out[i]) + static_cast<Sum>(update[i]));
     return;
   case DRT_SCATTER_SUB:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<T>(out[i] - update[i]);
+      out[i] = static_cast<T>(static_cast<Sum>(out[i]) - static_cast<Sum>(update[i]));
     return;
   case DRT_SCATTER_MUL:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<T>(out[i] * update[i]);
+      out[i] = static_cast<T>(static_cast<Sum>(out[i]) * static_cast<Sum>(update[i]));
     return;
   case DRT_SCATTER_MIN:
     for (int64_t i = 0; i < count; ++i)

@@ -5,7 +5,7 @@
 // CHECK: note: loc("two"): it waits here
 module {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.graph {
+  dfg.graph attributes {loss = "loss"} {
     %share = dfg.placeholder : () -> tensor<f32> loc("loss/share")
     %two = dfg.const dense<2.0> : tensor<f32> {control = ["loss"]} : tensor<f32> loc("two")
     %double = dfg.mul %share, %two : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("double")
