@@ -109,6 +109,10 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
   group(
       "Tasks",
       {last(app, "--task", o.task, "which task of the plan this process is, for example worker:1"),
+       last(app, "--workers", o.workers,
+            "how many workers compute, of a program that was compiled for several numbers (distc compile "
+            "--min-workers); default: as many as a launcher has started, else all")
+           ->check(wholeNumber(1, INT32_MAX)),
        last(app, "--rendezvous", o.rendezvous, "HOST:PORT where the tasks meet; task 0 listens there"),
        last(app, "--secret-file", o.secretFile,
             "file with the secret by which tasks know each other, the same for every task; default: $DISTC_SECRET, and "

@@ -107,7 +107,9 @@ std::string tasksText(const drt_program &program) {
     table.add({std::string(task.job) + ":" + std::to_string(task.index), task.host,
                std::to_string(task.first_replica) + (task.num_replicas > 1 ? "-" + std::to_string(last) : "")});
   }
-  return "\nTasks\n" + table.text() + betweenText(program);
+  const std::string sizes =
+      programsOf(program).size() == 1 ? std::string() : "Compiled for " + workersText(program) + ": --workers W.\n";
+  return "\nTasks\n" + table.text() + betweenText(program) + sizes;
 }
 
 std::string compressorText(const drt_exchange &exchange) {

@@ -5,9 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "launch/program.h"
 #include "core/error.h"
+#include "launch/launchers.h"
 #include "launch/signals.h"
 #include "launch/start_point.h"
+#include "launch/tasks.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -46,6 +49,53 @@ const drt_program &jointProgram(const drt_program &program) {
 
 bool isJoint(const drt_program &program) { return &program == &drt_the_joint_program; }
 
+std::vector<const drt_program *> programsOf(const drt_program &program) {
+  if (&drt_the_programs) {
+    const std::vector<const drt_program *> all(drt_the_programs.programs,
+                                               drt_the_programs.programs + drt_the_programs.num_programs);
+    if (std::find(all.begin(), all.end(), &program) != all.end())
+      return all;
+  }
+  return {&program};
+}
+
+const drt_program *programOf(const drt_program &program, int64_t workers) {
+  const std::vector<const drt_program *> all = programsOf(program);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto *one) { return one->num_tasks == workers; });
+  return found == all.end() ? nullptr : *found;
+}
+
+std::string workersText(const drt_program &program) {
+  const std::vector<const drt_program *> all = programsOf(program);
+  std::string text;
+  for (size_t i = 0; i < all.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + std::to_string(all[i]->num_tasks);
+  return text + (text == "1" ? " worker" : " workers");
+}
+
+namespace {
+
+/// The program of as many workers as the command line says, or a launcher has started, or of all.
+const drt_program &chooseProgram(const drt_program &program, const Options &options) {
+  const auto chosen = [&](int64_t workers, const std::string &source) -> const drt_program & {
+    if (const drt_program *found = programOf(program, workers))
+      return *found;
+    throw Error(source + ": the program is compiled for " + workersText(program) +
+                    "; say one of these, or compile it for others (distc compile --replicas, --min-workers)",
+                2);
+  };
+  if (options.workers)
+    return chosen(*options.workers, "--workers " + std::to_string(*options.workers));
+  if (options.eval || !options.plan.empty() || !options.task.empty() || programsOf(program).size() == 1)
+    return program;
+  const auto info = find_launcher(process_environment(), plan_tasks(program, false));
+  return info ? chosen(info->size, info->launcher + " says that there are " + std::to_string(info->size) +
+                                       " processes (" + info->size_source + ")")
+              : program;
+}
+
+} // namespace
+
 int runProgram(const drt_program &program, int argc, char **argv) {
   try {
     ignoreWriteSignals();
@@ -54,12 +104,13 @@ int runProgram(const drt_program &program, int argc, char **argv) {
     if (!options)
       return 0;
     if (!options->plan.empty()) {
-      const drt_program &planned = options->collectives == "network" ? program : jointProgram(program);
+      const drt_program &chosen = chooseProgram(program, *options);
+      const drt_program &planned = options->collectives == "network" ? chosen : jointProgram(chosen);
       std::fputs(planText(planned, options->plan == "full").c_str(), stdout);
       return 0;
     }
     takeNewestCheckpoint(*options);
-    return options->eval ? evaluate(program, *options) : train(program, *options);
+    return options->eval ? evaluate(program, *options) : train(chooseProgram(program, *options), *options);
   } catch (const Error &error) {
     return fail(error.what(), error.exitStatus());
   } catch (const std::bad_alloc &) {

@@ -11,6 +11,7 @@
 #include "launch/options.h"
 
 #include <string>
+#include <vector>
 
 namespace drt {
 
@@ -23,6 +24,15 @@ int runProgram(const drt_program &program, int argc, char **argv);
 /// such.
 const drt_program &jointProgram(const drt_program &program);
 bool isJoint(const drt_program &program);
+
+/// The programs of the same graph by number of workers, fewest first; `program` alone where it is compiled for one.
+std::vector<const drt_program *> programsOf(const drt_program &program);
+
+/// The one of so many workers; null where there is none.
+const drt_program *programOf(const drt_program &program, int64_t workers);
+
+/// "1, 2 or 4 workers": the numbers that there are programs for.
+std::string workersText(const drt_program &program);
 
 /// Trains; this process is a task of the plan or starts them. Returns the exit status.
 int train(const drt_program &program, Options options);

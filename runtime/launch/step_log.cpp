@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "launch/step_log.h"
+#include "launch/program.h"
 
 #include <charconv>
 #include <cmath>
@@ -66,8 +67,13 @@ int64_t examplesOfStep(const drt_program &program) {
 StepLog::StepLog(const std::string &path, const drt_program &program, std::optional<int64_t> restartedAt)
     : file_(path, restartedAt ? bytesBefore(path, *restartedAt) : 0),
       examples_(static_cast<double>(program.global_batch ? examplesOfStep(program) : program.num_replicas)) {
-  if (file_.written() > 0)
+  if (file_.written() > 0) {
+    // Another number than the first line's may compute from here on.
+    if (programsOf(program).size() > 1)
+      file_.write("{\"step\":" + std::to_string(*restartedAt) + ",\"workers\":" + std::to_string(program.num_tasks) +
+                  "}\n");
     return;
+  }
   file_.write("{\"strategy\":" + jsonString(program.strategy) + ",\"tasks\":" + std::to_string(program.num_tasks) +
               ",\"replicas\":" + std::to_string(program.num_replicas) +
               ",\"batch\":" + std::to_string(program.global_batch) + ",\"graph\":" + jsonString(program.graph) +

@@ -188,6 +188,61 @@ bool canShareMemory(ModuleOp module) {
   return !own.wasInterrupted();
 }
 
+/// Whether what the graph's strategy computes is the same with any number of workers, and they are what --min-workers
+/// deals the batch to; else says what is not.
+LogicalResult checkElastic(ModuleOp module) {
+  FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
+  if (failed(topology))
+    return failure();
+  for (auto task : topology->getTasks().getAsRange<dist::TaskAttr>())
+    if (task.getJob() == "ps")
+      return module.emitError()
+             << "--min-workers: the strategy has servers, which cannot come and go; take a strategy of all-reduces";
+  if (module->hasAttr(dist::kCouplingAttr))
+    return module.emitError() << "--min-workers: the strategy has each replica see its own part of the batch "
+                                 "(coupling: replica), so that other numbers "
+                                 "of workers compute others; take one that computes what one replica does";
+  WalkResult own = module.walk([](Operation *op) {
+    auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+    const char *what = llvm::isa<dist::PushOp, dist::TakeOp>(op) ? "servers that serve on their own"
+                       : reduce && reduce.getCompression()       ? "a compressor"
+                       : reduce && reduce.getAggregator()        ? "an aggregator"
+                                                                 : nullptr;
+    if (!what)
+      return WalkResult::advance();
+    op->emitError() << "--min-workers: the strategy has " << what
+                    << ", whose result depends on the number of replicas; leave it out, or compile for one "
+                       "number of workers";
+    return WalkResult::interrupt();
+  });
+  return failure(own.wasInterrupted());
+}
+
+/// What of the command line --min-workers does not go with.
+int checkElasticFlags(Session &session, const CompileOptions &options, const Target &target, Stage stage) {
+  auto wrong = [&](const llvm::Twine &why) { return session.fail("--min-workers " + why.str(), kWrongCommand); };
+  if (options.emit != "exe" && options.emit != "llvm")
+    return wrong("is for executables, not for --emit=" + llvm::Twine(options.emit));
+  if (stage != Stage::Graph)
+    return wrong("distributes a graph several times, and '" + llvm::Twine(options.graph) +
+                 "' is distributed already: give the graph");
+  if (target.isDevice())
+    return wrong("is for executables of processors; this target is " + llvm::Twine(target.name));
+  if (options.servers > 0)
+    return wrong(
+        "is for workers that add up gradients among themselves; --ps asks for servers, which cannot come and go");
+  if (!options.resources.empty() || !options.oneProcessPerReplica)
+    return wrong("deals the batch to workers of one replica each, wherever they run: give --replicas N "
+                 "--one-process-per-replica, and where a "
+                 "worker has several cores --cores-per-replica");
+  if (options.minWorkers >= options.replicas)
+    return wrong(llvm::Twine(options.minWorkers) + " is not less than --replicas " + llvm::Twine(options.replicas) +
+                 ", the most workers there are");
+  if (options.batch == 0)
+    return wrong("deals the global batch to more or fewer workers: give it with --batch");
+  return kDone;
+}
+
 /// Where `inspect --check` stops: nothing is written, and the strategy is one replica's.
 constexpr llvm::StringLiteral kEmitNothing = "nothing";
 
@@ -231,6 +286,9 @@ int compile(Session &session, CompileOptions options) {
                             (target->isDevice() ? "gradients between GPUs travel by NCCL, which does not encrypt them"
                                                 : "TensorFlow's servers have their own connections"),
                         kWrongCommand);
+  if (options.minWorkers)
+    if (int status = checkElasticFlags(session, options, *target, *stage))
+      return status;
   SmallVector<const Chip *> chips;
   if (options.emit == "roofline")
     if (int status = findChips(session, *target, chips))
@@ -261,6 +319,10 @@ int compile(Session &session, CompileOptions options) {
   if (options.emit == "dfg")
     return session.run(*module, [](OpPassManager &manager) { addGraphStage(manager); }) ? writeGraph()
                                                                                         : session.status();
+  // What the programs of fewer workers are made of.
+  OwningOpRef<ModuleOp> graph;
+  if (options.minWorkers)
+    graph = module->clone();
   // Both stages at once, so that a large graph is verified once.
   if (*stage == Stage::Graph && !session.run(*module, [&](OpPassManager &manager) {
         addGraphStage(manager, /*exports=*/options.emit == "graphdef");
@@ -284,7 +346,10 @@ int compile(Session &session, CompileOptions options) {
       return exportGraphs(session, *module, options.output, *replicaBatch == 0 ? 0 : options.batch);
     if (int status = checkNative(session, *module, options, target->isDevice()))
       return status;
-    if (options.emit == "exe" && !target->isDevice() && canShareMemory(*module))
+    if (options.minWorkers && failed(checkElastic(*module)))
+      return session.status();
+    // Of workers that come and go none holds the others' memory.
+    if (options.emit == "exe" && !target->isDevice() && !options.minWorkers && canShareMemory(*module))
       joint = module->clone();
     if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }) ||
         (joint && !session.run(*joint, [&](OpPassManager &manager) {
@@ -294,7 +359,36 @@ int compile(Session &session, CompileOptions options) {
   }
   if (options.emit == kEmitNothing)
     return kDone;
-  parts.library = hasLargeMatmuls(*module) || (joint && hasLargeMatmuls(*joint));
+  SmallVector<OwningOpRef<ModuleOp>> fewer; // by number of workers
+  for (int workers = options.minWorkers; workers && workers < options.replicas; ++workers) {
+    if (options.batch % workers != 0) {
+      module->emitRemark() << "--min-workers: " << workers << " workers are left out, since the batch of "
+                           << options.batch << " has no equal shares for them";
+      continue;
+    }
+    CompileOptions those = options;
+    those.replicas = workers;
+    fewer.push_back(graph->clone());
+    if (!session.run(*fewer.back(), [&](OpPassManager &manager) {
+          addGraphStage(manager);
+          addDistributeStage(manager, those);
+        }))
+      return session.status();
+    FailureOr<int64_t> replicaBatch = getReplicaBatch(*fewer.back(), those);
+    if (failed(replicaBatch) ||
+        !session.run(*fewer.back(), [&](OpPassManager &manager) { addLowerStage(manager, those, *replicaBatch); }))
+      return session.status();
+    auto getBatch = [](ModuleOp plan) { return (*plan.getOps<drt::ProgramOp>().begin()).getBatch(); };
+    if (getBatch(*fewer.back()) != getBatch(*module))
+      return session.internalError("the program of fewer workers has another batch");
+  }
+  if (options.minWorkers && fewer.empty())
+    return session.fail("--min-workers " + llvm::Twine(options.minWorkers).str() + ": the batch of " +
+                        llvm::Twine(options.batch).str() + " has equal shares for no number of workers from " +
+                        llvm::Twine(options.minWorkers).str() + " to " + llvm::Twine(options.replicas - 1).str() +
+                        "; give another --batch, or a smaller --min-workers");
+  parts.library = hasLargeMatmuls(*module) || (joint && hasLargeMatmuls(*joint)) ||
+                  llvm::any_of(fewer, [](OwningOpRef<ModuleOp> &plan) { return hasLargeMatmuls(*plan); });
   if (options.emit == "drt")
     return write(OpPrintingFlags(), parts.collectives);
   if (options.emit == "html") {
@@ -323,9 +417,20 @@ int compile(Session &session, CompileOptions options) {
   if (joint) {
     if (int status = toLLVM(*joint, jointCode))
       return status;
-    if (!addJointProgram(*code, std::move(jointCode)))
+    if (!addProgram(*code, std::move(jointCode), "drt_the_joint_program"))
       return session.internalError("the joint program could not be linked to the other");
   }
+  SmallVector<std::string> names;
+  for (OwningOpRef<ModuleOp> &plan : fewer) {
+    std::unique_ptr<llvm::Module> fewerCode;
+    if (int status = toLLVM(*plan, fewerCode))
+      return status;
+    names.push_back("drt_the_program_" + std::to_string(names.size()));
+    if (!addProgram(*code, std::move(fewerCode), names.back()))
+      return session.internalError("the program of fewer workers could not be linked to the other");
+  }
+  if (!names.empty())
+    addProgramTable(*code, names);
   if (options.emit == "llvm")
     return writeText(session, options, [&](llvm::raw_ostream &os) { code->print(os, nullptr); });
   llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);

@@ -29,6 +29,8 @@ struct CompileOptions {
   /// Replicas on this machine; 0 where `resources` says which there are.
   int replicas = 1, servers = 0;
   bool oneProcessPerReplica = false;
+  /// The executable has the programs of fewer workers, too, down to so many; 0: of all of them alone.
+  int minWorkers = 0;
   /// Whether tasks can encrypt what they say to each other.
   bool tls = false;
   /// Cores that compute each replica's step together; 0: not said.

@@ -39,6 +39,7 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
   add("--replicas", options.resources.empty() && options.replicas != unsaid.replicas);
   add("--ps", options.servers != unsaid.servers);
   add("--one-process-per-replica", options.oneProcessPerReplica);
+  add("--min-workers", options.minWorkers != 0);
   add("--train-op", !options.trainOp.empty());
   add("--loss", !options.loss.empty());
   add("--init-op", !options.initOp.empty());

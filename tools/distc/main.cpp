@@ -59,6 +59,10 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
   app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
+  app.add_option(
+         "--min-workers", options.minWorkers,
+         "The executable can run with fewer workers as well, down to so many (--replicas, --one-process-per-replica)")
+      ->check(drt::wholeNumber(1, kMostReplicas));
   app.add_flag("--tls", options.tls,
                "Tasks can encrypt what they say to each other (the executable's --tls-cert); takes 5 MB");
   app.add_option(

@@ -83,20 +83,37 @@ std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext 
   return result;
 }
 
-bool addJointProgram(llvm::Module &module, std::unique_ptr<llvm::Module> joint) {
+bool addProgram(llvm::Module &module, std::unique_ptr<llvm::Module> other, llvm::StringRef name) {
   // What the runtime asks for by name is the module's, but for the program.
-  for (llvm::GlobalValue &value : joint->global_values())
+  for (llvm::GlobalValue &value : other->global_values())
     if (!value.isDeclaration() && !value.hasLocalLinkage()) {
       value.setLinkage(llvm::GlobalValue::InternalLinkage);
       value.setVisibility(llvm::GlobalValue::DefaultVisibility);
     }
-  for (llvm::GlobalVariable &global : llvm::make_early_inc_range(joint->globals()))
+  for (llvm::GlobalVariable &global : llvm::make_early_inc_range(other->globals()))
     if (global.use_empty() && global.getName() == "drt_the_checkpoint_keys")
       global.eraseFromParent();
-  llvm::GlobalVariable *program = joint->getGlobalVariable("drt_the_program", /*AllowInternal=*/true);
+  llvm::GlobalVariable *program = other->getGlobalVariable("drt_the_program", /*AllowInternal=*/true);
   program->setLinkage(llvm::GlobalValue::ExternalLinkage);
-  program->setName("drt_the_joint_program");
-  return !llvm::Linker::linkModules(module, std::move(joint));
+  program->setName(name);
+  return !llvm::Linker::linkModules(module, std::move(other));
+}
+
+void addProgramTable(llvm::Module &module, llvm::ArrayRef<std::string> names) {
+  llvm::SmallVector<llvm::Constant *> programs;
+  for (const std::string &name : names) {
+    llvm::GlobalVariable *program = module.getGlobalVariable(name);
+    program->setLinkage(llvm::GlobalValue::InternalLinkage);
+    programs.push_back(program);
+  }
+  programs.push_back(module.getGlobalVariable("drt_the_program"));
+  llvm::IRBuilder<> builder(module.getContext());
+  auto *type = llvm::ArrayType::get(builder.getPtrTy(), programs.size());
+  auto *list = new llvm::GlobalVariable(module, type, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
+                                        llvm::ConstantArray::get(type, programs));
+  auto *table = llvm::ConstantStruct::getAnon({builder.getInt32(programs.size()), list});
+  new llvm::GlobalVariable(module, table->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, table,
+                           "drt_the_programs");
 }
 
 llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {

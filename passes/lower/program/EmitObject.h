@@ -23,9 +23,13 @@ llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::
 /// Null, with a diagnostic at the module, where it cannot be translated.
 std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext &context, const Target &target);
 
-/// Adds to `module` the program of `joint`, the same one for tasks that share their memory, as drt_the_joint_program.
-/// Both are of one context and one target. False, with what is wrong printed, where they do not fit.
-bool addJointProgram(llvm::Module &module, std::unique_ptr<llvm::Module> joint);
+/// Adds to `module` the program of `other`, of the same graph, under `name`: drt_the_joint_program for tasks that share
+/// their memory, or what addProgramTable lists. Both are of one context and one target. False, with what is wrong
+/// printed, where they do not fit.
+bool addProgram(llvm::Module &module, std::unique_ptr<llvm::Module> other, llvm::StringRef name);
+
+/// Adds drt_the_programs: those that were added under `names`, and behind them the module's own.
+void addProgramTable(llvm::Module &module, llvm::ArrayRef<std::string> names);
 
 /// A relocatable ELF object, position independent.
 llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const Target &target);

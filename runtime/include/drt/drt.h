@@ -327,6 +327,16 @@ extern const drt_program drt_the_program;
 // all replicas (local_replicas, arena_base), and each runs in its task's process. Absent where there is none such.
 extern const drt_program drt_the_joint_program __attribute__((weak));
 
+// What one graph is compiled to for several numbers of workers, tasks of one replica each: fewest workers first, the
+// last is drt_the_program. Global batch and variables are the same in all, so one goes on from a checkpoint of another.
+typedef struct drt_programs {
+  int32_t num_programs;
+  const drt_program *const *programs;
+} drt_programs;
+
+// Absent where there is one number.
+extern const drt_programs drt_the_programs __attribute__((weak));
+
 // ---- What a replica is given ---------------------------------------------------
 
 // The head of the runtime's own replica object. Generated code reads these
