@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 tf1 = tf.compat.v1
-BATCH, STEPS, FEATURES, IDS, CLASSES = 8, 5, 6, 11, 3
+BATCH, STEPS, FEATURES, IDS, CLASSES, WORDS = 8, 5, 6, 11, 3, 5
 
 PROGRAMS, SUMS = {}, set()
 # A variable has a row for each example, so that constants of the graph have the batch's size: workers of TensorFlow with shares do not take it.
@@ -34,6 +34,9 @@ class Makers:
                      "ids": draw.randint(0, IDS, rows).astype(np.int32), "labels": draw.randint(0, CLASSES, rows).astype(np.int32),
                      "flags": draw.rand(rows) < 0.6,
                      "keys": np.concatenate([draw.permutation(IDS)[:BATCH] for _ in range(STEPS)]).astype(np.int32)}
+        draw = np.random.RandomState(11)
+        self.data |= {"words": draw.randint(0, IDS, (rows, WORDS)).astype(np.int32), "hidden": draw.rand(rows, WORDS) < 0.4,
+                      "lengths": draw.randint(1, WORDS + 1, rows).astype(np.int32)}
         self.fed = {}
 
     def __getattr__(self, name):
@@ -841,6 +844,39 @@ def messages(make):
         descend(tape, loss, [w, between, v], 0.01)
         return loss
     return make.step(step)
+
+
+@program
+def hidden_words(make):
+    """A masked language model: words that a mask hides are guessed. The mask is written in three ways, once as labels that are to be left out."""
+    words, hidden = make.words, make.hidden
+    table, w, out = make.weights("table", IDS, 4), make.weights("w", 4, 4), make.weights("out", 4, IDS)
+    labels = tf.where(hidden, words, -100)
+    seen = tf.where(hidden, tf.zeros_like(words), words)
+    h = tf.tanh(tf.tensordot(tf.gather(table, seen), w, 1))
+    h += tf.reduce_mean(h, 1, keepdims=True)
+    at = tf.where(tf.not_equal(labels, -100))
+    first = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.boolean_mask(labels, tf.not_equal(labels, -100)),
+                                                           logits=tf.gather_nd(h, at) @ out)
+    flat = tf.boolean_mask(tf.reshape(h, [-1, 4]), tf.reshape(tf.cast(hidden, tf.float32) > 0.5, [-1]))
+    again = tf.gather(tf.reshape(h, [-1, 4]), tf.reshape(tf.where(tf.reshape(hidden, [-1])), [-1]))
+    chosen = tf.dynamic_partition(words, tf.cast(hidden, tf.int32), 2)[1]
+    second = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=chosen, logits=(flat + again) @ out)
+    loss = tf.reduce_mean(first) + 0.5 * tf.reduce_sum(second) / (1.0 + tf.cast(tf.shape(at)[0], tf.float32))
+    return loss, tf1.train.AdamOptimizer(0.05).minimize(loss)
+
+
+@program
+def bags_of_words(make):
+    """Sparse bags of ids, looked up without a value for empty ones: sums, means and roots, with weights that are trained too."""
+    words, lengths = make.words, make.lengths
+    table, other, weight, v = make.weights("table", IDS, 4), make.weights("other", IDS, 4), make.weights("weight", IDS), make.weights("v", 4)
+    there = tf.sequence_mask(lengths, WORDS)
+    bags = tf.sparse.from_dense(tf.where(there, 1 + words % (IDS - 1), 0))
+    weights = tf.SparseTensor(bags.indices, tf.exp(tf.gather(weight, bags.values)), bags.dense_shape)
+    pooled = tf.nn.embedding_lookup_sparse(table, bags, None, combiner="sqrtn") + tf.nn.embedding_lookup_sparse(other, bags, weights, combiner="mean")
+    loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(pooled), v) - make.y))
+    return loss, tf1.train.AdagradOptimizer(0.1).minimize(loss)
 
 
 def write(name, folder):

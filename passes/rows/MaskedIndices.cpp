@@ -21,30 +21,30 @@ using dfg::Dim;
 using dfg::Dims;
 
 /// [b, ...] for each element of the grid, whose first axis b is: the rows' view of it.
-Value RowMasker::spread(Builder &g, Value value, const Selection *rows) {
+Value RowMasker::spread(Builder &g, Value value, const Dims &grid) {
   FailureOr<Dims> sizes = g.getShape(value);
   if (failed(sizes))
     return {};
-  SmallVector<int64_t> multiples(sizes->size() + rows->grid.size() - 1, 1);
-  for (size_t axis = 1; axis < rows->grid.size(); ++axis) {
-    if (!rows->grid[axis].isConstant())
+  SmallVector<int64_t> multiples(sizes->size() + grid.size() - 1, 1);
+  for (size_t axis = 1; axis < grid.size(); ++axis) {
+    if (!grid[axis].isConstant())
       return (void)g.fail("an axis behind the batch's must have a known size"), Value();
     value = g.expandDims(value, 1);
-    multiples[axis] = rows->grid[axis].getConstant();
+    multiples[axis] = grid[axis].getConstant();
   }
-  Dims flat = {rows->rows};
+  Dims flat = {product(grid)};
   flat.append(sizes->begin() + 1, sizes->end());
   return g.reshape(g.tile(value, multiples), flat);
 }
 
 /// [rows, ...] as [grid..., ...].
-Value RowMasker::onGrid(Builder &g, Value value, const Selection *rows) {
+Value RowMasker::onGrid(Builder &g, Value value, const Dims &grid) {
   FailureOr<Dims> sizes = g.getShape(value);
   if (failed(sizes))
     return {};
-  Dims grid = rows->grid;
-  grid.append(sizes->begin() + 1, sizes->end());
-  return g.reshape(value, grid);
+  Dims there = grid;
+  there.append(sizes->begin() + 1, sizes->end());
+  return g.reshape(value, there);
 }
 
 LogicalResult RowMasker::gather(Operation *op) {
@@ -63,9 +63,9 @@ LogicalResult RowMasker::gather(Operation *op) {
             ? of && of->rows == numbers.among && of->axis == 0
             : numbers.kind == RowNumbers::Number && !of && sizes->front() == at->rows->rows)
       return replace(g, op->getResult(0), params, {at->rows, 0, of ? of->numbers : RowNumbers(), of && of->areTerms});
-    if (numbers.kind == RowNumbers::Coordinate && numbers.column == 0 && sizes->front() == at->rows->grid.front() &&
+    if (numbers.kind == RowNumbers::Coordinate && numbers.column == 0 && sizes->front() == numbers.grid.front() &&
         (!of || (of->axis == 0 && of->rows->isPrefix)))
-      return replace(g, op->getResult(0), spread(g, params, at->rows), {at->rows, 0, {}, of && of->areTerms});
+      return replace(g, op->getResult(0), spread(g, params, numbers.grid), {at->rows, 0, {}, of && of->areTerms});
   }
   if (of && at)
     return refuse(op, "its indices are no places that are known");
@@ -79,10 +79,11 @@ LogicalResult RowMasker::gather(Operation *op) {
   // Columns of a vector of places.
   if (of && of->numbers.kind == RowNumbers::Coordinates && axis == 1)
     if (auto column = shapes.getConstant(indices); column && shapes.getShape(indices)->empty()) {
-      bool isVector = of->numbers.among || of->rows->grid.size() == 1;
+      const RowNumbers numbers = of->numbers;
       masked[op->getResult(0)] = {of->rows, 0,
-                                  isVector ? RowNumbers{RowNumbers::Number, 0, of->numbers.among}
-                                           : RowNumbers{RowNumbers::Coordinate, *column, nullptr}};
+                                  numbers.isVector()
+                                      ? RowNumbers{RowNumbers::Number, 0, numbers.among}
+                                      : RowNumbers{RowNumbers::Coordinate, *column, nullptr, numbers.grid}};
       return success();
     }
   return visitByAxis(op);
@@ -98,10 +99,10 @@ LogicalResult RowMasker::gatherNd(Operation *op) {
     if (at->numbers.among) {
       if (of && of->rows == at->numbers.among && of->axis == 0)
         return replace(g, op->getResult(0), params, {at->rows, 0, of->numbers, of->areTerms});
-    } else if (!of && sizes->size() >= at->rows->grid.size() &&
-               ArrayRef(*sizes).take_front(at->rows->grid.size()) == ArrayRef(at->rows->grid)) {
+    } else if (!of && sizes->size() >= at->numbers.grid.size() &&
+               ArrayRef(*sizes).take_front(at->numbers.grid.size()) == ArrayRef(at->numbers.grid)) {
       Dims flat = {at->rows->rows};
-      flat.append(sizes->begin() + at->rows->grid.size(), sizes->end());
+      flat.append(sizes->begin() + at->numbers.grid.size(), sizes->end());
       return replace(g, op->getResult(0), g.reshape(params, flat), {at->rows, 0, {}});
     }
   }
@@ -144,9 +145,10 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
                      {among, 0, {}, of->areTerms || (among && among->repeats)});
   }
   if (isSum && !rows->repeats && at->numbers.kind == RowNumbers::Coordinate && at->numbers.column == 0 &&
-      hasSize(rows->grid.front()) && (counted.empty() || (counted.size() == 1 && counted.front()->isPrefix))) {
-    SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
-    return replace(g, op->getResult(0), g.sum(onGrid(g, keep(g, data, *of, 0), rows), axes),
+      hasSize(at->numbers.grid.front()) && (counted.empty() || (counted.size() == 1 && counted.front()->isPrefix))) {
+    const Dims grid = at->numbers.grid;
+    SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(grid.size())));
+    return replace(g, op->getResult(0), g.sum(onGrid(g, keep(g, data, *of, 0), grid), axes),
                    {counted.empty() ? nullptr : counted.front(), 0, {}});
   }
   if (!counted.empty())
@@ -170,6 +172,7 @@ LogicalResult RowMasker::segments(Operation *op) {
   if (!at || at->axis != 0 || at->numbers.kind != RowNumbers::Coordinate || at->numbers.column != 0)
     return refuse(op, "its segments are not the rows that they were chosen from");
   const Selection *rows = at->rows;
+  const Dims grid = at->numbers.grid;
   Value data = op->getOperand(0);
   if (rows->repeats || (isMasked(data) && getMasked(data)->areTerms))
     return refuse(op, "distinct rows are not summed up");
@@ -187,7 +190,7 @@ LogicalResult RowMasker::segments(Operation *op) {
   }
   const bool isMax = llvm::isa<dfg::SegmentMaxOp>(op), isMin = llvm::isa<dfg::SegmentMinOp>(op),
              isProd = llvm::isa<dfg::SegmentProdOp>(op);
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(grid.size())));
   Type element = g.elementOf(data);
   if ((isMax || isMin) && !llvm::isa_and_nonnull<FloatType>(element))
     return refuse(op, "of integers there is none of no rows");
@@ -195,7 +198,7 @@ LogicalResult RowMasker::segments(Operation *op) {
                      : isMin  ? std::numeric_limits<double>::infinity()
                      : isProd ? 1
                               : 0;
-  Value there = onGrid(g, keep(g, data, {rows, 0, {}}, otherwise), rows);
+  Value there = onGrid(g, keep(g, data, {rows, 0, {}}, otherwise), grid);
   StringRef reduction = isMax    ? dfg::MaxOp::getOperationName()
                         : isMin  ? dfg::MinOp::getOperationName()
                         : isProd ? dfg::ProdOp::getOperationName()
@@ -207,14 +210,14 @@ LogicalResult RowMasker::segments(Operation *op) {
       value = g.expandDims(value, -1);
     return value;
   };
-  Value count = g.sum(onGrid(g, g.cast(rows->mask, isMax || isMin ? Type(builder.getI32Type()) : element), rows), axes);
+  Value count = g.sum(onGrid(g, g.cast(rows->mask, isMax || isMin ? Type(builder.getI32Type()) : element), grid), axes);
   if (isMax || isMin)
     result = g.select(asColumn(g.less(g.integer(0), count)), result, g.scalar(element, 0));
   if (llvm::isa<dfg::SegmentMeanOp, dfg::SparseSegmentMeanOp, dfg::SparseSegmentSqrtNOp>(op)) {
     count = g.maximum(count, g.scalar(element, 1));
     result = g.div(result, asColumn(llvm::isa<dfg::SparseSegmentSqrtNOp>(op) ? g.make<dfg::SqrtOp>(count) : count));
   }
-  return replace(g, op->getResult(0), result, {getNonEmptyPrefix(g, rows), 0, {}});
+  return replace(g, op->getResult(0), result, {getNonEmptyPrefix(g, rows, grid), 0, {}});
 }
 
 /// Operands: indices, updates, the shape.
@@ -231,12 +234,12 @@ LogicalResult RowMasker::scatterNd(Operation *op) {
     counted = it->second;
   const RowNumbers &numbers = at->numbers;
   if (numbers.kind == RowNumbers::Coordinates && sizes) {
-    const Dims grid = numbers.among ? Dims{at->rows->rows} : at->rows->grid;
+    const Dims grid = numbers.among ? Dims{at->rows->rows} : numbers.grid;
     bool isPlace = sizes->size() >= grid.size() && ArrayRef(*sizes).take_front(grid.size()) == ArrayRef(grid) &&
                    (numbers.among ? counted.size() == 1 && counted.front() == numbers.among : counted.empty());
     if (isPlace) {
       Value there = keep(g, updates, *of, 0);
-      return replace(g, op->getResult(0), numbers.among ? there : onGrid(g, there, at->rows), {numbers.among, 0, {}});
+      return replace(g, op->getResult(0), numbers.among ? there : onGrid(g, there, grid), {numbers.among, 0, {}});
     }
   }
   if (!counted.empty())
@@ -259,14 +262,14 @@ LogicalResult RowMasker::tensorScatter(Operation *op) {
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
   std::optional<Dims> sizes = shapes.getShape(tensor);
-  const Dims &grid = at->rows->grid;
+  const Dims grid = at->numbers.grid;
   if (llvm::isa<dfg::TensorScatterUpdateOp>(op) && of && sizes && at->numbers.kind == RowNumbers::Coordinates &&
       !at->numbers.among && sizes->size() >= grid.size() &&
       ArrayRef(*sizes).take_front(grid.size()) == ArrayRef(grid)) {
-    Value mask = onGrid(g, at->rows->mask, at->rows);
+    Value mask = onGrid(g, at->rows->mask, grid);
     for (size_t axis = grid.size(); axis < sizes->size(); ++axis)
       mask = g.expandDims(mask, -1);
-    return replace(g, op->getResult(0), g.select(mask, onGrid(g, updates, at->rows), tensor));
+    return replace(g, op->getResult(0), g.select(mask, onGrid(g, updates, grid), tensor));
   }
   if (!of)
     return refuse(op, "its updates and their indices are not of one choice");
@@ -280,9 +283,8 @@ LogicalResult RowMasker::tensorScatter(Operation *op) {
 /// The parts of a partition, back at their places.
 LogicalResult RowMasker::stitch(Operation *op) {
   const unsigned count = op->getNumOperands() / 2;
-  const Selection *among = nullptr;
-  llvm::SmallDenseSet<int64_t> seen;
-  Value origin;
+  const Selection *whole = nullptr;
+  llvm::SmallPtrSet<const Selection *, 4> seen;
   bool areTerms = false;
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
@@ -290,25 +292,23 @@ LogicalResult RowMasker::stitch(Operation *op) {
   for (unsigned i = 0; i < count; ++i) {
     Value data = op->getOperand(count + i);
     const MaskedValue *at = getMasked(op->getOperand(i)), *of = getMasked(data);
-    if (!at || !of || at->rows != of->rows || at->axis != 0 || of->axis != 0 || at->rows->part < 0 ||
-        at->numbers.kind != RowNumbers::Number || at->numbers.among != at->rows->among ||
-        (origin && origin != at->rows->origin) || (i > 0 && at->rows->among != among))
+    if (!at || !of || at->rows != of->rows || at->axis != 0 || of->axis != 0 ||
+        at->numbers.kind != RowNumbers::Number || at->numbers.among != at->rows->among)
       return refuse(op, "they are not the parts of one partition with their places");
     if (i > 0 && of->areTerms != areTerms)
       return refuse(op, "some of its rows are to be added up");
     areTerms = of->areTerms;
-    origin = at->rows->origin;
-    among = at->rows->among;
-    if (!seen.insert(at->rows->part).second)
+    if (i == 0)
+      for (const auto &known : selections)
+        if (llvm::is_contained(known->parts, at->rows) && (!whole || known->parts.size() == count))
+          whole = known.get();
+    if (!whole || !llvm::is_contained(whole->parts, at->rows) || !seen.insert(at->rows).second)
       return refuse(op, "they are not the parts of one partition with their places");
     result = result ? keep(g, data, *of, result) : data;
   }
-  const auto *whole = llvm::find_if(selections, [&](const auto &known) {
-    return known->origin == origin && known->among == among && !known->parts.empty();
-  });
-  if (whole == selections.end() || (*whole)->parts.size() != count)
+  if (whole->parts.size() != count)
     return refuse(op, "some parts of the partition are left out");
-  return replace(g, op->getResult(0), result, {among, 0, {}, areTerms});
+  return replace(g, op->getResult(0), result, {whole->among, 0, {}, areTerms});
 }
 
 /// Whether the distinct values name rows that are read. An optimizer's name those that it updates.
@@ -340,9 +340,9 @@ LogicalResult RowMasker::repeatRows(Operation *op) {
   if (!rows) {
     Type flag = builder.getI1Type();
     Value all = g.make<dfg::FillOp>({g.pack(g.sizeOf(x, 0, builder.getI32Type()), 0), g.scalar(flag, 1)}, {}, flag);
-    rows = add({all, sizes->front(), *sizes, nullptr, Value(), -1, {}, false, true});
+    rows = add({all, sizes->front(), nullptr, Value(), {}, {}, false, true});
   }
-  const Selection *distinct = add({rows->mask, rows->rows, rows->grid, rows, x, -1, {}, true});
+  const Selection *distinct = add({rows->mask, rows->rows, rows, x, {}, {}, true});
   if (failed(replace(g, op->getResult(0), x, {distinct, 0, {}})))
     return failure();
   return replace(g, op->getResult(1), numberRows(g, rows, g.elementOf(op->getResult(1))),

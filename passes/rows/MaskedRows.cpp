@@ -224,7 +224,7 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
 /// Where the rows meet as many others, all must be there: anything else is an error in TensorFlow, too.
 bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
   if (!llvm::isa<dfg::ScalarInterface, dfg::ConcatV2Op, dfg::PackOp, dfg::SoftmaxCrossEntropyWithLogitsOp,
-                 dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(op))
+                 dfg::SparseSoftmaxCrossEntropyWithLogitsOp, dfg::MatMulOp>(op))
     return false;
   SmallVector<std::optional<BatchAxis>> axes;
   bool meets = false;
@@ -261,12 +261,13 @@ bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
 
 /// Whether the result has the numbers of the operand.
 RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
+  if (llvm::isa<dfg::AddOp, dfg::AddV2Op, dfg::MulOp>(op))
+    return combineNumbers(op, result);
   RowNumbers numbers = getMasked(op->getOperand(0)) ? getMasked(op->getOperand(0))->numbers : RowNumbers();
   std::optional<Dims> from = shapes.getShape(op->getOperand(0)), to = shapes.getShape(result);
   if (numbers.kind == RowNumbers::Unknown || !from || !to)
     return {};
-  const Selection *rows = getMasked(op->getOperand(0))->rows;
-  const bool isVector = numbers.among || rows->grid.size() == 1;
+  const bool isVector = numbers.isVector();
   if (op->hasTrait<dfg::Forwards>() ||
       (llvm::isa<dfg::CastOp>(op) && dfg::GraphBuilder::elementOf(result).isInteger() &&
        !dfg::GraphBuilder::elementOf(result).isInteger(1)))
@@ -277,7 +278,9 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
     if (to->size() == 1)
       return numbers.kind == RowNumbers::Coordinates ? RowNumbers{RowNumbers::Number, 0, numbers.among} : numbers;
     bool isColumn = to->size() == 2 && (*to)[1] == Dim(1) && isVector && numbers.kind == RowNumbers::Number;
-    return isColumn ? RowNumbers{RowNumbers::Coordinates, 0, numbers.among} : *to == *from ? numbers : RowNumbers();
+    return isColumn       ? RowNumbers{RowNumbers::Coordinates, 0, numbers.among, {*to}}
+           : *to == *from ? numbers
+                          : RowNumbers();
   }
   if (auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op);
       slice && (numbers.kind == RowNumbers::Coordinates || numbers.kind == RowNumbers::FirstCoordinate) &&
@@ -287,9 +290,53 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
         (numbers.kind == RowNumbers::FirstCoordinate && (*begin)[1] != 0))
       return {};
     return isVector ? RowNumbers{RowNumbers::Number, 0, numbers.among}
-                    : RowNumbers{RowNumbers::Coordinate, (*begin)[1], nullptr};
+                    : RowNumbers{RowNumbers::Coordinate, (*begin)[1], nullptr, numbers.grid};
   }
   return {};
+}
+
+/// Coordinates times the sizes behind them, added up, are the number of the row.
+RowNumbers RowMasker::combineNumbers(Operation *op, OpResult result) {
+  RowNumbers combined;
+  if (std::optional<Dims> sizes = shapes.getShape(result); !sizes || sizes->size() != 1)
+    return {};
+  std::optional<int64_t> factor;
+  for (Value operand : op->getOperands()) {
+    const MaskedValue *at = getMasked(operand);
+    if (!at) {
+      std::optional<Dims> sizes = shapes.getShape(operand);
+      factor = shapes.getConstant(operand);
+      if (!sizes || product(*sizes) != Dim(1) || !factor || !llvm::isa<dfg::MulOp>(op))
+        return {};
+      continue;
+    }
+    RowNumbers numbers = at->numbers;
+    if (numbers.kind == RowNumbers::Coordinate) {
+      numbers.factors.assign(numbers.grid.size(), 0);
+      numbers.factors[numbers.column] = 1;
+    } else if (numbers.kind != RowNumbers::Combination) {
+      return {};
+    }
+    if (combined.grid.empty()) {
+      combined = {RowNumbers::Combination, 0, nullptr, numbers.grid, numbers.factors};
+      continue;
+    }
+    if (llvm::isa<dfg::MulOp>(op) || combined.grid != numbers.grid)
+      return {};
+    for (auto [sum, other] : llvm::zip(combined.factors, numbers.factors))
+      sum += other;
+  }
+  int64_t behind = 1;
+  bool isNumber = true;
+  for (size_t axis = combined.grid.size(); axis-- > 0;) {
+    if (factor)
+      combined.factors[axis] *= *factor;
+    isNumber &= combined.factors[axis] == behind;
+    if (axis > 0 && !combined.grid[axis].isConstant())
+      return {};
+    behind *= axis > 0 ? combined.grid[axis].getConstant() : 1;
+  }
+  return isNumber ? RowNumbers{RowNumbers::Number} : combined;
 }
 
 /// Whether what op makes of the sum of terms is the sum of what it makes of each.
@@ -427,7 +474,7 @@ LogicalResult RowMasker::concat(Operation *op) {
                        [](auto pair) { return areSame(std::get<0>(pair), std::get<1>(pair)); }))
         joined = known.get();
   if (!joined)
-    joined = add({g.concat(masks, 0), all, {all}, nullptr, first->origin, -1, {}, repeats});
+    joined = add({g.concat(masks, 0), all, nullptr, first->origin, {}, {}, repeats});
   if (g.failed())
     return refuse(op, g.getReason());
   masked[op->getResult(0)] = {joined, along, {}, areTerms};

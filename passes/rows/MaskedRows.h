@@ -26,19 +26,26 @@
 
 namespace distc {
 
+/// What is asked of an element of a tensor, whose elements the rows are in row-major order: it is set, or it equals a
+/// constant; or it is, or does, not. Two masks that ask the same of the same elements choose the same rows.
+struct RowCondition {
+  mlir::Value of;
+  std::optional<double> equals;
+  bool isNegated = false;
+};
+
 /// Some of the rows of a tensor.
 struct Selection {
   /// A bool a row.
   mlir::Value mask;
   /// How many rows there are with and without those that are not there; a multiple of the batch.
   dfg::Dim rows;
-  /// The shape of what was chosen from, whose elements the rows are in row-major order.
-  dfg::Dims grid;
   /// The rows that were chosen from; null: all.
   const Selection *among = nullptr;
-  /// What the mask was made of, and the number of the part where that is a partition.
+  /// What the mask was made of, as errors say it.
   mlir::Value origin;
-  int64_t part = -1;
+  /// Which rows of `among` are there, where that is known as a condition of each.
+  RowCondition condition;
   /// The parts of a partition: each row of `among` is in one.
   llvm::SmallVector<const Selection *> parts;
   /// Rows that are one in the original graph may stand here as often as they are met; nothing may be summed up or
@@ -48,7 +55,7 @@ struct Selection {
   bool isAll = false;
   /// The rows that are there come first: their numbers are their places.
   bool isPrefix = false;
-  /// Of each row of the grid something is there.
+  /// Of each row of the grid that it was made for something is there.
   bool fillsGrid = false;
 };
 
@@ -59,11 +66,18 @@ struct RowNumbers {
     Coordinates,     // along the last axis: where the row lies in the grid
     FirstCoordinate, // the same, but of the first coordinate alone it is said
     Coordinate,      // one of them
+    Combination,     // a sum of them, each times its factor
     Number           // of the row, among those of `among`, or in the grid
   };
   Kind kind = Unknown;
   int64_t column = 0;
   const Selection *among = nullptr;
+  /// Of coordinates: the shape of what was chosen from, whose elements the rows are in row-major order.
+  dfg::Dims grid = {};
+  llvm::SmallVector<int64_t, 4> factors = {};
+
+  /// Coordinates that are one number, which is that of the row.
+  bool isVector() const { return among || grid.size() == 1; }
 };
 
 struct MaskedValue {
@@ -111,7 +125,7 @@ private:
   llvm::LogicalResult subtractSizes(Operation *op);
   llvm::LogicalResult selectParts(dfg::DynamicPartitionOp op);
   const Selection *findPartition(Builder &g, Value parts, const Selection *among, int64_t count);
-  const Selection *getNonEmptyPrefix(Builder &g, const Selection *rows);
+  const Selection *getNonEmptyPrefix(Builder &g, const Selection *rows, const dfg::Dims &grid);
   Value getCount(Builder &g, const Selection *rows, mlir::Type element);
   Value numberRows(Builder &g, const Selection *rows, mlir::Type element);
   Value keep(Builder &g, Value value, const MaskedValue &rows, Value otherwise);
@@ -119,6 +133,12 @@ private:
   Value keepIndices(Builder &g, Value indices, const MaskedValue &rows);
   mlir::StringAttr check(Builder &g, Value condition, Value shown);
   bool isRange(Value value, dfg::Dim rows) const;
+
+  // Masks that choose the same rows (RowConditions.cpp).
+  bool haveSameElements(Value x, Value y, int depth = 8) const;
+  RowCondition getCondition(Value mask) const;
+  RowCondition getCondition(Value parts, int64_t part) const;
+  const Selection *findSelection(const RowCondition &condition, const Selection *among, dfg::Dim rows) const;
 
   // Sizes (MaskedSizes.cpp).
   llvm::LogicalResult visitSizes(Operation *op);
@@ -137,6 +157,7 @@ private:
   llvm::LogicalResult update(Operation *op);
   bool takeAsWhole(Operation *op, const Selection *rows);
   RowNumbers followNumbers(Operation *op, mlir::OpResult result);
+  RowNumbers combineNumbers(Operation *op, mlir::OpResult result);
 
   // Rows by index (MaskedIndices.cpp).
   llvm::LogicalResult gather(Operation *op);
@@ -151,8 +172,8 @@ private:
   bool isLookedUp(Value distinct) const;
   bool isVectorOfRows(Value value) const;
   bool isLinearInTerms(Operation *op) const;
-  Value spread(Builder &g, Value value, const Selection *rows);
-  Value onGrid(Builder &g, Value value, const Selection *rows);
+  Value spread(Builder &g, Value value, const dfg::Dims &grid);
+  Value onGrid(Builder &g, Value value, const dfg::Dims &grid);
 
   // Sparse tensors (MaskedSparse.cpp).
   llvm::LogicalResult reshapeSparse(Operation *op);
@@ -167,7 +188,7 @@ private:
   llvm::DenseMap<Value, llvm::SetVector<const Selection *>> sized;
   llvm::DenseMap<Value, Value> exact;
   llvm::SmallVector<std::unique_ptr<Selection>> selections;
-  llvm::DenseMap<const Selection *, const Selection *> prefixes, filled;
+  llvm::DenseMap<const Selection *, llvm::SmallVector<std::pair<dfg::Dims, const Selection *>, 1>> prefixes, filled;
   llvm::DenseMap<std::pair<const Selection *, mlir::Type>, Value> counts;
   /// The node that ends the program where some of the rows are not there.
   llvm::DenseMap<const Selection *, mlir::StringAttr> complete;

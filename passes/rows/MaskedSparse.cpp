@@ -40,32 +40,37 @@ LogicalResult RowMasker::fillEmptyRows(Operation *op) {
   const MaskedValue *at = getMasked(indices), *of = getMasked(values);
   std::optional<Dims> sizes = shapes.getShape(values);
   if (!at || !of || at->rows != of->rows || at->axis != 0 || of->axis != 0 ||
-      at->numbers.kind != RowNumbers::Coordinates || at->numbers.among || at->rows->grid.size() != 2 ||
-      at->rows->repeats || !at->rows->grid.back().isConstant() || !sizes || sizes->size() != 1)
+      at->numbers.kind != RowNumbers::Coordinates || at->numbers.among || at->numbers.grid.size() != 2 ||
+      at->rows->repeats || !at->numbers.grid.back().isConstant() || !sizes || sizes->size() != 1)
     return refuse(op, "its elements are not chosen from those of a matrix");
   const Selection *rows = at->rows;
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
-  const Dim batch = rows->grid.front(), width = rows->grid.back() + Dim(1), all = batch * width;
-  Value mask = onGrid(g, rows->mask, rows);
+  const Dims grid = at->numbers.grid;
+  const Dim batch = grid.front(), width = grid.back() + Dim(1), all = batch * width;
+  Value mask = onGrid(g, rows->mask, grid);
   Value empty = g.negate(g.reduce(dfg::AnyOp::getOperationName(), mask, {1}, false));
-  const Selection *&filling = filled[rows];
-  if (!filling)
+  const Selection *filling = nullptr;
+  for (auto [of, known] : filled[rows])
+    if (of == grid)
+      filling = known;
+  if (!filling) {
     filling = add({g.reshape(g.concat({mask, g.expandDims(empty, 1)}, 1), {all}),
                    all,
-                   {batch, width},
                    nullptr,
                    rows->origin,
-                   -1,
+                   {},
                    {},
                    false,
                    false,
                    false,
                    true});
-  Value dense = onGrid(g, values, rows);
+    filled[rows].push_back({grid, filling});
+  }
+  Value dense = onGrid(g, values, grid);
   Value otherwise = g.select(g.expandDims(empty, 1), op->getOperand(3), g.slice(dense, 1, 0, 1));
-  Value places = onGrid(g, indices, rows);
-  const MaskedValue result{filling, 0, {RowNumbers::FirstCoordinate, 0, nullptr}};
+  Value places = onGrid(g, indices, grid);
+  const MaskedValue result{filling, 0, {RowNumbers::FirstCoordinate, 0, nullptr, {batch, width}}};
   if (failed(replace(g, op->getResult(0), g.reshape(g.concat({places, g.slice(places, 1, 0, 1)}, 1), {all, Dim(2)}),
                      result)) ||
       failed(replace(g, op->getResult(1), g.reshape(g.concat({dense, otherwise}, 1), {all}), {filling, 0, {}})) ||
@@ -84,24 +89,25 @@ LogicalResult RowMasker::segmentsGrad(Operation *op) {
   std::optional<Dims> sizes = shapes.getShape(dy);
   if (!at || !named || at->rows != named->rows || at->axis != 0 || named->axis != 0 ||
       at->numbers.kind != RowNumbers::Coordinate || at->numbers.column != 0 || at->rows->repeats || !sizes ||
-      sizes->empty() || !(sizes->front() == at->rows->grid.front()) ||
+      sizes->empty() || !(sizes->front() == at->numbers.grid.front()) ||
       (of && (of->axis != 0 || of->areTerms || !of->rows->isPrefix)))
     return refuse(op, "its segments are not the rows that they were chosen from");
   const Selection *rows = at->rows;
+  const Dims grid = at->numbers.grid;
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
   Type element = g.elementOf(dy);
   StringRef name = llvm::cast<dfg::OpaqueOp>(op).getOp();
   if (!name.contains("Sum")) {
-    SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
-    Value count = g.maximum(g.sum(onGrid(g, g.cast(rows->mask, element), rows), axes), g.scalar(element, 1));
+    SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(grid.size())));
+    Value count = g.maximum(g.sum(onGrid(g, g.cast(rows->mask, element), grid), axes), g.scalar(element, 1));
     for (size_t axis = 1; axis < sizes->size(); ++axis)
       count = g.expandDims(count, -1);
     dy = g.div(dy, name.contains("SqrtN") ? g.make<dfg::SqrtOp>(count) : count);
   }
   // TensorFlow gives each row once, and the sum of what belongs to it.
-  const Selection *terms = add({rows->mask, rows->rows, rows->grid, rows, rows->origin, -1, {}, true});
-  if (failed(replace(g, op->getResult(0), spread(g, dy, rows), {terms, 0, {}, true})))
+  const Selection *terms = add({rows->mask, rows->rows, rows, rows->origin, {}, {}, true});
+  if (failed(replace(g, op->getResult(0), spread(g, dy, grid), {terms, 0, {}, true})))
     return failure();
   return replace(g, op->getResult(1), g.cast(indices, g.elementOf(op->getResult(1))), {terms, 0, {}});
 }

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/flow/SameValues.h"
 #include "passes/rows/MaskedRows.h"
 #include "passes/rows/Padding.h"
 
@@ -54,28 +53,22 @@ LogicalResult RowMasker::selectWhere(Operation *op) {
   if (const MaskedValue *of = getMasked(condition)) {
     if (sizes->size() != 1)
       return refuse(op, "of rows that were chosen before, a vector chooses");
-    const Selection *rows = add({g.both(of->rows->mask, isSet(g, condition)),
-                                 of->rows->rows,
-                                 of->rows->grid,
-                                 of->rows,
-                                 condition,
-                                 -1,
-                                 {},
-                                 of->rows->repeats});
-    Value numbers = g.reshape(numberRows(g, of->rows, wide), {rows->rows, Dim(1)});
-    return replace(g, op->getResult(0), numbers, {rows, 0, {RowNumbers::Coordinates, 0, of->rows}});
+    const Selection *among = of->rows;
+    RowCondition asked = getCondition(condition);
+    const Selection *rows = findSelection(asked, among, among->rows);
+    if (!rows)
+      rows = add({g.both(among->mask, isSet(g, condition)), among->rows, among, condition, asked, {}, among->repeats});
+    Value numbers = g.reshape(numberRows(g, among, wide), {rows->rows, Dim(1)});
+    return replace(g, op->getResult(0), numbers, {rows, 0, {RowNumbers::Coordinates, 0, among}});
   }
   Dim all = product(*sizes);
   if (!all.isMultipleOfBatch() || all.getScale() <= 0)
     return refuse(op,
                   "only rows of the batch are chosen; there are " + Twine(all.isKnown() ? "others" : "unknown ones"));
-  const Selection *rows = nullptr;
-  for (const auto &known : selections)
-    if (!known->among && known->origin && known->part < 0 && known->parts.empty() && known->grid == *sizes &&
-        areSame(known->origin, condition))
-      rows = known.get();
+  RowCondition asked = getCondition(condition);
+  const Selection *rows = findSelection(asked, nullptr, all);
   if (!rows)
-    rows = add({g.reshape(isSet(g, condition), {all}), all, *sizes, nullptr, condition});
+    rows = add({g.reshape(isSet(g, condition), {all}), all, nullptr, condition, asked});
   SmallVector<Value> columns;
   for (size_t axis = 0; axis < sizes->size(); ++axis) {
     Value along = g.positions(condition, axis, wide);
@@ -85,26 +78,32 @@ LogicalResult RowMasker::selectWhere(Operation *op) {
       along = g.broadcastTo(along, g.make<dfg::ShapeOp>(condition, {}, builder.getI32Type()));
     columns.push_back(g.reshape(along, {all, Dim(1)}));
   }
-  return replace(g, op->getResult(0), g.concat(columns, 1), {rows, 0, {RowNumbers::Coordinates, 0, nullptr}});
+  return replace(g, op->getResult(0), g.concat(columns, 1), {rows, 0, {RowNumbers::Coordinates, 0, nullptr, *sizes}});
 }
 
 /// Each row of `among`, or of all, is in one of `count` parts.
 const Selection *RowMasker::findPartition(Builder &g, Value parts, const Selection *among, int64_t count) {
   for (const auto &known : selections)
-    if (known->among == among && static_cast<int64_t>(known->parts.size()) == count && areSame(known->origin, parts))
+    if (known->among == among && static_cast<int64_t>(known->parts.size()) == count &&
+        haveSameElements(known->origin, parts))
       return known.get();
   FailureOr<Dims> sizes = g.getShape(parts);
   if (failed(sizes))
     return nullptr;
   Dim all = product(*sizes);
   Value numbers = g.reshape(parts, {all});
-  auto *whole = const_cast<Selection *>(add({Value(), all, among ? among->grid : *sizes, among, parts}));
+  auto *whole = const_cast<Selection *>(add({Value(), all, among, parts}));
   Type element = g.elementOf(parts);
   for (int64_t part = 0; part < count; ++part) {
-    Value mask = g.equal(numbers, g.scalar(element, static_cast<double>(part)));
-    if (among)
-      mask = g.both(mask, among->mask);
-    whole->parts.push_back(add({mask, all, whole->grid, among, parts, part, {}, among && among->repeats}));
+    RowCondition asked = getCondition(parts, part);
+    const Selection *rows = findSelection(asked, among, all);
+    if (!rows) {
+      Value mask = g.equal(numbers, g.scalar(element, static_cast<double>(part)));
+      if (among)
+        mask = g.both(mask, among->mask);
+      rows = add({mask, all, among, parts, asked, {}, among && among->repeats});
+    }
+    whole->parts.push_back(rows);
   }
   // As TensorFlow does: a part that is not there would lose a row.
   Value there = among ? g.select(among->mask, numbers, g.scalar(element, 0)) : numbers;
@@ -176,18 +175,19 @@ Value RowMasker::numberRows(Builder &g, const Selection *rows, Type element) {
 }
 
 /// The rows of the grid up to the last one in which something is.
-const Selection *RowMasker::getNonEmptyPrefix(Builder &g, const Selection *rows) {
+const Selection *RowMasker::getNonEmptyPrefix(Builder &g, const Selection *rows, const Dims &grid) {
   if (rows->fillsGrid)
     return nullptr;
-  const Selection *&prefix = prefixes[rows];
-  if (prefix)
-    return prefix;
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(rows->grid.size())));
-  Value any = g.reduce(dfg::AnyOp::getOperationName(), g.reshape(rows->mask, rows->grid), axes, false);
+  for (auto [of, known] : prefixes[rows])
+    if (of == grid)
+      return known;
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(grid.size())));
+  Value any = g.reduce(dfg::AnyOp::getOperationName(), g.reshape(rows->mask, grid), axes, false);
   Value behind = g.make<dfg::CumsumOp>({g.cast(any, g.builder.getI32Type()), g.integer(0)}, g.flag("reverse", true));
   Value mask = g.less(g.integer(0), behind);
-  return prefix =
-             add({mask, rows->grid.front(), {rows->grid.front()}, nullptr, rows->origin, -1, {}, false, false, true});
+  const Selection *prefix = add({mask, grid.front(), nullptr, rows->origin, {}, {}, false, false, true});
+  prefixes[rows].push_back({grid, prefix});
+  return prefix;
 }
 
 Value RowMasker::keep(Builder &g, Value value, const MaskedValue &rows, Value otherwise) {

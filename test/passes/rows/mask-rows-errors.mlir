@@ -36,6 +36,47 @@ module {
 
 // -----
 
+// A mask and what it leaves out are two choices, and so is the same mask turned.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?x3xi1> loc("w")
+    %not = dfg.logical_not %w : (tensor<?x3xi1>) -> tensor<?x3xi1> loc("not")
+    %some = dfg.opaque "Where"(%w) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("some")
+    %others = dfg.opaque "Where"(%not) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("others")
+    %a = dfg.gather_nd %x, %some : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("a")
+    %b = dfg.gather_nd %x, %others : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("b")
+    // expected-error @below {{and rows of two choices meet}}
+    %both = dfg.add_v2 %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?x3xi1> loc("w")
+    %order = dfg.const dense<[1, 0]> : tensor<2xi32> : tensor<2xi32> loc("order")
+    %vector = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    %turned = dfg.transpose %w, %order : (tensor<?x3xi1>, tensor<2xi32>) -> tensor<3x?xi1> loc("turned")
+    %flat = dfg.reshape %turned, %vector : (tensor<3x?xi1>, tensor<1xi32>) -> tensor<?xi1> loc("flat")
+    %xs = dfg.reshape %x, %vector : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32> loc("xs")
+    %some = dfg.opaque "Where"(%w) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("some")
+    %others = dfg.opaque "Where"(%flat) : (tensor<?xi1>) -> tensor<?x1xi64> loc("others")
+    %a = dfg.gather_nd %x, %some : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("a")
+    %b = dfg.gather_nd %xs, %others : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("b")
+    // expected-error @below {{and rows of two choices meet}}
+    %both = dfg.add_v2 %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
 // Parts that are not all of a partition leave places empty.
 module {
   dfg.graph attributes {loss = "loss:0"} {

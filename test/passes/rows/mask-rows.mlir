@@ -152,7 +152,14 @@ module @meet {
     %both = dfg.add_v2 %rows, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("both")
     %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
     // CHECK: dfg.sum %[[BOTH]]
-    %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+    %sum = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("sum")
+    // Also where a product adds them up.
+    %column = dfg.placeholder : () -> tensor<?x2xf32> loc("column")
+    %others = dfg.placeholder : () -> tensor<?x3xf32> loc("others")
+    %chosen = dfg.gather_nd %column, %at : (tensor<?x2xf32>, tensor<?x1xi64>) -> tensor<?x2xf32> loc("chosen")
+    // CHECK: dfg.mat_mul {{.*}}control = ["both/rows_fit"]
+    %product = dfg.mat_mul %chosen, %others {transpose_a = true} : (tensor<?x2xf32>, tensor<?x3xf32>) -> tensor<2x3xf32> loc("product")
+    %loss = dfg.add_v2 %sum, %product : (tensor<f32>, tensor<2x3xf32>) -> tensor<2x3xf32> loc("loss")
   }
 }
 
@@ -245,5 +252,56 @@ module @column_gradient {
       : (tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<?xf32>) -> tensor<?x3xf32> loc("gradient")
     // CHECK: dfg.select_v2 %{{.*}}, %[[GRADIENT]]
     %loss = dfg.sum %gradient, %both : (tensor<?x3xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// One mask as a matrix, as a vector, as numbers that are compared, as the number of a part: the rows are the same, at the same places.
+// CHECK-LABEL: @one_mask
+module @one_mask {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3x4xf32> loc("x")
+    %y = dfg.placeholder : () -> tensor<?x3x4xf32> loc("y")
+    %w = dfg.placeholder : () -> tensor<?x3xi1> loc("w")
+    %vector = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    %matrix = dfg.const dense<[-1, 4]> : tensor<2xi32> : tensor<2xi32> loc("matrix")
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %three = dfg.const dense<3> : tensor<i64> : tensor<i64> loc("three")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("axes")
+    // CHECK-NOT: "Where"
+    // CHECK-COUNT-1: dfg.reshape %{{.*}} loc("at/reshape")
+    %at = dfg.opaque "Where"(%w) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    // CHECK: %[[A:.*]] = dfg.identity {{.*}} loc("a")
+    %a = dfg.gather_nd %x, %at : (tensor<?x3x4xf32>, tensor<?x2xi64>) -> tensor<?x4xf32> loc("a")
+    %number = dfg.cast %w : (tensor<?x3xi1>) -> tensor<?x3xf32> loc("number")
+    %flat = dfg.reshape %number, %vector : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32> loc("flat")
+    %again = dfg.greater %flat, %half : (tensor<?xf32>, tensor<f32>) -> tensor<?xi1> loc("again")
+    %place = dfg.opaque "Where"(%again) : (tensor<?xi1>) -> tensor<?x1xi64> loc("place")
+    %ys = dfg.reshape %y, %matrix : (tensor<?x3x4xf32>, tensor<2xi32>) -> tensor<?x4xf32> loc("ys")
+    // CHECK: %[[B:.*]] = dfg.identity {{.*}} loc("b")
+    %b = dfg.gather_nd %ys, %place : (tensor<?x4xf32>, tensor<?x1xi64>) -> tensor<?x4xf32> loc("b")
+    %part = dfg.cast %w : (tensor<?x3xi1>) -> tensor<?x3xi32> loc("part")
+    %parts:2 = dfg.dynamic_partition %x, %part : (tensor<?x3x4xf32>, tensor<?x3xi32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) loc("parts")
+    // CHECK: %[[AB:.*]] = dfg.mul %[[A]], %[[B]]
+    %ab = dfg.mul %a, %b : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("ab")
+    // CHECK: dfg.add_v2 %[[AB]]
+    %abc = dfg.add_v2 %ab, %parts#1 : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("abc")
+    // A row's number, of its coordinates.
+    %begin = dfg.const dense<0> : tensor<2xi32> : tensor<2xi32> loc("begin")
+    %middle = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("middle")
+    %end = dfg.const dense<[0, 2]> : tensor<2xi32> : tensor<2xi32> loc("end")
+    %strides = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32> loc("strides")
+    %row = dfg.strided_slice %at, %begin, %middle, %strides {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x2xi64>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xi64> loc("row")
+    %column = dfg.strided_slice %at, %middle, %end, %strides {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x2xi64>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xi64> loc("column")
+    %first = dfg.mul %row, %three : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("first")
+    %numbered = dfg.add_v2 %first, %column : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64> loc("numbered")
+    // CHECK: dfg.identity {{.*}} loc("taken")
+    %taken = dfg.gather_v2 %ys, %numbered, %none {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("taken")
+    %all = dfg.sub %abc, %taken : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("all")
+    %loss = dfg.mean %all, %axes : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
