@@ -879,6 +879,27 @@ def bags_of_words(make):
     return loss, tf1.train.AdagradOptimizer(0.1).minimize(loss)
 
 
+@program
+def quantized(make):
+    """Training that knows of quantization: weights a range a channel, activations one that follows a moving average, and one that is trained."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+    low, high = make.state("low", np.full(5, -0.6, np.float32), trainable=True), make.state("high", np.full(5, 0.5, np.float32), trainable=True)
+    top, seen = make.state("top", np.float32(2), trainable=True), make.state("seen", np.float32(1))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            x = tf.quantization.fake_quant_with_min_max_args(x, -2.5, 2.4, num_bits=6)
+            h = tf.nn.relu(x @ tf.quantization.fake_quant_with_min_max_vars_per_channel(w, low, high, num_bits=4, narrow_range=True))
+            seen.assign(0.8 * seen + 0.2 * tf.reduce_max(h))
+            h = tf.quantization.fake_quant_with_min_max_vars(h, tf.zeros([]), seen)
+            found = tf.linalg.matvec(h, v)
+            found = tf.quantization.fake_quant_with_min_max_vars(found, -top, top)
+            loss = tf.reduce_mean(tf.square(found - y))
+        descend(tape, loss, [w, v, low, high, top])
+        return loss
+    return make.step(step)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -56,6 +56,32 @@ def DFG_AdjustContrastOp : DFG_Composite<"adjust_contrast_v2", "\"AdjustContrast
   let types = "T:0";
 }
 
+// ---- Quantization, as training sees it ---------------------------------------------------------------
+class DFG_FakeQuant<string mnemonic, string tensorflow, string decomposition, dag operands, dag outputs, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "8">:$num_bits, DefaultValuedAttr<BoolAttr, "false">:$narrow_range));
+  let results = outputs;
+  let types = attributes;
+}
+defvar range = (ins DefaultValuedAttr<F32Attr, "-6.0f">:$min, DefaultValuedAttr<F32Attr, "6.0f">:$max);
+defvar rounded = (ins DFG_Tensor:$inputs, DFG_Tensor:$min, DFG_Tensor:$max);
+defvar roundedGradient = (ins DFG_Tensor:$gradients, DFG_Tensor:$inputs, DFG_Tensor:$min, DFG_Tensor:$max);
+defvar threeGradients = (outs DFG_Tensor:$backprops_wrt_input, DFG_Tensor:$backprop_wrt_min, DFG_Tensor:$backprop_wrt_max);
+def DFG_FakeQuantWithMinMaxArgsOp : DFG_FakeQuant<"fake_quant_with_min_max_args", "\"FakeQuantWithMinMaxArgs\"", "fakeQuant",
+    !con((ins DFG_Tensor:$inputs), range), oneResult, "=float32:r0">;
+def DFG_FakeQuantWithMinMaxVarsOp : DFG_FakeQuant<"fake_quant_with_min_max_vars", "\"FakeQuantWithMinMaxVars\"", "fakeQuant",
+    rounded, oneResult, "=float32:r0">;
+def DFG_FakeQuantWithMinMaxVarsPerChannelOp : DFG_FakeQuant<"fake_quant_with_min_max_vars_per_channel",
+    "\"FakeQuantWithMinMaxVarsPerChannel\"", "fakeQuant", rounded, oneResult, "=float32:r0">;
+let linearity = "First" in {
+def DFG_FakeQuantWithMinMaxArgsGradientOp : DFG_FakeQuant<"fake_quant_with_min_max_args_gradient",
+    "\"FakeQuantWithMinMaxArgsGradient\"", "fakeQuantGrad", !con((ins DFG_Tensor:$gradients, DFG_Tensor:$inputs), range), oneResult, "=float32:r0">;
+def DFG_FakeQuantWithMinMaxVarsGradientOp : DFG_FakeQuant<"fake_quant_with_min_max_vars_gradient",
+    "\"FakeQuantWithMinMaxVarsGradient\"", "fakeQuantGrad", roundedGradient, threeGradients, "=float32:r0 =float32:r1 =float32:r2">;
+def DFG_FakeQuantWithMinMaxVarsPerChannelGradientOp : DFG_FakeQuant<"fake_quant_with_min_max_vars_per_channel_gradient",
+    "\"FakeQuantWithMinMaxVarsPerChannelGradient\"", "fakeQuantGrad", roundedGradient, threeGradients, "=float32:r0 =float32:r1 =float32:r2">;
+}
+
 // ---- Layout -----------------------------------------------------------------------------------------
 class DFG_MirrorPadding<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings, StrAttr:$mode);

@@ -25,6 +25,9 @@ DISTC_DECOMPOSITION(batchNormGrad)
 DISTC_DECOMPOSITION(localResponse)
 DISTC_DECOMPOSITION(localResponseGrad)
 DISTC_DECOMPOSITION(adjustContrast)
+// Values rounded as if they were quantized (Quantization.cpp).
+DISTC_DECOMPOSITION(fakeQuant)
+DISTC_DECOMPOSITION(fakeQuantGrad)
 // Products and sums (Einsum.cpp).
 DISTC_DECOMPOSITION(einsum)
 DISTC_DECOMPOSITION(sparseMatMul)

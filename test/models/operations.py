@@ -236,11 +236,27 @@ def rows():
     ]
 
 
+def quantization():
+    """What is rounded as if it were quantized: ranges with and without 0 inside, whose ends get gradients, and one that is empty."""
+    q = tf.quantization
+    low, high = lambda h: tf1.reduce_mean(h) - 0.7, lambda h: tf1.reduce_mean(h) + 0.1
+    return [
+        ("FakeQuantWithMinMaxArgs", lambda h: h * q.fake_quant_with_min_max_args(h - 0.3, -0.21, 0.4)),
+        ("FakeQuantNarrow", lambda h: h * q.fake_quant_with_min_max_args(h, -0.5, 0.6, num_bits=4, narrow_range=True)),
+        ("FakeQuantWithMinMaxVars", lambda h: h * q.fake_quant_with_min_max_vars(h - 0.3, tf1.constant(-0.1), tf1.constant(0.3), num_bits=5)),
+        ("FakeQuantAbove", lambda h: h * q.fake_quant_with_min_max_vars(h, tf1.constant(0.3), tf1.constant(0.8))),
+        ("FakeQuantEmpty", lambda h: h * (1 + q.fake_quant_with_min_max_vars(h, tf1.constant(0.0), tf1.constant(0.0)))),
+        ("FakeQuantWithMinMaxVarsPerChannel", lambda h: h * q.fake_quant_with_min_max_vars_per_channel(
+            h - 0.4, tf1.constant([-0.1, -0.3, 0.0]), tf1.constant([0.3, 0.1, 0.0]), num_bits=6)),
+        ("FakeQuantVarsGradient", lambda h: h * q.fake_quant_with_min_max_vars(tf1.stop_gradient(h - 0.4), low(h), high(h), num_bits=3)),
+    ]
+
+
 FAMILIES = {
     "unary": unary, "activations": activations, "special": special, "rounding": rounding, "binary": binary,
     "choices": choices, "integers": integers, "booleans": booleans, "reductions": reductions, "scans": scans,
     "products": products, "shapes": shapes, "pieces": pieces,
-    "bessel": bessel, "rows": rows,
+    "bessel": bessel, "rows": rows, "quantization": quantization,
 }
 
 # ---- initializers ----------------------------------------------------------------------------

@@ -101,3 +101,17 @@ dfg.func @empty_patches(%x: tensor<4x0x3x2xf32>) -> tensor<4x0x3x18xf32> {
   %y = dfg.extract_image_patches %x {ksizes = [1, 3, 3, 1], padding = "SAME", rates = [1, 2, 2, 1], strides = [1, 2, 1, 1]} : (tensor<4x0x3x2xf32>) -> tensor<4x0x3x18xf32> loc("patches")
   dfg.return %y : tensor<4x0x3x18xf32>
 }
+
+// A range is nudged so that 0 is one of its steps; what lies outside hands its gradient on to the range's ends, one a channel.
+// CHECK-LABEL: dfg.func @quantized
+dfg.func @quantized(%x: tensor<2x3xf32>, %dy: tensor<2x3xf32>, %low: tensor<3xf32>, %high: tensor<3xf32>) -> tensor<3xf32> {
+  // CHECK-DAG: %[[LAST:.*]] = dfg.const dense<1.500000e+01>
+  // CHECK-DAG: %[[FIRST:.*]] = dfg.const dense<1.000000e+00>
+  // CHECK: dfg.floor
+  // CHECK-NOT: fake_quant
+  // CHECK: dfg.sum %{{.*}} : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<3xf32>
+  // CHECK: dfg.sum %{{.*}} : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<3xf32>
+  %d:3 = dfg.fake_quant_with_min_max_vars_per_channel_gradient %dy, %x, %low, %high {num_bits = 4 : i64, narrow_range = true}
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  dfg.return %d#1 : tensor<3xf32>
+}
