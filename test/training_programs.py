@@ -900,6 +900,26 @@ def quantized(make):
     return make.step(step)
 
 
+@program
+def spectra(make):
+    """A loss on a spectrogram of windows that overlap, a filter in the frequency domain, and a complex layer."""
+    kernel, gains, v = make.weights("kernel", FEATURES, 24), make.weights("gains", 13), make.weights("v", 5)
+    real, imaginary = make.weights("real", 13, 5), make.weights("imaginary", 13, 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            sound = tf.sin(x @ kernel)
+            frames = tf.signal.stft(sound, 8, 4, fft_length=8)
+            bins = tf.signal.rfft(sound)
+            filtered = tf.signal.irfft(bins * tf.cast(gains, tf.complex64))
+            layer = tf.matmul(bins, tf.complex(real, imaginary))
+            found = tf.linalg.matvec(tf.abs(layer), v) + tf.reduce_mean(filtered * sound, 1)
+            loss = tf.reduce_mean(tf.square(0.1 * found - y)) + 0.1 * tf.reduce_mean(tf.math.log(tf.abs(frames) + 0.1))
+        descend(tape, loss, [kernel, gains, v, real, imaginary], 0.03)
+        return loss
+    return make.step(step)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

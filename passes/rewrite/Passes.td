@@ -84,6 +84,22 @@ def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def SplitComplex : Pass<"dfg-split-complex", "::mlir::ModuleOp"> {
+  let summary = "Complex tensors are two real ones, and Fourier transforms products with matrices";
+  let description = [{
+    For executables, behind `dfg-expand-control-flow`: losses on spectrograms, filters in the frequency domain, rotations. Of a real tensor no imaginary part is made. A
+    transform's lengths must be known, and its matrix may have 2^24 elements.
+    ```mlir
+    %z = dfg.opaque "RFFT"(%x, %length) : (tensor<?x8xf32>, tensor<1xi32>) -> tensor<?x5xcomplex<f32>>
+    %y = dfg.opaque "Real"(%z) : (tensor<?x5xcomplex<f32>>) -> tensor<?x5xf32>
+    // becomes
+    %y = dfg.mat_mul %x, %cosines : (tensor<?x8xf32>, tensor<8x5xf32>) -> tensor<?x5xf32>
+    ```
+    Any other operation on complex numbers is an error at its node.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def WidenUnsigned : Pass<"dfg-widen-unsigned", "::mlir::ModuleOp"> {
   let summary = "Unsigned integers of 8, 16 and 32 bits are computed as wider ones with a sign";
   let description = [{

@@ -39,6 +39,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createExpandControlFlow(control));
     manager.addPass(rewrite::createWidenUnsigned());
+    manager.addPass(rewrite::createSplitComplex());
     manager.addPass(rewrite::createFoldWhere());
     manager.addPass(rewrite::createFoldRows());
     manager.addPass(rewrite::createNumberRows());

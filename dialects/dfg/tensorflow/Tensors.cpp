@@ -94,6 +94,23 @@ static ElementsAttr importBools(RankedTensorType type, ArrayRef<char> bytes) {
   return DenseElementsAttr::get(type, ArrayRef<bool>(values));
 }
 
+/// Pairs, of which the last one stands for all that are not given.
+static ElementsAttr importComplexNumbers(const TensorProto &tensor, RankedTensorType type, int64_t count,
+                                         std::string &problem) {
+  const int given = tensor.scomplex_val_size() / 2;
+  if (tensor.dtype() != DT_COMPLEX64 || tensor.scomplex_val_size() % 2 != 0 || given > count ||
+      !checkRepeated(given, count, 2 * sizeof(float), problem))
+    return {};
+  std::vector<float> numbers;
+  // One is that of all elements.
+  for (int64_t i = 0; i < (given <= 1 ? std::min<int64_t>(count, 1) : count); ++i)
+    for (int part : {0, 1})
+      numbers.push_back(given == 0 ? 0
+                                   : tensor.scomplex_val(2 * static_cast<int>(std::min<int64_t>(i, given - 1)) + part));
+  return DenseElementsAttr::getFromRawBuffer(
+      type, ArrayRef(reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(float)));
+}
+
 ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::string &problem) {
   Type elementType = getElementType(tensor.dtype(), context);
   if (!elementType || tensor.tensor_shape().unknown_rank())
@@ -131,7 +148,7 @@ ElementsAttr importTensor(const TensorProto &tensor, MLIRContext *context, std::
     return DenseElementsAttr::getFromRawBuffer(type, content);
   }
   if (isComplex)
-    return {};
+    return importComplexNumbers(tensor, type, count, problem);
   if (!checkRepeated(getNumTypedValues(tensor), count, width, problem))
     return {};
   std::vector<char> bytes = getTypedValues(tensor, count);
