@@ -386,6 +386,28 @@ def loop_with_maximum_iterations(i):
     return i.loss_of(h)
 
 
+@case(1, 2)
+def loop_to_the_longest_by_steps_of_two(i):
+    tf = i.tf
+    longest, first = tf.reduce_max(i.n), tf.reduce_min(i.n)
+    inputs = tf.transpose(i.x, [1, 0, 2])
+    _, _, h = tf.while_loop(lambda k, j, h: tf.logical_and(k < longest, j >= 0),
+                            lambda k, j, h: (k + 2, j + first, tf.tanh(tf.matmul(h, i.m) + tf.gather(inputs, k))), [0, 0, tf.zeros_like(i.x[:, 0])])
+    return i.loss_of(h)
+
+
+@case(2)
+def loop_by_python_conditions(i):
+    """`a and b` of AutoGraph is a condition that gives a where that is false."""
+    tf = i.tf
+
+    def goes_on(k, h):
+        far = tf.reduce_mean(tf.square(h)) > 0.05
+        return tf.cond(far, lambda: k < 4, lambda: far)
+    _, h = tf.while_loop(goes_on, lambda k, h: (k + 1, 0.8 * tf.tanh(tf.matmul(h, i.m))), [tf.constant(0), i.x[:, 0]])
+    return i.loss_of(h)
+
+
 @case(2)
 def loop_that_a_feed_ends_with_arrays(i):
     tf = i.tf

@@ -125,7 +125,7 @@ private:
                                                   : std::nullopt;
     }
     std::optional<unsigned> variable = getVariable(value);
-    return variable ? line.getConstant(initial[*variable]) : std::nullopt;
+    return variable && isCarried(*variable) ? line.getConstant(initial[*variable]) : std::nullopt;
   }
 
   Value getNext(unsigned variable) const { return stripIdentities(body.getTerminator()->getOperand(variable)); }
@@ -134,14 +134,15 @@ private:
   /// What an iteration adds to a variable.
   std::optional<int64_t> getStep(unsigned variable) const {
     Operation *op = getNext(variable).getDefiningOp();
-    if (!op || op->getNumOperands() != 2 || stripIdentities(op->getOperand(0)) != Value(body.getArgument(variable)))
+    const Value self = body.getArgument(variable);
+    const bool adds = llvm::isa_and_nonnull<dfg::AddOp, dfg::AddV2Op>(op);
+    if (!adds && !llvm::isa_and_nonnull<dfg::SubOp>(op))
       return std::nullopt;
-    std::optional<int64_t> by = constantOf(op->getOperand(1));
-    if (by && llvm::isa<dfg::AddOp, dfg::AddV2Op>(op))
-      return by;
-    if (by && llvm::isa<dfg::SubOp>(op))
-      return -*by;
-    return std::nullopt;
+    Value x = stripIdentities(op->getOperand(0)), y = stripIdentities(op->getOperand(1));
+    if (adds && y == self)
+      std::swap(x, y);
+    std::optional<int64_t> by = x == self ? constantOf(y) : std::nullopt;
+    return by && !adds ? -*by : by;
   }
 
   /// One element that an operation takes, by its index along an axis: there is an error where there is none of that

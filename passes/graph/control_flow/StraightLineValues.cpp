@@ -312,6 +312,18 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
       x = known;
     if (Value known = getKnown(y))
       y = known;
+    // What is chosen by itself: `a and b` in Python is a condition that gives a where it is false.
+    auto isItself = [&](Value value) {
+      while (auto same = value.getDefiningOp<dfg::IdentityOp>())
+        value = same.getX();
+      return value == predicate;
+    };
+    if (isItself(x))
+      x = getBool(true);
+    if (isItself(y))
+      y = getBool(false);
+    if (!x || !y)
+      return failure();
     if (x == y)
       return Datum(x);
     if (dfg::isHandle(x.getType()) || dfg::isHandle(y.getType()))
