@@ -920,6 +920,23 @@ def spectra(make):
     return make.step(step)
 
 
+@program
+def ragged_words(make):
+    """Sentences of other lengths, as ragged tensors: means, sums and maxima of their words, and attention by their rows' numbers."""
+    words, lengths = make.words, make.lengths
+    table, query, v = make.weights("table", IDS, 4), make.weights("query", 4), make.weights("v", 4)
+    sentences = tf.RaggedTensor.from_tensor(words, lengths=lengths)
+    found = tf.gather(table, sentences)
+    scores = sentences.with_values(tf.exp(tf.linalg.matvec(tf.gather(table, sentences.values), query)))
+    shares = scores.values / tf.gather(tf.reduce_sum(scores, 1), sentences.value_rowids())
+    attended = tf.reduce_sum(sentences.with_values(shares[:, None] * tf.gather(table, sentences.values)), 1)
+    values = tf.boolean_mask(tf.gather(table, words), tf.sequence_mask(lengths, WORDS))
+    again = tf.reduce_sum(tf.RaggedTensor.from_row_lengths(tf.tanh(values), lengths), 1)
+    pooled = tf.reduce_mean(found, 1) + tf.reduce_max(found, 1) + attended + 0.3 * again
+    loss = tf.reduce_mean(tf.square(tf.linalg.matvec(pooled, v) - make.y))
+    return loss, tf1.train.MomentumOptimizer(0.05, 0.8).minimize(loss)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -151,6 +151,21 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
     return replace(g, op->getResult(0), g.sum(onGrid(g, keep(g, data, *of, 0), grid), axes),
                    {counted.empty() ? nullptr : counted.front(), 0, {}});
   }
+  // The largest of a row's, whose places are its columns.
+  if (!rows->repeats && !isSum && llvm::isa<FloatType>(g.elementOf(data)) &&
+      at->numbers.kind == RowNumbers::Coordinate && at->numbers.column == 0 && hasSize(at->numbers.grid.front()) &&
+      counted.empty()) {
+    const Dims grid = at->numbers.grid;
+    SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(grid.size())));
+    const APFloat largest = APFloat::getLargest(llvm::cast<FloatType>(g.elementOf(data)).getFloatSemantics());
+    const bool isMax = llvm::isa<dfg::UnsortedSegmentMaxOp>(op), isMin = llvm::isa<dfg::UnsortedSegmentMinOp>(op);
+    double otherwise = isMax ? -largest.convertToDouble() : isMin ? largest.convertToDouble() : 1;
+    StringRef reduction = isMax   ? dfg::MaxOp::getOperationName()
+                          : isMin ? dfg::MinOp::getOperationName()
+                                  : dfg::ProdOp::getOperationName();
+    return replace(g, op->getResult(0),
+                   g.reduce(reduction, onGrid(g, keep(g, data, *of, otherwise), grid), axes, false));
+  }
   if (!counted.empty())
     return refuse(op, "as many segments are asked for");
   if (rows->repeats && !of->areTerms)

@@ -7,7 +7,6 @@
 #include "passes/rows/MaskedRows.h"
 #include "dialects/dfg/CheckedOperand.h"
 #include "dialects/dfg/Frames.h"
-#include "passes/distribute/flow/SameValues.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,12 +24,13 @@ bool choosesRows(Operation *op) {
 
 LogicalResult RowMasker::run() {
   Block &block = graph.getBody().front();
+  findRepeats();
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
       return failure();
     bool isTouched =
         llvm::any_of(op.getOperands(), [&](Value operand) { return isMasked(operand) || sized.contains(operand); });
-    if (!needed.contains(&op) && (isTouched || choosesRows(&op))) {
+    if (ofRepeats.contains(&op) || (!needed.contains(&op) && (isTouched || choosesRows(&op)))) {
       // Nothing that runs for an effect is made of it.
       for (Value result : op.getResults())
         masked.try_emplace(result);
@@ -62,6 +62,8 @@ LogicalResult RowMasker::checkFetches() {
 }
 
 LogicalResult RowMasker::visit(Operation *op) {
+  if (auto it = repeats.find(op); it != repeats.end())
+    return repeatByLengths(op, it->second);
   if (dfg::getKind(op) == "Where")
     return selectWhere(op);
   if (dfg::getKind(op) == "DenseToDenseSetOperation")
@@ -268,6 +270,10 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
   if (numbers.kind == RowNumbers::Unknown || !from || !to)
     return {};
   const bool isVector = numbers.isVector();
+  // No number is less than 0.
+  if (llvm::isa<dfg::MaximumOp>(op) &&
+      (op->getOperand(1).getDefiningOp<dfg::ZerosLikeOp>() || shapes.getConstant(op->getOperand(1)) == 0))
+    return numbers;
   if (op->hasTrait<dfg::Forwards>() ||
       (llvm::isa<dfg::CastOp>(op) && dfg::GraphBuilder::elementOf(result).isInteger() &&
        !dfg::GraphBuilder::elementOf(result).isInteger(1)))
@@ -446,6 +452,8 @@ LogicalResult RowMasker::concat(Operation *op) {
   std::string key;
   const Selection *first = nullptr;
   bool repeats = false, areTerms = false;
+  SmallVector<const Selection *> parts;
+  Dims sizesOfParts;
   for (Value value : values) {
     const MaskedValue *rows = getMasked(value);
     repeats |= rows && rows->rows->repeats;
@@ -457,6 +465,8 @@ LogicalResult RowMasker::concat(Operation *op) {
     if (!size.isMultipleOfBatch())
       return refuse(op, "its parts are not all of the batch");
     all = all + size;
+    parts.push_back(rows ? rows->rows : nullptr);
+    sizesOfParts.push_back(size);
     first = rows ? rows->rows : first;
     masks.push_back(rows ? rows->rows->mask : Value());
     if (!rows)
@@ -466,15 +476,18 @@ LogicalResult RowMasker::concat(Operation *op) {
   }
   // Tensors that are joined alike, a gradient's indices and its values, have the same rows.
   const Selection *joined = nullptr;
-  for (const auto &known : selections)
-    if (known->mask && known->rows == all)
-      if (auto other = known->mask.getDefiningOp<dfg::ConcatV2Op>();
-          other && known->repeats == repeats && other->getNumOperands() == masks.size() + 1 &&
-          llvm::all_of(llvm::zip(masks, other->getOperands()),
-                       [](auto pair) { return areSame(std::get<0>(pair), std::get<1>(pair)); }))
-        joined = known.get();
-  if (!joined)
+  auto areAlike = [](auto pair) {
+    auto [one, other] = pair;
+    return one == other || (one && other && one->mask == other->mask);
+  };
+  for (const auto &known : joins)
+    if (known.parts.size() == parts.size() && llvm::all_of(llvm::zip(known.parts, parts), areAlike) &&
+        known.sizes == sizesOfParts && known.joined->repeats == repeats)
+      joined = known.joined;
+  if (!joined) {
     joined = add({g.concat(masks, 0), all, nullptr, first->origin, {}, {}, repeats});
+    joins.push_back({parts, sizesOfParts, joined});
+  }
   if (g.failed())
     return refuse(op, g.getReason());
   masked[op->getResult(0)] = {joined, along, {}, areTerms};

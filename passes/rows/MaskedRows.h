@@ -88,6 +88,11 @@ struct MaskedValue {
   bool areTerms = false;
 };
 
+/// Numbers of rows, each as often as its length says.
+struct RowRepeat {
+  mlir::Value data, lengths;
+};
+
 /// `op` runs behind the node of that name.
 void runBehind(mlir::Operation *op, mlir::StringAttr name);
 /// How many elements there are; unknown where two sizes depend on the batch.
@@ -139,6 +144,11 @@ private:
   RowCondition getCondition(Value mask) const;
   RowCondition getCondition(Value parts, int64_t part) const;
   const Selection *findSelection(const RowCondition &condition, const Selection *among, dfg::Dim rows) const;
+
+  // Ragged rows (MaskedRepeats.cpp).
+  void findRepeats();
+  std::optional<dfg::Dims> getGridOfLengths(const Selection *rows, Value lengths, dfg::Dim *bound) const;
+  llvm::LogicalResult repeatByLengths(Operation *op, const RowRepeat &repeat);
 
   // Sizes (MaskedSizes.cpp).
   llvm::LogicalResult visitSizes(Operation *op);
@@ -193,6 +203,15 @@ private:
   /// The node that ends the program where some of the rows are not there.
   llvm::DenseMap<const Selection *, mlir::StringAttr> complete;
   llvm::SmallVector<Operation *> unneeded;
+  /// Rows behind each other, of selections or (null) all of as many.
+  struct Join {
+    llvm::SmallVector<const Selection *> parts;
+    dfg::Dims sizes;
+    const Selection *joined;
+  };
+  llvm::SmallVector<Join> joins;
+  llvm::DenseMap<Operation *, RowRepeat> repeats;
+  llvm::DenseSet<Operation *> ofRepeats;
 };
 
 } // namespace distc

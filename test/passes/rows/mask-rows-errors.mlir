@@ -106,3 +106,42 @@ module {
     %rows = dfg.gather_nd %x, %at : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("rows")
   }
 }
+
+// -----
+
+// Rows that are repeated by other lengths than those that chose the values.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+    %others = dfg.placeholder : () -> tensor<?xi32> loc("others")
+    %n = dfg.placeholder : () -> tensor<?xi32> loc("n")
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+    %vector = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %columns = dfg.const dense<[0, 1, 2]> : tensor<3xi32> : tensor<3xi32> loc("columns")
+    %lengths = dfg.expand_dims %n, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("lengths")
+    %mask = dfg.less %columns, %lengths : (tensor<3xi32>, tensor<?x1xi32>) -> tensor<?x3xi1> loc("mask")
+    %at = dfg.opaque "Where"(%mask) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    %values = dfg.gather_nd %x, %at : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("values")
+    %times = dfg.identity %others : (tensor<?xi32>) -> tensor<?xi32> loc("times")
+    %size = dfg.size %n : (tensor<?xi32>) -> tensor<i32> loc("size")
+    %rows = dfg.range %none, %size, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("rows")
+    %longest = dfg.max %times, %axis : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("longest")
+    %width = dfg.maximum %none, %longest : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("width")
+    %wide = dfg.range %none, %width, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("wide")
+    %column = dfg.expand_dims %times, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("column")
+    %there = dfg.less %wide, %column : (tensor<?xi32>, tensor<?x1xi32>) -> tensor<?x?xi1> loc("there")
+    %row = dfg.expand_dims %rows, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("row")
+    %multiples = dfg.pack %one, %width : (tensor<i32>, tensor<i32>) -> tensor<2xi32> loc("multiples")
+    %tiled = dfg.tile %row, %multiples : (tensor<?x1xi32>, tensor<2xi32>) -> tensor<?x?xi32> loc("tiled")
+    %all = dfg.reshape %tiled, %vector : (tensor<?x?xi32>, tensor<1xi32>) -> tensor<?xi32> loc("all")
+    %flags = dfg.reshape %there, %vector : (tensor<?x?xi1>, tensor<1xi32>) -> tensor<?xi1> loc("flags")
+    %places = dfg.opaque "Where"(%flags) : (tensor<?xi1>) -> tensor<?x1xi64> loc("places")
+    %place = dfg.squeeze %places {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("place")
+    // expected-error @below {{it repeats each row as often as data say, and these lengths are not those by which rows were chosen before}}
+    %ids = dfg.gather_v2 %all, %place, %none {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32>
+    %most = dfg.unsorted_segment_max %values, %ids, %size : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?xf32> loc("most")
+    %loss = dfg.mean %most, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}

@@ -305,3 +305,55 @@ module @one_mask {
     %loss = dfg.mean %all, %axes : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Ragged rows: tf.repeat of the rows' numbers by their lengths, which the values were chosen by, is where each value's row lies. As wide as the longest nothing is made.
+// CHECK-LABEL: @ragged
+module @ragged {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+    %n = dfg.placeholder : () -> tensor<?xi32> loc("n")
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+    %vector = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %columns = dfg.const dense<[0, 1, 2]> : tensor<3xi32> : tensor<3xi32> loc("columns")
+    %lengths = dfg.expand_dims %n, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("lengths")
+    %mask = dfg.less %columns, %lengths : (tensor<3xi32>, tensor<?x1xi32>) -> tensor<?x3xi1> loc("mask")
+    %at = dfg.opaque "Where"(%mask) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    // CHECK: dfg.identity {{.*}} loc("values")
+    %values = dfg.gather_nd %x, %at : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("values")
+    // The splits, and the lengths of them.
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %ones = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("ones")
+    %last = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("last")
+    %sums = dfg.cumsum %n, %none : (tensor<?xi32>, tensor<i32>) -> tensor<?xi32> loc("sums")
+    %splits = dfg.concat_v2 %zero, %sums, %none : (tensor<1xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32> loc("splits")
+    %ends = dfg.strided_slice %splits, %ones, %zero, %ones {end_mask = 1 : i64} : (tensor<?xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xi32> loc("ends")
+    %starts = dfg.strided_slice %splits, %zero, %last, %ones {begin_mask = 1 : i64} : (tensor<?xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xi32> loc("starts")
+    %times = dfg.sub %ends, %starts : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32> loc("times")
+    // CHECK: %[[FITS:.*]] = dfg.all {{.*}} loc("ids/all")
+    // CHECK: dfg.assert %[[FITS]]{{.*}} loc("ids/rows_fit")
+    // CHECK-NOT: "Where"
+    %size = dfg.size %n : (tensor<?xi32>) -> tensor<i32> loc("size")
+    %rows = dfg.range %none, %size, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("rows")
+    %longest = dfg.max %times, %axis : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("longest")
+    %width = dfg.maximum %none, %longest : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("width")
+    %wide = dfg.range %none, %width, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("wide")
+    %column = dfg.expand_dims %times, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("column")
+    %there = dfg.less %wide, %column : (tensor<?xi32>, tensor<?x1xi32>) -> tensor<?x?xi1> loc("there")
+    %row = dfg.expand_dims %rows, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("row")
+    %multiples = dfg.pack %one, %width : (tensor<i32>, tensor<i32>) -> tensor<2xi32> loc("multiples")
+    %tiled = dfg.tile %row, %multiples : (tensor<?x1xi32>, tensor<2xi32>) -> tensor<?x?xi32> loc("tiled")
+    %all = dfg.reshape %tiled, %vector : (tensor<?x?xi32>, tensor<1xi32>) -> tensor<?xi32> loc("all")
+    %flags = dfg.reshape %there, %vector : (tensor<?x?xi1>, tensor<1xi32>) -> tensor<?xi1> loc("flags")
+    %places = dfg.opaque "Where"(%flags) : (tensor<?xi1>) -> tensor<?x1xi64> loc("places")
+    %place = dfg.squeeze %places {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("place")
+    %ids = dfg.gather_v2 %all, %place, %none {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("ids")
+    // CHECK: dfg.select_v2 %{{.*}}, %{{.*}} loc("most/select_v2")
+    // CHECK: dfg.max %{{.*}} loc("most/max")
+    %most = dfg.unsorted_segment_max %values, %ids, %size : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?xf32> loc("most")
+    %loss = dfg.mean %most, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
