@@ -386,6 +386,20 @@ def loop_with_maximum_iterations(i):
     return i.loss_of(h)
 
 
+@case(2)
+def loop_of_a_function_to_the_longest(i):
+    """The gradient is that of a call: the number of iterations comes back from it."""
+    tf, tf2 = i.tf, i.tf2
+
+    @tf2.function(autograph=False)
+    def run(x, n):
+        longest = tf.reduce_max(n)
+        _, h = tf.while_loop(lambda k, h: k < longest, lambda k, h: (k + 1, tf2.where((k < n)[:, None], tf.tanh(tf.matmul(h, i.m) + x[:, k]), h)),
+                             [0, tf.zeros_like(x[:, 0])])
+        return h
+    return i.loss_of(run(i.x * i.v, i.n))
+
+
 @case(1, 2)
 def loop_to_the_longest_by_steps_of_two(i):
     tf = i.tf
