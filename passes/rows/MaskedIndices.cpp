@@ -50,6 +50,8 @@ Value RowMasker::onGrid(Builder &g, Value value, const Dims &grid) {
 LogicalResult RowMasker::gather(Operation *op) {
   Value params = op->getOperand(0), indices = op->getOperand(1);
   const MaskedValue *of = getMasked(params), *at = getMasked(indices);
+  if (of && at && at->numbers.among)
+    areOneChoice(op, at->numbers.among, of->rows);
   std::optional<Dims> sizes = shapes.getShape(params);
   auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
   auto axis = op->getNumOperands() > 2 ? shapes.getConstant(op->getOperand(2)) : std::optional<int64_t>(0);
@@ -92,6 +94,8 @@ LogicalResult RowMasker::gather(Operation *op) {
 LogicalResult RowMasker::gatherNd(Operation *op) {
   Value params = op->getOperand(0), indices = op->getOperand(1);
   const MaskedValue *of = getMasked(params), *at = getMasked(indices);
+  if (of && at && at->numbers.among)
+    areOneChoice(op, at->numbers.among, of->rows);
   std::optional<Dims> sizes = shapes.getShape(params);
   OpBuilder builder(op);
   Builder g(builder, shapes, op);

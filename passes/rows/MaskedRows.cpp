@@ -182,7 +182,7 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     areTerms |= at->areTerms;
     if (!at->rows || isParameterOperand(op, operand.getOperandNumber()))
       return refuse(op, "it takes them for sizes or axes");
-    if (rows && rows != at->rows)
+    if (rows && !areOneChoice(op, rows, at->rows))
       return refuse(op, "rows of two choices meet");
     rows = at->rows;
     axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};

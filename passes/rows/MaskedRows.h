@@ -144,6 +144,7 @@ private:
   RowCondition getCondition(Value mask) const;
   RowCondition getCondition(Value parts, int64_t part) const;
   const Selection *findSelection(const RowCondition &condition, const Selection *among, dfg::Dim rows) const;
+  bool areOneChoice(Operation *op, const Selection *rows, const Selection *others);
 
   // Ragged rows (MaskedRepeats.cpp).
   void findRepeats();

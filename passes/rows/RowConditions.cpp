@@ -195,4 +195,39 @@ const Selection *RowMasker::findSelection(const RowCondition &condition, const S
   return nullptr;
 }
 
+/// Whether the rows are the same ones, or must be: the ids and the weights of a sparse tensor are made of two dense
+/// ones, which leave the same elements out by a value of their own. That they do is asserted.
+bool RowMasker::areOneChoice(Operation *op, const Selection *rows, const Selection *others) {
+  if (rows == others)
+    return true;
+  auto leavesOut = [](const Selection *chosen) {
+    return chosen->condition.of && chosen->condition.equals && chosen->condition.isNegated && !chosen->repeats;
+  };
+  // Of one tensor two values are left out at other places.
+  if (!rows || !others || rows->among != others->among || !(rows->rows == others->rows) || !leavesOut(rows) ||
+      !leavesOut(others) || haveSameElements(rows->condition.of, others->condition.of))
+    return false;
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value agree = g.equal(rows->mask, others->mask);
+  StringAttr checked = check(g, g.reduce(dfg::AllOp::getOperationName(), agree, {0}, false), agree);
+  if (!checked)
+    return false;
+  runBehind(op, checked);
+  // From here on they are one.
+  for (auto &[value, at] : masked) {
+    if (at.rows == others)
+      at.rows = rows;
+    if (at.numbers.among == others)
+      at.numbers.among = rows;
+  }
+  for (const auto &known : selections)
+    if (known->among == others)
+      known->among = rows;
+  for (auto &[value, of] : sized)
+    if (of.remove(others))
+      of.insert(rows);
+  return true;
+}
+
 } // namespace distc

@@ -145,3 +145,24 @@ module {
     %loss = dfg.mean %most, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Of one tensor two values are left out at other places.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %ids = dfg.placeholder : () -> tensor<?x3xf32> loc("ids")
+    %none = dfg.const dense<-1.0> : tensor<f32> : tensor<f32> loc("none")
+    %zero = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("zero")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %some = dfg.not_equal %ids, %none {incompatible_shape_error = true} : (tensor<?x3xf32>, tensor<f32>) -> tensor<?x3xi1> loc("some")
+    %others = dfg.not_equal %ids, %zero {incompatible_shape_error = true} : (tensor<?x3xf32>, tensor<f32>) -> tensor<?x3xi1> loc("others")
+    %at = dfg.opaque "Where"(%some) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    %of = dfg.opaque "Where"(%others) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("of")
+    %id = dfg.gather_nd %ids, %at : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("id")
+    %other = dfg.gather_nd %ids, %of : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("other")
+    // expected-error @below {{and rows of two choices meet}}
+    %both = dfg.mul %id, %other : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %loss = dfg.sum %both, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}

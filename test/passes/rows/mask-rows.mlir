@@ -357,3 +357,31 @@ module @ragged {
     %loss = dfg.mean %most, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// The ids and the weights of a sparse tensor, each without a value of its own, are at the same places: an assertion sees to it.
+// CHECK-LABEL: @ids_and_weights
+module @ids_and_weights {
+  dfg.graph attributes {loss = "loss:0"} {
+    %ids = dfg.placeholder : () -> tensor<?x3xf32> loc("ids")
+    %weights = dfg.placeholder : () -> tensor<?x3xf32> loc("weights")
+    %none = dfg.const dense<-1.0> : tensor<f32> : tensor<f32> loc("none")
+    %zero = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("zero")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %some = dfg.not_equal %ids, %none {incompatible_shape_error = true} : (tensor<?x3xf32>, tensor<f32>) -> tensor<?x3xi1> loc("some")
+    %heavy = dfg.not_equal %weights, %zero {incompatible_shape_error = true} : (tensor<?x3xf32>, tensor<f32>) -> tensor<?x3xi1> loc("heavy")
+    %at = dfg.opaque "Where"(%some) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    %of = dfg.opaque "Where"(%heavy) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("of")
+    %id = dfg.gather_nd %ids, %at : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("id")
+    %weight = dfg.gather_nd %weights, %of : (tensor<?x3xf32>, tensor<?x2xi64>) -> tensor<?xf32> loc("weight")
+    // CHECK: %[[AGREE:.*]] = dfg.equal
+    // CHECK: %[[ALL:.*]] = dfg.all %[[AGREE]]
+    // CHECK: dfg.assert %[[ALL]]{{.*}} loc("both/rows_fit")
+    // CHECK: dfg.mul {{.*}} {control = ["both/rows_fit"]}
+    %both = dfg.mul %id, %weight : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("both")
+    // CHECK-NOT: rows_fit_1
+    %again = dfg.add_v2 %both, %id : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("again")
+    %loss = dfg.sum %again, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
