@@ -120,6 +120,8 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.sort", {&C::sort}},
       {"stablehlo.dot_general", {&C::dotGeneral, 2}},
       {"stablehlo.convolution", {&C::convolution, 2}},
+      {"stablehlo.cholesky", {&C::cholesky, 1}},
+      {"stablehlo.triangular_solve", {&C::triangularSolve, 2}},
       // Rows by index.
       {"stablehlo.gather", {&C::gather, 2}},
       {"stablehlo.dynamic_gather", {&C::dynamicGather, 3}},

@@ -165,6 +165,9 @@ private:
   Result dotGeneral(mlir::Operation *op, Values operands, Builder &g);
   Result convolution(mlir::Operation *op, Values operands, Builder &g);
   // ---- Indexing.cpp ---------------------------------------------------------------------------------------------
+  // ---- Matrices.cpp ---------------------------------------------------------------------------------------------
+  Result cholesky(mlir::Operation *op, Values operands, Builder &g);
+  Result triangularSolve(mlir::Operation *op, Values operands, Builder &g);
   Result gather(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicGather(mlir::Operation *op, Values operands, Builder &g);
   Result gatherOf(mlir::Operation *op, Value operand, Value indices, llvm::ArrayRef<Dim> sliceSizes, Builder &g);

@@ -1,11 +1,13 @@
 """Training steps of JAX as files that distc compiles."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import re
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
+from unittest import mock
 
 import numpy as np
 
@@ -67,6 +69,18 @@ def _get_key_type(leaf: Any) -> Any:
     return None
 
 
+@contextlib.contextmanager
+def _without_lapack() -> Iterator[None]:
+    """JAX's forms of matrix operations that are StableHLO itself, as for devices other than CPUs, and no calls of LAPACK's routines."""
+    from jax._src.interpreters import mlir
+    from jax._src.lax import linalg
+
+    rules = mlir._platform_specific_lowerings["cpu"]
+    others = {name: rule for name, rule in rules.items() if name not in (linalg.cholesky_p, linalg.triangular_solve_p, linalg.lu_p)}
+    with mock.patch.dict(rules, others, clear=True):
+        yield
+
+
 def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
     """Writes a training step to `path` (the module), with its signature (.json) and initial state (.npz) beside it.
 
@@ -102,7 +116,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     symbolic = jax.tree.unflatten(batch_structure, specs)
 
     # Unused arguments stay: each leaf of the state is one.
-    exported = jax_export.export(jax.jit(step, keep_unused=True))(state, symbolic)
+    with _without_lapack():
+        exported = jax_export.export(jax.jit(step, keep_unused=True))(state, symbolic)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
         batch_structure, [jax.ShapeDtypeStruct((8, *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):

@@ -75,6 +75,12 @@ WHOLE = {
     "a scan and its gradient": lambda w, i, u: jax.grad(lambda v: (lax.scan(lambda c, x: (jnp.tanh(c + x), c * x), jnp.zeros(5), v)[1] ** 2).sum())(w),
     "random numbers": lambda w, i, u: jax.random.normal(jax.random.key(3), (4, 5)),
     "random numbers of a key in data": lambda w, i, u: jax.random.uniform(jax.random.wrap_key_data(u[0, :2]), (7,)),
+    "factors of matrices": lambda w, i, u: jnp.linalg.cholesky(w.T @ w + jnp.eye(5)) + jnp.linalg.cholesky(w.T @ w + jnp.eye(5), upper=True),
+    "solutions by triangles": lambda w, i, u: sum(jax.scipy.linalg.solve_triangular(w[:5] + 4 * jnp.eye(5), w.T, trans=trans, lower=lower, unit_diagonal=unit)
+                                                  for trans in (0, 1) for lower in (False, True) for unit in (False, True)),
+    "inverses and solutions": lambda w, i, u: jnp.linalg.inv(w[:5] + 4 * jnp.eye(5)) + jnp.linalg.solve(w[1:] - 3 * jnp.eye(5), w[:5]) + jnp.linalg.slogdet(w[1:])[1] + jnp.linalg.det(w[:5]),
+    "the gradient of a solution": lambda w, i, u: jax.grad(lambda v: (jnp.linalg.solve(v[:5] + 4 * jnp.eye(5), v[5]) ** 2).sum())(w),
+    "the first condition": lambda w, i, u: jnp.select([w > 1, w > 0, i > 0], [w, 2 * w, -w], 7) + jnp.argmax(w > 0, 0) + jnp.argmin(w > 0, 0),
     "convolutions": lambda w, i, u: lax.conv_general_dilated(w[None, :, :, None], W[None, None, 0, :2].reshape(1, 2, 1, 1), (2, 1), ((1, 0), (0, 2)), rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")),
     "convolutions of strides": lambda w, i, u: jax.grad(lambda v: (lax.conv_general_dilated(v[None, None], W[None, None, :3, :2], (2, 2), "SAME") ** 2).sum())(w),
     "convolutions of one axis": lambda w, i, u: lax.conv_general_dilated(w[None], W[:3, :, None] * jnp.ones((1, 1, 2)), (1,), ((2, 0),), dimension_numbers=("NWC", "WIO", "NWC")),
@@ -107,6 +113,10 @@ BATCHED = {
     "the gradient of a diagonal": lambda w, x, y: (jax.grad(lambda v: jnp.diag(jax.nn.log_softmax((x[:, 0] * v[0]) @ x[:, 1].T)).mean())(w) * W).sum(),
     "the first of what is broadcast": lambda w, x, y: (jnp.broadcast_to(w, x.shape)[:1] * x).mean(),
     "all of it set": lambda w, x, y: (x.at[:, :].set(w) * x.at[:].add(w)).mean(),
+    "sums so far": lambda w, x, y: (jnp.cumsum(x * w, 0) * x).mean() / x.shape[0] + lax.cumsum(y[:, 0], 0, reverse=True).max() * w[0, 0],
+    "the gradient of sums so far": lambda w, x, y: (jax.grad(lambda v: (jnp.cumsum(x * v, 0) ** 2).mean() / x.shape[0])(w) * W).sum(),
+    "matrices of each example": lambda w, x, y: (jnp.linalg.inv(x[:, :5] * w[:5] + 4 * jnp.eye(5)) * jnp.linalg.cholesky(jnp.einsum("bij,bik->bjk", x, x) + jnp.eye(5))).mean(),
+    "a matrix of all examples": lambda w, x, y: jnp.linalg.slogdet(jnp.einsum("bij,bik->jk", x * w, x * w) / x.shape[0] + jnp.eye(5))[1],
     "accuracy": lambda w, x, y: ((x * w).argmax(-1) == y).mean(),
 }
 
