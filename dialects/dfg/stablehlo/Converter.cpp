@@ -151,7 +151,7 @@ static bool hasCombiner(Operation *op) {
 /// The custom calls that have a meaning here.
 static bool isKnownCall(StringRef target) {
   return llvm::is_contained({"shape_assertion", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
-                             "annotate_device_placement", "mhlo.erf", "mhlo.topk"},
+                             "annotate_device_placement", "mhlo.erf", "mhlo.topk", "stablehlo.dynamic_reduce_window"},
                             target);
 }
 

@@ -155,6 +155,7 @@ private:
   // ---- Reductions.cpp -------------------------------------------------------------------------------------------
   Result reduce(mlir::Operation *op, Values operands, Builder &g);
   Result reduceWindow(mlir::Operation *op, Values operands, Builder &g);
+  Result cumulate(mlir::Operation *op, Values operands, Builder &g);
   Value maxOfWindowsGradient(Builder &g, Value x, Value gradient, llvm::ArrayRef<int64_t> sizes,
                              llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> dilations);
   Result selectAndScatter(mlir::Operation *op, Values operands, Builder &g);

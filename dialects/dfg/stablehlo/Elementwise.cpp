@@ -355,6 +355,8 @@ Converter::Result Converter::customCall(Operation *op, Values operands, Builder 
     return one(g, g.make<dfg::ErfOp>(operands[0]));
   if (target == "mhlo.topk")
     return topK(op, std::move(operands), g);
+  if (target == "stablehlo.dynamic_reduce_window")
+    return cumulate(op, std::move(operands), g);
   // Where values should be kept, which the strategy says here.
   if (operands.size() == op->getNumResults())
     return operands;

@@ -301,6 +301,50 @@ Value Converter::maxOfWindowsGradient(Builder &g, Value x, Value gradient, Array
                                       ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations) {
   FailureOr<Dims> shape = g.getShape(x), out = g.getShape(gradient);
   if (failed(shape) || failed(out))
+/// Windows whose sizes follow from the batch: all elements up to (or from) each, which is how JAX writes jnp.cumsum
+/// along it.
+Converter::Result Converter::cumulate(Operation *op, Values operands, Builder &g) {
+  auto called = op->getAttrOfType<ArrayAttr>("called_computations");
+  auto name = called && called.size() == 1 ? llvm::dyn_cast<FlatSymbolRefAttr>(called[0]) : FlatSymbolRefAttr();
+  Operation *function = name ? symbols.lookup(name.getValue()) : nullptr;
+  if (operands.size() != 7 || !function || function->getNumRegions() != 1)
+    return fail(g, "does not say what it does with windows");
+  std::optional<Combination> combination = getCombination(function->getRegion(0));
+  FailureOr<Dims> shape = g.getShape(operands[0]);
+  if (failed(shape))
+    return failure();
+  const size_t rank = shape->size();
+  // Sizes, strides, dilations of the operand and of windows, paddings before and behind each axis.
+  SmallVector<Dims> form;
+  for (Value each : ArrayRef(operands).drop_front(2)) {
+    FailureOr<Dims> sizes = getSizes(each, g);
+    if (failed(sizes))
+      return failure();
+    if (sizes->size() != (form.size() == 4 ? 2 * rank : rank))
+      return fail(g, "has windows of another rank than its operand");
+    form.push_back(*sizes);
+  }
+  std::optional<size_t> axis;
+  bool isReversed = false, isCumulative = isIdentity(op->getOperand(1), combination.value_or(Combination::Assign));
+  for (size_t each = 0; each < rank; ++each) {
+    const Dim extent = (*shape)[each], size = form[0][each], low = form[4][2 * each], high = form[4][2 * each + 1];
+    isCumulative &= form[1][each] == Dim(1) && form[2][each] == Dim(1) && form[3][each] == Dim(1);
+    if (size == Dim(1) && low == Dim(0) && high == Dim(0))
+      continue;
+    isReversed = low == Dim(0);
+    isCumulative &=
+        !axis && size == extent && (isReversed ? high : low) == extent - Dim(1) && (isReversed || high == Dim(0));
+    axis = each;
+  }
+  const bool isSum = combination == Combination::Add;
+  if (!isCumulative || !axis || !(isSum || combination == Combination::Mul))
+    return fail(g, "has windows along the batch, which there is code for where they are a cumulative sum or product "
+                   "of the whole axis");
+  Values taken{operands[0], g.integer(*axis)};
+  return one(g, isSum ? g.make<dfg::CumsumOp>(taken, g.flag("reverse", isReversed))
+                      : g.make<dfg::CumprodOp>(taken, g.flag("reverse", isReversed)));
+}
+
     return {};
   int64_t taps = 1;
   for (int64_t size : sizes)
