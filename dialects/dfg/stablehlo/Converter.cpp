@@ -399,7 +399,8 @@ bool Converter::isIdentity(Value sourceValue, Combination combination) {
   std::optional<APInt> value = getSplatInt(sourceValue);
   if (!value)
     return false;
-  bool natural = isUnsigned(sourceValue);
+  // False is less than true.
+  bool natural = isUnsigned(sourceValue) || value->getBitWidth() == 1;
   switch (combination) {
   case Combination::Add:
   case Combination::Or:

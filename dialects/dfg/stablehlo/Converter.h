@@ -165,10 +165,10 @@ private:
   // ---- Products.cpp ---------------------------------------------------------------------------------------------
   Result dotGeneral(mlir::Operation *op, Values operands, Builder &g);
   Result convolution(mlir::Operation *op, Values operands, Builder &g);
-  // ---- Indexing.cpp ---------------------------------------------------------------------------------------------
   // ---- Matrices.cpp ---------------------------------------------------------------------------------------------
   Result cholesky(mlir::Operation *op, Values operands, Builder &g);
   Result triangularSolve(mlir::Operation *op, Values operands, Builder &g);
+  // ---- Indexing.cpp ---------------------------------------------------------------------------------------------
   Result gather(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicGather(mlir::Operation *op, Values operands, Builder &g);
   Result gatherOf(mlir::Operation *op, Value operand, Value indices, llvm::ArrayRef<Dim> sliceSizes, Builder &g);

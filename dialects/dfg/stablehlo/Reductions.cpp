@@ -101,8 +101,13 @@ Converter::Result Converter::reduce(Operation *op, Values operands, Builder &g) 
     Value axis = g.integer(axes[0]);
     return largest ? g.make<dfg::ArgMaxOp>({x, axis}, {}, position) : g.make<dfg::ArgMinOp>({x, axis}, {}, position);
   };
-  Value value = reduceAxes(g, isMax ? Combination::Max : Combination::Min, operands[0], axes, false);
-  Value at = positionOf(operands[0], isMax);
+  const bool isBool = element.isInteger(1);
+  Value value = reduceAxes(g,
+                           isBool  ? isMax ? Combination::Or : Combination::And
+                           : isMax ? Combination::Max
+                                   : Combination::Min,
+                           operands[0], axes, false);
+  Value at = positionOf(isBool ? g.cast(operands[0], g.builder.getI32Type()) : operands[0], isMax);
   if (llvm::isa<FloatType>(element)) {
     // The first NaN, where there is one.
     Value isNan = g.make<dfg::IsNanOp>(operands[0], {}, g.builder.getI1Type());
@@ -296,11 +301,6 @@ Converter::Result Converter::reduceWindow(Operation *op, Values operands, Builde
   return one(g, x);
 }
 
-/// Each window's gradient goes to the first of its elements that is the largest.
-Value Converter::maxOfWindowsGradient(Builder &g, Value x, Value gradient, ArrayRef<int64_t> sizes,
-                                      ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations) {
-  FailureOr<Dims> shape = g.getShape(x), out = g.getShape(gradient);
-  if (failed(shape) || failed(out))
 /// Windows whose sizes follow from the batch: all elements up to (or from) each, which is how JAX writes jnp.cumsum
 /// along it.
 Converter::Result Converter::cumulate(Operation *op, Values operands, Builder &g) {
@@ -345,6 +345,11 @@ Converter::Result Converter::cumulate(Operation *op, Values operands, Builder &g
                       : g.make<dfg::CumprodOp>(taken, g.flag("reverse", isReversed)));
 }
 
+/// Each window's gradient goes to the first of its elements that is the largest.
+Value Converter::maxOfWindowsGradient(Builder &g, Value x, Value gradient, ArrayRef<int64_t> sizes,
+                                      ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations) {
+  FailureOr<Dims> shape = g.getShape(x), out = g.getShape(gradient);
+  if (failed(shape) || failed(out))
     return {};
   int64_t taps = 1;
   for (int64_t size : sizes)
