@@ -39,6 +39,8 @@ public:
     if (options.rank == 0)
       open_rendezvous();
     watch = std::make_unique<Watch>(options, progress);
+    ranks = watch->members();
+    rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin());
     watch->on_failure([this](const std::string &message) { end(message); });
     auto connected = connect();
     std::lock_guard lock(connecting);
@@ -56,28 +58,39 @@ public:
 
   void leave() override { watch->leave(); }
 
+  std::vector<int> members() const override { return ranks; }
+
+  bool can_grow() const override { return server && server->can_grow(); }
+
+  void form_again() override {
+    if (server)
+      server->form_again();
+  }
+
 private:
   std::unique_ptr<Communicator> connect() {
-    const std::vector<std::vector<int>> hosts = find_hosts(*watch, options.rank, size(),
+    if (ranks.size() == 1)
+      return make_sole_communicator();
+    const std::vector<std::vector<int>> hosts = find_hosts(*watch, rank, size(),
                                                            options.network        ? std::string()
                                                            : options.host.empty() ? host_identity()
                                                                                   : options.host);
     const auto own = std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int> &host) {
-      return std::find(host.begin(), host.end(), options.rank) != host.end();
+      return std::find(host.begin(), host.end(), rank) != host.end();
     });
     if (own == hosts.end())
-      throw Error("task " + std::to_string(options.rank) + " is on no host", 70);
+      throw Error("task " + std::to_string(rank) + " is on no host", 70);
     if (hosts.size() == 1)
       return connect_host(*own, progress);
-    if (hosts.size() == options.tasks.size())
-      return connect_network("tasks", options.rank, size(), progress);
+    if (hosts.size() == ranks.size())
+      return connect_network("tasks", rank, size(), progress);
     TwoLevelOptions two;
     two.uncounted = std::make_unique<Progress>();
     two.hosts = hosts;
-    two.tasks = connect_network("tasks", options.rank, size(), *two.uncounted);
+    two.tasks = connect_network("tasks", rank, size(), *two.uncounted);
     if (own->size() > 1)
       two.host = connect_host(*own, *two.uncounted);
-    if (own->front() == options.rank)
+    if (own->front() == rank)
       two.hosts_between = connect_network("hosts", static_cast<int>(own - hosts.begin()),
                                           static_cast<int>(hosts.size()), *two.uncounted);
     return make_two_level_communicator(std::move(two), progress);
@@ -113,21 +126,21 @@ private:
     return make_stream_communicator(std::move(streams), counted);
   }
 
-  std::unique_ptr<Communicator> connect_host(const std::vector<int> &ranks, Progress &counted) {
+  std::unique_ptr<Communicator> connect_host(const std::vector<int> &own, Progress &counted) {
     std::string why;
-    const Socket file = share_file(*watch, ranks, options.rank, seconds(options.failure_timeout), why);
+    const Socket file = share_file(*watch, own, rank, seconds(options.failure_timeout), why);
     if (!file)
       throw Error("the tasks of this host cannot share memory (" + why +
                   "): let them use the network, with --collectives=network");
     SharedMemoryOptions memory;
-    memory.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin());
-    memory.size = static_cast<int>(ranks.size());
+    memory.rank = static_cast<int>(std::find(own.begin(), own.end(), rank) - own.begin());
+    memory.size = static_cast<int>(own.size());
     memory.file = file.fd();
     memory.explain = [this](const std::string &error) { return explain(error); };
     return make_shared_memory_communicator(std::move(memory), counted);
   }
 
-  int size() const { return static_cast<int>(options.tasks.size()); }
+  int size() const { return static_cast<int>(ranks.size()); }
 
   void open_rendezvous() {
     Socket listening =
@@ -137,7 +150,8 @@ private:
     options.rendezvous = where.host + ":" + std::to_string(bound_port(listening));
     RendezvousOptions server_options{
         options.tasks,           options.rendezvous,    options.fingerprint, options.secret, options.arrival_timeout,
-        options.failure_timeout, options.stall_warning, options.log,         options.note,   options.tls};
+        options.failure_timeout, options.stall_warning, options.log,         options.note,   options.tls,
+        options.sizes,           options.last_call};
     server = std::make_unique<RendezvousServer>(std::move(server_options), std::move(listening));
   }
 
@@ -167,6 +181,8 @@ private:
   }
 
   GroupOptions options;
+  std::vector<int> ranks; // of the group's tasks among all
+  int rank = 0;           // this task's position in it
   Progress progress;
   std::unique_ptr<RendezvousServer> server;
   std::mutex connecting; // guards failure, and collectives until join returns

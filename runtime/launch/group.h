@@ -25,6 +25,7 @@
 #define DRT_LAUNCH_GROUP_H
 
 #include "collectives/communicator.h"
+#include "core/error.h"
 #include "launch/tasks.h"
 #include "tls/tls.h"
 
@@ -52,6 +53,16 @@ struct GroupOptions {
   std::function<void()> on_lost; // before on_failure, or what is thrown: a task was lost, or has not come
   std::function<void(const std::string &message)> log;  // stall warnings; empty: stderr
   std::function<void(const std::string &message)> note; // who is awaited; empty: stderr
+  // Of an elastic run: how many of the tasks a group can have, smallest first; empty: all of them. Where there are
+  // enough for the smallest, others are awaited for `last_call` seconds; those that come later wait for the next group.
+  std::vector<int> sizes = {};
+  double last_call = 0;
+};
+
+/// The run that an elastic task waited for has ended.
+class RunIsOver : public Error {
+public:
+  using Error::Error;
 };
 
 class Group {
@@ -63,6 +74,15 @@ public:
 
   /// A group that was not left tells the others that this task was lost.
   virtual ~Group();
+
+  /// Ranks of the tasks that are in the group, in order; the communicator's ranks are positions in it.
+  virtual std::vector<int> members() const = 0;
+
+  /// In task 0 of an elastic run: whether a larger group can be formed, as others wait. Any thread.
+  virtual bool can_grow() const { return false; }
+
+  /// Of an elastic run, before leave() in every task: the group ends to be formed again.
+  virtual void form_again() {}
 
   /// Belongs to the group. See communicator.h for its threads.
   virtual Communicator &communicator() = 0;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/flag_errors.h"
 #include "core/number_flags.h"
+#include "launch/program.h"
 
 namespace drt {
 namespace {
@@ -137,6 +138,16 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
             "seconds within which every task must have come; default: --failure-timeout where it is given or where "
             "this program starts all tasks, else 60")
            ->check(realNumber(leastTimeout, mostSeconds)),
+       last(app, "--min-workers", o.minWorkers,
+            "workers may come and go, as long as there are so many: those that have come compute, at any time in the "
+            "run (tasks that are started one by one, with --max-restarts)")
+           ->check(wholeNumber(1, INT32_MAX)),
+       last(app, "--max-workers", o.maxWorkers, "with --min-workers: no more compute; others wait until some have gone")
+           ->check(wholeNumber(1, INT32_MAX)),
+       last(app, "--last-call", o.lastCall,
+            "with --min-workers: seconds that others are awaited when so many have come")
+           ->check(realNumber(0, mostSeconds))
+           ->capture_default_str(),
        app.add_flag_callback(
            "--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
@@ -163,6 +174,28 @@ void checkTls(const drt_program &program, const TlsFiles &files) {
         2);
 }
 
+void checkElastic(const drt_program &program, const Options &o) {
+  const auto wrong = [](const std::string &message) { throw Error(message, 2); };
+  if (!o.minWorkers && o.maxWorkers)
+    wrong("--max-workers is the other end of --min-workers M: say both");
+  if (!o.minWorkers)
+    return;
+  const std::string least = "--min-workers " + std::to_string(*o.minWorkers);
+  if (programsOf(program).size() == 1)
+    wrong(least + ": the program is compiled for " + workersText(program) +
+          "; compile it for several numbers (distc compile --replicas N --one-process-per-replica --min-workers M)");
+  if (o.workers)
+    wrong("--workers and --min-workers exclude each other: one says how many compute, the other how few");
+  if (o.maxWorkers && *o.maxWorkers < *o.minWorkers)
+    wrong(least + " is more than --max-workers " + std::to_string(*o.maxWorkers));
+  if (elasticSizes(program, o).empty())
+    wrong(least + (o.maxWorkers ? " and --max-workers " + std::to_string(*o.maxWorkers) : "") +
+          ": the program is compiled for " + workersText(program) + ", none of which is between");
+  if (o.maxRestarts == 0)
+    wrong(least + " has the group formed again from a checkpoint when workers come and go: say --max-restarts R, "
+                  "--checkpoint-dir D and --save-every K as well");
+}
+
 void check(const drt_program &program, const Options &o) {
   const auto wrong = [](const std::string &message) { throw Error(message, 2); };
   if (o.batch && program.global_batch != 0 && *o.batch != program.global_batch)
@@ -171,6 +204,7 @@ void check(const drt_program &program, const Options &o) {
   checkTls(program, o.tls);
   if (!o.plan.empty() || o.eval)
     return;
+  checkElastic(program, o);
   if (o.evalData.empty() != (o.evalEvery == 0))
     wrong("--eval-data F and --eval-every K go together");
   if (o.fetchEvery && o.fetches.empty())

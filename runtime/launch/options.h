@@ -65,6 +65,9 @@ struct Options {
   std::string collectives = "auto"; // or "network"
   double stallWarning = 60, failureTimeout = 10;
   std::optional<double> arrivalTimeout; // set when parsed
+  std::optional<int64_t> minWorkers;    // set where the run is elastic
+  std::optional<int64_t> maxWorkers;
+  double lastCall = 5;
   bool pin = true, shareDevices = false;
 
   std::string plan; // "tables" or "full", "" to train

@@ -65,6 +65,14 @@ const drt_program *programOf(const drt_program &program, int64_t workers) {
   return found == all.end() ? nullptr : *found;
 }
 
+std::vector<int> elasticSizes(const drt_program &program, const Options &options) {
+  std::vector<int> sizes;
+  for (const drt_program *one : programsOf(program))
+    if (one->num_tasks >= options.minWorkers.value_or(1) && one->num_tasks <= options.maxWorkers.value_or(INT32_MAX))
+      sizes.push_back(one->num_tasks);
+  return sizes;
+}
+
 std::string workersText(const drt_program &program) {
   const std::vector<const drt_program *> all = programsOf(program);
   std::string text;
@@ -86,7 +94,8 @@ const drt_program &chooseProgram(const drt_program &program, const Options &opti
   };
   if (options.workers)
     return chosen(*options.workers, "--workers " + std::to_string(*options.workers));
-  if (options.eval || !options.plan.empty() || !options.task.empty() || programsOf(program).size() == 1)
+  if (options.minWorkers || options.eval || !options.plan.empty() || !options.task.empty() ||
+      programsOf(program).size() == 1)
     return program;
   const auto info = find_launcher(process_environment(), plan_tasks(program, false));
   return info ? chosen(info->size, info->launcher + " says that there are " + std::to_string(info->size) +

@@ -31,6 +31,10 @@ std::vector<const drt_program *> programsOf(const drt_program &program);
 /// The one of so many workers; null where there is none.
 const drt_program *programOf(const drt_program &program, int64_t workers);
 
+/// Numbers of workers that an elastic run's group can have, fewest first: those between --min-workers and
+/// --max-workers.
+std::vector<int> elasticSizes(const drt_program &program, const Options &options);
+
 /// "1, 2 or 4 workers": the numbers that there are programs for.
 std::string workersText(const drt_program &program);
 

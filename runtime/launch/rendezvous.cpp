@@ -180,10 +180,11 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     return end_all({MessageKind::Lost, {describe(from.rank), "0", ": " + f[0]}});
   case MessageKind::Goodbye:
     from.goodbye = true;
-    if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(), [](const auto &c) {
-          return c->rank >= 0 && c->goodbye;
-        })) == options.tasks.size())
-      say_all({MessageKind::AllGone, {}});
+    if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(),
+                                          [](const auto &c) { return c->rank >= 0 && c->goodbye; })) == members.size())
+      for (auto &c : connections)
+        if (is_member(c->rank) || (c->rank >= 0 && !forms_again))
+          say(*c, {MessageKind::AllGone, {}});
     return;
   default:
     break;
@@ -232,6 +233,10 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
   from.reader.allow(MessageReader::most);
   if (rank != 0 && address_of_first.empty())
     address_of_first = f[3];
+  if (!ready)
+    return;
+  say(from, {MessageKind::Spare, {}});
+  grows = largest_group(arrived()) > members.size();
 }
 
 // The machine of a task that comes again may have gone down without a word: until the old connection has shown again
@@ -250,14 +255,52 @@ size_t RendezvousServer::arrived() const {
       std::count_if(connections.begin(), connections.end(), [](const auto &c) { return c->rank >= 0 && !c->closed; }));
 }
 
+size_t RendezvousServer::largest_group(size_t tasks) const {
+  if (!elastic())
+    return tasks == options.tasks.size() ? tasks : 0;
+  const auto above = std::upper_bound(options.sizes.begin(), options.sizes.end(), static_cast<int>(tasks));
+  return above == options.sizes.begin() ? 0 : static_cast<size_t>(*std::prev(above));
+}
+
+size_t RendezvousServer::due_group() {
+  const size_t size = largest_group(arrived());
+  // It is task 0 that chooses where the run goes on.
+  const bool has_first =
+      std::any_of(connections.begin(), connections.end(), [](const auto &c) { return c->rank == 0 && !c->closed; });
+  if (size == 0 || !has_first) {
+    enough_since.reset();
+    return 0;
+  }
+  if (!elastic() || size == static_cast<size_t>(options.sizes.back()))
+    return size;
+  const auto now = Clock::now();
+  enough_since = enough_since.value_or(now);
+  return now >= *enough_since + seconds(options.last_call) ? size : 0;
+}
+
+void RendezvousServer::form(size_t size) {
+  for (const auto &c : connections)
+    if (c->rank >= 0 && !c->closed)
+      members.push_back(c->rank);
+  std::sort(members.begin(), members.end());
+  members.resize(size);
+  ready = true;
+  std::string ranks;
+  for (const int rank : members)
+    ranks.append(ranks.empty() ? "" : " ").append(std::to_string(rank));
+  for (auto &c : connections)
+    if (is_member(c->rank))
+      say(*c, {MessageKind::Ready, elastic() ? std::vector<std::string>{address_of_first, ranks}
+                                             : std::vector<std::string>{address_of_first}});
+    else if (c->rank >= 0)
+      say(*c, {MessageKind::Spare, {}});
+}
+
 void RendezvousServer::check_arrivals() {
   if (ready || ended || refused)
     return;
-  if (arrived() == options.tasks.size()) {
-    ready = true;
-    say_all({MessageKind::Ready, {address_of_first}});
-    return;
-  }
+  if (const size_t size = due_group())
+    return form(size);
   const auto now = Clock::now();
   if (options.note && now >= next_note && now < started + seconds(options.arrival_timeout)) {
     next_note = now + std::chrono::seconds(10);
@@ -317,7 +360,7 @@ void RendezvousServer::check_stall() {
   std::string here, late;
   for (int rank = 0; rank < static_cast<int>(options.tasks.size()); ++rank) {
     for (const auto &c : connections) {
-      if (c->rank != rank || c->goodbye)
+      if (c->rank != rank || c->goodbye || !is_member(rank))
         continue;
       if (c->inside && c->begun >= furthest)
         here.append(here.empty() ? "" : ", ").append(options.tasks[static_cast<size_t>(rank)].name());
@@ -338,6 +381,11 @@ void RendezvousServer::lose(Connection &lost, const std::string &how) {
     note_stranger(lost, "says no Hello of this run (" + how + ")");
   if (lost.rank < 0 || lost.goodbye || ended || refused)
     return;
+  // An elastic run does without those that it has not begun with.
+  if (elastic() && !is_member(lost.rank)) {
+    grows = ready && largest_group(arrived()) > members.size();
+    return;
+  }
   end_all({MessageKind::Lost, {describe(lost.rank), "1", ": " + how}});
 }
 

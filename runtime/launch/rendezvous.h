@@ -19,6 +19,8 @@
 #include "launch/socket.h"
 #include "launch/tasks.h"
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +50,10 @@ struct RendezvousOptions {
   std::function<void(const std::string &)> log;  // stall warnings
   std::function<void(const std::string &)> note; // who is awaited
   std::shared_ptr<const Tls> tls;                // null: connections are not encrypted
+  // Of an elastic run: the numbers of tasks that a group can have, smallest first; empty: all. How long further ones
+  // are awaited where there are enough for the smallest.
+  std::vector<int> sizes = {};
+  double last_call = 0;
 };
 
 class RendezvousServer {
@@ -57,6 +63,12 @@ public:
   ~RendezvousServer();
   RendezvousServer(const RendezvousServer &) = delete;
   RendezvousServer &operator=(const RendezvousServer &) = delete;
+
+  /// Of an elastic run: whether tasks wait with which a larger group can be formed. Any thread.
+  bool can_grow() const { return grows; }
+
+  /// The group ends to be formed again: tasks that wait for it go on waiting. Before this task's goodbye.
+  void form_again() { forms_again = true; }
 
 private:
   // What strangers can take: memory and descriptors.
@@ -106,6 +118,13 @@ private:
   std::pair<size_t, std::string> missingTasks() const;
   static std::string place(const Connection &task);
   size_t arrived() const;
+  bool elastic() const { return !options.sizes.empty(); }
+  bool is_member(int rank) const { return std::find(members.begin(), members.end(), rank) != members.end(); }
+  /// The largest group that `tasks` can form; 0: none.
+  size_t largest_group(size_t tasks) const;
+  /// How many begin now; 0: others are awaited.
+  size_t due_group();
+  void form(size_t size);
 
   const RendezvousOptions options;
   const Heartbeat heartbeat;
@@ -116,6 +135,9 @@ private:
   std::map<std::string, std::string> values;
   std::map<std::string, std::vector<int>> awaited; // key -> ranks that asked for it
   std::string address_of_first;                    // task 0's, as another task reached it
+  std::vector<int> members;                        // of the group, once it is ready
+  std::optional<Clock::time_point> enough_since;   // an elastic run has the fewest tasks that it needs
+  std::atomic<bool> grows = false, forms_again = false;
   bool ready = false, ended = false, refused = false, noted_stranger = false;
   Clock::time_point next_heartbeat = Clock::now(), next_warning = Clock::now(),
                     next_note = Clock::now() + std::chrono::seconds(1);

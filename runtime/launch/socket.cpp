@@ -291,6 +291,8 @@ void check(const Message &message) {
     right = fields == 3;
     break;
   case MessageKind::Ready:
+    right = fields == 1 || fields == 2;
+    break;
   case MessageKind::Challenge:
   case MessageKind::Welcome:
   case MessageKind::Get:
@@ -303,6 +305,7 @@ void check(const Message &message) {
   case MessageKind::Goodbye:
   case MessageKind::AllGone:
   case MessageKind::StartTls:
+  case MessageKind::Spare:
     right = fields == 0;
     break;
   }

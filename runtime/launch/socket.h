@@ -98,11 +98,11 @@ private:
 /// What the control connection carries.
 enum class MessageKind : uint8_t {
   Hello = 1, // to the server: rank, number of tasks, fingerprint, address it was reached at, challenge, proof
-  Ready,     // all tasks are here: address of task 0 as the others see it
-  Refused,   // "1" if connecting again makes sense, "2" if others have not come, else "0"; why
-  Set,       // key, value
-  Get,       // key; answered when it is set
-  Value,     // key, value
+  Ready,   // all tasks are here: address of task 0 as the others see it; in an elastic run also the ranks of the group
+  Refused, // "1" if connecting again makes sense, "2" if others have not come, else "0"; why
+  Set,     // key, value
+  Get,     // key; answered when it is set
+  Value,   // key, value
   Heartbeat, // to the server: step, collectives begun, "1" inside one, its name, seconds in it. From it: nothing
   Failed,    // to the server: why this task ends
   Lost,      // from the server: who; "1" if it was lost, "0" if it failed; how. Every task says so before it ends
@@ -111,6 +111,7 @@ enum class MessageKind : uint8_t {
   Challenge, // from the server, first of all: what Hello's proof is of
   Welcome,   // from the server: its own proof, of what Hello asked. What comes before it may be a stranger's
   StartTls,  // from the server, instead of Challenge, where the run is encrypted; Challenge then comes over TLS
+  Spare,     // from the server: the group is formed without this task, which may be in the next one
 };
 
 struct Message {

@@ -40,7 +40,7 @@ int descriptor_from(const char *variable) {
   return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
 }
 
-enum Report : char { Started = 's', LostAnother = 'l', AllDone = 'd' };
+enum Report : char { Started = 's', LostAnother = 'l', AllDone = 'd', FormAgain = 'f' };
 
 void report(Report what) {
   const int fd = descriptor_from(report_variable);
@@ -139,7 +139,7 @@ int launch(const LaunchOptions &options) {
   std::vector<std::string> command = options.command;
   bool started = false; // once the input was right it is right
   Pause pause;
-  for (int restarts = 0;; ++restarts) {
+  for (int restarts = 0;;) {
     Outcome outcome = attempt(options, command);
     started = started || outcome.reported(Started);
     if (!outcome.failed.empty() && options.remove_unfinished)
@@ -151,14 +151,17 @@ int launch(const LaunchOptions &options) {
     const bool killed = outcome.status > 128 && !stopped;
     // A plain start's tasks can all do their end again; one alone would wait for others that are gone.
     const bool done = killed && outcome.reported(AllDone) && options.place.kind == PlaceKind::Member;
-    if (outcome.failed.empty() || done)
+    const bool again = outcome.reported(FormAgain) && !stopped;
+    if ((outcome.failed.empty() && !again) || done)
       return 0;
     const bool worth = started || killed || outcome.reported(LostAnother);
+    // What comes and goes is no failure of this task, where it had begun.
+    const bool uncounted = again || (options.elastic && outcome.reported(LostAnother) && outcome.reported(Started));
     if (options.max_restarts == 0 || !worth || stopped || outcome.status == 2) {
       std::fprintf(stderr, "error: %s\n", outcome.failed.c_str());
       return outcome.status;
     }
-    if (restarts == options.max_restarts) {
+    if (!uncounted && restarts == options.max_restarts) {
       std::fprintf(stderr, "error: %s; given up after %d restart%s (--max-restarts)\n", outcome.failed.c_str(),
                    restarts, restarts == 1 ? "" : "s");
       return outcome.status;
@@ -172,14 +175,20 @@ int launch(const LaunchOptions &options) {
     else if (checkpoint.empty())
       from = has_flag(command, "--resume") ? "as it was started, since there is no newer checkpoint"
                                            : "from the beginning, since there is no complete checkpoint";
-    std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), restarts + 1,
-                 options.max_restarts, from.c_str());
+    if (uncounted) {
+      std::fprintf(stderr, "note: the group of workers is formed again%s%s; it goes on %s\n",
+                   outcome.failed.empty() ? "" : ", since ", outcome.failed.c_str(), from.c_str());
+      continue;
+    }
+    std::fprintf(stderr, "warning: %s; restart %d of %d %s\n", outcome.failed.c_str(), ++restarts, options.max_restarts,
+                 from.c_str());
     pause.after(outcome);
   }
 }
 
 void report_training_started() { report(Started); }
 void report_lost_another() { report(LostAnother); }
+void report_form_again() { report(FormAgain); }
 void report_all_done() { report(AllDone); }
 
 int inherited_listen_socket() { return descriptor_from(listen_variable); }

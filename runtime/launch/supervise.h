@@ -32,6 +32,7 @@ struct LaunchOptions {
   // Empty for a task that is told by task 0 where it goes on.
   std::function<std::string()> latest_checkpoint = {};
   std::function<void()> remove_unfinished = {}; // what tasks that were killed have left; none runs then
+  bool elastic = false;                         // the others go on without a task that is lost
 };
 
 /// `command` with the flag, which then stands at the end with that value alone; without it, and its value if it has
@@ -62,6 +63,9 @@ void report_training_started();
 
 /// This task ends because another one was lost or has not come, which may come yet.
 void report_lost_another();
+
+/// An elastic run's group ends at a checkpoint, to be formed again: this task is to be started again.
+void report_form_again();
 
 /// All tasks have written what they had to: whatever ends this one now, nothing is to be done again.
 void report_all_done();

@@ -14,6 +14,7 @@
 #include "launch/trainer.h"
 #include "launch/variables.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -32,6 +33,7 @@ int launchTasks(const Options &options, const std::vector<Task> &tasks, const Pl
   launching.command = options.command;
   launching.max_restarts = options.maxRestarts;
   launching.failure_timeout = options.failureTimeout;
+  launching.elastic = options.minWorkers.has_value();
   const bool saves = place.kind != PlaceKind::Member || place.rank == 0;
   if (saves && !options.checkpointDir.empty()) {
     // What lay in the folder before is not this run's.
@@ -92,6 +94,13 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   group.arrival_timeout = *options.arrivalTimeout;
   group.failure_timeout = options.failureTimeout;
   group.stall_warning = options.stallWarning;
+  if (options.minWorkers) {
+    group.sizes = elasticSizes(program, options);
+    group.last_call = options.lastCall;
+    group.fingerprint += " elastic";
+    for (const int size : group.sizes)
+      group.fingerprint += " " + std::to_string(size);
+  }
   group.on_lost = report_lost_another;
   group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };
   return Group::join(std::move(group));
@@ -130,7 +139,7 @@ void writeTimelineOf(Trainer &trainer, const Options &options, const std::string
 
 int trainTask(const drt_program &given, const Options &options, const std::vector<Task> &tasks, int rank,
               Group *group) {
-  Communicator *communicator = group ? &group->communicator() : nullptr;
+  Communicator *communicator = group && tasks.size() > 1 ? &group->communicator() : nullptr;
   const bool hasCommonMemory = communicator && communicator->has_common_memory();
   const drt_program &program = hasCommonMemory ? jointProgram(given) : given;
   TaskConfig config = configOf(program, options, tasks, rank);
@@ -145,11 +154,23 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
     report = std::make_unique<RunReport>(options.report, program, tasks, rank, communicator);
     communicator = report->communicator();
   }
-  auto trainer = std::make_unique<Trainer>(program, options, communicator, config, report.get());
+  std::optional<ElasticTask> elastic;
+  if (options.minWorkers) {
+    elastic.emplace();
+    elastic->shallGrow = [group] { return group->can_grow(); };
+    for (const Task &task : tasks)
+      elastic->names.push_back(task.name());
+  }
+  auto trainer = std::make_unique<Trainer>(program, options, communicator, config, report.get(), std::move(elastic));
   try {
     const int signal = trainer->run();
     writeTimelineOf(*trainer, options, tasks[rank].name(), rank, originNs);
-    if (group) {
+    if (group && trainer->formsAgain()) {
+      group->form_again();
+      group->leave();
+      if (signal == 0)
+        report_form_again();
+    } else if (group) {
       group->leave();
       report_all_done();
     }
@@ -164,11 +185,36 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
   }
 }
 
+/// A task of an elastic run's group, with the program for as many as have come.
+int trainMember(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank,
+                Group &group) {
+  const std::vector<int> ranks = group.members();
+  const drt_program &formed = *programOf(program, static_cast<int64_t>(ranks.size()));
+  std::vector<Task> members = plan_tasks(formed, false);
+  std::string names;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Task &named = tasks[static_cast<size_t>(ranks[i])];
+    members[i].job = named.job;
+    members[i].index = named.index;
+    names += (i ? ", " : "") + named.name();
+  }
+  if (rank == 0)
+    std::fprintf(stderr, "note: %zu of %zu workers compute: %s\n", ranks.size(), tasks.size(), names.c_str());
+  const auto own = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  return trainTask(formed, options, members, static_cast<int>(own), &group);
+}
+
 } // namespace
 
 int train(const drt_program &program, Options options) {
   const std::vector<Task> tasks = plan_tasks(program, false);
   const Place place = find_place(tasks, options.task, options.rendezvous, process_environment(), options.command);
+  if (options.minWorkers && place.kind != PlaceKind::Member)
+    throw Error(
+        "--min-workers is for workers that are started one by one, each with a supervisor of its own, which can "
+        "go without the others: give each --task worker:I and --rendezvous HOST:PORT, or start " +
+            std::to_string(tasks.size()) + " with torchrun, srun or mpirun",
+        2);
   // Before any task is started: what is wrong with the files is said once.
   if (options.tls.any())
     openTls(options.tls);
@@ -184,8 +230,17 @@ int train(const drt_program &program, Options options) {
     return launchTasks(options, tasks, place);
   if (place.kind == PlaceKind::Sole)
     return trainTask(program, options, tasks, 0, nullptr);
-  const std::unique_ptr<Group> group = joinGroup(program, options, tasks, place);
+  std::unique_ptr<Group> group;
   try {
+    group = joinGroup(program, options, tasks, place);
+  } catch (const RunIsOver &over) {
+    std::fprintf(stderr, "note: %s\n", over.what());
+    report_all_done();
+    return 0;
+  }
+  try {
+    if (options.minWorkers)
+      return trainMember(program, options, tasks, place.rank, *group);
     return trainTask(program, options, tasks, place.rank, group.get());
   } catch (const std::exception &error) {
     group->fail(error.what());

@@ -50,9 +50,9 @@ std::optional<cpu_set_t> ownCores() {
 } // namespace
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
-                 RunReport *runReport)
+                 RunReport *runReport, std::optional<ElasticTask> elastic)
     : program_(program), options_(options), first_(!communicator || communicator->rank() == 0), cores_(ownCores()),
-      task_(makeTask(program, communicator, config)), runReport_(runReport) {
+      task_(makeTask(program, communicator, config)), elastic_(std::move(elastic)), runReport_(runReport) {
   if (!task_->findEntry("step"))
     throw Error("the program was compiled without an operation that trains, and can only --eval: compile it again with "
                 "--train-op",
@@ -292,7 +292,8 @@ void Trainer::compareInputs() {
              (all[rank].checkpoint != 0 && all[0].checkpoint != 0 && all[rank].checkpoint != all[0].checkpoint))
       other = "another --restore than";
     if (other)
-      throw Error(taskName(program_, rank) + " was given " + other + " " + taskName(program_, 0) +
+      throw Error((elastic_ ? elastic_->names[rank] : taskName(program_, rank)) + " was given " + other + " " +
+                  (elastic_ ? elastic_->names[0] : taskName(program_, 0)) +
                   "; give the same data and the same checkpoint to every task");
   }
 }
@@ -402,7 +403,7 @@ void Trainer::steps() {
   if (served)
     serve();
   // All tasks see the same sums, so they stop after the same step.
-  for (int64_t k = begin_; k < end_ && signal_ == 0 && !stopped_; ++k) {
+  for (int64_t k = begin_; k < end_ && !isEnding() && !stopped_; ++k) {
     const bool updates = (k + 1) % program_.accumulate_steps == 0;
     Entry &entry = updates ? step_ : accumulate_;
     const int64_t feedsNs = runReport_ ? nowNs() : 0;
@@ -418,10 +419,10 @@ void Trainer::steps() {
     done_ = k + 1;
     while (running_.size() > ahead)
       finishStep();
-    if (signal_ == 0 && options_.evalEvery > 0 && done_ % options_.evalEvery == 0)
+    if (!isEnding() && options_.evalEvery > 0 && done_ % options_.evalEvery == 0)
       evaluate();
     // At the next update where that many batches are none.
-    if (signal_ == 0 && options_.saveEvery > 0 && updates &&
+    if (!isEnding() && options_.saveEvery > 0 && updates &&
         done_ / options_.saveEvery > (done_ - program_.accumulate_steps) / options_.saveEvery) {
       save();
       beginStep();
@@ -431,8 +432,12 @@ void Trainer::steps() {
     finishStep();
   finishSum();
   task_->stopServing();
-  if (done_ == end_ || stopped_)
-    signal_ = 0; // it came when everything was done
+  if (done_ == end_ || stopped_) { // it came when everything was done
+    signal_ = 0;
+    formsAgain_ = false;
+  }
+  if (formsAgain_)
+    signal_ = first_ ? 0 : caughtSignal();
 }
 
 // The oldest step that is under way.
@@ -453,7 +458,10 @@ void Trainer::finishStep() {
   }
   const int caught = caughtSignal();
   sums_[SumInt] = caught == SIGINT;
-  sums_[SumTerm] = caught == SIGTERM;
+  // Who is told to go leaves the others to their work; without task 0, which saves, they have none.
+  const bool goes = elastic_ && !first_ && caught == SIGTERM;
+  sums_[SumTerm] = caught == SIGTERM && !goes;
+  sums_[SumFormAgain] = goes || (elastic_ && first_ && elastic_->shallGrow());
   sums_[SumLoss] = record.loss;
   for (size_t i = 0; i < logged_.size(); ++i) {
     sums_[SumLogged + i] = localValue(entry.logged[i]);
@@ -491,6 +499,7 @@ void Trainer::finishSum() {
   report(record);
   if (signal_ == 0)
     signal_ = sums_[SumTerm] > 0 ? SIGTERM : sums_[SumInt] > 0 ? SIGINT : 0;
+  formsAgain_ = formsAgain_ || (signal_ == 0 && sums_[SumFormAgain] > 0);
 }
 
 void Trainer::report(const StepRecord &step) {
@@ -547,6 +556,8 @@ void Trainer::save() {
 void Trainer::finish() {
   save();
   stopDeadline_->pause();
+  if (formsAgain_)
+    return;
   if (!options_.exportNpz.empty() && (first_ || hasSpread(program_))) {
     const WholeVariables variables(*task_);
     if (first_)

@@ -18,12 +18,19 @@
 #include "launch/signals.h"
 #include "launch/step_log.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace drt {
+
+/// What a task of an elastic run knows of its group.
+struct ElasticTask {
+  std::vector<std::string> names;  // of the group's tasks
+  std::function<bool()> shallGrow; // in task 0
+};
 
 /// One task's part of a training run. Task 0 (rank 0) alone initializes, restores
 /// and writes files; the others are sent its variables. Everything throws drt::Error.
@@ -32,10 +39,14 @@ public:
   /// Opens and checks the data. `communicator`: null where the plan has one task.
   /// `runReport`: null unless --report; outlives it.
   Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
-          RunReport *runReport = nullptr);
+          RunReport *runReport = nullptr, std::optional<ElasticTask> elastic = {});
 
   /// Initializes, trains, writes what was asked for. Returns 0, or the signal that ended it early.
   int run();
+
+  /// Whether the group of an elastic run ended early, with a checkpoint, to be formed again. run() then returns 0, but
+  /// the signal in a task that was told to go (TERM).
+  bool formsAgain() const { return formsAgain_; }
 
   TaskRuntime &task() { return *task_; }
 
@@ -64,6 +75,7 @@ private:
   int64_t updates() const { return done_ / program_.accumulate_steps; }
   void report(const StepRecord &record);
   void beginStep();
+  bool isEnding() const { return signal_ != 0 || formsAgain_; }
   void save();
 
   const drt_program &program_;
@@ -95,6 +107,8 @@ private:
   std::string checkpoint_;
   bool restores_ = false; // task 0 has a checkpoint to start from
   int signal_ = 0;
+  const std::optional<ElasticTask> elastic_;
+  bool formsAgain_ = false;
   bool stopped_ = false; // --stop-when holds
   int64_t startNs_ = 0;
 
@@ -107,8 +121,9 @@ private:
   };
   std::vector<Enqueued> running_; // oldest first; one more than the task runs ahead at most
   std::optional<StepRecord> summed_;
-  // Of the step that is summed: tasks with INT, tasks with TERM, loss, and what is logged.
-  enum { SumInt, SumTerm, SumLoss, SumLogged };
+  // Of the step that is summed: tasks with INT, tasks with TERM, tasks for which the group shall be formed again, loss,
+  // and what is logged.
+  enum { SumInt, SumTerm, SumFormAgain, SumLoss, SumLogged };
   std::vector<double> sums_;
   int64_t finishedNs_ = 0; // when the last step was
   StepRecord last_;

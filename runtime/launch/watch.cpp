@@ -8,10 +8,14 @@
 #include "core/error.h"
 #include "launch/secret.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
+#include <numeric>
 #include <poll.h>
+#include <sstream>
 #include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,9 +23,7 @@
 namespace drt {
 
 Watch::Watch(const GroupOptions &group, const Progress &where)
-    : options(group), progress(where), heartbeat(group.failure_timeout),
-      // The server gives the better answer, who is missing; leave it time to.
-      deadline(Clock::now() + seconds(group.arrival_timeout + 5)) {
+    : options(group), progress(where), heartbeat(group.failure_timeout), deadline(next_deadline()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
@@ -34,6 +36,17 @@ Watch::Watch(const GroupOptions &group, const Progress &where)
 Watch::~Watch() {
   stop_write.close();
   thread.join();
+}
+
+// The server gives the better answer, who is missing; it is left time to.
+Clock::time_point Watch::next_deadline() const { return Clock::now() + seconds(options.arrival_timeout + 5); }
+
+std::vector<int> Watch::members() const {
+  if (!ranks.empty())
+    return ranks;
+  std::vector<int> all(options.tasks.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 std::string Watch::first_task() const { return options.tasks[0].name() + " (" + options.tasks[0].host + ")"; }
@@ -91,6 +104,22 @@ void Watch::start_tls(Wire &connection) {
   }
 }
 
+std::vector<int> Watch::read_ranks(const std::string &text) const {
+  std::vector<int> read;
+  std::istringstream words(text);
+  for (int rank = 0; words >> rank;)
+    read.push_back(rank);
+  const bool in_order = std::adjacent_find(read.begin(), read.end(), std::greater_equal<>()) == read.end();
+  const bool right =
+      words.eof() && !read.empty() && in_order && read.front() == 0 &&
+      read.back() < static_cast<int>(options.tasks.size()) &&
+      std::find(read.begin(), read.end(), options.rank) != read.end() &&
+      std::find(options.sizes.begin(), options.sizes.end(), static_cast<int>(read.size())) != options.sizes.end();
+  if (!right)
+    refuse_rendezvous();
+  return read;
+}
+
 /// Connects, says hello and waits for the others, again where an old run is about
 /// to make room.
 Wire Watch::meet() {
@@ -113,7 +142,7 @@ Wire Watch::meet() {
     bool welcome = false;
     reader = MessageReader();
     auto last_heartbeat = Clock::now(), last_heard = last_heartbeat;
-    bool again = false;
+    bool again = false, spare = false;
     while (!again && Clock::now() < deadline) {
       if (welcome && Clock::now() - last_heartbeat > heartbeat.interval) {
         last_heartbeat = Clock::now();
@@ -139,6 +168,8 @@ Wire Watch::meet() {
         again = true;
         break;
       }
+      if (spare) // it waits for as long as the run goes on
+        deadline = next_deadline();
       last_heard = Clock::now();
       reader.append(buffer, static_cast<size_t>(n));
       while (auto message = next_answer()) {
@@ -170,7 +201,26 @@ Wire Watch::meet() {
           // Task 0 reached itself by whatever way; the others know its real address.
           if (options.rank == 0 && !message->fields.at(0).empty())
             own_address = message->fields[0];
+          if (message->fields.size() > 1)
+            ranks = read_ranks(message->fields[1]);
           return connection;
+        }
+        if (message->kind == MessageKind::Spare && !options.sizes.empty()) {
+          if (options.note && !spare)
+            options.note("the run at " + options.rendezvous + " goes on, and takes " +
+                         options.tasks[static_cast<size_t>(options.rank)].name() +
+                         " in when its group is formed again");
+          spare = true;
+          deadline = next_deadline();
+          continue;
+        }
+        if (message->kind == MessageKind::AllGone && spare)
+          throw RunIsOver("the run at " + options.rendezvous + " has ended without " +
+                          options.tasks[static_cast<size_t>(options.rank)].name());
+        if (message->kind == MessageKind::Lost && spare) {
+          error = "the group is formed again";
+          again = true;
+          break;
         }
         if (message->kind == MessageKind::Lost)
           throw Error(told(*message, ""));

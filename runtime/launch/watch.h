@@ -44,11 +44,16 @@ public:
   void fail(const std::string &reason) noexcept;
   void leave();
 
+  /// Ranks of the tasks that the group has, in their order.
+  std::vector<int> members() const;
+
   /// This machine's address on the way to the others.
   const std::string &address() const { return own_address; }
 
 private:
   Wire meet();
+  Clock::time_point next_deadline() const;
+  std::vector<int> read_ranks(const std::string &text) const;
   void start_tls(Wire &connection);
   ssize_t receive(Wire &from, char *buffer, size_t size) const;
   bool say_hello(Wire &connection, const std::string &challenge, const std::string &own_challenge) const;
@@ -67,7 +72,8 @@ private:
   const GroupOptions &options;
   const Progress &progress;
   const Heartbeat heartbeat;
-  const Clock::time_point deadline; // for every task to come
+  Clock::time_point deadline; // for every task to come
+  std::vector<int> ranks;     // of an elastic run's group
   Wire wire;
   Socket stop_read, stop_write;
   MessageReader reader;

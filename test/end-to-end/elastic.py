@@ -1,6 +1,15 @@
 """Executables of several numbers of workers (distc compile --min-workers): whatever the number, losses and variables are TensorFlow's, and a run goes on
-with other numbers from its checkpoints."""
+with other numbers from its checkpoints. Elastic runs (--min-workers of the executable): workers are killed, go and come, and every step is in the log once with the loss of a
+run that was left alone.
+
+  elastic.py [--seed S] [--runs N] [--only WORDS]    more random ones"""
+import argparse
+import json
+import os
+import random
+import signal
 import socket
+import time
 
 import numpy as np
 
@@ -90,9 +99,237 @@ def left_out():
         return found + expect(run(command), 1, "the batch of 12 has equal shares for no number of workers from 5 to 5")
 
 
+STEPS, EVERY = 800, 4
+
+
+class ElasticRun:
+    """Workers of a small model in float64, where other sums are the same to 1e-12; saving every few steps is what its time goes to."""
+
+    def __init__(self, folder, least=1, *flags):
+        self.folder = folder
+        self.model = Model("mlp-float64")
+        self.program = compiled(self.model, folder)
+        self.least = least
+        self.flags = flags
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.rendezvous = f"127.0.0.1:{free.getsockname()[1]}"
+        self.workers = {}
+        self.gone = []
+        common = ["--data", self.model.feeds, "--steps", STEPS, "--restore", self.model.checkpoint, "--quiet"]
+        must([self.program, "--workers", 1, *common, "--log-json", folder / "want.jsonl", "--export-npz", folder / "want.npz"])
+        self.common = [*common, "--min-workers", least, "--max-restarts", 50, "--last-call", 0.5, "--failure-timeout", 8, "--arrival-timeout", 60,
+                       "--checkpoint-dir", folder / "kept", "--save-every", EVERY, "--resume", "--log-json", folder / "log.jsonl", "--export-npz",
+                       folder / "final.npz", "--rendezvous", self.rendezvous, *flags]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for process in [*self.workers.values(), *self.gone]:
+            process.kill()
+
+    def start(self, *ranks):
+        for rank in ranks:
+            self.workers[rank] = Process(["env", "DISTC_SECRET=a secret of a test, 16 or more", self.program, "--task", f"worker:{rank}", *self.common])
+
+    def log(self):
+        """Whole lines of the log so far."""
+        path = self.folder / "log.jsonl"
+        text = path.read_text() if path.exists() else ""
+        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+
+    def wait(self, what, holds, timeout=90):
+        until = time.monotonic() + timeout
+        while not holds():
+            if time.monotonic() > until:
+                raise AssertionError(f"no {what} after {timeout} s; the workers said:\n{self.said()}")
+            time.sleep(0.02)
+
+    def wait_for_step(self, step):
+        # Of checkpoints: the log's lines are not all written at once.
+        saved = lambda: max([int(p.stem.split("-")[1]) for p in (self.folder / "kept").glob("ckpt-*.index") if p.stem.split("-")[1].isdigit()], default=0)
+        self.wait(f"step {step}", lambda: saved() >= step)
+
+    def wait_for_workers(self, number):
+        said = f"note: {number} of {WORKERS} workers compute"
+        self.wait(f"group of {number}", lambda: [line for line in self.workers[0].out.splitlines() if "workers compute" in line][-1:] and
+                  [line for line in self.workers[0].out.splitlines() if "workers compute" in line][-1].startswith(said))
+
+    def kill(self, rank):
+        """kill -9 of a worker with its supervisor."""
+        process = self.workers.pop(rank)
+        process.kill()
+        self.gone.append(process)
+
+    def kill_task(self, rank):
+        """kill -9 of the task alone: its supervisor starts it again."""
+        pid = self.workers[rank].popen.pid
+        children = (f"/proc/{pid}/task/{pid}/children")
+        for child in open(children).read().split():
+            os.kill(int(child), signal.SIGKILL)
+
+    def terminate(self, rank):
+        process = self.workers.pop(rank)
+        os.kill(process.popen.pid, signal.SIGTERM)
+        status = process.wait(60)
+        self.gone.append(process)
+        return [] if status in (0, 128 + signal.SIGTERM) else [f"worker:{rank} ended with {status} after TERM:\n{process.out}"]
+
+    def said(self):
+        return "".join(f"--- worker:{rank}\n{process.out}" for rank, process in sorted(self.workers.items()))
+
+    def end(self):
+        """What is not as in a run that was left alone."""
+        found = []
+        for rank, process in self.workers.items():
+            status = process.wait(150)
+            found += [] if status == 0 else [f"worker:{rank} ended with {status}"]
+        log = self.log()
+        steps = [line["step"] for line in log if "loss" in line]
+        if steps != list(range(STEPS)):
+            found.append(f"the log has {len(steps)} steps, the last {steps[-5:]}, not {STEPS} in order")
+        elif not np.allclose(read_losses(self.folder / "log.jsonl"), read_losses(self.folder / "want.jsonl"), rtol=1e-9):
+            found.append("the losses are others")
+        with np.load(self.folder / "final.npz") as got, np.load(self.folder / "want.npz") as want:
+            found += [f"{name} is another" for name in want if not np.allclose(got[name], want[name], rtol=1e-8, atol=1e-11)]
+        return found + [self.said()] if found else []
+
+    def sizes(self):
+        log = self.log()
+        return [log[0]["tasks"]] + [line["workers"] for line in log if "workers" in line]
+
+
+def goes_and_comes():
+    """TERM to a worker ends it alone, and nothing is computed again; one that comes is taken in."""
+    with Folder() as folder, ElasticRun(folder) as run_:
+        run_.start(0, 1, 2, 3)
+        run_.wait_for_step(40)
+        found = run_.terminate(3)
+        run_.wait_for_workers(3)
+        run_.start(3)
+        run_.wait_for_workers(4)
+        found += run_.terminate(1)
+        run_.wait_for_workers(3)
+        found += run_.end()
+        return found + ([] if run_.sizes() == [4, 3, 4, 3] else [f"groups of {run_.sizes()}\n{run_.said()}"])
+
+
+def is_killed():
+    """kill -9 of a worker and its supervisor: the others go on from the last checkpoint. Of a task alone: it comes again."""
+    with Folder() as folder, ElasticRun(folder) as run_:
+        run_.start(0, 1, 2, 3)
+        run_.wait_for_step(40)
+        run_.kill(2)
+        run_.wait_for_workers(3)
+        run_.kill(1)
+        run_.wait_for_workers(2)
+        run_.kill_task(3)
+        run_.start(1)
+        run_.wait_for_workers(3)
+        run_.kill_task(0)
+        return run_.end()
+
+
+def begins_with_fewer():
+    """One worker begins, others join, and one more than may compute waits until the run is over."""
+    with Folder() as folder, ElasticRun(folder, 1, "--max-workers", 2) as run_:
+        run_.start(0)
+        run_.wait_for_workers(1)
+        run_.start(2)
+        run_.wait_for_workers(2)
+        run_.start(3)
+        run_.workers[3].wait_for_text("takes worker:3 in when its group is formed again")
+        found = run_.end()
+        return found + expect_text(run_.workers[3].out, "has ended without worker:3")
+
+
+def too_few():
+    """Below --min-workers the others wait, and go on when there are enough again."""
+    with Folder() as folder, ElasticRun(folder, 2) as run_:
+        run_.start(0, 1)
+        run_.wait_for_step(40)
+        run_.kill(1)
+        run_.workers[0].wait_for_text("waiting for worker:1")
+        run_.start(3)
+        return run_.end()
+
+
+def expect_text(out, text):
+    return [] if text in out else [f"'{text}' is not in:\n{out}"]
+
+
+def first_is_told_to_go():
+    """TERM to worker:0 ends the run, which goes on when it is started again."""
+    with Folder() as folder, ElasticRun(folder) as run_:
+        run_.start(0, 1, 2)
+        run_.wait_for_step(40)
+        found = run_.terminate(0)
+        for rank in (1, 2):
+            process = run_.workers.pop(rank)
+            status = process.wait(60)
+            found += [] if status == 128 + signal.SIGTERM else [f"worker:{rank} ended with {status}:\n{process.out}"]
+        run_.start(0, 3)
+        return found + run_.end()
+
+
+def at_random(seed):
+    """Workers but the first are killed, go, come; tasks are killed, the first one, too."""
+    rng = random.Random(seed)
+    with Folder() as folder, ElasticRun(folder) as run_:
+        run_.start(*range(rng.randint(1, WORKERS)))
+        found, events = [], []
+        for _ in range(rng.randint(3, 7)):
+            time.sleep(rng.choice([0.05, 0.3, 1, 2]) * rng.random())
+            if run_.workers[0].popen.poll() is not None:
+                break
+            there = [rank for rank in run_.workers if rank and run_.workers[rank].popen.poll() is None]
+            away = [rank for rank in range(1, WORKERS) if rank not in run_.workers]
+            what = rng.choice([kind for kind, able in [("kill", there), ("terminate", there), ("kill_task", there), ("start", away), ("kill_first", True)] if able])
+            rank = 0 if what == "kill_first" else rng.choice(away if what == "start" else there)
+            events.append(f"{what} {rank}")
+            if what == "terminate":
+                found += run_.terminate(rank)
+            else:
+                getattr(run_, "kill_task" if what == "kill_first" else what)(rank)
+        found += run_.end()
+        return [f"seed {seed}: {', '.join(events)}", *found] if found else []
+
+
+def refused():
+    with Folder() as folder:
+        model = Model("mlp-momentum")
+        program = compiled(model, folder)
+        base = [program, "--data", model.feeds, "--steps", 5]
+        supervised = ["--max-restarts", 1, "--checkpoint-dir", folder / "kept", "--save-every", 1]
+        found = expect(run([*base, "--min-workers", 3, "--max-workers", 2]), 2, "--min-workers 3 is more than --max-workers 2")
+        found += expect(run([*base, "--min-workers", 5]), 2, "compiled for 1, 2, 3 or 4 workers, none of which is between")
+        found += expect(run([*base, "--max-workers", 2]), 2, "--max-workers is the other end of --min-workers")
+        found += expect(run([*base, "--min-workers", 1, "--workers", 2]), 2, "--workers and --min-workers exclude each other")
+        found += expect(run([*base, "--min-workers", 1]), 2, "say --max-restarts R, --checkpoint-dir D and --save-every K")
+        found += expect(run([*base, "--min-workers", 1, *supervised]), 2, "--min-workers is for workers that are started one by one")
+        plain = model.compile(folder / "plain", 2, "AllReduce", "--one-process-per-replica")
+        return found + expect(run([plain, "--data", model.feeds, "--steps", 5, "--min-workers", 1, *supervised]), 2, "the program is compiled for 2 workers")
+
+
 if __name__ == "__main__":
     need_tools()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
     checks = Checks()
+    elastic = {"workers go and come": goes_and_comes, "workers are killed": is_killed, "a run begins with fewer": begins_with_fewer,
+               "too few": too_few, "the first is told to go": first_is_told_to_go, "refused": refused}
+    for name, function in elastic.items():
+        if arguments.only in name:
+            checks.check(name, function)
+    if arguments.only in "random":
+        for seed in range(arguments.seed, arguments.seed + arguments.runs):
+            checks.check(f"random, seed {seed}", at_random, seed)
+    if arguments.only:
+        checks.exit()
     # Synchronous servers are tasks of workers: who holds what follows from their number.
     for name, strategy in [("mlp-momentum", "AllReduce"), ("mlp-adam", "ShardedUpdate"), ("mlp-momentum", "PSLoadBalancing"), ("embedding-adam", "Parallax")]:
         checks.check(f"{name}, {strategy}, any number of workers", every_number, name, strategy)

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace drt;
@@ -38,6 +39,44 @@ TEST_CASE("a task that never comes is named, with the place where it was awaited
     CHECK_THAT(error,
                Catch::Contains("worker:2 (127.0.0.1) has not arrived within 0.5 s at " + cluster[0].rendezvous) &&
                    Catch::Contains("is it started") && Catch::Contains("2 of 3"));
+}
+
+TEST_CASE("an elastic group is of those that have come, and task 0 is one of them") {
+  for (const int missing : {1, 2}) {
+    auto cluster = local_cluster(3);
+    for (GroupOptions &options : cluster) {
+      options.sizes = {1, 2, 3};
+      options.last_call = 1;
+    }
+    cluster.erase(cluster.begin() + missing);
+    auto errors = run_tasks(cluster, [&](Group &group, int) {
+      CHECK(group.members() == std::vector<int>{0, 3 - missing});
+      CHECK(group.communicator().size() == 2);
+      float sum = static_cast<float>(group.communicator().rank() + 1);
+      group.communicator().all_reduce_sum(&sum, 1, DRT_F32);
+      CHECK(sum == 3);
+      CHECK_FALSE(group.can_grow());
+      group.leave();
+    });
+    CHECK(errors == std::vector<std::string>(2));
+  }
+}
+
+TEST_CASE("an elastic group has no more tasks than its sizes allow; who is left over hears of the end") {
+  auto cluster = local_cluster(3);
+  for (GroupOptions &options : cluster) {
+    options.sizes = {1};
+    options.arrival_timeout = 0.5; // it waits for as long as the run goes on
+  }
+  auto errors = run_tasks(cluster, [&](Group &group, int) {
+    CHECK(group.members() == std::vector<int>{0});
+    CHECK_FALSE(group.can_grow());
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    group.leave();
+  });
+  CHECK(errors[0].empty());
+  for (int rank : {1, 2})
+    CHECK_THAT(errors[static_cast<size_t>(rank)], Catch::Contains("has ended without worker:" + std::to_string(rank)));
 }
 
 TEST_CASE("a rendezvous that nobody opened is named") {
