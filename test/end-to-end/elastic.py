@@ -174,7 +174,8 @@ class ElasticRun:
         os.kill(process.popen.pid, signal.SIGTERM)
         status = process.wait(60)
         self.gone.append(process)
-        return [] if status in (0, 128 + signal.SIGTERM) else [f"worker:{rank} ended with {status} after TERM:\n{process.out}"]
+        # Before it supervises, TERM is what it is to any process.
+        return [] if status in (0, 128 + signal.SIGTERM, -signal.SIGTERM) else [f"worker:{rank} ended with {status} after TERM:\n{process.out}"]
 
     def said(self):
         return "".join(f"--- worker:{rank}\n{process.out}" for rank, process in sorted(self.workers.items()))
@@ -276,7 +277,7 @@ def first_is_told_to_go():
 def at_random(seed):
     """Workers but the first are killed, go, come; tasks are killed, the first one, too."""
     rng = random.Random(seed)
-    with Folder() as folder, ElasticRun(folder) as run_:
+    with Folder() as folder, ElasticRun(folder, 1, "--collectives", "network" if seed % 2 else "auto") as run_:
         run_.start(*range(rng.randint(1, WORKERS)))
         found, events = [], []
         for _ in range(rng.randint(3, 7)):
