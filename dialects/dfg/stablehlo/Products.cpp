@@ -13,6 +13,65 @@ namespace distc::stablehlo {
 // ---- Contractions
 // ----------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// An operand of a contraction as a matrix of two groups of axes, those that are summed over and those that are kept.
+struct Factor {
+  Value matrix;
+  dfg::Dims kept;
+  /// Whether the axes that are summed over come first.
+  bool isTurned = false;
+  bool keepsBatch = false, sumsBatch = false;
+
+  /// None where an axis of the batch would have to be joined with others.
+  static std::optional<Factor> get(dfg::GraphBuilder &g, Value x, ArrayRef<dfg::Dim> shape, ArrayRef<int64_t> summed) {
+    Factor factor;
+    factor.isTurned = llvm::is_contained(summed, 0);
+    Ints keptAxes;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
+      if (!llvm::is_contained(summed, axis)) {
+        keptAxes.push_back(axis);
+        factor.kept.push_back(shape[axis]);
+      }
+    auto join = [&](ArrayRef<int64_t> axes, bool &hasBatch) -> std::optional<dfg::Dim> {
+      dfg::Dim size = 1;
+      for (int64_t axis : axes) {
+        hasBatch |= !shape[axis].isConstant();
+        size = size * shape[axis];
+      }
+      return size.isKnown() && (!hasBatch || axes.size() == 1) ? std::optional(size) : std::nullopt;
+    };
+    std::optional<dfg::Dim> rows = join(keptAxes, factor.keepsBatch), columns = join(summed, factor.sumsBatch);
+    // A reshape finds one size.
+    if (!rows || !columns || (factor.keepsBatch && factor.sumsBatch && shape.size() != 2))
+      return std::nullopt;
+    Ints order(factor.isTurned ? summed : ArrayRef<int64_t>(keptAxes));
+    order.append(factor.isTurned ? keptAxes : Ints(summed));
+    factor.matrix = g.transpose(x, order);
+    if (shape.size() != 2)
+      factor.matrix =
+          factor.isTurned ? g.reshape(factor.matrix, {*columns, *rows}) : g.reshape(factor.matrix, {*rows, *columns});
+    return factor;
+  }
+};
+
+/// Whether axes of both operands, or one of them and what is summed over, are of the batch.
+bool meetsBatchTwice(ArrayRef<dfg::Dim> left, ArrayRef<dfg::Dim> right, ArrayRef<int64_t> sumLeft,
+                     ArrayRef<int64_t> sumRight) {
+  auto isAxis = [](ArrayRef<dfg::Dim> shape) {
+    return [size = static_cast<int64_t>(shape.size())](int64_t axis) { return axis >= 0 && axis < size; };
+  };
+  if (!llvm::all_of(sumLeft, isAxis(left)) || !llvm::all_of(sumRight, isAxis(right)))
+    return false;
+  auto count = [](ArrayRef<dfg::Dim> shape) {
+    return llvm::count_if(shape, [](dfg::Dim size) { return !size.isConstant(); });
+  };
+  int64_t summed = llvm::count_if(sumLeft, [&](int64_t axis) { return !left[axis].isConstant(); });
+  return count(left) + count(right) - summed >= 2;
+}
+
+} // namespace
+
 Converter::Result Converter::dotGeneral(Operation *op, Values operands, Builder &g) {
   std::optional<DimensionNumbers> numbers = DimensionNumbers::get(op, "dot_dimension_numbers");
   FailureOr<Dims> left = g.getShape(operands[0]), right = g.getShape(operands[1]);
@@ -27,6 +86,17 @@ Converter::Result Converter::dotGeneral(Operation *op, Values operands, Builder 
   if (left->size() + right->size() > 26 * 2 || batchLeft.size() != batchRight.size() ||
       sumLeft.size() != sumRight.size())
     return fail(g, "has dot_dimension_numbers that do not belong together");
+  // Examples beside each other: of an einsum one axis is the batch's, of a product two may be.
+  if (batchLeft.empty() && meetsBatchTwice(*left, *right, sumLeft, sumRight)) {
+    std::optional<Factor> first = Factor::get(g, a, *left, sumLeft), second = Factor::get(g, b, *right, sumRight);
+    if (first && second &&
+        (!first->keepsBatch || !second->keepsBatch || first->kept.size() + second->kept.size() == 2)) {
+      Value product = g.matMul(first->matrix, second->matrix, first->isTurned, !second->isTurned);
+      Dims shape = first->kept;
+      shape.append(second->kept);
+      return one(g, shape.size() == 2 ? product : g.reshape(product, shape));
+    }
+  }
   std::string names[2] = {std::string(left->size(), ' '), std::string(right->size(), ' ')}, result;
   char next = 'a';
   auto both = [&](ArrayRef<int64_t> x, ArrayRef<int64_t> y, bool isKept) {

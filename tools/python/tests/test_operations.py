@@ -109,6 +109,8 @@ BATCHED = {
     "the gradient of elements": lambda w, x, y: (jax.grad(lambda v: ((x * v)[jnp.arange(x.shape[0]), y[:, 0]] ** 2).mean())(w) * W).sum(),
     "examples beside each other": lambda w, x, y: -jnp.take_along_axis(jax.nn.log_softmax((x[:, 0] * w[0]) @ x[:, 1].T), jnp.arange(x.shape[0])[:, None], 1).mean(),
     "the gradient beside each other": lambda w, x, y: (jax.grad(lambda v: jnp.take_along_axis(jax.nn.log_softmax((x[:, 0] * v[0]) @ x[:, 1].T), jnp.arange(x.shape[0])[:, None], 1).mean())(w) * W).sum(),
+    "all examples beside each other": lambda w, x, y: (jnp.tanh(jnp.einsum("bij,cij->bc", x * w, x)) * jnp.triu(jnp.tensordot(x, x * w, ((2, 1), (2, 1))))).sum(1).mean() / x.shape[0],
+    "the gradient of all examples": lambda w, x, y: (jax.grad(lambda v: jnp.tanh(jnp.einsum("bij,cij->bc", x * v, x) / 9).sum(1).mean() / x.shape[0])(w) * W).sum(),
     "a diagonal": lambda w, x, y: jnp.diag(jax.nn.log_softmax((x[:, 0] * w[0]) @ x[:, 1].T)).mean(),
     "the gradient of a diagonal": lambda w, x, y: (jax.grad(lambda v: jnp.diag(jax.nn.log_softmax((x[:, 0] * v[0]) @ x[:, 1].T)).mean())(w) * W).sum(),
     "the first of what is broadcast": lambda w, x, y: (jnp.broadcast_to(w, x.shape)[:1] * x).mean(),
