@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "cpu/kernels/log_gamma.h"
 #include "cpu/replica.h"
 #include "drt/drt.h"
 #include "random/philox.h"
@@ -358,7 +359,7 @@ double drt_special_draw_poisson(double rate, double u) {
       return k;
     if (k < 0 || (us < 0.013 && v > us))
       continue;
-    if (std::log(v * inverseAlpha / (a / (us * us) + b)) <= -rate + k * log - std::lgamma(k + 1))
+    if (std::log(v * inverseAlpha / (a / (us * us) + b)) <= -rate + k * log - logGamma(k + 1))
       return k;
   }
 }

@@ -105,7 +105,9 @@ template <class T> T neutral(int32_t kind) {
   return 0;
 }
 
-template <class T> void combine(T *out, const T *update, int64_t count, int32_t kind) {
+// `fromNothing`: of a segment, where NaN takes the place of what came before, and what comes behind it its own, as
+// TensorFlow's kernel has it; else a row that is there keeps what it has.
+template <class T> void combine(T *out, const T *update, int64_t count, int32_t kind, bool fromNothing) {
   // Integers wrap around as TensorFlow's: signed ones must not overflow.
   using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
   switch (kind) {
@@ -126,11 +128,11 @@ template <class T> void combine(T *out, const T *update, int64_t count, int32_t 
     return;
   case DRT_SCATTER_MIN:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = std::min(out[i], update[i]);
+      out[i] = fromNothing ? std::min(update[i], out[i]) : std::min(out[i], update[i]);
     return;
   case DRT_SCATTER_MAX:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = std::max(out[i], update[i]);
+      out[i] = fromNothing ? std::max(update[i], out[i]) : std::max(out[i], update[i]);
     return;
   }
 }
@@ -144,7 +146,7 @@ void scatter(drt_replica *replica, const drt_scatter_desc &d, const T *initial, 
     std::fill_n(out, d.elements, neutral<T>(d.kind));
   for (int64_t i = 0; i < d.rows.count; ++i)
     if (const int64_t slice = sliceOf(replica, d.rows, indices, i); slice >= 0)
-      combine(out + slice * d.rows.row, updates + i * d.rows.row, d.rows.row, d.kind);
+      combine(out + slice * d.rows.row, updates + i * d.rows.row, d.rows.row, d.kind, !initial);
 }
 
 // Multiplies so that neighbouring numbers spread over the table (Knuth, The Art of Computer Programming, 6.4).

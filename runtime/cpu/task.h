@@ -165,6 +165,8 @@ private:
   std::vector<char> shares_; // what its owner sends
   std::vector<void *> variables_;
   char *arenaMemory_ = nullptr;
+  // That the constructing thread ran on; threads of replicas' teams read it as they begin, which may be late.
+  std::vector<int> mainCores_;
   std::vector<std::unique_ptr<Replica>> replicas_;
 
   std::unique_ptr<JointMemory> joint_;                // null unless the plan is
@@ -195,7 +197,6 @@ private:
   std::unique_ptr<TimelineRow> communicationRow_;
   std::unique_ptr<Delays> communicationDelays_;
   std::vector<std::thread> threads_;
-  std::vector<int> mainCores_; // that the constructing thread ran on
   std::unique_ptr<ServedReplicas>
       served_; // null: replicas take every step together; last, since its threads use the rest
 };

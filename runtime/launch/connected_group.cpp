@@ -67,6 +67,11 @@ public:
       server->form_again();
   }
 
+  void tell_late_tasks() override {
+    if (server)
+      server->tell_late_tasks();
+  }
+
 private:
   std::unique_ptr<Communicator> connect() {
     if (ranks.size() == 1)

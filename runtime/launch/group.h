@@ -84,6 +84,10 @@ public:
   /// Of an elastic run, before leave() in every task: the group ends to be formed again.
   virtual void form_again() {}
 
+  /// In task 0 of an elastic run that has ended, after leave(): tasks that are on their way, as they were started
+  /// again, hear of it for `last_call` seconds, or until all have.
+  virtual void tell_late_tasks() {}
+
   /// Belongs to the group. See communicator.h for its threads.
   virtual Communicator &communicator() = 0;
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "launch/secret.h"
+#include "launch/signals.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -180,11 +181,17 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     return end_all({MessageKind::Lost, {describe(from.rank), "0", ": " + f[0]}});
   case MessageKind::Goodbye:
     from.goodbye = true;
-    if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(),
-                                          [](const auto &c) { return c->rank >= 0 && c->goodbye; })) == members.size())
+    if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(), [](const auto &c) {
+          return c->rank >= 0 && c->goodbye;
+        })) == members.size()) {
+      over = !forms_again;
+      late_tasks = options.tasks.size() - members.size();
       for (auto &c : connections)
-        if (is_member(c->rank) || (c->rank >= 0 && !forms_again))
+        if (is_member(c->rank))
           say(*c, {MessageKind::AllGone, {}});
+        else if (c->rank >= 0 && over)
+          tell_over(*c);
+    }
     return;
   default:
     break;
@@ -235,6 +242,8 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
     address_of_first = f[3];
   if (!ready)
     return;
+  if (over)
+    return tell_over(from);
   say(from, {MessageKind::Spare, {}});
   grows = largest_group(arrived()) > members.size();
 }
@@ -413,6 +422,18 @@ void RendezvousServer::say_all(const Message &message) {
   for (auto &c : connections)
     if (c->rank >= 0)
       say(*c, message);
+}
+
+void RendezvousServer::tell_over(Connection &late) {
+  say(late, {MessageKind::AllGone, {}});
+  if (late_tasks > 0)
+    --late_tasks;
+}
+
+void RendezvousServer::tell_late_tasks() {
+  const auto until = Clock::now() + seconds(options.last_call);
+  while (late_tasks > 0 && Clock::now() < until && !caughtSignal())
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 void RendezvousServer::say(Connection &to, const Message &message) {

@@ -70,6 +70,10 @@ public:
   /// The group ends to be formed again: tasks that wait for it go on waiting. Before this task's goodbye.
   void form_again() { forms_again = true; }
 
+  /// Of an elastic run that every member has left: for `last_call` seconds tasks that come hear that it is over.
+  /// Returns sooner where all have heard it, or a signal came.
+  void tell_late_tasks();
+
 private:
   // What strangers can take: memory and descriptors.
   static constexpr uint32_t largest_hello = 1 << 16;
@@ -111,6 +115,7 @@ private:
   void end_all(const Message &message);
   void say(Connection &to, const Message &message);
   void say_all(const Message &message);
+  void tell_over(Connection &late);
   void flush(Connection &to);
 
   std::string describe(int rank) const;
@@ -138,7 +143,8 @@ private:
   std::vector<int> members;                        // of the group, once it is ready
   std::optional<Clock::time_point> enough_since;   // an elastic run has the fewest tasks that it needs
   std::atomic<bool> grows = false, forms_again = false;
-  bool ready = false, ended = false, refused = false, noted_stranger = false;
+  std::atomic<size_t> late_tasks = 0; // without which the run has ended, and who have not heard of it
+  bool ready = false, over = false, ended = false, refused = false, noted_stranger = false;
   Clock::time_point next_heartbeat = Clock::now(), next_warning = Clock::now(),
                     next_note = Clock::now() + std::chrono::seconds(1);
   std::thread thread;

@@ -173,6 +173,8 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
     } else if (group) {
       group->leave();
       report_all_done();
+      if (signal == 0 && options.minWorkers)
+        group->tell_late_tasks();
     }
     return signal ? 128 + signal : 0;
   } catch (...) {

@@ -82,6 +82,10 @@ private:
   const Options &options_;
   const bool first_;                     // task 0
   const std::optional<cpu_set_t> cores_; // of the process, before the task binds its threads
+  // Of the step that is summed: tasks with INT, tasks with TERM, tasks for which the group shall be formed again, loss,
+  // and what is logged. Outlives the task, whose communication thread may be at it when another task is lost.
+  enum { SumInt, SumTerm, SumFormAgain, SumLoss, SumLogged };
+  std::vector<double> sums_;
   const std::unique_ptr<TaskRuntime> task_;
   // An update's last batch runs the entry "step", those before it "accumulate".
   struct Entry {
@@ -121,10 +125,6 @@ private:
   };
   std::vector<Enqueued> running_; // oldest first; one more than the task runs ahead at most
   std::optional<StepRecord> summed_;
-  // Of the step that is summed: tasks with INT, tasks with TERM, tasks for which the group shall be formed again, loss,
-  // and what is logged.
-  enum { SumInt, SumTerm, SumFormAgain, SumLoss, SumLogged };
-  std::vector<double> sums_;
   int64_t finishedNs_ = 0; // when the last step was
   StepRecord last_;
   RunReport *const runReport_; // null: none

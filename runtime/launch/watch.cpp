@@ -214,7 +214,7 @@ Wire Watch::meet() {
           deadline = next_deadline();
           continue;
         }
-        if (message->kind == MessageKind::AllGone && spare)
+        if (message->kind == MessageKind::AllGone && !options.sizes.empty())
           throw RunIsOver("the run at " + options.rendezvous + " has ended without " +
                           options.tasks[static_cast<size_t>(options.rank)].name());
         if (message->kind == MessageKind::Lost && spare) {

@@ -369,10 +369,13 @@ int compile(Session &session, CompileOptions options) {
     CompileOptions those = options;
     those.replicas = workers;
     fewer.push_back(graph->clone());
-    if (!session.run(*fewer.back(), [&](OpPassManager &manager) {
-          addGraphStage(manager);
-          addDistributeStage(manager, those);
-        }))
+    // A strategy may decide otherwise for fewer workers.
+    if (!session.run(*fewer.back(),
+                     [&](OpPassManager &manager) {
+                       addGraphStage(manager);
+                       addDistributeStage(manager, those);
+                     }) ||
+        failed(checkElastic(*fewer.back())))
       return session.status();
     FailureOr<int64_t> replicaBatch = getReplicaBatch(*fewer.back(), those);
     if (failed(replicaBatch) ||

@@ -8,6 +8,7 @@
 // Domains and values at their ends are TensorFlow's (Eigen's SpecialFunctions).
 //
 //===----------------------------------------------------------------------===//
+#include "cpu/kernels/log_gamma.h"
 #include "drt/drt.h"
 
 #include <cmath>
@@ -143,7 +144,7 @@ double slopeOf(double) { return 0; }
 double slopeOf(Dual x) { return x.slope; }
 
 // x^a exp(-x) / Gamma(a).
-double powerOverGamma(double a, double x) { return std::exp(a * std::log(x) - x - std::lgamma(a)); }
+double powerOverGamma(double a, double x) { return std::exp(a * std::log(x) - x - drt::logGamma(a)); }
 Dual powerOverGamma(Dual a, double x) {
   const double value = powerOverGamma(a.value, x);
   return {value, value * (std::log(x) - digamma(a.value)) * a.slope};

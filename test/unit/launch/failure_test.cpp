@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <future>
 #include <mutex>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -49,13 +50,17 @@ TEST_CASE("an elastic group is of those that have come, and task 0 is one of the
       options.last_call = 1;
     }
     cluster.erase(cluster.begin() + missing);
+    std::mutex checking; // Catch counts without one
     auto errors = run_tasks(cluster, [&](Group &group, int) {
-      CHECK(group.members() == std::vector<int>{0, 3 - missing});
-      CHECK(group.communicator().size() == 2);
       float sum = static_cast<float>(group.communicator().rank() + 1);
       group.communicator().all_reduce_sum(&sum, 1, DRT_F32);
-      CHECK(sum == 3);
-      CHECK_FALSE(group.can_grow());
+      {
+        std::lock_guard lock(checking);
+        CHECK(group.members() == std::vector<int>{0, 3 - missing});
+        CHECK(group.communicator().size() == 2);
+        CHECK(sum == 3);
+        CHECK_FALSE(group.can_grow());
+      }
       group.leave();
     });
     CHECK(errors == std::vector<std::string>(2));
@@ -77,6 +82,32 @@ TEST_CASE("an elastic group has no more tasks than its sizes allow; who is left 
   CHECK(errors[0].empty());
   for (int rank : {1, 2})
     CHECK_THAT(errors[static_cast<size_t>(rank)], Catch::Contains("has ended without worker:" + std::to_string(rank)));
+}
+
+TEST_CASE("who comes when an elastic run has ended hears of it, where it comes within the last call") {
+  auto cluster = local_cluster(2);
+  for (GroupOptions &options : cluster) {
+    options.sizes = {1, 2};
+    options.last_call = 0.2;
+  }
+  cluster[0].last_call = 30; // ends as soon as all have heard
+  cluster[0].sizes = {1};
+  std::promise<void> over;
+  std::string late;
+  std::thread other([&] {
+    over.get_future().wait();
+    try {
+      Group::join(cluster[1]);
+    } catch (const RunIsOver &error) {
+      late = error.what();
+    }
+  });
+  auto group = Group::join(cluster[0]);
+  group->leave();
+  over.set_value();
+  group->tell_late_tasks();
+  other.join();
+  CHECK_THAT(late, Catch::Contains("has ended without worker:1"));
 }
 
 TEST_CASE("a rendezvous that nobody opened is named") {
