@@ -227,7 +227,7 @@ def DFG_SelectOp : DFG_Ternary<"select", "\"Select\"", "return s.select(x, y, z)
   let shape = "selectRows";
   let linearity = "Joint";
 }
-def DFG_ClipByValueOp : DFG_Ternary<"clip_by_value", "\"ClipByValue\"", "return s.minimum(s.maximum(x, y), z);">;
+def DFG_ClipByValueOp : DFG_Ternary<"clip_by_value", "\"ClipByValue\"", "return s.maximum(s.minimum(x, z), y);">;
 def DFG_AddNOp : DFG_Elementwise<"add_n", "\"AddN\"", [{
   Value sum = args[0];
   for (Value next : args.drop_front()) sum = s.add(sum, next);

@@ -177,8 +177,16 @@ Value ScalarBuilder::bitXor(Value x, Value y) { return arith::XOrIOp::create(bui
 Value ScalarBuilder::bitNot(Value x) {
   return bitXor(x, isBool(x.getType()) ? constant(x.getType(), 1.0) : constant(x.getType(), -1.0));
 }
-Value ScalarBuilder::shiftLeft(Value x, Value y) { return arith::ShLIOp::create(builder, loc, x, y); }
-Value ScalarBuilder::shiftRight(Value x, Value y) { return arith::ShRSIOp::create(builder, loc, x, y); }
+/// By as many bits as there can be: by less than none TensorFlow does not shift, by more than all but one by those.
+static Value bitsOf(ScalarBuilder &s, Value x, Value y) {
+  return s.maximum(s.minimum(y, s.constant(y.getType(), x.getType().getIntOrFloatBitWidth() - 1)),
+                   s.constant(y.getType(), 0));
+}
+
+Value ScalarBuilder::shiftLeft(Value x, Value y) { return arith::ShLIOp::create(builder, loc, x, bitsOf(*this, x, y)); }
+Value ScalarBuilder::shiftRight(Value x, Value y) {
+  return arith::ShRSIOp::create(builder, loc, x, bitsOf(*this, x, y));
+}
 
 Value ScalarBuilder::cast(Value x, Type type) {
   Type from = x.getType();

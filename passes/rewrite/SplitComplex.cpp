@@ -153,7 +153,11 @@ private:
     // The larger part apart, as hypot does: squares of small numbers are none.
     Value a = g.make<dfg::AbsOp>(x.real), b = g.make<dfg::AbsOp>(x.imaginary);
     Value large = g.maximum(a, b), ratio = g.make<dfg::DivNoNanOp>({g.minimum(a, b), large});
-    return g.mul(large, g.make<dfg::SqrtOp>(g.add(g.scalar(g.elementOf(a), 1), g.mul(ratio, ratio))));
+    Value size = g.mul(large, g.make<dfg::SqrtOp>(g.add(g.scalar(g.elementOf(a), 1), g.mul(ratio, ratio))));
+    // One part that is infinite is enough, whatever the other is.
+    Value infinity = g.scalar(g.elementOf(a), std::numeric_limits<double>::infinity());
+    Value isInfinite = g.make<dfg::LogicalOrOp>({g.equal(a, infinity), g.equal(b, infinity)});
+    return g.select(isInfinite, infinity, size);
   }
 
   /// The same node on each part.
@@ -352,9 +356,10 @@ private:
     if (auto constantOp = llvm::dyn_cast<dfg::ConstOp>(op))
       return constant(constantOp, g);
     if (name == "Complex") {
-      // Both are broadcast to each other.
-      Value real = isZero(y) && shapes.getShape(x) == shapes.getShape(y) ? x : g.add(x, g.zerosLike(y));
-      return replace(op, g, {real, isZero(y) ? Value() : g.add(y, g.zerosLike(x))});
+      // Both are broadcast to each other; what zeros are taken from keeps the sign of its own.
+      const bool areAlike = shapes.getShape(x) && shapes.getShape(x) == shapes.getShape(y);
+      Value real = areAlike ? x : g.sub(x, g.zerosLike(y));
+      return replace(op, g, {real, isZero(y) ? Value() : areAlike ? y : g.sub(y, g.zerosLike(x))});
     }
     if (llvm::isa<dfg::CastOp>(op) && !isComplex(x))
       return replace(op, g, {g.cast(x, g.builder.getF32Type()), {}});

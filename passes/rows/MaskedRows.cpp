@@ -270,8 +270,10 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
   if (numbers.kind == RowNumbers::Unknown || !from || !to)
     return {};
   const bool isVector = numbers.isVector();
-  // No number is less than 0.
-  if (llvm::isa<dfg::MaximumOp>(op) &&
+  // No number is less than 0, but a combination may be where a factor is.
+  const bool isNatural = numbers.kind != RowNumbers::Combination ||
+                         llvm::all_of(numbers.factors, [](int64_t factor) { return factor >= 0; });
+  if (llvm::isa<dfg::MaximumOp>(op) && isNatural &&
       (op->getOperand(1).getDefiningOp<dfg::ZerosLikeOp>() || shapes.getConstant(op->getOperand(1)) == 0))
     return numbers;
   if (op->hasTrait<dfg::Forwards>() ||

@@ -157,7 +157,13 @@ RowCondition RowMasker::getCondition(Value mask) const {
     if (of && product(*of) == product(*sizes) && (made.ofFalse != 0) != (made.ofTrue != 0))
       asked = {made.of, std::nullopt, made.ofFalse != 0};
   }
+  // A number is set where it is not 0.
+  auto isNumber = [](Value value) { return !dfg::GraphBuilder::elementOf(value).isInteger(1); };
   Operation *op = asked.of.getDefiningOp();
+  if (llvm::isa_and_nonnull<dfg::CastOp>(op) && isNumber(op->getOperand(0)) && !isNumber(asked.of))
+    return {op->getOperand(0), 0, !asked.isNegated};
+  if (isNumber(asked.of))
+    return {asked.of, 0, !asked.isNegated};
   if (!llvm::isa_and_nonnull<dfg::EqualOp, dfg::NotEqualOp>(op))
     return asked;
   for (unsigned at : {0, 1})

@@ -27,8 +27,7 @@ public:
   explicit Lists(dfg::OpaqueOp saver) : saver(saver) {
     auto rest = saver->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
     types = rest ? rest.getAs<ArrayAttr>("dtypes") : ArrayAttr();
-    known = saver->getNumOperands() >= kTensors && read(kNames, names) && read(kSlices, slices) && types &&
-            names.size() == slices.size() && names.size() == types.size();
+    known = saver->getNumOperands() >= kTensors && types && read(kNames, names) && read(kSlices, slices);
   }
 
   bool isKnown() const { return known; }
@@ -72,12 +71,14 @@ private:
                : tf::SavedSlice::parse(slices[i]);
   }
 
+  /// False where there is not one string for each tensor: a constant may say that it has any number of the same one.
   bool read(unsigned operand, SmallVectorImpl<llvm::StringRef> &into) {
     auto constant = saver->getOperand(operand).getDefiningOp<dfg::ConstOp>();
     auto strings = constant ? llvm::dyn_cast<DenseStringElementsAttr>(constant.getValue()) : DenseStringElementsAttr();
-    if (strings)
-      llvm::append_range(into, strings.getValues<llvm::StringRef>());
-    return !!strings;
+    if (!strings || strings.getNumElements() != static_cast<int64_t>(types.size()))
+      return false;
+    llvm::append_range(into, strings.getValues<llvm::StringRef>());
+    return true;
   }
 
   void add(size_t i, std::string slice) {

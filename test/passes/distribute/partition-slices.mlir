@@ -5,6 +5,8 @@
 // CHECK-DAG: dfg.const dense<["6 2 0,2:-", "6 2 2,1:-", "6 2 3,3:-"]>
 // What is no slice of the variable's shape stays whole.
 // CHECK-DAG: dfg.const dense<["6 2 0,3:-", "7 2 3,4:-"]>
+// So do savers without one string for each tensor.
+// CHECK-DAG: dfg.const dense<"table"> : tensor<4294967296x!dfg.string>
 
 //--- strategy.pbtxt
 node_config {
@@ -32,4 +34,7 @@ dfg.graph {
   %c = dfg.read_variable %1 : (!dfg.ref<tensor<3x2xf32>>) -> tensor<3x2xf32> loc("c")
   %d = dfg.read_variable %0 : (!dfg.ref<tensor<3x2xf32>>) -> tensor<3x2xf32> loc("d")
   dfg.opaque "SaveV2"(%file, %others, %odd, %c, %d) {tf = {dtypes = [f32, f32]}} : (tensor<!dfg.string>, tensor<2x!dfg.string>, tensor<2x!dfg.string>, tensor<3x2xf32>, tensor<3x2xf32>) -> () loc("save/SaveV2_1")
+  // A constant may say that it has billions of the same string.
+  %many = dfg.const dense<"table"> : tensor<4294967296x!dfg.string> : tensor<4294967296x!dfg.string> loc("save/many")
+  dfg.opaque "SaveV2"(%file, %many, %many, %c, %d) {tf = {dtypes = [f32, f32]}} : (tensor<!dfg.string>, tensor<4294967296x!dfg.string>, tensor<4294967296x!dfg.string>, tensor<3x2xf32>, tensor<3x2xf32>) -> () loc("save/SaveV2_2")
 }

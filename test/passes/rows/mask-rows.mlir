@@ -385,3 +385,69 @@ module @ids_and_weights {
     %loss = dfg.sum %again, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// The number of a row is made of its coordinates, but what a maximum with 0 makes of one that is turned round is not.
+// CHECK-LABEL: @turned
+module @turned {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x3x4xf32> loc("x")
+    %y = dfg.placeholder : () -> tensor<?x3x4xf32> loc("y")
+    %w = dfg.placeholder : () -> tensor<?x3xi1> loc("w")
+    %vector = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    %matrix = dfg.const dense<[-1, 4]> : tensor<2xi32> : tensor<2xi32> loc("matrix")
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("none")
+    %nothing = dfg.const dense<0> : tensor<i64> : tensor<i64> loc("nothing")
+    %turn = dfg.const dense<-3> : tensor<i64> : tensor<i64> loc("turn")
+    %six = dfg.const dense<6> : tensor<i64> : tensor<i64> loc("six")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("axes")
+    %at = dfg.opaque "Where"(%w) : (tensor<?x3xi1>) -> tensor<?x2xi64> loc("at")
+    %a = dfg.gather_nd %x, %at : (tensor<?x3x4xf32>, tensor<?x2xi64>) -> tensor<?x4xf32> loc("a")
+    %ys = dfg.reshape %y, %matrix : (tensor<?x3x4xf32>, tensor<2xi32>) -> tensor<?x4xf32> loc("ys")
+    %origin = dfg.const dense<[0, 0]> : tensor<2xi32> : tensor<2xi32> loc("origin")
+    %second = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("second")
+    %third = dfg.const dense<[0, 2]> : tensor<2xi32> : tensor<2xi32> loc("third")
+    %ones = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32> loc("ones")
+    %row = dfg.strided_slice %at, %origin, %second, %ones {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x2xi64>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xi64> loc("row")
+    %column = dfg.strided_slice %at, %second, %third, %ones {begin_mask = 1 : i64, end_mask = 1 : i64, shrink_axis_mask = 2 : i64}
+      : (tensor<?x2xi64>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?xi64> loc("column")
+    %turned = dfg.mul %row, %turn : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("turned")
+    %kept = dfg.maximum %turned, %nothing : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("kept")
+    %back = dfg.mul %row, %six : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("back")
+    %first = dfg.add_v2 %kept, %back : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64> loc("first")
+    %numbered = dfg.add_v2 %first, %column : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64> loc("numbered")
+    // CHECK: dfg.gather_v2 {{.*}} loc("taken")
+    %taken = dfg.gather_v2 %ys, %numbered, %none {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("taken")
+    %all = dfg.sub %a, %taken : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("all")
+    %loss = dfg.mean %all, %axes : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// A number, what it is compared with 0 for, and what it is cast to, choose the same rows.
+// CHECK-LABEL: @numbers
+module @numbers {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?xi32> loc("w")
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("axes")
+    // CHECK-NOT: "Where"
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi32>) -> tensor<?x1xi64> loc("at")
+    %a = dfg.gather_nd %x, %at : (tensor<?x4xf32>, tensor<?x1xi64>) -> tensor<?x4xf32> loc("a")
+    %flags = dfg.cast %w : (tensor<?xi32>) -> tensor<?xi1> loc("flags")
+    %set = dfg.opaque "Where"(%flags) : (tensor<?xi1>) -> tensor<?x1xi64> loc("set")
+    %b = dfg.gather_nd %x, %set : (tensor<?x4xf32>, tensor<?x1xi64>) -> tensor<?x4xf32> loc("b")
+    %other = dfg.not_equal %w, %zero : (tensor<?xi32>, tensor<i32>) -> tensor<?xi1> loc("other")
+    %places = dfg.opaque "Where"(%other) : (tensor<?xi1>) -> tensor<?x1xi64> loc("places")
+    %c = dfg.gather_nd %x, %places : (tensor<?x4xf32>, tensor<?x1xi64>) -> tensor<?x4xf32> loc("c")
+    // CHECK: dfg.add_v2 {{.*}} loc("ab")
+    %ab = dfg.add_v2 %a, %b : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("ab")
+    // CHECK: dfg.add_v2 {{.*}} loc("abc")
+    %abc = dfg.add_v2 %ab, %c : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("abc")
+    %loss = dfg.mean %abc, %axes : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
