@@ -8,6 +8,8 @@
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/ShapeFunctions.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace distc::dfg {
@@ -161,6 +163,27 @@ Value GraphBuilder::sizeOf(Value of, int64_t axis, Type element) {
   return cast(size, element);
 }
 
+/// A size that depends on the batch, by an axis of `like` that does; null where there is none.
+static Value sizeFrom(GraphBuilder &g, Dim size, Value like, ArrayRef<Dim> shape) {
+  for (auto [axis, given] : llvm::enumerate(shape)) {
+    if (!given.dependsOnBatch() || given.isBound() || given.dependsOnWholeBatch() || size.dependsOnWholeBatch() ||
+        given.getScale() < 0)
+      continue;
+    // scale * b + offset, of which the axis says b.
+    int64_t common = std::gcd(size.getScale(), given.getScale());
+    int64_t times = size.getScale() / common, by = given.getScale() / common;
+    Value found = g.sizeOf(like, axis, g.builder.getI32Type());
+    if (given.getOffset() != 0)
+      found = g.sub(found, g.integer(given.getOffset()));
+    if (by != 1)
+      found = g.make<FloorDivOp>({found, g.integer(by)});
+    if (times != 1)
+      found = g.mul(found, g.integer(times));
+    return size.getOffset() == 0 ? found : g.add(found, g.integer(size.getOffset()));
+  }
+  return {};
+}
+
 Value GraphBuilder::sizes(ArrayRef<Dim> sizes, Value like) {
   if (llvm::all_of(sizes, [](Dim size) { return size.isConstant(); }))
     return integers(llvm::map_to_vector(sizes, [](Dim size) { return size.getConstant(); }));
@@ -181,6 +204,8 @@ Value GraphBuilder::sizes(ArrayRef<Dim> sizes, Value like) {
         if (factor.getConstant() != 1)
           found = mul(found, integer(factor.getConstant()));
       }
+    if (!found)
+      found = sizeFrom(*this, size, like, *shape);
     if (!found)
       return (void)fail("a size that depends on the data is not known"), Value();
     parts.push_back(found);

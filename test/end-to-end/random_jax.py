@@ -47,12 +47,30 @@ def grouped(x, group):
     return (sums / jnp.maximum(counts, 1))[group]
 
 
+def views(x):
+    """Two views of the examples, normalized as one."""
+    both = jnp.concatenate([x, jnp.sin(x)])
+    both = (both - both.mean(0)) * lax.rsqrt(both.var(0) + 0.1)
+    return both[:x.shape[0]] + 0.5 * both[x.shape[0]:]
+
+
 # Along the batch.
 BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1), "centered": lambda x: x - x.max(0), "share": lambda x: x / (1 + jnp.abs(x).sum(0)),
              "sorted": lambda x: x + jnp.sort(x, 0), "median": lambda x: x - jnp.quantile(x, 0.5, axis=0), "ranks": lambda x: x * jnp.argsort(jnp.argsort(x, 0), 0) / BATCH,
-             "neighbours": lambda x: x - 0.5 * jnp.roll(x, 1, 0), "reversed": lambda x: x * x[::-1], "attention": lambda x: jax.nn.softmax(x @ x.T) @ x,
+             "neighbours": lambda x: x - 0.5 * x[(jnp.arange(x.shape[0]) - 1) % x.shape[0]], "differences": lambda x: x + (jnp.diff(x, axis=0) ** 2).mean(0), "reversed": lambda x: x * x[::-1], "attention": lambda x: jax.nn.softmax(x @ x.T) @ x,
              "whitened": lambda x: x @ jnp.tanh(x.T @ x / x.shape[0]), "largest": lambda x: x - x[jnp.argmax(x[:, 0])], "first": lambda x: x + x[0],
-             "log mean exp": lambda x: x - jnp.log(jnp.exp(x - x.max()).mean()), "groups": lambda x: x - grouped(x, jnp.argmax(x, -1))}
+             "log mean exp": lambda x: x - jnp.log(jnp.exp(x - x.max()).mean()), "groups": lambda x: x - grouped(x, jnp.argmax(x, -1)),
+             "largest of groups": lambda x: x - 0.5 * jax.ops.segment_max(x, jnp.argmax(x, -1), WIDTH)[jnp.argmax(x, -1)],
+             "distances": lambda x: x * jnp.exp(-((x[:, None] - x[None]) ** 2).sum(-1)).mean(1, keepdims=True), "views": views,
+             "permuted": lambda x: 0.7 * x + 0.3 * x[jnp.argsort(x[:, 0])], "sums so far": lambda x: x + jnp.cumsum(x, 0) / BATCH}
+
+
+@jax.custom_vjp
+def clipped(x):
+    return jnp.sin(x)
+
+
+clipped.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.clip(jnp.cos(x), -0.5, 0.5),))
 
 
 class Program:
@@ -83,7 +101,7 @@ class Program:
 
     def add_stage(self):
         kind = self.choose(["dense", "dense", "unary", "unary", "rowwise", "rowwise", "scale", "batchwise", "scan", "cond", "vmap", "dropout",
-                            "embedding", "remat", "fori", "switch", "einsum", "scatter", "convolution", "associative", "experts", "gru"])
+                            "embedding", "remat", "fori", "switch", "einsum", "scatter", "convolution", "associative", "experts", "gru", "nested", "custom", "microscan", "types"])
         if kind == "dense":
             w, b = self.param(WIDTH, WIDTH), self.param(WIDTH)
             self.add(f"x @ {w} + {b}", lambda p, x, k, t: x @ p[w] + p[b])
@@ -148,6 +166,21 @@ class Program:
                 h = gates[:, :WIDTH] * h + (1 - gates[:, :WIDTH]) * jnp.tanh(gates[:, WIDTH:] * x)
                 return h, h
             self.add(f"gru of {w}, {u} backwards", lambda p, x, k, t: lax.scan(lambda h, s: cell(p, h, s), x, jnp.stack([x, x[:, ::-1], 0.5 * x]), reverse=True)[1].mean(0))
+        elif kind == "nested":
+            w, f, g = self.param(WIDTH), self.choose(ROWWISE), self.choose(UNARY)
+            self.add(f"remat of a scan of a cond of {f}, {g} by {w}", lambda p, x, k, t: jax.checkpoint(lambda x, w: lax.scan(
+                lambda h, s: (lax.cond(s > 0.5, lambda h: jnp.tanh(ROWWISE[f](h) * w), lambda h: jnp.tanh(UNARY[g](h) + w), h), None), x,
+                jnp.array([0.2, 0.9, 0.4]))[0])(x, p[w]))
+        elif kind == "custom":
+            w = self.param(WIDTH)
+            self.add(f"custom gradient of x * {w}", lambda p, x, k, t: clipped(x * p[w]))
+        elif kind == "microscan":
+            w = self.param(WIDTH, WIDTH)
+            self.add(f"vmap of a scan over rows of {w}", lambda p, x, k, t: jax.vmap(lambda row: lax.scan(lambda h, v: (jnp.sin(h * v + row), h.sum()), row, p[w])[0])(x))
+        elif kind == "types":
+            w = self.param(WIDTH)
+            self.add(f"integers, booleans and float16 by {w}", lambda p, x, k, t: x * p[w] + jnp.where((t.sum(1, keepdims=True) % 3 == 1) & (x > 0), x, 0)
+                     + 0.1 * (t.astype(jnp.int8) << 1).max(1, keepdims=True).astype(jnp.float32) * lax.stop_gradient((x > p[w]).astype(jnp.float16)).astype(jnp.float32))
         else:
             w = self.param(WIDTH)
             self.add(f"scatter {w}", lambda p, x, k, t: x.at[:, jnp.array([0, 2])].add(p[w][:2]).at[:, 1].set(x[:, 3] * p[w][3]))

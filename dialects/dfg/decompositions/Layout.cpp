@@ -7,6 +7,7 @@
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/ShapeFunctions.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 
@@ -210,17 +211,15 @@ Result reverseSequence(Operation *op, GraphBuilder &g) {
   int64_t rank = shape->size(), seq = getNumber(op, "seq_dim"), batch = getNumber(op, "batch_dim");
   seq = seq < 0 ? seq + rank : seq;
   batch = batch < 0 ? batch + rank : batch;
-  SmallVector<int64_t> there = {batch, seq}, back(rank);
+  SmallVector<int64_t> there = {batch, seq};
   for (int64_t axis = 0; axis < rank; ++axis)
     if (axis != batch && axis != seq)
       there.push_back(axis);
-  for (int64_t axis = 0; axis < rank; ++axis)
-    back[there[axis]] = axis;
   x = g.transpose(x, there);
   Type index = g.elementOf(lengths);
   Value at = g.positions(x, 1, index), length = g.expandDims(lengths, 1);
   Value from = g.select(g.less(at, length), g.sub(g.sub(length, g.scalar(index, 1)), at), at);
-  return one(g, g.transpose(g.gather(x, from, 1, /*batchDims=*/1), back));
+  return one(g, g.transpose(g.gather(x, from, 1, /*batchDims=*/1), invertPermutationVector(there)));
 }
 
 Result extractImagePatches(Operation *op, GraphBuilder &g) {

@@ -151,8 +151,22 @@ static bool hasCombiner(Operation *op) {
 /// The custom calls that have a meaning here.
 static bool isKnownCall(StringRef target) {
   return llvm::is_contained({"shape_assertion", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
-                             "annotate_device_placement", "mhlo.erf", "mhlo.topk", "stablehlo.dynamic_reduce_window"},
+                             "annotate_device_placement", "mhlo.erf", "mhlo.topk", "ApproxTopK",
+                             "stablehlo.dynamic_reduce_window"},
                             target);
+}
+
+/// What to write in place of operations and types that there is no code for; "" where nothing is known.
+static StringRef getWayOut(StringRef name) {
+  if (name.contains("complex<") || name == "stablehlo.fft" || name == "stablehlo.real" || name == "stablehlo.imag")
+    return "write real and imaginary parts as two values, and a Fourier transform as products with the cosines "
+           "and sines of its frequencies";
+  if (name.ends_with("@Qr") || name.contains("lapack_") || name.contains("Householder"))
+    return "there are solutions, inverses, determinants and Cholesky factors of matrices: write it with those";
+  if (name.contains("top_k"))
+    return "how many are taken depends on the batch's size: weigh the examples by their rank, "
+           "jnp.argsort(jnp.argsort(-x)) < k";
+  return "";
 }
 
 LogicalResult Converter::check(Operation *function) {
@@ -197,6 +211,13 @@ LogicalResult Converter::check(Operation *function) {
     list("there is no code for the operations ", unknown);
   if (!types.empty())
     list(unknown.empty() ? "there is no code for values of type " : "; nor for values of type ", types);
+  llvm::SetVector<StringRef> ways;
+  for (auto *counts : {&unknown, &types})
+    for (auto &entry : *counts)
+      if (StringRef way = getWayOut(entry.first.getValue()); !way.empty())
+        ways.insert(way);
+  for (StringRef way : ways)
+    error << "; " << way;
   return error;
 }
 

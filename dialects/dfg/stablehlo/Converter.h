@@ -89,6 +89,8 @@ private:
   llvm::FailureOr<Dims> getSizes(Value value, Builder &g);
   /// `x` with its axes at `axes` of `shape`; `sizes` is the shape as a value, or null.
   Value broadcastInDim(Builder &g, Value x, llvm::ArrayRef<int64_t> axes, Dims shape, Value sizes);
+  /// `x` with other axes of size 1 between its axes: no reshape, of which two sizes may be the batch's.
+  Value withOtherOnes(Builder &g, Value x, Dims shape);
   /// A broadcast value as what it was broadcast from, where a node that broadcasts takes it.
   void narrow(Builder &g, Values &operands);
   /// The only constant that all elements are.
@@ -131,6 +133,8 @@ private:
   };
   /// None where the integers are unsigned and no signed ones hold them all.
   std::optional<IntegerDivision> prepareDivision(Builder &g, mlir::Operation *op, Values operands);
+  /// Quotient and rest of unsigned integers of 64 bits, as signed ones of half of the dividend give them.
+  std::pair<Value, Value> divideUnsigned(Builder &g, Value x, Value y);
   Result divide(mlir::Operation *op, Values operands, Builder &g);
   Result remainder(mlir::Operation *op, Values operands, Builder &g);
   Result shift(mlir::Operation *op, Values operands, Builder &g);
@@ -147,6 +151,7 @@ private:
   Result reverse(mlir::Operation *op, Values operands, Builder &g);
   Result pad(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicPad(mlir::Operation *op, Values operands, Builder &g);
+  Result padByBatch(Builder &g, Value x, llvm::ArrayRef<Dims> paddings, Value value);
   Result slice(mlir::Operation *op, Values operands, Builder &g);
   Result realDynamicSlice(mlir::Operation *op, Values operands, Builder &g);
   Result iota(mlir::Operation *op, Values operands, Builder &g);
@@ -161,10 +166,15 @@ private:
   Result selectAndScatter(mlir::Operation *op, Values operands, Builder &g);
   // ---- Order.cpp ------------------------------------------------------------------------------------------------
   Result topK(mlir::Operation *op, Values operands, Builder &g);
+  Result approximateTopK(mlir::Operation *op, Values operands, Builder &g);
   Result sort(mlir::Operation *op, Values operands, Builder &g);
   // ---- Products.cpp ---------------------------------------------------------------------------------------------
   Result dotGeneral(mlir::Operation *op, Values operands, Builder &g);
   Result convolution(mlir::Operation *op, Values operands, Builder &g);
+  // ---- Volumes.cpp ----------------------------------------------------------------------------------------------
+  /// Of `input` [n, d, h, w, c] and `kernel` [d, h, w, in, out]; `outputOrder`: which axes of the result these are.
+  Result convolveVolumes(mlir::Operation *op, Value input, Value kernel, llvm::ArrayRef<int64_t> outputOrder,
+                         Builder &g);
   // ---- Matrices.cpp ---------------------------------------------------------------------------------------------
   Result cholesky(mlir::Operation *op, Values operands, Builder &g);
   Result triangularSolve(mlir::Operation *op, Values operands, Builder &g);
@@ -173,6 +183,9 @@ private:
   Result dynamicGather(mlir::Operation *op, Values operands, Builder &g);
   Result gatherOf(mlir::Operation *op, Value operand, Value indices, llvm::ArrayRef<Dim> sliceSizes, Builder &g);
   Result scatter(mlir::Operation *op, Values operands, Builder &g);
+  Value makeNeutral(Builder &g, Combination combination, mlir::Type element, bool isUnsigned);
+  Value combineSegments(Builder &g, Combination combination, Value rows, Value values, Value ids, Value count,
+                        bool isUnsigned);
   /// `sizes` elements along each axis (-1: all of them) from `starts`.
   Result takeSlice(Builder &g, Value x, llvm::ArrayRef<Value> starts, llvm::ArrayRef<int64_t> sizes);
   Result dynamicSlice(mlir::Operation *op, Values operands, Builder &g);

@@ -207,7 +207,25 @@ std::optional<Converter::IntegerDivision> Converter::prepareDivision(Builder &g,
   return IntegerDivision{x, g.select(isZero, g.scalar(g.elementOf(y), 1), y), isZero};
 }
 
-static constexpr llvm::StringLiteral kDividesTooWide = "divides unsigned integers of 64 bits";
+std::pair<Value, Value> Converter::divideUnsigned(Builder &g, Value x, Value y) {
+  Type element = Builder::elementOf(x);
+  Value zero = g.scalar(element, 0), one = g.scalar(element, 1);
+  auto isLess = [&](Value a, Value b) { return g.less(flipSign(g, a), flipSign(g, b)); };
+  Value positive = g.select(g.equal(y, zero), one, y);
+  // A divisor of the upper half goes in once or not at all.
+  Value isUpper = g.less(y, zero), divisor = g.select(isUpper, one, positive);
+  Value mask =
+      makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, element), APInt::getSignedMaxValue(64)));
+  Value half = g.make<dfg::BitwiseAndOp>({g.make<dfg::RightShiftOp>({x, one}), mask});
+  Value quotient = g.make<dfg::LeftShiftOp>({g.make<dfg::DivOp>({half, divisor}), one});
+  Value isShort = isLess(g.sub(x, g.mul(quotient, divisor)), divisor);
+  quotient = g.select(isShort, quotient, g.add(quotient, one));
+  quotient = g.select(isUpper, g.select(isLess(x, y), zero, one), quotient);
+  // What divides by zero gives the largest number and leaves all.
+  Value isZero = g.equal(y, zero);
+  Value rest = g.sub(x, g.mul(quotient, positive));
+  return {g.select(isZero, g.scalar(element, -1), quotient), g.select(isZero, x, rest)};
+}
 
 Converter::Result Converter::divide(Operation *op, Values operands, Builder &g) {
   Type element = Builder::elementOf(operands[0]);
@@ -216,7 +234,7 @@ Converter::Result Converter::divide(Operation *op, Values operands, Builder &g) 
     return one(g, g.div(operands[0], operands[1]));
   std::optional<IntegerDivision> division = prepareDivision(g, op, operands);
   if (!division)
-    return fail(g, kDividesTooWide);
+    return one(g, divideUnsigned(g, operands[0], operands[1]).first);
   Value quotient = g.make<dfg::DivOp>({division->x, division->y});
   if (division->isZero)
     quotient = g.select(division->isZero, g.scalar(Builder::elementOf(quotient), -1), quotient);
@@ -230,7 +248,7 @@ Converter::Result Converter::remainder(Operation *op, Values operands, Builder &
     return one(g, g.make<dfg::ModOp>(operands));
   std::optional<IntegerDivision> division = prepareDivision(g, op, operands);
   if (!division)
-    return fail(g, kDividesTooWide);
+    return one(g, divideUnsigned(g, operands[0], operands[1]).second);
   Value rest = g.make<dfg::ModOp>({division->x, division->y});
   if (division->isZero)
     rest = g.select(division->isZero, division->x, rest);
@@ -355,6 +373,8 @@ Converter::Result Converter::customCall(Operation *op, Values operands, Builder 
     return one(g, g.make<dfg::ErfOp>(operands[0]));
   if (target == "mhlo.topk")
     return topK(op, std::move(operands), g);
+  if (target == "ApproxTopK")
+    return approximateTopK(op, std::move(operands), g);
   if (target == "stablehlo.dynamic_reduce_window")
     return cumulate(op, std::move(operands), g);
   // Where values should be kept, which the strategy says here.

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/stablehlo/Converter.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 
@@ -254,6 +255,32 @@ private:
   IndexForm form;
 };
 
+/// Where the only window of a gather or scatter begins, whose size depends on the batch: inside for every batch. None
+/// where it is another.
+std::optional<Dims> findWindowOfBatch(dfg::GraphBuilder &g, ArrayRef<Dim> shape, Value indices,
+                                      ArrayRef<int64_t> indexMap, ArrayRef<Dim> window) {
+  FailureOr<Dims> sizes = g.getShape(indices);
+  std::optional<Dims> starts = g.shapes.getElements(indices);
+  if (llvm::failed(sizes) || sizes->size() != 1 || !starts || starts->size() != indexMap.size() ||
+      window.size() != shape.size() || llvm::equal(window, shape) ||
+      llvm::none_of(window, [](Dim size) { return size.dependsOnBatch(); }))
+    return std::nullopt;
+  auto isNegative = [](Dim size) {
+    // Of one example or more.
+    return !size.isKnown() || size.getScale() < 0 || size.getScale() + size.getOffset() < 0;
+  };
+  Dims begin(shape.size(), Dim(0));
+  for (auto [number, axis] : llvm::enumerate(indexMap)) {
+    if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+      return std::nullopt;
+    begin[axis] = (*starts)[number];
+  }
+  for (auto [size, from, taken] : llvm::zip(shape, begin, window))
+    if (isNegative(from) || isNegative(taken) || isNegative(size - from - taken))
+      return std::nullopt;
+  return begin;
+}
+
 Ints complement(ArrayRef<int64_t> axes, size_t rank) {
   Ints others;
   for (int64_t axis = 0; axis < static_cast<int64_t>(rank); ++axis)
@@ -269,13 +296,6 @@ Ints join(ArrayRef<int64_t> a, ArrayRef<int64_t> b, ArrayRef<int64_t> c = {}) {
   return all;
 }
 
-Ints inverse(ArrayRef<int64_t> order) {
-  Ints back(order.size());
-  for (auto [to, from] : llvm::enumerate(order))
-    back[from] = to;
-  return back;
-}
-
 } // namespace
 
 // ---- Gathers
@@ -286,6 +306,14 @@ Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indice
   FailureOr<Dims> shape = g.getShape(operand);
   if (!numbers || failed(shape))
     return fail(g, "has no dimension_numbers");
+  if (auto begin = findWindowOfBatch(g, *shape, indices, (*numbers)["start_index_map"], window);
+      begin && (*numbers)["collapsed_slice_dims"].empty() && (*numbers)["operand_batching_dims"].empty()) {
+    // z[n:], where the examples are beside others.
+    Dims limit =
+        llvm::map_to_vector(llvm::zip(*begin, window), [](auto each) { return std::get<0>(each) + std::get<1>(each); });
+    return one(g, g.make<dfg::StridedSliceOp>({operand, g.sizes(*begin, operand), g.sizes(limit, operand),
+                                               g.integers(Ints(shape->size(), 1))}));
+  }
   IndexForm form{(*numbers)["operand_batching_dims"], (*numbers)["start_indices_batching_dims"],
                  (*numbers)["start_index_map"], numbers->getNumber("index_vector_dim"),
                  (*numbers)["collapsed_slice_dims"]};
@@ -377,6 +405,50 @@ Converter::Result Converter::dynamicGather(Operation *op, Values operands, Build
 // ---- Scatters
 // --------------------------------------------------------------------------------------------------------
 
+/// What changes nothing; null where the combination has none of its own.
+Value Converter::makeNeutral(Builder &g, Combination combination, Type element, bool isUnsigned) {
+  const bool isMax = combination == Combination::Max;
+  if (combination == Combination::Add || combination == Combination::Mul)
+    return g.scalar(element, combination == Combination::Mul);
+  if (!isMax && combination != Combination::Min)
+    return {};
+  auto type = RankedTensorType::get({}, element);
+  if (auto real = llvm::dyn_cast<FloatType>(element))
+    return makeConstant(g, DenseElementsAttr::get(type, APFloat::getInf(real.getFloatSemantics(), isMax)));
+  const unsigned width = element.getIntOrFloatBitWidth();
+  APInt value = isUnsigned ? (isMax ? APInt::getZero(width) : APInt::getMaxValue(width))
+                           : (isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
+  return makeConstant(g, DenseElementsAttr::get(type, value));
+}
+
+/// `rows` [count, rest] with each of `values` [ids, rest] combined with the row of its id; ids outside are none.
+Value Converter::combineSegments(Builder &g, Combination combination, Value rows, Value values, Value ids, Value count,
+                                 bool isUnsigned) {
+  const bool isMax = combination == Combination::Max, flips = isUnsigned && combination != Combination::Mul;
+  if (combination != Combination::Mul && !isMax && combination != Combination::Min)
+    return (void)g.fail("combines bits where indices say"), Value();
+  if (flips)
+    values = flipSign(g, values);
+  Value reduced = combination == Combination::Mul ? g.make<dfg::UnsortedSegmentProdOp>({values, ids, count})
+                  : isMax                         ? g.make<dfg::UnsortedSegmentMaxOp>({values, ids, count})
+                                                  : g.make<dfg::UnsortedSegmentMinOp>({values, ids, count});
+  if (flips)
+    reduced = flipSign(g, reduced);
+  Value combined = combine(g, combination, rows, reduced, isUnsigned);
+  if (combination == Combination::Mul)
+    return combined;
+  // Rows of which there are no values stay: what TensorFlow gives for them is finite.
+  FailureOr<Dims> shape = g.getShape(rows), places = g.getShape(ids);
+  if (failed(shape) || failed(places))
+    return {};
+  Type i32 = g.builder.getI32Type();
+  Value ones = g.make<dfg::FillOp>({g.sizes(*places, ids), g.integer(1)}, {}, i32);
+  Dims along(shape->size(), Dim(1));
+  along[0] = (*shape)[0];
+  Value has = g.reshape(g.less(g.integer(0), g.segmentSum(ones, ids, count)), along);
+  return g.select(has, combined, rows);
+}
+
 Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g) {
   std::optional<DimensionNumbers> numbers = DimensionNumbers::get(op, "scatter_dimension_numbers");
   std::optional<Combination> combination = op->getNumRegions() == 1 ? getCombination(op->getRegion(0)) : std::nullopt;
@@ -398,6 +470,18 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
     if (axis < 0 || axis >= static_cast<int64_t>(updateSizes->size()))
       return fail(g, "has dimension_numbers that its operands are not of");
     window[of] = (*updateSizes)[axis];
+  }
+  if (auto begin = findWindowOfBatch(g, *shape, operands[1], form.indexMap, window);
+      begin && inserted.empty() && form.shared.empty() && *combination == Combination::Add &&
+      llvm::is_sorted(windowAxes) && Builder::elementOf(operand) && llvm::isa<FloatType>(Builder::elementOf(operand))) {
+    // What is added to a part, as the gradient of z[n:]: zeros around it.
+    Dims behind, none(shape->size(), Dim(0));
+    for (auto [size, from, taken] : llvm::zip(*shape, *begin, window))
+      behind.push_back(size - from - taken);
+    Result padded = padByBatch(g, updates, {*begin, behind, none}, g.scalar(Builder::elementOf(operand), 0));
+    if (failed(padded) || isIdentity(op->getOperand(0), Combination::Add))
+      return padded;
+    return one(g, g.add(operand, padded->front()));
   }
   FailureOr<Rows> rows = RowFinder(g, form).find(operand, *shape, operands[1], window, /*clamps=*/false);
   if (failed(rows))
@@ -454,7 +538,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
     return rows->indexed.size() == 1 ? x : g.reshape(x, merged);
   };
   auto asOperand = [&](Value x) {
-    return g.transpose(rows->indexed.size() == 1 ? x : g.reshape(x, ordered), inverse(operandOrder));
+    return g.transpose(rows->indexed.size() == 1 ? x : g.reshape(x, ordered), invertPermutationVector(operandOrder));
   };
   int64_t front = rows->shared.size();
   FailureOr<Dims> positionSizes = g.getShape(positions);
@@ -495,13 +579,34 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   }
   if (isSum && element.isInteger(1))
     return fail(g, "adds booleans where indices say");
+  if (*combination != Combination::Assign && !(isSum && (front == 0 || llvm::isa<FloatType>(element)))) {
+    if (front == 0)
+      return one(g, asOperand(combineSegments(g, *combination, asRows(operand), updates, positions, rows->countValue,
+                                              natural)));
+    // The axis of the sources, one behind the other, and before the rows.
+    Dims flatIds(merged.begin(), merged.begin() + front), flatValues;
+    flatIds.push_back(each);
+    flatValues = flatIds;
+    flatIds.append(1 + rows->rest.size(), Dim(1));
+    flatValues.push_back(Dim(1));
+    flatValues.append(merged.begin() + front + 1, merged.end());
+    Dims range(front + 1, Dim(1));
+    range.push_back(rows->count);
+    range.append(rows->rest.size(), Dim(1));
+    Value numbers = g.cast(g.make<dfg::RangeOp>({g.integer(0), rows->countValue, g.integer(1)}), indexType);
+    Value isRow = g.equal(g.reshape(positions, flatIds), g.reshape(numbers, range));
+    Value neutral = makeNeutral(g, *combination, element, natural);
+    if (!neutral)
+      return fail(g, "combines bits where indices say");
+    Value given = g.select(isRow, g.reshape(updates, flatValues), neutral);
+    Value reduced = reduceAxes(g, *combination, given, {front}, natural);
+    return one(g, asOperand(combine(g, *combination, asRows(operand), reduced, natural)));
+  }
   if (isSum) {
     Value sum;
     if (front == 0) {
       sum = g.segmentSum(updates, positions, rows->countValue);
     } else {
-      if (!llvm::isa<FloatType>(element))
-        return fail(g, "adds integers to many rows of each example");
       // A product with the rows' indicators.
       std::string shared;
       for (int64_t i = 0; i < front; ++i)
@@ -524,8 +629,8 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
     Value added = asOperand(sum);
     return one(g, isIdentity(op->getOperand(0), Combination::Add) ? added : g.add(operand, added));
   }
-  if (*combination != Combination::Assign || front > 0)
-    return fail(g, "scatters by a function that is not a sum, to many rows of each example");
+  if (front > 0)
+    return fail(g, "replaces many rows of each example by index; with jax.vmap, of at most 32 rows it does");
   if (!rows->count.isConstant())
     return fail(g, "replaces examples of the batch by index");
   const int64_t depth = rows->count.getConstant();

@@ -21,6 +21,29 @@ static std::optional<dfg::Dims> getStaticSizes(Operation *op) {
 // ---- Broadcasts
 // ------------------------------------------------------------------------------------------------------
 
+Value Converter::withOtherOnes(Builder &g, Value x, Dims shape) {
+  FailureOr<Dims> from = g.getShape(x);
+  if (failed(from))
+    return {};
+  auto isOpen = [](Dim size) { return !size.isConstant(); };
+  auto isNotOne = [](Dim size) { return !(size == Dim(1)); };
+  // Of no elements a reshape finds no size at all.
+  const int64_t most = llvm::is_contained(shape, Dim(0)) ? 0 : 1;
+  if (llvm::count_if(shape, isOpen) <= most ||
+      !llvm::equal(llvm::make_filter_range(*from, isNotOne), llvm::make_filter_range(shape, isNotOne)))
+    return g.reshape(x, shape);
+  Ints dropped;
+  for (auto [axis, size] : llvm::enumerate(*from))
+    if (!isNotOne(size))
+      dropped.push_back(axis);
+  if (!dropped.empty())
+    x = g.make<dfg::SqueezeOp>({x}, g.attribute("squeeze_dims", g.builder.getI64ArrayAttr(dropped)));
+  for (auto [axis, size] : llvm::enumerate(shape))
+    if (!isNotOne(size))
+      x = g.expandDims(x, axis);
+  return x;
+}
+
 Value Converter::broadcastInDim(Builder &g, Value x, ArrayRef<int64_t> axes, Dims shape, Value sizes) {
   FailureOr<Dims> from = g.getShape(x);
   if (failed(from) || from->size() != axes.size())
@@ -46,7 +69,7 @@ Value Converter::broadcastInDim(Builder &g, Value x, ArrayRef<int64_t> axes, Dim
     narrowed[filled] = x;
     return filled;
   }
-  Value wide = expanded.size() == from->size() ? x : g.reshape(x, expanded);
+  Value wide = expanded.size() == from->size() ? x : withOtherOnes(g, x, expanded);
   if (expanded == shape)
     return wide;
   Value result = g.make<dfg::BroadcastToOp>({wide, sizes});
@@ -86,7 +109,7 @@ Converter::Result Converter::dynamicReshape(Operation *, Values operands, Builde
     return failure();
   if (*from == *shape)
     return operands.front() ? one(g, operands[0]) : Result(failure());
-  return one(g, g.reshape(operands[0], *shape));
+  return one(g, withOtherOnes(g, operands[0], *shape));
 }
 
 Converter::Result Converter::transpose(Operation *op, Values operands, Builder &g) {
@@ -155,7 +178,68 @@ Converter::Result Converter::pad(Operation *op, Values operands, Builder &g) {
                        getInts(op, "interior_padding"), value));
 }
 
+/// `x` with as many rows of `value` before and behind as the sizes of `paddings` say, of which some depend on the
+/// batch.
+Converter::Result Converter::padByBatch(Builder &g, Value x, ArrayRef<Dims> paddings, Value value) {
+  for (size_t axis = 0, rank = paddings[0].size(); axis < rank; ++axis) {
+    const Dim before = paddings[0][axis], behind = paddings[1][axis];
+    FailureOr<Dims> shape = g.getShape(x);
+    if (failed(shape) || shape->size() != rank)
+      return failure();
+    if (!(paddings[2][axis] == Dim(0)))
+      return fail(g, "puts elements between others where its padding depends on the batch");
+    const Dim size = (*shape)[axis], whole = before + size + behind;
+    if (!whole.isKnown())
+      return fail(g, "pads by what depends on data");
+    auto fill = [&](Dim rows) {
+      Dims sizes(*shape);
+      sizes[axis] = rows;
+      return g.make<dfg::FillOp>({g.sizes(sizes, x), value}, {}, Builder::elementOf(x));
+    };
+    if (before == Dim(0) && behind == Dim(0))
+      continue;
+    if (size.isConstant() && whole.dependsOnBatch()) {
+      // Some examples among those of the batch.
+      if (!before.isConstant() || before.getConstant() < 0)
+        return fail(g, "puts examples at the end of the batch");
+      Values update = {fill(whole), x};
+      for (size_t each = 0; each < rank; ++each)
+        update.push_back(g.integer(each == axis ? before.getConstant() : 0));
+      Result updated = dynamicUpdateSlice(nullptr, update, g);
+      if (failed(updated))
+        return failure();
+      x = updated->front();
+      continue;
+    }
+    if ((before.isConstant() && before.getConstant() < 0) || (behind.isConstant() && behind.getConstant() < 0))
+      return fail(g, "cuts examples off the batch");
+    Values parts;
+    auto addRows = [&](Dim rows) {
+      if (rows == Dim(0))
+        return;
+      // Batch by batch, so that replicas' parts alternate as those of what is added to it do.
+      const bool isBatches = rows.isMultipleOfBatch() && rows.getScale() > 0;
+      parts.append(isBatches ? rows.getScale() : 1, fill(isBatches ? Dim::batch() : rows));
+    };
+    addRows(before);
+    parts.push_back(x);
+    addRows(behind);
+    x = g.concat(parts, axis);
+  }
+  return one(g, x);
+}
+
 Converter::Result Converter::dynamicPad(Operation *op, Values operands, Builder &g) {
+  if (!llvm::all_of(ArrayRef(operands).drop_front(2), [&](Value list) { return shapes.getConstants(list); })) {
+    SmallVector<Dims> sizes;
+    for (Value operand : ArrayRef(operands).drop_front(2)) {
+      FailureOr<Dims> list = getSizes(operand, g);
+      if (failed(list))
+        return failure();
+      sizes.push_back(*list);
+    }
+    return padByBatch(g, operands[0], sizes, operands[1]);
+  }
   Ints paddings[3];
   for (auto [list, operand] : llvm::zip(paddings, ArrayRef(operands).drop_front(2))) {
     auto known = g.getConstants(operand);
@@ -216,7 +300,21 @@ Converter::Result Converter::slice(Operation *op, Values operands, Builder &g) {
                              getInts(op, "strides")));
 }
 
+/// Whether a slice begins or ends among the examples, but for some at the ends.
+static bool isSliceOfSegments(ArrayRef<dfg::Dim> shape, ArrayRef<dfg::Dim> begin, ArrayRef<dfg::Dim> limit) {
+  auto isKnown = [](dfg::Dim size) { return size.isKnown(); };
+  return begin.size() == shape.size() && limit.size() == shape.size() && llvm::all_of(begin, isKnown) &&
+         llvm::all_of(limit, isKnown) && llvm::any_of(llvm::zip(shape, begin, limit), [](auto each) {
+           auto [size, from, to] = each;
+           return !from.isConstant() || (!to.isConstant() && !(size - to).isConstant());
+         });
+}
+
 Converter::Result Converter::realDynamicSlice(Operation *op, Values operands, Builder &g) {
+  std::optional<Dims> first = shapes.getElements(operands[1]), last = shapes.getElements(operands[2]);
+  FailureOr<Dims> whole = g.getShape(operands[0]);
+  if (first && last && succeeded(whole) && isSliceOfSegments(*whole, *first, *last))
+    return one(g, g.make<dfg::StridedSliceOp>(operands));
   if (!shapes.getConstants(operands[1])) {
     // From where a loop's counter or data say: what is taken is as long as the module says.
     FailureOr<Dims> shape = g.getShape(operands[0]);
@@ -231,7 +329,9 @@ Converter::Result Converter::realDynamicSlice(Operation *op, Values operands, Bu
       std::optional<Dims> begin = shapes.getElements(operands[1]), limit = shapes.getElements(operands[2]);
       bool isAll = begin && limit && (*begin)[axis] == Dim(0) && (*limit)[axis] == size;
       if (!isAll && type.isDynamicDim(axis))
-        return fail(g, "takes some of the examples of the batch");
+        return fail(
+            g, "takes some of the examples of the batch; take them by number: x[(jnp.arange(n) + k) % n] in place of "
+               "jnp.roll(x, -k, 0), and of x[k:] with weights that are zero for the last");
       sizes.push_back(isAll ? -1 : type.getDimSize(axis));
     }
     Values starts;

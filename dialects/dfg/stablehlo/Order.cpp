@@ -6,11 +6,20 @@
 
 #include "dialects/dfg/stablehlo/Converter.h"
 #include "dialects/dfg/stablehlo/ScalarRegion.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include <cmath>
 
 using namespace mlir;
 
 namespace distc::stablehlo {
+
+/// Axes in their order, but `axis` behind all others.
+static Ints getOrderWithLast(int64_t rank, int64_t axis) {
+  Ints order = llvm::to_vector(llvm::seq(rank));
+  order.erase(order.begin() + axis);
+  order.push_back(axis);
+  return order;
+}
 
 Converter::Result Converter::topK(Operation *op, Values operands, Builder &g) {
   int64_t k = getInt(op, "k", -1);
@@ -28,6 +37,34 @@ Converter::Result Converter::topK(Operation *op, Values operands, Builder &g) {
   Values results = g.makeAll<dfg::TopKV2Op>(
       {operands[0], g.integer(k)}, {Builder::elementOf(operands[0]), elementOfResult(op, 1)}, g.flag("sorted", true));
   return results;
+}
+
+Converter::Result Converter::approximateTopK(Operation *op, Values operands, Builder &g) {
+  // All of them, which is more than was asked for.
+  auto attributes = op->getAttrOfType<DictionaryAttr>("mhlo.backend_config");
+  auto called = op->getAttrOfType<ArrayAttr>("called_computations");
+  auto comparator = called && called.size() == 1 ? llvm::dyn_cast<FlatSymbolRefAttr>(called[0]) : FlatSymbolRefAttr();
+  auto k = attributes ? attributes.getAs<IntegerAttr>("top_k") : IntegerAttr();
+  auto axis = attributes ? attributes.getAs<IntegerAttr>("reduction_dim") : IntegerAttr();
+  Operation *function = comparator ? symbols.lookup(comparator.getValue()) : nullptr;
+  FailureOr<Dims> shape = g.getShape(operands[0]);
+  if (!k || !axis || !function || failed(shape) || op->getNumResults() != 2)
+    return fail(g, "does not say how many elements it takes, of which axis");
+  auto result = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  const int64_t rank = shape->size(), along = axis.getInt();
+  if (along < 0 || along >= rank || !result || result.getDimSize(along) != k.getInt())
+    return fail(g, "gives other elements than the largest: say aggregate_to_topk=True");
+  auto greater = runScalarRegion(function->getRegion(0), {1, 0, 0, 0});
+  if (!greater || greater->size() != 1)
+    return fail(g, "orders by a comparator that is no order of its operand");
+  const Ints last = getOrderWithLast(rank, along), back = invertPermutationVector(last);
+  const bool takesLargest = (*greater)[0] != 0;
+  Value x = g.transpose(operands[0], last);
+  Values found = g.makeAll<dfg::TopKV2Op>({takesLargest ? x : g.neg(x), g.integer(k.getInt())},
+                                          {Builder::elementOf(x), elementOfResult(op, 1)}, g.flag("sorted", true));
+  if (found.size() != 2)
+    return failure();
+  return Values{g.transpose(takesLargest ? found[0] : g.neg(found[0]), back), g.transpose(found[1], back)};
 }
 
 // ---- Sorting -------------------------------------------------------------------------------------------------------
@@ -120,14 +157,7 @@ Converter::Result Converter::sort(Operation *op, Values operands, Builder &g) {
   const Dim extent = (*shape)[axis];
   Value size =
       extent.isConstant() ? g.integer(extent.getConstant()) : g.sizeOf(operands[0], axis, g.builder.getI32Type());
-  Ints last;
-  for (int64_t each = 0; each < rank; ++each)
-    if (each != axis)
-      last.push_back(each);
-  last.push_back(axis);
-  Ints back(rank);
-  for (auto [to, from] : llvm::enumerate(last))
-    back[from] = to;
+  const Ints last = getOrderWithLast(rank, axis), back = invertPermutationVector(last);
   auto take = [&](Value x, Value places) { return g.gather(x, places, rank - 1, rank - 1); };
   // Stable, so that keys are sorted by from the last to the first.
   Value places;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/stablehlo/Converter.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 
@@ -313,8 +314,8 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
   if (!numbers)
     return fail(g, "has no dimension_numbers");
   size_t rank = numbers->input.spatial.size();
-  if (rank < 1 || rank > 2)
-    return fail(g, "is a convolution of " + Twine(rank) + " axes; there is code for one or two");
+  if (rank < 1 || rank > 3)
+    return fail(g, "is a convolution of " + Twine(rank) + " axes; there is code for one, two or three");
   FailureOr<Dims> inputShape = g.getShape(operands[0]), kernelShape = g.getShape(operands[1]);
   if (failed(inputShape) || failed(kernelShape) || inputShape->size() != rank + 2 || kernelShape->size() != rank + 2)
     return fail(g, "has operands that its dimension_numbers are not of");
@@ -324,6 +325,10 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
   Type element = elementOfResult(op);
   if (!llvm::isa<FloatType>(element))
     return fail(g, "is a convolution of integers");
+  if (rank == 3)
+    return convolveVolumes(op, g.transpose(g.cast(operands[0], element), getOrder(numbers->input, false)),
+                           g.transpose(g.cast(operands[1], element), getOrder(numbers->kernel, true)),
+                           getOrder(numbers->output, false), g);
   Convolution conv{g,
                    g.transpose(g.cast(operands[0], element), getOrder(numbers->input, false)),
                    g.transpose(g.cast(operands[1], element), getOrder(numbers->kernel, true)),
@@ -415,10 +420,7 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
   if (rank == 1)
     result = g.reshape(result, {(*shape)[0], (*shape)[2], (*shape)[3]});
   // [n, h, w, c] to where the axes should be.
-  Ints order = getOrder(numbers->output, false), back(order.size());
-  for (auto [from, to] : llvm::enumerate(order))
-    back[to] = from;
-  return one(g, g.transpose(result, back));
+  return one(g, g.transpose(result, invertPermutationVector(getOrder(numbers->output, false))));
 }
 
 } // namespace distc::stablehlo

@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/stablehlo/Converter.h"
 #include "dialects/dfg/stablehlo/ScalarRegion.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include <cmath>
 
 using namespace mlir;
@@ -213,10 +214,7 @@ public:
     dfg::Dims split(ordered);
     for (size_t i = 0; i < numWindows; ++i)
       split[hasBatch + i] = (*shape)[1 + i];
-    Ints inverse(order.size());
-    for (auto [to, of] : llvm::enumerate(order))
-      inverse[of] = to;
-    return g.transpose(*shape == split ? images : g.reshape(images, split), inverse);
+    return g.transpose(*shape == split ? images : g.reshape(images, split), invertPermutationVector(order));
   }
 
   SmallVector<NamedAttribute> getAttributes() {

@@ -18,7 +18,7 @@ static const AttrValue *findAttr(const NodeDef &node, const char *name) {
   return it == node.attr().end() ? nullptr : &it->second;
 }
 
-static llvm::StringRef getNodeOf(llvm::StringRef tensor) { return tensor.split(':').first; }
+static llvm::StringRef getProducer(llvm::StringRef tensor) { return tensor.split(':').first; }
 
 /// The function that a node calls, "" for none.
 static llvm::StringRef getCallee(const NodeDef &node) {
@@ -74,7 +74,7 @@ static void addResults(const GraphDef &graph, FunctionEndpoints &endpoints) {
   for (const NodeDef &node : graph.node()) {
     for (llvm::StringRef input : node.input()) {
       input.consume_front("^");
-      used.insert(getNodeOf(input));
+      used.insert(getProducer(input));
     }
     const AttrValue *dtype = findAttr(node, "dtype");
     captures |= node.op() == "Placeholder" && dtype && dtype->type() == DT_RESOURCE;
@@ -88,7 +88,7 @@ static void addResults(const GraphDef &graph, FunctionEndpoints &endpoints) {
         endpoints.losses.push_back(node.name() + ":0");
   // Each of them waits for everything that the function must run.
   if (!endpoints.losses.empty())
-    endpoints.trainOps.push_back(getNodeOf(endpoints.losses.front()).str());
+    endpoints.trainOps.push_back(getProducer(endpoints.losses.front()).str());
 }
 
 FunctionEndpoints findFunctionEndpoints(const MetaGraphDef &meta) {
@@ -105,7 +105,7 @@ FunctionEndpoints findFunctionEndpoints(const MetaGraphDef &meta) {
     std::map<std::string, const TensorInfo *> outputs;
     for (const auto &[key, tensor] : signature->outputs())
       outputs.emplace(key, &tensor);
-    const NodeDef *call = outputs.empty() ? nullptr : nodes.lookup(getNodeOf(outputs.begin()->second->name()));
+    const NodeDef *call = outputs.empty() ? nullptr : nodes.lookup(getProducer(outputs.begin()->second->name()));
     if (!call || !library.updates(getCallee(*call)) || llvm::is_contained(endpoints.trainOps, call->name()))
       continue;
     endpoints.trainOps.push_back(call->name());
@@ -128,11 +128,11 @@ static bool readObjects(const MetaGraphDef &meta, TrackableObjectGraph &objects)
   llvm::StringMap<const NodeDef *> nodes;
   for (const NodeDef &node : meta.graph_def().node())
     nodes[node.name()] = &node;
-  const NodeDef *save = nodes.lookup(getNodeOf(meta.saver_def().save_tensor_name()));
+  const NodeDef *save = nodes.lookup(getProducer(meta.saver_def().save_tensor_name()));
   if (!save || !meta.has_object_graph_def())
     return false;
   for (llvm::StringRef input : save->input()) {
-    const NodeDef *constant = nodes.lookup(getNodeOf(input));
+    const NodeDef *constant = nodes.lookup(getProducer(input));
     const AttrValue *value = constant && constant->op() == "Const" ? findAttr(*constant, "value") : nullptr;
     if (value && value->tensor().string_val_size() == 1 && objects.ParseFromString(value->tensor().string_val(0)) &&
         objects.nodes_size() > 0)
@@ -160,7 +160,7 @@ SavedVariables findSavedVariables(const MetaGraphDef &meta) {
       if (object < 0 || object >= objects.nodes_size() || object >= owners.nodes_size() ||
           !owners.nodes(object).has_variable())
         continue;
-      llvm::StringRef variable = getNodeOf(operands[first + i]);
+      llvm::StringRef variable = getProducer(operands[first + i]);
       if (owners.nodes(object).variable().trainable())
         saved.trainable.insert(variable);
       for (auto &tensor : *objects.mutable_nodes(object)->mutable_attributes())
@@ -181,7 +181,7 @@ Type getCapturedType(const NodeDef &node, const NodeList &nodes, MLIRContext *co
     return {};
   Type found;
   for (const NodeDef &user : nodes) {
-    if (user.input().empty() || getNodeOf(user.input(0)) != node.name())
+    if (user.input().empty() || getProducer(user.input(0)) != node.name())
       continue;
     const bool isRead = user.op() == "ReadVariableOp";
     const AttrValue *held = findAttr(user, isRead || user.op().starts_with("Assign") ? "dtype" : "T");

@@ -9,10 +9,12 @@ import collections
 import functools
 import math
 import operator
+import re
 from typing import Any, Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 from jax import lax
 
@@ -50,7 +52,13 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
                          "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "pow": jnp.power,
                          "remainder": jnp.mod, "where": jnp.where, "floor_divide": jnp.floor_divide,
                          "reciprocal": lambda x: 1 / x, "lgamma": lax.lgamma, "digamma": lax.digamma,
-                         "erfinv": lax.erf_inv, "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
+                         "erfinv": lax.erf_inv, "hypot": lambda x, y: _safe_root(x * x + y * y), "copysign": jnp.copysign,
+                         "exp2": jnp.exp2, "ldexp": lambda x, y: x * jnp.exp2(y.astype(x.dtype)), "frexp": jnp.frexp, "signbit": jnp.signbit, "gcd": jnp.gcd,
+                         "__lshift__": jnp.left_shift, "__rshift__": jnp.right_shift, "bitwise_left_shift": jnp.left_shift, "bitwise_right_shift": jnp.right_shift,
+                         "i0": jax.scipy.special.i0, "special_i0e": jax.scipy.special.i0e, "special_i1": jax.scipy.special.i1,
+                         "special_i1e": jax.scipy.special.i1e, "special_zeta": jax.scipy.special.zeta,
+                         "polygamma": lambda n, x: jax.scipy.special.polygamma(n, x), "_is_all_true": jnp.all, "_is_any_true": jnp.any,
+                         "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
     _TABLE[_name] = _function
 for _name in "clone alias lift_fresh_copy contiguous _to_copy lift view_as".split():
     _TABLE[_name] = lambda x, *_, **__: x
@@ -196,7 +204,7 @@ def _reduction(function, x, axes=None, keepdim=False, dtype=None):
 
 
 for _name, _function in {"sum": jnp.sum, "mean": jnp.mean, "amax": jnp.max, "amin": jnp.min, "any": jnp.any, "all": jnp.all,
-                         "prod": jnp.prod, "argmax": jnp.argmax, "argmin": jnp.argmin, "logsumexp": jax.nn.logsumexp}.items():
+                         "argmax": jnp.argmax, "argmin": jnp.argmin, "logsumexp": jax.nn.logsumexp}.items():
     _TABLE[_name] = functools.partial(_reduction, _function)
 
 
@@ -265,6 +273,77 @@ def _vector_norm(x, order=2, axes=None, keepdim=False, *, dtype=None):
     return jnp.where(is_zero, 0, jnp.where(is_zero, 1, total) ** (1 / order))
 
 
+@_define("prod")
+def _prod(x, axes=None, keepdim=False, dtype=None):
+    """By halves: of jnp.prod there is no gradient beside axes whose size is open."""
+    x = x if dtype is None else x.astype(to_dtype(dtype))
+    axes = range(x.ndim) if axes is None else (axes,)
+    if not all(isinstance(x.shape[axis], int) for axis in axes):
+        raise NotImplementedError("there is no code for products over the examples of the batch: sum their logarithms")
+    for axis in axes:
+        while x.shape[axis] > 1:
+            count = x.shape[axis] // 2
+            pairs = lax.slice_in_dim(x, 0, count, axis=axis) * lax.slice_in_dim(x, count, 2 * count, axis=axis)
+            x = jnp.concatenate([pairs, lax.slice_in_dim(x, 2 * count, None, axis=axis)], axis)
+        if x.shape[axis] == 0:
+            x = jnp.ones((*x.shape[:axis], 1, *x.shape[axis + 1:]), x.dtype)
+    return x if keepdim else jnp.squeeze(x, tuple(axes))
+
+
+@_define("logcumsumexp")
+def _logcumsumexp(x, axis):
+    return lax.cumlogsumexp(x, axis % x.ndim)
+
+
+def _cumulative_extreme(is_max, x, axis):
+    """With places: of those that are alike the last, which alone has the gradient."""
+    axis %= x.ndim
+    number = jnp.broadcast_to(jnp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis)), x.shape)
+
+    def later(a, b):
+        is_later = b[0] >= a[0] if is_max else b[0] <= a[0]
+        return jnp.where(is_later, b[0], a[0]), jnp.where(is_later, b[1], a[1])
+
+    places = lax.associative_scan(later, (lax.stop_gradient(x), number), axis=axis)[1]
+    return jnp.take_along_axis(x, places, axis), places
+
+
+_TABLE["cummax"] = functools.partial(_cumulative_extreme, True)
+_TABLE["cummin"] = functools.partial(_cumulative_extreme, False)
+
+
+@_define("kthvalue")
+def _kthvalue(x, k, axis=-1, keepdim=False):
+    places = lax.slice_in_dim(jnp.argsort(lax.stop_gradient(x), axis), k - 1, k, axis=axis)
+    values = jnp.take_along_axis(x, places, axis)
+    return (values, places) if keepdim else (jnp.squeeze(values, axis), jnp.squeeze(places, axis))
+
+
+@_define("median.dim")
+def _median(x, axis, keepdim=False):
+    # The lower of two; of a row with NaN that.
+    values, places = _kthvalue(x, (x.shape[axis] + 1) // 2, axis, True)
+    is_nan = jnp.isnan(x)
+    of_nan = jnp.argmax(is_nan, axis, keepdims=True)
+    places = jnp.where(is_nan.any(axis, keepdims=True), of_nan, places)
+    values = jnp.take_along_axis(x, places, axis)
+    return (values, places) if keepdim else (jnp.squeeze(values, axis), jnp.squeeze(places, axis))
+
+
+@_define("nanmedian.dim")
+def _nanmedian(x, axis, keepdim=False):
+    order = jnp.argsort(lax.stop_gradient(x), axis)  # NaN last
+    count = jnp.sum(~jnp.isnan(x), axis, keepdims=True)
+    places = jnp.take_along_axis(order, jnp.maximum(count - 1, 0) // 2, axis)
+    values = jnp.take_along_axis(x, places, axis)
+    return (values, places) if keepdim else (jnp.squeeze(values, axis), jnp.squeeze(places, axis))
+
+
+@_define("median.default", "nanmedian.default")
+def _median_of_all(x):
+    raise NotImplementedError("there is no code for the median of all elements: say of which axis (dim)")
+
+
 @_define("cumprod")
 def _cumprod(x, axis, dtype=None):
     return lax.associative_scan(jnp.multiply, x, axis=axis)
@@ -276,9 +355,22 @@ def _cumsum(x, axis, dtype=None):
 
 
 @_define("sort")
-def _sort(x, axis=-1, descending=False):
+def _sort(x, dim=-1, descending=False, *, stable=None):
+    axis = dim
     order = jnp.argsort(x, axis, descending=descending)
     return jnp.take_along_axis(x, order, axis), order
+
+
+@_define("bucketize")
+def _bucketize(x, bounds, *, out_int32=False, right=False):
+    return jnp.searchsorted(bounds, x, side="right" if right else "left")
+
+
+@_define("searchsorted")
+def _searchsorted(bounds, x, *, out_int32=False, right=False, side=None, sorter=None):
+    if bounds.ndim != 1 or sorter is not None:
+        raise NotImplementedError("there is code for searchsorted in one sorted vector alone: torch.vmap does it for many")
+    return jnp.searchsorted(bounds, x, side=side or ("right" if right else "left"))
 
 
 @_define("topk")
@@ -348,7 +440,11 @@ def _slice(x, axis=0, start=None, end=None, step=1):
 
 @_define("select")
 def _select(x, axis, index):
-    return lax.index_in_dim(x, index, axis, keepdims=False)
+    size = x.shape[axis]
+    if isinstance(size, int):
+        return lax.index_in_dim(x, index, axis, keepdims=False)
+    # One of the examples of the batch.
+    return lax.dynamic_index_in_dim(x, index if index >= 0 else jnp.asarray(size) + index, axis, keepdims=False)
 
 
 @_define("cat", "concatenate")
@@ -389,6 +485,10 @@ def _flip(x, axes):
 
 @_define("roll")
 def _roll(x, shifts, axes=()):
+    for shift, axis in zip(shifts, axes):
+        if not isinstance(x.shape[axis], int):  # along the batch: by number
+            x = jnp.take(x, (jnp.arange(x.shape[axis]) - shift) % x.shape[axis], axis=axis, mode="clip")
+    shifts = [shift if not axes or isinstance(x.shape[axes[i]], int) else 0 for i, shift in enumerate(shifts)]
     return jnp.roll(x, tuple(shifts), tuple(axes) or None)
 
 
@@ -403,6 +503,13 @@ def _pad(x, padding, value=0):
     for number in range(len(padding) // 2):
         widths[x.ndim - 1 - number] = (padding[2 * number], padding[2 * number + 1], 0)
     return lax.pad(x, jnp.asarray(value, x.dtype), widths)
+
+
+@_define("unfold")
+def _unfold(x, axis, size, step):
+    axis %= x.ndim
+    starts = range(0, x.shape[axis] - size + 1, step)
+    return jnp.stack([jnp.moveaxis(lax.slice_in_dim(x, start, start + size, axis=axis), axis, -1) for start in starts], axis)
 
 
 @_define("tril")
@@ -424,13 +531,17 @@ def _diagonal(x, offset=0, dim1=0, dim2=1):
 
 @_define("embedding")
 def _embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    if scale_grad_by_freq:
-        raise NotImplementedError("there is no code for embeddings with scale_grad_by_freq")
     if padding_idx >= 0:
         # The row of padding is read, but has no gradient.
         row = jnp.arange(weight.shape[0])[:, None] == padding_idx
         weight = jnp.where(row, lax.stop_gradient(weight), weight)
-    return jnp.take(weight, indices, axis=0, mode="clip")
+    rows = jnp.take(weight, indices, axis=0, mode="clip")
+    if not scale_grad_by_freq:
+        return rows
+    # Gradients are divided by how often the row is read in the batch.
+    counts = jax.ops.segment_sum(jnp.ones(indices.shape, weight.dtype).reshape(-1), indices.reshape(-1), weight.shape[0])
+    part = rows / jnp.take(counts, indices, mode="clip")[..., None]
+    return part + lax.stop_gradient(rows - part)
 
 
 @_define("index")
@@ -455,17 +566,69 @@ def _gather(x, axis, index, sparse_grad=False):
     return jnp.take_along_axis(x, index, axis, mode="clip")
 
 
-@_define("scatter", "scatter.src", "scatter.value")
+def _put(method, x, axis, index, source):
+    """`source` where an index along `axis` says; along other axes, each element to its own place."""
+    axis %= x.ndim
+    is_scalar = getattr(source, "ndim", 0) == 0
+    if axis > 0 and not isinstance(x.shape[0], int):
+        # Example by example.
+        return jax.vmap(functools.partial(_put, method), in_axes=(0, None, 0, None if is_scalar else 0))(x, axis - 1, index, source)
+    places = [jnp.broadcast_to(jnp.arange(size).reshape((-1,) + (1,) * (index.ndim - 1 - i)), index.shape)
+              for i, size in enumerate(index.shape)]
+    places[axis] = index
+    return getattr(x.at[tuple(places)], method)(source if is_scalar else _as_many(source, index))
+
+
+def _as_many(x, index):
+    """Of a source, the first elements, as many as the index has."""
+    for axis, size in enumerate(index.shape):
+        if isinstance(size, int) and size != x.shape[axis]:
+            x = lax.slice_in_dim(x, 0, size, axis=axis)
+    return x
+
+
+@_define("scatter.src", "scatter.value")
 def _scatter(x, axis, index, source):
-    return jnp.put_along_axis(x, index, source, axis, inplace=False, mode="clip")
+    return _put("set", x, axis, index, source)
 
 
 @_define("scatter_add")
 def _scatter_add(x, axis, index, source):
-    places = [jnp.broadcast_to(jnp.arange(size).reshape((-1,) + (1,) * (index.ndim - 1 - i)), index.shape)
-              for i, size in enumerate(index.shape)]
-    places[axis] = index
-    return x.at[tuple(places)].add(source)
+    return _put("add", x, axis, index, source)
+
+
+@_define("index_reduce")
+def _index_reduce(x, axis, index, source, reduce, *, include_self=True):
+    axis %= x.ndim
+    index = jnp.broadcast_to(index.reshape((-1,) + (1,) * (x.ndim - 1 - axis)), source.shape)
+    return _scatter_reduce(x, axis, index, source, reduce, include_self=include_self)
+
+
+@_define("scatter_reduce")
+def _scatter_reduce(x, axis, index, source, reduce, *, include_self=True):
+    """By an axis of comparisons, which gives each of those that are alike its share of the gradient."""
+    axis, source = axis % x.ndim, _as_many(source, index)
+    if any(isinstance(a, int) and a != b for i, (a, b) in enumerate(zip(index.shape, x.shape)) if i != axis):
+        raise NotImplementedError("there is no code for scatter_reduce with an index shorter than the tensor along other axes: pad it")
+    # [.., sources, .., rows], sources in the place of the axis.
+    is_row = index[..., None] == jnp.arange(x.shape[axis])
+    neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": -jnp.inf, "amin": jnp.inf}[reduce]
+    given = jnp.where(is_row, source[..., None], jnp.asarray(neutral, x.dtype))
+    mine = jnp.moveaxis(x, axis, -1)[(slice(None),) * axis + (None,)] if axis < x.ndim - 1 else x[..., None, :]
+    has = is_row.any(axis, keepdims=True)
+    mine = mine if include_self else jnp.where(has, jnp.asarray(neutral, x.dtype), mine)
+    # The tensor's own stand behind the sources.
+    mine = jnp.broadcast_to(mine, tuple(1 if i == axis else size for i, size in enumerate(given.shape)))
+    both = jnp.concatenate([given, mine], axis)
+    if reduce in ("amax", "amin"):
+        result = (jnp.max if reduce == "amax" else jnp.min)(both, axis)
+    elif reduce == "prod":
+        result = _prod(both, axis)
+    else:
+        result = both.sum(axis)
+        if reduce == "mean":
+            result = result / jnp.maximum(is_row.sum(axis) + (1 if include_self else ~has.any(axis)), 1).astype(x.dtype)
+    return jnp.moveaxis(result, -1, axis)
 
 
 @_define("index_put")
@@ -576,6 +739,53 @@ def _attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *
     return jnp.matmul(weights, value)
 
 
+@_define("_trilinear")
+def _trilinear(x, y, z, expand_x, expand_y, expand_z, summed, unroll_dim=1):
+    """The sum of products; `expand_*` are the axes of the product that an operand does not have."""
+    return (jnp.expand_dims(x, tuple(expand_x)) * jnp.expand_dims(y, tuple(expand_y)) * jnp.expand_dims(z, tuple(expand_z))).sum(tuple(summed))
+
+
+@_define("_cdist_forward")
+def _cdist(x, y, order, mode=None):
+    return _vector_norm(x[..., :, None, :] - y[..., None, :, :], order, -1)
+
+
+@_define("linalg_inv_ex")
+def _inverse(x, *, check_errors=False):
+    return jnp.linalg.inv(x), jnp.zeros(x.shape[:-2], jnp.int32)
+
+
+@_define("_linalg_solve_ex")
+def _solve(x, y, *, left=True, check_errors=False):
+    is_vector = y.ndim == x.ndim - 1
+    y = y[..., None] if is_vector else y
+    result = jnp.linalg.solve(x, y) if left else jnp.swapaxes(jnp.linalg.solve(jnp.swapaxes(x, -1, -2), jnp.swapaxes(y, -1, -2)), -1, -2)
+    return (result[..., 0] if is_vector else result), None, None, jnp.zeros(x.shape[:-2], jnp.int32)
+
+
+@_define("_linalg_det")
+def _determinant(x):
+    return jnp.linalg.det(x), None, None
+
+
+@_define("_linalg_slogdet")
+def _logarithm_of_determinant(x):
+    sign, logarithm = jnp.linalg.slogdet(x)
+    return sign, logarithm, None, None
+
+
+@_define("linalg_cholesky_ex")
+def _cholesky(x, *, upper=False, check_errors=False):
+    return jnp.linalg.cholesky(x, upper=upper), jnp.zeros(x.shape[:-2], jnp.int32)
+
+
+@_define("linalg_solve_triangular")
+def _solve_triangular(x, y, *, upper, left=True, unitriangular=False):
+    front = y.shape[:-2] if y.ndim >= x.ndim else x.shape[:-2]
+    x, y = (jnp.broadcast_to(each, (*front, *each.shape[-2:])) for each in (x, y))
+    return lax.linalg.triangular_solve(x, y, left_side=left, lower=not upper, unit_diagonal=unitriangular)
+
+
 @_define("linear")
 def _linear(x, weight, bias=None):
     product = jnp.matmul(x, weight.T)
@@ -624,10 +834,47 @@ def _windows(x, kernel, stride, padding, dilation, ceil_mode):
             (1,) * front + tuple(dilation))
 
 
-@_define("max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool2d", "max_pool1d")
-def _max_pool(x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
+def _max_of_windows(x, windows):
+    """The largest of each window of the last axes, and its row-major place in them: the first of those that are alike, which alone has
+    the gradient. `windows`: of each axis, the places [windows, elements]; those outside are not looked at."""
+    front, spatial = x.ndim - len(windows), x.shape[x.ndim - len(windows):]
+    is_inside, place = np.ones((), bool), np.zeros((), np.int64)
+    for number, (places, size) in enumerate(zip(windows, spatial)):
+        # [.., windows, elements, ..], an axis after the other.
+        x = jnp.take(x, np.clip(places, 0, size - 1).reshape(-1), axis=front + 2 * number, mode="clip")
+        x = x.reshape(*x.shape[:front + 2 * number], *places.shape, *x.shape[front + 2 * number + 1:])
+        is_inside = is_inside[..., None, None] & (places >= 0) & (places < size)
+        place = place[..., None, None] * size + places
+    order = [2 * i for i in range(len(windows))] + [2 * i + 1 for i in range(len(windows))]
+    shape = tuple(len(places) for places in windows)
+    flat = lambda each: np.transpose(each, order).reshape(*shape, -1)
+    x = jnp.transpose(x, [*range(front), *(front + each for each in order)])
+    x = jnp.where(flat(is_inside), x.reshape(*x.shape[:front + len(windows)], -1), -jnp.inf)
+    chosen = jnp.argmax(x, -1, keepdims=True)
+    places = jnp.take_along_axis(jnp.broadcast_to(flat(place).astype(np.int32), x.shape), chosen, -1)
+    return jnp.take_along_axis(x, chosen, -1)[..., 0], places[..., 0]
+
+
+def _max_pool(node, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
+    kernel = list(kernel)
     sizes, strides, widths, dilations = _windows(x, kernel, stride, padding, dilation, ceil_mode)
-    return lax.reduce_window(x, -jnp.inf, lax.max, sizes, strides, widths, None, dilations), None
+    if set(dilations) == {1} and not any(user.target is operator.getitem and user.args[1] == 1 for user in node.users):
+        return lax.reduce_window(x, -jnp.inf, lax.max, sizes, strides, widths), None
+    windows, spatial = [], len(kernel)
+    for size, k, s, (low, high), d in zip(x.shape[-spatial:], kernel, strides[-spatial:], widths[-spatial:], dilations[-spatial:]):
+        count = (size + low + high - (d * (k - 1) + 1)) // s + 1
+        windows.append(np.arange(count)[:, None] * s - low + np.arange(k) * d)
+    return _max_of_windows(x, windows)
+
+
+@_define("adaptive_max_pool2d", "adaptive_max_pool3d")
+def _adaptive_max_pool(x, sizes):
+    windows = []
+    for size, count in zip(x.shape[x.ndim - len(sizes):], sizes):
+        begin, end = np.arange(count) * size // count, -(-(np.arange(count) + 1) * size // count)
+        # Windows of fewer elements have their last again.
+        windows.append(np.minimum(begin[:, None] + np.arange((end - begin).max()), end[:, None] - 1))
+    return _max_of_windows(x, windows)
 
 
 @_define("avg_pool1d", "avg_pool2d", "avg_pool3d")
@@ -655,13 +902,58 @@ def _adaptive_avg_pool(x, sizes):
     return x
 
 
-@_define("upsample_nearest2d", "upsample_nearest2d.vec")
+def _get_targets(x, size, scales):
+    """Of each image axis: its number, its new size, and the factor that was asked for, which says where elements lie, or None."""
+    axes = range(2, x.ndim)
+    scales = [None] * len(axes) if not scales or scales[0] is None else scales[0] if isinstance(scales[0], (list, tuple)) else scales
+    size = [int(x.shape[axis] * scale) for axis, scale in zip(axes, scales)] if size is None else size
+    return list(zip(axes, size, scales))
+
+
+@_define("upsample_nearest2d")
 def _upsample_nearest(x, size=None, *scales):
-    if size is None:
-        size = [int(n * s) for n, s in zip(x.shape[2:], scales[0])]
-    for axis, to in zip((2, 3), size):
-        x = jnp.take(x, jnp.arange(to) * x.shape[axis] // to, axis=axis, mode="clip")
+    for axis, to, scale in _get_targets(x, size, scales):
+        # As PyTorch computes it, in float32.
+        ratio = np.float32(1 / scale if scale else x.shape[axis] / to)
+        places = np.minimum(np.floor(np.arange(to, dtype=np.float32) * ratio).astype(np.int64), x.shape[axis] - 1)
+        x = jnp.take(x, places, axis=axis, mode="clip")
     return x
+
+
+def _interpolate(x, targets, get_weights):
+    """A product with weights [new size, size] along each axis."""
+    for axis, to, scale in targets:
+        weights = jnp.asarray(get_weights(x.shape[axis], to, scale), x.dtype)
+        x = jnp.moveaxis(jnp.moveaxis(x, axis, -1) @ weights.T, -1, axis)
+    return x
+
+
+@_define("upsample_bilinear2d")
+def _upsample_bilinear(x, size, align_corners, *scales):
+    def get_weights(size, to, scale):
+        if align_corners:
+            at = np.arange(to) * ((size - 1) / (to - 1) if to > 1 else 0)
+        else:
+            at = np.maximum((np.arange(to) + 0.5) * (1 / scale if scale else size / to) - 0.5, 0)
+        return np.maximum(0, 1 - np.abs(np.minimum(at, size - 1)[:, None] - np.arange(size)))
+
+    return _interpolate(x, _get_targets(x, size, scales), get_weights)
+
+
+@_define("_upsample_bilinear2d_aa")
+def _upsample_bilinear_antialiased(x, size, align_corners, *scales):
+    def get_weights(size, to, scale):
+        ratio = ((size - 1) / (to - 1) if to > 1 else 0) if align_corners else 1 / scale if scale else size / to
+        wide = max(ratio, 1.0)
+        at = ratio * (np.arange(to) + 0.5)
+        begin = np.maximum((at - wide + 0.5).astype(np.int64), 0)
+        end = np.minimum((at + wide + 0.5).astype(np.int64), size)
+        number = np.arange(size)
+        is_inside = (number >= begin[:, None]) & (number < end[:, None])
+        weights = np.where(is_inside, np.maximum(0, 1 - np.abs(number - at[:, None] + 0.5) / wide), 0)
+        return weights / weights.sum(1, keepdims=True)
+
+    return _interpolate(x, _get_targets(x, size, scales), get_weights)
 
 
 # ---- Normalization -----------------------------------------------------------------------------------------------------
@@ -756,6 +1048,12 @@ def _dropout(key, x, p, train=True):
     return jnp.where(mask, x / (1 - p), 0), mask
 
 
+@_random("rrelu_with_noise_functional")
+def _rrelu(key, x, noise, lower=0.125, upper=1 / 3, training=False, **_):
+    slope = jax.random.uniform(key, x.shape, x.dtype, lower, upper) if training else (lower + upper) / 2
+    return jnp.where(x > 0, x, slope * x), noise
+
+
 @_random("bernoulli")
 def _bernoulli(key, x, p=None, **_):
     return jax.random.bernoulli(key, x if p is None else p, x.shape).astype(x.dtype)
@@ -773,12 +1071,19 @@ def _embedding_bag(node, weight, indices, offsets, scale_grad_by_freq=False, mod
                    include_last_offset=False, padding_idx=-1):
     bounds = node.args[2]
     made = bounds.target if isinstance(bounds, torch.fx.Node) else None
-    if not str(made).startswith("aten.arange") or len(bounds.args) != 3 or bounds.args[0] != 0 or scale_grad_by_freq or padding_idx >= 0:
-        raise NotImplementedError("there is code for an EmbeddingBag of indices [batch, number] without padding alone")
-    rows = jnp.take(weight, indices.reshape(-1, bounds.args[2]), axis=0, mode="clip")
+    if not str(made).startswith("aten.arange") or len(bounds.args) != 3 or bounds.args[0] != 0:
+        raise NotImplementedError("there is code for an EmbeddingBag of indices [batch, number] alone: fill bags of other sizes up with an index "
+                                  "that is its padding_idx, in place of offsets")
+    indices = indices.reshape(-1, bounds.args[2])
+    rows = _embedding(weight, indices, scale_grad_by_freq=scale_grad_by_freq)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(*rows.shape[:2], 1)
-    return ((rows.sum(1), rows.mean(1), rows.max(1))[mode], None, None, None)
+    if padding_idx < 0:
+        return ((rows.sum(1), rows.mean(1), rows.max(1))[mode], None, None, None)
+    counts = (indices != padding_idx)[..., None]
+    rows = jnp.where(counts, rows, -jnp.inf if mode == 2 else 0)
+    count = jnp.maximum(counts.sum(1), 1).astype(rows.dtype)
+    return (rows.sum(1) if mode == 0 else rows.sum(1) / count if mode == 1 else jnp.where(counts.any(1), rows.max(1), 0), None, None, None)
 
 
 def _as_strided(node, x, shape, strides, offset=None):
@@ -794,7 +1099,8 @@ def _as_strided(node, x, shape, strides, offset=None):
 
 # Those that are made of what the graph says of a value as well.
 _OF_NODES: dict[str, Callable[..., Any]] = {"_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag,
-                                            "as_strided": _as_strided}
+                                            "as_strided": _as_strided, "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
+                                            "max_pool2d": _max_pool, "max_pool1d": _max_pool}
 
 
 def get_decompositions() -> Any:
@@ -805,6 +1111,7 @@ def get_decompositions() -> Any:
     table = torch.export.default_decompositions()
     for operation in [each for each in table if each.name() in whole]:
         table.pop(operation)
+    table.update(torch._decomp.get_decompositions([torch.ops.aten.grid_sampler_2d]))
     return table
 
 
@@ -837,8 +1144,25 @@ def _draws(node: torch.fx.Node) -> bool:
     return (node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)) > 0
 
 
+def _is_ordered(node: torch.fx.Node) -> bool:
+    """Whether it is a call that torch.export keeps in order by tokens: of checks."""
+    return node.op == "call_function" and node.target is torch.ops.higher_order.with_effects
+
+
 # Whose results PyTorch does not differentiate, though they are made of tensors.
 _WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "sym_size", "sym_numel"}
+
+
+# What to write in place of operations that there is no code for.
+_WAYS_OUT = {
+    "_fft|view_as_|polar|complex|real$|imag$": "there are no complex numbers: write real and imaginary parts, and a Fourier transform as products with the "
+                                               "cosines and sines of its frequencies",
+    "linalg_qr|_linalg_svd|_linalg_eig|linalg_lu|linalg_pinv|linalg_matrix_exp": "there are solutions, inverses, determinants and Cholesky factors of "
+                                                                                 "matrices: write it with those, or compute it where the data are made",
+    "masked_select|masked_scatter|nonzero|unique": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
+    "embedding_renorm": "an Embedding with max_norm changes its weight when it is read: normalize the rows that it gives instead",
+    "mode|histc|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0)",
+}
 
 
 class Graph:
@@ -850,11 +1174,15 @@ class Graph:
         for node in graph.nodes:
             if node.op not in ("placeholder", "output", "call_function"):
                 unknown[f"{node.op} of {node.target}"] += 1
+            elif _is_ordered(node):
+                if not self._is_check(node.args[1]):
+                    unknown[_get_names(node.args[1])[0]] += 1
             elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and not self._is_known(node):
                 unknown[_get_names(node.target)[0]] += 1
         if unknown:
+            ways = [way for names, way in _WAYS_OUT.items() if any(re.match(names, name) for name in unknown)]
             raise UnknownOperations("there is no code for the operations "
-                                    + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())))
+                                    + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())) + "".join(f"; {way}" for way in ways))
         self.draws = sum(node.op == "call_function" and _draws(node) for node in graph.nodes)
 
     def get_differentiated(self, output: int) -> set[str]:
@@ -878,8 +1206,12 @@ class Graph:
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
         return (full in _TABLE or name in _TABLE or name in _RANDOM or name in _OF_NODES
-                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention")
-                or name.startswith("_assert") or name.startswith("sym_constrain"))
+                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or Graph._is_check(node.target))
+
+    @staticmethod
+    def _is_check(target: Any) -> bool:
+        """Whether it only raises an error where values are not as they should be."""
+        return _get_names(target)[1].startswith(("_assert", "sym_constrain", "_linalg_check_errors"))
 
     def run(self, inputs: dict[str, Any], key: Any = None) -> list[Any]:
         values: dict[torch.fx.Node, Any] = {}
@@ -891,6 +1223,9 @@ class Graph:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: values[each])
             if node.op == "output":
                 return list(args[0])
+            if _is_ordered(node):
+                values[node] = (None, None)
+                continue
             if not isinstance(node.target, torch._ops.OpOverload):
                 values[node] = node.target(*args, **kwargs)
                 continue
@@ -899,7 +1234,7 @@ class Graph:
                 values[node] = args[0].shape[args[1]]
             elif name == "sym_numel":
                 values[node] = math.prod(args[0].shape)
-            elif name.startswith("_assert") or name.startswith("sym_constrain"):
+            elif self._is_check(node.target):
                 values[node] = None
             elif name in _OF_NODES:
                 values[node] = _OF_NODES[name](node, *args, **kwargs)

@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 from typing import Any, Callable, Iterator
-from unittest import mock
 
 import numpy as np
 
@@ -69,16 +68,30 @@ def _get_key_type(leaf: Any) -> Any:
     return None
 
 
-@contextlib.contextmanager
-def _without_lapack() -> Iterator[None]:
-    """JAX's forms of matrix operations that are StableHLO itself, as for devices other than CPUs, and no calls of LAPACK's routines."""
-    from jax._src.interpreters import mlir
-    from jax._src.lax import linalg
+# No platform of JAX's own: it writes what it would write for any, StableHLO itself, and none of the calls by which CPUs' and GPUs' code
+# leaves it (LAPACK's routines, by names and flags that are no part of StableHLO).
+_PLATFORM = "distc"
 
-    rules = mlir._platform_specific_lowerings["cpu"]
-    others = {name: rule for name, rule in rules.items() if name not in (linalg.cholesky_p, linalg.triangular_solve_p, linalg.lu_p)}
-    with mock.patch.dict(rules, others, clear=True):
+
+@contextlib.contextmanager
+def _with_ways_out() -> Iterator[None]:
+    """What JAX says of a step that it cannot write down, with what to do about it."""
+    import jax
+
+    try:
         yield
+    except jax.errors.InconclusiveDimensionOperation as error:
+        raise NotImplementedError(
+            "the step asks how large the batch is, which is left open: for as many of the examples as a number says (lax.top_k over them), equal parts of it, "
+            "or a shape that is no multiple of it. Compute with all examples and weights that are zero for some, or give what belongs together as one "
+            f"example. JAX says: {str(error).strip().splitlines()[0]}") from error
+    except NotImplementedError as error:
+        missing = re.search(r"translation rule for primitive '(\w+)' not found", str(error))
+        if missing is None:
+            raise
+        raise NotImplementedError(
+            f"there is no code for '{missing[1]}', which JAX has as a call of a library alone. Of matrices there are solutions, inverses, determinants and Cholesky "
+            "factors (jnp.linalg.solve, inv, slogdet, cholesky): write it with those, or compute it where the data are made") from error
 
 
 def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
@@ -116,8 +129,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     symbolic = jax.tree.unflatten(batch_structure, specs)
 
     # Unused arguments stay: each leaf of the state is one.
-    with _without_lapack():
-        exported = jax_export.export(jax.jit(step, keep_unused=True))(state, symbolic)
+    with _with_ways_out():
+        exported = jax_export.export(jax.jit(step, keep_unused=True), platforms=(_PLATFORM,))(state, symbolic)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
         batch_structure, [jax.ShapeDtypeStruct((8, *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):

@@ -325,6 +325,23 @@ def _expect_no_hooks(module: torch.nn.Module) -> None:
                                       "not run: remove it")
 
 
+@contextlib.contextmanager
+def _with_ways_out() -> Iterator[None]:
+    """What torch.export says of a step that it cannot write down, with what to do about it."""
+    try:
+        yield
+    except (torch._dynamo.exc.UserError, torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode,
+            torch._subclasses.fake_tensor.DynamicOutputShapeException, torch._subclasses.fake_tensor.DataDependentOutputException) as error:
+        text = str(error)
+        if "Constraints violated" in text:
+            why = ("the batch's size does not stay open, as the module or the loss looks at it: a single example (x[0]), a comparison of it with another size, "
+                   "or equal halves. Compute over all examples, with sizes that are taken from the batch (x.shape[0])")
+        else:
+            why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), x[mask], a check of arguments; of torch.nn, GaussianNLLLoss, CTCLoss, "
+                   "BatchNorm with momentum=None, and Transformer without tgt_is_causal do). Write it with torch.where, or say it by an argument")
+        raise NotImplementedError(f"torch.export cannot write the step down: {why}. It says: {text.strip().splitlines()[0]}") from error
+
+
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
@@ -373,7 +390,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
     size = torch.export.Dim("batch", min=2)
     shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
-    with torch.enable_grad():
+    with torch.enable_grad(), _with_ways_out():
         exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False)
     stop_gradients(exported.graph_module)
     exported = exported.run_decompositions(get_decompositions())
@@ -390,22 +407,26 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
             inputs[spec.arg.name] = first[id(named[spec.target.removeprefix(_PREFIX)])]
         elif spec.kind == kinds.USER_INPUT:
             fed[spec.arg.name] = next(feeds)
+        elif spec.kind == kinds.TOKEN:
+            constants[spec.arg.name] = None
         else:
             constants[spec.arg.name] = to_array(exported.constants[spec.target])
     mutated: list[str] = []
-    results = 0
+    results = tokens = 0
     outputs = torch.export.graph_signature.OutputKind
     for spec in exported.graph_signature.output_specs:
         if spec.kind == outputs.BUFFER_MUTATION:
             mutated.append(first[id(named[spec.target.removeprefix(_PREFIX)])])
         elif spec.kind == outputs.USER_OUTPUT:
             results += 1
+        elif spec.kind == outputs.TOKEN:  # before all others
+            tokens += 1
         else:
             raise NotImplementedError(f"the loss changes '{spec.target}', which is no buffer of the module")
     structure = exported.call_spec.out_spec
     if isinstance(optimizer, torch.optim.Optimizer):
         # PyTorch's optimizers pass over parameters without a gradient: they do not decay, either.
-        differentiated = {inputs.get(name) for name in graph.get_differentiated(len(mutated))}
+        differentiated = {inputs.get(name) for name in graph.get_differentiated(tokens + len(mutated))}
         trained = [name for name in trained if name in differentiated]
         if not trained:
             raise ValueError("the loss depends on no parameter that requires a gradient")
@@ -413,7 +434,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     def evaluate(parameters: Arrays, rest: Arrays, batch: Arrays, key: Any) -> tuple[Any, tuple[Arrays, Arrays]]:
         state = {**rest, **parameters}
         given = {**constants, **{name: state[of] for name, of in inputs.items()}, **{name: batch[of] for name, of in fed.items()}}
-        values = graph.run(given, key)
+        values = graph.run(given, key)[tokens:]
         outcome = _pytree.tree_unflatten(values[len(mutated):], structure)
         number, fetches = outcome if isinstance(outcome, (tuple, list)) else (outcome, {})
         return number, (dict(zip(mutated, values)), fetches)

@@ -206,3 +206,17 @@ def test_gradients_of_embeddings_are_rows(tmp_path, optimizer, strategy, process
     np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
     for ours, theirs in zip(jax.tree.leaves(result.state), jax.tree.leaves(last)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss,way", [
+    (lambda w, x: (x.reshape(2, -1, 3).std(0) @ w).mean(), "as one example"),
+    (lambda w, x: jax.lax.top_k((x @ w)[:, 0], 3)[0].mean(), "weights that are zero"),
+    (lambda w, x: jnp.linalg.eigh(w.T @ w)[0].mean() * x.mean(), "'eigh'.*Cholesky"),
+])
+def test_what_jax_does_not_write_down_has_a_way_out(tmp_path, loss, way):
+    def step(state, batch):
+        value, gradient = jax.value_and_grad(loss)(state, batch["x"])
+        return state - gradient, value
+
+    with pytest.raises(NotImplementedError, match=way):
+        distc.jax.export(step, jnp.ones((3, 2)), {"x": np.ones((8, 3), "f")}, tmp_path / "step.mlir")

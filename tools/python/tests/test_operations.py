@@ -98,6 +98,8 @@ BATCHED = {
     "the gradient of labels": lambda w, x, y: (jax.grad(lambda v: jnp.take_along_axis(jax.nn.log_softmax(x * v), y[..., None], -1).mean())(w) * W).sum(),
     "the gradient of a convolution": lambda w, x, y: (jax.grad(lambda v: (lax.conv_general_dilated(x[..., None], v[:3, :2, None, None], (2, 1), ((1, 0), (1, 1)), dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).mean())(w) * W).sum(),
     "the gradient of a transposed convolution": lambda w, x, y: (jax.grad(lambda v: (lax.conv_transpose(x[..., None], v[:3, :2, None, None], (2, 3), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).mean())(w) * W).sum(),
+    "the gradient of a convolution of volumes": lambda w, x, y: (jax.grad(lambda v: (lax.conv_general_dilated(x.reshape(-1, 3, 2, 5, 1), v[:4, :3].reshape(2, 2, 3, 1, 1), (1, 1, 2), ((1, 0), (1, 1), (2, 1)), rhs_dilation=(2, 1, 1), dimension_numbers=("NDHWC", "DHWIO", "NDHWC")) ** 2).mean())(w) * W).sum(),
+    "the gradient of volumes in groups": lambda w, x, y: (jax.grad(lambda v: (lax.conv_general_dilated((x * v).reshape(-1, 5, 3, 1, 2), v[:2, :4].reshape(2, 1, 1, 1, 4), (2, 1, 1), ((0, 1), (0, 0), (0, 0)), lhs_dilation=(1, 2, 1), feature_group_count=2, dimension_numbers=("NDHWC", "DHWIO", "NDHWC")) ** 2).mean())(w) * W).sum(),
     "statistics of the batch": lambda w, x, y: (((x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5) * w) ** 3).mean(),
     "the largest over the batch": lambda w, x, y: (x * w).max(0).mean(),
     "products": lambda w, x, y: jnp.einsum("bij,bkj->ik", x * w, x).mean() / x.shape[0],
@@ -117,6 +119,21 @@ BATCHED = {
     "all of it set": lambda w, x, y: (x.at[:, :].set(w) * x.at[:].add(w)).mean(),
     "sums so far": lambda w, x, y: (jnp.cumsum(x * w, 0) * x).mean() / x.shape[0] + lax.cumsum(y[:, 0], 0, reverse=True).max() * w[0, 0],
     "the gradient of sums so far": lambda w, x, y: (jax.grad(lambda v: (jnp.cumsum(x * v, 0) ** 2).mean() / x.shape[0])(w) * W).sum(),
+    "the largest of segments": lambda w, x, y: (jax.ops.segment_max((x * w)[:, 0], y[:, 0], 7).clip(-3) * jax.ops.segment_min(y[:, 1], y[:, 0], 7).clip(-3, 9)[:, None]).mean(),
+    "the gradient of the largest of segments": lambda w, x, y: (jax.grad(lambda v: (jax.ops.segment_max(x * v, y[:, 0], 7).clip(-3) ** 2).mean())(w) * W).sum(),
+    "segments of each example": lambda w, x, y: (jax.vmap(lambda r, i: jax.ops.segment_max(r, i, 5))(x * w, y).clip(-3) * jax.vmap(lambda i: jax.ops.segment_sum(i, i, 5))(jnp.tile(y, (1, 7)))[..., None]).mean(),
+    "the gradient of segments of each example": lambda w, x, y: (jax.grad(lambda v: (jax.vmap(lambda r, i: jax.ops.segment_min(r, i, 5))(x * v, y).clip(-3, 3) ** 2).mean())(w) * W).sum(),
+    "segments of unsigned numbers": lambda w, x, y: (jax.vmap(lambda i: jax.ops.segment_max((i * 60).astype(jnp.uint8), i % 3, 5))(y).astype(jnp.float32).mean() + jax.ops.segment_min((y[:, 0] * 60).astype(jnp.uint8), y[:, 1], 7).astype(jnp.float32).mean()) * w[0, 0],
+    "distances of examples": lambda w, x, y: jnp.where(y[:, None, 0] == y[None, :, 0], jnp.sqrt((((x * w)[:, None] - x[None]) ** 2).sum((-1, -2)) + 1e-3), 0).max(1).mean(),
+    "the gradient of distances of examples": lambda w, x, y: (jax.grad(lambda v: jnp.exp(-(((x * v)[:, None, 0] - (x * v)[None, :, 1]) ** 2).sum(-1) / 9).mean())(w) * W).sum(),
+    "two views": lambda w, x, y: (lambda z, n: (z[:n] * jnp.sin(z[n:])).sum(-1))(jnp.concatenate([x[:, 0] * w[0], x[:, 1]]), x.shape[0]).mean(),
+    "the gradient of two views": lambda w, x, y: (jax.grad(lambda v: (lambda z, n: -jax.nn.log_softmax(z @ z.T - 9 * jnp.eye(2 * n))[jnp.arange(2 * n), (jnp.arange(2 * n) + n) % (2 * n)].mean())(jnp.tanh(jnp.concatenate([x[:, 0], x[:, 1]]) @ v.T), x.shape[0]))(w) * W).sum(),
+    "the gradient of three views": lambda w, x, y: (jax.grad(lambda v: (lambda z, n: jax.nn.relu(((z[:n] - z[n:2 * n]) ** 2).sum(-1) - ((z[:n] - z[2 * n:]) ** 2).sum(-1) + 1).mean())(jnp.tanh(jnp.concatenate([x[:, 0], x[:, 1], x[:, 2]]) @ v.T), x.shape[0]))(w) * W).sum(),
+    "the gradient of views that are normalized": lambda w, x, y: (jax.grad(lambda v: (lambda h, n: ((h[:n] - h[n:]) ** 2).mean())((lambda h: (h - h.mean(0)) / (h.std(0) + 0.1))(jnp.concatenate([x[:, 0] * v[0], x[:, 1] * v[1]])), x.shape[0]))(w) * W).sum(),
+    "the gradient of single examples": lambda w, x, y: (jax.grad(lambda v: (lambda h: (h[:1] * h - h[1] * h[-1]).mean())(jnp.tanh(x * v)))(w) * W).sum(),
+    "the gradient of differences": lambda w, x, y: (jax.grad(lambda v: (jnp.diff(x * v, axis=0) ** 2).mean())(w) * W).sum(),
+    "examples by number": lambda w, x, y: ((x * w)[(jnp.arange(x.shape[0]) - 3) % x.shape[0]] * x).mean(),
+    "the largest, nearly": lambda w, x, y: (lax.approx_max_k(x * w, 3)[0] * jnp.arange(3.0)).mean() + lax.approx_min_k(x * w, 2, reduction_dimension=1)[0].mean(),
     "matrices of each example": lambda w, x, y: (jnp.linalg.inv(x[:, :5] * w[:5] + 4 * jnp.eye(5)) * jnp.linalg.cholesky(jnp.einsum("bij,bik->bjk", x, x) + jnp.eye(5))).mean(),
     "a matrix of all examples": lambda w, x, y: jnp.linalg.slogdet(jnp.einsum("bij,bik->jk", x * w, x * w) / x.shape[0] + jnp.eye(5))[1],
     "accuracy": lambda w, x, y: ((x * w).argmax(-1) == y).mean(),
@@ -174,3 +191,20 @@ def test_bfloat16_is_rounded_where_the_program_says(tmp_path, replicas):
     theirs = step({"w": W}, {"x": jnp.asarray(X)})[2]
     for name, value in executable.train(data, 1).fetches.items():
         np.testing.assert_allclose(value[0], theirs[name], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_unsigned_integers_of_64_bits(tmp_path, replicas):
+    with jax.enable_x64(True):
+        a = jnp.arange(64, dtype=jnp.uint64) * jnp.uint64(0x9E3779B97F4A7C15)
+        b = jnp.uint64(1) << jnp.arange(64, dtype=jnp.uint64) | (jnp.arange(64, dtype=jnp.uint64) * jnp.uint64(77) % jnp.uint64(5))
+
+        def step(state, batch):
+            value = state["a"] // (state["b"] + batch["n"].sum()) ^ state["a"] % (state["b"] + batch["n"].sum())
+            return {**state, "a": value}, batch["n"].astype(jnp.int32).sum().astype(jnp.float32)
+
+        data = {"n": np.array([1, 0, 2, 3] * 4, np.uint64)}
+        state = {"a": a, "b": b}
+        executable = distc.compile(distc.jax.export(step, state, data, tmp_path / "step.mlir"), batch=8, replicas=replicas)
+        expected = jax.jit(step)(state, {"n": jnp.asarray(data["n"][:8])})[0]
+        np.testing.assert_array_equal(executable.train(data, 1).state["a"], expected["a"])

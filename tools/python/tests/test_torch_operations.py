@@ -1,0 +1,143 @@
+"""Operations of PyTorch one by one: each case gives a tensor of each example, whose weighted sum is the loss, and has parameters of its own
+that scale its input, so that a wrong gradient names the case."""
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+jax = pytest.importorskip("jax")
+
+import numpy as np
+from torch import nn
+from torch.nn import functional as F
+
+import distc
+import distc.torch
+
+BATCH, STEPS = 8, 2
+RANDOM = np.random.RandomState(0)
+X = RANDOM.randn(2 * BATCH, 4, 6, 6)
+Y = RANDOM.randint(0, 4, 2 * BATCH)
+
+
+def row(x, number=0):
+    return x[:, number, number]
+
+
+def volume(x):
+    return x.reshape(x.shape[0], 2, 2, 6, 6)
+
+
+def of(function):
+    """A case without a module."""
+    return lambda: None, lambda m, x, y: function(x, y)
+
+
+def module(make, pre=lambda x: x):
+    return make, lambda m, x, y: m(pre(x))
+
+
+def resized(**options):
+    return of(lambda x, y: F.interpolate(x, **options))
+
+
+MATRIX = torch.eye(6, dtype=torch.double)
+CASES = {
+    "nearest": resized(scale_factor=2),
+    "nearest by a factor": resized(scale_factor=1.7),
+    "nearest by factors": resized(scale_factor=(0.6, 1.3)),
+    "nearest to a size": resized(size=(4, 9)),
+    "bilinear by a factor": resized(scale_factor=1.7, mode="bilinear"),
+    "bilinear to a size": resized(size=(4, 9), mode="bilinear"),
+    "bilinear corners": resized(size=(9, 4), mode="bilinear", align_corners=True),
+    "bilinear antialiased": resized(size=(3, 4), mode="bilinear", antialias=True),
+    "bicubic": resized(scale_factor=1.7, mode="bicubic"),
+    "grid sample": of(lambda x, y: F.grid_sample(x, torch.tanh(x[:, :2].permute(0, 2, 3, 1)), align_corners=False)),
+    "dilated max pool": module(lambda: nn.MaxPool2d(3, 2, 1, 2, ceil_mode=True)),
+    "adaptive max pool": module(lambda: nn.AdaptiveMaxPool2d((4, 2))),
+    "adaptive max pool of volumes": module(lambda: nn.AdaptiveMaxPool3d((1, 4, 2)), volume),
+    "places of a max pool": of(lambda x, y: F.max_pool2d(x, 2, return_indices=True)[1] * x[:, :, :3, :3]),
+    "convolution of volumes": module(lambda: nn.Conv3d(2, 4, (1, 3, 3), (1, 2, 2), (0, 1, 1), groups=2), volume),
+    "transposed convolution of volumes": module(lambda: nn.ConvTranspose3d(2, 4, 3, (1, 2, 2), 1, (0, 1, 1), 2), volume),
+    "bilinear product": (lambda: nn.Bilinear(6, 6, 3), lambda m, x, y: m(row(x), row(x, 1))),
+    "rrelu in evaluation": module(lambda: nn.RReLU().eval(), row),
+    "embedding scaled by frequency": (lambda: nn.Embedding(4, 3, scale_grad_by_freq=True), lambda m, x, y: m(y)),
+    "embedding bag with padding": (lambda: nn.EmbeddingBag(4, 3, mode="mean", padding_idx=2), lambda m, x, y: m(torch.stack([y, (y + 1) % 4], 1))),
+    "distances": of(lambda x, y: torch.cdist(x[:, :, 0], x[:, :, 1])),
+    "distances of order 1": of(lambda x, y: torch.cdist(x[:, :, 0], x[:, :, 1], p=1)),
+    "cumulative": of(lambda x, y: row(x).logcumsumexp(1) + row(x).cummax(1)[0] * row(x).round().cummin(1)[1]),
+    "medians": of(lambda x, y: row(x).median(1)[0] + row(x).nanmedian(1)[0] + row(x).kthvalue(2, 1)[0]),
+    "medians beside NaN": of(lambda x, y: torch.where(row(x) > 0.5, torch.nan, row(x)).nanmedian(1)[0].nan_to_num(3.0)),
+    "products": of(lambda x, y: (row(x) * (row(x) > -1)).prod(1)),
+    "stable sort": of(lambda x, y: row(x).sort(stable=True)[0] + torch.argsort(row(x), dim=1, stable=True)),
+    "scatter": of(lambda x, y: row(x).scatter(1, y[:, None], row(x, 1)[:, :1])),
+    "scatter of few": of(lambda x, y: x[:, 0].scatter(1, torch.zeros(x.shape[0], 1, 2, dtype=torch.long) + 1, 3.5)),
+    "scatter amax": of(lambda x, y: row(x).scatter_reduce(1, (y[:, None] + torch.arange(6)) % 3, row(x, 1), "amax")),
+    "scatter prod": of(lambda x, y: row(x).scatter_reduce(1, (y[:, None] + torch.arange(6)) % 3, row(x, 1), "prod")),
+    "scatter mean": of(lambda x, y: row(x).scatter_reduce(1, (y[:, None] + torch.arange(6)) % 3, row(x, 1), "mean")),
+    "scatter sum of others": of(lambda x, y: row(x).scatter_reduce(1, (y[:, None] + torch.arange(6)) % 3, row(x, 1), "sum", include_self=False)),
+    "windows": of(lambda x, y: row(x).unfold(1, 3, 2)),
+    "buckets": of(lambda x, y: torch.bucketize(row(x).detach(), torch.tensor([-1.0, 0, 1]).double()) * row(x)),
+    "bits": of(lambda x, y: ((y << 2) ^ 5 | 1)[:, None] * row(x) + (y >> 1)[:, None] * row(x, 1)),
+    "functions": of(lambda x, y: torch.hypot(row(x), row(x, 1)) + torch.copysign(row(x), row(x, 1)) + row(x).exp2() + torch.ldexp(row(x), y[:, None])),
+    "special functions": of(lambda x, y: torch.special.i0(row(x)) + torch.special.i1(row(x)) + torch.special.polygamma(1, row(x) ** 2 + 1)),
+    "inverse": of(lambda x, y: torch.linalg.inv(x[:, 0] + 9 * MATRIX)),
+    "solution": of(lambda x, y: torch.linalg.solve(x[:, 0] + 9 * MATRIX, x[:, 1])),
+    "logarithm of a determinant": of(lambda x, y: torch.slogdet(x[:, 0] + 9 * MATRIX)[1]),
+    "cholesky": of(lambda x, y: torch.linalg.cholesky(x[:, 0] @ x[:, 0].mT + MATRIX)),
+    "solution by a triangle": of(lambda x, y: torch.linalg.solve_triangular(x[:, 0].tril() + 9 * MATRIX, x[:, 1], upper=False)),
+    "one example": of(lambda x, y: x[0, 0] * x[:, 1] + x[-1, 2]),
+    "a distribution": of(lambda x, y: torch.distributions.Normal(row(x), row(x, 1) ** 2 + 0.1).log_prob(row(x, 2))),
+}
+
+
+class Cases(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.parts = nn.ModuleList((make() or nn.Identity()).double() for make, _ in CASES.values())
+        self.scales = nn.ParameterList(nn.Parameter(torch.from_numpy(np.random.RandomState(1).normal(1, 0.3, X.shape[1:]))) for _ in CASES)
+
+    def forward(self, batch):
+        total = 0.0
+        for (_, function), part, scale in zip(CASES.values(), self.parts, self.scales):
+            x = batch["x"] * scale
+            value = function(part, x, batch["y"]).double()
+            weights = torch.cos(torch.arange(1.0, 1.0 + int(np.prod(value.shape[1:])), dtype=torch.double)).reshape(value.shape[1:])
+            total = total + (value * weights).sum() / x.shape[0]
+        return total
+
+
+@pytest.mark.parametrize("replicas", [2])
+def test_gradients_are_pytorchs(tmp_path, replicas):
+    with jax.enable_x64(True):
+        cases, data = Cases(), {"x": torch.from_numpy(X), "y": torch.from_numpy(Y)}
+        theirs = copy.deepcopy(cases)
+        step = distc.torch.export(cases, lambda m, b: m(b), torch.optim.SGD(cases.parameters(), 0.01), {name: each[:BATCH] for name, each in data.items()},
+                                  tmp_path / "step.mlir")
+        optimizer = torch.optim.SGD(theirs.parameters(), 0.01)
+        for number in range(STEPS):
+            optimizer.zero_grad()
+            theirs({name: each[number * BATCH:(number + 1) * BATCH] for name, each in data.items()}).backward()
+            optimizer.step()
+        result = distc.compile(step, replicas=replicas, batch=BATCH).train({"x": X, "y": Y}, STEPS)
+        distc.torch.load_state(cases, result.state)
+    wrong = []
+    for number, name in enumerate(CASES):
+        for ours, expected in [(cases.scales[number], theirs.scales[number]), *zip(cases.parts[number].parameters(), theirs.parts[number].parameters())]:
+            if not torch.allclose(ours, expected, rtol=1e-6, atol=1e-6):
+                wrong.append(f"{name}: {float((ours - expected).abs().max())}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("loss,way", [
+    (lambda m, b: m(b["x"])[b["y"] > 0].mean(), "weigh"),
+    (lambda m, b: torch.fft.rfft(m(b["x"])).abs().mean(), "cosines and sines"),
+    (lambda m, b: nn.GaussianNLLLoss()(m(b["x"]), b["x"], b["x"] ** 2), "GaussianNLLLoss"),
+    (lambda m, b: torch.linalg.qr(m(b["x"]))[1].mean(), "Cholesky"),
+])
+def test_refusals_name_a_way_out(tmp_path, loss, way):
+    linear = nn.Linear(6, 6)
+    batch = {"x": torch.randn(4, 6), "y": torch.arange(4)}
+    with pytest.raises(NotImplementedError, match=way):
+        distc.torch.export(linear, loss, torch.optim.SGD(linear.parameters(), 0.1), batch, tmp_path / "step.mlir")
