@@ -13,6 +13,7 @@
 
 #include "dialects/dfg/GraphBuilder.h"
 #include "dialects/dist/Dist.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -32,13 +33,6 @@ using Order = SmallVector<int64_t>;
 
 Order compose(ArrayRef<int64_t> first, ArrayRef<int64_t> then) {
   return llvm::map_to_vector(then, [&](int64_t axis) { return first[axis]; });
-}
-
-Order invert(ArrayRef<int64_t> order) {
-  Order inverse(order.size());
-  for (auto [to, from] : llvm::enumerate(order))
-    inverse[from] = to;
-  return inverse;
 }
 
 bool isIdentity(ArrayRef<int64_t> order) { return llvm::is_sorted(order); }
@@ -277,7 +271,7 @@ private:
         // Users that are transpositions themselves start from the new order.
         for (Attribute way : ways) {
           ArrayRef<int64_t> to = llvm::cast<DenseI64ArrayAttr>(way).asArrayRef();
-          Order rest = to.empty() ? invert(order) : compose(invert(order), to);
+          Order rest = to.empty() ? invertPermutationVector(order) : compose(invertPermutationVector(order), to);
           cost += distc::getCost(permute(type, order), rest);
         }
       } else {
@@ -336,7 +330,7 @@ private:
       for (Value value : all.tensors) {
         MLIRContext *context = value.getContext();
         if (std::optional<Order> before = getOrder(value.getDefiningOp()))
-          candidates.insert(DenseI64ArrayAttr::get(context, invert(*before)));
+          candidates.insert(DenseI64ArrayAttr::get(context, invertPermutationVector(*before)));
         for (Operation *user : value.getUsers())
           if (std::optional<Order> to = getOrder(user))
             candidates.insert(DenseI64ArrayAttr::get(context, *to));
@@ -392,7 +386,7 @@ private:
 
   LogicalResult rewrite(const Class &all, size_t number, const Order &order) {
     llvm::DenseMap<Value, Value> permuted;
-    const Order places = invert(order);
+    const Order places = invertPermutationVector(order);
     for (Operation *op : all.operations) {
       builder.setInsertionPoint(op);
       dfg::GraphBuilder g(builder, shapes, op);
@@ -438,7 +432,7 @@ private:
       result.setType(permute(type, back));
       shapes.setShape(result, toDims(compose(type.getShape(), back)));
       if (isReduction(op))
-        op->getResult(0).replaceAllUsesWith(permute(g, result, invert(back)));
+        op->getResult(0).replaceAllUsesWith(permute(g, result, invertPermutationVector(back)));
       else
         permuted[op->getResult(0)] = result;
     }

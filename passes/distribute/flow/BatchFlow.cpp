@@ -17,12 +17,14 @@ namespace distc {
 namespace {
 
 /// A type that the graph does not say is taken for a float: nothing is computed with it elsewhere.
-bool isFloat(Value value) { return llvm::isa<FloatType, dfg::UnknownType>(getElementTypeOrSelf(value.getType())); }
+bool isFloatOrUnknown(Value value) {
+  return llvm::isa<FloatType, dfg::UnknownType>(getElementTypeOrSelf(value.getType()));
+}
 
 bool haveSameType(Value x, Value y) {
   Type typeX = getElementTypeOrSelf(x.getType()), typeY = getElementTypeOrSelf(y.getType());
-  return typeX == typeY ||
-         ((llvm::isa<dfg::UnknownType>(typeX) || llvm::isa<dfg::UnknownType>(typeY)) && isFloat(x) && isFloat(y));
+  return typeX == typeY || ((llvm::isa<dfg::UnknownType>(typeX) || llvm::isa<dfg::UnknownType>(typeY)) &&
+                            isFloatOrUnknown(x) && isFloatOrUnknown(y));
 }
 
 dfg::Linearity getLinearity(Operation *op) {
@@ -30,11 +32,11 @@ dfg::Linearity getLinearity(Operation *op) {
   if (!node)
     return dfg::Linearity::None;
   // Quotients of integers are rounded.
-  if (op->getNumResults() > 0 && !isFloat(op->getResult(0)) &&
+  if (op->getNumResults() > 0 && !isFloatOrUnknown(op->getResult(0)) &&
       llvm::isa<dfg::MeanOp, dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op))
     return dfg::Linearity::None;
   // A cast to integers rounds; one to booleans compares with zero.
-  if (llvm::isa<dfg::CastOp>(op) && ((isFloat(op->getOperand(0)) && !isFloat(op->getResult(0))) ||
+  if (llvm::isa<dfg::CastOp>(op) && ((isFloatOrUnknown(op->getOperand(0)) && !isFloatOrUnknown(op->getResult(0))) ||
                                      getElementTypeOrSelf(op->getResult(0)).isInteger(1)))
     return dfg::Linearity::None;
   return node.getLinearity();
@@ -51,7 +53,7 @@ SmallVector<Value> getData(Operation *op) {
     if (haveSameType(operand, op->getResult(0)))
       data.push_back(operand);
   // Of integers the others may be shapes and axes.
-  if (!isFloat(op->getResult(0)) && !llvm::isa<dfg::ScalarInterface>(op) && data.size() > 1)
+  if (!isFloatOrUnknown(op->getResult(0)) && !llvm::isa<dfg::ScalarInterface>(op) && data.size() > 1)
     data.resize(1);
   return data;
 }
@@ -98,7 +100,7 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
   dfg::Linearity linearity = getLinearity(op);
   auto estimate = [&](ArrayRef<Value> values) -> std::optional<int> {
     for (Value value : values)
-      if (const Flow &flow = get(value); isFloat(value) && !flow.zero && flow.scale != 0)
+      if (const Flow &flow = get(value); isFloatOrUnknown(value) && !flow.zero && flow.scale != 0)
         return std::nullopt;
     return 0;
   };
@@ -644,7 +646,7 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     break;
   case BatchPlacement::Summed:
     // Rounded quotients do not add up.
-    if (llvm::isa<dfg::MeanOp>(op) && !isFloat(result))
+    if (llvm::isa<dfg::MeanOp>(op) && !isFloatOrUnknown(result))
       return unproven;
     flow.kind = numUniform == numSharded ? Flow::Replicated : Flow::Partial;
     // The sum has N times the terms; a mean is divided by N times as many.

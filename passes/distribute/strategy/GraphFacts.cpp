@@ -53,12 +53,12 @@ static VariableFacts getFacts(dfg::VariableOp variable) {
 namespace {
 
 /// An update of a variable in a step; of one whose semantics are not known, by the name of the operation.
-struct Update {
+struct StepUpdate {
   dfg::VarHandleOp variable;
   bool isSparse = false;
 };
 
-std::optional<Update> getUpdate(Operation *op, const StepNodes &step) {
+std::optional<StepUpdate> getUpdate(Operation *op, const StepNodes &step) {
   if (step.isKnown() && !step.contains(op))
     return std::nullopt;
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op)) {
@@ -66,7 +66,7 @@ std::optional<Update> getUpdate(Operation *op, const StepNodes &step) {
     if (!step.isKnown() && !update.isOptimizerUpdate() && llvm::isa<dfg::AssignOp>(op))
       return std::nullopt;
     dfg::VarHandleOp handle = dfg::getVariableHandle(op->getOperand(update.getWrittenOperands().front()));
-    return handle ? std::optional(Update{handle, update.getIndicesOperand() >= 0}) : std::nullopt;
+    return handle ? std::optional(StepUpdate{handle, update.getIndicesOperand() >= 0}) : std::nullopt;
   }
   auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
   dfg::VarHandleOp handle = opaque && op->getNumOperands() ? dfg::getVariableHandle(op->getOperand(0)) : nullptr;
@@ -75,8 +75,8 @@ std::optional<Update> getUpdate(Operation *op, const StepNodes &step) {
   llvm::StringRef name = opaque.getOp();
   name.consume_front("Resource");
   if (name.starts_with("SparseApply") || (name.starts_with("Scatter") && !name.starts_with("ScatterNd")))
-    return Update{handle, true};
-  return name.starts_with("Apply") ? std::optional(Update{handle, false}) : std::nullopt;
+    return StepUpdate{handle, true};
+  return name.starts_with("Apply") ? std::optional(StepUpdate{handle, false}) : std::nullopt;
 }
 
 bool isScalar(Value value) {
@@ -96,7 +96,7 @@ public:
         if (std::optional<SparseGradient> gradient = findSparseGradient(update, flow))
           rows.insert(gradient->values);
     for (Operation &op : graph.getBody().front()) {
-      if (std::optional<Update> update = getUpdate(&op, step))
+      if (std::optional<StepUpdate> update = getUpdate(&op, step))
         visitUpdate(&op, *update);
       else if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op))
         values[read.getValue()] = getVariable(read.getHandle());
@@ -144,7 +144,7 @@ private:
     }
   }
 
-  void visitUpdate(Operation *op, Update update) {
+  void visitUpdate(Operation *op, StepUpdate update) {
     Sources sources = kNone;
     auto node = llvm::dyn_cast<dfg::UpdateInterface>(op);
     bool differs = llvm::any_of(op->getOperands(), [&](Value operand) { return !isShared(operand); });
@@ -183,7 +183,7 @@ llvm::StringSet<> findUpdatedVariables(ModuleOp module) {
   for (auto graph : module.getOps<dfg::GraphOp>()) {
     StepNodes step(graph);
     for (Operation &op : graph.getBody().front())
-      if (std::optional<Update> update = getUpdate(&op, step))
+      if (std::optional<StepUpdate> update = getUpdate(&op, step))
         updated.insert(update->variable.getVariable());
   }
   return updated;

@@ -75,7 +75,7 @@ struct Assignment {
 };
 
 /// A trained variable and its slots, which are updated together.
-struct Update {
+struct VariableUpdate {
   SmallVector<Assignment *> members;
   std::optional<unsigned> gradient;
   SmallVector<unsigned> terms; // of the rule, without the gradient
@@ -98,7 +98,7 @@ public:
     makeTerms();
     for (Assignment &assignment : assignments)
       findReads(assignment);
-    for (Update &update : findUpdates())
+    for (VariableUpdate &update : findUpdates())
       if (findGradient(update) && canMove(update))
         form(update);
     removeUnused();
@@ -223,7 +223,7 @@ private:
   // ---- What is updated together
   // ---------------------------------------------------------------------------------------
 
-  std::vector<Update> findUpdates() {
+  std::vector<VariableUpdate> findUpdates() {
     // Slots of a variable, by a path of assignments that read each other's old values.
     llvm::DenseMap<Assignment *, llvm::SetVector<Assignment *>> neighbours;
     for (Assignment &assignment : assignments)
@@ -234,7 +234,7 @@ private:
         }
     llvm::DenseMap<Assignment *, Assignment *> owners;
     llvm::DenseSet<Assignment *> shared;
-    std::vector<Update> updates;
+    std::vector<VariableUpdate> updates;
     for (bool again = true; again;) {
       again = false;
       updates.clear();
@@ -255,7 +255,7 @@ private:
         updates.push_back({SmallVector<Assignment *>(members.begin(), members.end()), std::nullopt, {}});
       }
     }
-    for (Update &update : updates)
+    for (VariableUpdate &update : updates)
       llvm::sort(update.members.begin() + 1, update.members.end(),
                  [](Assignment *a, Assignment *b) { return a->number < b->number; });
     return updates;
@@ -264,7 +264,7 @@ private:
   /// The rule, from the assigned values down to the one term through which all that is given comes; false where there
   /// is none. A gradient has the variable's type: in mixed precision it is what the narrow one is converted to, so that
   /// replicas add in the wide one.
-  bool findGradient(Update &update) {
+  bool findGradient(VariableUpdate &update) {
     llvm::SmallPtrSet<Assignment *, 8> members(update.members.begin(), update.members.end());
     std::set<unsigned> reached;
     SmallVector<unsigned> pending;
@@ -321,7 +321,7 @@ private:
 
   /// Whether all of it may run where the last of its assignments does: what sees that an earlier one has run is of the
   /// rule.
-  bool canMove(const Update &update) {
+  bool canMove(const VariableUpdate &update) {
     llvm::SmallPtrSet<Operation *, 32> own;
     unsigned last = 0;
     for (Assignment *member : update.members) {
@@ -375,7 +375,7 @@ private:
   // ---- The operation
   // -------------------------------------------------------------------------------------------------------
 
-  void form(const Update &update) {
+  void form(const VariableUpdate &update) {
     Operation *last = update.members.front()->op;
     Operation *named = last;
     for (Assignment *member : update.members) {
@@ -470,7 +470,7 @@ private:
   }
 
   /// What waits for one of the assignments waits for the update.
-  void replace(const Update &update, dist::UpdateOp op) {
+  void replace(const VariableUpdate &update, dist::UpdateOp op) {
     Attribute name = dfg::getNodeNameAttr(op);
     llvm::SetVector<Attribute> control;
     llvm::SmallPtrSet<Attribute, 8> gone;

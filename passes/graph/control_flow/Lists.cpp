@@ -14,10 +14,6 @@ namespace distc {
 static constexpr int64_t kMaxElements = 1 << 20;
 
 static std::shared_ptr<Container> copyOf(const Container &list) { return std::make_shared<Container>(list); }
-static Datum toDatum(std::shared_ptr<Container> list) {
-  return Datum(std::shared_ptr<const Container>(std::move(list)));
-}
-
 // ---- What operands say ----------------------------------------------------------------------------------------------
 
 FailureOr<const Container *> StraightLine::getList(const Node &node, unsigned operand) {
@@ -189,7 +185,7 @@ FailureOr<std::shared_ptr<Container>> StraightLine::setAt(const Node &node, cons
 // ---- TensorList -----------------------------------------------------------------------------------------------------
 
 StraightLine::Results StraightLine::emptyList(Node &node) {
-  return Data{toDatum(makeList(node, node.operands[0].value))};
+  return Data{Datum(makeList(node, node.operands[0].value))};
 }
 
 StraightLine::Results StraightLine::reserve(Node &node) {
@@ -198,7 +194,7 @@ StraightLine::Results StraightLine::reserve(Node &node) {
     return failure();
   auto list = makeList(node, node.operands[0].value);
   list->elements.resize(*count);
-  return Data{toDatum(list)};
+  return Data{Datum(list)};
 }
 
 StraightLine::Results StraightLine::fromTensor(Node &node) {
@@ -207,7 +203,7 @@ StraightLine::Results StraightLine::fromTensor(Node &node) {
     return failure();
   auto list = makeList(node, node.operands[1].value);
   list->elements = *parts;
-  return Data{toDatum(list)};
+  return Data{Datum(list)};
 }
 
 StraightLine::Results StraightLine::stack(Node &node) {
@@ -231,7 +227,7 @@ StraightLine::Results StraightLine::pushBack(Node &node) {
     return fail(node) << "adds to a list whose length depends on data", failure();
   auto longer = copyOf(**list);
   longer->elements.push_back(node.operands[1]);
-  return Data{toDatum(longer)};
+  return Data{Datum(longer)};
 }
 
 StraightLine::Results StraightLine::popBack(Node &node) {
@@ -247,7 +243,7 @@ StraightLine::Results StraightLine::popBack(Node &node) {
     return failure();
   auto shorter = copyOf(**list);
   shorter->elements.pop_back();
-  return Data{toDatum(shorter), *last};
+  return Data{Datum(shorter), *last};
 }
 
 StraightLine::Results StraightLine::setItem(Node &node) {
@@ -255,7 +251,7 @@ StraightLine::Results StraightLine::setItem(Node &node) {
   if (failed(list))
     return failure();
   FailureOr<std::shared_ptr<Container>> changed = setAt(node, **list, node.operands[1], node.operands[2]);
-  return failed(changed) ? Results(failure()) : Results(Data{toDatum(*changed)});
+  return failed(changed) ? Results(failure()) : Results(Data{Datum(*changed)});
 }
 
 StraightLine::Results StraightLine::getItem(Node &node) {
@@ -312,7 +308,7 @@ StraightLine::Results StraightLine::resize(Node &node) {
   auto resized = copyOf(**list);
   resized->elements.resize(*count);
   resized->length = {};
-  return Data{toDatum(resized)};
+  return Data{Datum(resized)};
 }
 
 StraightLine::Results StraightLine::concat(Node &node) {
@@ -353,7 +349,7 @@ StraightLine::Results StraightLine::split(Node &node) {
     return failure();
   auto list = makeList(node, node.operands[1].value);
   list->elements = *parts;
-  return Data{toDatum(list)};
+  return Data{Datum(list)};
 }
 
 StraightLine::Results StraightLine::gather(Node &node) {
@@ -409,7 +405,7 @@ StraightLine::Results StraightLine::scatter(Node &node) {
   list->elements.resize(count);
   for (auto [index, part] : llvm::zip(*indices, *parts))
     list->elements[index] = part;
-  return Data{toDatum(list)};
+  return Data{Datum(list)};
 }
 
 StraightLine::Results StraightLine::concatLists(Node &node) {
@@ -420,7 +416,7 @@ StraightLine::Results StraightLine::concatLists(Node &node) {
     return fail(node) << "joins lists whose lengths depend on data", failure();
   auto joined = copyOf(**first);
   llvm::append_range(joined->elements, (*second)->elements);
-  return Data{toDatum(joined)};
+  return Data{Datum(joined)};
 }
 
 // ---- Stacks, which version-1 loops keep what their gradients need in
@@ -432,7 +428,7 @@ StraightLine::Results StraightLine::newStack(Node &node) {
   auto stack = makeList(node, {});
   stack->continuing = continuing;
   stacks[handle.get()] = stack;
-  return Data{toDatum(handle)};
+  return Data{Datum(handle)};
 }
 
 StraightLine::Results StraightLine::stackPush(Node &node) {

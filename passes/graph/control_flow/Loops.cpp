@@ -271,7 +271,8 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
                    << "is a loop that distc knows no bound for: data decide when it ends, or the batch does. Give it "
                       "maximum_iterations, a counter that its condition compares with a number or with a size that is "
                       "known (--feed NAME=SHAPE fixes a placeholder's), or one by which it takes elements of something "
-                      "that has a known number of them",
+                      "that has a known number of them; in JAX, lax.fori_loop or lax.scan of a known length, which may "
+                      "leave what has ended as it is, and jax.vmap for lax.map over the batch",
                failure();
     }
     if (most && iteration >= *most) {

@@ -17,10 +17,6 @@ using namespace mlir;
 
 namespace distc {
 
-static Datum toDatum(std::shared_ptr<Container> list) {
-  return Datum(std::shared_ptr<const Container>(std::move(list)));
-}
-
 /// Whether a flow is of those gradients of an array, and not of the array itself.
 static bool isOf(const Datum &flow, const Container &gradients) {
   return flow.container && flow.container->arrayOf == gradients.arrayOf && flow.container->source == gradients.source;
@@ -38,7 +34,7 @@ StraightLine::Results StraightLine::newArray(Node &node) {
     if (!shape.getUnknownRank() && llvm::all_of(shape.getSizes(), [](int64_t extent) { return extent >= 0; }))
       array->elementShape = getVector(builder.getI32Type(), shape.getSizes());
   kept.push_back(array);
-  Datum list = toDatum(array);
+  Datum list = Datum(array);
   return Data{list, list};
 }
 
@@ -64,9 +60,9 @@ StraightLine::Results StraightLine::arrayGradient(Node &node) {
   kept.push_back(gradients);
   // The flow of these gradients, or of the array itself, or of nothing yet.
   if (!isOf(flow, *gradients))
-    flow = toDatum(gradients);
+    flow = Datum(gradients);
   kept.push_back(flow.container);
-  return Data{toDatum(gradients), flow};
+  return Data{Datum(gradients), flow};
 }
 
 /// TensorFlow hands on the flow of the array itself beside the handle of its gradients: then there are none yet.
@@ -92,7 +88,7 @@ StraightLine::Results StraightLine::arrayWrite(Node &node) {
     item = *total;
   }
   FailureOr<std::shared_ptr<Container>> changed = setAt(node, **array, node.operands[1], item);
-  return failed(changed) ? Results(failure()) : Results(Data{toDatum(*changed)});
+  return failed(changed) ? Results(failure()) : Results(Data{Datum(*changed)});
 }
 
 StraightLine::Results StraightLine::arrayRead(Node &node) {
@@ -156,7 +152,7 @@ StraightLine::Results StraightLine::arrayScatter(Node &node) {
       return failure();
     element = *item;
   }
-  return Data{toDatum(changed)};
+  return Data{Datum(changed)};
 }
 
 StraightLine::Results StraightLine::arrayConcat(Node &node) {
@@ -179,7 +175,7 @@ StraightLine::Results StraightLine::arraySplit(Node &node) {
       return failure();
     changed->elements[index] = *item;
   }
-  return Data{toDatum(changed)};
+  return Data{Datum(changed)};
 }
 
 StraightLine::Results StraightLine::arraySize(Node &node) {

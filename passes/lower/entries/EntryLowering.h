@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/lower/TensorType.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace distc::lower {
@@ -113,9 +114,12 @@ inline bool isEmpty(mlir::RankedTensorType type) { return type.hasStaticShape() 
 /// float16 and bfloat16: kernels and libraries compute in float32 what the graph keeps in them.
 inline bool isNarrowFloat(mlir::Type element) { return element.isF16() || element.isBF16(); }
 
-/// A tensor's type.
-inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
-  return llvm::cast<mlir::RankedTensorType>(tensor.getType());
+/// An index: a number, or what an integer counts.
+inline mlir::Value index(dfg::ScalarBuilder &s, int64_t value) {
+  return mlir::arith::ConstantIndexOp::create(s.builder, s.loc, value);
+}
+inline mlir::Value toIndex(dfg::ScalarBuilder &s, mlir::Value value) {
+  return mlir::arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), value);
 }
 /// The static tensor type of a node's result; fails with a diagnostic where it is not static.
 llvm::FailureOr<mlir::RankedTensorType> getStaticType(mlir::Operation *node, unsigned result = 0);

@@ -16,11 +16,6 @@ namespace {
 
 using dfg::ScalarBuilder;
 
-Value index(ScalarBuilder &s, int64_t value) { return arith::ConstantIndexOp::create(s.builder, s.loc, value); }
-Value toIndex(ScalarBuilder &s, Value value) {
-  return arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), value);
-}
-
 /// Reshape, ExpandDims, Squeeze: the same elements.
 LogicalResult lowerReshape(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);

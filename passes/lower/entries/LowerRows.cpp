@@ -25,11 +25,6 @@ enum Kind {
   Max = DRT_SCATTER_MAX
 };
 
-Value index(ScalarBuilder &s, int64_t value) { return arith::ConstantIndexOp::create(s.builder, s.loc, value); }
-Value toIndex(ScalarBuilder &s, Value value) {
-  return arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), value);
-}
-
 /// The element at `from` where `inside` holds. An index outside of the table reads no foreign memory: like TensorFlow
 /// on GPUs it gives 0.
 Value loadInside(ScalarBuilder &s, Value inside, Value tensor, ValueRange from) {

@@ -14,6 +14,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/TensorType.h"
 #include "passes/lower/plan/Addresses.h"
 
 using namespace mlir;
@@ -24,8 +25,6 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
-
-RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
 
 /// Makes a new element from the sum's and a gradient's.
 using ElementFn = llvm::function_ref<Value(ImplicitLocOpBuilder &, Value sum, Value gradient)>;

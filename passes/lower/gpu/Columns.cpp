@@ -98,16 +98,18 @@ private:
   int64_t rows, columns, width, height;
 };
 
-bool matches(Kernel &kernel) {
+bool matchesColumns(Kernel &kernel) {
   const IterationSpace *space = kernel.getOnlySpace();
   return space && !space->reduction.empty() && !space->parallel.empty() && Reduction::match(kernel.ops[0]) &&
          !readsRows(kernel.ops[0], *space);
 }
 
-void write(Kernel &kernel, KernelWriter &writer) { ColumnKernel(writer, kernel.ops[0], *kernel.spaces[0]).write(); }
+void writeColumns(Kernel &kernel, KernelWriter &writer) {
+  ColumnKernel(writer, kernel.ops[0], *kernel.spaces[0]).write();
+}
 
 } // namespace
 
-const Schedule kColumns{"columns", matches, write};
+const Schedule kColumns{"columns", matchesColumns, writeColumns};
 
 } // namespace distc::schedule

@@ -12,6 +12,11 @@
 
 namespace distc {
 
+/// Threads of a block, where a kernel has no reason for more or fewer.
+constexpr int64_t kThreads = 256;
+/// That a thread loads or stores at once, at most.
+constexpr int64_t kVectorBytes = 16;
+
 /// `gpu.module @kernels`, which is made where there is none.
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 

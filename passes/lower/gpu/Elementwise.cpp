@@ -90,17 +90,17 @@ private:
   int64_t count, one = 1;
 };
 
-bool matches(Kernel &kernel) {
+bool matchesElementwise(Kernel &kernel) {
   const IterationSpace *space = kernel.getOnlySpace();
   return space && space->reduction.empty() && !readsByIndex(kernel.ops[0]);
 }
 
-void write(Kernel &kernel, KernelWriter &writer) {
+void writeElementwise(Kernel &kernel, KernelWriter &writer) {
   ElementwiseKernel(writer, kernel.ops[0], *kernel.spaces[0]).write();
 }
 
 } // namespace
 
-const Schedule kElementwise{"elementwise", matches, write};
+const Schedule kElementwise{"elementwise", matchesElementwise, writeElementwise};
 
 } // namespace distc::schedule

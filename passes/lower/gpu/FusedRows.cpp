@@ -339,7 +339,7 @@ private:
   llvm::MapVector<Value, KernelWriter::Values> held;
 };
 
-bool matches(Kernel &kernel) {
+bool matchesFusedRows(Kernel &kernel) {
   std::optional<RowForm> form = getForm(kernel);
   if (!form || kernel.ops.size() < 2 || !RowLayout(kernel, *form).fits(*form))
     return false;
@@ -347,12 +347,12 @@ bool matches(Kernel &kernel) {
   return llvm::all_of(kernel.ops, [&](linalg::LinalgOp op) { return fits(op, *form, kernel, made); });
 }
 
-void write(Kernel &kernel, KernelWriter &writer) { FusedRowKernel(writer, kernel).write(); }
+void writeFusedRows(Kernel &kernel, KernelWriter &writer) { FusedRowKernel(writer, kernel).write(); }
 
 } // namespace
 
-const Schedule kFusedRows{"fused-rows", matches, write};
+const Schedule kFusedRows{"fused-rows", matchesFusedRows, writeFusedRows};
 
-bool holdsRows(Kernel &kernel) { return matches(kernel) && RowLayout(kernel, *getForm(kernel)).held > 0; }
+bool holdsRows(Kernel &kernel) { return matchesFusedRows(kernel) && RowLayout(kernel, *getForm(kernel)).held > 0; }
 
 } // namespace distc::schedule

@@ -126,12 +126,12 @@ private:
   KernelWriter::Values positions; // by loop
 };
 
-bool matches(Kernel &kernel) { return kernel.ops.size() == 1; }
+bool matchesPlain(Kernel &kernel) { return kernel.ops.size() == 1; }
 
-void write(Kernel &kernel, KernelWriter &writer) { PlainKernel(writer, kernel.ops[0]).write(); }
+void writePlain(Kernel &kernel, KernelWriter &writer) { PlainKernel(writer, kernel.ops[0]).write(); }
 
 } // namespace
 
-const Schedule kPlain{"plain", matches, write};
+const Schedule kPlain{"plain", matchesPlain, writePlain};
 
 } // namespace distc::schedule

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/TensorType.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -23,8 +24,6 @@ namespace distc {
 namespace {
 
 constexpr StringLiteral kDeviceLayout = "OHWI";
-
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 /// The same elements in another shape of the same size.
 Value reshape(ImplicitLocOpBuilder &b, Value tensor, ArrayRef<int64_t> shape) {

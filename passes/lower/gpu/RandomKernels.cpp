@@ -32,7 +32,6 @@ using philox::Distribution;
 using philox::Generator;
 using philox::PhiloxWriter;
 
-constexpr int64_t kThreads = 256, kVectorBytes = 16;
 /// States that one kernel moves on: its arguments are limited.
 constexpr size_t kStatesAKernel = 128;
 

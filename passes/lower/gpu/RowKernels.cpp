@@ -7,6 +7,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/TensorType.h"
+#include "passes/lower/gpu/DeviceKernel.h"
 #include "passes/lower/gpu/SortedRows.h"
 #include "passes/lower/gpu/TopK.h"
 #include "passes/lower/plan/Addresses.h"
@@ -23,14 +25,11 @@ namespace distc {
 
 namespace {
 
-constexpr int64_t kThreads = 256;
-
-RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
-
 /// How rows are combined: the kinds of drt.scatter.
 struct Combination {
   int32_t kind;
   Type element;
+  bool fromNothing; // a segment's: NaN takes the place of what came before, as in TensorFlow's kernel
 
   /// What changes nothing.
   Value getNeutral(ThreadWriter &w) const {
@@ -65,16 +64,16 @@ struct Combination {
     case DRT_SCATTER_MUL:
       return isFloat ? arith::MulFOp::create(w.b, x, update).getResult() : arith::MulIOp::create(w.b, x, update);
     case DRT_SCATTER_MIN:
-      return choose(arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt);
+      return choose(fromNothing ? arith::CmpFPredicate::ULT : arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt);
     case DRT_SCATTER_MAX:
-      return choose(arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
+      return choose(fromNothing ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
     default:
       return update;
     }
   }
 
   /// Of what is combined into one before it is combined with the row.
-  Combination ofParts() const { return {kind == DRT_SCATTER_SUB ? DRT_SCATTER_ADD : kind, element}; }
+  Combination ofParts() const { return {kind == DRT_SCATTER_SUB ? DRT_SCATTER_ADD : kind, element, fromNothing}; }
 };
 
 struct RowKernels : impl::RowKernelsBase<RowKernels> {
@@ -118,7 +117,7 @@ private:
     const bool isEmpty = elements == 0 || count == 0;
     ArrayRef<int64_t> sizes = result.getShape().take_front(op.getDepth());
     const int64_t row = llvm::product_of(result.getShape().drop_front(op.getDepth()));
-    const Combination combination{static_cast<int32_t>(op.getKind()), result.getElementType()};
+    const Combination combination{static_cast<int32_t>(op.getKind()), result.getElementType(), !op.getInitial()};
     const bool isLast = combination.kind == DRT_SCATTER_UPDATE;
 
     SmallVector<Value> operands;
@@ -189,7 +188,8 @@ private:
   Value joinChunks(ImplicitLocOpBuilder &b, drt::ScatterOp op, const Sorted &sorted, int64_t row, int64_t chunk) {
     const int64_t count = sorted.count, chunks = count / chunk;
     const Combination parts =
-        Combination{static_cast<int32_t>(op.getKind()), typeOf(op.getResult()).getElementType()}.ofParts();
+        Combination{static_cast<int32_t>(op.getKind()), typeOf(op.getResult()).getElementType(), !op.getInitial()}
+            .ofParts();
     auto write = [&](ThreadWriter &w, ValueRange in, ValueRange out) {
       Value at = w.getNumber();
       w.when(w.isInside(at, chunks * row), [&] {
@@ -206,7 +206,7 @@ private:
       });
     };
     auto type = RankedTensorType::get({chunks, row}, parts.element);
-    return launches->launch(b, "chunks", {parts.kind, row, chunk}, type, {op.getUpdates(), sorted.tensor}, chunks * row,
+    return launches->launch(b, "chunks", {parts.kind, parts.fromNothing, row, chunk}, type, {op.getUpdates(), sorted.tensor}, chunks * row,
                             kThreads, write)[0];
   }
 

@@ -15,7 +15,6 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-constexpr int64_t kThreads = 256;
 /// Arguments of the kernel.
 enum { ArenaBase, VariablesBase, Indices, FirstValues, FirstOther };
 

@@ -75,16 +75,16 @@ private:
   Lanes lanes;
 };
 
-bool matches(Kernel &kernel) {
+bool matchesRows(Kernel &kernel) {
   const IterationSpace *space = kernel.getOnlySpace();
   return space && kernel.ops[0].getNumReductionLoops() > 0 && Reduction::match(kernel.ops[0]) &&
          readsRows(kernel.ops[0], *space);
 }
 
-void write(Kernel &kernel, KernelWriter &writer) { RowKernel(writer, kernel.ops[0], *kernel.spaces[0]).write(); }
+void writeRows(Kernel &kernel, KernelWriter &writer) { RowKernel(writer, kernel.ops[0], *kernel.spaces[0]).write(); }
 
 } // namespace
 
-const Schedule kRows{"rows", matches, write};
+const Schedule kRows{"rows", matchesRows, writeRows};
 
 } // namespace distc::schedule

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/gpu/SortedRows.h"
 
+#include "passes/lower/TensorType.h"
 #include "passes/lower/plan/Addresses.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -17,8 +18,6 @@ namespace {
 constexpr int64_t kTile = 512;
 /// Runs that one launch merges: a thread searches each of them.
 constexpr int64_t kMostRuns = 16;
-
-RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
 
 RankedTensorType sortedType(int64_t count, Type word) { return RankedTensorType::get({2, count}, word); }
 

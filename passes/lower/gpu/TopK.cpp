@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lower/gpu/TopK.h"
+#include "passes/lower/gpu/DeviceKernel.h"
 
 using namespace mlir;
 
 namespace distc {
 namespace {
 
-constexpr int64_t kThreads = 256;
 /// Rows up to this length are not worth the launches of a sort: each element is compared with all of its row.
 constexpr int64_t kShortRow = 256;
 

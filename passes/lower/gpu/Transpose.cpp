@@ -127,15 +127,17 @@ private:
   Value fast, slow; // of the thread, in the tile
 };
 
-bool matches(Kernel &kernel) {
+bool matchesTranspose(Kernel &kernel) {
   const IterationSpace *space = kernel.getOnlySpace();
   return space && !readsByIndex(kernel.ops[0]) && match(kernel.ops[0], *space);
 }
 
-void write(Kernel &kernel, KernelWriter &writer) { TransposeKernel(writer, kernel.ops[0], *kernel.spaces[0]).write(); }
+void writeTranspose(Kernel &kernel, KernelWriter &writer) {
+  TransposeKernel(writer, kernel.ops[0], *kernel.spaces[0]).write();
+}
 
 } // namespace
 
-const Schedule kTranspose{"transpose", matches, write};
+const Schedule kTranspose{"transpose", matchesTranspose, writeTranspose};
 
 } // namespace distc::schedule

@@ -18,7 +18,7 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-constexpr int64_t kMostThreads = 256, kWarp = 32, kVectorBytes = 16;
+constexpr int64_t kMostThreads = 256, kWarp = 32;
 /// NVVM's number for constant memory.
 constexpr int64_t kConstantMemory = 4;
 /// Columns of the table; behind them, the share's elements where a replica updates its share, and the offset of each

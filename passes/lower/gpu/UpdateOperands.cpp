@@ -5,14 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/gpu/UpdateOperands.h"
 
+#include "passes/lower/TensorType.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/program/ScopeNames.h"
 
 using namespace mlir;
 
 namespace distc {
-
-static RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
 
 UpdateOperands::UpdateOperands(drt::EntryOp entry, const SymbolTable &symbols, int64_t replicas)
     : entry(entry), symbols(symbols) {

@@ -6,6 +6,7 @@
 #include "passes/lower/program/Descriptors.h"
 
 #include "dialects/dist/Dist.h"
+#include "passes/lower/TensorType.h"
 #include "passes/lower/plan/ProductType.h"
 #include "passes/lower/program/ProgramTables.h"
 
@@ -30,8 +31,6 @@ static_assert(static_cast<int>(dist::AggregatorKind::Median) == DRT_AGGREGATE_ME
               static_cast<int>(dist::AggregatorKind::GeometricMedian) == DRT_AGGREGATE_GEOMETRIC_MEDIAN);
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 int64_t product(ArrayRef<int64_t> sizes) {
   int64_t count = 1;
