@@ -327,7 +327,12 @@ def bitwise(name):
 def shift(name):
     def family(e, x):
         need(x.tensor.dtype.is_integer)
-        y = e.tf.cast(e.tf.abs(e.leaf(x.shape, "int32", "small").tensor), x.dtype)
+        y = e.leaf(x.shape, "int32", "small").tensor
+        if e.rng.random() < 0.5:  # by less than nothing, or more than all, otherwise
+            y = e.tf.abs(y)
+        elif e.rng.random() < 0.5:
+            y *= 20
+        y = e.tf.cast(y, x.dtype)
         return Value(find(e.tf, name)(x.tensor, y), True)
     return name, family
 
@@ -357,6 +362,10 @@ def cast(e, x):
 
 def clip(e, x):
     need(not x.is_bool)
+    if e.rng.random() < 0.4:
+        # Its own operation, whose bounds may be the wrong way round.
+        low, high = (e.tf.constant(e.rng.choice((-1, 0, 2)), x.dtype) for _ in range(2))
+        return Value(e.tf.raw_ops.ClipByValue(t=x.tensor, clip_value_min=low, clip_value_max=high), x.exact)
     return Value(e.tf.clip_by_value(x.tensor, e.tf.cast(-1, x.dtype), e.tf.cast(2, x.dtype)), x.exact)
 
 
@@ -588,6 +597,8 @@ def convolution(e, x):
 
 def depthwise(e, x):
     channels = image(e, x)[3]
+    # The filter's gradient from no elements: TensorFlow leaves the memory as it finds it.
+    need(0 not in x.shape)
     window = [e.rng.choice((1, 2, 3)), e.rng.choice((1, 2, 3))]
     stride = e.rng.choice((1, 1, 2))
     filters = e.leaf(window + [channels, e.rng.choice((1, 2))], x.dtype, "normal")

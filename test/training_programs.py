@@ -937,6 +937,18 @@ def ragged_words(make):
     return loss, tf1.train.MomentumOptimizer(0.05, 0.8).minimize(loss)
 
 
+@program
+def transcripts(make):
+    """Connectionist temporal classification: words of other lengths, and labels that are dense."""
+    table, out = make.weights("table", IDS, 4), make.weights("out", 4, CLASSES + 1)
+    logits = tf.tensordot(tf.tanh(tf.gather(table, make.words)), out, 1)
+    labels = 1 + tf.stack([make.labels, (make.labels + 1) % CLASSES], 1)
+    losses = tf.nn.ctc_loss(labels, logits, label_length=1 + tf.cast(make.flags, tf.int32), logit_length=tf.maximum(make.lengths, 3),
+                            logits_time_major=False, blank_index=0)
+    loss = tf.reduce_mean(losses)
+    return loss, tf1.train.GradientDescentOptimizer(0.2).minimize(loss)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

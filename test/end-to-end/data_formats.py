@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, expect, is_sanitized, load_script, must, need_tools, read_log, read_losses, run
+from support import DISTC, ROOT, Checks, Folder, expect, is_sanitized, load_script, must, need_tools, read_log, read_losses, run, saved_steps
 
 CONVERT = ROOT / "tools" / "convert_data.py"
 GRAPH = ROOT / "test" / "tools" / "distc" / "Inputs" / "summaries.pbtxt"
@@ -137,7 +137,7 @@ def goes_on_after_a_kill():
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        step = max(int(path.stem[5:]) for path in (folder / "kept").glob("ckpt-*.index"))
+        step = max(saved_steps(folder / "kept"))
         inputs = sorted(path.stem for path in (folder / "kept").glob("*.input"))
         must([*command[:5], step + 30, *command[6:], "--resume"])
         got = {line["step"]: line["loss"] for line in read_log(folder / "log") if "loss" in line}

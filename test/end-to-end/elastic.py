@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from hosts import Process
-from support import Checks, Folder, Model, expect, must, need_tools, read_log, read_losses, run
+from support import Checks, Folder, Model, expect, must, need_tools, read_log, read_losses, run, saved_steps
 
 WORKERS = 4
 ELASTIC = ["--one-process-per-replica", "--min-workers", 1]
@@ -105,7 +105,7 @@ STEPS, EVERY = 800, 4
 class ElasticRun:
     """Workers of a small model in float64, where other sums are the same to 1e-12; saving every few steps is what its time goes to."""
 
-    def __init__(self, folder, least=1, *flags):
+    def __init__(self, folder, least=1, *flags, last_call=0.5):
         self.folder = folder
         self.model = Model("mlp-float64")
         self.program = compiled(self.model, folder)
@@ -118,7 +118,7 @@ class ElasticRun:
         self.gone = []
         common = ["--data", self.model.feeds, "--steps", STEPS, "--restore", self.model.checkpoint, "--quiet"]
         must([self.program, "--workers", 1, *common, "--log-json", folder / "want.jsonl", "--export-npz", folder / "want.npz"])
-        self.common = [*common, "--min-workers", least, "--max-restarts", 50, "--last-call", 0.5, "--failure-timeout", 8, "--arrival-timeout", 60,
+        self.common = [*common, "--min-workers", least, "--max-restarts", 50, "--last-call", last_call, "--failure-timeout", 8, "--arrival-timeout", 60,
                        "--checkpoint-dir", folder / "kept", "--save-every", EVERY, "--resume", "--log-json", folder / "log.jsonl", "--export-npz",
                        folder / "final.npz", "--rendezvous", self.rendezvous, *flags]
 
@@ -146,10 +146,16 @@ class ElasticRun:
                 raise AssertionError(f"no {what} after {timeout} s; the workers said:\n{self.said()}")
             time.sleep(0.02)
 
+    def saved(self):
+        """The last step that is saved: the log's lines are not all written at once."""
+        return max(saved_steps(self.folder / "kept"), default=0)
+
     def wait_for_step(self, step):
-        # Of checkpoints: the log's lines are not all written at once.
-        saved = lambda: max([int(p.stem.split("-")[1]) for p in (self.folder / "kept").glob("ckpt-*.index") if p.stem.split("-")[1].isdigit()], default=0)
-        self.wait(f"step {step}", lambda: saved() >= step)
+        self.wait(f"step {step}", lambda: self.saved() >= step)
+
+    def wait_for_progress(self):
+        """Of a group that has been formed: a task that is told to go before its first step is lost to the others."""
+        self.wait_for_step(self.saved() + 2 * EVERY)
 
     def wait_for_workers(self, number):
         said = f"note: {number} of {WORKERS} workers compute"
@@ -171,11 +177,12 @@ class ElasticRun:
 
     def terminate(self, rank):
         process = self.workers.pop(rank)
+        # Before it supervises, and says a word, TERM is what it is to any process.
+        expected = {0, 128 + signal.SIGTERM} | ({-signal.SIGTERM} if not process.out else set())
         os.kill(process.popen.pid, signal.SIGTERM)
         status = process.wait(60)
         self.gone.append(process)
-        # Before it supervises, TERM is what it is to any process.
-        return [] if status in (0, 128 + signal.SIGTERM, -signal.SIGTERM) else [f"worker:{rank} ended with {status} after TERM:\n{process.out}"]
+        return [] if status in expected else [f"worker:{rank} ended with {status} after TERM:\n{process.out}"]
 
     def said(self):
         return "".join(f"--- worker:{rank}\n{process.out}" for rank, process in sorted(self.workers.items()))
@@ -184,7 +191,10 @@ class ElasticRun:
         """What is not as in a run that was left alone."""
         found = []
         for rank, process in self.workers.items():
-            status = process.wait(150)
+            try:
+                status = process.wait(150)
+            except AssertionError:
+                raise AssertionError(f"worker:{rank} does not end; the workers said:\n{self.said()}") from None
             found += [] if status == 0 else [f"worker:{rank} ended with {status}"]
         log = self.log()
         steps = [line["step"] for line in log if "loss" in line]
@@ -210,6 +220,7 @@ def goes_and_comes():
         run_.wait_for_workers(3)
         run_.start(3)
         run_.wait_for_workers(4)
+        run_.wait_for_progress()
         found += run_.terminate(1)
         run_.wait_for_workers(3)
         found += run_.end()
@@ -218,7 +229,7 @@ def goes_and_comes():
 
 def is_killed():
     """kill -9 of a worker and its supervisor: the others go on from the last checkpoint. Of a task alone: it comes again."""
-    with Folder() as folder, ElasticRun(folder) as run_:
+    with Folder() as folder, ElasticRun(folder, last_call=1.5) as run_:
         run_.start(0, 1, 2, 3)
         run_.wait_for_step(40)
         run_.kill(2)

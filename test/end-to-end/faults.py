@@ -29,7 +29,7 @@ import numpy as np
 from hosts import PORT, Process, children
 from slow_link import SlowHosts
 from strangers import HELLO, flood, forge, listening, message, trickle
-from support import BIN, DISTC, Folder, Model, must, need_tools
+from support import BIN, DISTC, Folder, Model, must, need_tools, saved_steps
 
 FAKE = BIN / "fake-train"
 MARK = "FAULTS_RUN"  # in the environment of all that a run starts
@@ -386,16 +386,15 @@ class Faults:
         """The machine went down, and what was written last is damaged."""
         self.run.kill_all()
         self.run.resumes = True
-        indices = [p for p in self.run.checkpoints.glob("ckpt-*.index") if p.stem[5:].isdigit()] if self.run.checkpoints.exists() else []
-        indices.sort(key=lambda p: int(p.stem[5:]))
-        if len(indices) > 1:
-            self.tear(indices[-1])
+        saved = saved_steps(self.run.checkpoints)
+        if len(saved) > 1:
+            self.tear(self.run.checkpoints / f"ckpt-{max(saved)}.index")
         if self.run.log.exists():
             with open(self.run.log, "r+b") as log:
                 log.seek(0, 2)
                 log.write(b'{"step":1234567,"los')
         self.run.start_all()
-        return len(indices) > 1
+        return len(saved) > 1
 
     def tear(self, index):
         data = next(index.parent.glob(index.stem + ".data-*"))

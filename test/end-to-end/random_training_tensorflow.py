@@ -271,7 +271,7 @@ def train_unrolled(path, case, replicas, joined):
         operations = graph.get_operations()
         losses = [op.outputs[0] for op in operations if re.fullmatch(r"(replica_\d+/)?loss", op.name)]
         reads = {op.name: tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=op.get_attr("dtype"))
-                 for op in operations if op.type == "VarHandleOp"}
+                 for op in operations if op.type == "VarHandleOp"} | {op.name: op.outputs[0] for op in operations if op.type == "VariableV2"}
         data = {name: feeds[name] for name in feeds.files}
         rows = case.facts["batch"] // replicas
         got = []

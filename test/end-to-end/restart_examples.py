@@ -11,8 +11,8 @@ import signal
 import numpy as np
 
 from hosts import Process
-from stops import children, data, free_port, saved, wait_for
-from support import BIN, ROOT, Checks, Folder, must, need_tools, read_log, run
+from stops import children, data, free_port, wait_for
+from support import BIN, ROOT, Checks, Folder, must, need_tools, read_log, run, saved_steps
 
 EXAMPLES = ROOT / "examples" / "restarts"
 TRAIN = BIN / "fake-train"
@@ -83,7 +83,7 @@ def survives(script):
     with Folder() as folder:
         process = in_folder(folder, script)
         try:
-            wait_for("checkpoint", lambda: saved(folder / "checkpoints"))
+            wait_for("checkpoint", lambda: saved_steps(folder / "checkpoints"))
             os.kill(tasks_of(process.popen.pid)[-1], signal.SIGKILL)
             status = process.wait(120)
             return whole(folder) if status == 0 else [f"exit status {status}:\n{process.out}"]
@@ -96,7 +96,7 @@ def is_requeued():
     with Folder() as folder:
         process = in_folder(folder, "slurm.sh")
         try:
-            wait_for("checkpoint", lambda: saved(folder / "checkpoints"))
+            wait_for("checkpoint", lambda: saved_steps(folder / "checkpoints"))
             for task in tasks_of(process.popen.pid):
                 os.kill(task, signal.SIGTERM)
             status = process.wait(60)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from hosts import Process
-from support import BIN, Checks, Folder, need_tools, read_log, run
+from support import BIN, Checks, Folder, need_tools, read_log, run, saved_steps
 
 TRAIN = BIN / "fake-train"
 COLUMNS, ROWS = 5000, 10
@@ -41,11 +41,6 @@ def wait_for(what, found, timeout=60):
     return value
 
 
-def saved(folder):
-    """Steps of the checkpoints in a folder."""
-    return {int(step) for p in folder.glob("ckpt-*.index") if (step := p.stem.split("-")[1]).isdigit()}
-
-
 def ends(process, *texts):
     """What is not as promised of a run that was sent TERM."""
     status = process.wait(30)
@@ -60,10 +55,10 @@ def hung_replica():
         process = Process(command("2 1 4", folder, "--steps", 100, "--checkpoint-dir", folder / "ckpt", "--save-every", 1,
                                   FAKE_HANGING_REPLICA=1))
         try:
-            wait_for("checkpoint of step 3", lambda: 3 in saved(folder / "ckpt"))
+            wait_for("checkpoint of step 3", lambda: 3 in saved_steps(folder / "ckpt"))
             os.kill(process.popen.pid, signal.SIGTERM)
             found = ends(process, "without a last checkpoint")
-            return found + ([] if saved(folder / "ckpt") == {1, 2, 3} else [f"checkpoints {saved(folder / 'ckpt')}"])
+            return found + ([] if saved_steps(folder / "ckpt") == {1, 2, 3} else [f"checkpoints {saved_steps(folder / 'ckpt')}"])
         finally:
             process.kill()
 
@@ -74,7 +69,7 @@ def hung_task():
         process = Process(command("2 2 4", folder, "--steps", 100, "--checkpoint-dir", folder / "ckpt", "--save-every", 3,
                                   FAKE_HANGING_REPLICA=1))
         try:
-            wait_for("checkpoint of step 3", lambda: 3 in saved(folder / "ckpt"))
+            wait_for("checkpoint of step 3", lambda: 3 in saved_steps(folder / "ckpt"))
             os.kill(process.popen.pid, signal.SIGTERM)
             return ends(process, "without a last checkpoint")
         finally:
@@ -86,7 +81,7 @@ def stopped_task():
     with Folder() as folder:
         process = Process(command("2 2 4", folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt", "--save-every", 50))
         try:
-            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            wait_for("checkpoint", lambda: saved_steps(folder / "ckpt"))
             os.kill(children(process.popen.pid)[1], signal.SIGSTOP)
             os.kill(process.popen.pid, signal.SIGTERM)
             return ends(process)
@@ -103,8 +98,8 @@ def signal_saves(plan, number):
             os.kill(process.popen.pid, number)
             found = ends(process)
             steps = [line["step"] for line in read_log(folder / "log") if "step" in line]
-            if saved(folder / "ckpt") != {len(steps)} or steps != list(range(len(steps))):
-                found.append(f"checkpoints {saved(folder / 'ckpt')} of {len(steps)} steps in the log")
+            if saved_steps(folder / "ckpt") != {len(steps)} or steps != list(range(len(steps))):
+                found.append(f"checkpoints {saved_steps(folder / 'ckpt')} of {len(steps)} steps in the log")
             return found
         finally:
             process.kill()
@@ -118,8 +113,8 @@ def log_over_restarts(plan):
                                   "--log-json", folder / "log", "--max-restarts", kills, "--failure-timeout", 5))
         try:
             for kill in range(kills):
-                newest = max(saved(folder / "ckpt"), default=0) if kill else 0
-                wait_for("checkpoint", lambda: max(saved(folder / "ckpt") if (folder / "ckpt").exists() else [0], default=0) > newest
+                newest = max(saved_steps(folder / "ckpt"), default=0) if kill else 0
+                wait_for("checkpoint", lambda: max(saved_steps(folder / "ckpt") if (folder / "ckpt").exists() else [0], default=0) > newest
                          or process.popen.poll() is not None)
                 tasks = children(process.popen.pid) if process.popen.poll() is None else []
                 if not tasks:
@@ -163,7 +158,7 @@ def goes_on(strike, *texts):
     with Folder() as folder:
         processes = supervised(folder, steps)
         try:
-            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            wait_for("checkpoint", lambda: saved_steps(folder / "ckpt"))
             strike(processes)
             statuses = [process.wait(60) for process in processes]
             out = processes[0].out + processes[1].out
@@ -226,7 +221,7 @@ def full_disk():
         full = run(["prlimit", "--fsize=15000:15000", *command("2 1 4", folder, "--steps", 20, *flags, "--resume", "--max-restarts", 2)])
         found = [] if full.returncode == 1 and "File too large" in full.out and "given up after 2 restarts" in full.out else [
             f"exit status {full.returncode}:\n{full.out}"]
-        if saved(folder / "ckpt") != {5, 10} or any("temp" in path.name for path in (folder / "ckpt").iterdir()):
+        if saved_steps(folder / "ckpt") != {5, 10} or any("temp" in path.name for path in (folder / "ckpt").iterdir()):
             found.append(f"there are {sorted(path.name for path in (folder / 'ckpt').iterdir())}")
         done = run(command("2 1 4", folder, "--steps", 20, *flags, "--resume"))
         if done.returncode != 0:
@@ -240,7 +235,7 @@ def one_is_told_to_stop():
     with Folder() as folder:
         processes = supervised(folder, 10 ** 9)
         try:
-            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            wait_for("checkpoint", lambda: saved_steps(folder / "ckpt"))
             os.kill(processes[1].popen.pid, signal.SIGTERM)
             statuses = [process.wait(30) for process in processes]
             out = processes[0].out + processes[1].out
@@ -305,10 +300,10 @@ def two_owners():
         flags = ["--checkpoint-dir", folder / "ckpt", "--save-every", 50]
         process = Process(command("2 2 4", folder, "--steps", 10 ** 9, *flags))
         try:
-            wait_for("checkpoint", lambda: saved(folder / "ckpt"))
+            wait_for("checkpoint", lambda: saved_steps(folder / "ckpt"))
             second = run(command("2 1 4", folder, "--steps", 10, *flags, "--overwrite"))
-            newest = max(saved(folder / "ckpt"))
-            wait_for("further checkpoint", lambda: max(saved(folder / "ckpt")) > newest)
+            newest = max(saved_steps(folder / "ckpt"))
+            wait_for("further checkpoint", lambda: max(saved_steps(folder / "ckpt")) > newest)
             if second.returncode != 1 or "is another run's, which still goes on" not in second.out:
                 return [f"exit status {second.returncode}:\n{second.out}"]
             os.kill(process.popen.pid, signal.SIGKILL)  # its tasks end with it, and another one has the folder

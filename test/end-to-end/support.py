@@ -169,6 +169,11 @@ class Model:
         return found
 
 
+def saved_steps(folder):
+    """Steps of the checkpoints in a folder; what a kill left of one is none."""
+    return {int(step) for path in folder.glob("ckpt-*.index") if (step := path.stem.removeprefix("ckpt-")).isdigit()}
+
+
 def read_log(path):
     """The lines of --log-json."""
     return [json.loads(line) for line in path.read_text().splitlines()]

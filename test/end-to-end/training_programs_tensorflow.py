@@ -1,7 +1,8 @@
-"""Training steps as TensorFlow's users write them (test/training_programs.py), through random strategies and placements: losses and last
-variables are TensorFlow's, and runs with other delays give the same bits.
+"""Training steps as TensorFlow's users write them (test/training_programs.py), and every update operation of TensorFlow in all its forms
+(test/update_forms.py; without names, a few of them), through random strategies and placements: losses and last variables are TensorFlow's, and
+runs with other delays give the same bits.
 
-  training_programs_tensorflow.py [--seed S] [--configurations C] [--kinds KINDS] [--keep FOLDER] [NAME...]
+  training_programs_tensorflow.py [--seed S] [--configurations C] [--kinds KINDS] [--keep FOLDER] [--forms N] [NAME...]
 """
 import argparse
 import pathlib
@@ -21,6 +22,7 @@ def main():
     parser.add_argument("--configurations", type=int, default=1)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--kinds", default=",".join((*KINDS, "emulated")))
+    parser.add_argument("--forms", type=int, default=4, help="programs of update operations, where no names are given")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the graphs")
     arguments = parser.parse_args()
     need_tensorflow()
@@ -30,8 +32,12 @@ def main():
         skip("needs tf-keras: pip install tf-keras")
     need_tools(DISTC, TRANSLATE)
     import training_programs
+    import update_forms
+    forms = dict(update_forms.programs())
+    chosen = [*training_programs.PROGRAMS, *random.Random(arguments.seed).sample(sorted(forms), min(arguments.forms, len(forms)))]
+    training_programs.PROGRAMS.update(forms)
     checks = Checks()
-    for name in arguments.names or training_programs.PROGRAMS:
+    for name in arguments.names or chosen:
         kinds = ["executable", "emulated"] if name in training_programs.FIXED_BATCH else arguments.kinds.split(",")
         checks.check(name, check_program, arguments, name, kinds, training_programs.write)
     checks.exit()
