@@ -7,15 +7,34 @@
 #include "dialects/dfg/IrText.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cstring>
 
 using namespace mlir;
 
 namespace distc::dfg {
 
-/// More than any operation's; what a table of as many takes is no burden.
+/// More results than any operation has, and elements than any vector; what a table of as many takes is no burden.
 constexpr uint64_t kMaxResults = uint64_t(1) << 20;
+constexpr uint64_t kMaxVectorElements = kMaxResults;
 
-LogicalResult checkResultNumbers(StringRef text, StringRef path, MLIRContext *context) {
+/// The number of elements of a vector type whose text goes on with `rest` behind "vector<", 4x[8]xf32 as an example: at
+/// most one more than the greatest allowed.
+static uint64_t countElements(StringRef rest) {
+  uint64_t count = 1;
+  while (true) {
+    const bool scales = rest.consume_front("[");
+    StringRef digits = rest.take_while(llvm::isDigit);
+    rest = rest.drop_front(digits.size());
+    if (digits.empty() || (scales && !rest.consume_front("]")) || !rest.consume_front("x"))
+      return count;
+    uint64_t size = 0;
+    if (digits.getAsInteger(10, size) || size > kMaxVectorElements)
+      return kMaxVectorElements + 1;
+    count = std::min(count * std::max<uint64_t>(size, 1), kMaxVectorElements + 1);
+  }
+}
+
+LogicalResult checkIrText(StringRef text, StringRef path, MLIRContext *context) {
   unsigned line = 1;
   auto isOfName = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.' || c == '-'; };
   for (size_t at = 0; at < text.size(); ++at) {
@@ -25,6 +44,10 @@ LogicalResult checkResultNumbers(StringRef text, StringRef path, MLIRContext *co
       // To the end of the string.
       for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
         at += text[at] == '\\';
+    } else if (text[at] == 'v' && text.substr(at).starts_with("vector<")) {
+      if (countElements(text.drop_front(at + strlen("vector<"))) > kMaxVectorElements)
+        return emitError(FileLineColLoc::get(context, path, line, 1))
+               << "has a vector of more than " << kMaxVectorElements << " elements";
     } else if (text[at] == '%') {
       StringRef rest = text.drop_front(at + 1);
       rest = rest.drop_while(isOfName);

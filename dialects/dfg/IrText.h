@@ -11,9 +11,10 @@
 
 namespace distc::dfg {
 
-/// Fails with a diagnostic in file `path` where `text` names a result (`%value#N`) of a number that no operation has: the parser would
-/// make room for as many, and end the process where there is none.
-llvm::LogicalResult checkResultNumbers(llvm::StringRef text, llvm::StringRef path, mlir::MLIRContext *context);
+/// Fails with a diagnostic in file `path` where `text` names a result (`%value#N`) of a number that no operation has,
+/// or a vector of more elements than any register: the parser would make room for as many, and end the process where
+/// there is none.
+llvm::LogicalResult checkIrText(llvm::StringRef text, llvm::StringRef path, mlir::MLIRContext *context);
 
 } // namespace distc::dfg
 

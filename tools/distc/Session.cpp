@@ -128,8 +128,7 @@ static llvm::Error readTensorFile(StringRef path, MLIRContext *context, stablehl
 static OwningOpRef<ModuleOp> readIr(const std::string &path, MLIRContext *context) {
   // What cannot be read is the parser's to say.
   if (auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-      text && !isBytecode((*text)->getMemBufferRef()) &&
-      failed(dfg::checkResultNumbers((*text)->getBuffer(), path, context)))
+      text && !isBytecode((*text)->getMemBufferRef()) && failed(dfg::checkIrText((*text)->getBuffer(), path, context)))
     return nullptr;
   return parseSourceFile<ModuleOp>(path, ParserConfig(context));
 }

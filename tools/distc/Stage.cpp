@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/Builders.h"
+#include "passes/lower/program/Target.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -103,6 +104,10 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
     options.graph = graph.getValue().str();
   text("strategy", options.strategy, unsaid.strategy);
   text("target", options.target, unsaid.target);
+  // What the command line says is checked there.
+  if (auto target = said.getAs<StringAttr>("target"); target && target.getValue() == options.target)
+    if (llvm::Error error = Target::parse(options.target).takeError())
+      return module.emitError() << "'" << kCommandAttr << "': " << llvm::toString(std::move(error)), failure();
   text("precision", options.precision, unsaid.precision);
   if (!llvm::is_contained(kPrecisions, options.precision))
     return module.emitError() << "'" << kCommandAttr << "' says precision '" << options.precision << "'; it can be "

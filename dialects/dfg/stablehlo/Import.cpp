@@ -420,7 +420,7 @@ OwningOpRef<ModuleOp> importStep(StringRef path, MLIRContext *context, ReadTenso
 
   // StableHLO's dialects are known by the names of their operations alone.
   OwningOpRef<ModuleOp> source;
-  if (failed(dfg::checkResultNumbers(buffer->getBuffer(), path, context)))
+  if (failed(dfg::checkIrText(buffer->getBuffer(), path, context)))
     return nullptr;
   {
     llvm::scope_exit restore(
