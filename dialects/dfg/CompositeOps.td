@@ -50,11 +50,19 @@ class DFG_LocalResponse<string mnemonic, string tensorflow, string decomposition
 def DFG_LRNOp : DFG_LocalResponse<"lrn", "\"LRN\"", "localResponse", (ins DFG_Tensor:$input)>;
 def DFG_LRNGradOp : DFG_LocalResponse<"lrn_grad", "\"LRNGrad\"", "localResponseGrad",
                                       (ins DFG_Tensor:$input_grads, DFG_Tensor:$input_image, DFG_Tensor:$output_image)>;
-def DFG_AdjustContrastOp : DFG_Composite<"adjust_contrast_v2", "\"AdjustContrastv2\"", "adjustContrast"> {
-  let arguments = (ins DFG_Tensor:$images, DFG_Tensor:$contrast_factor);
+
+// ---- Colors ---------------------------------------------------------------------------------------------
+class DFG_Recolor<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = operands;
   let results = oneResult;
   let types = "T:0";
 }
+def DFG_RGBToHSVOp : DFG_Recolor<"rgb_to_hsv", "\"RGBToHSV\"", "rgbToHsv", (ins DFG_Tensor:$images)>;
+def DFG_HSVToRGBOp : DFG_Recolor<"hsv_to_rgb", "\"HSVToRGB\"", "hsvToRgb", (ins DFG_Tensor:$images)>;
+def DFG_AdjustHueOp : DFG_Recolor<"adjust_hue", "\"AdjustHue\"", "adjustHue", (ins DFG_Tensor:$images, DFG_Tensor:$delta)>;
+def DFG_AdjustSaturationOp : DFG_Recolor<"adjust_saturation", "\"AdjustSaturation\"", "adjustSaturation", (ins DFG_Tensor:$images, DFG_Tensor:$scale)>;
+def DFG_AdjustContrastOp : DFG_Recolor<"adjust_contrast_v2", "\"AdjustContrastv2\"", "adjustContrast",
+                                       (ins DFG_Tensor:$images, DFG_Tensor:$contrast_factor)>;
 
 // ---- Quantization, as training sees it ---------------------------------------------------------------
 class DFG_FakeQuant<string mnemonic, string tensorflow, string decomposition, dag operands, dag outputs, string attributes>
@@ -80,6 +88,32 @@ def DFG_FakeQuantWithMinMaxVarsGradientOp : DFG_FakeQuant<"fake_quant_with_min_m
     "\"FakeQuantWithMinMaxVarsGradient\"", "fakeQuantGrad", roundedGradient, threeGradients, "=float32:r0 =float32:r1 =float32:r2">;
 def DFG_FakeQuantWithMinMaxVarsPerChannelGradientOp : DFG_FakeQuant<"fake_quant_with_min_max_vars_per_channel_gradient",
     "\"FakeQuantWithMinMaxVarsPerChannelGradient\"", "fakeQuantGrad", roundedGradient, threeGradients, "=float32:r0 =float32:r1 =float32:r2">;
+}
+class DFG_QuantizeAndDequantize<string mnemonic, string tensorflow, dag operands, dag attributes, string rangeGiven = "false">
+    : DFG_Composite<mnemonic, tensorflow, "quantizeAndDequantize"> {
+  let arguments = !con((ins DFG_Tensor:$input, DFG_Tensor:$input_min, DFG_Tensor:$input_max), operands,
+                       (ins DefaultValuedAttr<BoolAttr, "true">:$signed_input), attributes,
+                       (ins DefaultValuedAttr<BoolAttr, rangeGiven>:$range_given, DefaultValuedAttr<BoolAttr, "false">:$narrow_range,
+                            DefaultValuedAttr<I64Attr, "-1">:$axis));
+  let results = oneResult;
+}
+defvar bitsAndRounding = (ins DefaultValuedAttr<I64Attr, "8">:$num_bits, DefaultValuedAttr<StrAttr, "\"HALF_TO_EVEN\"">:$round_mode);
+def DFG_QuantizeAndDequantizeV2Op : DFG_QuantizeAndDequantize<"quantize_and_dequantize_v2", "\"QuantizeAndDequantizeV2\"", (ins), bitsAndRounding> {
+  let types = "T:0";
+}
+def DFG_QuantizeAndDequantizeV3Op : DFG_QuantizeAndDequantize<"quantize_and_dequantize_v3", "\"QuantizeAndDequantizeV3\"",
+                                                              (ins DFG_Tensor:$num_bits), (ins), "true"> {
+  let types = "T:0";
+}
+def DFG_QuantizeAndDequantizeV4Op : DFG_QuantizeAndDequantize<"quantize_and_dequantize_v4", "\"QuantizeAndDequantizeV4\"", (ins), bitsAndRounding> {
+  let types = "T:0";
+}
+def DFG_QuantizeAndDequantizeV4GradOp : DFG_Composite<"quantize_and_dequantize_v4_grad", "\"QuantizeAndDequantizeV4Grad\"", "quantizeAndDequantizeGrad"> {
+  let arguments = (ins DFG_Tensor:$gradients, DFG_Tensor:$input, DFG_Tensor:$input_min, DFG_Tensor:$input_max,
+                       DefaultValuedAttr<I64Attr, "-1">:$axis);
+  let results = (outs DFG_Tensor:$input_backprop, DFG_Tensor:$input_min_backprop, DFG_Tensor:$input_max_backprop);
+  let types = "T:0";
+  let linearity = "First";
 }
 
 // ---- Layout -----------------------------------------------------------------------------------------
@@ -234,6 +268,12 @@ class DFG_Resize<string mnemonic, string tensorflow, string decomposition, dag o
   let linearity = "First";
 }
 defvar imagesAndSize = (ins DFG_Tensor:$images, DFG_Tensor:$size);
+def DFG_ResizeAreaOp : DFG_Composite<"resize_area", "\"ResizeArea\"", "resizeArea"> {
+  let arguments = !con(imagesAndSize, (ins DefaultValuedAttr<BoolAttr, "false">:$align_corners));
+  let results = oneResult;
+  let types = "T:0 =float32:r0";
+  let linearity = "First";
+}
 def DFG_ResizeBilinearOp : DFG_Resize<"resize_bilinear", "\"ResizeBilinear\"", "resizeBilinear", imagesAndSize, "T:0 =float32:r0">;
 def DFG_ResizeBicubicOp : DFG_Resize<"resize_bicubic", "\"ResizeBicubic\"", "resizeBicubic", imagesAndSize, "T:0 =float32:r0">;
 def DFG_ResizeNearestNeighborOp : DFG_Resize<"resize_nearest_neighbor", "\"ResizeNearestNeighbor\"", "resizeNearest", imagesAndSize, "T:0">;

@@ -248,7 +248,37 @@ def quantization():
         ("FakeQuantEmpty", lambda h: h * (1 + q.fake_quant_with_min_max_vars(h, tf1.constant(0.0), tf1.constant(0.0)))),
         ("FakeQuantWithMinMaxVarsPerChannel", lambda h: h * q.fake_quant_with_min_max_vars_per_channel(
             h - 0.4, tf1.constant([-0.1, -0.3, 0.0]), tf1.constant([0.3, 0.1, 0.0]), num_bits=6)),
+        ("QuantizeAndDequantize", lambda h: h * q.quantize_and_dequantize_v2(h - 0.3, -0.3, 0.5, num_bits=5, range_given=True)),
+        ("QuantizeOwnRange", lambda h: h * tf1.stop_gradient(q.quantize_and_dequantize(h - 0.5, 0, 0, num_bits=6, range_given=False))),
+        ("QuantizeUnsigned", lambda h: h * q.quantize_and_dequantize(
+            h, 0.0, 0.8, signed_input=False, num_bits=4, range_given=True, round_mode="HALF_UP")),
+        ("QuantizeNarrowChannels", lambda h: h * tf1.stop_gradient(raw.QuantizeAndDequantizeV2(
+            input=h - 0.5, input_min=[0.0] * 3, input_max=[0.0] * 3, range_given=False, narrow_range=True, axis=1))),
+        ("QuantizeV3", lambda h: h * tf1.stop_gradient(raw.QuantizeAndDequantizeV3(
+            input=h - 0.4, input_min=-0.4, input_max=0.4, num_bits=tf1.constant(5)))),
         ("FakeQuantVarsGradient", lambda h: h * q.fake_quant_with_min_max_vars(tf1.stop_gradient(h - 0.4), low(h), high(h), num_bits=3)),
+    ]
+
+
+def colors():
+    """Images of a few points in other colors, some of them gray; and images made smaller and larger by areas."""
+    i = tf.image
+    points = lambda h: tf1.stack([h, h - 0.1, tf1.reverse(h, [1]) * 0.9, h * h], 1)[:, :, None]
+    grays = lambda h: tf1.stack([h, tf1.broadcast_to(h[:, :1], tf1.shape(h)), tf1.zeros_like(h)], 1)[:, :, None]
+    summed = lambda x: tf1.reduce_sum(x, [1, 2])
+    still = lambda change, image=points: lambda h: h * tf1.stop_gradient(summed(change(image(h))))
+    columns = lambda h: tf1.stack([h, h * h, tf1.sqrt(h)], 1)[..., None]
+
+    def area(size, **how):
+        return lambda h: h * tf1.stop_gradient(summed(tf1.image.resize_area(columns(h), size, **how)))
+    return [
+        ("RGBToHSV", lambda h: summed(i.rgb_to_hsv(points(h)))), ("RGBToHSVOfGrays", still(i.rgb_to_hsv, grays)),
+        ("HSVToRGB", still(i.hsv_to_rgb)),
+        ("AdjustHue", still(lambda x: i.adjust_hue(x, 0.3))), ("AdjustHueBack", still(lambda x: i.adjust_hue(x, -0.7))),
+        ("AdjustHueOfGrays", still(lambda x: i.adjust_hue(x, 0.2), grays)),
+        ("AdjustSaturation", still(lambda x: i.adjust_saturation(x, 0.4), grays)), ("AdjustSaturationFull", still(lambda x: i.adjust_saturation(x, 3.0))),
+        ("AdjustContrast", still(lambda x: i.adjust_contrast(x, 1.5))),
+        ("ResizeArea", area([1, 3])), ("ResizeAreaUneven", area([2, 2])), ("ResizeAreaLarger", area([5, 4], align_corners=True)),
     ]
 
 
@@ -256,7 +286,7 @@ FAMILIES = {
     "unary": unary, "activations": activations, "special": special, "rounding": rounding, "binary": binary,
     "choices": choices, "integers": integers, "booleans": booleans, "reductions": reductions, "scans": scans,
     "products": products, "shapes": shapes, "pieces": pieces,
-    "bessel": bessel, "rows": rows, "quantization": quantization,
+    "bessel": bessel, "rows": rows, "quantization": quantization, "colors": colors,
 }
 
 # ---- initializers ----------------------------------------------------------------------------

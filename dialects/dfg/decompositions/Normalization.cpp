@@ -170,15 +170,4 @@ Result localResponseGrad(Operation *op, GraphBuilder &g) {
   return one(g, g.cast(g.add(own, others), g.elementOf(op->getOperand(0))));
 }
 
-/// Away from, or towards, each channel's mean of an image.
-Result adjustContrast(Operation *op, GraphBuilder &g) {
-  Value images = op->getOperand(0);
-  FailureOr<Dims> shape = g.getShape(images);
-  if (failed(shape))
-    return failure();
-  int64_t rank = shape->size();
-  Value x = g.cast(images, g.builder.getF32Type()), mean = g.mean(x, {rank - 3, rank - 2}, /*keepDims=*/true);
-  return one(g, g.cast(g.add(g.mul(g.sub(x, mean), op->getOperand(1)), mean), g.elementOf(images)));
-}
-
 } // namespace distc::dfg::decompositions

@@ -12,6 +12,7 @@
 
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -93,6 +94,80 @@ Result fakeQuantGrad(Operation *op, GraphBuilder &g) {
     results.push_back(g.sum(where(g.both(isHigh, isRange)), axes));
   }
   if (g.failed() || llvm::is_contained(results, Value()))
+    return failure();
+  return results;
+}
+
+/// Operands: the values and their range, of which is taken what `range_given` asks for. The kernel is
+/// quantize_and_dequantize_op.h's: the range's end that asks for longer steps says how long they are, and 0 is one.
+Result quantizeAndDequantize(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0), low = op->getOperand(1), high = op->getOperand(2);
+  FailureOr<Dims> shape = g.getShape(x);
+  FailureOr<int64_t> bits = llvm::isa<QuantizeAndDequantizeV3Op>(op) ? g.getConstant(op->getOperand(3))
+                                                                     : FailureOr<int64_t>(getNumber(op, "num_bits"));
+  if (failed(shape) || failed(bits))
+    return failure();
+  if (*bits < 1 || *bits > 62)
+    return g.fail("num_bits must be between 1 and 62");
+  const auto rank = static_cast<int64_t>(shape->size()), axis = getNumber(op, "axis");
+  if (axis < -1 || axis >= rank)
+    return g.fail("the axis is none of the input's");
+  const bool isSigned = getFlag(op, "signed_input"), isGiven = getFlag(op, "range_given");
+  const Type element = g.elementOf(x);
+  auto number = [&](double value) { return g.scalar(element, value); };
+  if (!isGiven) {
+    SmallVector<int64_t> axes;
+    for (int64_t at = 0; at < rank; ++at)
+      if (at != axis)
+        axes.push_back(at);
+    low = g.reduce("dfg.min", x, axes, /*keepDims=*/true);
+    high = g.reduce("dfg.max", x, axes, /*keepDims=*/true);
+  } else if (axis >= 0) {
+    Dims along(rank, Dim(1));
+    along[axis] = (*shape)[axis];
+    low = g.reshape(low, along);
+    high = g.reshape(high, along);
+  }
+  const double most = std::ldexp(1.0, isSigned ? *bits - 1 : *bits) - 1;
+  const double least = isSigned ? -std::ldexp(1.0, *bits - 1) + (getFlag(op, "narrow_range") ? 1 : 0) : 0;
+  Value first = number(least), last = number(most), zero = number(0);
+  Value largest =
+      number(llvm::APFloat::getLargest(llvm::cast<FloatType>(element).getFloatSemantics()).convertToDouble());
+  auto perUnit = [&](Value end, Value step) {
+    return g.select(g.less(zero, g.mul(step, end)), g.div(step, end), largest);
+  };
+  Value fromLow = perUnit(low, first), fromHigh = perUnit(high, last), isLow = g.less(fromLow, fromHigh);
+  Value scale = g.select(isLow, fromLow, fromHigh);
+  Value size = least == 0 ? g.div(high, last) : g.select(isLow, g.div(low, first), g.div(high, last));
+  if (isGiven) {
+    Value top = g.select(isLow, g.mul(last, size), high), bottom = g.select(isLow, low, g.mul(first, size));
+    x = g.maximum(g.minimum(x, top), bottom);
+  }
+  auto mode = op->getAttrOfType<StringAttr>("round_mode");
+  Value steps = g.mul(x, scale);
+  steps = mode && mode.getValue() == "HALF_UP" ? g.make<FloorOp>(g.add(steps, number(0.5))) : g.make<RintOp>(steps);
+  return one(g, g.mul(steps, size));
+}
+
+/// Operands: gradients, the values, the range that was given. Outside the gradient is 0, and the range's is.
+Result quantizeAndDequantizeGrad(Operation *op, GraphBuilder &g) {
+  Value gradients = op->getOperand(0), x = op->getOperand(1), low = op->getOperand(2), high = op->getOperand(3);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return failure();
+  SmallVector<Value> results = {Value(), g.zerosLike(low), g.zerosLike(high)};
+  const auto rank = static_cast<int64_t>(shape->size()), axis = getNumber(op, "axis");
+  if (axis < -1 || axis >= rank)
+    return g.fail("the axis is none of the input's");
+  if (axis >= 0) {
+    Dims along(rank, Dim(1));
+    along[axis] = (*shape)[axis];
+    low = g.reshape(low, along);
+    high = g.reshape(high, along);
+  }
+  Value isInside = g.both(g.lessEqual(low, x), g.lessEqual(x, high));
+  results[0] = g.select(isInside, gradients, g.zerosLike(gradients));
+  if (g.failed())
     return failure();
   return results;
 }

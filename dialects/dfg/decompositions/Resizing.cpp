@@ -7,7 +7,7 @@
 // What a row of the result is made of is known when it is compiled: a matrix, by
 // which rows are multiplied, and columns by another. The gradient is the product
 // with the transposed ones. Weights are computed as by TensorFlow's
-// image_resizer_state.h, resize_bilinear_op.cc and resize_bicubic_op.cc, in float.
+// image_resizer_state.h, resize_{area,bilinear,bicubic}_op.cc, in float.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,14 @@ using namespace mlir;
 namespace distc::dfg::decompositions {
 namespace {
 
-enum class Method { Bilinear, Bicubic, Nearest };
+enum class Method { Area, Bilinear, Bicubic, Nearest };
 
 /// Along one axis, from `in` elements to `out`.
 class Axis {
 public:
   Axis(Operation *op, Method method, int64_t in, int64_t out)
       : method(method), in(in), out(out), alignCorners(getFlag(op, "align_corners")),
-        halfPixel(getFlag(op, "half_pixel_centers")) {
+        halfPixel(op->hasAttr("half_pixel_centers") && getFlag(op, "half_pixel_centers")) {
     scale = alignCorners && out > 1 ? (in - 1) / static_cast<float>(out - 1) : in / static_cast<float>(out);
   }
 
@@ -50,6 +50,8 @@ private:
   template <typename Add> void addRow(int64_t at, Add add) const {
     if (method == Method::Nearest)
       return add(nearest(at), 1.0f);
+    if (method == Method::Area)
+      return addArea(at, add);
     float from = halfPixel ? (static_cast<float>(at) + 0.5f) * scale - 0.5f : static_cast<float>(at) * scale;
     float floor = std::floor(from);
     if (method == Method::Bilinear) {
@@ -59,6 +61,18 @@ private:
       return;
     }
     addCubic(static_cast<int64_t>(floor), std::lrint((from - floor) * kSteps), add);
+  }
+
+  /// Each element by how much of it lies in the result's.
+  template <typename Add> void addArea(int64_t at, Add add) const {
+    const float begin = static_cast<float>(at) * scale, end = static_cast<float>(at + 1) * scale;
+    const auto last = static_cast<int64_t>(std::ceil(end));
+    for (auto from = static_cast<int64_t>(std::floor(begin)); from < last; ++from) {
+      const bool endsHere = static_cast<float>(from + 1) > end;
+      float covered = static_cast<float>(from) < begin ? (endsHere ? scale : static_cast<float>(from + 1) - begin)
+                                                       : (endsHere ? end - static_cast<float>(from) : 1.0f);
+      add(std::max<int64_t>(std::min(from, in - 1), 0), covered / scale);
+    }
   }
 
   /// Keys, Cubic convolution interpolation for digital image processing, 1981: with half pixels as there, and without
@@ -150,6 +164,7 @@ Result resizeGrad(Operation *op, GraphBuilder &g, Method method) {
 
 } // namespace
 
+Result resizeArea(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Area); }
 Result resizeBilinear(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Bilinear); }
 Result resizeBicubic(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Bicubic); }
 Result resizeBilinearGrad(Operation *op, GraphBuilder &g) { return resizeGrad(op, g, Method::Bilinear); }
