@@ -50,13 +50,13 @@ def DFG_CheckNumericsOp : DFG_Pure<"check_numerics", "\"CheckNumerics\", \"Check
 }
 
 // ---- What is known of a shape ----------------------------------------------------------------
-def DFG_ShapeOp : DFG_Pure<"shape", "\"Shape\""> {
+def DFG_ShapeOp : DFG_Pure<"shape", "\"Shape\"", [DFG_AsksShapes]> {
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 out_type:r0";
   let shape = "shapeOf";
 }
-def DFG_ShapeNOp : DFG_Pure<"shape_n", "\"ShapeN\""> {
+def DFG_ShapeNOp : DFG_Pure<"shape_n", "\"ShapeN\"", [DFG_AsksShapes]> {
   let arguments = (ins Variadic<DFG_Tensor>:$inputs);
   let results = (outs Variadic<DFG_Tensor>:$shapes);
   let types = "T:0 out_type:r* N:#0";
@@ -68,13 +68,13 @@ def DFG_VariableShapeOp : DFG_Pure<"variable_shape", "\"\", \"VariableShape\""> 
   let types = "out_type:r0";
   let shape = "shapeOf";
 }
-def DFG_SizeOp : DFG_Pure<"size", "\"Size\""> {
+def DFG_SizeOp : DFG_Pure<"size", "\"Size\"", [DFG_AsksShapes]> {
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 out_type:r0";
   let shape = "sizeOf";
 }
-def DFG_RankOp : DFG_Pure<"rank", "\"Rank\""> {
+def DFG_RankOp : DFG_Pure<"rank", "\"Rank\"", [DFG_AsksShapes]> {
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 =int32:r0";
@@ -123,7 +123,7 @@ def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"Paral
 
 // ---- Layout: the same elements elsewhere --------------------------------------------------------
 let linearity = "Joint" in {
-def DFG_ReshapeOp : DFG_Pure<"reshape", "\"Reshape\""> {
+def DFG_ReshapeOp : DFG_Pure<"reshape", "\"Reshape\"", [DFG_Reshapes]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimensions);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tshape:1";
@@ -135,13 +135,13 @@ def DFG_TransposeOp : DFG_Pure<"transpose", "\"Transpose\""> {
   let types = "T:0 Tperm:1";
   let shape = "transpose";
 }
-def DFG_ExpandDimsOp : DFG_Pure<"expand_dims", "\"ExpandDims\""> {
+def DFG_ExpandDimsOp : DFG_Pure<"expand_dims", "\"ExpandDims\"", [DFG_Reshapes]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tdim:1";
   let shape = "expandDims";
 }
-def DFG_SqueezeOp : DFG_Pure<"squeeze", "\"Squeeze\""> {
+def DFG_SqueezeOp : DFG_Pure<"squeeze", "\"Squeeze\"", [DFG_Reshapes]> {
   let arguments = (ins DFG_Tensor:$input, DefaultValuedAttr<I64ArrayAttr, "{}">:$squeeze_dims);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
@@ -252,9 +252,10 @@ def DFG_OneHotOp : DFG_Pure<"one_hot", "\"OneHot\""> {
 
 // ---- Reductions -----------------------------------------------------------------------------------
 let linearity = "Joint" in {
-def DFG_SumOp : DFG_Reduction<"sum", "\"Sum\"", "return s.constant(type, 0.0);", "return s.add(accumulator, element);">;
+def DFG_SumOp : DFG_Reduction<"sum", "\"Sum\"", "return s.constant(type, 0.0);", "return s.add(accumulator, element);",
+  "return accumulator;", [DFG_SumsRows]>;
 def DFG_MeanOp : DFG_Reduction<"mean", "\"Mean\"", "return s.constant(type, 0.0);", "return s.add(accumulator, element);",
-  "return s.div(accumulator, s.constant(accumulator.getType(), static_cast<double>(count)));">;
+  "return s.div(accumulator, s.constant(accumulator.getType(), static_cast<double>(count)));", [DFG_SumsRows]>;
 }
 def DFG_ProdOp : DFG_Reduction<"prod", "\"Prod\"", "return s.constant(type, 1.0);", "return s.mul(accumulator, element);"> {
   let shape = "prod";
@@ -265,7 +266,7 @@ def DFG_AllOp : DFG_Reduction<"all", "\"All\"", "return s.constant(type, 1.0);",
 def DFG_AnyOp : DFG_Reduction<"any", "\"Any\"", "return s.constant(type, 0.0);", "return s.bitOr(accumulator, element);"> { let types = "Tidx:1 =bool:r0"; }
 def DFG_EuclideanNormOp : DFG_Reduction<"euclidean_norm", "\"EuclideanNorm\"", "return s.constant(type, 0.0);",
   "return s.add(accumulator, s.mul(element, element));", "return s.math<::mlir::math::SqrtOp>(accumulator);">;
-def DFG_L2LossOp : DFG_Node<"l2_loss", "\"L2Loss\"", [Pure, DeclareOpInterfaceMethods<DFG_ReductionInterface>]> {
+def DFG_L2LossOp : DFG_Node<"l2_loss", "\"L2Loss\"", [Pure, DeclareOpInterfaceMethods<DFG_ReductionInterface>, DFG_SumsRows]> {
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";

@@ -27,9 +27,9 @@ bool hasBound(const std::optional<Dims> &dims) {
 bool takesPadding(Operation *op, unsigned number) {
   // Element by element; shapes hand the bound on; rows with the index -1 are skipped, gathered rows are not looked at
   // by indices that name true rows.
-  if (llvm::isa<ScalarInterface, ShapeOp, ShapeNOp, SizeOp, RankOp, GatherOp, GatherNdOp, GatherV2Op, ResourceGatherOp,
-                ResourceGatherNdOp, ScatterNdOp, TensorScatterAddOp, TensorScatterSubOp, TensorScatterUpdateOp,
-                ReshapeOp, ExpandDimsOp, SqueezeOp, CheckNumericsOp>(op))
+  if (op->hasTrait<AsksShapes>() || op->hasTrait<Gathers>() || op->hasTrait<Reshapes>() ||
+      llvm::isa<ScalarInterface, ScatterNdOp, TensorScatterAddOp, TensorScatterSubOp, TensorScatterUpdateOp,
+                CheckNumericsOp>(op))
     return true;
   if (auto update = llvm::dyn_cast<UpdateInterface>(op))
     return update.getIndicesOperand() >= 0;

@@ -16,8 +16,7 @@ std::optional<CheckedOperand> getCheckedOperand(Operation *op) {
     auto type = llvm::dyn_cast<TensorType>(op->getOperand(1).getType());
     return type && type.getElementType().isInteger() ? std::optional(CheckedOperand{1, 1}) : std::nullopt;
   }
-  if (llvm::isa<GatherOp, GatherV2Op, GatherNdOp, ResourceGatherOp, ResourceGatherNdOp,
-                SparseSoftmaxCrossEntropyWithLogitsOp>(op))
+  if (op->hasTrait<Gathers>() || llvm::isa<SparseSoftmaxCrossEntropyWithLogitsOp>(op))
     return CheckedOperand{1, 0};
   if (llvm::isa<CheckNumericsOp>(op))
     return CheckedOperand{0, 0};

@@ -31,11 +31,34 @@ namespace distc::dfg {
 /// the last alone.
 enum class Linearity { None, Joint, Each, First, Last };
 
-/// Trait of nodes whose result is random numbers: with the batch's axis, each replica draws for its own examples.
+// Facts that analyses ask for, declared in ODS (DfgOpBase.td): traits of nodes that give ...
+/// ... the sum of two operands.
+template <typename Op> class Adds : public mlir::OpTrait::TraitBase<Op, Adds> {};
+/// ... integers that only depend on the shapes of operands.
+template <typename Op> class AsksShapes : public mlir::OpTrait::TraitBase<Op, AsksShapes> {};
+/// ... a boolean for each pair of elements of two operands.
+template <typename Op> class Compares : public mlir::OpTrait::TraitBase<Op, Compares> {};
+/// ... the first operand divided by the second.
+template <typename Op> class Divides : public mlir::OpTrait::TraitBase<Op, Divides> {};
+/// ... random numbers: with the batch's axis, each replica draws for its own examples.
 template <typename Op> class DrawsNumbers : public mlir::OpTrait::TraitBase<Op, DrawsNumbers> {};
-
-/// Trait of nodes whose result is their operand's value.
+/// ... a first result of distinct elements of the first operand, and a second that says which of them each element
+/// is.
+template <typename Op> class FindsDistinct : public mlir::OpTrait::TraitBase<Op, FindsDistinct> {};
+/// ... their operand's value.
 template <typename Op> class Forwards : public mlir::OpTrait::TraitBase<Op, Forwards> {};
+/// ... rows or slices of the first operand, a tensor or a variable, where the second says.
+template <typename Op> class Gathers : public mlir::OpTrait::TraitBase<Op, Gathers> {};
+/// ... (parts of) the value of the variable whose handle is the first operand, in block order.
+template <typename Op> class ReadsVariable : public mlir::OpTrait::TraitBase<Op, ReadsVariable> {};
+/// ... the first operand reduced along the axes that the second names.
+template <typename Op> class Reduces : public mlir::OpTrait::TraitBase<Op, Reduces> {};
+/// ... an end or a message for the user: their order among effects counts, no value does.
+template <typename Op> class Reports : public mlir::OpTrait::TraitBase<Op, Reports> {};
+/// ... the elements of the first operand in their order, with another shape.
+template <typename Op> class Reshapes : public mlir::OpTrait::TraitBase<Op, Reshapes> {};
+/// ... with a result that, where it lacks the batch's axis, is a sum over the batch's rows.
+template <typename Op> class SumsRows : public mlir::OpTrait::TraitBase<Op, SumsRows> {};
 
 /// Whether `type` is a variable's handle or a resource tensor that stands for one.
 bool isHandle(mlir::Type type);

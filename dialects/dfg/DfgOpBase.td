@@ -44,6 +44,23 @@ class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
   }] # definitions;
 }
 
+// ---- Facts that analyses ask for (Dfg.h says what each means) ------------------------------------
+
+class DFG_Fact<string name> : NativeOpTrait<name> { let cppNamespace = "::distc::dfg"; }
+def DFG_Adds : DFG_Fact<"Adds">;
+def DFG_AsksShapes : DFG_Fact<"AsksShapes">;
+def DFG_Compares : DFG_Fact<"Compares">;
+def DFG_Divides : DFG_Fact<"Divides">;
+def DFG_DrawsNumbers : DFG_Fact<"DrawsNumbers">;
+def DFG_FindsDistinct : DFG_Fact<"FindsDistinct">;
+def DFG_Forwards : DFG_Fact<"Forwards">;
+def DFG_Gathers : DFG_Fact<"Gathers">;
+def DFG_ReadsVariable : DFG_Fact<"ReadsVariable">;
+def DFG_Reduces : DFG_Fact<"Reduces">;
+def DFG_Reports : DFG_Fact<"Reports">;
+def DFG_Reshapes : DFG_Fact<"Reshapes">;
+def DFG_SumsRows : DFG_Fact<"SumsRows">;
+
 // ---- Element-wise ----------------------------------------------------------------
 
 // `body` sees `s` (ScalarBuilder) and the operands' scalars by the names below, and returns the result's.
@@ -78,8 +95,8 @@ class DFG_Ternary<string mnemonic, string tensorflow, code body, list<Trait> tra
 
 // ---- Reductions --------------------------------------------------------------------
 
-class DFG_Reduction<string mnemonic, string tensorflow, code initial, code combine, code final = "return accumulator;">
-    : DFG_Node<mnemonic, tensorflow, [Pure, DeclareOpInterfaceMethods<DFG_ReductionInterface>]> {
+class DFG_Reduction<string mnemonic, string tensorflow, code initial, code combine, code final = "return accumulator;", list<Trait> traits = []>
+    : DFG_Node<mnemonic, tensorflow, traits # [Pure, DFG_Reduces, DeclareOpInterfaceMethods<DFG_ReductionInterface>]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axes, DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";

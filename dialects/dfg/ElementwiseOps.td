@@ -8,8 +8,6 @@
 
 include "dialects/dfg/DfgOpBase.td"
 
-def DFG_Forwards : NativeOpTrait<"Forwards"> { let cppNamespace = "::distc::dfg"; }
-
 // ---- The value as it is ---------------------------------------------------------------
 let linearity = "Joint" in {
 // A variable's handle as well.
@@ -22,8 +20,8 @@ def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"",
 def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;", [DFG_Forwards]>;
 def DFG_NegOp : DFG_Unary<"neg", "\"Neg\"", "return s.neg(x);">;
 def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);"> ;
-def DFG_AddOp : DFG_Binary<"add", "\"Add\"", "return s.add(x, y);">;
-def DFG_AddV2Op : DFG_Binary<"add_v2", "\"AddV2\"", "return s.add(x, y);">;
+def DFG_AddOp : DFG_Binary<"add", "\"Add\"", "return s.add(x, y);", [DFG_Adds]>;
+def DFG_AddV2Op : DFG_Binary<"add_v2", "\"AddV2\"", "return s.add(x, y);", [DFG_Adds]>;
 def DFG_SubOp : DFG_Binary<"sub", "\"Sub\"", "return s.sub(x, y);">;
 }
 def DFG_OnesLikeOp : DFG_Unary<"ones_like", "\"OnesLike\"", "return s.constant(x.getType(), 1.0);">;
@@ -125,10 +123,10 @@ def DFG_MulNoNanOp : DFG_Binary<"mul_no_nan", "\"MulNoNan\"",
   "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.mul(x, y));">;
 }
 let linearity = "First" in {
-def DFG_DivOp : DFG_Binary<"div", "\"Div\"", "return s.truncateDiv(x, y);">;
-def DFG_RealDivOp : DFG_Binary<"real_div", "\"RealDiv\"", "return s.div(x, y);">;
+def DFG_DivOp : DFG_Binary<"div", "\"Div\"", "return s.truncateDiv(x, y);", [DFG_Divides]>;
+def DFG_RealDivOp : DFG_Binary<"real_div", "\"RealDiv\"", "return s.div(x, y);", [DFG_Divides]>;
 def DFG_DivNoNanOp : DFG_Binary<"div_no_nan", "\"DivNoNan\"",
-  "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.div(x, y));">;
+  "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.div(x, y));", [DFG_Divides]>;
 }
 def DFG_FloorDivOp : DFG_Binary<"floor_div", "\"FloorDiv\"", "return s.floorDiv(x, y);">;
 def DFG_TruncateDivOp : DFG_Binary<"truncate_div", "\"TruncateDiv\"", "return s.truncateDiv(x, y);">;
@@ -157,20 +155,20 @@ def DFG_LeftShiftOp : DFG_Binary<"left_shift", "\"LeftShift\"", "return s.shiftL
 def DFG_RightShiftOp : DFG_Binary<"right_shift", "\"RightShift\"", "return s.shiftRight(x, y);">;
 
 let shape = "predicate", types = "T:0 =bool:r0" in {
-def DFG_EqualOp : DFG_Binary<"equal", "\"Equal\"", "return s.equal(x, y);"> {
+def DFG_EqualOp : DFG_Binary<"equal", "\"Equal\"", "return s.equal(x, y);", [DFG_Compares]> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
-def DFG_NotEqualOp : DFG_Binary<"not_equal", "\"NotEqual\"", "return s.notEqual(x, y);"> {
+def DFG_NotEqualOp : DFG_Binary<"not_equal", "\"NotEqual\"", "return s.notEqual(x, y);", [DFG_Compares]> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
 def DFG_ApproximateEqualOp : DFG_Binary<"approximate_equal", "\"ApproximateEqual\"",
   "return s.less(s.abs(s.sub(x, y)), s.constant(x.getType(), getTolerance().convertToDouble()));"> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<F32Attr, "1e-5f">:$tolerance);
 }
-def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);">;
-def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);">;
-def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);">;
-def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);">;
+def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);", [DFG_Compares]>;
+def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);", [DFG_Compares]>;
+def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);", [DFG_Compares]>;
+def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);", [DFG_Compares]>;
 def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let types = "=bool:r0"; }
 def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let types = "=bool:r0"; }
 }

@@ -70,12 +70,12 @@ def DFG_ComputeAccidentalHitsOp : DFG_Pure<"compute_accidental_hits", "\"Compute
 }
 
 // ---- What a graph says of itself while it runs -----------------------------------------------------------
-def DFG_AssertOp : DFG_Node<"assert", "\"Assert\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DFG_AssertOp : DFG_Node<"assert", "\"Assert\"", [MemoryEffects<[MemRead, MemWrite]>, DFG_Reports]> {
   let summary = "Ends the program with the values in `data` where the condition does not hold";
   let arguments = (ins DFG_Tensor:$condition, Variadic<DFG_Tensor>:$data, DefaultValuedAttr<I64Attr, "3">:$summarize);
   let shape = "nothing";
 }
-def DFG_PrintOp : DFG_Node<"print", "\"Print\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DFG_PrintOp : DFG_Node<"print", "\"Print\"", [MemoryEffects<[MemRead, MemWrite]>, DFG_Reports]> {
   let summary = "The input; writes the message and the values in `data` to stderr";
   let arguments = (ins DFG_Tensor:$input, Variadic<DFG_Tensor>:$data, DefaultValuedAttr<StrAttr, "\"\"">:$message,
                        DefaultValuedAttr<I64Attr, "-1">:$first_n, DefaultValuedAttr<I64Attr, "3">:$summarize);
@@ -84,7 +84,7 @@ def DFG_PrintOp : DFG_Node<"print", "\"Print\"", [MemoryEffects<[MemRead, MemWri
   let shape = "same";
   let linearity = "First";
 }
-def DFG_PrintV2Op : DFG_Node<"print_v2", "\"PrintV2\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DFG_PrintV2Op : DFG_Node<"print_v2", "\"PrintV2\"", [MemoryEffects<[MemRead, MemWrite]>, DFG_Reports]> {
   let arguments = (ins DFG_Tensor:$input);
   let shape = "nothing";
 }

@@ -80,7 +80,7 @@ def DFG_BiasAddV1Op : DFG_Pure<"bias_add_v1", "\"BiasAddV1\""> {
   let types = "T:0";
   let shape = "biasAdd";
 }
-def DFG_BiasAddGradOp : DFG_Pure<"bias_add_grad", "\"BiasAddGrad\""> {
+def DFG_BiasAddGradOp : DFG_Pure<"bias_add_grad", "\"BiasAddGrad\"", [DFG_SumsRows]> {
   let arguments = (ins DFG_Tensor:$out_backprop, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
@@ -104,7 +104,8 @@ def DFG_FusedBatchNormOp : DFG_BatchNorm<"fused_batch_norm", "\"FusedBatchNorm\"
 def DFG_FusedBatchNormV2Op : DFG_BatchNorm<"fused_batch_norm_v2", "\"FusedBatchNormV2\"", "T:r0 U:r1", batchNormOutputs>;
 def DFG_FusedBatchNormV3Op : DFG_BatchNorm<"fused_batch_norm_v3", "\"FusedBatchNormV3\"", "T:r0 U:r1",
                                            !con(batchNormOutputs, (outs DFG_Tensor:$reserve_space_3))>;
-class DFG_BatchNormGrad<string mnemonic, string tensorflow, string attributes, dag more> : DFG_Composite<mnemonic, tensorflow, "batchNormGrad"> {
+class DFG_BatchNormGrad<string mnemonic, string tensorflow, string attributes, dag more>
+    : DFG_Composite<mnemonic, tensorflow, "batchNormGrad", [Pure, DFG_SumsRows]> {
   let arguments = !con((ins DFG_Tensor:$y_backprop, DFG_Tensor:$x, DFG_Tensor:$scale, DFG_Tensor:$reserve_space_1, DFG_Tensor:$reserve_space_2),
                        more, (ins DefaultValuedAttr<F32Attr, "0.0001f">:$epsilon, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format,
                                   DefaultValuedAttr<BoolAttr, "true">:$is_training));
@@ -147,7 +148,6 @@ def DFG_SparseSoftmaxCrossEntropyWithLogitsOp
 }
 
 // ---- Random numbers: they read and advance a generator's state, so they keep their order ---------------
-def DFG_DrawsNumbers : NativeOpTrait<"DrawsNumbers"> { let cppNamespace = "::distc::dfg"; }
 class DFG_Random<string mnemonic, string tensorflow, string attributes, dag operands = (ins DFG_Tensor:$dimensions)>
     : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>, DFG_DrawsNumbers]> {
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2));

@@ -16,19 +16,19 @@ include "dialects/dfg/DfgOpBase.td"
 
 // ---- Gathers ---------------------------------------------------------------------------------
 let linearity = "First" in {
-def DFG_GatherV2Op : DFG_Pure<"gather_v2", "\"GatherV2\""> {
+def DFG_GatherV2Op : DFG_Pure<"gather_v2", "\"GatherV2\"", [DFG_Gathers]> {
   let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices, DFG_Tensor:$axis, DefaultValuedAttr<I64Attr, "0">:$batch_dims);
   let results = (outs DFG_Tensor:$result);
   let types = "Tparams:0 Tindices:1 Taxis:2";
   let shape = "gather";
 }
-def DFG_GatherOp : DFG_Pure<"gather", "\"Gather\""> {
+def DFG_GatherOp : DFG_Pure<"gather", "\"Gather\"", [DFG_Gathers]> {
   let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices, DefaultValuedAttr<BoolAttr, "true">:$validate_indices);
   let results = (outs DFG_Tensor:$result);
   let types = "Tparams:0 Tindices:1";
   let shape = "gather";
 }
-def DFG_GatherNdOp : DFG_Pure<"gather_nd", "\"GatherNd\""> {
+def DFG_GatherNdOp : DFG_Pure<"gather_nd", "\"GatherNd\"", [DFG_Gathers]> {
   let summary = "Slices of a tensor: the last axis of the indices names the first axes of the tensor";
   let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices);
   let results = (outs DFG_Tensor:$result);
@@ -36,7 +36,7 @@ def DFG_GatherNdOp : DFG_Pure<"gather_nd", "\"GatherNd\""> {
   let shape = "gatherNd";
 }
 }
-def DFG_ResourceGatherOp : DFG_Node<"resource_gather", "\"\", \"ResourceGather\""> {
+def DFG_ResourceGatherOp : DFG_Node<"resource_gather", "\"\", \"ResourceGather\"", [DFG_ReadsVariable, DFG_Gathers]> {
   let summary = "Rows of a variable";
   let arguments = (ins Arg<DFG_Handle, "", [MemRead]>:$handle, DFG_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batch_dims,
                        DefaultValuedAttr<BoolAttr, "true">:$validate_indices);
@@ -44,7 +44,7 @@ def DFG_ResourceGatherOp : DFG_Node<"resource_gather", "\"\", \"ResourceGather\"
   let types = "dtype:r0 Tindices:1";
   let shape = "gather";
 }
-def DFG_ResourceGatherNdOp : DFG_Node<"resource_gather_nd", "\"\", \"ResourceGatherNd\""> {
+def DFG_ResourceGatherNdOp : DFG_Node<"resource_gather_nd", "\"\", \"ResourceGatherNd\"", [DFG_ReadsVariable, DFG_Gathers]> {
   let summary = "Slices of a variable";
   let arguments = (ins Arg<DFG_Handle, "", [MemRead]>:$handle, DFG_Tensor:$indices);
   let results = (outs DFG_Tensor:$result);
@@ -53,26 +53,26 @@ def DFG_ResourceGatherNdOp : DFG_Node<"resource_gather_nd", "\"\", \"ResourceGat
 }
 
 // ---- Distinct values -----------------------------------------------------------------------------
-def DFG_UniqueOp : DFG_Pure<"unique", "\"Unique\""> {
+def DFG_UniqueOp : DFG_Pure<"unique", "\"Unique\"", [DFG_FindsDistinct]> {
   let summary = "The distinct elements in the order in which they are met, and which of them each element is";
   let arguments = (ins DFG_Tensor:$x);
   let results = (outs DFG_Tensor:$y, DFG_Tensor:$idx);
   let types = "T:0 out_idx:r1";
   let shape = "unique";
 }
-def DFG_UniqueWithCountsOp : DFG_Pure<"unique_with_counts", "\"UniqueWithCounts\""> {
+def DFG_UniqueWithCountsOp : DFG_Pure<"unique_with_counts", "\"UniqueWithCounts\"", [DFG_FindsDistinct]> {
   let arguments = (ins DFG_Tensor:$x);
   let results = (outs DFG_Tensor:$y, DFG_Tensor:$idx, DFG_Tensor:$count);
   let types = "T:0 out_idx:r1 out_idx:r2";
   let shape = "unique";
 }
-def DFG_UniqueV2Op : DFG_Pure<"unique_v2", "\"UniqueV2\""> {
+def DFG_UniqueV2Op : DFG_Pure<"unique_v2", "\"UniqueV2\"", [DFG_FindsDistinct]> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$y, DFG_Tensor:$idx);
   let types = "T:0 Taxis:1 out_idx:r1";
   let shape = "unique";
 }
-def DFG_UniqueWithCountsV2Op : DFG_Pure<"unique_with_counts_v2", "\"UniqueWithCountsV2\""> {
+def DFG_UniqueWithCountsV2Op : DFG_Pure<"unique_with_counts_v2", "\"UniqueWithCountsV2\"", [DFG_FindsDistinct]> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$y, DFG_Tensor:$idx, DFG_Tensor:$count);
   let types = "T:0 Taxis:1 out_idx:r1 out_idx:r2";
@@ -80,19 +80,19 @@ def DFG_UniqueWithCountsV2Op : DFG_Pure<"unique_with_counts_v2", "\"UniqueWithCo
 }
 
 // ---- Segments: rows with equal numbers become one ---------------------------------------------------
-class DFG_UnsortedSegment<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_UnsortedSegment<string mnemonic, string tensorflow, list<Trait> traits = []> : DFG_Pure<mnemonic, tensorflow, traits> {
   let arguments = (ins DFG_Tensor:$data, DFG_Tensor:$segment_ids, DFG_Tensor:$num_segments);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tindices:1 Tnumsegments:2";
   let shape = "unsortedSegment";
 }
-def DFG_UnsortedSegmentSumOp : DFG_UnsortedSegment<"unsorted_segment_sum", "\"UnsortedSegmentSum\""> { let linearity = "First"; }
+def DFG_UnsortedSegmentSumOp : DFG_UnsortedSegment<"unsorted_segment_sum", "\"UnsortedSegmentSum\"", [DFG_SumsRows]> { let linearity = "First"; }
 def DFG_UnsortedSegmentProdOp : DFG_UnsortedSegment<"unsorted_segment_prod", "\"UnsortedSegmentProd\"">;
 def DFG_UnsortedSegmentMaxOp : DFG_UnsortedSegment<"unsorted_segment_max", "\"UnsortedSegmentMax\"">;
 def DFG_UnsortedSegmentMinOp : DFG_UnsortedSegment<"unsorted_segment_min", "\"UnsortedSegmentMin\"">;
 
 // ---- Scatters ------------------------------------------------------------------------------------------
-def DFG_ScatterNdOp : DFG_Pure<"scatter_nd", "\"ScatterNd\""> {
+def DFG_ScatterNdOp : DFG_Pure<"scatter_nd", "\"ScatterNd\"", [DFG_SumsRows]> {
   let summary = "Zeros, to which each slice of the updates is added where its index says";
   let arguments = (ins DFG_Tensor:$indices, DFG_Tensor:$updates, DFG_Tensor:$dimensions);
   let results = (outs DFG_Tensor:$result);
@@ -100,7 +100,7 @@ def DFG_ScatterNdOp : DFG_Pure<"scatter_nd", "\"ScatterNd\""> {
   let shape = "scatterNd";
   let linearity = "First";
 }
-class DFG_TensorScatter<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_TensorScatter<string mnemonic, string tensorflow, list<Trait> traits = []> : DFG_Pure<mnemonic, tensorflow, traits> {
   let arguments = (ins DFG_Tensor:$tensor, DFG_Tensor:$indices, DFG_Tensor:$updates);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tindices:1";
@@ -108,9 +108,9 @@ class DFG_TensorScatter<string mnemonic, string tensorflow> : DFG_Pure<mnemonic,
 }
 let linearity = "Joint" in {
 def DFG_TensorScatterUpdateOp : DFG_TensorScatter<"tensor_scatter_update", "\"TensorScatterUpdate\"">;
-def DFG_TensorScatterAddOp : DFG_TensorScatter<"tensor_scatter_add", "\"TensorScatterAdd\"">;
-def DFG_TensorScatterSubOp : DFG_TensorScatter<"tensor_scatter_sub", "\"TensorScatterSub\"">;
-def DFG_ScatterNdNonAliasingAddOp : DFG_TensorScatter<"scatter_nd_non_aliasing_add", "\"ScatterNdNonAliasingAdd\"">;
+def DFG_TensorScatterAddOp : DFG_TensorScatter<"tensor_scatter_add", "\"TensorScatterAdd\"", [DFG_SumsRows]>;
+def DFG_TensorScatterSubOp : DFG_TensorScatter<"tensor_scatter_sub", "\"TensorScatterSub\"", [DFG_SumsRows]>;
+def DFG_ScatterNdNonAliasingAddOp : DFG_TensorScatter<"scatter_nd_non_aliasing_add", "\"ScatterNdNonAliasingAdd\"", [DFG_SumsRows]>;
 }
 def DFG_TensorScatterMaxOp : DFG_TensorScatter<"tensor_scatter_max", "\"TensorScatterMax\"">;
 def DFG_TensorScatterMinOp : DFG_TensorScatter<"tensor_scatter_min", "\"TensorScatterMin\"">;

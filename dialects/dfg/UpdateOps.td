@@ -34,7 +34,7 @@ def DFG_VarHandleOp : DFG_Node<"var_handle", "\"VariableV2\", \"VarHandleOp\", \
   let assemblyFormat = "$variable attr-dict `:` type($handle)";
 }
 
-def DFG_ReadVariableOp : DFG_Node<"read_variable", "\"\", \"ReadVariableOp\""> {
+def DFG_ReadVariableOp : DFG_Node<"read_variable", "\"\", \"ReadVariableOp\"", [DFG_ReadsVariable]> {
   let summary = "The value of a variable";
   let description = [{
     Reads in block order. A reference variable is read where an operation takes its reference as a value; such a read has no

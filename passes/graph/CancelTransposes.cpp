@@ -163,8 +163,7 @@ private:
   }
 
   bool isReduction(Operation *op) const {
-    if (!llvm::isa<dfg::SumOp, dfg::MeanOp, dfg::ProdOp, dfg::MaxOp, dfg::MinOp, dfg::AllOp, dfg::AnyOp,
-                   dfg::EuclideanNormOp>(op))
+    if (!op->hasTrait<dfg::Reduces>())
       return false;
     return getStaticType(op->getOperand(0)) && getStaticType(op->getResult(0)) &&
            shapes.getConstants(op->getOperand(1));

@@ -365,7 +365,7 @@ private:
       return replace(op, g, {g.cast(x, g.builder.getF32Type()), {}});
     if (isComplex(x) && !a.real)
       return failure();
-    if (llvm::isa<dfg::ShapeOp, dfg::ShapeNOp, dfg::SizeOp, dfg::RankOp>(op)) {
+    if (op->hasTrait<dfg::AsksShapes>()) {
       for (OpOperand &operand : op->getOpOperands())
         if (Value real = get(operand.get()).real)
           operand.set(real);
@@ -393,7 +393,7 @@ private:
     if (op->getNumOperands() == 2 && isComplex(x) && isComplex(y)) {
       if (!b.real)
         return failure();
-      if (llvm::isa<dfg::AddOp, dfg::AddV2Op, dfg::SubOp>(op)) {
+      if (op->hasTrait<dfg::Adds>() || llvm::isa<dfg::SubOp>(op)) {
         // Of which one has no imaginary part, the other's may have to be broadcast.
         const bool isSub = llvm::isa<dfg::SubOp>(op);
         Value real = isSub ? g.sub(a.real, b.real) : g.add(a.real, b.real), imaginary;
@@ -406,7 +406,7 @@ private:
       }
       if (llvm::isa<dfg::MulOp>(op))
         return replace(op, g, multiply(g, a, b));
-      if (llvm::isa<dfg::RealDivOp, dfg::DivOp, dfg::DivNoNanOp>(op))
+      if (op->hasTrait<dfg::Divides>())
         return replace(op, g, divide(g, a, b, llvm::isa<dfg::DivNoNanOp>(op)));
       if (llvm::isa<dfg::MatMulOp, dfg::BatchMatMulOp, dfg::BatchMatMulV2Op>(op))
         return matMul(op, g, a, b);

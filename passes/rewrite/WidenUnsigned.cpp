@@ -32,8 +32,8 @@ unsigned getUnsignedWidth(Value value) {
 
 /// What keeps elements as they are, or chooses among them.
 bool keepsElements(Operation *op) {
-  return llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp,
-                   dfg::EnsureShapeOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::PadOp, dfg::TileOp,
+  return op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() ||
+         llvm::isa<dfg::EnsureShapeOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::PadOp, dfg::TileOp,
                    dfg::ConcatV2Op, dfg::PackOp, dfg::UnpackOp, dfg::SplitOp, dfg::GatherV2Op, dfg::ReverseV2Op,
                    dfg::SelectOp, dfg::SelectV2Op, dfg::BroadcastToOp, dfg::MaximumOp, dfg::MinimumOp, dfg::MaxOp,
                    dfg::MinOp, dfg::BitwiseAndOp, dfg::BitwiseOrOp, dfg::BitwiseXorOp, dfg::FloorDivOp,
@@ -42,13 +42,12 @@ bool keepsElements(Operation *op) {
 
 /// What may go beyond the type, and is cut to its low bits.
 bool wrapsAround(Operation *op) {
-  return llvm::isa<dfg::CastOp, dfg::AddOp, dfg::AddV2Op, dfg::SubOp, dfg::MulOp, dfg::InvertOp>(op);
+  return op->hasTrait<dfg::Adds>() || llvm::isa<dfg::CastOp, dfg::SubOp, dfg::MulOp, dfg::InvertOp>(op);
 }
 
 /// What only looks at numbers, whatever type they have.
 bool reads(Operation *op) {
-  return llvm::isa<dfg::CastOp, dfg::ShapeOp, dfg::SizeOp, dfg::RankOp, dfg::EqualOp, dfg::NotEqualOp, dfg::LessOp,
-                   dfg::LessEqualOp, dfg::GreaterOp, dfg::GreaterEqualOp, dfg::OneHotOp>(op);
+  return op->hasTrait<dfg::AsksShapes>() || op->hasTrait<dfg::Compares>() || llvm::isa<dfg::CastOp, dfg::OneHotOp>(op);
 }
 
 /// A node that begins unsigned values. Of feeds there are bytes.

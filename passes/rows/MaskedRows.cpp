@@ -263,7 +263,7 @@ bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
 
 /// Whether the result has the numbers of the operand.
 RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
-  if (llvm::isa<dfg::AddOp, dfg::AddV2Op, dfg::MulOp>(op))
+  if (op->hasTrait<dfg::Adds>() || llvm::isa<dfg::MulOp>(op))
     return combineNumbers(op, result);
   RowNumbers numbers = getMasked(op->getOperand(0)) ? getMasked(op->getOperand(0))->numbers : RowNumbers();
   std::optional<Dims> from = shapes.getShape(op->getOperand(0)), to = shapes.getShape(result);
@@ -280,7 +280,7 @@ RowNumbers RowMasker::followNumbers(Operation *op, OpResult result) {
       (llvm::isa<dfg::CastOp>(op) && dfg::GraphBuilder::elementOf(result).isInteger() &&
        !dfg::GraphBuilder::elementOf(result).isInteger(1)))
     return numbers;
-  if (llvm::isa<dfg::SqueezeOp, dfg::ReshapeOp, dfg::ExpandDimsOp>(op)) {
+  if (op->hasTrait<dfg::Reshapes>()) {
     if (numbers.kind == RowNumbers::FirstCoordinate || (numbers.kind == RowNumbers::Coordinates && !isVector))
       return *to == *from ? numbers : RowNumbers();
     if (to->size() == 1)

@@ -63,9 +63,7 @@ static std::optional<double> compute(Operation *op, double x, unsigned at, doubl
 }
 
 /// The elements of the result are those of operand 0, in their order.
-static bool keepsElements(Operation *op) {
-  return llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp>(op) || op->hasTrait<dfg::Forwards>();
-}
+static bool keepsElements(Operation *op) { return op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>(); }
 
 namespace {
 

@@ -290,7 +290,7 @@ bool BatchConversions::makeOperandsWhole(Operation *op) {
 }
 
 bool BatchConversions::joinReduction(Operation *op) {
-  if (!llvm::isa<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(op))
+  if (!op->hasTrait<dfg::Reduces>() || op->hasTrait<dfg::SumsRows>())
     return false;
   const Flow &at = flow.get(op->getOperand(0));
   auto sizes = flow.getShapes().getShape(op->getOperand(0)), reducedSizes = flow.getShapes().getShape(op->getResult(0));

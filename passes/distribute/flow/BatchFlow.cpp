@@ -33,7 +33,7 @@ dfg::Linearity getLinearity(Operation *op) {
     return dfg::Linearity::None;
   // Quotients of integers are rounded.
   if (op->getNumResults() > 0 && !isFloatOrUnknown(op->getResult(0)) &&
-      llvm::isa<dfg::MeanOp, dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op))
+      (llvm::isa<dfg::MeanOp>(op) || op->hasTrait<dfg::Divides>()))
     return dfg::Linearity::None;
   // A cast to integers rounds; one to booleans compares with zero.
   if (llvm::isa<dfg::CastOp>(op) && ((isFloatOrUnknown(op->getOperand(0)) && !isFloatOrUnknown(op->getResult(0))) ||
@@ -61,13 +61,8 @@ SmallVector<Value> getData(Operation *op) {
 /// Whether a result without the batch's axis is a sum over it: reductions by sums, products, and gradients of
 /// broadcasts.
 bool sumsOverBatch(Operation *op) {
-  if (llvm::isa<dfg::SumOp, dfg::MeanOp, dfg::L2LossOp, dfg::BiasAddGradOp, dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp,
-                dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(op))
-    return true;
-  // Rows of the batch that are added where their indices say.
-  if (llvm::isa<dfg::UnsortedSegmentSumOp, dfg::ScatterNdOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp>(op))
-    return true;
-  return getLinearity(op) == dfg::Linearity::Each && !llvm::isa<dfg::ScalarInterface>(op);
+  return op->hasTrait<dfg::SumsRows>() ||
+         (getLinearity(op) == dfg::Linearity::Each && !llvm::isa<dfg::ScalarInterface>(op));
 }
 
 bool isZeroConstant(Operation *op) {
@@ -133,7 +128,7 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
     ArrayRef<Value> others = first ? ArrayRef(data).drop_front() : ArrayRef(data).drop_back();
     result.zero = get(linear).zero;
     result.scale = get(linear).scale;
-    if (llvm::isa<dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op) && others.size() == 1) {
+    if (op->hasTrait<dfg::Divides>() && others.size() == 1) {
       std::optional<int> divisor = get(others.front()).scale;
       result.scale = add(result.scale, divisor ? std::optional<int>(-*divisor) : std::nullopt);
     } else if (!estimate(others)) {
@@ -291,9 +286,9 @@ bool BatchFlow::visitSynchronizer(Operation *op) {
 
 /// Whether op's elements are some of its operands', unchanged.
 static bool choosesElements(Operation *op) {
-  return llvm::isa<dfg::IdentityOp, dfg::CastOp, dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::SliceOp,
-                   dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op, dfg::PackOp, dfg::UnpackOp, dfg::ConcatOp,
-                   dfg::ConcatV2Op, dfg::SplitOp, dfg::SplitVOp>(op);
+  return op->hasTrait<dfg::Reshapes>() ||
+         llvm::isa<dfg::IdentityOp, dfg::CastOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op,
+                   dfg::PackOp, dfg::UnpackOp, dfg::ConcatOp, dfg::ConcatV2Op, dfg::SplitOp, dfg::SplitVOp>(op);
 }
 
 /// Shape arithmetic: what its elements are says what they are of the whole batch. None where `result` is none.
@@ -323,7 +318,7 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
   if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
     return getUnproven(op);
   // Nor are elements that are not known the whole batch's where they are computed from what replicas have of their own.
-  const bool isOfShapes = llvm::isa<dfg::ShapeOp, dfg::ShapeNOp, dfg::SizeOp, dfg::RankOp, dfg::VariableShapeOp>(op);
+  const bool isOfShapes = op->hasTrait<dfg::AsksShapes>() || llvm::isa<dfg::VariableShapeOp>(op);
   auto isOwn = [&](Value operand) {
     const Flow &at = get(operand);
     return at.kind != Flow::Replicated || (!shapes.getElements(operand) && !at.zero && at.scale != 0);
@@ -402,8 +397,7 @@ static std::optional<double> getDegree(Operation *op) {
     return -0.5;
   if (llvm::isa<dfg::ReciprocalOp, dfg::InvOp>(op))
     return -1;
-  if (llvm::isa<dfg::SignOp, dfg::EqualOp, dfg::NotEqualOp, dfg::LessOp, dfg::LessEqualOp, dfg::GreaterOp,
-                dfg::GreaterEqualOp>(op))
+  if (llvm::isa<dfg::SignOp>(op) || op->hasTrait<dfg::Compares>())
     return 0;
   return std::nullopt;
 }
@@ -413,7 +407,7 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
                                        bool &zero) const {
   bool zeroOthers = false;
   dfg::Linearity linearity = getLinearity(op);
-  if (llvm::isa<dfg::DivOp, dfg::RealDivOp, dfg::DivNoNanOp>(op) && linear.size() == 1) {
+  if (op->hasTrait<dfg::Divides>() && linear.size() == 1) {
     const Flow &dividend = get(linear.front()), &divisor = get(others.front());
     zero = dividend.zero;
     if (!divisor.scale || (!zero && !dividend.scale))
@@ -497,7 +491,7 @@ static Operation *findDistinctRows(Value value, const BatchFlow &flow) {
 /// Whether `op` makes of each replica's maximum over its rows (minimum, product, norm, ...), which are gathered, that
 /// of all rows: max(gather(expand(max(x)))).
 bool BatchFlow::isJoinedReduction(Operation *op) const {
-  if (!llvm::isa<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(op))
+  if (!op->hasTrait<dfg::Reduces>() || op->hasTrait<dfg::SumsRows>())
     return false;
   auto gather = op->getOperand(0).getDefiningOp<dist::AllGatherOp>();
   auto expand = gather ? gather.getRows().getDefiningOp<dfg::ExpandDimsOp>() : dfg::ExpandDimsOp();

@@ -240,9 +240,8 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   for (llvm::StringRef endpoint : {"train_op", "init_op"})
     if (auto node = graph->getAttrOfType<StringAttr>(endpoint))
       name(node.getValue());
-  llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(block, [](Operation *op) {
-    return llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op>(op);
-  });
+  llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(
+      block, [](Operation *op) { return op->hasTrait<dfg::Reports>() || llvm::isa<dfg::UpdateInterface>(op); });
   auto isSwitch = [](Operation *op) { return dfg::getKind(op) == "Switch"; };
   llvm::DenseSet<Operation *> inBranches = dfg::findBehind(block, isSwitch);
   llvm::StringSet<> waitedFor;

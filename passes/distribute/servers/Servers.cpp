@@ -34,7 +34,7 @@ public:
     late = dfg::findBehind(block, [&](Operation *op) { return isInStep(op) && llvm::isa<dfg::UpdateInterface>(op); });
     SmallVector<Operation *> readers;
     for (Operation &op : block) {
-      if (llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::UpdateInterface>(op))
+      if (op.hasTrait<dfg::ReadsVariable>() || llvm::isa<dfg::UpdateInterface>(op))
         readers.push_back(&op);
       for (llvm::StringRef name : dfg::getControlInputs(&op))
         named.insert(name);

@@ -142,7 +142,7 @@ private:
   }
 
   static bool isMemoryRead(Operation *op) {
-    return llvm::isa<dfg::ReadVariableOp, dfg::IsInitializedOp, dfg::VariableShapeOp, dfg::ResourceGatherOp>(op);
+    return op->hasTrait<dfg::ReadsVariable>() || llvm::isa<dfg::IsInitializedOp, dfg::VariableShapeOp>(op);
   }
 
   unsigned addTerm(Term term) {

@@ -198,9 +198,7 @@ bool canAddRows(const RawGradients &gradients, Value values, const llvm::DenseSe
                       [&](Operation &op) { return !consumers.contains(&op) || uses.visit(&op); });
 }
 
-bool isUnique(Operation *op) {
-  return llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op>(op);
-}
+bool isUnique(Operation *op) { return op->hasTrait<dfg::FindsDistinct>(); }
 
 bool worksOnRows(Operation *op) {
   return isUnique(op) || llvm::isa<dist::OwnRowsOp, dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op,

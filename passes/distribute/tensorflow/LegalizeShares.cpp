@@ -179,7 +179,7 @@ static llvm::StringMap<Readers> findReaders(WorkerGraph &worker, dist::AllGather
   bool isBehind = false;
   for (Operation &op : worker.block) {
     isBehind |= &op == gather;
-    if (!llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::ResourceGatherNdOp>(op))
+    if (!op.hasTrait<dfg::ReadsVariable>())
       continue;
     dfg::VarHandleOp variable = dfg::getVariableHandle(op.getOperand(0));
     auto found = variable ? readers.find(variable.getVariable()) : readers.end();

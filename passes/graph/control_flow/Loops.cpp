@@ -135,7 +135,7 @@ private:
   std::optional<int64_t> getStep(unsigned variable) const {
     Operation *op = getNext(variable).getDefiningOp();
     const Value self = body.getArgument(variable);
-    const bool adds = llvm::isa_and_nonnull<dfg::AddOp, dfg::AddV2Op>(op);
+    const bool adds = op && op->hasTrait<dfg::Adds>();
     if (!adds && !llvm::isa_and_nonnull<dfg::SubOp>(op))
       return std::nullopt;
     Value x = stripIdentities(op->getOperand(0)), y = stripIdentities(op->getOperand(1));

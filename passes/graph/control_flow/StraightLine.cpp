@@ -237,7 +237,7 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   if (!handler && (takesContainer || llvm::isa<dfg::IdentityOp>(op))) {
     if (llvm::isa<dfg::ZerosLikeOp>(op))
       handler = &StraightLine::zerosLikeContainer;
-    else if (llvm::isa<dfg::AddNOp, dfg::AddOp, dfg::AddV2Op>(op))
+    else if (op.hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op))
       handler = &StraightLine::sum;
     else if (takesContainer
                  ? op.hasTrait<dfg::Forwards>()
@@ -413,7 +413,7 @@ LogicalResult StraightLine::infer(Operation *op) {
     if (StringRef name = dfg::getNodeName(op); !name.empty())
       nodesByName.try_emplace(name, op);
   }
-  if (llvm::isa<dfg::UpdateInterface, dfg::AssertOp, dfg::PrintOp, dfg::PrintV2Op, dfg::OpaqueOp>(op) ||
+  if (op->hasTrait<dfg::Reports>() || llvm::isa<dfg::UpdateInterface, dfg::OpaqueOp>(op) ||
       !dfg::getControl(op).empty() ||
       llvm::any_of(op->getOperands(), [&](Value operand) { return ordered.contains(operand.getDefiningOp()); }))
     ordered.insert(op);
@@ -488,9 +488,7 @@ std::string StraightLine::getGenerator(const Node &node) const {
 }
 
 /// The variable that a node does nothing but read, whole or rows of it; null for others.
-static Value getReadVariable(Operation *op) {
-  return llvm::isa<dfg::ReadVariableOp, dfg::ResourceGatherOp, dfg::ResourceGatherNdOp>(op) ? op->getOperand(0) : Value();
-}
+static Value getReadVariable(Operation *op) { return op->hasTrait<dfg::ReadsVariable>() ? op->getOperand(0) : Value(); }
 
 LogicalResult StraightLine::checkEffects(const Node &node) {
   if (isMemoryEffectFree(node.op) || llvm::isa<dfg::GroupOp, dfg::IsInitializedOp>(node.op) || getReadVariable(node.op))
@@ -576,7 +574,7 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     results.push_back(known ? known : result);
   }
   // Where nothing is added to zeros, gradients of loops begin.
-  if (llvm::isa<dfg::AddOp, dfg::AddV2Op>(op) && op->getOperand(0).getType() == op->getOperand(1).getType() &&
+  if (op->hasTrait<dfg::Adds>() && op->getOperand(0).getType() == op->getOperand(1).getType() &&
       llvm::cast<TensorType>(op->getResult(0).getType()).hasRank() &&
       op->getResult(0).getType() == op->getOperand(0).getType()) {
     for (unsigned zero : {0, 1})

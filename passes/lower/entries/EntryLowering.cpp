@@ -56,8 +56,7 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
     // A shard of a split variable replaces those indices that are another shard's rows by a constant.
     if (auto select = llvm::dyn_cast<dfg::SelectV2Op>(node); select && select.getY().getDefiningOp<dfg::ConstOp>())
       origin = select.getZ();
-    else if (node->hasTrait<dfg::Forwards>() ||
-             llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::CastOp>(node))
+    else if (node->hasTrait<dfg::Forwards>() || node->hasTrait<dfg::Reshapes>() || llvm::isa<dfg::CastOp>(node))
       origin = node->getOperand(0);
     else
       break;
@@ -77,9 +76,8 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
 void EntryLowering::notePadding(Operation *node) {
   // What a server takes its replicas have checked.
   auto take = llvm::dyn_cast<dist::TakeOp>(node);
-  bool makes = (take && take.getRows()) || node->hasAttr(kPaddingAttr) ||
-               llvm::isa<dfg::UniqueOp, dfg::UniqueWithCountsOp, dfg::UniqueV2Op, dfg::UniqueWithCountsV2Op,
-                         dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
+  bool makes = (take && take.getRows()) || node->hasAttr(kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
+               llvm::isa<dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());
 }

@@ -22,9 +22,7 @@ namespace distc::lower {
 static constexpr int64_t kSmallVariable = 16;
 
 /// Nodes whose result is their first operand's memory.
-static bool handsOn(Operation *op) {
-  return op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp, dfg::SqueezeOp>(op);
-}
+static bool handsOn(Operation *op) { return op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>(); }
 
 static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::ReduceScatterOp>(op); }
 
