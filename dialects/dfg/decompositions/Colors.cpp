@@ -20,28 +20,28 @@ namespace distc::dfg::decompositions {
 namespace {
 
 /// Three channels, each with a last axis of one element: red, green and blue, or hue, saturation and value.
-using Channels = std::array<Value, 3>;
+using ColorChannels = std::array<Value, 3>;
 
 class Colors {
 public:
   Colors(GraphBuilder &g, Value images) : g(g), element(g.elementOf(images)) {}
 
-  FailureOr<Channels> split(Value images) {
+  FailureOr<ColorChannels> split(Value images) {
     FailureOr<Dims> shape = g.getShape(images);
     if (failed(shape))
       return failure();
     if (shape->empty() || shape->back() != Dim(3))
       return g.fail("the last axis of the images is not one of three channels");
     axis = shape->size() - 1;
-    return Channels{g.slice(images, axis, 0, 1), g.slice(images, axis, 1, 1), g.slice(images, axis, 2, 1)};
+    return ColorChannels{g.slice(images, axis, 0, 1), g.slice(images, axis, 1, 1), g.slice(images, axis, 2, 1)};
   }
-  Result join(Channels channels, Value like) { return one(g, g.cast(g.concat(channels, axis), g.elementOf(like))); }
+  Result join(ColorChannels channels, Value like) { return one(g, g.cast(g.concat(channels, axis), g.elementOf(like))); }
 
   Value number(double value) { return g.scalar(element, value); }
   Value between(Value x, Value low, Value high) { return g.minimum(g.maximum(x, low), high); }
 
   /// `norm` is 1 / (6 * range) as the kernel has it.
-  Channels toHsv(Channels rgb, llvm::function_ref<Value(Value)> norm) {
+  ColorChannels toHsv(ColorChannels rgb, llvm::function_ref<Value(Value)> norm) {
     auto [r, g_, b] = rgb;
     Value value = g.maximum(g.maximum(r, g_), b), range = g.sub(value, g.minimum(r, g.minimum(g_, b)));
     Value zero = number(0), unit = norm(range);
@@ -70,7 +70,7 @@ public:
 
 Result rgbToHsv(Operation *op, GraphBuilder &g) {
   Colors c(g, op->getOperand(0));
-  FailureOr<Channels> rgb = c.split(op->getOperand(0));
+  FailureOr<ColorChannels> rgb = c.split(op->getOperand(0));
   if (failed(rgb))
     return failure();
   return c.join(
@@ -80,13 +80,13 @@ Result rgbToHsv(Operation *op, GraphBuilder &g) {
 
 Result hsvToRgb(Operation *op, GraphBuilder &g) {
   Colors c(g, op->getOperand(0));
-  FailureOr<Channels> hsv = c.split(op->getOperand(0));
+  FailureOr<ColorChannels> hsv = c.split(op->getOperand(0));
   if (failed(hsv))
     return failure();
   auto [hue, saturation, value] = *hsv;
   Value zero = c.number(0), unit = c.number(1), sixths = g.mul(hue, c.number(6));
   auto distance = [&](double from) { return g.make<AbsOp>(g.sub(sixths, c.number(from))); };
-  Channels full = {g.sub(distance(3), unit), g.sub(c.number(2), distance(2)), g.sub(c.number(2), distance(4))};
+  ColorChannels full = {g.sub(distance(3), unit), g.sub(c.number(2), distance(2)), g.sub(c.number(2), distance(4))};
   Value white = g.sub(unit, saturation);
   for (Value &channel : full)
     channel = g.mul(g.add(white, g.mul(saturation, c.between(channel, zero, unit))), value);
@@ -97,7 +97,7 @@ Result hsvToRgb(Operation *op, GraphBuilder &g) {
 Result adjustHue(Operation *op, GraphBuilder &g) {
   Value images = g.cast(op->getOperand(0), g.builder.getF32Type());
   Colors c(g, images);
-  FailureOr<Channels> rgb = c.split(images);
+  FailureOr<ColorChannels> rgb = c.split(images);
   if (failed(rgb))
     return failure();
   auto [red, green, blue] = *rgb;
@@ -128,7 +128,7 @@ Result adjustHue(Operation *op, GraphBuilder &g) {
 Result adjustSaturation(Operation *op, GraphBuilder &g) {
   Value images = g.cast(op->getOperand(0), g.builder.getF32Type());
   Colors c(g, images);
-  FailureOr<Channels> rgb = c.split(images);
+  FailureOr<ColorChannels> rgb = c.split(images);
   if (failed(rgb))
     return failure();
   auto [hue, saturation, value] =
@@ -138,7 +138,7 @@ Result adjustSaturation(Operation *op, GraphBuilder &g) {
   Value rest = g.make<FloorModOp>({sixths, c.number(2)});
   Value next = g.mul(most, g.sub(c.number(1), g.make<AbsOp>(g.sub(rest, c.number(1)))));
   Value none = g.zerosLike(most);
-  Channels channels = {c.choose(sixths, {most, next, none, none, next, most}),
+  ColorChannels channels = {c.choose(sixths, {most, next, none, none, next, most}),
                        c.choose(sixths, {next, most, most, next, none, none}),
                        c.choose(sixths, {none, none, next, most, most, next})};
   for (Value &channel : channels)
