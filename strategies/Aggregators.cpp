@@ -14,24 +14,25 @@
 namespace distc::strategies {
 namespace {
 
-struct Entry {
+struct AggregatorName {
   llvm::StringRef name;
   Aggregator::Kind kind;
   int numbers; // that follow the name: f, m
 };
 
-constexpr Entry kEntries[] = {{"auto", Aggregator::AUTO, 0},
-                              {"mean", Aggregator::MEAN, 0},
-                              {"sum", Aggregator::SUM, 0},
-                              {"median", Aggregator::MEDIAN, 0},
-                              {"trimmed_mean", Aggregator::TRIMMED_MEAN, 1},
-                              {"krum", Aggregator::KRUM, 1},
-                              {"multi_krum", Aggregator::MULTI_KRUM, 2},
-                              {"geometric_median", Aggregator::GEOMETRIC_MEDIAN, 0}};
+constexpr AggregatorName kAggregators[] = {{"auto", Aggregator::AUTO, 0},
+                                           {"mean", Aggregator::MEAN, 0},
+                                           {"sum", Aggregator::SUM, 0},
+                                           {"median", Aggregator::MEDIAN, 0},
+                                           {"trimmed_mean", Aggregator::TRIMMED_MEAN, 1},
+                                           {"krum", Aggregator::KRUM, 1},
+                                           {"multi_krum", Aggregator::MULTI_KRUM, 2},
+                                           {"geometric_median", Aggregator::GEOMETRIC_MEDIAN, 0}};
 
-const Entry *findEntry(Aggregator::Kind kind) {
-  const Entry *found = llvm::find_if(kEntries, [&](const Entry &entry) { return entry.kind == kind; });
-  return found == std::end(kEntries) ? nullptr : found;
+const AggregatorName *findName(Aggregator::Kind kind) {
+  const AggregatorName *found =
+      llvm::find_if(kAggregators, [&](const AggregatorName &entry) { return entry.kind == kind; });
+  return found == std::end(kAggregators) ? nullptr : found;
 }
 
 } // namespace
@@ -40,8 +41,9 @@ llvm::Expected<Aggregator> parseAggregator(llvm::StringRef text) {
   static constexpr const char *wrong = "is not one of: auto, mean, sum, median, trimmed_mean:f, krum:f, "
                                        "multi_krum:f,m, geometric_median (f and m are whole numbers)";
   auto [name, numbers] = text.split(':');
-  const Entry *entry = llvm::find_if(kEntries, [name = name](const Entry &known) { return known.name == name; });
-  if (entry == std::end(kEntries) || text.contains(':') != (entry->numbers > 0))
+  const AggregatorName *entry =
+      llvm::find_if(kAggregators, [name = name](const AggregatorName &known) { return known.name == name; });
+  if (entry == std::end(kAggregators) || text.contains(':') != (entry->numbers > 0))
     return llvm::createStringError(wrong);
   Aggregator aggregator;
   aggregator.set_kind(entry->kind);
@@ -56,7 +58,7 @@ llvm::Expected<Aggregator> parseAggregator(llvm::StringRef text) {
 }
 
 std::string printAggregator(const Aggregator &aggregator) {
-  const Entry *entry = findEntry(aggregator.kind());
+  const AggregatorName *entry = findName(aggregator.kind());
   if (!entry)
     return std::to_string(aggregator.kind());
   std::string text = entry->name.str();
@@ -73,7 +75,7 @@ bool isRobust(const Aggregator &aggregator) {
 }
 
 std::string checkAggregator(const Aggregator &aggregator, int gradients) {
-  const Entry *entry = findEntry(aggregator.kind());
+  const AggregatorName *entry = findName(aggregator.kind());
   if (!entry)
     return "is of no kind that there is";
   int64_t f = aggregator.f(), m = aggregator.m(), n = gradients;

@@ -9,39 +9,39 @@
 namespace distc::strategies {
 namespace {
 
-struct Entry {
+struct CompressorName {
   llvm::StringRef schemaName, shortName;
   AllReduceSynchronizer::Compressor compressor;
 };
 
-constexpr Entry kEntries[] = {{"NoneCompressor", "none", AllReduceSynchronizer::NoneCompressor},
-                              {"HorovodCompressor", "fp16", AllReduceSynchronizer::HorovodCompressor},
-                              {"HorovodCompressorEF", "fp16_ef", AllReduceSynchronizer::HorovodCompressorEF},
-                              {"BF16Compressor", "bf16", AllReduceSynchronizer::BF16Compressor},
-                              {"BF16CompressorEF", "bf16_ef", AllReduceSynchronizer::BF16CompressorEF},
-                              {"PowerSGDCompressor", "power_sgd", AllReduceSynchronizer::PowerSGDCompressor},
-                              {"TopKCompressor", "top_k", AllReduceSynchronizer::TopKCompressor}};
+constexpr CompressorName kCompressors[] = {{"NoneCompressor", "none", AllReduceSynchronizer::NoneCompressor},
+                                           {"HorovodCompressor", "fp16", AllReduceSynchronizer::HorovodCompressor},
+                                           {"HorovodCompressorEF", "fp16_ef", AllReduceSynchronizer::HorovodCompressorEF},
+                                           {"BF16Compressor", "bf16", AllReduceSynchronizer::BF16Compressor},
+                                           {"BF16CompressorEF", "bf16_ef", AllReduceSynchronizer::BF16CompressorEF},
+                                           {"PowerSGDCompressor", "power_sgd", AllReduceSynchronizer::PowerSGDCompressor},
+                                           {"TopKCompressor", "top_k", AllReduceSynchronizer::TopKCompressor}};
 
 } // namespace
 
 std::vector<llvm::StringRef> getCompressorNames() {
   std::vector<llvm::StringRef> names;
-  for (const Entry &entry : kEntries)
+  for (const CompressorName &entry : kCompressors)
     names.push_back(entry.schemaName);
-  for (const Entry &entry : kEntries)
+  for (const CompressorName &entry : kCompressors)
     names.push_back(entry.shortName);
   return names;
 }
 
 AllReduceSynchronizer::Compressor getCompressor(llvm::StringRef name) {
-  for (const Entry &entry : kEntries)
+  for (const CompressorName &entry : kCompressors)
     if (name == entry.schemaName || name == entry.shortName)
       return entry.compressor;
   return AllReduceSynchronizer::NoneCompressor;
 }
 
 std::string printCompressor(AllReduceSynchronizer::Compressor compressor) {
-  for (const Entry &entry : kEntries)
+  for (const CompressorName &entry : kCompressors)
     if (entry.compressor == compressor)
       return entry.shortName.str();
   return std::to_string(compressor);

@@ -3,8 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
+#include "test/unit/support/main.h"
 
 #include "core/error.h"
 #include "cuda/device.h"
@@ -18,5 +17,5 @@ int main(int argc, char **argv) {
     std::printf("skipped: %s\n", error.what());
     return 77;
   }
-  return Catch::Session().run(argc, argv);
+  return runTests(argc, argv);
 }
