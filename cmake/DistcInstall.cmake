@@ -3,6 +3,7 @@ if(NOT DISTC_COMPILER)
   return()
 endif()
 include(GNUInstallDirs)
+include(DistcReference)
 # A wheel (tools/make_wheel.py) has LLVM's libraries beside the runtime, and those look for theirs where the program says.
 set_target_properties(distc distc-opt distc-translate PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 foreach(tool IN ITEMS distc distc-opt distc-translate)

@@ -36,6 +36,10 @@ def moved_prefix():
         for file in ("share/zsh/vendor-completions/_distc", "share/fish/vendor_completions.d/distc.fish"):
             if "replicas" not in (prefix / file).read_text():
                 found.append(f"{file} does not know --replicas")
+        reference = prefix / "share/doc/distc/docs/reference"
+        for page, said in (("dist", "`dist.all_reduce`"), ("drt-servers", "`drt.pull`"), ("passes-lower", "`-drt-verify-order`")):
+            if said not in (reference / f"{page}.md").read_text():
+                found.append(f"docs/reference/{page}.md does not describe {said}")
         return found
 
 
