@@ -72,6 +72,30 @@ std::string readFile(const std::string &path) {
   throw Error("checkpoint index " + path + " is damaged: " + why + "; take an older checkpoint");
 }
 
+// LevelDB allocates as many bytes as a block is said to have before it reads it. Where blocks lie is checked by checksums,
+// but for those that the footer names (leveldb/doc/table_format.md: two pairs of an offset and a size, as varints).
+void checkFooter(const std::string &path, const std::string &bytes) {
+  constexpr size_t footerBytes = 48, blockTrailer = 5;
+  if (bytes.size() < footerBytes)
+    return; // LevelDB says so
+  const char *at = bytes.data() + bytes.size() - footerBytes;
+  const auto readNumber = [&] {
+    uint64_t number = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<uint8_t>(*at++);
+      number |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80)
+        break;
+    }
+    return number;
+  };
+  for (int block = 0; block < 2; ++block) {
+    const uint64_t offset = readNumber(), size = readNumber();
+    if (offset > bytes.size() || size > bytes.size() - offset || bytes.size() - offset - size < blockTrailer)
+      damaged(path, "a part of it would lie behind its end");
+  }
+}
+
 void checkHeader(const std::string &path, const bundle::BundleHeaderProto &header) {
   if (header.endianness() != bundle::BundleHeaderProto::LITTLE)
     throw Error("checkpoint " + path + " was written big-endian, which is not supported");
@@ -86,6 +110,7 @@ void checkHeader(const std::string &path, const bundle::BundleHeaderProto &heade
 
 BundleIndex readBundleIndex(const std::string &path) {
   std::string bytes = readFile(path);
+  checkFooter(path, bytes);
   MemoryInput file(bytes);
   leveldb::Options options;
   options.paranoid_checks = true;

@@ -153,6 +153,15 @@ TEST_CASE("a file that is no index is told") {
   CHECK_THAT(errorOf([&] { CheckpointReader reader(folder / "c"); }), Contains("c.index is damaged"));
 }
 
+TEST_CASE("an index whose footer names more bytes than there are takes no memory for them") {
+  Written c;
+  std::string bytes = readFile(c.index);
+  const std::string block("\x00\xff\xff\xff\xff\x7f", 6); // at 0, 34 GB
+  bytes.replace(bytes.size() - 48, block.size(), block);
+  writeFile(c.index, bytes);
+  CHECK_THAT(errorOf([&] { CheckpointReader reader(c.prefix); }), Contains("a part of it would lie behind its end"));
+}
+
 TEST_CASE("a full disk leaves nothing, and what was there stays") {
   Folder folder;
   write(folder / "old");
