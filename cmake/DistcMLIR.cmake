@@ -34,16 +34,10 @@ function(distc_mlir_flags target)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 endfunction()
 
-# A library, a tool or a test of the compiler. What is precompiled is not for position-independent executables alone, so
-# nothing that uses it is.
-function(distc_mlir_target name)
+# A library, a tool or a test of the compiler.
+function(distc_precompiled_mlir name)
   distc_mlir_flags(${name})
-  target_precompile_headers(${name} REUSE_FROM DistcPrecompiled)
-  get_target_property(type ${name} TYPE)
-  if(type STREQUAL EXECUTABLE)
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${name} PRIVATE -fPIC)
-  endif()
+  distc_reuse_precompiled(${name} DistcPrecompiled)
 endfunction()
 
 # distc_mlir_library(<name> SOURCES ... DEPENDS <tablegen targets> LINK <libraries>)
@@ -51,7 +45,7 @@ function(distc_mlir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${DISTC_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 10)
-  distc_mlir_target(${name})
+  distc_precompiled_mlir(${name})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

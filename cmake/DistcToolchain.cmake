@@ -31,3 +31,14 @@ foreach(sanitizer IN LISTS DISTC_SANITIZE)
   add_compile_options(-fsanitize=${sanitizer} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${sanitizer})
 endforeach()
+
+# What is precompiled for libraries is position-independent code, for executables alone it would be of another kind: so
+# executables that reuse it are compiled as libraries are.
+function(distc_reuse_precompiled target owner)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+endfunction()

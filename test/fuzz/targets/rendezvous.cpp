@@ -23,6 +23,8 @@ namespace {
 
 const std::string kSecret = "the secret of this run";
 
+constexpr int patience = 60000; // milliseconds: a machine may be busy
+
 /// Waits for as long as a server that lives needs. False: it closed the connection, or says nothing.
 bool hear(Wire &from, MessageReader &reader, int patience) {
   pollfd event{from.fd(), POLLIN, 0};
@@ -40,7 +42,7 @@ bool hear(Wire &from, MessageReader &reader, int patience) {
 struct Caller {
   explicit Caller(int port) {
     std::string error;
-    wire = Wire(connect_to({"127.0.0.1", port}, Clock::now() + std::chrono::seconds(5), error));
+    wire = Wire(connect_to({"127.0.0.1", port}, Clock::now() + std::chrono::milliseconds(patience), error));
     if (!wire)
       __builtin_trap();
     challenge = expect(MessageKind::Challenge).fields[0];
@@ -51,7 +53,7 @@ struct Caller {
       while (auto message = reader.next())
         if (message->kind == kind)
           return *message;
-      if (!hear(wire, reader, 5000))
+      if (!hear(wire, reader, patience))
         __builtin_trap(); // the server is gone, or does not answer a sound task
     }
   }
@@ -92,6 +94,7 @@ void readBytes(std::string_view bytes) {
   options.address = "127.0.0.1:0";
   options.fingerprint = "program";
   options.secret = kSecret;
+  options.arrival_timeout = options.failure_timeout = options.stall_warning = 600;
   options.log = options.note = [](const std::string &) {};
   Socket listening = listen_at({"127.0.0.1", 0});
   const int port = bound_port(listening);
@@ -116,7 +119,7 @@ void readBytes(std::string_view bytes) {
   }
   fuzzer.send(std::string(said));
   shutdown(fuzzer.wire.fd(), SHUT_WR);
-  while (hear(fuzzer.wire, fuzzer.reader, 1000)) {
+  while (hear(fuzzer.wire, fuzzer.reader, patience)) {
   }
   // Whatever it was, the server answers who comes now.
   [[maybe_unused]] const Caller last(port);
