@@ -95,6 +95,23 @@ LogicalResult unique(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// The elements of a sum of known numbers by segment: an inverted permutation of axes is one.
+static void addSegments(Operation *op, ShapeContext &context) {
+  auto data = context.getElements(op->getOperand(0));
+  auto ids = context.getConstants(op->getOperand(1));
+  auto count = context.getConstant(op->getOperand(2));
+  if (!data || !ids || !count || data->size() != ids->size() || *count < 0 || *count > ShapeContext::kMaxElements)
+    return;
+  Dims sums(*count, Dim(0));
+  for (auto [element, id] : llvm::zip(*data, *ids)) {
+    if (id >= *count)
+      return;
+    if (id >= 0)
+      sums[id] = sums[id] + element;
+  }
+  context.setElements(op->getResult(0), std::move(sums));
+}
+
 LogicalResult unsortedSegment(Operation *op, ShapeContext &context) {
   auto data = context.getShape(op->getOperand(0)), ids = context.getShape(op->getOperand(1));
   if (!data || !ids)
@@ -105,6 +122,8 @@ LogicalResult unsortedSegment(Operation *op, ShapeContext &context) {
   Dims sizes = {count && count->size() == 1 ? count->front() : Dim()};
   sizes.append(data->begin() + ids->size(), data->end());
   context.setShape(op->getResult(0), std::move(sizes));
+  if (op->hasTrait<SumsRows>() && data->size() == ids->size())
+    addSegments(op, context);
   return success();
 }
 

@@ -27,3 +27,21 @@ dfg.graph {
   // GRAPH-NOT: dfg.neg
   %unused = dfg.neg %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
 }
+
+// The inverse of a permutation of axes, once the permutation is known.
+// CHECK-LABEL: dfg.func @inverse
+dfg.func @inverse() -> tensor<5x7x3xf32> {
+  // CHECK-NEXT: %[[X:.*]] = dfg.placeholder
+  // CHECK-NEXT: %[[PERM:.*]] = dfg.const dense<[2, 0, 1]> : tensor<3xi32>
+  // CHECK-NEXT: dfg.transpose %[[X]], %[[PERM]]
+  %x = dfg.placeholder : () -> tensor<7x3x5xf32>
+  %yes = dfg.const dense<true> : tensor<i1> : tensor<i1>
+  %p = dfg.const dense<[1, 2, 0]> : tensor<3xi32> : tensor<3xi32>
+  %q = dfg.const dense<[0, 1, 2]> : tensor<3xi32> : tensor<3xi32>
+  %perm = dfg.select_v2 %yes, %p, %q : (tensor<i1>, tensor<3xi32>, tensor<3xi32>) -> tensor<3xi32>
+  %positions = dfg.const dense<[0, 1, 2]> : tensor<3xi32> : tensor<3xi32>
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  %inverse = dfg.unsorted_segment_sum %positions, %perm, %three : (tensor<3xi32>, tensor<3xi32>, tensor<i32>) -> tensor<3xi32>
+  %y = dfg.transpose %x, %inverse : (tensor<7x3x5xf32>, tensor<3xi32>) -> tensor<5x7x3xf32>
+  dfg.return %y : tensor<5x7x3xf32>
+}
