@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/graph/Passes.h"
 #include "passes/graph/References.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -26,13 +27,18 @@ public:
   void run(const llvm::StringSet<> &references) {
     SmallVector<dfg::ReadVariableOp> reads(block.getOps<dfg::ReadVariableOp>());
     for (dfg::ReadVariableOp read : reads)
-      if (auto handle = dfg::getVariableHandle(read.getHandle());
-          handle && references.contains(handle.getVariable()) && !late.contains(read))
-        replaceLateUses(read, handle.getVariable(), read.getValue());
+      if (auto handle = dfg::getVariableHandle(read.getHandle()); handle && references.contains(handle.getVariable()))
+        replaceLateUses(read, handle.getVariable(), read.getValue(), findUpdates(read, handle.getVariable()));
   }
 
 private:
-  Operation *findUpdateBefore(Operation *user, llvm::StringRef variable) const {
+  using Updates = llvm::SetVector<Operation *>;
+
+  /// The updates of `variable` that `user` runs behind.
+  Updates findUpdates(Operation *user, llvm::StringRef variable) const {
+    Updates found;
+    if (!late.contains(user))
+      return found;
     SmallVector<Operation *> pending = edges.getBefore(user);
     llvm::DenseSet<Operation *> seen(pending.begin(), pending.end());
     while (!pending.empty()) {
@@ -40,32 +46,36 @@ private:
       if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
         for (unsigned written : update.getWrittenOperands())
           if (auto handle = dfg::getVariableHandle(op->getOperand(written)); handle && handle.getVariable() == variable)
-            return op;
+            found.insert(op);
       if (late.contains(op))
         for (Operation *before : edges.getBefore(op))
           if (seen.insert(before).second)
             pending.push_back(before);
     }
-    return nullptr;
+    return found;
   }
 
-  void replaceLateUses(dfg::ReadVariableOp read, llvm::StringRef variable, Value value) {
+  /// `value` is what `read` found behind the updates `known`: its users behind another one read again.
+  void replaceLateUses(dfg::ReadVariableOp read, llvm::StringRef variable, Value value, const Updates &known) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
       Operation *user = use.getOwner();
-      if (auto identity = llvm::dyn_cast<dfg::IdentityOp>(user); identity && !late.contains(user)) {
-        replaceLateUses(read, variable, identity.getResult());
-        continue;
+      Updates updates = findUpdates(user, variable);
+      SmallVector<llvm::StringRef> others;
+      for (Operation *update : updates)
+        if (!known.contains(update))
+          others.push_back(dfg::getNodeName(update));
+      if (!others.empty()) {
+        llvm::sort(others);
+        builder.setInsertionPoint(user);
+        auto name = builder.getStringAttr(dfg::getNodeName(user) + "/" + variable);
+        auto again =
+            dfg::ReadVariableOp::create(builder, NameLoc::get(name), value.getType(), read.getHandle(), false);
+        again->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(others));
+        use.set(again.getValue());
       }
-      if (!late.contains(user))
-        continue;
-      Operation *update = findUpdateBefore(user, variable);
-      if (!update)
-        continue;
-      builder.setInsertionPoint(user);
-      auto name = builder.getStringAttr(dfg::getNodeName(user) + "/" + variable);
-      auto again = dfg::ReadVariableOp::create(builder, NameLoc::get(name), value.getType(), read.getHandle(), false);
-      again->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(update)}));
-      use.set(again.getValue());
+      // Its result is the variable's memory as well.
+      if (auto identity = llvm::dyn_cast<dfg::IdentityOp>(user))
+        replaceLateUses(read, variable, identity.getResult(), updates);
     }
   }
 
