@@ -71,7 +71,7 @@ private:
       for (const auto &[value, gradient] : gradients->values)
         value.getDefiningOp()->emitRemark() << "'" << gradient.variable << "' is synchronized here: node '"
                                             << dfg::getNodeName(value.getDefiningOp()) << "', " << flow.explain(value);
-    Synchronizer synchronizer(graph, flow, *gradients, policies);
+    Synchronizer synchronizer(graph, flow, *gradients, policies, step);
     UpdatePlacement placement(graph, *gradients, policies, synchronizer.getConsumers());
     if (failed(checkBackupWorkers(*gradients, policies, placement, synchronizer.getConsumers())))
       return failure();

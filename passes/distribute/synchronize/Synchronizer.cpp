@@ -23,16 +23,18 @@ struct Synchronizer::BucketKey {
   dist::Spec spec;
   dist::CompressionAttr compression;
   dist::AggregatorAttr aggregator;
+  /// What only updates beside the training step need would be computed in it with the bucket's others.
+  bool inStep;
   auto tie() const {
     return std::tuple(wave, group, elementType.getAsOpaquePointer(), reduction, batches, spec,
-                      compression.getAsOpaquePointer(), aggregator.getAsOpaquePointer());
+                      compression.getAsOpaquePointer(), aggregator.getAsOpaquePointer(), inStep);
   }
   bool operator<(const BucketKey &other) const { return tie() < other.tie(); }
 };
 
 Synchronizer::Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients,
-                           const SyncPolicies &policies)
-    : block(graph.getBody().front()), flow(flow), gradients(gradients), policies(policies) {
+                           const SyncPolicies &policies, const strategies::StepNodes &step)
+    : block(graph.getBody().front()), flow(flow), gradients(gradients), policies(policies), step(step) {
   copyWhatForwardNeeds();
 }
 
@@ -134,9 +136,15 @@ void Synchronizer::copyWhatForwardNeeds() {
 Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
   const RawGradient &gradient = gradients.values.find(value)->second;
   const SyncPolicy &policy = policies.get(gradient.variable);
-  return {waves.lookup(op),   policy.group,        getElementTypeOrSelf(value.getType()),
-          gradient.reduction, gradient.batches, policy.spec,
-          policy.compression,    policy.aggregator};
+  return {waves.lookup(op),
+          policy.group,
+          getElementTypeOrSelf(value.getType()),
+          gradient.reduction,
+          gradient.batches,
+          policy.spec,
+          policy.compression,
+          policy.aggregator,
+          !step.isKnown() || step.contains(op)};
 }
 
 /// Whether `node` and what it is computed from may stand before `op`; adds what has to move, in order.

@@ -14,7 +14,8 @@ namespace distc {
 /// Rewrites the block of one graph: orders it into waves, each followed by its synchronization.
 class Synchronizer {
 public:
-  Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients, const SyncPolicies &policies);
+  Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients, const SyncPolicies &policies,
+               const strategies::StepNodes &step);
 
   /// The nodes that see reduced values: updates, and the path to them (copies where forward needs the replica's own).
   const llvm::DenseSet<mlir::Operation *> &getConsumers() const { return consumers; }
@@ -43,6 +44,7 @@ private:
   const BatchFlow &flow;
   const RawGradients &gradients;
   const SyncPolicies &policies;
+  const strategies::StepNodes &step;
   const UpdatePlacement *placement = nullptr;
   llvm::DenseSet<mlir::Operation *> consumers;
   llvm::DenseMap<mlir::Value, mlir::Value> replacements;

@@ -88,3 +88,28 @@ module @one_after_the_other {
     dfg.apply_gradient_descent %hv, %lr, %gv : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// What only an update beside the training step needs is a collective of its own: in one of the step's, the step would compute it.
+// CHECK-LABEL: @beside_the_step
+module @beside_the_step {
+  dfg.variable @w : tensor<4xf32>
+  dfg.variable @moving : tensor<4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("lr")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %other = dfg.placeholder : () -> tensor<?x4xf32> loc("other")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    // CHECK: %[[STEP:.*]] = dfg.mean
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    // CHECK-NEXT: dist.all_reduce mean bucket 0 group -1 (%[[STEP]]) variables ["w"]
+    // CHECK-NEXT: %[[BESIDE:.*]] = dfg.mean
+    // CHECK-NEXT: dist.all_reduce mean bucket 1 group -1 (%[[BESIDE]]) variables ["moving"]
+    %mean = dfg.mean %other, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %hw = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %hm = dfg.var_handle @moving : !dfg.ref<tensor<4xf32>> loc("moving")
+    dfg.assign %hw, %g : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train")
+    dfg.assign %hm, %mean : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("moved")
+  }
+}
