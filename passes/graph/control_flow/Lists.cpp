@@ -41,6 +41,11 @@ FailureOr<int64_t> StraightLine::getIndex(const Node &node, unsigned operand, St
   return *known;
 }
 
+bool StraightLine::countsKnown(Value shape) const {
+  std::optional<dfg::Dims> sizes = shapes.getElements(shape);
+  return sizes && llvm::none_of(*sizes, [](dfg::Dim size) { return size.isConstant() && size.getConstant() < 0; });
+}
+
 std::shared_ptr<Container> StraightLine::makeList(const Node &node, Value elementShape) {
   auto list = std::make_shared<Container>();
   for (StringRef name : {"element_dtype", "dtype", "elem_type"})
@@ -72,11 +77,13 @@ FailureOr<Data> StraightLine::unpack(const Node &node, Value tensor) {
 }
 
 FailureOr<Value> StraightLine::getLength(const Node &, const Container &list) {
-  Value length = list.length ? list.length : getInt32(list.elements.size());
+  Value length = list.length ? list.length : list.examples ? list.examples : getInt32(list.elements.size());
   return ifMade(length);
 }
 
 FailureOr<SmallVector<Value>> StraightLine::getElements(const Node &node, const Container &list) {
+  if (list.examples)
+    return fail(node) << "joins the elements of a list that has one for each example of the batch", failure();
   if (list.length)
     return fail(node) << "joins a list whose length depends on data; distc has no code for a tensor of such a size",
            failure();
@@ -93,6 +100,8 @@ FailureOr<SmallVector<Value>> StraightLine::getElements(const Node &node, const 
 }
 
 FailureOr<Value> StraightLine::pack(const Node &node, const Container &list) {
+  if (list.examples)
+    return packExamples(node, list);
   FailureOr<SmallVector<Value>> elements = getElements(node, list);
   if (failed(elements))
     return failure();
@@ -134,6 +143,8 @@ FailureOr<Value> StraightLine::concatRows(const Node &node, const Container &lis
 }
 
 FailureOr<Datum> StraightLine::getAt(const Node &node, const Container &list, const Datum &index) {
+  if (list.examples)
+    return getExample(list, index, node);
   if (std::optional<int64_t> known = getConstant(index)) {
     if (*known < 0 || *known >= static_cast<int64_t>(list.elements.size()))
       return fail(node) << "takes element " << *known << " of a list of " << list.elements.size(), failure();
@@ -159,6 +170,14 @@ FailureOr<Datum> StraightLine::getAt(const Node &node, const Container &list, co
 FailureOr<std::shared_ptr<Container>> StraightLine::setAt(const Node &node, const Container &list, const Datum &index,
                                                           const Datum &item) {
   auto changed = copyOf(list);
+  if (list.examples) {
+    if (!isOwn(index))
+      return fail(node) << "sets an element of a list that has one for each example of the batch, and not in the "
+                           "iteration of that example",
+             failure();
+    changed->own = item;
+    return changed;
+  }
   if (std::optional<int64_t> known = getConstant(index)) {
     auto resize = node.getAttr<BoolAttr>("resize_if_index_out_of_bounds");
     if (*known >= static_cast<int64_t>(list.elements.size()) && *known < kMaxElements &&
@@ -189,6 +208,8 @@ StraightLine::Results StraightLine::emptyList(Node &node) {
 }
 
 StraightLine::Results StraightLine::reserve(Node &node) {
+  if (countsExamples(node.operands[1].value))
+    return Data{Datum(makeExamples(*makeList(node, node.operands[0].value), node.operands[1].value, {}))};
   FailureOr<int64_t> count = getIndex(node, 1, "a number of elements");
   if (failed(count) || *count < 0)
     return failure();
@@ -198,6 +219,11 @@ StraightLine::Results StraightLine::reserve(Node &node) {
 }
 
 StraightLine::Results StraightLine::fromTensor(Node &node) {
+  FailureOr<Value> count = countRows(node, node.operands[0].value);
+  if (failed(count))
+    return failure();
+  if (*count)
+    return Data{Datum(makeExamples(*makeList(node, node.operands[1].value), *count, node.operands[0]))};
   FailureOr<Data> parts = unpack(node, node.operands[0].value);
   if (failed(parts))
     return failure();
@@ -223,7 +249,7 @@ StraightLine::Results StraightLine::pushBack(Node &node) {
   FailureOr<const Container *> list = getList(node, 0);
   if (failed(list))
     return failure();
-  if ((*list)->length)
+  if ((*list)->length || (*list)->examples)
     return fail(node) << "adds to a list whose length depends on data", failure();
   auto longer = copyOf(**list);
   longer->elements.push_back(node.operands[1]);
@@ -236,6 +262,13 @@ StraightLine::Results StraightLine::popBack(Node &node) {
     return failure();
   if ((*list)->length)
     return fail(node) << "takes the last element of a list whose length depends on data", failure();
+  if ((*list)->examples) {
+    FailureOr<Datum> own = getOwn(**list, node);
+    auto rest = copyOf(**list);
+    rest->examples = {};
+    rest->elements.clear();
+    return failed(own) ? Results(failure()) : Results(Data{Datum(rest), *own});
+  }
   if ((*list)->elements.empty())
     return fail(node) << "takes the last element of a list that has none", failure();
   FailureOr<Datum> last = getElement(**list, (*list)->elements.size() - 1, node);
@@ -259,12 +292,18 @@ StraightLine::Results StraightLine::getItem(Node &node) {
   if (failed(list))
     return failure();
   std::optional<int64_t> index = getConstant(node.operands[1]);
+  if ((*list)->examples) {
+    Container shaped = **list;
+    if (!shaped.like && node.operands[2].value && countsKnown(node.operands[2].value))
+      shaped.elementShape = node.operands[2].value;
+    FailureOr<Datum> item = getExample(shaped, node.operands[1], node);
+    return failed(item) ? Results(failure()) : Results(Data{*item});
+  }
   if (index && *index >= 0 && *index < static_cast<int64_t>((*list)->elements.size()) &&
       (*list)->elements[*index].isUnset() && !(*list)->like) {
     // The node may know more of the shape than the list.
     Container shaped = **list;
-    std::optional<dfg::Dims> sizes = node.operands[2].value ? shapes.getElements(node.operands[2].value) : std::nullopt;
-    if (sizes && llvm::none_of(*sizes, [](dfg::Dim size) { return size.isConstant() && size.getConstant() < 0; }))
+    if (node.operands[2].value && countsKnown(node.operands[2].value))
       shaped.elementShape = node.operands[2].value;
     FailureOr<Datum> zeros = getElement(shaped, *index, node);
     return failed(zeros) ? Results(failure()) : Results(Data{*zeros});
@@ -287,7 +326,13 @@ StraightLine::Results StraightLine::elementShape(Node &node) {
   Type element = llvm::cast<TensorType>(node.op->getResult(0).getType()).getElementType();
   // An element that is there knows best.
   Value like = (*list)->like;
-  for (const Datum &datum : (*list)->elements)
+  if ((*list)->examples) {
+    FailureOr<Datum> own = getOwn(**list, node);
+    if (failed(own))
+      return failure();
+    like = own->value;
+  }
+  else for (const Datum &datum : (*list)->elements)
     if (datum.value)
       like = datum.value;
   Value shape = like ? make<dfg::ShapeOp>(node.name + "/shape", element, like) : (*list)->elementShape;
@@ -302,6 +347,8 @@ StraightLine::Results StraightLine::elementShape(Node &node) {
 
 StraightLine::Results StraightLine::resize(Node &node) {
   FailureOr<const Container *> list = getList(node, 0);
+  if (succeeded(list) && (*list)->examples && hasAsMany(**list, node.operands[1].value))
+    return Data{node.operands[0]};
   FailureOr<int64_t> count = getIndex(node, 1, "a number of elements");
   if (failed(list) || failed(count) || *count < 0)
     return failure();
@@ -358,6 +405,10 @@ StraightLine::Results StraightLine::gather(Node &node) {
       node.operands[1].value ? shapes.getConstants(node.operands[1].value) : std::nullopt;
   if (failed(list))
     return failure();
+  if ((*list)->examples && areAll(**list, node.operands[1].value)) {
+    FailureOr<Value> packed = pack(node, **list);
+    return failed(packed) ? Results(failure()) : Results(Data{*packed});
+  }
   if (!indices)
     return fail(node) << "takes elements by indices that are not known when it is compiled", failure();
   Container taken = **list;
@@ -412,7 +463,7 @@ StraightLine::Results StraightLine::concatLists(Node &node) {
   FailureOr<const Container *> first = getList(node, 0), second = getList(node, 1);
   if (failed(first) || failed(second))
     return failure();
-  if ((*first)->length || (*second)->length)
+  if ((*first)->length || (*second)->length || (*first)->examples || (*second)->examples)
     return fail(node) << "joins lists whose lengths depend on data", failure();
   auto joined = copyOf(**first);
   llvm::append_range(joined->elements, (*second)->elements);
@@ -436,7 +487,7 @@ StraightLine::Results StraightLine::stackPush(Node &node) {
   if (failed(handle))
     return failure();
   std::shared_ptr<const Container> &state = stacks[*handle];
-  if (!state)
+  if (!state || state->examples)
     return fail(node) << "takes what is no stack", failure();
   auto longer = copyOf(*state);
   longer->elements.push_back(node.operands[1]);
@@ -464,6 +515,20 @@ StraightLine::Results StraightLine::stackPop(Node &node) {
   std::shared_ptr<const Container> &state = stacks[*handle];
   if (!state || state->elements.empty())
     return fail(node) << "takes an element of a stack that has none", failure();
+  if (state->examples) {
+    FailureOr<Datum> own = getOwn(*state, node);
+    auto empty = copyOf(*state);
+    empty->examples = {};
+    empty->elements.clear();
+    empty->guards.clear();
+    FailureOr<Guard> guard = failed(own) ? FailureOr<Guard>(failure()) : takeOwn(state->guards.front(), node);
+    if (failed(guard))
+      return failure();
+    if (continuing != state->continuing || guarded != *guard)
+      return fail(node) << "takes an element of a stack under other conditions than it was added", failure();
+    state = empty;
+    return Data{*own};
+  }
   if (state->length)
     return fail(node) << "takes the last element of a stack whose length depends on data", failure();
   // Under a condition an element is there only where it was added under the same; it is then the last.

@@ -19,9 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeNames.h"
-#include "passes/graph/control_flow/StraightLine.h"
+#include "passes/graph/control_flow/Loops.h"
 #include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
@@ -30,19 +29,6 @@ namespace distc {
 
 /// As many iterations as a loop can have.
 static constexpr int64_t kMaxIterations = 100'000;
-
-static Value stripIdentities(Value value) {
-  while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
-    value = identity.getX();
-  return value;
-}
-
-struct StraightLine::Loop {
-  Node &node;
-  dfg::FuncOp condition, body;
-
-  std::string prefix(int64_t iteration) const { return node.name + "/" + std::to_string(iteration) + "/"; }
-};
 
 FailureOr<Value> StraightLine::evaluateCondition(Loop &loop, ArrayRef<Datum> state, StringRef prefix) {
   Results results = call(loop.node, loop.condition, state, prefix);
@@ -72,137 +58,6 @@ bool StraightLine::mayEnd(Loop &loop, ArrayRef<Datum> before, ArrayRef<Datum> no
   return succeeded(goesOn) && shapes.getConstant(*goesOn) == 0;
 }
 
-/// What a loop's functions say of how its variables change from one iteration to the next.
-class StraightLine::LoopVariables {
-public:
-  LoopVariables(StraightLine &line, Loop &loop, ArrayRef<Datum> initial)
-      : line(line), condition(loop.condition.getBody().front()), body(loop.body.getBody().front()), initial(initial) {}
-
-  /// The number of iterations as a value, where the loop counts a variable up to another, or down to a constant; null
-  /// else.
-  Value getTripCount() const {
-    Operation *compare = stripIdentities(condition.getTerminator()->getOperand(0)).getDefiningOp();
-    if (!llvm::isa_and_nonnull<dfg::LessOp, dfg::GreaterOp, dfg::GreaterEqualOp>(compare))
-      return {};
-    Value x = stripIdentities(compare->getOperand(0)), y = stripIdentities(compare->getOperand(1));
-    if (llvm::isa<dfg::GreaterOp>(compare))
-      std::swap(x, y);
-    std::optional<unsigned> counter = getVariable(x), limit = getVariable(y);
-    if (!counter)
-      return {};
-    // x < y, x from 0 by 1.
-    if (!llvm::isa<dfg::GreaterEqualOp>(compare))
-      return limit && isCarried(*limit) && getStep(*counter) == 1 && line.getConstant(initial[*counter]) == 0
-                 ? initial[*limit].value
-                 : Value();
-    // x >= 1, by -1.
-    return getStep(*counter) == -1 && constantOf(y) == 1 ? initial[*counter].value : Value();
-  }
-
-  /// The most iterations that there can be without an error: each takes the next element of something that has so many.
-  std::optional<int64_t> getMostByReads() const {
-    std::optional<int64_t> most;
-    for (Operation &op : body)
-      for (const Read &read : getReads(&op))
-        if (std::optional<int64_t> bound = getMost(read); bound && (!most || *bound < *most))
-          most = bound;
-    return most;
-  }
-
-private:
-  /// The number of the variable that `value` is; none where it is anything else.
-  std::optional<unsigned> getVariable(Value value) const {
-    auto argument = llvm::dyn_cast<BlockArgument>(stripIdentities(value));
-    if (!argument || argument.getArgNumber() >= initial.size())
-      return std::nullopt;
-    return argument.getArgNumber();
-  }
-
-  std::optional<int64_t> constantOf(Value value) const {
-    if (auto constant = stripIdentities(value).getDefiningOp<dfg::ConstOp>()) {
-      auto dense = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue());
-      return dense && dense.getNumElements() == 1 ? std::optional(dense.getSplatValue<APInt>().getSExtValue())
-                                                  : std::nullopt;
-    }
-    std::optional<unsigned> variable = getVariable(value);
-    return variable && isCarried(*variable) ? line.getConstant(initial[*variable]) : std::nullopt;
-  }
-
-  Value getNext(unsigned variable) const { return stripIdentities(body.getTerminator()->getOperand(variable)); }
-  bool isCarried(unsigned variable) const { return getNext(variable) == Value(body.getArgument(variable)); }
-
-  /// What an iteration adds to a variable.
-  std::optional<int64_t> getStep(unsigned variable) const {
-    Operation *op = getNext(variable).getDefiningOp();
-    const Value self = body.getArgument(variable);
-    const bool adds = op && op->hasTrait<dfg::Adds>();
-    if (!adds && !llvm::isa_and_nonnull<dfg::SubOp>(op))
-      return std::nullopt;
-    Value x = stripIdentities(op->getOperand(0)), y = stripIdentities(op->getOperand(1));
-    if (adds && y == self)
-      std::swap(x, y);
-    std::optional<int64_t> by = x == self ? constantOf(y) : std::nullopt;
-    return by && !adds ? -*by : by;
-  }
-
-  /// One element that an operation takes, by its index along an axis: there is an error where there is none of that
-  /// index.
-  struct Read {
-    Value elements, index;
-    unsigned axis = 0;
-  };
-
-  SmallVector<Read> getReads(Operation *op) const {
-    if (auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op)) {
-      SmallVector<Read> reads;
-      auto begin = stripIdentities(slice.getBegin()).getDefiningOp<dfg::PackOp>();
-      if (!begin || slice.getEllipsisMask() || slice.getNewAxisMask())
-        return reads;
-      for (auto [axis, index] : llvm::enumerate(begin->getOperands()))
-        if ((slice.getShrinkAxisMask() & ~slice.getBeginMask()) >> axis & 1)
-          reads.push_back({slice.getInput(), index, static_cast<unsigned>(axis)});
-      return reads;
-    }
-    if (auto gather = llvm::dyn_cast<dfg::GatherV2Op>(op)) {
-      std::optional<int64_t> axis = constantOf(gather.getAxis());
-      if (axis && *axis >= 0)
-        return {{gather.getParams(), gather.getIndices(), static_cast<unsigned>(*axis)}};
-    }
-    StringRef kind = dfg::getKind(op);
-    if (kind == "TensorListGetItem" && op->getNumOperands() == 3)
-      return {{op->getOperand(0), op->getOperand(1)}};
-    if (kind == "TensorArrayReadV3" && op->getNumOperands() == 3)
-      return {{op->getOperand(2), op->getOperand(1)}};
-    return {};
-  }
-
-  /// Of a read by a counter.
-  std::optional<int64_t> getMost(const Read &read) const {
-    std::optional<unsigned> variable = getVariable(read.elements), counter = getVariable(read.index);
-    if (!variable || !counter || !isCarried(*variable))
-      return std::nullopt;
-    std::optional<int64_t> first = line.getConstant(initial[*counter]), step = getStep(*counter), size;
-    const Datum &datum = initial[*variable];
-    if (datum.container && !datum.container->length && !datum.container->grows) {
-      size = datum.container->elements.size();
-    } else if (datum.value) {
-      std::optional<dfg::Dims> sizes = line.shapes.getShape(datum.value);
-      if (sizes && read.axis < sizes->size() && (*sizes)[read.axis].isConstant() && !(*sizes)[read.axis].isBound())
-        size = (*sizes)[read.axis].getConstant();
-    }
-    if (!first || *first < 0 || !step || *step < 1 || !size)
-      return std::nullopt;
-    std::optional<dfg::Dims> scalar = line.shapes.getShape(initial[*counter].value);
-    if (!scalar || !scalar->empty())
-      return std::nullopt;
-    return *first < *size ? (*size - *first + *step - 1) / *step : 0;
-  }
-
-  StraightLine &line;
-  Block &condition, &body;
-  ArrayRef<Datum> initial;
-};
-
 StraightLine::Results StraightLine::whileLoop(Node &node) {
   Loop loop{node, getFunction(node, "cond"), getFunction(node, "body")};
   if (!loop.condition || !loop.body)
@@ -212,6 +67,8 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
   isRepeated = true;
   if (!wasRepeated)
     outermostLoop = node.name;
+  if (Value count = LoopVariables(*this, loop, node.operands).getExampleCount())
+    return runExamples(loop, node.operands, count);
   for (const Datum &datum : node.operands) {
     if (!datum.container)
       continue;

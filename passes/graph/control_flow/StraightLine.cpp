@@ -800,7 +800,7 @@ void StraightLine::eraseReplaced() {
 
 void StraightLine::eraseDead() {
   for (Operation *op : llvm::reverse(made)) {
-    if (!op->use_empty() || !isMemoryEffectFree(op))
+    if (!op->use_empty() || !(isMemoryEffectFree(op) || ofOneExample.contains(op)))
       continue;
     if (StringAttr name = dfg::getNodeNameAttr(op)) {
       ArrayRef<Attribute> controls = dfg::getControl(op);

@@ -75,6 +75,10 @@ struct Container {
   llvm::SmallVector<llvm::SmallVector<std::pair<mlir::Value, bool>, 2>> guards;
   /// Of an optional: whether there is a value, a scalar.
   mlir::Value hasValue;
+  /// Of a list with an element for each example of the batch: how many, a scalar. Then `elements` is one, of tensors in
+  /// which the examples lie along axis 0; `own` is what the iteration that is evaluated has written to its own.
+  mlir::Value examples;
+  Datum own;
   /// One of two optionals, which may hold tensors that have nothing to do with each other: those that either branch of
   /// a condition leaves to its own gradient.
   mlir::Value predicate;
@@ -253,6 +257,31 @@ private:
   llvm::FailureOr<mlir::Value> evaluateCondition(Loop &loop, llvm::ArrayRef<Datum> state, llvm::StringRef prefix);
   bool mayEnd(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);
 
+  // ---- LoopsOverExamples.cpp -----------------------------------------------------------------------------------
+  struct Iteration;
+  /// Runs a loop with an iteration for each of `count` examples, as operations on all of them.
+  Results runExamples(Loop &loop, Data state, mlir::Value count);
+  /// Whether `count` is the batch's size, or a multiple of it: lists of so many are not known element by element.
+  bool countsExamples(mlir::Value count) const;
+  bool isSameCount(mlir::Value x, mlir::Value y) const;
+  bool hasAsMany(const Container &list, mlir::Value count) const;
+  /// Whether `indices` are 0, 1, ... below `count`; those of all of a list's elements.
+  bool areNumbers(mlir::Value indices, mlir::Value count) const;
+  bool areAll(const Container &list, mlir::Value indices) const;
+  std::shared_ptr<Container> makeExamples(const Container &list, mlir::Value count, Datum all) const;
+  /// A list's elements as one tensor, also where they are the same.
+  llvm::FailureOr<Datum> spread(const Container &list, const Node &node);
+  /// Of a value of all examples: that of the iteration that is evaluated.
+  llvm::FailureOr<Datum> takeOwn(const Datum &all, const Node &node);
+  llvm::FailureOr<Guard> takeOwn(const Guard &all, const Node &node);
+  llvm::FailureOr<Datum> getOwn(const Container &list, const Node &node);
+  /// The same of an element by its index, which may be another one's.
+  llvm::FailureOr<Datum> getExample(const Container &list, const Datum &index, const Node &node);
+  bool isOwn(const Datum &index) const;
+  llvm::FailureOr<Datum> addExamples(const Datum &x, const Datum &y, const Node &node);
+  llvm::FailureOr<Datum> selectExamples(mlir::Value predicate, const Datum &chosen, const Datum &otherwise,
+                                        const Node &node);
+
   // ---- Lists.cpp -----------------------------------------------------------------------------------------------
   Results emptyList(Node &node);
   Results reserve(Node &node);
@@ -288,13 +317,18 @@ private:
   Results arraySize(Node &node);
 
   llvm::FailureOr<const Container *> getList(const Node &node, unsigned operand);
+  /// Whether all sizes in `shape` are known.
+  bool countsKnown(mlir::Value shape) const;
   llvm::FailureOr<int64_t> getIndex(const Node &node, unsigned operand, llvm::StringRef what);
   /// The parts of a tensor along axis 0.
   llvm::FailureOr<Data> unpack(const Node &node, mlir::Value tensor);
+  /// How many rows a tensor has, where they are examples; null where it has a known number of them.
+  llvm::FailureOr<mlir::Value> countRows(const Node &node, mlir::Value tensor);
   /// The tensors of a list; fails with a diagnostic where it has others, or how many depends on data.
   llvm::FailureOr<llvm::SmallVector<mlir::Value>> getElements(const Node &node, const Container &list);
   /// The elements along a new axis 0.
   llvm::FailureOr<mlir::Value> pack(const Node &node, const Container &list);
+  llvm::FailureOr<mlir::Value> packExamples(const Node &node, const Container &list);
   llvm::FailureOr<mlir::Value> concatRows(const Node &node, const Container &list);
   /// The same, and the length of each element.
   Results concatWithLengths(const Node &node, const Container &list);
@@ -345,6 +379,12 @@ private:
   /// What a stack holds now: stacks are mutable, and their handles' containers only tell them apart.
   llvm::DenseMap<const Container *, std::shared_ptr<const Container>> stacks;
   llvm::DenseMap<mlir::Value, IntegerRange> ranges;
+  /// Of the loop over examples that is evaluated; null outside of one.
+  Iteration *iteration = nullptr;
+  /// Elements of lists of examples that are one value for all of them.
+  llvm::DenseSet<mlir::Value> sameForAll;
+  /// What was evaluated for one example, and stands for nothing.
+  llvm::DenseSet<mlir::Operation *> ofOneExample;
   /// Nodes of the graph that evaluation has replaced, with their results.
   llvm::SmallVector<std::pair<mlir::Operation *, Data>> replaced;
   /// Of results of updates under a condition: what the variable is afterwards.

@@ -353,6 +353,8 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
   if (!chosen.container || !otherwise.container)
     return fail(node) << "gives a list and something else, by a predicate that depends on data", failure();
   const Container &x = *chosen.container, &y = *otherwise.container;
+  if (x.examples || y.examples)
+    return selectExamples(predicate, chosen, otherwise, node);
   if (x.hasValue || y.hasValue) {
     if (!x.hasValue || !y.hasValue)
       return fail(node) << "gives a list and an optional, by a predicate that depends on data", failure();
@@ -411,6 +413,8 @@ FailureOr<Datum> StraightLine::add(const Datum &x, const Datum &y, const Node &n
                                    x.value, y.value);
     return datumIfMade(sum);
   }
+  if (x.container && y.container && (x.container->examples || y.container->examples))
+    return addExamples(x, y, node);
   if (!x.container || !y.container || x.container->elements.size() != y.container->elements.size() ||
       x.container->length != y.container->length)
     return fail(node) << "adds lists that are not known to have the same length", failure();

@@ -23,11 +23,15 @@ static bool isOf(const Datum &flow, const Container &gradients) {
 }
 
 StraightLine::Results StraightLine::newArray(Node &node) {
-  FailureOr<int64_t> size = getIndex(node, 0, "a number of elements");
-  if (failed(size) || *size < 0)
-    return failure();
   auto array = makeList(node, {});
-  array->elements.resize(*size);
+  if (countsExamples(node.operands[0].value)) {
+    array = makeExamples(*array, node.operands[0].value, {});
+  } else {
+    FailureOr<int64_t> size = getIndex(node, 0, "a number of elements");
+    if (failed(size) || *size < 0)
+      return failure();
+    array->elements.resize(*size);
+  }
   auto grows = node.getAttr<BoolAttr>("dynamic_size");
   array->grows = grows && grows.getValue();
   if (auto shape = node.getAttr<dfg::TensorShapeAttr>("element_shape"))
@@ -78,7 +82,16 @@ StraightLine::Results StraightLine::arrayWrite(Node &node) {
   if (failed(array))
     return failure();
   Datum item = node.operands[2];
-  if ((*array)->accumulates) {
+  if ((*array)->accumulates && (*array)->examples) {
+    FailureOr<Datum> total = (*array)->own.isUnset() && (*array)->elements[0].isUnset()
+                                 ? FailureOr<Datum>(item)
+                                 : getExample(**array, node.operands[1], node);
+    if (succeeded(total) && total->value != item.value)
+      total = add(*total, item, node);
+    if (failed(total))
+      return failure();
+    item = *total;
+  } else if ((*array)->accumulates) {
     std::optional<int64_t> index = getConstant(node.operands[1]);
     if (!index || *index < 0 || *index >= static_cast<int64_t>((*array)->elements.size()))
       return fail(node) << "writes a gradient to an element that is not known", failure();
@@ -107,6 +120,10 @@ StraightLine::Results StraightLine::arrayGather(Node &node) {
   std::optional<SmallVector<int64_t>> indices =
       node.operands[1].value ? shapes.getConstants(node.operands[1].value) : std::nullopt;
   Container taken = **array;
+  if (taken.examples && areAll(taken, node.operands[1].value)) {
+    FailureOr<Value> packed = pack(node, taken);
+    return failed(packed) ? Results(failure()) : Results(Data{*packed});
+  }
   if (indices) {
     taken.elements.clear();
     for (int64_t index : *indices) {
@@ -128,6 +145,11 @@ StraightLine::Results StraightLine::arrayGather(Node &node) {
 
 StraightLine::Results StraightLine::arrayScatter(Node &node) {
   FailureOr<const Container *> array = getArray(node, 3);
+  if (succeeded(array) && (*array)->examples && areAll(**array, node.operands[1].value)) {
+    const Datum &old = (*array)->elements[0];
+    FailureOr<Datum> rows = (*array)->accumulates ? add(old, node.operands[2], node) : FailureOr<Datum>(node.operands[2]);
+    return failed(rows) ? Results(failure()) : Results(Data{Datum(makeExamples(**array, (*array)->examples, *rows))});
+  }
   FailureOr<Data> parts = failed(array) ? FailureOr<Data>(failure()) : unpack(node, node.operands[2].value);
   if (failed(parts))
     return failure();
@@ -180,7 +202,9 @@ StraightLine::Results StraightLine::arraySplit(Node &node) {
 
 StraightLine::Results StraightLine::arraySize(Node &node) {
   FailureOr<const Container *> array = getArray(node, 1);
-  return failed(array) ? Results(failure()) : Results(Data{getInt32((*array)->elements.size())});
+  if (failed(array))
+    return failure();
+  return Data{(*array)->examples ? (*array)->examples : getInt32((*array)->elements.size())};
 }
 
 } // namespace distc

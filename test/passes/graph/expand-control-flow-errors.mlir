@@ -18,12 +18,15 @@ dfg.graph attributes {loss = "while"} {
 
 // -----
 
-// Elements along the batch's axis.
+// Elements along the batch's axis, of which there are others than examples.
 dfg.graph attributes {loss = "length"} {
   %x = dfg.placeholder : () -> tensor<?x3xf32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %one = dfg.const dense<1.0> : tensor<1x3xf32> : tensor<1x3xf32> loc("one")
+  %both = dfg.concat_v2 %x, %one, %zero : (tensor<?x3xf32>, tensor<1x3xf32>, tensor<i32>) -> tensor<?x3xf32> loc("both")
   %shape = dfg.const dense<[3]> : tensor<1xi32> : tensor<1xi32>
   // expected-error@unknown {{takes apart a tensor along its first axis, whose size is the batch's}}
-  %list = dfg.opaque "TensorListFromTensor"(%x, %shape) {tf = {element_dtype = f32}} : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<!dfg.variant> loc("list")
+  %list = dfg.opaque "TensorListFromTensor"(%both, %shape) {tf = {element_dtype = f32}} : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<!dfg.variant> loc("list")
   %n = dfg.opaque "TensorListLength"(%list) : (tensor<!dfg.variant>) -> tensor<i32> loc("length")
 }
 
