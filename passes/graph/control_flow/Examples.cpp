@@ -94,6 +94,10 @@ mlir::Value Examples::getAll(mlir::Value value) {
   return result;
 }
 
+mlir::Value Examples::getSame(mlir::Value value) {
+  return makeAll(value) && !get(value).varies ? get(value).value : mlir::Value();
+}
+
 mlir::Value Examples::getSum(mlir::Value value) {
   Operation *op = touched.contains(value) ? value.getDefiningOp() : nullptr;
   Builder g(builder, shapes, op ? op : numbers.getDefiningOp());
@@ -143,6 +147,16 @@ mlir::Value Examples::sumOf(Operation *op, Builder &g) {
       return {};
     return copy(g, op, {join(g, each(g, segment.getData())), join(g, each(g, segment.getSegmentIds())),
                        segment.getNumSegments()})[0];
+  }
+  // Each one's own row of as many as there are examples.
+  if (auto rows = llvm::dyn_cast<dfg::StridedSliceGradOp>(op);
+      rows && rows.getShrinkAxisMask() == 1 && !rows.getBeginMask() && !rows.getEllipsisMask() && !rows.getNewAxisMask() &&
+      touched.contains(rows.getBegin()) && touched.contains(rows.getDy())) {
+    FailureOr<Dims> shape = shapeOf(g, op->getResult(0));
+    if (succeeded(shape) && (*shape)[0] == count && makeOperands() && get(rows.getBegin()).varies &&
+        placeOf(g, rows.getBegin()) == numbers)
+      return each(g, rows.getDy());
+    return {};
   }
   // Sums of other layouts are those of the sum.
   const bool isLayout = op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::TransposeOp>(op);
@@ -201,7 +215,31 @@ mlir::Value Examples::join(Builder &g, mlir::Value value) const {
     return (void)g.fail("has no axis to join the examples with"), mlir::Value();
   Dims joined(shape->begin() + 1, shape->end());
   joined[0] = (*shape)[0] * (*shape)[1];
-  return g.reshape(value, joined);
+  return reshape(g, value, joined);
+}
+
+/// Axes of size 1 come and go one by one where the sizes of several depend on the batch.
+mlir::Value Examples::reshape(Builder &g, mlir::Value value, ArrayRef<Dim> to) const {
+  FailureOr<Dims> from = g.getShape(value);
+  auto isOpen = [](Dim size) { return !size.isConstant() || size.isBound(); };
+  if (failed(from) || llvm::count_if(to, isOpen) < 2)
+    return g.reshape(value, to);
+  SmallVector<int64_t> ones;
+  Dims rest, others;
+  for (auto [axis, size] : llvm::enumerate(*from))
+    if (size == Dim(1))
+      ones.push_back(axis);
+    else
+      rest.push_back(size);
+  llvm::copy_if(to, std::back_inserter(others), [](Dim size) { return !(size == Dim(1)); });
+  if (!llvm::equal(rest, others))
+    return (void)g.fail("two of its sizes depend on the batch"), mlir::Value();
+  if (!ones.empty())
+    value = g.make<dfg::SqueezeOp>(value, g.attribute("squeeze_dims", builder.getI64ArrayAttr(ones)));
+  for (auto [axis, size] : llvm::enumerate(to))
+    if (size == Dim(1))
+      value = g.expandDims(value, axis);
+  return value;
 }
 
 mlir::Value Examples::divide(Builder &g, mlir::Value joined, mlir::Value like) const {
@@ -210,7 +248,7 @@ mlir::Value Examples::divide(Builder &g, mlir::Value joined, mlir::Value like) c
     return {};
   Dims sizes = {count};
   llvm::append_range(sizes, *shape);
-  return g.reshape(joined, sizes);
+  return reshape(g, joined, sizes);
 }
 
 mlir::Value Examples::prepend(Builder &g, int64_t first, mlir::Value vector) const {
@@ -306,7 +344,7 @@ Examples::Values Examples::product(Operation *op, Builder &g) {
   FailureOr<Dims> shape = shapeOf(g, op->getResult(0));
   if (failed(shape))
     return {};
-  return {g.transpose(g.reshape(found, {count, (*shape)[1], (*shape)[0]}), {0, 2, 1})};
+  return {g.transpose(reshape(g, found, {count, (*shape)[1], (*shape)[0]}), {0, 2, 1})};
 }
 
 Examples::Values Examples::gather(Operation *op, Builder &g) {
@@ -324,7 +362,7 @@ Examples::Values Examples::gather(Operation *op, Builder &g) {
     if (!gather)
       return copy(g, op, {params.value, indices.value});
     // Each example's own element is its part of the whole.
-    if (indices.value == numbers && *axis == 0)
+    if (areNumbers(indices.value) && *axis == 0 && rank > 0 && (*shapes.getShape(params.value))[0] == count)
       return {params.value};
     mlir::Value found = g.gather(params.value, indices.value, *axis);
     SmallVector<int64_t> permutation(rankOf(g, op->getResult(0)) + 1);
@@ -337,6 +375,21 @@ Examples::Values Examples::gather(Operation *op, Builder &g) {
   return {g.gather(params.value, each(g, op->getOperand(1)), *axis + 1, shared + 1)};
 }
 
+/// Whether `value` is 0, 1, ..., one for each example.
+bool Examples::areNumbers(mlir::Value value) const {
+  auto range = value.getDefiningOp<dfg::RangeOp>();
+  std::optional<Dims> limit = range ? shapes.getElements(range.getLimit()) : std::nullopt;
+  return limit && limit->size() == 1 && limit->front() == count && shapes.getConstant(range.getStart()) == 0 &&
+         shapes.getConstant(range.getDelta()) == 1;
+}
+
+/// The only element of `begin`, for all examples.
+mlir::Value Examples::placeOf(Builder &g, mlir::Value begin) const {
+  if (auto pack = get(begin).value.getDefiningOp<dfg::PackOp>(); pack && pack->getNumOperands() == 1)
+    return areNumbers(pack->getOperand(0)) ? numbers : pack->getOperand(0);
+  return g.make<dfg::SqueezeOp>(get(begin).value, g.attribute("squeeze_dims", builder.getI64ArrayAttr({1})));
+}
+
 Examples::Values Examples::strided(Operation *op, Builder &g) {
   auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op);
   auto gradient = llvm::dyn_cast<dfg::StridedSliceGradOp>(op);
@@ -347,17 +400,32 @@ Examples::Values Examples::strided(Operation *op, Builder &g) {
     return {};
   if (get(begin).varies) {
     // One element along the first axis, by a place of each example's own.
-    if (!slice || mask("shrink_axis_mask") != 1 || mask("begin_mask") || mask("ellipsis_mask") || mask("new_axis_mask") ||
+    if (mask("shrink_axis_mask") != 1 || mask("begin_mask") || mask("ellipsis_mask") || mask("new_axis_mask") ||
         shapes.getConstants(strides) != SmallVector<int64_t>{1})
       return {};
-    mlir::Value place = g.make<dfg::SqueezeOp>(get(begin).value, g.attribute("squeeze_dims", builder.getI64ArrayAttr({1})));
-    Type element = Builder::elementOf(place);
-    FailureOr<Dims> shape = shapeOf(g, slice.getInput());
-    if (failed(shape) || !(*shape)[0].isConstant())
+    mlir::Value source = slice ? mlir::Value(slice.getInput()) : mlir::Value(op->getResult(0));
+    FailureOr<Dims> shape = shapeOf(g, source);
+    if (failed(shape))
       return {};
+    mlir::Value place = placeOf(g, begin);
+    const bool isOwn = place == numbers && (*shape)[0] == count;
+    if (slice && isOwn && !get(source).varies)
+      return {get(source).value};
+    Type element = Builder::elementOf(place);
+    mlir::Value size = slice ? g.sizeOf(get(source).value, get(source).varies ? 1 : 0, element)
+                             : g.scalar(element, (*shape)[0].getConstant());
     // Counted from the end where it is negative.
-    place = g.select(g.less(place, g.scalar(element, 0)), g.add(place, g.scalar(element, (*shape)[0].getConstant())), place);
-    return {g.gather(each(g, slice.getInput()), place, 1, 1)};
+    if (place != numbers)
+      place = g.select(g.less(place, g.scalar(element, 0)), g.add(place, size), place);
+    if (slice)
+      return {get(source).varies ? g.gather(get(source).value, place, 1, 1) : g.gather(get(source).value, place, 0)};
+    if (!(*shape)[0].isConstant())
+      return {};
+    mlir::Value dy = each(g, gradient.getDy()), yes = g.scalar(builder.getI1Type(), 1), no = g.scalar(builder.getI1Type(), 0);
+    mlir::Value here = g.make<dfg::OneHotOp>({place, g.cast(size, builder.getI32Type()), yes, no}, {}, builder.getI1Type());
+    for (size_t axis = 1; axis < shape->size(); ++axis)
+      here = g.expandDims(here, axis + 1);
+    return {g.select(here, g.expandDims(dy, 1), g.scalar(Builder::elementOf(dy), 0))};
   }
   if (get(end).varies)
     return {};

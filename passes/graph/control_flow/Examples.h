@@ -26,6 +26,8 @@ public:
 
   /// `value` of each example; null where that has no form (`getReason`).
   mlir::Value getAll(mlir::Value value);
+  /// `value` where all examples have the same; null for others.
+  mlir::Value getSame(mlir::Value value);
   /// The sum of `value` over the examples.
   mlir::Value getSum(mlir::Value value);
   /// Whether examples may have other values.
@@ -68,6 +70,9 @@ private:
   mlir::Value lift(Builder &g, mlir::Value value, int64_t rank) const;
   /// `value` ([examples, n, ...]) as [examples * n, ...], and back to the shape of one example's `like`.
   mlir::Value join(Builder &g, mlir::Value value) const;
+  mlir::Value reshape(Builder &g, mlir::Value value, llvm::ArrayRef<dfg::Dim> to) const;
+  bool areNumbers(mlir::Value value) const;
+  mlir::Value placeOf(Builder &g, mlir::Value begin) const;
   mlir::Value divide(Builder &g, mlir::Value joined, mlir::Value like) const;
   /// A vector that says something of each axis, with `first` for the examples'.
   mlir::Value prepend(Builder &g, int64_t first, mlir::Value vector) const;

@@ -332,8 +332,8 @@ StraightLine::Results StraightLine::elementShape(Node &node) {
       return failure();
     like = own->value;
   }
-  else for (const Datum &datum : (*list)->elements)
-    if (datum.value)
+  for (const Datum &datum : (*list)->elements)
+    if (datum.value && !(*list)->examples)
       like = datum.value;
   Value shape = like ? make<dfg::ShapeOp>(node.name + "/shape", element, like) : (*list)->elementShape;
   if (!shape)
@@ -516,17 +516,20 @@ StraightLine::Results StraightLine::stackPop(Node &node) {
   if (!state || state->elements.empty())
     return fail(node) << "takes an element of a stack that has none", failure();
   if (state->examples) {
-    FailureOr<Datum> own = getOwn(*state, node);
-    auto empty = copyOf(*state);
-    empty->examples = {};
-    empty->elements.clear();
-    empty->guards.clear();
-    FailureOr<Guard> guard = failed(own) ? FailureOr<Guard>(failure()) : takeOwn(state->guards.front(), node);
-    if (failed(guard))
+    if (!iteration || !isSameCount(state->examples, iteration->count))
+      return fail(node) << "takes an element of a stack that has some for each example of the batch, and not in a loop "
+                           "over the examples",
+             failure();
+    FailureOr<Datum> own = takeOwn(state->elements.back(), node);
+    FailureOr<Guard> guard = takeOwn(state->guards.back(), node);
+    if (failed(own) || failed(guard))
       return failure();
     if (continuing != state->continuing || guarded != *guard)
       return fail(node) << "takes an element of a stack under other conditions than it was added", failure();
-    state = empty;
+    auto rest = copyOf(*state);
+    rest->elements.pop_back();
+    rest->guards.pop_back();
+    state = rest;
     return Data{*own};
   }
   if (state->length)

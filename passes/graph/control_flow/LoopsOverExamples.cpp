@@ -25,13 +25,6 @@ using namespace mlir;
 
 namespace distc {
 
-/// That of one example: its number, a scalar, those of all, a vector, and how many.
-struct StraightLine::Iteration {
-  Value number, numbers, count;
-  llvm::DenseMap<Value, Value> own;
-  llvm::DenseMap<const Container *, std::shared_ptr<const Container>> ownContainers;
-};
-
 // ---- Lists of examples ----------------------------------------------------------------------------------------------
 
 bool StraightLine::countsExamples(Value count) const {
@@ -361,6 +354,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
     }
     if (!before[index].value)
       return failure();
+    if (isZero(datum.value))
+      own.zeros.insert(before[index].value);
   }
   auto stacksBefore = stacks;
   Iteration *outer = iteration;
@@ -415,8 +410,10 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
       if (behindCarried.contains(datum.value))
         return (void)refuse(), failure();
       // One for all stays one.
-      if (!examples.dependsOnExample(datum.value)) {
-        Value same = make<dfg::IdentityOp>(node.name + "/same", llvm::cast<TensorType>(datum.value.getType()).getElementType(), datum.value);
+      if (Value one = examples.getSame(datum.value)) {
+        if (failed(note(one)))
+          return failure();
+        Value same = make<dfg::IdentityOp>(node.name + "/same", llvm::cast<TensorType>(one.getType()).getElementType(), one);
         sameForAll.insert(same);
         return datumIfMade(same);
       }
@@ -484,17 +481,23 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
     std::shared_ptr<const Container> old = stacksBefore.lookup(handle);
     if (!old || old == now)
       continue;
-    auto joined = join(*old, *now);
-    if (failed(joined))
-      return failure();
-    auto all = std::make_shared<Container>(**joined);
-    for (Guard &guard : all->guards)
+    auto all = std::make_shared<Container>(*now);
+    // Each has taken what it had added.
+    if (old->examples ? !now->elements.empty() : !old->elements.empty() || now->length != old->length)
+      return refuse();
+    all->examples = old->examples ? Value() : count;
+    for (auto [element, guard] : llvm::zip(all->elements, all->guards)) {
+      FailureOr<Datum> added = getAll(getAll, element);
+      if (failed(added))
+        return failure();
+      element = *added;
       for (auto &entry : guard) {
         FailureOr<Datum> predicate = getAll(getAll, Datum(entry.first));
         if (failed(predicate))
           return failure();
         entry.first = predicate->value;
       }
+    }
     now = all;
   }
   Data results = state;
@@ -503,11 +506,13 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
     if (variables.isCarried(index))
       continue;
     if (state[index].container || datum.container) {
-      if (!state[index].container || !datum.container)
+      // Flows of gradients begin as zero.
+      if (!datum.container || (!state[index].container && (!isZero(state[index].value) || datum.container->own.isUnset())))
         return refuse();
+      static const Container nothing;
       if (stacks.contains(datum.container.get()))
         continue;
-      auto joined = join(*state[index].container, *datum.container);
+      auto joined = join(state[index].container ? *state[index].container : nothing, *datum.container);
       if (failed(joined))
         return failure();
       result = Datum(*joined);

@@ -76,7 +76,8 @@ struct Container {
   /// Of an optional: whether there is a value, a scalar.
   mlir::Value hasValue;
   /// Of a list with an element for each example of the batch: how many, a scalar. Then `elements` is one, of tensors in
-  /// which the examples lie along axis 0; `own` is what the iteration that is evaluated has written to its own.
+  /// which the examples lie along axis 0; `own` is what the iteration that is evaluated has written to its own. Of a
+  /// stack: `elements` are what each example has added, in order.
   mlir::Value examples;
   Datum own;
   /// One of two optionals, which may hold tensors that have nothing to do with each other: those that either branch of
@@ -258,7 +259,14 @@ private:
   bool mayEnd(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);
 
   // ---- LoopsOverExamples.cpp -----------------------------------------------------------------------------------
-  struct Iteration;
+  /// That of one example: its number, a scalar, those of all, a vector, and how many.
+  struct Iteration {
+    mlir::Value number, numbers, count;
+    /// What goes from one to the next, and is zero at first.
+    llvm::DenseSet<mlir::Value> zeros;
+    llvm::DenseMap<mlir::Value, mlir::Value> own;
+    llvm::DenseMap<const Container *, std::shared_ptr<const Container>> ownContainers;
+  };
   /// Runs a loop with an iteration for each of `count` examples, as operations on all of them.
   Results runExamples(Loop &loop, Data state, mlir::Value count);
   /// Whether `count` is the batch's size, or a multiple of it: lists of so many are not known element by element.

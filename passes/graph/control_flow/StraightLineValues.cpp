@@ -400,6 +400,11 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
 }
 
 FailureOr<Datum> StraightLine::add(const Datum &x, const Datum &y, const Node &node) {
+  // In a loop over examples, a list of gradients that begins as zero has each example's own alone.
+  for (auto [zero, list] : {std::pair(&x, &y), std::pair(&y, &x)})
+    if (iteration && zero->value && iteration->zeros.contains(zero->value) && list->container &&
+        list->container->examples && list->container->elements[0].isUnset())
+      return *list;
   if (x.isUnset() || (x.value && y.container && isZero(x.value)))
     return y;
   if (y.isUnset() || (y.value && x.container && isZero(y.value)))
