@@ -949,6 +949,37 @@ def transcripts(make):
     return loss, tf1.train.GradientDescentOptimizer(0.2).minimize(loss)
 
 
+@program
+def each_example(make):
+    """tf.map_fn over the batch: a condition, a loop and a product in each example, one that looks at all others, and a sum of them."""
+    table, w, v = make.weights("table", IDS, 4), make.weights("w", 4, 4), make.weights("v", 4)
+
+    def one(example):
+        words, length, flag = example
+        rows = tf.gather(table, words) @ w
+        _, state = tf.while_loop(lambda t, _: t < WORDS, lambda t, state: (t + 1, tf.tanh(0.5 * state + rows[t])), (0, tf.zeros([4])))
+        mean = tf.reduce_sum(rows * tf.sequence_mask(length, WORDS, tf.float32)[:, None], 0) / tf.cast(length, tf.float32)
+        return tf.cond(flag, lambda: tf.tanh(mean), lambda: tf.linalg.matvec(w, state))
+    found = tf.map_fn(one, (make.words, make.lengths, make.flags), fn_output_signature=tf.float32)
+    nearest = tf.map_fn(lambda row: tf.reduce_logsumexp(tf.linalg.matvec(found, row)), found)
+    errors = tf.square(tf.linalg.matvec(found, v) - make.y) + 0.1 * nearest
+    loss = tf.foldl(lambda total, error: total + error, errors, tf.constant(0.0)) / tf.cast(tf.shape(errors)[0], tf.float32)
+    return loss, tf1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+
+@program
+def cropped_images(make):
+    """Images that a stateless operation crops, each step elsewhere."""
+    kernel, v, step = make.weights("kernel", 3, 3, 1, 4), make.weights("v", 4), tf1.train.get_or_create_global_step()
+    seed = tf.stack([tf.cast(step, tf.int32), 7])
+    images = tf.reshape(tf.sin(make.x[:, :, None] * make.x[:, None, :]), [-1, FEATURES, FEATURES, 1])
+    padded = tf.pad(images, [[0, 0], [2, 2], [2, 2], [0, 0]])
+    cropped = tf.image.stateless_random_crop(padded, tf.stack([tf.shape(images)[0], FEATURES, FEATURES, 1]), seed)
+    found = tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(cropped, kernel, 1, "SAME")), [1, 2])
+    loss = tf.reduce_mean(tf.square(tf.linalg.matvec(found, v) - make.y))
+    return loss, tf1.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+
+
 def write(name, folder):
     """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -51,6 +51,20 @@ def FoldWhere : Pass<"dfg-fold-where", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def GatherSlices : Pass<"dfg-gather-slices", "::mlir::ModuleOp"> {
+  let summary = "Slices of a known size at places that data decide are gathers";
+  let description = [{
+    So `tf.image.stateless_random_crop` takes parts of images. Along axes of which all is taken nothing is gathered, whatever the place is said to be: there is one alone.
+    ```mlir
+    %y = dfg.slice %x, %begin, %size : (tensor<?x8xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x4xf32>
+    // becomes, where %size is all examples and 4
+    %positions = dfg.add_v2 %place, %numbers : (tensor<1xi32>, tensor<4xi32>) -> tensor<4xi32>
+    %y = dfg.gather_v2 %x, %positions, %one : (tensor<?x8xf32>, tensor<4xi32>, tensor<i32>) -> tensor<?x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 def NumberRows : Pass<"dfg-number-rows", "::mlir::ModuleOp"> {
   let summary = "Rows of a variable that coordinates of one number name are rows by their numbers";
   let description = [{

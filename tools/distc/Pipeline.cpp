@@ -42,6 +42,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(rewrite::createSplitComplex());
     manager.addPass(rewrite::createFoldWhere());
     manager.addPass(rewrite::createFoldRows());
+    manager.addPass(rewrite::createGatherSlices());
     manager.addPass(rewrite::createNumberRows());
   } else if (options.replicas > 1 || options.servers > 0 || !options.resources.empty()) {
     manager.addPass(createOrderInitialization());
