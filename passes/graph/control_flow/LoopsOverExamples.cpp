@@ -28,7 +28,7 @@ namespace distc {
 // ---- Lists of examples ----------------------------------------------------------------------------------------------
 
 bool StraightLine::countsExamples(Value count) const {
-  std::optional<dfg::Dims> size = count && !keepsOrder ? shapes.getElements(count) : std::nullopt;
+  std::optional<dfg::Dims> size = count ? shapes.getElements(count) : std::nullopt;
   return size && size->size() == 1 && size->front().isMultipleOfBatch() && size->front().getScale() > 0;
 }
 
@@ -48,7 +48,7 @@ bool StraightLine::areNumbers(Value indices, Value count) const {
 bool StraightLine::areAll(const Container &list, Value indices) const { return areNumbers(indices, list.examples); }
 
 FailureOr<Value> StraightLine::countRows(const Node &node, Value tensor) {
-  std::optional<dfg::Dims> sizes = tensor && !keepsOrder ? shapes.getShape(tensor) : std::nullopt;
+  std::optional<dfg::Dims> sizes = tensor ? shapes.getShape(tensor) : std::nullopt;
   if (!sizes || sizes->empty() || !sizes->front().isMultipleOfBatch() || sizes->front().getScale() < 0)
     return Value();
   Value shape = make<dfg::ShapeOp>(node.name + "/shape", builder.getI32Type(), tensor);
