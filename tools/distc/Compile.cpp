@@ -53,17 +53,32 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
     return failure();
   const int64_t replicas = topology->getReplicas();
   SmallVector<StringRef> batched, known;
+  dfg::PlaceholderOp fixed;
   module.walk([&](dfg::PlaceholderOp placeholder) {
     known.push_back(dfg::getNodeName(placeholder));
     auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
     auto share = placeholder->getAttrOfType<StringAttr>("dist.feed");
-    if (share && share.getValue() == "sharded" && type && type.getRank() > 0 && type.isDynamicDim(0))
+    if (!share || share.getValue() != "sharded" || !type || type.getRank() == 0)
+      return;
+    if (type.isDynamicDim(0))
       batched.push_back(dfg::getNodeName(placeholder));
+    else
+      fixed = placeholder;
   });
   for (StringRef feed : options.feeds)
     if (!llvm::is_contained(known, feed.split('=').first))
       return module.emitError() << "--feed " << feed << ": there is no placeholder '" << feed.split('=').first
                                 << "'; there are: " << llvm::join(known, ", ");
+  if (fixed && options.batch) {
+    // The graph's number is the batch of each replica, whatever the flag says.
+    const int64_t share = llvm::cast<RankedTensorType>(fixed.getResult().getType()).getDimSize(0);
+    if (share * replicas != options.batch)
+      return module.emitError() << "the graph fixes its batch: placeholder '" << dfg::getNodeName(fixed) << "' has "
+                                << share << " rows, which each replica is given, so that the global batch of "
+                                << replicas << (replicas == 1 ? " replica" : " replicas") << " is " << share * replicas
+                                << " and not " << options.batch
+                                << ": leave --batch out, or leave the placeholders' first size open (None)";
+  }
   if (batched.empty())
     return 0;
   if (options.batch == 0) {

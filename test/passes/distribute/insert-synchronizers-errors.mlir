@@ -140,3 +140,43 @@ module {
     dfg.apply_gradient_descent %w, %lr, %mean : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// In a graph that fixes its batch gradients are averaged: a loss that is a sum has others. What is divided by the number of rows is a mean.
+module {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph attributes {loss = "loss:0"} {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<6x4xf32>
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    // expected-error @below {{the loss 'loss:0' is a sum over the batch, node '' (sum), which the graph fixes to the 6 rows of each replica}}
+    %total = dfg.sum %x, %all : (tensor<6x4xf32>, tensor<2xi32>) -> tensor<f32>
+    %seven = dfg.const dense<7.0> : tensor<f32> : tensor<f32>
+    %loss = dfg.real_div %total, %seven : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
+    %g = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+module {
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph attributes {loss = "loss:0"} {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<6x4xf32>
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %total = dfg.sum %x, %all : (tensor<6x4xf32>, tensor<2xi32>) -> tensor<f32>
+    %count = dfg.const dense<24.0> : tensor<f32> : tensor<f32>
+    %quotient = dfg.real_div %total, %count : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %mean = dfg.mean %x, %all : (tensor<6x4xf32>, tensor<2xi32>) -> tensor<f32>
+    %loss = dfg.add_v2 %quotient, %mean : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
+    %g = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
