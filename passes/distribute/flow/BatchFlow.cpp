@@ -712,19 +712,19 @@ bool BatchFlow::hasBatchSize(Value value) const {
 /// Where no placeholder leaves the batch open: the first size that all have in common.
 void BatchFlow::findBatch(Block &block) {
   SmallVector<dfg::PlaceholderOp> feeds;
+  int64_t size = 0;
   for (auto feed : block.getOps<dfg::PlaceholderOp>()) {
     auto type = llvm::dyn_cast<RankedTensorType>(feed.getResult().getType());
     if (!type || (type.getRank() > 0 && type.isDynamicDim(0)))
       return;
     if (type.getRank() == 0)
       continue;
-    if (!feeds.empty() && type.getDimSize(0) != fixedBatch) {
-      fixedBatch = 0;
+    if (!feeds.empty() && type.getDimSize(0) != size)
       return;
-    }
-    fixedBatch = type.getDimSize(0);
+    size = type.getDimSize(0);
     feeds.push_back(feed);
   }
+  fixedBatch = size;
   for (auto feed : feeds) {
     dfg::Dims sizes = *shapes.getShape(feed.getResult());
     sizes[0] = dfg::Dim::batch();

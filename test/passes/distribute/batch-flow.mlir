@@ -63,6 +63,23 @@ module @fixed_batch {
 
 // -----
 
+// A feed of a known size beside an open one is whole in each replica, whichever the graph has first; sums are sums.
+// CHECK-LABEL: @whole_beside_open
+module @whole_beside_open {
+  dfg.graph {
+    // CHECK: dfg.placeholder {flow = "replicated"}
+    %weights = dfg.placeholder : () -> tensor<4xf32>
+    // CHECK: dfg.placeholder {flow = "sharded(0)"}
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %y = dfg.mul %x, %weights : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    // CHECK: dfg.sum {{.*}} {flow = "partial sum"}
+    %sum = dfg.sum %y, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32>
+  }
+}
+
+// -----
+
 // Joined along the batch's axis, the replicas' parts alternate in segments, until they are cut where they were joined.
 // CHECK-LABEL: @segments
 module @segments {
