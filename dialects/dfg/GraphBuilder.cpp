@@ -129,6 +129,12 @@ Value GraphBuilder::scalar(Type element, double value) {
   auto type = RankedTensorType::get({}, element);
   if (llvm::isa<FloatType>(element))
     return constant(DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(element, value))));
+  if (auto complex = llvm::dyn_cast<ComplexType>(element)) {
+    auto part = llvm::cast<FloatType>(complex.getElementType());
+    APFloat real = llvm::cast<FloatAttr>(builder.getFloatAttr(part, value)).getValue();
+    return constant(
+        DenseElementsAttr::get(type, std::complex<APFloat>(real, APFloat::getZero(part.getFloatSemantics()))));
+  }
   if (!element.isInteger())
     return (void)fail("there are no constants of its type"), Value();
   if (element.isInteger(1))

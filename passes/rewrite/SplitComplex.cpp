@@ -194,6 +194,12 @@ private:
   }
   using Values = SmallVector<Value>;
 
+  Value makeConstant(Builder &g, DenseElementsAttr value, StringRef suffix) {
+    Location loc = NameLoc::get(g.builder.getStringAttr(dfg::getNodeName(g.node) + suffix));
+    auto made = dfg::ConstOp::create(g.builder, loc, value.getType(), value);
+    return failed(made.inferShapes(shapes)) ? Value() : made->getResult(0);
+  }
+
   LogicalResult constant(dfg::ConstOp op, Builder &g) {
     auto values = llvm::dyn_cast<DenseElementsAttr>(op.getValue());
     if (!values || !llvm::isa<ComplexType>(values.getElementType()))
@@ -207,10 +213,8 @@ private:
       imaginary.push_back(value.imag());
       isReal &= value.imag().isPosZero();
     }
-    auto make = [&](ArrayRef<APFloat> numbers) -> Value {
-      auto made = dfg::ConstOp::create(g.builder, NameLoc::get(g.builder.getStringAttr(dfg::getNodeName(op) + "/part")),
-                                       type.clone(element), DenseElementsAttr::get(type.clone(element), numbers));
-      return failed(made.inferShapes(shapes)) ? Value() : made->getResult(0);
+    auto make = [&](ArrayRef<APFloat> numbers) {
+      return makeConstant(g, DenseElementsAttr::get(type.clone(element), numbers), "/part");
     };
     return replace(op, g, {make(real), isReal ? Value() : make(imaginary)});
   }
@@ -218,15 +222,18 @@ private:
   // ---- Fourier transforms ----------------------------------------------------------------------------
 
   /// x times a matrix, along the last axis.
-  Value multiplyLast(Builder &g, Value x, int64_t rows, int64_t columns, ArrayRef<float> table) {
+  Value multiplyLast(Builder &g, Value x, int64_t rows, int64_t columns, ArrayRef<double> table) {
     FailureOr<Dims> sizes = g.getShape(x);
     if (failed(sizes))
       return {};
     Dim others = 1;
     for (Dim size : ArrayRef(*sizes).drop_back())
       others = others * size;
-    Value product =
-        g.matMul(g.reshape(x, {others, Dim(rows)}), g.cast(g.table({rows, columns}, table), g.elementOf(x)));
+    auto type = RankedTensorType::get({rows, columns}, g.elementOf(x));
+    auto numbers = type.getElementType().isF64()
+                       ? DenseElementsAttr::get(type, table)
+                       : DenseElementsAttr::get(type, ArrayRef(SmallVector<float>(table.begin(), table.end())));
+    Value product = g.matMul(g.reshape(x, {others, Dim(rows)}), makeConstant(g, numbers, "/matrix"));
     Dims made = *sizes;
     made.back() = Dim(columns);
     return g.reshape(product, made);
@@ -250,15 +257,15 @@ private:
     if (length < 1 || from * to > kMaxElements)
       return (void)g.fail("a transform of " + Twine(length) + " elements is too long for a product with a matrix"),
              Parts();
-    std::vector<float> cosines(from * to), sines(from * to);
+    std::vector<double> cosines(from * to), sines(from * to);
     for (int64_t row = 0; row < from; ++row)
       for (int64_t column = 0; column < to; ++column) {
         double angle = 2 * M_PI * static_cast<double>(row * column % length) / static_cast<double>(length);
         double weight = sign > 0 ? 1.0 / static_cast<double>(length) : 1.0;
         if (mirrored && row > 0 && 2 * row != length)
           weight *= 2;
-        cosines[row * to + column] = static_cast<float>(weight * std::cos(angle));
-        sines[row * to + column] = static_cast<float>(weight * sign * std::sin(angle));
+        cosines[row * to + column] = weight * std::cos(angle);
+        sines[row * to + column] = weight * sign * std::sin(angle);
       }
     Value real = multiplyLast(g, x.real, from, to, cosines);
     if (x.imaginary)
@@ -341,12 +348,6 @@ private:
   LogicalResult split(Operation *op, Builder &g) {
     if (llvm::any_of(op->getResults(), isComplex) && isFetched(op))
       return g.fail("it cannot be fetched: fetch its real and its imaginary part (tf.math.real, tf.math.imag)");
-    auto isDouble = [](Value value) {
-      auto type = llvm::dyn_cast_or_null<ComplexType>(Builder::elementOf(value));
-      return type && !type.getElementType().isF32();
-    };
-    if (llvm::any_of(op->getOperands(), isDouble) || llvm::any_of(op->getResults(), isDouble))
-      return g.fail("it has code for those of float32");
     StringRef name = getName(op);
     Value x = op->getNumOperands() > 0 ? op->getOperand(0) : Value();
     Value y = op->getNumOperands() > 1 ? op->getOperand(1) : Value();
@@ -362,7 +363,7 @@ private:
       return replace(op, g, {real, isZero(y) ? Value() : areAlike ? y : g.sub(y, g.zerosLike(x))});
     }
     if (llvm::isa<dfg::CastOp>(op) && !isComplex(x))
-      return replace(op, g, {g.cast(x, g.builder.getF32Type()), {}});
+      return replace(op, g, {g.cast(x, llvm::cast<ComplexType>(g.elementOf(op->getResult(0))).getElementType()), {}});
     if (isComplex(x) && !a.real)
       return failure();
     if (op->hasTrait<dfg::AsksShapes>()) {
@@ -371,10 +372,11 @@ private:
           operand.set(real);
       return llvm::cast<dfg::ShapeInterface>(op).inferShapes(shapes);
     }
-    if (name == "Real" || llvm::isa<dfg::CastOp>(op))
-      return replace(op, g,
-                     {isComplex(op->getResult(0)) ? a.real : g.cast(a.real, g.elementOf(op->getResult(0))),
-                      isComplex(op->getResult(0)) ? a.imaginary : Value()});
+    if (name == "Real" || llvm::isa<dfg::CastOp>(op)) {
+      auto complex = llvm::dyn_cast<ComplexType>(g.elementOf(op->getResult(0)));
+      Type element = complex ? complex.getElementType() : g.elementOf(op->getResult(0));
+      return replace(op, g, {g.cast(a.real, element), complex ? g.cast(a.imaginary, element) : Value()});
+    }
     if (name == "Imag")
       return replace(op, g, {a.imaginary ? a.imaginary : g.zerosLike(a.real), {}});
     if (name == "Conj")

@@ -37,6 +37,7 @@ ROWWISE = {"softmax": lambda x: jax.nn.softmax(x, -1), "normalize": lambda x: (x
            "cumsum": lambda x: jnp.cumsum(x, -1) / WIDTH, "reverse": lambda x: x[..., ::-1], "roll": lambda x: jnp.roll(x, 1, -1),
            "sort": lambda x: jnp.sort(x, -1), "top_k": lambda x: jnp.concatenate([lax.top_k(x, 2)[0]] * 2, -1), "max": lambda x: x - x.max(-1, keepdims=True),
            "argmax": lambda x: x * jax.nn.one_hot(x.argmax(-1), WIDTH), "cummax": lambda x: lax.cummax(x, axis=x.ndim - 1),
+           "filtered": lambda x: jnp.fft.irfft(jnp.fft.rfft(x) * jnp.exp(1j * jnp.arange(WIDTH // 2 + 1)), n=WIDTH), "transformed": lambda x: (jnp.fft.fft(x).real + jnp.fft.ifft(x * 1j).imag) / WIDTH,
            "argsort": lambda x: jnp.take_along_axis(x, jnp.argsort(-x, -1), -1), "pad": lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)])[..., :-1],
            "repeat": lambda x: jnp.repeat(x[..., :2], 2, -1), "window": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1,) * (x.ndim - 1) + (2,), (1,) * x.ndim, "SAME")}
 

@@ -18,6 +18,8 @@ Type getElementType(Type element) {
     return llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth())
                ? IntegerType::get(element.getContext(), integer.getWidth())
                : Type();
+  if (auto complex = llvm::dyn_cast<ComplexType>(element))
+    return complex.getElementType().isF32() || complex.getElementType().isF64() ? element : Type();
   return element.isF16() || element.isBF16() || element.isF32() || element.isF64() ? element : Type();
 }
 
@@ -97,6 +99,11 @@ Converter::Form Converter::findForm(StringRef name) {
       {"chlo.next_after", {&C::elementwise<dfg::NextAfterOp>, 2}},
       {"chlo.is_inf", {&C::predicate<dfg::IsInfOp>, 1}},
       {"chlo.square", {&C::elementwise<dfg::SquareOp>, 1}},
+      // Complex numbers; Complex.cpp has what is other of them than of real ones.
+      {"stablehlo.complex", {&C::complexOf, 2}},
+      {"stablehlo.real", {&C::partOf, 1}},
+      {"stablehlo.imag", {&C::partOf, 1}},
+      {"stablehlo.fft", {&C::fourierTransform, 1}},
       // Layout.
       {"stablehlo.broadcast_in_dim", {&C::broadcastInDim, 1}},
       {"stablehlo.dynamic_broadcast_in_dim", {&C::dynamicBroadcastInDim, 2}},
@@ -158,9 +165,8 @@ static bool isKnownCall(StringRef target) {
 
 /// What to write in place of operations and types that there is no code for; "" where nothing is known.
 static StringRef getWayOut(StringRef name) {
-  if (name.contains("complex<") || name == "stablehlo.fft" || name == "stablehlo.real" || name == "stablehlo.imag")
-    return "write real and imaginary parts as two values, and a Fourier transform as products with the cosines "
-           "and sines of its frequencies";
+  if (name.contains("complex"))
+    return "write it with real and imaginary parts";
   if (name.ends_with("@Qr") || name.contains("lapack_") || name.contains("Householder"))
     return "there are solutions, inverses, determinants and Cholesky factors of matrices: write it with those";
   if (name.contains("top_k"))
@@ -181,6 +187,8 @@ LogicalResult Converter::check(Operation *function) {
       StringRef target = getText(op, "call_target_name");
       if (!findForm(op->getName().getStringRef()).handler)
         ++unknown[op->getName().getIdentifier()];
+      else if (isOfComplex(op) && !findComplexForm(op->getName().getStringRef()).handler)
+        ++unknown[text(op->getName().getStringRef() + " of complex numbers")];
       else if (!target.empty() && !isKnownCall(target))
         ++unknown[text("stablehlo.custom_call @" + target)];
       for (Type type : op->getResultTypes())
@@ -263,7 +271,7 @@ LogicalResult Converter::convertBlock(Block &block, Scope &scope) {
 }
 
 LogicalResult Converter::convertOperation(Operation *op, Scope &scope) {
-  Form form = findForm(op->getName().getStringRef());
+  Form form = (isOfComplex(op) ? findComplexForm : findForm)(op->getName().getStringRef());
   if (!form.handler)
     return op->emitError() << "there is no code for operation '" << op->getName() << "'";
   if (form.operands >= 0 && op->getNumOperands() != static_cast<unsigned>(form.operands))

@@ -60,6 +60,9 @@ private:
     int operands = -1;
   };
   static Form findForm(llvm::StringRef name);
+  /// Of an operation that takes or gives complex numbers.
+  static Form findComplexForm(llvm::StringRef name);
+  static bool isOfComplex(mlir::Operation *op);
 
   /// The values of the module's that are known where operations are converted.
   struct Scope {
@@ -141,6 +144,26 @@ private:
   Result cbrt(mlir::Operation *op, Values operands, Builder &g);
   Result roundAwayFromZero(mlir::Operation *op, Values operands, Builder &g);
   Result customCall(mlir::Operation *op, Values operands, Builder &g);
+  // ---- Complex.cpp ----------------------------------------------------------------------------------------------
+  /// A node of TensorFlow's `kind`, of which there is no operation here; `types` are its attributes.
+  Value makeOpaque(Builder &g, llvm::StringRef kind, mlir::ValueRange operands, const Dims &sizes, mlir::Type element,
+                   llvm::ArrayRef<mlir::NamedAttribute> types);
+  Value makePart(Builder &g, llvm::StringRef kind, Value x);
+  Value makeComplex(Builder &g, Value real, Value imaginary);
+  Value makeLog(Builder &g, Value x);
+  Result complexOf(mlir::Operation *op, Values operands, Builder &g);
+  Result partOf(mlir::Operation *op, Values operands, Builder &g);
+  Result complexAbs(mlir::Operation *op, Values operands, Builder &g);
+  Result complexSign(mlir::Operation *op, Values operands, Builder &g);
+  Result complexDivide(mlir::Operation *op, Values operands, Builder &g);
+  Result complexExpm1(mlir::Operation *op, Values operands, Builder &g);
+  Result complexLog(mlir::Operation *op, Values operands, Builder &g);
+  Result complexLog1p(mlir::Operation *op, Values operands, Builder &g);
+  Result complexSqrt(mlir::Operation *op, Values operands, Builder &g);
+  Result complexPower(mlir::Operation *op, Values operands, Builder &g);
+  Result complexCompare(mlir::Operation *op, Values operands, Builder &g);
+  Result complexConvert(mlir::Operation *op, Values operands, Builder &g);
+  Result fourierTransform(mlir::Operation *op, Values operands, Builder &g);
   // ---- Layout.cpp -----------------------------------------------------------------------------------------------
   Result broadcastInDim(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicBroadcastInDim(mlir::Operation *op, Values operands, Builder &g);

@@ -143,7 +143,8 @@ private:
                     << type.getNumInputs();
     for (Type each : llvm::concat<const Type>(type.getInputs(), type.getResults())) {
       auto tensor = llvm::dyn_cast<RankedTensorType>(each);
-      if (!tensor || !getElementType(tensor.getElementType()) || tensor.getEncoding())
+      if (!tensor || !getElementType(tensor.getElementType()) || llvm::isa<ComplexType>(tensor.getElementType()) ||
+          tensor.getEncoding())
         return fail() << "there is no code for a step that takes or gives a value of type " << each;
     }
     auto checkResult = [&](int64_t result, const Twine &what) -> LogicalResult {

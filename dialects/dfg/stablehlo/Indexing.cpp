@@ -410,7 +410,7 @@ Value Converter::makeNeutral(Builder &g, Combination combination, Type element, 
   const bool isMax = combination == Combination::Max;
   if (combination == Combination::Add || combination == Combination::Mul)
     return g.scalar(element, combination == Combination::Mul);
-  if (!isMax && combination != Combination::Min)
+  if ((!isMax && combination != Combination::Min) || llvm::isa<ComplexType>(element))
     return {};
   auto type = RankedTensorType::get({}, element);
   if (auto real = llvm::dyn_cast<FloatType>(element))
@@ -473,7 +473,8 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   }
   if (auto begin = findWindowOfBatch(g, *shape, operands[1], form.indexMap, window);
       begin && inserted.empty() && form.shared.empty() && *combination == Combination::Add &&
-      llvm::is_sorted(windowAxes) && Builder::elementOf(operand) && llvm::isa<FloatType>(Builder::elementOf(operand))) {
+      llvm::is_sorted(windowAxes) && Builder::elementOf(operand) &&
+      llvm::isa<FloatType, ComplexType>(Builder::elementOf(operand))) {
     // What is added to a part, as the gradient of z[n:]: zeros around it.
     Dims behind, none(shape->size(), Dim(0));
     for (auto [size, from, taken] : llvm::zip(*shape, *begin, window))
@@ -551,7 +552,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   const bool isSum = *combination == Combination::Add;
   constexpr int64_t few = 32;
   if (each == Dim(1) ||
-      (front > 0 && !(isSum && llvm::isa<FloatType>(element)) && each.isConstant() && each.getConstant() <= few)) {
+      (front > 0 && !(isSum && llvm::isa<FloatType, ComplexType>(element)) && each.isConstant() && each.getConstant() <= few)) {
     Dims ids(merged.begin(), merged.begin() + front), values(ids), range(front, Dim(1));
     ids.push_back(each);
     values.push_back(each);
@@ -579,7 +580,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   }
   if (isSum && element.isInteger(1))
     return fail(g, "adds booleans where indices say");
-  if (*combination != Combination::Assign && !(isSum && (front == 0 || llvm::isa<FloatType>(element)))) {
+  if (*combination != Combination::Assign && !(isSum && (front == 0 || llvm::isa<FloatType, ComplexType>(element)))) {
     if (front == 0)
       return one(g, asOperand(combineSegments(g, *combination, asRows(operand), updates, positions, rows->countValue,
                                               natural)));

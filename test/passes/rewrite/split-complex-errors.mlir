@@ -44,19 +44,6 @@ module {
 // -----
 
 module {
-  dfg.graph attributes {loss = "loss:0"} {
-    %x = dfg.placeholder : () -> tensor<?x4xf64> loc("x")
-    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("axes")
-    // expected-error @below {{it has code for those of float32}}
-    %z = dfg.cast %x : (tensor<?x4xf64>) -> tensor<?x4xcomplex<f64>>
-    %real = dfg.opaque "Real"(%z) : (tensor<?x4xcomplex<f64>>) -> tensor<?x4xf64> loc("real")
-    %loss = dfg.sum %real, %axes : (tensor<?x4xf64>, tensor<2xi32>) -> tensor<f64> loc("loss")
-  }
-}
-
-// -----
-
-module {
   dfg.graph attributes {fetches = ["z:0"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     // expected-error@unknown {{it cannot be fetched: fetch its real and its imaginary part}}

@@ -84,6 +84,11 @@ WHOLE = {
     "convolutions": lambda w, i, u: lax.conv_general_dilated(w[None, :, :, None], W[None, None, 0, :2].reshape(1, 2, 1, 1), (2, 1), ((1, 0), (0, 2)), rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")),
     "convolutions of strides": lambda w, i, u: jax.grad(lambda v: (lax.conv_general_dilated(v[None, None], W[None, None, :3, :2], (2, 2), "SAME") ** 2).sum())(w),
     "convolutions of one axis": lambda w, i, u: lax.conv_general_dilated(w[None], W[:3, :, None] * jnp.ones((1, 1, 2)), (1,), ((2, 0),), dimension_numbers=("NWC", "WIO", "NWC")),
+    "Fourier transforms": lambda w, i, u: jnp.abs(jnp.fft.rfft(w)) + jnp.fft.fft2(w).imag[:, :3] + jnp.fft.irfft(jnp.fft.rfft(w, axis=0) * 1j, n=6, axis=0)[:, :3] + jnp.fft.ifft(w).real[:, 1:4],
+    "complex functions": lambda w, i, u: (lambda z: sum((f(z).real - 2 * f(z).imag for f in (jnp.exp, jnp.expm1, jnp.log, jnp.log1p, jnp.sqrt, jnp.sign, lambda z: z**1.5, lambda z: 1 / z)), jnp.abs(z) + jnp.angle(z)))(jax.lax.complex(w, w[::-1] + 0.1)),
+    "the gradient of a transform": lambda w, i, u: jax.grad(lambda v: (jnp.abs(jnp.fft.rfft(v, n=8) * jnp.exp(1j * jnp.arange(5.0))) ** 2).sum() + jnp.fft.irfft(jnp.fft.rfft(v) ** 2, n=5).sum())(w),
+    "a complex recurrence": lambda w, i, u: jnp.abs(lax.associative_scan(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (jnp.exp(-jnp.exp(w) + 1j * w), w.astype(jnp.complex64)))[1]),
+    "complex products": lambda w, i, u: (lambda z: (z @ z.conj().T).real[:, :5] + jnp.where(w > 0, z, z.at[:, 1:3].set(2j)).imag.at[0].add(z.sum(0).imag))(w + 1j * w[::-1]),
     "groups": lambda w, i, u: jax.grad(lambda k: (lax.conv_general_dilated(w.reshape(1, 5, 3, 2), k, (1, 1), "SAME", feature_group_count=2, dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).sum())(W[:2, :4].reshape(2, 1, 1, 4)),
 }
 # Of x [b, 6, 5] and labels [b, 6]: one number, which N replicas compute as one does.
