@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/SmallestBatch.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -276,13 +277,13 @@ static Dim isLess(Dim x, Dim y, bool orEqual) {
   return min(last, y) == y ? Dim(0) : Dim();
 }
 
-/// Whether x is y: 1 where it is for every b, 0 where both are constants and differ.
+/// Whether x is y: 1 where it is for every b, 0 where it is for none.
 static Dim isEqual(Dim x, Dim y) {
   if (x.isBound() || y.isBound())
     return {};
   if (x == y)
     return 1;
-  return x.isConstant() && y.isConstant() ? Dim(0) : Dim();
+  return isLess(x, y, false) == Dim(1) || isLess(y, x, false) == Dim(1) ? Dim(0) : Dim();
 }
 
 /// The elements of an integer result, where the operands' are known.
@@ -1050,22 +1051,29 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
   return success();
 }
 
-/// Whether x <= y for any size of the batch.
-static bool isAtMost(Dim x, Dim y) {
+/// Whether x <= y for any batch of `smallest` examples or more.
+static bool isAtMost(Dim x, Dim y, int64_t smallest) {
   Dim rest = y - x;
-  return rest.growsWithBatch() && rest.getSmallest() >= 0 && !x.isBound() && !y.isBound();
+  int64_t slope, least;
+  return rest.growsWithBatch() && !llvm::AddOverflow(rest.getScale(), rest.getWholeScale(), slope) &&
+         !llvm::MulOverflow(slope, smallest, least) && !llvm::AddOverflow(least, rest.getOffset(), least) &&
+         least >= 0 && !x.isBound() && !y.isBound();
 }
 
 /// Sets where a slice of an axis that has the batch's size begins and ends; false where that is not known.
-static bool resolveBatchSlice(Dim size, std::optional<Dim> begin, std::optional<Dim> end, Dim &from, Dim &to) {
+static bool resolveBatchSlice(Dim size, std::optional<Dim> begin, std::optional<Dim> end, int64_t smallest, Dim &from,
+                              Dim &to) {
   from = begin.value_or(Dim(0));
   to = end.value_or(size);
+  if (to.isConstant() && to.getConstant() < 0)
+    to = size + to;
   if (!from.isKnown() || !to.isKnown() || (from.isConstant() && from.getConstant() < 0))
     return false;
   // To the open end: a slice that begins behind it is TensorFlow's to refuse, or empty.
   if (!end && from.isConstant())
     return true;
-  return !to.isConstant() && isAtMost(Dim(0), from) && isAtMost(from, to) && isAtMost(to, size);
+  return !to.isConstant() && isAtMost(Dim(0), from, smallest) && isAtMost(from, to, smallest) &&
+         isAtMost(to, size, smallest);
 }
 
 std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> input, ArrayRef<Dim> begin,
@@ -1136,7 +1144,8 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     if (!size.isConstant()) {
       Dim from, to;
       if (stride != 1 || !resolveBatchSlice(size, wholeBegin ? std::nullopt : std::optional(begin[i]),
-                                            wholeEnd ? std::nullopt : std::optional(end[i]), from, to))
+                                            wholeEnd ? std::nullopt : std::optional(end[i]), getSmallestBatch(op), from,
+                                            to))
         return std::nullopt;
       slice.begin.push_back(from);
       slice.size.push_back(to - from);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/SmallestBatch.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/AsmState.h"
@@ -91,6 +92,11 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
     return module.emitError() << "the batch is open in the placeholders " << llvm::join(batched, ", ")
                               << ": give the global batch with --batch";
   }
+  for (auto graph : module.getOps<dfg::GraphOp>())
+    if (int64_t smallest = dfg::getSmallestBatch(graph); options.batch < smallest)
+      return module.emitError() << "the step takes a batch of " << smallest
+                                << " examples or more, as it moves or counts them by a number (jnp.roll): give a --batch "
+                                   "of as many";
   if (options.batch % replicas != 0)
     return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for "
                               << replicas << " replicas: give a --batch that is a multiple of " << replicas;

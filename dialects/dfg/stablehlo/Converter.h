@@ -45,6 +45,9 @@ public:
   /// Functions that were made for loops and branches; they go to the end of the module of the graph.
   llvm::SmallVector<mlir::Operation *> takeFunctions() { return std::move(functions); }
 
+  /// What is made goes to `graph`, whose batch has at least `count` examples.
+  void needExamples(dfg::GraphOp graph, int64_t count);
+
 private:
   using Value = mlir::Value;
   using Values = llvm::SmallVector<Value>;
@@ -139,6 +142,7 @@ private:
   /// Quotient and rest of unsigned integers of 64 bits, as signed ones of half of the dividend give them.
   std::pair<Value, Value> divideUnsigned(Builder &g, Value x, Value y);
   Result divide(mlir::Operation *op, Values operands, Builder &g);
+  bool isOwnRemainder(Value x, Value y);
   Result remainder(mlir::Operation *op, Values operands, Builder &g);
   Result shift(mlir::Operation *op, Values operands, Builder &g);
   Result cbrt(mlir::Operation *op, Values operands, Builder &g);
@@ -174,7 +178,7 @@ private:
   Result reverse(mlir::Operation *op, Values operands, Builder &g);
   Result pad(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicPad(mlir::Operation *op, Values operands, Builder &g);
-  Result padByBatch(Builder &g, Value x, llvm::ArrayRef<Dims> paddings, Value value);
+  Result padByBatch(Builder &g, Value x, llvm::ArrayRef<Dims> paddings, Value value, llvm::ArrayRef<Value> lists = {});
   Result slice(mlir::Operation *op, Values operands, Builder &g);
   Result realDynamicSlice(mlir::Operation *op, Values operands, Builder &g);
   Result iota(mlir::Operation *op, Values operands, Builder &g);
@@ -229,6 +233,7 @@ private:
   /// Functions that are being converted.
   llvm::SmallVector<mlir::Operation *> calls;
   Scope *current = nullptr;
+  dfg::GraphOp graph;
 };
 
 } // namespace distc::stablehlo

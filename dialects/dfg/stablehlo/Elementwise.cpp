@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/SmallestBatch.h"
 #include "dialects/dfg/stablehlo/Elementwise.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -241,8 +242,36 @@ Converter::Result Converter::divide(Operation *op, Values operands, Builder &g) 
   return one(g, g.cast(quotient, element));
 }
 
+/// x % y of a shape's arithmetic where it is x: where |x| < y, for every batch or from some number of examples on, which
+/// the batch must then have. So is what `jnp.roll` along the batch begins with.
+bool Converter::isOwnRemainder(Value x, Value y) {
+  auto a = shapes.getElements(x), b = shapes.getElements(y);
+  if (!a || !b || a->size() != 1 || b->size() != 1)
+    return false;
+  const Dim of = a->front(), by = b->front();
+  auto isLess = [](Dim less, Dim more) { return max(less + Dim(1), more) == more; };
+  if (by.dependsOnBatch() && isLess(of, by) && isLess(Dim(0) - of, by))
+    return true;
+  if (!of.isConstant() || !by.dependsOnBatch() || by.getScale() < 0)
+    return false;
+  const APInt size = APInt(64, of.getConstant(), /*isSigned=*/true).abs();
+  if (size.uge(INT32_MAX))
+    return false;
+  const int64_t missing = size.getSExtValue() + 1 - by.getOffset();
+  needExamples(graph, llvm::divideCeilSigned(missing, by.getScale()));
+  return true;
+}
+
+void Converter::needExamples(dfg::GraphOp of, int64_t count) {
+  graph = of;
+  if (graph && count > dfg::getSmallestBatch(graph))
+    graph->setAttr(dfg::kSmallestBatchAttr, builder.getI64IntegerAttr(count));
+}
+
 Converter::Result Converter::remainder(Operation *op, Values operands, Builder &g) {
   Type element = Builder::elementOf(operands[0]);
+  if (llvm::isa<IntegerType>(element) && isOwnRemainder(operands[0], operands[1]))
+    return one(g, operands[0]);
   narrow(g, operands);
   if (llvm::isa<FloatType>(element))
     return one(g, g.make<dfg::ModOp>(operands));

@@ -92,6 +92,7 @@ public:
     OperationState state(module.getLoc(), dfg::GraphOp::getOperationName());
     body = &state.addRegion()->emplaceBlock();
     auto graph = llvm::cast<dfg::GraphOp>(builder.create(state));
+    converter.needExamples(graph, signature.smallestBatch);
     Block &source = (*function)->getRegion(0).front();
     SmallVector<Value> arguments;
     for (auto [argument, parameter] : llvm::zip(signature.arguments, source.getArguments())) {

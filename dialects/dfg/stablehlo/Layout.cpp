@@ -179,8 +179,9 @@ Converter::Result Converter::pad(Operation *op, Values operands, Builder &g) {
 }
 
 /// `x` with as many rows of `value` before and behind as the sizes of `paddings` say, of which some depend on the
-/// batch.
-Converter::Result Converter::padByBatch(Builder &g, Value x, ArrayRef<Dims> paddings, Value value) {
+/// batch. `lists`: these sizes as values, where `x` may have no axis that says how large the batch is.
+Converter::Result Converter::padByBatch(Builder &g, Value x, ArrayRef<Dims> paddings, Value value,
+                                        ArrayRef<Value> lists) {
   for (size_t axis = 0, rank = paddings[0].size(); axis < rank; ++axis) {
     const Dim before = paddings[0][axis], behind = paddings[1][axis];
     FailureOr<Dims> shape = g.getShape(x);
@@ -199,12 +200,27 @@ Converter::Result Converter::padByBatch(Builder &g, Value x, ArrayRef<Dims> padd
     if (before == Dim(0) && behind == Dim(0))
       continue;
     if (size.isConstant() && whole.dependsOnBatch()) {
-      // Some examples among those of the batch.
-      if (!before.isConstant() || before.getConstant() < 0)
-        return fail(g, "puts examples at the end of the batch");
-      Values update = {fill(whole), x};
+      // Some examples among those of the batch, at a number from its beginning or its end.
+      const Dim from = before.isConstant() ? before : behind;
+      if (!from.isConstant() || from.getConstant() < 0)
+        return fail(g, "puts examples into the midst of the batch");
+      Value all;
+      if (lists.empty() || llvm::any_of(*shape, [](Dim each) { return !each.isConstant(); })) {
+        all = fill(whole);
+      } else {
+        Values sizes = llvm::map_to_vector(*shape, [&](Dim each) { return g.integer(each.getConstant()); });
+        for (Value list : lists.take_front(2))
+          sizes[axis] =
+              g.add(sizes[axis], g.cast(g.reshape(g.slice(list, 0, axis, 1), {}), g.builder.getI32Type()));
+        all = g.make<dfg::FillOp>({g.pack(sizes, 0), value}, {}, Builder::elementOf(x));
+      }
+      Values update = {all, x};
+      Value start = g.integer(from.getConstant());
+      if (!before.isConstant())
+        start = g.sub(g.sizeOf(update[0], axis, g.builder.getI32Type()),
+                      g.integer(behind.getConstant() + size.getConstant()));
       for (size_t each = 0; each < rank; ++each)
-        update.push_back(g.integer(each == axis ? before.getConstant() : 0));
+        update.push_back(each == axis ? start : g.integer(0));
       Result updated = dynamicUpdateSlice(nullptr, update, g);
       if (failed(updated))
         return failure();
@@ -238,7 +254,7 @@ Converter::Result Converter::dynamicPad(Operation *op, Values operands, Builder 
         return failure();
       sizes.push_back(*list);
     }
-    return padByBatch(g, operands[0], sizes, operands[1]);
+    return padByBatch(g, operands[0], sizes, operands[1], ArrayRef(operands).drop_front(2));
   }
   Ints paddings[3];
   for (auto [list, operand] : llvm::zip(paddings, ArrayRef(operands).drop_front(2))) {
@@ -313,6 +329,24 @@ static bool isSliceOfSegments(ArrayRef<dfg::Dim> shape, ArrayRef<dfg::Dim> begin
 Converter::Result Converter::realDynamicSlice(Operation *op, Values operands, Builder &g) {
   std::optional<Dims> first = shapes.getElements(operands[1]), last = shapes.getElements(operands[2]);
   FailureOr<Dims> whole = g.getShape(operands[0]);
+  if (first && last && succeeded(whole) && first->size() == whole->size() && last->size() == whole->size() &&
+      shapes.getConstants(operands[3]) == SmallVector<int64_t>(whole->size(), 1)) {
+    // Some of the last examples: by number, where the batch has as many.
+    Ints sizes;
+    for (auto [size, from, to] : llvm::zip(*whole, *first, *last)) {
+      const Dim taken = to - from;
+      if (from == Dim(0) && to == size)
+        sizes.push_back(-1);
+      else if (taken.isConstant() && taken.getConstant() >= 0)
+        sizes.push_back(taken.getConstant());
+    }
+    if (!shapes.getConstants(operands[1]) && sizes.size() == whole->size()) {
+      Values starts;
+      for (size_t axis = 0; axis < whole->size(); ++axis)
+        starts.push_back(g.reshape(g.slice(operands[1], 0, axis, 1), {}));
+      return takeSlice(g, operands[0], starts, sizes);
+    }
+  }
   if (first && last && succeeded(whole) && isSliceOfSegments(*whole, *first, *last))
     return one(g, g.make<dfg::StridedSliceOp>(operands));
   if (!shapes.getConstants(operands[1])) {

@@ -68,6 +68,7 @@ llvm::Expected<Signature> Signature::parse(llvm::MemoryBufferRef buffer) {
   if (!loss)
     return fail("does not say which result is the \"loss\"");
   signature.loss = *loss;
+  signature.smallestBatch = object->getInteger("smallest_batch").value_or(1);
   if (const json::Array *fetches = object->getArray("fetches"))
     for (auto [number, value] : llvm::enumerate(*fetches)) {
       Fetch fetch;

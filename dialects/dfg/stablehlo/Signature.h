@@ -46,6 +46,8 @@ struct Signature {
   std::vector<Argument> arguments;
   std::vector<Fetch> fetches;
   int64_t loss = 0;
+  /// How many examples the batch must have for the step to be what it says.
+  int64_t smallestBatch = 1;
   /// A path relative to the signature's folder; empty where there is none.
   std::string initial;
 
