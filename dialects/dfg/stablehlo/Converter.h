@@ -210,6 +210,9 @@ private:
   Result dynamicGather(mlir::Operation *op, Values operands, Builder &g);
   Result gatherOf(mlir::Operation *op, Value operand, Value indices, llvm::ArrayRef<Dim> sliceSizes, Builder &g);
   Result scatter(mlir::Operation *op, Values operands, Builder &g);
+  std::optional<Result> scatterAtKnownPlace(Builder &g, Value operand, Value indices, Value updates, const Dims &window,
+                                            llvm::ArrayRef<int64_t> indexMap, llvm::ArrayRef<int64_t> windowAxes,
+                                            Combination combination, bool isUnsigned);
   Value makeNeutral(Builder &g, Combination combination, mlir::Type element, bool isUnsigned);
   Value combineSegments(Builder &g, Combination combination, Value rows, Value values, Value ids, Value count,
                         bool isUnsigned);

@@ -405,6 +405,45 @@ Converter::Result Converter::dynamicGather(Operation *op, Values operands, Build
 // ---- Scatters
 // --------------------------------------------------------------------------------------------------------
 
+/// What is written into a window whose place is known, the only one: slices beside each other. None where it is another.
+std::optional<Converter::Result> Converter::scatterAtKnownPlace(Builder &g, Value operand, Value indices, Value updates,
+                                                                const Dims &window, ArrayRef<int64_t> indexMap,
+                                                                ArrayRef<int64_t> windowAxes, Combination combination,
+                                                                bool isUnsigned) {
+  FailureOr<Dims> shape = g.getShape(operand), indexSizes = g.getShape(indices), sizes = g.getShape(updates);
+  std::optional<SmallVector<int64_t>> places = g.shapes.getConstants(indices);
+  if (failed(shape) || failed(indexSizes) || failed(sizes) || !places || places->size() != indexMap.size() ||
+      indexSizes->size() > 1 || !llvm::is_sorted(windowAxes) || windowAxes.size() != sizes->size() ||
+      window.size() != shape->size())
+    return std::nullopt;
+  Values starts(shape->size(), g.integer(0));
+  Ints taken(shape->size(), -1);
+  bool isWide = false;
+  for (auto [axis, place] : llvm::zip(indexMap, *places)) {
+    if (axis < 0 || axis >= static_cast<int64_t>(shape->size()) || !(*shape)[axis].isConstant() ||
+        !window[axis].isConstant() || place < 0 || place + window[axis].getConstant() > (*shape)[axis].getConstant())
+      return std::nullopt;
+    starts[axis] = g.integer(place);
+    taken[axis] = window[axis].getConstant();
+    isWide |= taken[axis] > 1;
+  }
+  for (auto [axis, size] : llvm::enumerate(*shape))
+    if (taken[axis] == -1 && !(window[axis] == size))
+      return std::nullopt;
+  if (!isWide)
+    return std::nullopt;
+  updates = withOtherOnes(g, updates, window);
+  if (combination != Combination::Assign) {
+    Result old = takeSlice(g, operand, starts, taken);
+    if (failed(old))
+      return old;
+    updates = combine(g, combination, old->front(), updates, isUnsigned);
+  }
+  Values all = {operand, updates};
+  llvm::append_range(all, starts);
+  return dynamicUpdateSlice(nullptr, all, g);
+}
+
 /// What changes nothing; null where the combination has none of its own.
 Value Converter::makeNeutral(Builder &g, Combination combination, Type element, bool isUnsigned) {
   const bool isMax = combination == Combination::Max;
@@ -484,10 +523,14 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
       return padded;
     return one(g, g.add(operand, padded->front()));
   }
+  const bool natural = isUnsigned(op->getOperand(0));
+  if (form.shared.empty())
+    if (auto known = scatterAtKnownPlace(g, operand, operands[1], updates, window, form.indexMap, windowAxes,
+                                         *combination, natural))
+      return *known;
   FailureOr<Rows> rows = RowFinder(g, form).find(operand, *shape, operands[1], window, /*clamps=*/false);
   if (failed(rows))
     return failure();
-  const bool natural = isUnsigned(op->getOperand(0));
   if (form.indexMap.empty() && rows->indexSizes.empty() && updateSizes->size() == shape->size() && window == *shape)
     // All of it.
     return one(g, combine(g, *combination, operand, updates, natural));
