@@ -11,6 +11,8 @@ BATCH, STEPS, FEATURES, IDS, CLASSES, WORDS = 8, 5, 6, 11, 3, 5
 PROGRAMS, SUMS = {}, set()
 # A variable has a row for each example, so that constants of the graph have the batch's size: workers of TensorFlow with shares do not take it.
 FIXED_BATCH = {"scanned"}
+# Feeds that are no examples: they go whole to every replica.
+WHOLE = {"importance"}
 
 
 def program(function):
@@ -36,7 +38,7 @@ class Makers:
                      "keys": np.concatenate([draw.permutation(IDS)[:BATCH] for _ in range(STEPS)]).astype(np.int32)}
         draw = np.random.RandomState(11)
         self.data |= {"words": draw.randint(0, IDS, (rows, WORDS)).astype(np.int32), "hidden": draw.rand(rows, WORDS) < 0.4,
-                      "lengths": draw.randint(1, WORDS + 1, rows).astype(np.int32)}
+                      "lengths": draw.randint(1, WORDS + 1, rows).astype(np.int32), "importance": np.linspace(0.5, 2, CLASSES, dtype=np.float32)}
         self.fed = {}
 
     def __getattr__(self, name):
@@ -45,7 +47,7 @@ class Makers:
             raise AttributeError(name)
         if name not in self.fed:
             array = self.data[name]
-            self.fed[name] = tf1.placeholder(array.dtype, [None, *array.shape[1:]], name=name)
+            self.fed[name] = tf1.placeholder(array.dtype, array.shape if name in WHOLE else [None, *array.shape[1:]], name=name)
         return self.fed[name]
 
     def weights(self, name, *shape, scale=None):
@@ -387,6 +389,18 @@ def rows_of_losses(make):
             variable.assign_sub(0.1 * gradient)
         return loss
     return make.step(step)
+
+
+@program
+def weighted_classes(make):
+    """Weights of the classes are fed whole, and are the graph's first feed; the loss is a sum, and so are the counts of what was seen."""
+    importance = make.importance
+    logits = tf.matmul(make.x, make.weights("w", FEATURES, CLASSES))
+    seen, total = make.state("seen", np.zeros(CLASSES, np.int32)), make.state("total", np.float32(0))
+    loss = tf.reduce_sum(tf.gather(importance, make.labels) * tf.nn.sparse_softmax_cross_entropy_with_logits(labels=make.labels, logits=logits))
+    counts = tf.math.bincount(make.labels, minlength=CLASSES, maxlength=CLASSES)
+    train = tf1.train.GradientDescentOptimizer(0.05).minimize(loss, var_list=tf1.trainable_variables())
+    return loss, tf.group(train, seen.assign_add(counts), total.assign_add(tf.reduce_sum(make.y)))
 
 
 @program
@@ -998,7 +1012,7 @@ def write(name, folder):
         feeds = {name: make.data[name] for name in make.fed}
         with tf1.Session(graph=graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
             session.run(init)
-            losses = [session.run([loss, train], {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in feeds.items()})[0]
+            losses = [session.run([loss, train], {f"{name}:0": array if name in WHOLE else array[step * BATCH:(step + 1) * BATCH] for name, array in feeds.items()})[0]
                       for step in range(STEPS)]
             final = session.run({variable.op.name: variable for variable in variables})
     (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))

@@ -325,12 +325,31 @@ static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
+/// min(n, max(n, x)) is n whatever the data say of x: how many bins there are at most, and at least.
+static std::optional<int64_t> getOnlyValue(Operation *op, const ShapeContext &context) {
+  if (!llvm::isa<MinimumOp>(op))
+    return std::nullopt;
+  for (unsigned side : {0, 1}) {
+    std::optional<int64_t> most = context.getConstant(op->getOperand(side));
+    auto other = op->getOperand(1 - side).getDefiningOp<MaximumOp>();
+    if (most && other && llvm::any_of(other->getOperands(), [&](Value least) {
+          std::optional<int64_t> known = context.getConstant(least);
+          return known && *known >= *most;
+        }))
+      return most;
+  }
+  return std::nullopt;
+}
+
 static void evaluateElements(Operation *op, ShapeContext &context, ArrayRef<Dim> sizes) {
   if (!isInteger(op->getResult(0)))
     return;
   Dim count = product(sizes);
   if (!count.isConstant() || count.getConstant() < 0 || count.getConstant() > ShapeContext::kMaxElements)
     return;
+  if (count.getConstant() == 1)
+    if (std::optional<int64_t> only = getOnlyValue(op, context))
+      return context.setElements(op->getResult(0), {Dim(*only)});
   SmallVector<Dims> operands;
   for (Value operand : op->getOperands()) {
     std::optional<Dims> elements = context.getElements(operand);

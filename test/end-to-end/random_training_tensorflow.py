@@ -283,7 +283,7 @@ def train_unrolled(path, case, replicas, joined):
                     if op.type == "Placeholder":
                         scope, _, name = op.name.rpartition("/")
                         first = step * case.facts["batch"] + (int(scope.rsplit("_")[-1]) * rows if scope else 0)
-                        fed[op.outputs[0]] = data[name][first:first + rows] if data[name].ndim else data[name]
+                        fed[op.outputs[0]] = data[name][first:first + rows] if op.outputs[0].shape.rank and op.outputs[0].shape[0] is None else data[name]
                 got.append(joined(session.run([losses, "train_all"], fed)[0]))
             return got, session.run(reads)
 

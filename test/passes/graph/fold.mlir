@@ -45,3 +45,17 @@ dfg.func @inverse() -> tensor<5x7x3xf32> {
   %y = dfg.transpose %x, %inverse : (tensor<7x3x5xf32>, tensor<3xi32>) -> tensor<5x7x3xf32>
   dfg.return %y : tensor<5x7x3xf32>
 }
+
+// How many bins there are: at most and at least three.
+// CHECK-LABEL: dfg.func @bins
+dfg.func @bins() -> tensor<i32> {
+  // CHECK: %[[BINS:.*]] = dfg.const dense<3> : tensor<i32>
+  // CHECK-NEXT: dfg.return %[[BINS]]
+  %labels = dfg.placeholder : () -> tensor<8xi32>
+  %rows = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  %last = dfg.max %labels, %rows : (tensor<8xi32>, tensor<1xi32>) -> tensor<i32>
+  %least = dfg.maximum %three, %last : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %bins = dfg.minimum %three, %least : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  dfg.return %bins : tensor<i32>
+}
