@@ -148,6 +148,13 @@ mlir::Value Examples::sumOf(Operation *op, Builder &g) {
     return copy(g, op, {join(g, each(g, segment.getData())), join(g, each(g, segment.getSegmentIds())),
                        segment.getNumSegments()})[0];
   }
+  if (auto scatter = llvm::dyn_cast<dfg::ScatterNdOp>(op);
+      scatter && !touched.contains(scatter.getDimensions()) && rankOf(g, scatter.getIndices()) > 1) {
+    if (!makeOperands())
+      return {};
+    return copy(g, op, {join(g, each(g, scatter.getIndices())), join(g, each(g, scatter.getUpdates())),
+                        scatter.getDimensions()})[0];
+  }
   // Each one's own row of as many as there are examples.
   if (auto rows = llvm::dyn_cast<dfg::StridedSliceGradOp>(op);
       rows && rows.getShrinkAxisMask() == 1 && !rows.getBeginMask() && !rows.getEllipsisMask() && !rows.getNewAxisMask() &&
@@ -308,8 +315,13 @@ Examples::Values Examples::rewriteComposite(Operation *op, Builder &g) {
 Examples::Values Examples::elementwise(Operation *op, Builder &g) {
   const int64_t rank = rankOf(g, op->getResult(0));
   Values operands;
+  // Gradients (linear in one operand) and sums of many take no operands of other shapes.
+  const dfg::Linearity linearity = llvm::cast<dfg::NodeInterface>(op).getLinearity();
+  const bool isOfOneShape =
+      llvm::isa<dfg::AddNOp>(op) || (op->getNumOperands() > 1 &&
+                                     (linearity == dfg::Linearity::First || linearity == dfg::Linearity::Last));
   for (mlir::Value operand : op->getOperands())
-    operands.push_back(llvm::isa<dfg::AddNOp>(op) ? each(g, operand) : lift(g, operand, rank));
+    operands.push_back(isOfOneShape && rankOf(g, operand) == rank ? each(g, operand) : lift(g, operand, rank));
   if (llvm::isa<dfg::BitcastOp>(op) && rankOf(g, op->getOperand(0)) != rank)
     return {};
   if (!llvm::isa<dfg::SelectOp>(op))
@@ -468,20 +480,69 @@ Examples::Values Examples::image(Operation *op, Builder &g) {
 }
 
 /// Sums of each example's rows by their numbers, as products with ones where a row has a number.
+mlir::Value Examples::addRows(Builder &g, mlir::Value ids, mlir::Value data, int64_t number) const {
+  Type element = Builder::elementOf(data);
+  if (!llvm::isa_and_nonnull<FloatType>(element))
+    return (void)g.fail("adds up rows of integers"), mlir::Value();
+  mlir::Value hot = g.make<dfg::OneHotOp>({ids, g.integer(number), g.scalar(element, 1), g.scalar(element, 0)}, {}, element);
+  return g.batchMatMul(hot, data, /*transposeA=*/true);
+}
+
 Examples::Values Examples::segments(Operation *op, Builder &g) {
   auto segment = llvm::cast<dfg::UnsortedSegmentSumOp>(op);
   FailureOr<Dims> shape = shapeOf(g, segment.getData()), ids = shapeOf(g, segment.getSegmentIds());
   FailureOr<int64_t> number = g.getConstant(segment.getNumSegments());
-  Type element = Builder::elementOf(segment.getData());
-  if (failed(shape) || failed(ids) || failed(number) || !llvm::isa<FloatType>(element))
+  if (failed(shape) || failed(ids) || failed(number))
     return {};
   Dim rows(1), rest(1);
   for (auto [axis, size] : llvm::enumerate(*shape))
     (axis < ids->size() ? rows : rest) = (axis < ids->size() ? rows : rest) * size;
-  mlir::Value hot = g.make<dfg::OneHotOp>({g.reshape(each(g, segment.getSegmentIds()), {count, rows}), g.integer(*number),
-                                           g.scalar(element, 1), g.scalar(element, 0)}, {}, element);
-  mlir::Value sums = g.batchMatMul(hot, g.reshape(each(g, segment.getData()), {count, rows, rest}), /*transposeA=*/true);
+  mlir::Value sums = addRows(g, g.reshape(each(g, segment.getSegmentIds()), {count, rows}),
+                             g.reshape(each(g, segment.getData()), {count, rows, rest}), *number);
   return {divide(g, sums, op->getResult(0))};
+}
+
+/// Places along the first axes of a tensor of `shape` as the numbers of its rows; `rows` is how many of them there are.
+mlir::Value Examples::numberPlaces(Builder &g, mlir::Value indices, ArrayRef<Dim> shape, int64_t &rows) const {
+  FailureOr<Dims> sizes = shapeOf(g, indices);
+  if (failed(sizes) || sizes->empty() || !sizes->back().isConstant())
+    return {};
+  const int64_t axes = sizes->back().getConstant(), rank = sizes->size();
+  mlir::Value places = each(g, indices), number;
+  Type element = Builder::elementOf(places);
+  rows = 1;
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    if (!shape[axis].isConstant() || shape[axis].isBound())
+      return (void)g.fail("takes places along an axis whose size is not known"), mlir::Value();
+    const int64_t size = shape[axis].getConstant();
+    rows *= size;
+    mlir::Value place = g.make<dfg::SqueezeOp>(g.slice(places, rank, axis, 1),
+                                               g.attribute("squeeze_dims", builder.getI64ArrayAttr({rank})));
+    number = number ? g.add(g.mul(number, g.scalar(element, size)), place) : place;
+  }
+  return number;
+}
+
+Examples::Values Examples::places(Operation *op, Builder &g) {
+  const bool isGather = llvm::isa<dfg::GatherNdOp>(op), isAdded = llvm::isa<dfg::TensorScatterAddOp>(op);
+  mlir::Value indices = op->getOperand(isGather || isAdded ? 1 : 0);
+  FailureOr<Dims> shape = shapeOf(g, isGather ? op->getOperand(0) : op->getResult(0)), at = shapeOf(g, indices);
+  int64_t rows = 0;
+  mlir::Value numbers = failed(shape) ? mlir::Value() : numberPlaces(g, indices, *shape, rows);
+  if (!numbers || failed(at))
+    return {};
+  Dim rest(1), taken(1);
+  for (Dim size : ArrayRef(*shape).drop_front(at->back().getConstant()))
+    rest = rest * size;
+  for (Dim size : ArrayRef(*at).drop_back())
+    taken = taken * size;
+  numbers = g.reshape(numbers, {count, taken});
+  if (isGather)
+    return {divide(g, g.gather(g.reshape(each(g, op->getOperand(0)), {count, Dim(rows), rest}), numbers, 1, 1),
+                   op->getResult(0))};
+  mlir::Value updates = g.reshape(each(g, op->getOperand(isAdded ? 2 : 1)), {count, taken, rest});
+  mlir::Value sums = divide(g, addRows(g, numbers, updates, rows), op->getResult(0));
+  return {isAdded ? g.add(each(g, op->getOperand(0)), sums) : sums};
 }
 
 Examples::Values Examples::crossEntropy(Operation *op, Builder &g) {
@@ -580,8 +641,10 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
         return Values{g.mul(sum, g.scalar(Builder::elementOf(sum), 0.5))};
       })
       .Case<dfg::GatherNdOp>([&](auto) {
-        return operand(0).varies ? Values() : copy(g, op, {operand(0).value, operand(1).value});
+        return operand(0).varies ? places(op, g) : copy(g, op, {operand(0).value, operand(1).value});
       })
+      .Case<dfg::ScatterNdOp>([&](auto) { return operand(2).varies ? Values() : places(op, g); })
+      .Case<dfg::TensorScatterAddOp>([&](auto) { return places(op, g); })
       .Case<dfg::ResourceGatherNdOp>([&](auto) { return copy(g, op, {operand(0).value, operand(1).value}); })
       .Case<dfg::TransposeOp>([&](auto) -> Result {
         FailureOr<SmallVector<int64_t>> permutation = g.getConstants(op->getOperand(1));

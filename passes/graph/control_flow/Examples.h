@@ -57,6 +57,9 @@ private:
   Values strided(mlir::Operation *op, Builder &g);
   Values image(mlir::Operation *op, Builder &g);
   Values segments(mlir::Operation *op, Builder &g);
+  Values places(mlir::Operation *op, Builder &g);
+  mlir::Value addRows(Builder &g, mlir::Value ids, mlir::Value data, int64_t number) const;
+  mlir::Value numberPlaces(Builder &g, mlir::Value indices, llvm::ArrayRef<dfg::Dim> shape, int64_t &rows) const;
   Values crossEntropy(mlir::Operation *op, Builder &g);
   mlir::Value sumOf(mlir::Operation *op, Builder &g);
 

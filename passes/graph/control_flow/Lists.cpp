@@ -264,6 +264,8 @@ StraightLine::Results StraightLine::popBack(Node &node) {
     return fail(node) << "takes the last element of a list whose length depends on data", failure();
   if ((*list)->examples) {
     FailureOr<Datum> own = getOwn(**list, node);
+    if (iteration)
+      iteration->takesLast = true;
     auto rest = copyOf(**list);
     rest->examples = {};
     rest->elements.clear();
@@ -520,6 +522,7 @@ StraightLine::Results StraightLine::stackPop(Node &node) {
       return fail(node) << "takes an element of a stack that has some for each example of the batch, and not in a loop "
                            "over the examples",
              failure();
+    iteration->takesLast = true;
     FailureOr<Datum> own = takeOwn(state->elements.back(), node);
     FailureOr<Guard> guard = takeOwn(state->guards.back(), node);
     if (failed(own) || failed(guard))

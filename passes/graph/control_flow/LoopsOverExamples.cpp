@@ -388,6 +388,10 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
     behindCarried.insert(value);
   Examples examples(builder, shapes, nodes, own.number, own.numbers);
   ofOneExample.insert(nodes.begin(), nodes.end());
+  dependOnExample.insert(own.number.getDefiningOp());
+  for (Operation *op : nodes)
+    if (llvm::any_of(op->getResults(), [&](Value result) { return examples.dependsOnExample(result); }))
+      dependOnExample.insert(op);
   size_t noted = 0;
   auto note = [&](Value value) -> FailureOr<Value> {
     for (; noted < examples.made.size(); ++noted)
@@ -404,6 +408,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
                          "for that: only sums go from one to the next",
            failure();
   };
+  if (own.takesLast && !isBackward)
+    return refuse();
   // The values of all examples in the place of one's.
   auto getAll = [&](auto &self, Datum datum) -> FailureOr<Datum> {
     if (datum.value) {
@@ -470,20 +476,25 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
     }
     if (old.examples || (now.elements.size() == old.elements.size() && now.elements == old.elements))
       return std::make_shared<const Container>(now);
-    if (!old.elements.empty() || now.elements.size() != 1 || now.length)
+    // What is added in the opposite order would have another.
+    if (!old.elements.empty() || now.elements.size() != 1 || now.length || isBackward)
       return (void)refuse(), failure();
     FailureOr<Datum> all = getAll(getAll, now.elements[0]);
     if (failed(all))
       return failure();
     return std::shared_ptr<const Container>(makeExamples(now, count, *all));
   };
+  const auto nothing = std::make_shared<const Container>();
   for (auto &[handle, now] : stacks) {
     std::shared_ptr<const Container> old = stacksBefore.lookup(handle);
-    if (!old || old == now)
+    if (old == now)
       continue;
+    // Each example has its own of those that were made here.
+    if (!old)
+      old = nothing;
     auto all = std::make_shared<Container>(*now);
     // Each has taken what it had added.
-    if (old->examples ? !now->elements.empty() : !old->elements.empty() || now->length != old->length)
+    if (old->examples ? !now->elements.empty() : isBackward || !old->elements.empty() || now->length != old->length)
       return refuse();
     all->examples = old->examples ? Value() : count;
     for (auto [element, guard] : llvm::zip(all->elements, all->guards)) {
@@ -509,10 +520,9 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
       // Flows of gradients begin as zero.
       if (!datum.container || (!state[index].container && (!isZero(state[index].value) || datum.container->own.isUnset())))
         return refuse();
-      static const Container nothing;
       if (stacks.contains(datum.container.get()))
         continue;
-      auto joined = join(state[index].container ? *state[index].container : nothing, *datum.container);
+      auto joined = join(state[index].container ? *state[index].container : *nothing, *datum.container);
       if (failed(joined))
         return failure();
       result = Datum(*joined);

@@ -798,8 +798,12 @@ void StraightLine::eraseReplaced() {
     op->erase();
 }
 
-void StraightLine::eraseDead() {
+LogicalResult StraightLine::eraseDead() {
   for (Operation *op : llvm::reverse(made)) {
+    if (!op->use_empty() && dependOnExample.contains(op))
+      return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op)
+                                     << "' of a loop over the examples of a batch is taken outside of it; distc has no "
+                                        "code for that: write it as an operation on the whole batch";
     if (!op->use_empty() || !(isMemoryEffectFree(op) || ofOneExample.contains(op)))
       continue;
     if (StringAttr name = dfg::getNodeNameAttr(op)) {
@@ -813,13 +817,15 @@ void StraightLine::eraseDead() {
     }
     op->erase();
   }
+  return success();
 }
 
 LogicalResult StraightLine::finish() {
   keepEndpoints();
   eraseReplaced();
   // What reads stay for alone is nothing.
-  eraseDead();
+  if (failed(eraseDead()))
+    return failure();
   for (Operation &op : graph.getBody().front()) {
     ArrayRef<Attribute> old = dfg::getControl(&op);
     if (old.empty())

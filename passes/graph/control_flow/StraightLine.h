@@ -189,7 +189,7 @@ private:
   bool isRelevant(mlir::Attribute control);
   void keepEndpoints();
   void eraseReplaced();
-  void eraseDead();
+  llvm::LogicalResult eraseDead();
   llvm::LogicalResult finish();
 
   mlir::InFlightDiagnostic fail(const Node &node);
@@ -262,6 +262,8 @@ private:
   /// That of one example: its number, a scalar, those of all, a vector, and how many.
   struct Iteration {
     mlir::Value number, numbers, count;
+    /// Whether it has taken what an iteration of another loop left, which is in the opposite order.
+    bool takesLast = false;
     /// What goes from one to the next, and is zero at first.
     llvm::DenseSet<mlir::Value> zeros;
     llvm::DenseMap<mlir::Value, mlir::Value> own;
@@ -393,6 +395,8 @@ private:
   llvm::DenseSet<mlir::Value> sameForAll;
   /// What was evaluated for one example, and stands for nothing.
   llvm::DenseSet<mlir::Operation *> ofOneExample;
+  /// Of that: what depends on which example it is. Nothing may be left of it.
+  llvm::DenseSet<mlir::Operation *> dependOnExample;
   /// Nodes of the graph that evaluation has replaced, with their results.
   llvm::SmallVector<std::pair<mlir::Operation *, Data>> replaced;
   /// Of results of updates under a condition: what the variable is afterwards.
