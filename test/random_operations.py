@@ -819,10 +819,12 @@ def in_top_k(e, x):
 
 def resize(e, x):
     need(x.dtype in ("float32", "float16") and x.rank == 4 and 0 not in x.shape)
-    kind = e.rng.choice(("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor"))
+    kind = e.rng.choice(("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor", "ResizeArea"))
     align, half = e.rng.choice(((False, False), (True, False), (False, True)))
     x = e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype))
     size = [e.rng.choice((1, 2, 3, 5, 8)), e.rng.choice((1, 2, 4, 7))]
+    if kind == "ResizeArea":
+        return Value(e.tf.raw_ops.ResizeArea(images=x, size=size, align_corners=align), False)
     return Value(getattr(e.tf.raw_ops, kind)(images=x, size=size, align_corners=align, half_pixel_centers=half), False)
 
 
@@ -1039,7 +1041,7 @@ CATALOG = [
     *(binary(name) for name in ("math.divide", "math.divide_no_nan", "math.multiply_no_nan", "math.xlogy", "math.xdivy", "math.xlog1py", "math.atan2",
                                 "math.pow")),
     *(binary(name, floats=False, integers=True, nonzero=True) for name in ("math.floordiv", "math.floormod", "truncatediv", "truncatemod")),
-    *(discontinuous(name) for name in ("math.floordiv", "math.floormod", "truncatemod")),
+    *(discontinuous(name) for name in ("math.floordiv", "math.floormod", "truncatediv", "truncatemod")),
     *(comparison(name) for name in ("math.less", "math.less_equal", "math.greater", "math.greater_equal", "math.equal", "math.not_equal")),
     *(predicate(name) for name in ("math.is_nan", "math.is_inf", "math.is_finite")),
     *(logical(name) for name in ("logical_and", "logical_or", "math.logical_xor")), ("logical_not", logical_not),

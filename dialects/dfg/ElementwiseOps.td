@@ -129,7 +129,10 @@ def DFG_DivNoNanOp : DFG_Binary<"div_no_nan", "\"DivNoNan\"",
   "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.div(x, y));", [DFG_Divides]>;
 }
 def DFG_FloorDivOp : DFG_Binary<"floor_div", "\"FloorDiv\"", "return s.floorDiv(x, y);">;
-def DFG_TruncateDivOp : DFG_Binary<"truncate_div", "\"TruncateDiv\"", "return s.truncateDiv(x, y);">;
+def DFG_TruncateDivOp : DFG_Binary<"truncate_div", "\"TruncateDiv\"", [{
+  Value quotient = s.div(x, y);
+  return llvm::isa<::mlir::FloatType>(quotient.getType()) ? s.math<::mlir::math::TruncOp>(quotient) : quotient;
+}]>;
 def DFG_ModOp : DFG_Binary<"mod", "\"Mod\"", "return s.truncateMod(x, y);">;
 def DFG_TruncateModOp : DFG_Binary<"truncate_mod", "\"TruncateMod\"", "return s.truncateMod(x, y);">;
 def DFG_FloorModOp : DFG_Binary<"floor_mod", "\"FloorMod\"", "return s.floorMod(x, y);">;
@@ -207,7 +210,7 @@ def DFG_SigmoidGradOp : DFG_Binary<"sigmoid_grad", "\"SigmoidGrad\"",
 // What gets no gradient gives none, also where the slope is infinite.
 def DFG_SqrtGradOp : DFG_Binary<"sqrt_grad", "\"SqrtGrad\"", "return s.unlessZero(y, s.div(s.mul(y, s.constant(x.getType(), 0.5)), x));">;
 def DFG_RsqrtGradOp : DFG_Binary<"rsqrt_grad", "\"RsqrtGrad\"",
-  "return s.unlessZero(y, s.mul(s.mul(y, s.constant(x.getType(), -0.5)), s.mul(s.mul(x, x), x)));">;
+  "return s.unlessZero(y, s.mul(s.constant(x.getType(), -0.5), s.mul(s.mul(y, x), s.mul(x, x))));">;
 def DFG_ReciprocalGradOp : DFG_Binary<"reciprocal_grad", "\"ReciprocalGrad\"", "return s.unlessZero(y, s.neg(s.mul(y, s.mul(x, x))));">;
 def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.unlessZero(y, s.neg(s.mul(y, s.mul(x, x))));">;
 }

@@ -22,13 +22,17 @@ namespace {
 
 enum class Method { Area, Bilinear, Bicubic, Nearest };
 
+constexpr StringRef kTooLarge = "the images are too large to be resized, or have no pixels";
+
 /// Along one axis, from `in` elements to `out`.
 class Axis {
 public:
   Axis(Operation *op, Method method, int64_t in, int64_t out)
       : method(method), in(in), out(out), alignCorners(getFlag(op, "align_corners")),
         halfPixel(op->hasAttr("half_pixel_centers") && getFlag(op, "half_pixel_centers")) {
-    scale = alignCorners && out > 1 ? (in - 1) / static_cast<float>(out - 1) : in / static_cast<float>(out);
+    // Areas of the only element are parts of it: TensorFlow's kernel has no corners there.
+    const bool hasCorners = out > 1 && (in > 1 || method != Method::Area);
+    scale = alignCorners && hasCorners ? (in - 1) / static_cast<float>(out - 1) : in / static_cast<float>(out);
   }
 
   /// The nearest element's position.
@@ -37,6 +41,9 @@ public:
     auto position = static_cast<int64_t>(alignCorners ? std::round(from) : std::floor(from));
     return std::max<int64_t>(std::min(position, in - 1), 0);
   }
+
+  /// Whether there may be a table of weights, which are constants of the program, or of positions.
+  bool isTable() const { return in > 0 && out > 0 && in <= kMostWeights && out <= kMostWeights / in; }
 
   /// out x in, row-major, or transposed.
   std::vector<float> weights(bool transposed) const {
@@ -103,7 +110,7 @@ private:
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
   }
 
-  static constexpr int64_t kSteps = 1 << 10;
+  static constexpr int64_t kSteps = 1 << 10, kMostWeights = 1 << 25;
   Method method;
   int64_t in, out;
   bool alignCorners, halfPixel;
@@ -141,6 +148,8 @@ Result resize(Operation *op, GraphBuilder &g, Method method) {
   if (failed(images) || failed(size) || size->size() != 2 || (*size)[0] <= 0 || (*size)[1] <= 0)
     return failure();
   Axis rows(op, method, images->height, (*size)[0]), columns(op, method, images->width, (*size)[1]);
+  if (!rows.isTable() || !columns.isTable())
+    return g.fail(kTooLarge);
   Value x = g.cast(op->getOperand(0), g.builder.getF32Type());
   return one(g, multiply(g, x, *images, (*size)[0], rows.weights(false), (*size)[1], columns.weights(false)));
 }
@@ -151,6 +160,8 @@ Result resizeGrad(Operation *op, GraphBuilder &g, Method method, int64_t height,
   if (failed(grads))
     return failure();
   Axis rows(op, method, height, grads->height), columns(op, method, width, grads->width);
+  if (!rows.isTable() || !columns.isTable())
+    return g.fail(kTooLarge);
   Value dy = g.cast(op->getOperand(0), g.builder.getF32Type());
   Value dx = multiply(g, dy, *grads, height, rows.weights(true), width, columns.weights(true));
   return one(g, g.cast(dx, g.elementOf(op->getResult(0))));
@@ -180,6 +191,8 @@ Result resizeNearest(Operation *op, GraphBuilder &g) {
   for (int64_t axis : {1, 2}) {
     int64_t out = (*size)[axis - 1];
     Axis along(op, Method::Nearest, axis == 1 ? images->height : images->width, out);
+    if (!along.isTable())
+      return g.fail(kTooLarge);
     SmallVector<int64_t> from;
     for (int64_t at = 0; at < out; ++at)
       from.push_back(along.nearest(at));
