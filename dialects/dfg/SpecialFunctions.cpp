@@ -87,6 +87,27 @@ Value erfinvOf(ScalarBuilder &s, Value x, Value w) {
   return s.select(s.isInf(w), s.mul(x, d(std::numeric_limits<double>::infinity())), s.mul(x, value));
 }
 
+/// The quantile of p < exp(-32), where Giles' polynomials end (Moshier, Cephes, ndtri).
+Value normalTail(ScalarBuilder &s, Value p) {
+  static constexpr double numerator[] = {3.23774891776946035970,    6.91522889068984211695,    3.93881025292474443415,
+                                         1.33303460815807542389,    2.01485389549179081538e-1, 1.23716634817820021358e-2,
+                                         3.01581553508235416007e-4, 2.65806974686737550832e-6, 6.23974539184983293730e-9};
+  static constexpr double denominator[] = {1.0,
+                                           6.02427039364742014255,
+                                           3.67983563856160859403,
+                                           1.37702099489081330271,
+                                           2.16236993594496635890e-1,
+                                           1.34204006088543189037e-2,
+                                           3.28014464682127739104e-4,
+                                           2.89247864745380683936e-6,
+                                           6.79019408009981274425e-9};
+  Doubles d{s};
+  Value x = s.math<math::SqrtOp>(s.mul(d(-2.0), d.log(p)));
+  Value z = s.div(d(1.0), x);
+  Value correction = s.div(s.mul(z, d.polynomial(z, numerator)), d.polynomial(z, denominator));
+  return s.sub(s.add(s.div(d.log(x), x), correction), x);
+}
+
 } // namespace
 
 Value ScalarBuilder::lgamma(Value element) {
@@ -143,7 +164,8 @@ Value ScalarBuilder::ndtri(Value element) {
   Doubles d{*this};
   Value x = sub(mul(d(2.0), p), d(1.0));
   Value w = neg(d.log(mul(mul(d(4.0), p), sub(d(1.0), p))));
-  return cast(mul(d(M_SQRT2), erfinvOf(*this, x, w)), element.getType());
+  Value isTail = bitAnd(less(d(0.0), p), less(p, d(std::exp(-32.0))));
+  return cast(select(isTail, normalTail(*this, p), mul(d(M_SQRT2), erfinvOf(*this, x, w))), element.getType());
 }
 
 Value ScalarBuilder::special(llvm::StringRef name, ValueRange operands) {

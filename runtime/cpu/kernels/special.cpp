@@ -95,7 +95,7 @@ double zeta(double x, double q) {
                                             -7.1661652561756670113e18};
   if (x == 1)
     return kInfinity;
-  if (!(x > 1))
+  if (!(x > 1) || std::isnan(q))
     return kNaN;
   if (q <= 0) {
     if (q == std::floor(q))
@@ -111,6 +111,8 @@ double zeta(double x, double q) {
     if (std::abs(b) < kEpsilon / 2 * std::abs(sum))
       return sum;
   }
+  if (b == 0)
+    return sum; // x or q is too large for any term
   sum += b * a / (x - 1) - 0.5 * b;
   double factor = 1, k = 0;
   for (double coefficient : coefficients) {
@@ -189,9 +191,11 @@ bool usesFraction(double a, double x) { return x > 1 && x > a; }
 
 // P(a, x) and Q(a, x); `lower` tells which.
 double incompleteGamma(double a, double x, bool lower) {
+  if (lower && x == 0)
+    return 0;
   if (std::isnan(a) || std::isnan(x) || x < 0 || a <= 0)
-    return x == 0 && a > 0 ? !lower : kNaN;
-  if (x == 0)
+    return kNaN;
+  if (x == 0 || std::isinf(a))
     return lower ? 0 : 1;
   if (std::isinf(x))
     return lower ? 1 : 0;
@@ -219,8 +223,8 @@ std::complex<double> fresnel(double x) {
         break;
     }
     result = {cosine, sine};
-  } else if (std::isinf(size)) {
-    result = {0.5, 0.5};
+  } else if (size > 36974) {
+    result = {0.5, 0.5}; // as in Eigen
   } else {
     const double angle = M_PI * size * size;
     std::complex<double> b(1, -angle), c = 1 / kTiny, d = 1.0 / b, h = d;
@@ -274,15 +278,17 @@ double drt_special_bessel_k0e(double x) { return besselK(0, x); }
 double drt_special_bessel_k1e(double x) { return besselK(1, x); }
 double drt_special_bessel_k0(double x) { return besselK(0, x) * std::exp(-x); }
 double drt_special_bessel_k1(double x) { return besselK(1, x) * std::exp(-x); }
-double drt_special_bessel_j0(double x) { return ::j0(x); }
-double drt_special_bessel_j1(double x) { return ::j1(x); }
-double drt_special_bessel_y0(double x) { return x < 0 ? -kInfinity : ::y0(x); }
-double drt_special_bessel_y1(double x) { return x < 0 ? -kInfinity : ::y1(x); }
+double drt_special_bessel_j0(double x) { return std::isinf(x) ? kNaN : ::j0(x); }
+double drt_special_bessel_j1(double x) { return std::isinf(x) ? kNaN : ::j1(x); }
+double drt_special_bessel_y0(double x) { return x < 0 ? -kInfinity : std::isinf(x) ? kNaN : ::y0(x); }
+double drt_special_bessel_y1(double x) { return x < 0 ? -kInfinity : std::isinf(x) ? kNaN : ::y1(x); }
 
 // Rybicki's sum (Numerical Recipes, 6.10): with this step it is exact in float64.
 double drt_special_dawsn(double x) {
   constexpr double step = 0.2;
   const double size = std::abs(x);
+  if (size > 1e9)
+    return 0.5 / size; // without its sign, as in Eigen
   if (size > 1e8)
     return 0.5 / x;
   if (size < 1e-3)
@@ -296,12 +302,12 @@ double drt_special_dawsn(double x) {
   return std::copysign(sum / std::sqrt(M_PI), x);
 }
 
-double drt_special_expint(double x) { return x < 0 ? kNaN : std::expint(x); }
+double drt_special_expint(double x) { return x < 0 || std::isinf(x) ? kNaN : std::expint(x); }
 double drt_special_fresnel_cos(double x) { return fresnel(x).real(); }
 double drt_special_fresnel_sin(double x) { return fresnel(x).imag(); }
 
 double drt_special_spence(double x) {
-  if (!(x >= 0))
+  if (!(x >= 0) || std::isinf(x))
     return kNaN;
   const double z = 1 - x;
   if (x == 0)
@@ -324,9 +330,11 @@ double drt_special_igamma(double a, double x) { return incompleteGamma(a, x, tru
 double drt_special_igammac(double a, double x) { return incompleteGamma(a, x, false); }
 
 double drt_special_igamma_grad_a(double a, double x) {
+  if (x == 0)
+    return 0;
   if (std::isnan(a) || std::isnan(x) || x < 0 || a <= 0)
     return kNaN;
-  if (x == 0 || std::isinf(x))
+  if (std::isinf(x) || std::isinf(a))
     return 0;
   return usesFraction(a, x) ? -upperGamma(Dual(a, 1), x).slope : lowerGamma(Dual(a, 1), x).slope;
 }

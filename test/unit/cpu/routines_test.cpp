@@ -91,6 +91,27 @@ TEST_CASE("permutations are TensorFlow's") {
   CHECK(alone == std::vector<int32_t>{0});
 }
 
+TEST_CASE("special functions have TensorFlow's values at the ends of their domains") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CHECK(std::isnan(drt_special_bessel_j0(infinity)));
+  CHECK(std::isnan(drt_special_bessel_j1(-infinity)));
+  CHECK(std::isnan(drt_special_bessel_y0(infinity)));
+  CHECK(drt_special_bessel_y1(-infinity) == -infinity);
+  CHECK(std::isnan(drt_special_expint(infinity)));
+  CHECK(std::isnan(drt_special_spence(infinity)));
+  CHECK(drt_special_fresnel_sin(-1e10) == -0.5);
+  CHECK(drt_special_dawsn(-1e10) == 0.5e-10);
+  CHECK(drt_special_zeta(infinity, 2) == 0);
+  CHECK(drt_special_zeta(infinity, 1) == 1);
+  CHECK(drt_special_zeta(2, infinity) == 0);
+  CHECK(drt_special_zeta(1e30, 1e30) == 0);
+  CHECK(drt_special_polygamma(1, infinity) == 0);
+  CHECK(drt_special_igamma(infinity, 2) == 0);
+  CHECK(drt_special_igammac(infinity, infinity) == 1);
+  CHECK(drt_special_igamma(0, 0) == 0);
+  CHECK(drt_special_igamma_grad_a(infinity, 2) == 0);
+}
+
 TEST_CASE("gamma and Poisson numbers have their means and variances") {
   for (double parameter : {0.4, 3.0, 25.0}) {
     double sums[2] = {}, squares[2] = {};
