@@ -18,6 +18,12 @@ namespace distc::dfg::decompositions {
 
 using Result = llvm::FailureOr<llvm::SmallVector<mlir::Value>>;
 
+/// Elements that a window may have where each of them is a step of its own.
+constexpr int64_t kMostTaps = 1 << 13;
+/// Fails, for a reason that `g` keeps, where strides, dilations and sizes of a node's window are not what TensorFlow takes: a number for each of
+/// `rank` axes, which is 1 for images and channels.
+llvm::LogicalResult checkWindowAttributes(mlir::Operation *op, GraphBuilder &g, int64_t rank);
+
 #define DISTC_DECOMPOSITION(name) Result name(mlir::Operation *op, GraphBuilder &g);
 // Normalization (Normalization.cpp).
 DISTC_DECOMPOSITION(batchNorm)

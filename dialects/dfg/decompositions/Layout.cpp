@@ -215,6 +215,8 @@ Result reverseSequence(Operation *op, GraphBuilder &g) {
   for (int64_t axis = 0; axis < rank; ++axis)
     if (axis != batch && axis != seq)
       there.push_back(axis);
+  if (!isPermutationVector(there))
+    return g.fail("seq_dim and batch_dim are not two of its operand's axes");
   x = g.transpose(x, there);
   Type index = g.elementOf(lengths);
   Value at = g.positions(x, 1, index), length = g.expandDims(lengths, 1);
@@ -227,7 +229,11 @@ Result extractImagePatches(Operation *op, GraphBuilder &g) {
   FailureOr<Dims> shape = g.getShape(images);
   if (failed(shape) || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant())
     return g.fail("the size of the images is not known");
+  if (failed(checkWindowAttributes(op, g, 4)))
+    return failure();
   auto entry = [&](StringRef name, int64_t axis) { return shapes::getArrayEntry(op, name, axis, 1); };
+  if (entry("ksizes", 1) * entry("ksizes", 2) > kMostTaps)
+    return g.fail("its window has more than " + Twine(kMostTaps) + " elements");
   shapes::ResolvedWindow window[2];
   for (int64_t axis = 1; axis <= 2; ++axis) {
     window[axis - 1] = shapes::resolveWindow((*shape)[axis], entry("ksizes", axis), entry("strides", axis),

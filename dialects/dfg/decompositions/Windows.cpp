@@ -11,6 +11,26 @@
 using namespace mlir;
 
 namespace distc::dfg::decompositions {
+
+LogicalResult checkWindowAttributes(Operation *op, GraphBuilder &g, int64_t rank) {
+  constexpr int64_t most = 1 << 30;
+  for (StringRef name : {"strides", "dilations", "rates", "ksize", "ksizes"}) {
+    auto array = op->getAttrOfType<ArrayAttr>(name);
+    if (!array)
+      continue;
+    if (static_cast<int64_t>(array.size()) != rank)
+      return g.fail("attribute '" + name + "' has " + Twine(array.size()) + " entries, not " + Twine(rank));
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      const int64_t entry = shapes::getArrayEntry(op, name, axis, 1);
+      if (entry < 1 || entry > most)
+        return g.fail("attribute '" + name + "' has the entry " + Twine(entry) + ", outside of [1, " + Twine(most) +
+                      "]");
+      if (entry != 1 && (axis == 0 || axis == rank - 1))
+        return g.fail("attribute '" + name + "' joins images or channels");
+    }
+  }
+  return success();
+}
 namespace {
 
 /// A window along an axis: tap i of element t of the result is element i * dilation + t * stride of the padded input.
@@ -40,6 +60,8 @@ struct Window {
 FailureOr<Window> getWindow(Operation *op, GraphBuilder &g, Dim size, int64_t axis, int64_t taps, StringRef dilations) {
   if (!size.isConstant())
     return g.fail("the size of the images is not known");
+  if (taps < 1 || taps > kMostTaps)
+    return g.fail("its window of " + Twine(taps) + " is outside of [1, " + Twine(kMostTaps) + "]");
   int64_t stride = shapes::getArrayEntry(op, "strides", axis, 1),
           dilation = dilations.empty() ? 1 : shapes::getArrayEntry(op, dilations, axis, 1);
   auto window = shapes::resolveWindow(size, taps, stride, dilation, getText(op, "padding"));
@@ -56,7 +78,7 @@ FailureOr<Window> getWindow(Operation *op, GraphBuilder &g, Dim size, int64_t ax
 LogicalResult checkVolumes(Operation *op, GraphBuilder &g) {
   if (getText(op, "data_format") != "NDHWC")
     return g.fail("data_format " + getText(op, "data_format") + " has no code; export the graph with NDHWC");
-  return success();
+  return checkWindowAttributes(op, g, 5);
 }
 
 NamedAttribute array(GraphBuilder &g, StringRef name, ArrayRef<int64_t> values) {
@@ -240,14 +262,17 @@ struct Taps {
   static FailureOr<Taps> of(Operation *op, GraphBuilder &g, Value images, ArrayRef<int64_t> sizes,
                             StringRef dilations = "") {
     FailureOr<Dims> shape = g.getShape(images);
-    if (failed(shape) || shape->size() != sizes.size() + 2)
+    if (failed(shape) || shape->size() != sizes.size() + 2 || failed(checkWindowAttributes(op, g, shape->size())))
       return failure();
     Taps taps{g, {}};
+    int64_t count = 1;
     for (auto [i, size] : llvm::enumerate(sizes)) {
       FailureOr<Window> window = getWindow(op, g, (*shape)[i + 1], i + 1, size, dilations);
       if (failed(window))
         return failure();
       taps.windows.push_back(*window);
+      if (count *= window->taps; count > kMostTaps)
+        return g.fail("its window has more than " + Twine(kMostTaps) + " elements");
     }
     return taps;
   }
@@ -377,7 +402,7 @@ Result maxPoolWithArgmax(Operation *op, GraphBuilder &g) {
   // TensorFlow gives the first element there.
   Value padded = taps->pad(x), zeros = g.zerosLike(y);
   Value argmax = g.add(g.cast(zeros, g.elementOf(op->getResult(1))), positions.atFirstInside());
-  const Type type = g.elementOf(y);
+  const Type type = g.elementOf(x);
   auto floats = llvm::dyn_cast<FloatType>(type);
   if (!floats)
     return g.fail("there are no windows of elements of its type");

@@ -24,3 +24,52 @@ dfg.graph attributes {fetches = ["bn:1"]} {
     : (tensor<?x4x4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
     -> (tensor<?x4x4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) loc("bn")
 }
+
+// -----
+
+dfg.func @axes(%x: tensor<2x3xf32>, %n: tensor<2xi32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(reverse_sequence) has no code here: seq_dim and batch_dim are not two of its operand's axes}}
+  %y = dfg.reverse_sequence %x, %n {seq_dim = 1, batch_dim = 9007199254740992} : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @stride(%x: tensor<1x4x4x1xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(extract_image_patches) has no code here: attribute 'strides' has the entry 0, outside of [1, 1073741824]}}
+  %y = dfg.extract_image_patches %x {ksizes = [1, 2, 2, 1], strides = [1, 0, 1, 1], rates = [1, 1, 1, 1], padding = "SAME"} : (tensor<1x4x4x1xf32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @patches(%x: tensor<1x4x4x1xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(extract_image_patches) has no code here: its window has more than 8192 elements}}
+  %y = dfg.extract_image_patches %x {ksizes = [1, 1000000, 2, 1], strides = [1, 1, 1, 1], rates = [1, 1, 1, 1], padding = "SAME"} : (tensor<1x4x4x1xf32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @positions(%x: tensor<1x4x4x1xf32>) -> tensor<*xi64> {
+  // expected-error@+1 {{(max_pool_with_argmax) has no code here: attribute 'strides' has the entry -9223372036854775808}}
+  %y, %i = dfg.max_pool_with_argmax %x {ksize = [1, 2, 2, 1], strides = [1, -9223372036854775808, 1, 1], padding = "SAME"} : (tensor<1x4x4x1xf32>) -> (tensor<*xf32>, tensor<*xi64>)
+  dfg.return %i : tensor<*xi64>
+}
+
+// -----
+
+dfg.func @volumes(%x: tensor<1x4x4x4x1xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(max_pool_3d) has no code here: attribute 'ksize' joins images or channels}}
+  %y = dfg.max_pool_3d %x {ksize = [2, 2, 2, 2, 1], strides = [1, 1, 1, 1, 1], padding = "SAME"} : (tensor<1x4x4x4x1xf32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @large(%x: tensor<1x4x4x1xf32>) -> tensor<*xf32> {
+  %n = dfg.const dense<[2000000000, 1]> : tensor<2xi32> : tensor<2xi32>
+  // expected-error@+1 {{(resize_nearest_neighbor) has no code here: the images are too large to be resized, or have no pixels}}
+  %y = dfg.resize_nearest_neighbor %x, %n : (tensor<1x4x4x1xf32>, tensor<2xi32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}
