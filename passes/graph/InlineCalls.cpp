@@ -23,9 +23,16 @@ namespace distc {
 
 namespace {
 
+/// What bodies may become where they are put in, in nodes, and how deep calls may stand in each other: functions that
+/// call another one twice double it at each level.
+constexpr int64_t kMostInlinedNodes = 1 << 19;
+constexpr int kDeepestCall = 1000;
+
 struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
+    if (failed(checkSizes(symbols)))
+      return signalPassFailure();
     for (Operation &op : getOperation().getOps()) {
       Block *block = nullptr;
       if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op)) {
@@ -37,6 +44,42 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       if (block && failed(inlineBlock(*block, symbols)))
         return signalPassFailure();
     }
+  }
+
+  LogicalResult checkSizes(SymbolTable &symbols) {
+    llvm::DenseMap<Operation *, int64_t> sizes; // of functions with all that they call
+    int64_t sum = 0;
+    for (Operation &owner : getOperation().getOps())
+      for (Region &region : owner.getRegions())
+        for (Operation &op : region.getOps()) {
+          dfg::FuncOp callee = findCallee(&op, symbols);
+          if (!callee)
+            continue;
+          sum += getInlinedSize(callee, symbols, sizes, 0);
+          if (sum > kMostInlinedNodes)
+            return emitError(op.getLoc())
+                   << "node '" << dfg::getNodeName(&op) << "' calls function '" << callee.getSymName()
+                   << "'; functions are put in where they are called, and these calls would become "
+                      "more than "
+                   << kMostInlinedNodes << " nodes";
+        }
+    return success();
+  }
+
+  /// Nodes that a call becomes, or more than there may be. A function that calls itself is found where it is put in.
+  static int64_t getInlinedSize(dfg::FuncOp function, SymbolTable &symbols, llvm::DenseMap<Operation *, int64_t> &sizes,
+                                int depth) {
+    auto [known, isNew] = sizes.try_emplace(function, 0);
+    if (!isNew)
+      return known->second;
+    if (depth > kDeepestCall)
+      return kMostInlinedNodes + 1;
+    int64_t size = 0;
+    for (Operation &op : function.getBody().getOps()) {
+      dfg::FuncOp callee = findCallee(&op, symbols);
+      size = std::min(size + (callee ? getInlinedSize(callee, symbols, sizes, depth + 1) : 1), kMostInlinedNodes + 1);
+    }
+    return sizes[function] = size;
   }
 
   /// Of an endpoint that names a call, which will be gone: its run becomes a group's, its tensors those of Identities.
