@@ -29,6 +29,8 @@ namespace distc {
 
 /// As many iterations as a loop can have.
 static constexpr int64_t kMaxIterations = 100'000;
+static constexpr StringRef kTooManyIterations =
+    "is a loop of more than 100000 iterations; distc makes straight-line code of loops";
 
 FailureOr<Value> StraightLine::evaluateCondition(Loop &loop, ArrayRef<Datum> state, StringRef prefix) {
   Results results = call(loop.node, loop.condition, state, prefix);
@@ -58,6 +60,19 @@ bool StraightLine::mayEnd(Loop &loop, ArrayRef<Datum> before, ArrayRef<Datum> no
   return succeeded(goesOn) && shapes.getConstant(*goesOn) == 0;
 }
 
+/// Whether the condition sees the same as an iteration before.
+bool StraightLine::isUnchanged(Loop &loop, ArrayRef<Datum> before, ArrayRef<Datum> now) {
+  return llvm::all_of(llvm::zip(loop.condition.getBody().getArguments(), before, now), [&](auto variable) {
+    auto [argument, old, datum] = variable;
+    if (argument.use_empty())
+      return true;
+    if (!old.value || !datum.value)
+      return false;
+    std::optional<int64_t> from = getConstant(old), to = getConstant(datum);
+    return from && to ? *from == *to : stripIdentities(old.value) == stripIdentities(datum.value);
+  });
+}
+
 StraightLine::Results StraightLine::whileLoop(Node &node) {
   Loop loop{node, getFunction(node, "cond"), getFunction(node, "body")};
   if (!loop.condition || !loop.body)
@@ -67,8 +82,11 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
   isRepeated = true;
   if (!wasRepeated)
     outermostLoop = node.name;
-  if (Value count = LoopVariables(*this, loop, node.operands).getExampleCount())
+  LoopVariables variables(*this, loop, node.operands);
+  if (Value count = variables.getExampleCount())
     return runExamples(loop, node.operands, count);
+  if (variables.hasMoreThan(kMaxIterations))
+    return fail(loop.node) << kTooManyIterations, failure();
   for (const Datum &datum : node.operands) {
     if (!datum.container)
       continue;
@@ -121,6 +139,9 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
     std::optional<int64_t> known = shapes.getConstant(*condition);
     if (known == 0)
       return goesOn ? results : state;
+    if (known && iteration == 1 && isUnchanged(loop, before, state))
+      return fail(loop.node) << "is a loop without an end: an iteration leaves all as it is that its condition looks at",
+             failure();
     if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
       most = LoopVariables(*this, loop, before).getMostByReads();
       if (!most)
@@ -138,9 +159,7 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       return goesOn ? results : state;
     }
     if (iteration >= kMaxIterations)
-      return fail(loop.node) << "is a loop of more than " << kMaxIterations
-                             << " iterations; distc makes straight-line code of loops",
-             failure();
+      return fail(loop.node) << kTooManyIterations, failure();
     if (!known) {
       goesOn = logicalAnd(goesOn, *condition, prefix + "goes_on");
       active = goesOn ? logicalAnd(outside, goesOn, prefix + "active") : Value();

@@ -41,6 +41,8 @@ public:
   /// How many iterations there are, a scalar, where the loop has one for each example of the batch: all that its
   /// condition asks is whether counters are below as many. Null for others.
   mlir::Value getExampleCount() const {
+    if (!areWhole())
+      return {};
     llvm::SmallVector<mlir::Value> conditions = {condition.getTerminator()->getOperand(0)};
     mlir::Value count;
     while (!conditions.empty()) {
@@ -66,6 +68,24 @@ public:
   /// Whether a variable is the same in all iterations.
   bool isCarried(unsigned variable) const { return getNext(variable) == mlir::Value(body.getArgument(variable)); }
 
+  /// Whether the loop is known to have more iterations than `most`: it counts up or down to a number.
+  bool hasMoreThan(int64_t most) const {
+    if (!areWhole())
+      return false;
+    mlir::Operation *compare = stripIdentities(condition.getTerminator()->getOperand(0)).getDefiningOp();
+    const bool up = llvm::isa_and_nonnull<dfg::LessOp, dfg::LessEqualOp>(compare);
+    if (!up && !llvm::isa_and_nonnull<dfg::GreaterOp, dfg::GreaterEqualOp>(compare))
+      return false;
+    std::optional<unsigned> counter = getVariable(compare->getOperand(0));
+    std::optional<int64_t> limit = constantOf(compare->getOperand(1));
+    std::optional<int64_t> first = counter ? line.getConstant(initial[*counter]) : std::nullopt;
+    std::optional<int64_t> step = counter ? getStep(*counter) : std::nullopt;
+    if (!limit || !first || !step)
+      return false;
+    const double last = static_cast<double>(*first) + static_cast<double>(*step) * static_cast<double>(most);
+    return up ? *step > 0 && last < static_cast<double>(*limit) : *step < 0 && last > static_cast<double>(*limit);
+  }
+
   /// The most iterations that there can be without an error: each takes the next element of something that has so many.
   std::optional<int64_t> getMostByReads() const {
     std::optional<int64_t> most;
@@ -77,6 +97,13 @@ public:
   }
 
 private:
+  /// Whether condition and body take all variables, and give what a condition and the variables are.
+  bool areWhole() const {
+    return condition.getNumArguments() == initial.size() && body.getNumArguments() == initial.size() &&
+           condition.getTerminator()->getNumOperands() == 1 &&
+           body.getTerminator()->getNumOperands() == initial.size();
+  }
+
   /// The iterations that a comparison alone would let run, as a value: of a counter from 0 by 1, or to 1 by -1.
   mlir::Value getIterations(mlir::Operation *compare) const {
     if (!llvm::isa<dfg::LessOp, dfg::GreaterOp, dfg::GreaterEqualOp>(compare))

@@ -19,7 +19,7 @@ using namespace mlir;
 namespace distc {
 
 /// As many nodes as control flow may become. A plan of more takes too long to compile.
-static constexpr size_t kMaxNodes = 2'000'000;
+static constexpr size_t kMaxNodes = 1 << 18;
 
 Location StraightLine::Node::getLoc() const { return op->getLoc(); }
 

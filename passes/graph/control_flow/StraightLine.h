@@ -257,6 +257,7 @@ private:
   Results runBackward(Loop &loop, Data state);
   llvm::FailureOr<mlir::Value> evaluateCondition(Loop &loop, llvm::ArrayRef<Datum> state, llvm::StringRef prefix);
   bool mayEnd(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);
+  bool isUnchanged(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);
 
   // ---- LoopsOverExamples.cpp -----------------------------------------------------------------------------------
   /// That of one example: its number, a scalar, those of all, a vector, and how many.

@@ -57,3 +57,43 @@ dfg.graph attributes {loss = "call"} {
   %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
   %r = dfg.opaque "PartitionedCall"(%x) {tf = {f = #dfg.func<@forever, {}>}} : (tensor<2xf32>) -> tensor<2xf32> loc("call")
 }
+
+// -----
+
+// Known before an iteration is written out.
+dfg.func @below(%i: tensor<i32>, %x: tensor<f32>) -> tensor<i1> {
+  %limit = dfg.const dense<1000000000> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("less")
+  dfg.return %less : tensor<i1>
+}
+dfg.func @next(%i: tensor<i32>, %x: tensor<f32>) -> (tensor<i32>, tensor<f32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("next")
+  %y = dfg.tanh %x : (tensor<f32>) -> tensor<f32> loc("tanh")
+  dfg.return %next, %y : tensor<i32>, tensor<f32>
+}
+dfg.graph attributes {loss = "while:1"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  // expected-error@unknown {{node 'while' (op 'While') is a loop of more than 100000 iterations}}
+  %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below, {}>, body = #dfg.func<@next, {}>}} : (tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<f32>) loc("while")
+}
+
+// -----
+
+dfg.func @below(%i: tensor<i32>, %x: tensor<f32>) -> tensor<i1> {
+  %limit = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("less")
+  dfg.return %less : tensor<i1>
+}
+dfg.func @same(%i: tensor<i32>, %x: tensor<f32>) -> (tensor<i32>, tensor<f32>) {
+  %y = dfg.tanh %x : (tensor<f32>) -> tensor<f32> loc("tanh")
+  %j = dfg.identity %i : (tensor<i32>) -> tensor<i32> loc("same")
+  dfg.return %j, %y : tensor<i32>, tensor<f32>
+}
+dfg.graph attributes {loss = "while:1"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  // expected-error@unknown {{node 'while' (op 'While') is a loop without an end: an iteration leaves all as it is that its condition looks at}}
+  %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below, {}>, body = #dfg.func<@same, {}>}} : (tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<f32>) loc("while")
+}
