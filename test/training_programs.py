@@ -404,6 +404,24 @@ def weighted_classes(make):
 
 
 @program
+def histories(make):
+    """Reference variables: what was read between two updates is memory, and has the second one's value behind that."""
+    w, v, previous = (tf1.get_variable(name, initializer=make.numbers.normal(0, 0.4, shape).astype(np.float32), trainable=name != "previous", use_resource=False)
+                      for name, shape in (("w", (FEATURES, 5)), ("v", (5,)), ("previous", (FEATURES, 5))))
+    loss = mean_square(w, v, make.x, make.y)
+    by_w, by_v = tf1.gradients(loss, [w, v])
+    with tf1.control_dependencies([loss, by_w, by_v]):
+        first = v.assign_sub(0.1 * by_v)
+    with tf1.control_dependencies([first]):
+        old = w.read_value()
+        new = old - 0.1 * by_w + 0.2 * (old - previous)
+    with tf1.control_dependencies([old, new]):
+        second = w.assign(new)
+    with tf1.control_dependencies([second]):
+        return loss, previous.assign(old)
+
+
+@program
 def slices(make):
     """Parts of variables are assigned."""
     w, v, history = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("history", np.zeros((4, 5), np.float32))
