@@ -68,8 +68,7 @@ private:
         llvm::sort(others);
         builder.setInsertionPoint(user);
         auto name = builder.getStringAttr(dfg::getNodeName(user) + "/" + variable);
-        auto again =
-            dfg::ReadVariableOp::create(builder, NameLoc::get(name), value.getType(), read.getHandle(), false);
+        auto again = dfg::ReadVariableOp::create(builder, NameLoc::get(name), value.getType(), read.getHandle(), false);
         again->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(others));
         use.set(again.getValue());
       }

@@ -136,15 +136,9 @@ void Synchronizer::copyWhatForwardNeeds() {
 Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
   const RawGradient &gradient = gradients.values.find(value)->second;
   const SyncPolicy &policy = policies.get(gradient.variable);
-  return {waves.lookup(op),
-          policy.group,
-          getElementTypeOrSelf(value.getType()),
-          gradient.reduction,
-          gradient.batches,
-          policy.spec,
-          policy.compression,
-          policy.aggregator,
-          !step.isKnown() || step.contains(op)};
+  return {waves.lookup(op),   policy.group,      getElementTypeOrSelf(value.getType()),
+          gradient.reduction, gradient.batches,  policy.spec,
+          policy.compression, policy.aggregator, !step.isKnown() || step.contains(op)};
 }
 
 /// Whether `node` and what it is computed from may stand before `op`; adds what has to move, in order.
