@@ -117,7 +117,8 @@ mlir::Value Examples::getSum(mlir::Value value) {
   return sum;
 }
 
-/// Sums over the examples that are one operation on all of their rows, such as the gradient of a matrix. Null for others.
+/// Sums over the examples that are one operation on all of their rows, such as the gradient of a matrix. Null for
+/// others.
 mlir::Value Examples::sumOf(Operation *op, Builder &g) {
   auto both = [&](mlir::Value x, mlir::Value y) { return touched.contains(x) && touched.contains(y); };
   auto makeOperands = [&] {
@@ -138,27 +139,30 @@ mlir::Value Examples::sumOf(Operation *op, Builder &g) {
       !touched.contains(op->getOperand(1))) {
     if (!makeOperands())
       return {};
-    return copy(g, op, {join(g, each(g, op->getOperand(0))), op->getOperand(1), join(g, each(g, op->getOperand(2)))})[0];
+    return copy(g, op,
+                {join(g, each(g, op->getOperand(0))), op->getOperand(1), join(g, each(g, op->getOperand(2)))})[0];
   }
   if (auto segment = llvm::dyn_cast<dfg::UnsortedSegmentSumOp>(op);
       segment && both(segment.getData(), segment.getSegmentIds()) && !touched.contains(segment.getNumSegments()) &&
       rankOf(g, segment.getSegmentIds()) > 0) {
     if (!makeOperands())
       return {};
-    return copy(g, op, {join(g, each(g, segment.getData())), join(g, each(g, segment.getSegmentIds())),
-                       segment.getNumSegments()})[0];
+    return copy(
+        g, op,
+        {join(g, each(g, segment.getData())), join(g, each(g, segment.getSegmentIds())), segment.getNumSegments()})[0];
   }
   if (auto scatter = llvm::dyn_cast<dfg::ScatterNdOp>(op);
       scatter && !touched.contains(scatter.getDimensions()) && rankOf(g, scatter.getIndices()) > 1) {
     if (!makeOperands())
       return {};
-    return copy(g, op, {join(g, each(g, scatter.getIndices())), join(g, each(g, scatter.getUpdates())),
-                        scatter.getDimensions()})[0];
+    return copy(
+        g, op,
+        {join(g, each(g, scatter.getIndices())), join(g, each(g, scatter.getUpdates())), scatter.getDimensions()})[0];
   }
   // Each one's own row of as many as there are examples.
   if (auto rows = llvm::dyn_cast<dfg::StridedSliceGradOp>(op);
-      rows && rows.getShrinkAxisMask() == 1 && !rows.getBeginMask() && !rows.getEllipsisMask() && !rows.getNewAxisMask() &&
-      touched.contains(rows.getBegin()) && touched.contains(rows.getDy())) {
+      rows && rows.getShrinkAxisMask() == 1 && !rows.getBeginMask() && !rows.getEllipsisMask() &&
+      !rows.getNewAxisMask() && touched.contains(rows.getBegin()) && touched.contains(rows.getDy())) {
     FailureOr<Dims> shape = shapeOf(g, op->getResult(0));
     if (succeeded(shape) && (*shape)[0] == count && makeOperands() && get(rows.getBegin()).varies &&
         placeOf(g, rows.getBegin()) == numbers)
@@ -166,7 +170,8 @@ mlir::Value Examples::sumOf(Operation *op, Builder &g) {
     return {};
   }
   // Sums of other layouts are those of the sum.
-  const bool isLayout = op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::TransposeOp>(op);
+  const bool isLayout =
+      op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::TransposeOp>(op);
   if (isLayout &&
       llvm::none_of(op->getOperands().drop_front(), [&](mlir::Value operand) { return touched.contains(operand); })) {
     mlir::Value sum = getSum(op->getOperand(0));
@@ -318,8 +323,8 @@ Examples::Values Examples::elementwise(Operation *op, Builder &g) {
   // Gradients (linear in one operand) and sums of many take no operands of other shapes.
   const dfg::Linearity linearity = llvm::cast<dfg::NodeInterface>(op).getLinearity();
   const bool isOfOneShape =
-      llvm::isa<dfg::AddNOp>(op) || (op->getNumOperands() > 1 &&
-                                     (linearity == dfg::Linearity::First || linearity == dfg::Linearity::Last));
+      llvm::isa<dfg::AddNOp>(op) ||
+      (op->getNumOperands() > 1 && (linearity == dfg::Linearity::First || linearity == dfg::Linearity::Last));
   for (mlir::Value operand : op->getOperands())
     operands.push_back(isOfOneShape && rankOf(g, operand) == rank ? each(g, operand) : lift(g, operand, rank));
   if (llvm::isa<dfg::BitcastOp>(op) && rankOf(g, op->getOperand(0)) != rank)
@@ -407,7 +412,9 @@ Examples::Values Examples::strided(Operation *op, Builder &g) {
   auto gradient = llvm::dyn_cast<dfg::StridedSliceGradOp>(op);
   mlir::Value begin = slice ? slice.getBegin() : gradient.getBegin(), end = slice ? slice.getEnd() : gradient.getEnd();
   mlir::Value strides = slice ? slice.getStrides() : gradient.getStrides();
-  auto mask = [&](StringRef name) { return op->getAttrOfType<IntegerAttr>(name) ? op->getAttrOfType<IntegerAttr>(name).getInt() : 0; };
+  auto mask = [&](StringRef name) {
+    return op->getAttrOfType<IntegerAttr>(name) ? op->getAttrOfType<IntegerAttr>(name).getInt() : 0;
+  };
   if (get(strides).varies)
     return {};
   if (get(begin).varies) {
@@ -433,8 +440,10 @@ Examples::Values Examples::strided(Operation *op, Builder &g) {
       return {get(source).varies ? g.gather(get(source).value, place, 1, 1) : g.gather(get(source).value, place, 0)};
     if (!(*shape)[0].isConstant())
       return {};
-    mlir::Value dy = each(g, gradient.getDy()), yes = g.scalar(builder.getI1Type(), 1), no = g.scalar(builder.getI1Type(), 0);
-    mlir::Value here = g.make<dfg::OneHotOp>({place, g.cast(size, builder.getI32Type()), yes, no}, {}, builder.getI1Type());
+    mlir::Value dy = each(g, gradient.getDy()), yes = g.scalar(builder.getI1Type(), 1),
+                no = g.scalar(builder.getI1Type(), 0);
+    mlir::Value here =
+        g.make<dfg::OneHotOp>({place, g.cast(size, builder.getI32Type()), yes, no}, {}, builder.getI1Type());
     for (size_t axis = 1; axis < shape->size(); ++axis)
       here = g.expandDims(here, axis + 1);
     return {g.select(here, g.expandDims(dy, 1), g.scalar(Builder::elementOf(dy), 0))};
@@ -442,14 +451,20 @@ Examples::Values Examples::strided(Operation *op, Builder &g) {
   if (get(end).varies)
     return {};
   SmallVector<NamedAttribute> masks;
-  for (auto [name, first] : {std::pair<StringRef, int64_t>("begin_mask", 1), {"end_mask", 1}, {"ellipsis_mask", 0},
-                             {"new_axis_mask", 0}, {"shrink_axis_mask", 0}})
+  for (auto [name, first] : {std::pair<StringRef, int64_t>("begin_mask", 1),
+                             {"end_mask", 1},
+                             {"ellipsis_mask", 0},
+                             {"new_axis_mask", 0},
+                             {"shrink_axis_mask", 0}})
     masks.push_back(g.attribute(name, builder.getI64IntegerAttr(mask(name) << 1 | first)));
-  mlir::Value places[] = {prepend(g, 0, get(begin).value), prepend(g, 0, get(end).value), prepend(g, 1, get(strides).value)};
+  mlir::Value places[] = {prepend(g, 0, get(begin).value), prepend(g, 0, get(end).value),
+                          prepend(g, 1, get(strides).value)};
   if (slice)
     return copy(g, op, {each(g, slice.getInput()), places[0], places[1], places[2]}, masks);
-  return copy(g, op, {prependCount(g, get(gradient.getDimensions()).value), places[0], places[1], places[2], each(g, gradient.getDy())},
-                masks);
+  return copy(g, op,
+              {prependCount(g, get(gradient.getDimensions()).value), places[0], places[1], places[2],
+               each(g, gradient.getDy())},
+              masks);
 }
 
 /// Operations on a batch of images: that of one example is part of a larger one.
@@ -458,7 +473,8 @@ Examples::Values Examples::image(Operation *op, Builder &g) {
   for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
     Value found = get(operand);
     if (rankOf(g, operand) == 4 && !(llvm::isa<dfg::Conv2DOp, dfg::DepthwiseConv2dNativeOp, dfg::Conv2DBackpropInputOp,
-                                               dfg::DepthwiseConv2dNativeBackpropInputOp>(op) && number == 1)) {
+                                               dfg::DepthwiseConv2dNativeBackpropInputOp>(op) &&
+                                     number == 1)) {
       operands.push_back(join(g, each(g, operand)));
       continue;
     }
@@ -484,7 +500,8 @@ mlir::Value Examples::addRows(Builder &g, mlir::Value ids, mlir::Value data, int
   Type element = Builder::elementOf(data);
   if (!llvm::isa_and_nonnull<FloatType>(element))
     return (void)g.fail("adds up rows of integers"), mlir::Value();
-  mlir::Value hot = g.make<dfg::OneHotOp>({ids, g.integer(number), g.scalar(element, 1), g.scalar(element, 0)}, {}, element);
+  mlir::Value hot =
+      g.make<dfg::OneHotOp>({ids, g.integer(number), g.scalar(element, 1), g.scalar(element, 0)}, {}, element);
   return g.batchMatMul(hot, data, /*transposeA=*/true);
 }
 
@@ -558,7 +575,9 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
   const bool draws = op->hasTrait<dfg::DrawsNumbers>() && !isMemoryEffectFree(op);
   if (draws) {
     if (op->hasAttr("generator") || operand(0).varies || op->getNumOperands() != 1)
-      return (void)g.fail("draws random numbers in a loop over the examples of a batch: draw those of all examples in front of it"), Values();
+      return (void)g.fail("draws random numbers in a loop over the examples of a batch: draw those of all examples in "
+                          "front of it"),
+             Values();
     return copy(g, op, {prependCount(g, operand(0).value)});
   }
   if (!isMemoryEffectFree(op) && !op->hasTrait<dfg::ReadsVariable>())
@@ -582,7 +601,8 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
           return {};
         results.push_back(g.scalar(element, size));
       } else if (llvm::all_of(*shape, [](Dim size) { return size.isConstant() && !size.isBound(); })) {
-        results.push_back(g.integers(llvm::map_to_vector(*shape, [](Dim size) { return size.getConstant(); }), element.isInteger(64)));
+        results.push_back(g.integers(llvm::map_to_vector(*shape, [](Dim size) { return size.getConstant(); }),
+                                     element.isInteger(64)));
       } else {
         mlir::Value sizes = g.make<dfg::ShapeOp>(each(g, given), {}, element);
         results.push_back(g.slice(sizes, 0, 1, shape->size()));
@@ -633,7 +653,8 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
   if (llvm::isa<dfg::ScalarInterface>(op))
     return elementwise(op, g);
   return llvm::TypeSwitch<Operation *, Result>(op)
-      .Case<dfg::MatMulOp, dfg::BatchMatMulOp, dfg::BatchMatMulV2Op, dfg::BatchMatMulV3Op>([&](auto) { return product(op, g); })
+      .Case<dfg::MatMulOp, dfg::BatchMatMulOp, dfg::BatchMatMulV2Op, dfg::BatchMatMulV3Op>(
+          [&](auto) { return product(op, g); })
       .Case<dfg::L2LossOp>([&](auto) {
         SmallVector<int64_t> axes(rank(0));
         std::iota(axes.begin(), axes.end(), 1);
@@ -645,7 +666,9 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
       })
       .Case<dfg::ScatterNdOp>([&](auto) { return operand(2).varies ? Values() : places(op, g); })
       .Case<dfg::TensorScatterAddOp>([&](auto) { return places(op, g); })
-      .Case<dfg::ResourceGatherNdOp>([&](auto) { return copy(g, op, {operand(0).value, operand(1).value}); })
+      .Case<dfg::ResourceGatherNdOp>([&](auto) {
+        return copy(g, op, {operand(0).value, operand(1).value});
+      })
       .Case<dfg::TransposeOp>([&](auto) -> Result {
         FailureOr<SmallVector<int64_t>> permutation = g.getConstants(op->getOperand(1));
         if (failed(permutation))
@@ -678,7 +701,8 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
         const int64_t axis = node.getAxis(), axes = rank(0) + (llvm::isa<dfg::PackOp>(op) ? 1 : 0);
         SmallVector<mlir::Value> operands =
             llvm::map_to_vector(op->getOperands(), [&](mlir::Value value) { return each(g, value); });
-        return copy(g, op, operands, g.attribute("axis", builder.getI64IntegerAttr((axis < 0 ? axis + axes : axis) + 1)));
+        return copy(g, op, operands,
+                    g.attribute("axis", builder.getI64IntegerAttr((axis < 0 ? axis + axes : axis) + 1)));
       })
       .Case<dfg::StridedSliceOp, dfg::StridedSliceGradOp>([&](auto) { return strided(op, g); })
       .Case<dfg::SliceOp>([&](auto) -> Result {
@@ -699,17 +723,19 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
       .Case<dfg::BroadcastToOp>([&](auto) -> Result {
         if (!isSame(1))
           return {};
-        return {g.broadcastTo(lift(g, op->getOperand(0), rankOf(g, op->getResult(0))), prependCount(g, operand(1).value))};
+        return {
+            g.broadcastTo(lift(g, op->getOperand(0), rankOf(g, op->getResult(0))), prependCount(g, operand(1).value))};
       })
       .Case<dfg::FillOp>([&](auto) -> Result {
         if (operand(0).varies)
           return {};
-        return {g.broadcastTo(lift(g, op->getOperand(1), rankOf(g, op->getResult(0))), prependCount(g, operand(0).value))};
+        return {
+            g.broadcastTo(lift(g, op->getOperand(1), rankOf(g, op->getResult(0))), prependCount(g, operand(0).value))};
       })
       .Case<dfg::OneHotOp>([&](auto node) -> Result {
         const int64_t axis = node.getAxis();
         return isSame(1) ? copy(g, op, {operand(0).value, operand(1).value, operand(2).value, operand(3).value},
-                                  g.attribute("axis", builder.getI64IntegerAttr(axis < 0 ? axis : axis + 1)))
+                                g.attribute("axis", builder.getI64IntegerAttr(axis < 0 ? axis : axis + 1)))
                          : Result();
       })
       .Case<dfg::TopKOp, dfg::TopKV2Op>([&](auto) -> Result {
@@ -721,8 +747,8 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
         return copy(g, op, operands);
       })
       .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp,
-            dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp, dfg::LogMatrixDeterminantOp, dfg::QrOp, dfg::CheckNumericsOp>(
-          [&](auto) { return copyEach(); })
+            dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp, dfg::LogMatrixDeterminantOp, dfg::QrOp,
+            dfg::CheckNumericsOp>([&](auto) { return copyEach(); })
       .Case<dfg::EnsureShapeOp>([&](auto) { return Result{operand(0).value}; })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(op, g); })
@@ -739,8 +765,9 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
         std::iota(axes.begin(), axes.end(), 1);
         return {g.sum(operand(0).value, axes)};
       })
-      .Case<dfg::Conv2DOp, dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeOp, dfg::DepthwiseConv2dNativeBackpropInputOp,
-            dfg::MaxPoolOp, dfg::AvgPoolOp, dfg::MaxPoolGradOp, dfg::AvgPoolGradOp>([&](auto) { return image(op, g); })
+      .Case<dfg::Conv2DOp, dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeOp,
+            dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::MaxPoolOp, dfg::AvgPoolOp, dfg::MaxPoolGradOp,
+            dfg::AvgPoolGradOp>([&](auto) { return image(op, g); })
       .Case<dfg::UnsortedSegmentSumOp>([&](auto) { return segments(op, g); })
       .Default([](Operation *) { return Result(); });
 }

@@ -19,8 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/NodeNames.h"
 #include "passes/graph/control_flow/Loops.h"
+#include "dialects/dfg/NodeNames.h"
 #include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;

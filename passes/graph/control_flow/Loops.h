@@ -61,8 +61,10 @@ public:
 
   /// What an iteration adds to a variable that is a counter with a known first value; none where it is none.
   std::optional<int64_t> getCounterStep(unsigned variable) const {
-    auto type = initial[variable].value ? llvm::dyn_cast<mlir::RankedTensorType>(initial[variable].value.getType()) : nullptr;
-    const bool counts = type && type.getRank() == 0 && type.getElementType().isInteger() && !type.getElementType().isInteger(1);
+    auto type =
+        initial[variable].value ? llvm::dyn_cast<mlir::RankedTensorType>(initial[variable].value.getType()) : nullptr;
+    const bool counts =
+        type && type.getRank() == 0 && type.getElementType().isInteger() && !type.getElementType().isInteger(1);
     return counts ? getStep(variable) : std::nullopt;
   }
   /// Whether a variable is the same in all iterations.

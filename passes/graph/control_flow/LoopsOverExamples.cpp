@@ -37,7 +37,9 @@ bool StraightLine::isSameCount(Value x, Value y) const {
   return sizes && others && sizes->size() == 1 && others->size() == 1 && sizes->front() == others->front();
 }
 
-bool StraightLine::hasAsMany(const Container &list, Value count) const { return count && isSameCount(list.examples, count); }
+bool StraightLine::hasAsMany(const Container &list, Value count) const {
+  return count && isSameCount(list.examples, count);
+}
 
 bool StraightLine::areNumbers(Value indices, Value count) const {
   auto range = indices ? stripIdentities(indices).getDefiningOp<dfg::RangeOp>() : dfg::RangeOp();
@@ -52,8 +54,9 @@ FailureOr<Value> StraightLine::countRows(const Node &node, Value tensor) {
   if (!sizes || sizes->empty() || !sizes->front().isMultipleOfBatch() || sizes->front().getScale() < 0)
     return Value();
   Value shape = make<dfg::ShapeOp>(node.name + "/shape", builder.getI32Type(), tensor);
-  Value count = shape ? make<dfg::GatherV2Op>(node.name + "/count", builder.getI32Type(), shape, getInt32(0), getInt32(0))
-                      : Value();
+  Value count = shape
+                    ? make<dfg::GatherV2Op>(node.name + "/count", builder.getI32Type(), shape, getInt32(0), getInt32(0))
+                    : Value();
   return ifMade(count);
 }
 
@@ -70,9 +73,14 @@ FailureOr<Datum> StraightLine::spread(const Container &list, const Node &node) {
   if (!all.value || !sameForAll.contains(all.value))
     return all;
   Value shape = make<dfg::ShapeOp>(node.name + "/shape", builder.getI32Type(), all.value);
-  Value first = shape ? make<dfg::PackOp>(node.name + "/first", builder.getI32Type(), ValueRange{list.examples}, 0) : Value();
-  Value sizes = first ? make<dfg::ConcatV2Op>(node.name + "/sizes", builder.getI32Type(), ValueRange{first, shape}, getInt32(0)) : Value();
-  return datumIfMade(sizes ? make<dfg::BroadcastToOp>(node.name + "/spread", llvm::cast<TensorType>(all.value.getType()).getElementType(), all.value, sizes)
+  Value first =
+      shape ? make<dfg::PackOp>(node.name + "/first", builder.getI32Type(), ValueRange{list.examples}, 0) : Value();
+  Value sizes =
+      first ? make<dfg::ConcatV2Op>(node.name + "/sizes", builder.getI32Type(), ValueRange{first, shape}, getInt32(0))
+            : Value();
+  return datumIfMade(sizes ? make<dfg::BroadcastToOp>(node.name + "/spread",
+                                                      llvm::cast<TensorType>(all.value.getType()).getElementType(),
+                                                      all.value, sizes)
                            : Value());
 }
 
@@ -93,10 +101,12 @@ FailureOr<Value> StraightLine::packExamples(const Node &node, const Container &l
   Type integer = llvm::cast<TensorType>(list.elementShape.getType()).getElementType();
   Value count = make<dfg::CastOp>(node.name + "/count", integer, list.examples);
   Value first = count ? make<dfg::PackOp>(node.name + "/first", integer, ValueRange{count}, 0) : Value();
-  Value sizes = first ? make<dfg::ConcatV2Op>(node.name + "/sizes", integer, ValueRange{first, list.elementShape}, getInt32(0))
-                      : Value();
+  Value sizes =
+      first ? make<dfg::ConcatV2Op>(node.name + "/sizes", integer, ValueRange{first, list.elementShape}, getInt32(0))
+            : Value();
   auto type = RankedTensorType::get({}, list.elementType);
-  auto zero = dfg::ConstOp::create(builder, locate(node.name + "/zero"), type, llvm::cast<DenseElementsAttr>(builder.getZeroAttr(type)));
+  auto zero = dfg::ConstOp::create(builder, locate(node.name + "/zero"), type,
+                                   llvm::cast<DenseElementsAttr>(builder.getZeroAttr(type)));
   if (!sizes || failed(infer(zero)))
     return failure();
   return ifMade(make<dfg::FillOp>(node.name + "/zeros", list.elementType, sizes, zero.getResult()));
@@ -116,8 +126,9 @@ FailureOr<Datum> StraightLine::takeOwn(const Datum &all, const Node &node) {
       return Datum(iteration->number);
     Value &own = iteration->own[all.value];
     if (!own) {
-      Value made = make<dfg::GatherV2Op>(node.name + "/own", llvm::cast<TensorType>(all.value.getType()).getElementType(),
-                                         all.value, iteration->number, getInt32(0));
+      Value made =
+          make<dfg::GatherV2Op>(node.name + "/own", llvm::cast<TensorType>(all.value.getType()).getElementType(),
+                                all.value, iteration->number, getInt32(0));
       iteration->own[all.value] = made;
       return datumIfMade(made);
     }
@@ -179,8 +190,9 @@ FailureOr<Guard> StraightLine::takeOwn(const Guard &all, const Node &node) {
 
 FailureOr<Datum> StraightLine::getOwn(const Container &list, const Node &node) {
   if (!iteration || !isSameCount(list.examples, iteration->count))
-    return fail(node) << "takes one element of a list that has one for each example of the batch, and not in a loop over "
-                         "the examples",
+    return fail(node)
+               << "takes one element of a list that has one for each example of the batch, and not in a loop over "
+                  "the examples",
            failure();
   if (!list.own.isUnset())
     return list.own;
@@ -209,8 +221,9 @@ FailureOr<Datum> StraightLine::getExample(const Container &list, const Datum &in
   FailureOr<Datum> all = spread(list, node);
   if (failed(all))
     return failure();
-  Value item = make<dfg::GatherV2Op>(node.name + "/gather", llvm::cast<TensorType>(all->value.getType()).getElementType(),
-                                     all->value, index.value, getInt32(0));
+  Value item =
+      make<dfg::GatherV2Op>(node.name + "/gather", llvm::cast<TensorType>(all->value.getType()).getElementType(),
+                            all->value, index.value, getInt32(0));
   return datumIfMade(item);
 }
 
@@ -225,7 +238,8 @@ FailureOr<Datum> StraightLine::addExamples(const Datum &x, const Datum &y, const
   const Datum &all = *firstElements, &others = *secondElements;
   // What the other iterations' elements are is the first's: a list that is added in each of them has none but its own.
   if (isWritten && !all.isUnset() && !others.isUnset())
-    return fail(node) << "adds lists with an element for each example of the batch, in a loop over the examples", failure();
+    return fail(node) << "adds lists with an element for each example of the batch, in a loop over the examples",
+           failure();
   auto sum = std::make_shared<Container>(all.isUnset() ? second : first);
   if (!sum->like)
     sum->like = first.like ? first.like : second.like;
@@ -247,7 +261,8 @@ FailureOr<Datum> StraightLine::addExamples(const Datum &x, const Datum &y, const
   return Datum(std::shared_ptr<const Container>(sum));
 }
 
-FailureOr<Datum> StraightLine::selectExamples(Value predicate, const Datum &chosen, const Datum &otherwise, const Node &node) {
+FailureOr<Datum> StraightLine::selectExamples(Value predicate, const Datum &chosen, const Datum &otherwise,
+                                              const Node &node) {
   const Container &x = *chosen.container, &y = *otherwise.container;
   if (!x.examples || !y.examples || !isSameCount(x.examples, y.examples) || !(x.elements[0] == y.elements[0]))
     return fail(node) << "gives one of two lists with an element for each example of the batch, by a predicate that "
@@ -280,7 +295,8 @@ FailureOr<Datum> StraightLine::selectExamples(Value predicate, const Datum &chos
 namespace {
 
 /// What is added to `carried` to make `value`; false where it is anything else.
-bool findAddends(Value value, Value carried, llvm::function_ref<bool(Value)> dependsOnCarried, SmallVector<Value> &addends) {
+bool findAddends(Value value, Value carried, llvm::function_ref<bool(Value)> dependsOnCarried,
+                 SmallVector<Value> &addends) {
   SmallVector<Value> pending = {value};
   unsigned count = 0;
   while (!pending.empty()) {
@@ -315,7 +331,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
   Iteration own;
   own.count = count;
   own.numbers = count ? make<dfg::RangeOp>(node.name + "/examples", i32, getInt32(0), count, getInt32(1)) : Value();
-  own.number = own.numbers ? make<dfg::GatherV2Op>(node.name + "/example", i32, own.numbers, getInt32(0), getInt32(0)) : Value();
+  own.number =
+      own.numbers ? make<dfg::GatherV2Op>(node.name + "/example", i32, own.numbers, getInt32(0), getInt32(0)) : Value();
   if (!own.number)
     return failure();
   ranges[own.number].least = 0;
@@ -350,7 +367,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
     } else {
       // A value that nothing is known of but its shape.
       Value only = make<dfg::ExpandDimsOp>(node.name + "/carried", element, datum.value, getInt32(0));
-      before[index] = Datum(only ? make<dfg::GatherV2Op>(node.name + "/carried", element, only, own.number, getInt32(0)) : Value());
+      before[index] =
+          Datum(only ? make<dfg::GatherV2Op>(node.name + "/carried", element, only, own.number, getInt32(0)) : Value());
     }
     if (!before[index].value)
       return failure();
@@ -365,7 +383,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
   if (failed(after))
     return failure();
   if (after->size() != state.size())
-    return fail(node) << "has a body with " << after->size() << " results for " << state.size() << " variables", failure();
+    return fail(node) << "has a body with " << after->size() << " results for " << state.size() << " variables",
+           failure();
 
   // What it became.
   SmallVector<Operation *> nodes(made.begin() + firstMade, made.end());
@@ -398,14 +417,16 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
       if (failed(infer(examples.made[noted])))
         return failure();
     if (!value)
-      return fail(node) << "is a loop over the examples of a batch, of which distc makes operations on all of them at once: "
-                        << examples.getReason() << ". Write it as an operation on the whole batch",
+      return fail(node)
+                 << "is a loop over the examples of a batch, of which distc makes operations on all of them at once: "
+                 << examples.getReason() << ". Write it as an operation on the whole batch",
              failure();
     return value;
   };
   auto refuse = [&]() -> Results {
-    return fail(node) << "is a loop over the examples of a batch whose iterations depend on each other; distc has no code "
-                         "for that: only sums go from one to the next",
+    return fail(node)
+               << "is a loop over the examples of a batch whose iterations depend on each other; distc has no code "
+                  "for that: only sums go from one to the next",
            failure();
   };
   if (own.takesLast && !isBackward)
@@ -419,7 +440,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
       if (Value one = examples.getSame(datum.value)) {
         if (failed(note(one)))
           return failure();
-        Value same = make<dfg::IdentityOp>(node.name + "/same", llvm::cast<TensorType>(one.getType()).getElementType(), one);
+        Value same =
+            make<dfg::IdentityOp>(node.name + "/same", llvm::cast<TensorType>(one.getType()).getElementType(), one);
         sameForAll.insert(same);
         return datumIfMade(same);
       }
@@ -440,7 +462,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
         return Datum(std::shared_ptr<const Container>(makeExamples(*all, all->examples, *set)));
       }
       const Value elements = all->elements[0].value;
-      if (all->elements[0].container || (elements && (examples.dependsOnExample(elements) || behindCarried.contains(elements))))
+      if (all->elements[0].container ||
+          (elements && (examples.dependsOnExample(elements) || behindCarried.contains(elements))))
         return fail(node) << "is a loop over the examples of a batch that makes a list of lists of them", failure();
       return datum;
     }
@@ -518,7 +541,8 @@ StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value co
       continue;
     if (state[index].container || datum.container) {
       // Flows of gradients begin as zero.
-      if (!datum.container || (!state[index].container && (!isZero(state[index].value) || datum.container->own.isUnset())))
+      if (!datum.container ||
+          (!state[index].container && (!isZero(state[index].value) || datum.container->own.isUnset())))
         return refuse();
       if (stacks.contains(datum.container.get()))
         continue;

@@ -147,7 +147,8 @@ StraightLine::Results StraightLine::arrayScatter(Node &node) {
   FailureOr<const Container *> array = getArray(node, 3);
   if (succeeded(array) && (*array)->examples && areAll(**array, node.operands[1].value)) {
     const Datum &old = (*array)->elements[0];
-    FailureOr<Datum> rows = (*array)->accumulates ? add(old, node.operands[2], node) : FailureOr<Datum>(node.operands[2]);
+    FailureOr<Datum> rows =
+        (*array)->accumulates ? add(old, node.operands[2], node) : FailureOr<Datum>(node.operands[2]);
     return failed(rows) ? Results(failure()) : Results(Data{Datum(makeExamples(**array, (*array)->examples, *rows))});
   }
   FailureOr<Data> parts = failed(array) ? FailureOr<Data>(failure()) : unpack(node, node.operands[2].value);
