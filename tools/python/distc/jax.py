@@ -82,9 +82,10 @@ def _with_ways_out() -> Iterator[None]:
         yield
     except jax.errors.InconclusiveDimensionOperation as error:
         raise NotImplementedError(
-            "the step asks how large the batch is, which is left open: for as many of the examples as a number says (lax.top_k over them), equal parts of it, "
-            "or a shape that is no multiple of it. Compute with all examples and weights that are zero for some, or give what belongs together as one "
-            f"example. JAX says: {str(error).strip().splitlines()[0]}") from error
+            "the step asks how large the batch is, which is left open: for as many of the examples as a number says (lax.top_k over them; smallest_batch of "
+            "distc.jax.export says how many there are at least), equal parts of it, a shape that is no multiple of it, or a random order "
+            "(jax.random.permutation; jnp.argsort(jax.random.uniform(key, (n,))) is one). Compute with all examples and weights that are zero for some, or "
+            f"give what belongs together as one example. JAX says: {str(error).strip().splitlines()[0]}") from error
     except NotImplementedError as error:
         missing = re.search(r"translation rule for primitive '(\w+)' not found", str(error))
         if missing is None:
@@ -94,7 +95,7 @@ def _with_ways_out() -> Iterator[None]:
             "factors (jnp.linalg.solve, inv, slogdet, cholesky): write it with those, or compute it where the data are made") from error
 
 
-def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str]) -> Step:
+def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str], *, smallest_batch: int = 1) -> Step:
     """Writes a training step to `path` (the module), with its signature (.json) and initial state (.npz) beside it.
 
     step:   `step(state, batch)` gives the next state and the loss, one number; or those and a dictionary of further
@@ -102,9 +103,12 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     state:  a tree of arrays: parameters, the optimizer's state, counters, random keys.
     batch:  a tree of arrays, or of what has a shape and a dtype. The first axis of each is the batch's; its size is left
             open.
+    smallest_batch: how many examples every batch has at least, where the step takes some of them by a number (lax.top_k over them).
     """
     import jax
     from jax import export as jax_export
+
+    from distc._loops import with_examples_at_once
 
     path = pathlib.Path(path)
     if path.suffix != ".mlir":
@@ -120,7 +124,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
             raise NotImplementedError(f"'{name}' is a random key of the kind '{_get_key_type(leaf)}', whose numbers are the device's own: "
                                       "make it with impl='threefry2x32'")
 
-    (size,) = jax_export.symbolic_shape("b")
+    (size,) = jax_export.symbolic_shape("b", constraints=[f"b >= {smallest_batch}"] if smallest_batch > 1 else [])
     specs = []
     for name, (_, leaf) in zip(batch_names, batch_leaves):
         if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
@@ -130,9 +134,9 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
 
     # Unused arguments stay: each leaf of the state is one.
     with _with_ways_out():
-        exported = jax_export.export(jax.jit(step, keep_unused=True), platforms=(_PLATFORM,))(state, symbolic)
+        exported = jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,))(state, symbolic)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
-        batch_structure, [jax.ShapeDtypeStruct((8, *spec.shape[1:]), spec.dtype) for spec in specs]))
+        batch_structure, [jax.ShapeDtypeStruct((max(8, smallest_batch), *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):
         raise ValueError("the step gives (state, loss) or (state, loss, fetches)")
     if jax.tree.structure(shapes[0]) != state_structure:
@@ -159,6 +163,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     signature = {"version": 1, "arguments": arguments, "loss": count,
                  "fetches": [{"name": name, "result": count + 1 + i} for i, name in enumerate(fetch_names)],
                  "initial": path.with_suffix(".npz").name}
+    if smallest_batch > 1:
+        signature["smallest_batch"] = smallest_batch
     path.write_text(_get_text(exported.mlir_module()))
     path.with_suffix(".json").write_text(json.dumps(signature, indent=1) + "\n")
     with open(path.with_suffix(".npz"), "wb") as file:

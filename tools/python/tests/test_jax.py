@@ -220,3 +220,27 @@ def test_what_jax_does_not_write_down_has_a_way_out(tmp_path, loss, way):
 
     with pytest.raises(NotImplementedError, match=way):
         distc.jax.export(step, jnp.ones((3, 2)), {"x": np.ones((8, 3), "f")}, tmp_path / "step.mlir")
+
+
+def test_as_many_of_the_examples_as_a_number_says(tmp_path):
+    def step(state, batch):
+        value, gradient = jax.value_and_grad(lambda w: jax.lax.top_k((batch["x"] * w).sum(1) ** 2, 4)[0].mean())(state["w"])
+        return {"w": state["w"] - 0.1 * gradient}, value
+
+    state, data = {"w": jnp.ones(3)}, {"x": np.sin(np.arange(24, dtype="f")).reshape(8, 3)}
+    with pytest.raises(NotImplementedError, match="smallest_batch"):
+        distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir", smallest_batch=4)
+    with pytest.raises(distc.CompileError, match="4 examples or more"):
+        distc.compile(exported, batch=2)
+    expected = jax.jit(step)(state, data)[0]["w"]
+    np.testing.assert_allclose(distc.compile(exported, batch=8, replicas=2).train(data, 1).state["w"], expected, rtol=1e-5)
+
+
+def test_a_loop_in_which_an_example_needs_another_is_refused(tmp_path):
+    def step(state, batch):
+        return state, jax.lax.scan(lambda c, row: (jnp.tanh(c + row.sum() * state["w"]), None), jnp.float32(0), batch["x"])[0]
+
+    exported = distc.jax.export(step, {"w": jnp.float32(1)}, {"x": np.ones((4, 4), "f")}, tmp_path / "step.mlir")
+    with pytest.raises(distc.CompileError, match="loop that distc knows no bound for"):
+        distc.compile(exported, batch=4)

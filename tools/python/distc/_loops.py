@@ -1,0 +1,103 @@
+"""Loops over the examples of the batch (lax.map, lax.scan), whose size is left open: where each example is computed for itself, all of
+them at once, as jax.vmap does."""
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator
+
+import jax
+import jax.numpy as jnp
+from jax.extend import core
+
+# Calls of what may stand in line.
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr", "remat": "jaxpr",
+          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+
+
+def _get_jaxpr(of: Any) -> Any:
+    """Without its constants."""
+    return of.jaxpr if isinstance(of, core.ClosedJaxpr) else of
+
+
+def _get_parts(params: dict[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        for each in value if isinstance(value, (tuple, list)) else [value]:
+            if isinstance(each, (core.Jaxpr, core.ClosedJaxpr)):
+                yield _get_jaxpr(each)
+
+
+def _is_over_examples(eqn: Any) -> bool:
+    return eqn.primitive.name == "scan" and not isinstance(eqn.params["length"], int)
+
+
+def _has_loops(jaxpr: Any) -> bool:
+    return any(_is_over_examples(eqn) or any(_has_loops(part) for part in _get_parts(eqn.params)) for eqn in jaxpr.eqns)
+
+
+def _is_sum(jaxpr: Any, carry: Any, result: Any) -> bool:
+    """Whether `result` is `carry` and something else that is added to it, and the carry is nothing else's."""
+    made = {out: eqn for eqn in jaxpr.eqns for out in eqn.outvars}
+    uses = [each for eqn in jaxpr.eqns for each in eqn.invars if isinstance(each, core.Var)] + [each for each in jaxpr.outvars if isinstance(each, core.Var)]
+    while result is not carry:
+        eqn = made.get(result) if isinstance(result, core.Var) else None
+        if eqn is None or eqn.primitive.name not in ("add", "add_any") or uses.count(result) != 1:
+            return False
+        result = next((each for each in eqn.invars if _leads_to(made, each, carry)), None)
+    return uses.count(carry) == 1
+
+
+def _leads_to(made: dict[Any, Any], value: Any, carry: Any) -> bool:
+    if value is carry:
+        return True
+    eqn = made.get(value) if isinstance(value, core.Var) else None
+    return eqn is not None and eqn.primitive.name in ("add", "add_any") and any(_leads_to(made, each, carry) for each in eqn.invars)
+
+
+def _run_at_once(eqn: Any, values: list[Any]) -> list[Any] | None:
+    """The results of a loop over the examples; none where an example needs another's."""
+    body, consts, carries = eqn.params["jaxpr"], eqn.params["num_consts"], eqn.params["num_carry"]
+    jaxpr = body.jaxpr
+    before, given = jaxpr.invars[consts:consts + carries], values[consts:consts + carries]
+    is_same = [carry is result for carry, result in zip(before, jaxpr.outvars)]
+    if not all(same or _is_sum(jaxpr, carry, result) for same, carry, result in zip(is_same, before, jaxpr.outvars)):
+        return None
+    compute = core.jaxpr_as_fun(body)
+    begin = [value if same else jnp.zeros_like(value) for same, value in zip(is_same, given)]
+
+    def compute_one(_: Any, xs: list[Any]) -> list[Any]:
+        return compute(*values[:consts], *begin, *xs)
+
+    results = jax.vmap(compute_one)(jnp.arange(eqn.params["length"]), values[consts + carries:])
+    return [value if same else value + jnp.sum(result, 0) for same, value, result in zip(is_same, given, results)] + results[carries:]
+
+
+def _evaluate(jaxpr: Any, constants: list[Any], arguments: list[Any]) -> list[Any]:
+    values = dict(zip(jaxpr.constvars, constants)) | dict(zip(jaxpr.invars, arguments))
+    for eqn in jaxpr.eqns:
+        operands = [each.val if isinstance(each, core.Literal) else values[each] for each in eqn.invars]
+        results = _run_at_once(eqn, operands) if _is_over_examples(eqn) else None
+        name = eqn.primitive.name
+        if results is None and name in _CALLS and any(_has_loops(part) for part in _get_parts(eqn.params)):
+            called = eqn.params[_CALLS[name]]
+            results = _evaluate(_get_jaxpr(called), called.consts if isinstance(called, core.ClosedJaxpr) else [], operands)
+        if results is None:
+            params = eqn.primitive.get_bind_params(eqn.params)
+            functions, params = params if isinstance(params, tuple) else ((), params)
+            results = eqn.primitive.bind(*functions, *operands, **params)
+            results = results if eqn.primitive.multiple_results else [results]
+        values.update(zip(eqn.outvars, results))
+    return [each.val if isinstance(each, core.Literal) else values[each] for each in jaxpr.outvars]
+
+
+def with_examples_at_once(step: Callable[..., Any], state: Any, batch: Any) -> Callable[..., Any]:
+    """`step`, jitted, without loops over the examples of a batch of open size, where it has any that are of single examples."""
+    jitted = jax.jit(step, keep_unused=True)
+    traced = jitted.trace(state, batch)
+    if not _has_loops(traced.jaxpr.jaxpr):
+        return jitted
+    structure = jax.tree.structure(traced.out_info)
+
+    def evaluate(state: Any, batch: Any) -> Any:
+        results = _evaluate(traced.jaxpr.jaxpr, traced.jaxpr.consts, jax.tree.leaves((state, batch)))
+        return jax.tree.unflatten(structure, results)
+
+    return jax.jit(evaluate, keep_unused=True)
