@@ -35,8 +35,6 @@ def _define(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def to_dtype(dtype: torch.dtype) -> Any:
     """JAX's type for PyTorch's."""
-    if dtype.is_complex:
-        raise NotImplementedError(f"there is no code for elements of type {dtype}")
     return jax.dtypes.canonicalize_dtype(jnp.dtype(str(dtype).removeprefix("torch.")))
 
 
@@ -94,7 +92,7 @@ def _div(x, y, rounding_mode=None):
 
 @_define("abs")
 def _abs(x):
-    # Without a gradient at zero, where jnp.abs has that of x.
+    # Without a gradient at zero, where jnp.abs of real numbers has that of x.
     return x * lax.stop_gradient(jnp.sign(x)) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.abs(x)
 
 
@@ -292,7 +290,13 @@ def _prod(x, axes=None, keepdim=False, dtype=None):
 
 @_define("logcumsumexp")
 def _logcumsumexp(x, axis):
-    return lax.cumlogsumexp(x, axis % x.ndim)
+    axis %= x.ndim
+    if isinstance(x.shape[axis], int):
+        return lax.cumlogsumexp(x, axis)
+    # Along the batch: each example beside all others.
+    moved = jnp.moveaxis(x, axis, -1)
+    number = jnp.arange(x.shape[axis])
+    return jnp.moveaxis(jax.nn.logsumexp(jnp.where(number <= number[:, None], moved[..., None, :], -jnp.inf), -1), -1, axis)
 
 
 def _cumulative_extreme(is_max, x, axis):
@@ -364,6 +368,17 @@ def _sort(x, dim=-1, descending=False, *, stable=None):
 @_define("bucketize")
 def _bucketize(x, bounds, *, out_int32=False, right=False):
     return jnp.searchsorted(bounds, x, side="right" if right else "left")
+
+
+@_define("histc")
+def _histogram(x, bins=100, min=0, max=0):
+    if min == max:
+        raise NotImplementedError("there is code for histc between bounds that are given alone: say min and max")
+    edges = np.linspace(min, max, bins + 1)
+    x = x.reshape(-1)
+    place = jnp.where(x == max, bins - 1, jnp.searchsorted(jnp.asarray(edges, jnp.result_type(x.dtype, float)), x, side="right") - 1)
+    is_inside = (x >= min) & (x <= max)
+    return jnp.sum((place[:, None] == jnp.arange(bins)) & is_inside[:, None], 0)
 
 
 @_define("searchsorted")
@@ -739,6 +754,18 @@ def _attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *
     return jnp.matmul(weights, value)
 
 
+@_define("_grouped_mm", "transformers.grouped_mm_fallback")
+def _grouped_product(x, weight, offs, bias=None, out_dtype=None):
+    """Rows in groups, which end where `offs` says, each group times its matrix; rows behind the last give zeros."""
+    if x.ndim != 2 or weight.ndim != 3:
+        raise NotImplementedError("there is code for grouped products of rows [rows, in] with matrices [groups, in, out] alone")
+    row = jnp.arange(x.shape[0])[:, None]
+    begin = jnp.concatenate([jnp.zeros_like(offs[:1]), offs[:-1]])
+    is_in = ((row >= begin) & (row < offs)).astype(x.dtype)
+    product = jnp.einsum("rg,rgo->ro", is_in, jnp.einsum("ri,gio->rgo", x, weight))
+    return product if bias is None else product + bias
+
+
 @_define("_trilinear")
 def _trilinear(x, y, z, expand_x, expand_y, expand_z, summed, unroll_dim=1):
     """The sum of products; `expand_*` are the axes of the product that an operand does not have."""
@@ -784,6 +811,52 @@ def _solve_triangular(x, y, *, upper, left=True, unitriangular=False):
     front = y.shape[:-2] if y.ndim >= x.ndim else x.shape[:-2]
     x, y = (jnp.broadcast_to(each, (*front, *each.shape[-2:])) for each in (x, y))
     return lax.linalg.triangular_solve(x, y, left_side=left, lower=not upper, unit_diagonal=unitriangular)
+
+
+@_define("linalg_matrix_exp")
+def _matrix_exponential(x):
+    return jax.scipy.linalg.expm(x)
+
+
+# ---- Complex numbers and Fourier transforms ------------------------------------------------------------------------------
+
+for _name, _function in {"complex": lax.complex, "polar": lambda size, angle: lax.complex(size * jnp.cos(angle), size * jnp.sin(angle)),
+                         "view_as_complex": lambda x: lax.complex(x[..., 0], x[..., 1]),
+                         "view_as_real": lambda x: jnp.stack([jnp.real(x), jnp.imag(x)], -1),
+                         "real": jnp.real, "imag": jnp.imag, "angle": jnp.angle}.items():
+    _TABLE[_name] = _function
+for _name in "_conj conj conj_physical _conj_physical".split():
+    _TABLE[_name] = jnp.conj
+for _name in "resolve_conj resolve_neg".split():
+    _TABLE[_name] = lambda x: x
+
+
+def _normalize_transform(x, sizes, normalization):
+    """Of a transform that sums, as PyTorch divides it: not at all, by the root of how many elements there are, or by as many."""
+    count = math.prod(sizes)
+    return x / (1, math.sqrt(count), count)[normalization] if normalization else x
+
+
+@_define("_fft_c2c")
+def _transform(x, axes, normalization, forward):
+    sizes = [x.shape[axis] for axis in axes]
+    for axis, size in zip(axes, sizes):
+        x = jnp.fft.fft(x, axis=axis) if forward else jnp.fft.ifft(x, axis=axis) * size
+    return _normalize_transform(x, sizes, normalization)
+
+
+@_define("_fft_r2c")
+def _transform_real(x, axes, normalization, onesided):
+    sizes = [x.shape[axis] for axis in axes]
+    x = jnp.fft.rfft(x, axis=axes[-1]) if onesided else jnp.fft.fft(x, axis=axes[-1])
+    return _normalize_transform(_transform(x, axes[:-1], 0, True), sizes, normalization)
+
+
+@_define("_fft_c2r")
+def _transform_to_real(x, axes, normalization, last):
+    sizes = [*(x.shape[axis] for axis in axes[:-1]), last]
+    x = jnp.fft.irfft(_transform(x, axes[:-1], 0, False), n=last, axis=axes[-1]) * last
+    return _normalize_transform(x, sizes, normalization)
 
 
 @_define("linear")
@@ -1054,6 +1127,12 @@ def _rrelu(key, x, noise, lower=0.125, upper=1 / 3, training=False, **_):
     return jnp.where(x > 0, x, slope * x), noise
 
 
+@_random("randperm")
+def _permutation(key, count, **_):
+    # Of a size that is open jax.random.permutation knows no number of rounds.
+    return jnp.argsort(jax.random.uniform(key, (count,)))
+
+
 @_random("bernoulli")
 def _bernoulli(key, x, p=None, **_):
     return jax.random.bernoulli(key, x if p is None else p, x.shape).astype(x.dtype)
@@ -1062,9 +1141,9 @@ def _bernoulli(key, x, p=None, **_):
 # ---- Graphs ------------------------------------------------------------------------------------------------------------
 
 def _get_names(target: Any) -> tuple[str, str]:
-    """The names of an operation with and without its overload: sum.dim_IntList, sum."""
+    """The names of an operation with and without its overload: sum.dim_IntList, sum. Other libraries' have theirs in front."""
     name = str(target).removeprefix("aten.")
-    return name, name.split(".")[0]
+    return name, name.rpartition(".")[0] or name
 
 
 def _embedding_bag(node, weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
@@ -1087,14 +1166,20 @@ def _embedding_bag(node, weight, indices, offsets, scale_grad_by_freq=False, mod
 
 
 def _as_strided(node, x, shape, strides, offset=None):
-    """Of memory that is read in another order there is no code, but where it is the same elements in the same places."""
+    """Memory that is read in another order: elements by number, of all, or of each example where examples stay apart."""
     given = node.args[0].meta["val"]
-    is_same = not offset and len(shape) == given.ndim and all(
-        ours == theirs and (ours == 1 or stride == as_given)
-        for ours, theirs, stride, as_given in zip(node.meta["val"].shape, given.shape, node.meta["val"].stride(), given.stride()))
-    if not is_same:
-        raise NotImplementedError("there is no code for as_strided of other elements than the tensor's own")
-    return x
+    if not given.is_contiguous() or not all(isinstance(each, int) for each in (*strides, offset or 0)):
+        raise NotImplementedError("there is no code for as_strided of a tensor that lies in another order, or with strides by the batch's size")
+    front = int(not all(isinstance(size, int) for size in shape))
+    if front and (node.meta["val"].shape[0] != given.shape[0] or strides[0] != given.stride(0) or not all(isinstance(size, int) for size in shape[1:])):
+        raise NotImplementedError("there is no code for as_strided in which examples do not stay apart")
+    places = np.asarray(offset or 0)
+    for size, stride in zip(shape[front:], strides[front:]):
+        places = places[..., None] + np.arange(size) * stride
+    rows = x.reshape(*x.shape[:front], -1)
+    if (places < 0).any() or (places >= rows.shape[front]).any():
+        raise NotImplementedError("there is no code for as_strided that reads elements of other examples")
+    return jnp.take(rows, places, axis=front, mode="clip")
 
 
 # Those that are made of what the graph says of a value as well.
@@ -1155,13 +1240,11 @@ _WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_li
 
 # What to write in place of operations that there is no code for.
 _WAYS_OUT = {
-    "_fft|view_as_|polar|complex|real$|imag$": "there are no complex numbers: write real and imaginary parts, and a Fourier transform as products with the "
-                                               "cosines and sines of its frequencies",
-    "linalg_qr|_linalg_svd|_linalg_eig|linalg_lu|linalg_pinv|linalg_matrix_exp": "there are solutions, inverses, determinants and Cholesky factors of "
-                                                                                 "matrices: write it with those, or compute it where the data are made",
+    "linalg_qr|_linalg_svd|_linalg_eig|linalg_lu|linalg_pinv": "there are solutions, inverses, determinants and Cholesky factors of "
+                                                               "matrices: write it with those, or compute it where the data are made",
     "masked_select|masked_scatter|nonzero|unique": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
     "embedding_renorm": "an Embedding with max_norm changes its weight when it is read: normalize the rows that it gives instead",
-    "mode|histc|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0)",
+    "mode|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0)",
 }
 
 
@@ -1190,7 +1273,7 @@ class Graph:
         is not the same as one of zeros."""
         def is_float(node: torch.fx.Node) -> bool:
             value = node.meta.get("val")
-            return not isinstance(value, torch.Tensor) or value.is_floating_point()
+            return not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex()
 
         (outputs,) = next(node for node in self.graph.nodes if node.op == "output").args
         found, waiting = set(), [outputs[output]]

@@ -6,9 +6,11 @@ modules on JAX's arrays, does not load with present versions of PyTorch, and hid
 """
 from __future__ import annotations
 
+import builtins
 import contextlib
 import math
 import os
+import re
 from typing import Any, Callable, Iterator, Mapping
 from unittest import mock
 
@@ -283,7 +285,11 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
 @contextlib.contextmanager
 def _with_known_gradients() -> Iterator[None]:
     """Refuses what changes gradients where torch.export, which writes the forward pass, would say nothing of it."""
+    apply = torch.autograd.Function.__dict__["apply"]
+
     def refuse_function(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if function.__name__.startswith("GeneratedBackwardFor_"):  # Of an operation of a library, which is in the graph whole.
+            return apply.__get__(None, function)(*args, **kwargs)
         if function is CheckpointFunction:  # Its gradient is that of what it calls, without gradients.
             called, _, *given = args
             return called(*given)
@@ -342,6 +348,107 @@ def _with_ways_out() -> Iterator[None]:
         raise NotImplementedError(f"torch.export cannot write the step down: {why}. It says: {text.strip().splitlines()[0]}") from error
 
 
+def _is_known(condition: Any) -> bool:
+    """Whether it holds for every size of the batch."""
+    return torch.fx.experimental.symbolic_shapes.statically_known_true(condition)
+
+
+@contextlib.contextmanager
+def _with_open_parts() -> Iterator[None]:
+    """Equal parts of a size that is open, diagonals from one on, and len(), which torch.export takes for questions how large it is."""
+    split, diagonal = torch.Tensor.split, torch.Tensor.diagonal
+
+    def split_open(x: torch.Tensor, size: Any, dim: int = 0) -> Any:
+        whole = x.shape[dim]
+        if not isinstance(size, (int, torch.SymInt)) or isinstance(whole, int) or not _is_known(whole % size == 0):
+            return split(x, size, dim)
+        return tuple(x.narrow(dim, i * size, size) for i in range(int(whole // size)))
+
+    def chunk_open(x: torch.Tensor, chunks: int, dim: int = 0) -> Any:
+        whole = x.shape[dim]
+        if isinstance(whole, int) or not _is_known(whole % chunks == 0):
+            return chunk(x, chunks, dim)
+        return tuple(x.narrow(dim, i * (whole // chunks), whole // chunks) for i in range(chunks))
+
+    def diagonal_open(x: torch.Tensor, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
+        if isinstance(offset, int):
+            return diagonal(x, offset, dim1, dim2)
+        below, right = (0, offset) if _is_known(offset >= 0) else (-offset, 0)
+        rows, columns = x.shape[dim1] - below, x.shape[dim2] - right
+        count = rows if _is_known(rows <= columns) else columns
+        return diagonal(x.narrow(dim1, below, count).narrow(dim2, right, count), 0, dim1, dim2)
+
+    def diag_open(x: torch.Tensor, diagonal: Any = 0) -> torch.Tensor:
+        return diag(x, diagonal) if isinstance(diagonal, int) or x.ndim != 2 else diagonal_open(x, diagonal)
+
+    def len_open(x: Any) -> Any:
+        return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim > 0 else length(x)
+
+    length, chunk, diag = builtins.len, torch.Tensor.chunk, torch.Tensor.diag
+    with contextlib.ExitStack() as stack:
+        for name, function in (("split", split_open), ("chunk", chunk_open), ("diagonal", diagonal_open), ("diag", diag_open)):
+            stack.enter_context(mock.patch.object(torch.Tensor, name, function))
+            if name != "split":  # which calls the method
+                stack.enter_context(mock.patch.object(torch, name, function))
+        stack.enter_context(mock.patch.object(builtins, "len", len_open))
+        yield
+
+
+def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.ExportedProgram, int]:
+    """What torch.export writes, and how many examples the batch must have for it."""
+    def export(least: int, **options: Any) -> torch.export.ExportedProgram:
+        size = torch.export.Dim("batch", min=least)
+        shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
+        return torch.export.export(module, (batch,), dynamic_shapes=(shapes,), strict=False, **options)
+
+    least = 2
+    try:
+        return export(least), 1
+    except torch._dynamo.exc.UserError as error:
+        if "Constraints violated" not in str(error):
+            raise
+        first = error
+    # What it asks of the batch's size may hold for all from some number of examples on.
+    suggested = re.search(r"batch = Dim\('batch', min=(\d+)\)", str(first))
+    if suggested and int(suggested[1]) <= _MOST_EXAMPLES:
+        least = int(suggested[1])
+        try:
+            return export(least), least
+        except torch._dynamo.exc.UserError:
+            pass
+    try:
+        exported = export(least, prefer_deferred_runtime_asserts_over_guards=True)
+    except torch._dynamo.exc.UserError:
+        raise first from None
+    smallest = _find_smallest_batch(exported)
+    if smallest is None:
+        raise first
+    return exported, max(smallest, least if suggested else 1)
+
+
+# Of how many examples at least a step may be.
+_MOST_EXAMPLES = 64
+
+
+def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
+    """From which number of examples on all hold that the program asserts of their number; None where there is none."""
+    smallest = 1
+    for node in exported.graph.nodes:
+        if node.op != "call_function" or not str(node.target).startswith("aten._assert_scalar"):
+            continue
+        condition = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else node.args[0]
+        if not isinstance(condition, torch.SymBool):
+            continue
+        expression = condition.node.expr
+        if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(expression):
+            continue  # Of what a tensor holds.
+        # All others are the batch's size.
+        broken = [size for size in (*range(1, 2 * _MOST_EXAMPLES), 1000, 1024, 4099) if not bool(expression.subs({each: size for each in expression.free_symbols}))]
+        if broken:
+            smallest = max(smallest, broken[-1] + 1)
+    return smallest if smallest <= _MOST_EXAMPLES else None
+
+
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
@@ -349,6 +456,10 @@ class _WithLoss(torch.nn.Module):
         self.loss = loss
 
     def forward(self, batch: Any) -> Any:
+        # One size, not one for each tensor.
+        sizes = [leaf.shape[0] for leaf in _pytree.tree_leaves(batch)]
+        for size in sizes[1:]:
+            torch._check(size == sizes[0])
         with _with_known_gradients():
             return self.loss(self.module, batch)
 
@@ -374,7 +485,11 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     first: dict[int, str] = {}
     for name, tensor in named.items():
         first.setdefault(id(tensor), name)
-    values = {name: tensor for name, tensor in named.items() if first[id(tensor)] == name}
+    values = {name: tensor for name, tensor in named.items() if first[id(tensor)] == name and not tensor.is_complex()}
+    for name, parameter in module.named_parameters():
+        if parameter.is_complex():
+            raise NotImplementedError(f"the parameter '{name}' is complex: keep its real and imaginary part (torch.view_as_real), and make the complex "
+                                      "tensor of them in forward (torch.view_as_complex)")
     trained = [name for name, tensor in values.items() if isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad]
     _expect_no_hooks(module)
     if not trained:
@@ -388,10 +503,8 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         example[_get_name(key)] = leaf
     if any(len(leaf) < 2 for leaf in example.values()):
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
-    size = torch.export.Dim("batch", min=2)
-    shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
-    with torch.enable_grad(), _with_ways_out():
-        exported = torch.export.export(_WithLoss(module, loss), (batch,), dynamic_shapes=(shapes,), strict=False)
+    with torch.enable_grad(), _with_ways_out(), _with_open_parts():
+        exported, smallest_batch = _export_program(_WithLoss(module, loss), batch)
     stop_gradients(exported.graph_module)
     exported = exported.run_decompositions(get_decompositions())
     graph = Graph(exported.graph)
@@ -404,7 +517,11 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     fed: dict[str, str] = {}
     for spec in exported.graph_signature.input_specs:
         if spec.kind in (kinds.PARAMETER, kinds.BUFFER):
-            inputs[spec.arg.name] = first[id(named[spec.target.removeprefix(_PREFIX)])]
+            tensor = named[spec.target.removeprefix(_PREFIX)]
+            if tensor.is_complex():  # The angles of positions, which no step changes; no state.
+                constants[spec.arg.name] = to_array(tensor)
+            else:
+                inputs[spec.arg.name] = first[id(tensor)]
         elif spec.kind == kinds.USER_INPUT:
             fed[spec.arg.name] = next(feeds)
         elif spec.kind == kinds.TOKEN:
@@ -416,6 +533,8 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     outputs = torch.export.graph_signature.OutputKind
     for spec in exported.graph_signature.output_specs:
         if spec.kind == outputs.BUFFER_MUTATION:
+            if named[spec.target.removeprefix(_PREFIX)].is_complex():
+                raise NotImplementedError(f"the step changes the complex buffer '{spec.target.removeprefix(_PREFIX)}': keep its real and imaginary part")
             mutated.append(first[id(named[spec.target.removeprefix(_PREFIX)])])
         elif spec.kind == outputs.USER_OUTPUT:
             results += 1
@@ -475,7 +594,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         return (new, value, fetches) if fetches else (new, value)
 
     specs = {name: jax.ShapeDtypeStruct(tuple(leaf.shape), to_dtype(leaf.dtype)) for name, leaf in example.items()}
-    return distc_jax.export(step, state, specs, path)
+    return distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch)
 
 
 def _get_name(key: Any) -> str:
@@ -490,6 +609,8 @@ def load_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
     named = dict(module.named_parameters()) | dict(module.named_buffers())
     with torch.no_grad():
         for name, tensor in named.items():
+            if tensor.is_complex():
+                continue
             if name not in state:
                 raise ValueError(f"the state has no '{name}'")
             tensor.copy_(torch.from_numpy(np.array(jnp.asarray(state[name]).astype(jnp.float32) if tensor.dtype == torch.bfloat16

@@ -28,6 +28,12 @@ def volume(x):
     return x.reshape(x.shape[0], 2, 2, 6, 6)
 
 
+def with_modes(z):
+    modes = torch.zeros(*z.shape[:2], 5, dtype=z.dtype)
+    modes[:, :, 1:4] = z
+    return modes
+
+
 def of(function):
     """A case without a module."""
     return lambda: None, lambda m, x, y: function(x, y)
@@ -87,6 +93,15 @@ CASES = {
     "cholesky": of(lambda x, y: torch.linalg.cholesky(x[:, 0] @ x[:, 0].mT + MATRIX)),
     "solution by a triangle": of(lambda x, y: torch.linalg.solve_triangular(x[:, 0].tril() + 9 * MATRIX, x[:, 1], upper=False)),
     "one example": of(lambda x, y: x[0, 0] * x[:, 1] + x[-1, 2]),
+    "transforms": of(lambda x, y: torch.fft.rfft(row(x), norm="ortho").abs() + torch.fft.fft2(x[:, :, 0, :4], norm="forward").angle().cos()[:, 1]),
+    "transforms of halves": of(lambda x, y: torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * torch.polar(torch.ones(4).double(), torch.arange(4).double())).flatten(1) + torch.fft.hfft(row(x), n=36)),
+    "windows that are transformed": of(lambda x, y: torch.stft(x.flatten(1), 16, 8, window=torch.hann_window(16).double(), return_complex=True).abs().add(0.1).log()),
+    "modes that are set": of(lambda x, y: torch.fft.irfft(with_modes(torch.view_as_complex(torch.view_as_real(torch.fft.rfft(x[:, 0])[..., :3]) * 0.5) * 1j), n=9)),
+    "an exponential of a matrix": of(lambda x, y: torch.linalg.matrix_exp(x[:, 0] / 9)),
+    "cumulative over the examples": of(lambda x, y: row(x).logcumsumexp(0) + row(x).cumsum(0) / x.shape[0]),
+    "halves": of(lambda x, y: (lambda a, b: a[:, 0] * b[:, 1] + a[:, 2].roll(1, 0) * b[:, 3].flip(0))(*torch.cat([x, x.cos()]).chunk(2))),
+    "parts of the examples": of(lambda x, y: (lambda a, b: a[:, 0] * b[:, 1])(*torch.cat([x, x.sin()]).split(x.shape[0]))),
+    "a diagonal of both": of(lambda x, y: (lambda z: (torch.diag(z, x.shape[0]) * torch.diag(z, -x.shape[0]))[:, None])(torch.cat([row(x), row(x, 1)]) @ torch.cat([row(x, 2), row(x, 3)]).T)),
     "a distribution": of(lambda x, y: torch.distributions.Normal(row(x), row(x, 1) ** 2 + 0.1).log_prob(row(x, 2))),
 }
 
@@ -132,7 +147,6 @@ def test_gradients_are_pytorchs(tmp_path, replicas):
 
 @pytest.mark.parametrize("loss,way", [
     (lambda m, b: m(b["x"])[b["y"] > 0].mean(), "weigh"),
-    (lambda m, b: torch.fft.rfft(m(b["x"])).abs().mean(), "cosines and sines"),
     (lambda m, b: nn.GaussianNLLLoss()(m(b["x"]), b["x"], b["x"] ** 2), "GaussianNLLLoss"),
     (lambda m, b: torch.linalg.qr(m(b["x"]))[1].mean(), "Cholesky"),
 ])
