@@ -95,8 +95,8 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
   for (auto graph : module.getOps<dfg::GraphOp>())
     if (int64_t smallest = dfg::getSmallestBatch(graph); options.batch < smallest)
       return module.emitError() << "the step takes a batch of " << smallest
-                                << " examples or more, as it moves or counts them by a number (jnp.roll): give a --batch "
-                                   "of as many";
+                                << " examples or more, as it moves or counts them by a number (jnp.roll): "
+                                   "give a --batch of as many";
   if (options.batch % replicas != 0)
     return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for "
                               << replicas << " replicas: give a --batch that is a multiple of " << replicas;

@@ -52,7 +52,7 @@ bool Converter::isOfComplex(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), isComplex) || llvm::any_of(op->getResultTypes(), isComplex);
 }
 
-// ---- Parts -----------------------------------------------------------------------------------------------------------
+// ---- Parts ----------------------------------------------------------------------------------------------------------
 
 /// The real type of the parts of `element`.
 static Type getPartType(Type element) {
@@ -146,7 +146,7 @@ Converter::Result Converter::complexConvert(Operation *op, Values operands, Buil
   return one(g, wide);
 }
 
-// ---- Functions ---------------------------------------------------------------------------------------------------------
+// ---- Functions ------------------------------------------------------------------------------------------------------
 
 Converter::Result Converter::complexExpm1(Operation *, Values operands, Builder &g) {
   Value x = makePart(g, "Real", operands[0]), y = makePart(g, "Imag", operands[0]);
@@ -199,7 +199,7 @@ Converter::Result Converter::complexPower(Operation *, Values operands, Builder 
   return one(g, makeComplex(g, g.select(isZero, ofZero, real), g.select(isZero, zero, makePart(g, "Imag", power))));
 }
 
-// ---- Fourier transforms ----------------------------------------------------------------------------------------------
+// ---- Fourier transforms ---------------------------------------------------------------------------------------------
 
 Converter::Result Converter::fourierTransform(Operation *op, Values operands, Builder &g) {
   StringRef kind = getKeyword(op, "fft_type");

@@ -242,8 +242,8 @@ Converter::Result Converter::divide(Operation *op, Values operands, Builder &g) 
   return one(g, g.cast(quotient, element));
 }
 
-/// x % y of a shape's arithmetic where it is x: where |x| < y, for every batch or from some number of examples on, which
-/// the batch must then have. So is what `jnp.roll` along the batch begins with.
+/// x % y of a shape's arithmetic where it is x: where |x| < y, for every batch or from some number of examples on,
+/// which the batch must then have. So is what `jnp.roll` along the batch begins with.
 bool Converter::isOwnRemainder(Value x, Value y) {
   auto a = shapes.getElements(x), b = shapes.getElements(y);
   if (!a || !b || a->size() != 1 || b->size() != 1)

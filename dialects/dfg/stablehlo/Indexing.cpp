@@ -405,7 +405,8 @@ Converter::Result Converter::dynamicGather(Operation *op, Values operands, Build
 // ---- Scatters
 // --------------------------------------------------------------------------------------------------------
 
-/// What is written into a window whose place is known, the only one: slices beside each other. None where it is another.
+/// What is written into a window whose place is known, the only one: slices beside each other. None where it is
+/// another.
 std::optional<Converter::Result> Converter::scatterAtKnownPlace(Builder &g, Value operand, Value indices, Value updates,
                                                                 const Dims &window, ArrayRef<int64_t> indexMap,
                                                                 ArrayRef<int64_t> windowAxes, Combination combination,
@@ -595,7 +596,8 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   const bool isSum = *combination == Combination::Add;
   constexpr int64_t few = 32;
   if (each == Dim(1) ||
-      (front > 0 && !(isSum && llvm::isa<FloatType, ComplexType>(element)) && each.isConstant() && each.getConstant() <= few)) {
+      (front > 0 && !(isSum && llvm::isa<FloatType, ComplexType>(element)) && each.isConstant() &&
+       each.getConstant() <= few)) {
     Dims ids(merged.begin(), merged.begin() + front), values(ids), range(front, Dim(1));
     ids.push_back(each);
     values.push_back(each);

@@ -443,7 +443,8 @@ def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
         if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(expression):
             continue  # Of what a tensor holds.
         # All others are the batch's size.
-        broken = [size for size in (*range(1, 2 * _MOST_EXAMPLES), 1000, 1024, 4099) if not bool(expression.subs({each: size for each in expression.free_symbols}))]
+        broken = [size for size in (*range(1, 2 * _MOST_EXAMPLES), 1000, 1024, 4099)
+                  if not bool(expression.subs({each: size for each in expression.free_symbols}))]
         if broken:
             smallest = max(smallest, broken[-1] + 1)
     return smallest if smallest <= _MOST_EXAMPLES else None
