@@ -95,23 +95,29 @@ LogicalResult lowerTile(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
-/// Element `at` of the first input that reaches beyond it along `axis`, the inputs lying one behind the other.
+/// Element `at` of the first input that reaches beyond it along `axis`, the inputs lying one behind the other. Of many inputs
+/// each branch has half, so that thousands are not branches in branches.
 Value loadFromParts(ScalarBuilder &s, ArrayRef<Value> parts, int64_t axis, SmallVector<Value> at) {
+  constexpr size_t few = 16;
   if (parts.size() == 1)
     return EntryLowering::load(s, parts[0], at);
-  Value size = index(s, llvm::cast<RankedTensorType>(parts[0].getType()).getDimSize(axis));
+  ArrayRef<Value> first = parts.take_front(parts.size() <= few ? 1 : parts.size() / 2);
+  int64_t sum = 0;
+  for (Value part : first)
+    sum += llvm::cast<RankedTensorType>(part.getType()).getDimSize(axis);
+  Value size = index(s, sum);
   Value inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, at[axis], size);
   auto branch = scf::IfOp::create(
       s.builder, s.loc, inside,
       [&](OpBuilder &builder, Location loc) {
         ScalarBuilder inner(builder, loc);
-        scf::YieldOp::create(builder, loc, EntryLowering::load(inner, parts[0], at));
+        scf::YieldOp::create(builder, loc, loadFromParts(inner, first, axis, at));
       },
       [&](OpBuilder &builder, Location loc) {
         ScalarBuilder inner(builder, loc);
         SmallVector<Value> rest = at;
         rest[axis] = arith::SubIOp::create(builder, loc, at[axis], size);
-        scf::YieldOp::create(builder, loc, loadFromParts(inner, parts.drop_front(), axis, rest));
+        scf::YieldOp::create(builder, loc, loadFromParts(inner, parts.drop_front(first.size()), axis, rest));
       });
   return branch.getResult(0);
 }

@@ -246,3 +246,16 @@ dfg.func @pool_gradient() -> tensor<2x3x3x5xf32> attributes {dfg.fetches = ["y:0
     : (tensor<4xi32>, tensor<2x2x2x5xf32>) -> tensor<2x3x3x5xf32>
   dfg.return %y : tensor<2x3x3x5xf32>
 }
+
+// -----
+
+// Of many parts each branch has half.
+// CHECK-LABEL: drt.entry "parts"
+dfg.func @parts() -> tensor<18xf32> attributes {dfg.fetches = ["y:0"]} {
+  // CHECK: %[[HALF:.*]] = arith.constant 9 : index
+  // CHECK: %[[LOWER:.*]] = arith.cmpi ult, %{{.*}}, %[[HALF]]
+  // CHECK: scf.if %[[LOWER]]
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %y = dfg.pack %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<18xf32> loc("y")
+  dfg.return %y : tensor<18xf32>
+}
