@@ -443,7 +443,7 @@ def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
         if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(expression):
             continue  # Of what a tensor holds.
         # All others are the batch's size.
-        broken = [size for size in (*range(1, 2 * _MOST_EXAMPLES), 1000, 1024, 4099)
+        broken = [size for size in (*range(1, 2 * _MOST_EXAMPLES), 1000, 1024, 4099, 65536, 1000003)
                   if not bool(expression.subs({each: size for each in expression.free_symbols}))]
         if broken:
             smallest = max(smallest, broken[-1] + 1)
