@@ -242,5 +242,5 @@ def test_a_loop_in_which_an_example_needs_another_is_refused(tmp_path):
         return state, jax.lax.scan(lambda c, row: (jnp.tanh(c + row.sum() * state["w"]), None), jnp.float32(0), batch["x"])[0]
 
     exported = distc.jax.export(step, {"w": jnp.float32(1)}, {"x": np.ones((4, 4), "f")}, tmp_path / "step.mlir")
-    with pytest.raises(distc.CompileError, match="loop that distc knows no bound for"):
+    with pytest.raises(distc.CompileError, match="iterations depend on each other"):
         distc.compile(exported, batch=4)
