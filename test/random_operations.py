@@ -611,7 +611,8 @@ def pool(name):
         window = [e.rng.choice((1, 2, 3)), e.rng.choice((1, 2, 3))]
         # NaN and ties of computed values go where a kernel's order says.
         need(name == "nn.avg_pool2d" or x.exact)
-        return Value(find(e.tf, name)(x.tensor, window, e.rng.choice((1, 2)), padding(e, x, window)), x.exact and name == "nn.max_pool2d")
+        images = x.tensor if name == "nn.avg_pool2d" else without_nan(e, x.tensor)
+        return Value(find(e.tf, name)(images, window, e.rng.choice((1, 2)), padding(e, x, window)), x.exact and name == "nn.max_pool2d")
     return name, family
 
 
@@ -831,6 +832,7 @@ def resize(e, x):
 def crop_and_resize(e, x):
     """Boxes that are constants, some of them in part outside; places that are not whole pixels, where both methods are continuous or constant."""
     need(x.dtype in ("float32", "float64") and x.rank == 4 and 0 not in x.shape)
+    e.narrow = e.narrow or "float32"  # that the result has, whatever the images are of
     numbers = np.random.RandomState(e.rng.randrange(2**31))
     count = e.rng.choice((1, 2, 5))
     boxes = numbers.uniform(-0.3, 1.3, (count, 4)).astype(np.float32)
