@@ -173,10 +173,10 @@ private:
                                            generic.getIteratorTypesArray());
     IRRewriter rewriter(builder);
     generic.getRegion().cloneInto(&moved.getRegion(), mapping);
-    // Elements of tensors are elements of buffers.
+    // Elements of tensors are elements of buffers. (What is cloned takes a buffer already, so it has no accessor of it.)
     moved.getRegion().walk([&](tensor::ExtractOp extract) {
       rewriter.setInsertionPoint(extract);
-      rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, extract.getTensor(), extract.getIndices());
+      rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, extract->getOperand(0), extract.getIndices());
     });
     builder.setInsertionPointAfter(moved);
   }
