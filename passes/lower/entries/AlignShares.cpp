@@ -30,6 +30,14 @@ void retype(Value value, RankedTensorType type) {
       retype(user->getResult(0), type);
 }
 
+void retypeResults(dfg::UpdateInterface update) {
+  Type handle = update->getOperand(update.getWrittenOperands().front()).getType();
+  auto ref = llvm::dyn_cast<dfg::RefType>(handle);
+  if (auto type = ref ? llvm::dyn_cast<RankedTensorType>(ref.getValueType()) : RankedTensorType())
+    for (Value result : update->getResults())
+      retype(result, type);
+}
+
 RankedTensorType getDeviceShare(RankedTensorType whole, int64_t replicas) {
   constexpr int64_t kShareAlignment = 16;
   Type element = whole.getElementType();
@@ -78,12 +86,7 @@ private:
             for (auto [gradient, share] : llvm::zip(scatter.getGradients(), scatter.getShares()))
               alignShare(gradient, share);
         })
-        .Case([&](dfg::UpdateInterface update) {
-          auto ref = llvm::cast<dfg::RefType>(op->getOperand(update.getWrittenOperands().front()).getType());
-          if (auto type = llvm::dyn_cast<RankedTensorType>(ref.getValueType()))
-            for (Value result : op->getResults())
-              retype(result, type);
-        });
+        .Case([&](dfg::UpdateInterface update) { retypeResults(update); });
   }
 
   void alignShare(Value whole, Value share) {

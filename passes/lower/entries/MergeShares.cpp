@@ -85,10 +85,7 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
       if (auto slot = slots.find(handle.getVariable()); slot != slots.end())
         retype(handle.getHandle(), slot->second);
     } else if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op)) {
-      auto ref = llvm::cast<dfg::RefType>(op->getOperand(update.getWrittenOperands().front()).getType());
-      if (auto whole = llvm::dyn_cast<RankedTensorType>(ref.getValueType()))
-        for (Value result : op->getResults())
-          retype(result, whole);
+      retypeResults(update);
     } else if (llvm::isa<dist::ShareHandleOp, dist::TakeShareOp>(op)) {
       op->replaceAllUsesWith(op->getOperands());
       op->erase();
