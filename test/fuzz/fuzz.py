@@ -29,7 +29,7 @@ import graphs
 import peer
 import wire
 from stops import TRAIN, command
-from support import BIN, DISTC, MODELS, ROOT, TRANSLATE, Model, load_script, must
+from support import BIN, DISTC, MODELS, ROOT, TRANSLATE, Model, is_sanitized, load_script, must
 
 OPT = BIN / "distc-opt"
 TIMEOUT_S = 60
@@ -335,7 +335,7 @@ KINDS = {"graph": GraphStructure, "graph-bytes": GraphBytes, "graph-text": Graph
 
 def limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if "DISTC_SANITIZE" not in os.environ:
+    if not is_sanitized():
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
 
 
@@ -351,7 +351,6 @@ def execute(command, folder):
         timer.cancel()
         process.returncode = status = os.waitstatus_to_exitcode(status)
     said = (folder / "output").read_text(errors="replace")
-    sanitized = "DISTC_SANITIZE" in os.environ
     if hung:
         return f"not done after {TIMEOUT_S} s", said, status
     if status < 0:
@@ -360,7 +359,7 @@ def execute(command, folder):
         return f"exit status {status}", said, status
     if status == 1 and not said.strip():
         return "exit status 1 without a word", said, status
-    if usage.ru_maxrss * 1024 > MEMORY and not sanitized:
+    if usage.ru_maxrss * 1024 > MEMORY and not is_sanitized():
         return f"{usage.ru_maxrss >> 10} MiB of memory", said, status
     return "", said, status
 
