@@ -75,7 +75,7 @@ void CudaTask::connect() {
     communicator_->describe(0, "NCCL's id");
     communicator_->broadcast(&id, sizeof id, 0);
   }
-  inEachReplica([&](DeviceReplica &replica) {
+  inEachReplica([id](DeviceReplica &replica) {
     replica.device().makeCurrent();
     replica.nccl.join(id, replica.global_index, replica.num_replicas);
     replica.connect();
@@ -94,7 +94,7 @@ void CudaTask::enqueue(const drt_entry &entry, int64_t step) {
   if (runs_.size() == feedSets)
     throw Error("more runs are enqueued than there are feed buffers: an internal error of the runtime", 70);
   Run run = {&entry, step, static_cast<int>(enqueued_++ % feedSets)};
-  inEachReplica([&](DeviceReplica &replica) { replica.enqueue(entry, run.set, step, feeds_); });
+  inEachReplica([this, run](DeviceReplica &replica) { replica.enqueue(*run.entry, run.set, run.step, feeds_); });
   if (communicator_ && entry.num_buckets > 0)
     run.everywhere = communicate([communicator = communicator_, step] {
       communicator->describe(step, "the start of the step");

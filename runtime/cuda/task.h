@@ -45,6 +45,7 @@ public:
   void startSum(double *values, int64_t count) override;
   void finishSum() override;
 
+  bool atRest() const override;
   std::vector<const TimelineRow *> timelineRows() const override;
 
   DeviceReplica &replica(int32_t localIndex) { return *replicas_[static_cast<size_t>(localIndex)]; }
@@ -62,7 +63,8 @@ private:
     std::function<bool()> together;    // whether all ranks are at it, so that only a lost one can delay it; or null
   };
 
-  /// In the replicas' threads, at the same time; returns when all have done it.
+  /// In the replicas' threads, at the same time; returns when all have done it. After a failure a thread that hangs is
+  /// left behind, so `work` holds what it needs and no reference to what ends with its caller.
   void inEachThread(const std::function<void(int32_t localIndex)> &work);
   void inEachReplica(const std::function<void(DeviceReplica &)> &work);
   void connect();
@@ -103,6 +105,9 @@ private:
   std::vector<std::unique_ptr<Worker>> workers_; // one a replica; none where there is one replica
   std::unique_ptr<Worker> communication_;        // speaks to the other tasks
   uint64_t sumJob_ = 0, lastJob_ = 0;
+  // What is summed: its job's, too, which may be at it when the task and who asked for the sum are gone.
+  std::shared_ptr<std::vector<double>> sum_;
+  double *sumOf_ = nullptr;
 
   std::vector<GivenFeed> feeds_;
   std::deque<Run> runs_; // under way

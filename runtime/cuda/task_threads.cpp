@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/task.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -71,7 +72,12 @@ void CudaTask::inEachThread(const std::function<void(int32_t)> &work) {
 }
 
 void CudaTask::inEachReplica(const std::function<void(DeviceReplica &)> &work) {
-  inEachThread([&](int32_t i) { work(*replicas_[static_cast<size_t>(i)]); });
+  inEachThread([this, work](int32_t i) { work(*replicas_[static_cast<size_t>(i)]); });
+}
+
+bool CudaTask::atRest() const {
+  const auto idle = [](const std::unique_ptr<Worker> &worker) { return worker->idle(); };
+  return std::all_of(workers_.begin(), workers_.end(), idle) && (!communication_ || communication_->idle());
 }
 
 void CudaTask::abortRanks() noexcept {
@@ -122,9 +128,11 @@ uint64_t CudaTask::communicate(std::function<void()> collective) {
 void CudaTask::startSum(double *values, int64_t count) {
   if (!communicator_)
     return;
-  sumJob_ = communicate([communicator = communicator_, step = waited_.step, values, count] {
+  sum_ = std::make_shared<std::vector<double>>(values, values + count);
+  sumOf_ = values;
+  sumJob_ = communicate([communicator = communicator_, step = waited_.step, sum = sum_] {
     communicator->describe(step, "the loss");
-    communicator->all_reduce_sum(values, count, DRT_F64);
+    communicator->all_reduce_sum(sum->data(), static_cast<int64_t>(sum->size()), DRT_F64);
   });
 }
 
@@ -134,6 +142,9 @@ void CudaTask::finishSum() {
   communication_->wait(sumJob_);
   if (failed())
     breakOff();
+  if (sum_)
+    std::copy(sum_->begin(), sum_->end(), sumOf_);
+  sum_.reset();
 }
 
 } // namespace drt::cuda

@@ -25,6 +25,7 @@ struct Worker::State {
   std::thread thread;
 
   bool done(uint64_t job) const { return finished >= job; }
+  bool idle() const { return done(posted); }
 
   void run() {
     std::unique_lock lock(mutex);
@@ -64,7 +65,7 @@ Worker::~Worker() {
     std::lock_guard lock(state_->mutex);
     state_->quit = true;
     state_->jobs.clear();
-    idle = state_->finished == state_->posted;
+    idle = state_->idle();
   }
   state_->given.notify_all();
   if (idle)
@@ -86,6 +87,11 @@ uint64_t Worker::post(std::function<void()> job) {
 bool Worker::done(uint64_t job) const {
   std::lock_guard lock(state_->mutex);
   return state_->done(job);
+}
+
+bool Worker::idle() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->idle();
 }
 
 void Worker::wait(uint64_t job) {

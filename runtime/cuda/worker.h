@@ -31,6 +31,8 @@ public:
   void wait(uint64_t job);
   /// For `seconds` at most. Returns done(job), throws nothing.
   bool waitFor(uint64_t job, double seconds);
+  /// Whether every job is done, or left out.
+  bool idle() const;
 
 private:
   struct State;

@@ -137,8 +137,10 @@ void writeTimelineOf(Trainer &trainer, const Options &options, const std::string
   writeTimeline(path, task, rank, originNs, trainer.timelineRows());
 }
 
+/// `group`: null where the plan has one task; taken, and never destroyed, where threads of a failed task may still be
+/// in it.
 int trainTask(const drt_program &given, const Options &options, const std::vector<Task> &tasks, int rank,
-              Group *group) {
+              std::unique_ptr<Group> &group) {
   Communicator *communicator = group && tasks.size() > 1 ? &group->communicator() : nullptr;
   const bool hasCommonMemory = communicator && communicator->has_common_memory();
   const drt_program &program = hasCommonMemory ? jointProgram(given) : given;
@@ -157,7 +159,7 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
   std::optional<ElasticTask> elastic;
   if (options.minWorkers) {
     elastic.emplace();
-    elastic->shallGrow = [group] { return group->can_grow(); };
+    elastic->shallGrow = [group = group.get()] { return group->can_grow(); };
     for (const Task &task : tasks)
       elastic->names.push_back(task.name());
   }
@@ -177,11 +179,13 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
         group->tell_late_tasks();
     }
     return signal ? 128 + signal : 0;
-  } catch (...) {
+  } catch (const std::exception &error) {
     // A replica that computes on and on cannot be joined; it ends with the process.
     if (!trainer->task().atRest()) {
       trainer.release();
       report.release();
+      if (group)
+        group.release()->fail(error.what());
     }
     throw;
   }
@@ -189,8 +193,8 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
 
 /// A task of an elastic run's group, with the program for as many as have come.
 int trainMember(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank,
-                Group &group) {
-  const std::vector<int> ranks = group.members();
+                std::unique_ptr<Group> &group) {
+  const std::vector<int> ranks = group->members();
   const drt_program &formed = *programOf(program, static_cast<int64_t>(ranks.size()));
   std::vector<Task> members = plan_tasks(formed, false);
   std::string names;
@@ -203,7 +207,7 @@ int trainMember(const drt_program &program, const Options &options, const std::v
   if (rank == 0)
     std::fprintf(stderr, "note: %zu of %zu workers compute: %s\n", ranks.size(), tasks.size(), names.c_str());
   const auto own = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-  return trainTask(formed, options, members, static_cast<int>(own), &group);
+  return trainTask(formed, options, members, static_cast<int>(own), group);
 }
 
 } // namespace
@@ -230,9 +234,9 @@ int train(const drt_program &program, Options options) {
   }
   if (needs_launch(place, options.maxRestarts))
     return launchTasks(options, tasks, place);
-  if (place.kind == PlaceKind::Sole)
-    return trainTask(program, options, tasks, 0, nullptr);
   std::unique_ptr<Group> group;
+  if (place.kind == PlaceKind::Sole)
+    return trainTask(program, options, tasks, 0, group);
   try {
     group = joinGroup(program, options, tasks, place);
   } catch (const RunIsOver &over) {
@@ -242,10 +246,11 @@ int train(const drt_program &program, Options options) {
   }
   try {
     if (options.minWorkers)
-      return trainMember(program, options, tasks, place.rank, *group);
-    return trainTask(program, options, tasks, place.rank, group.get());
+      return trainMember(program, options, tasks, place.rank, group);
+    return trainTask(program, options, tasks, place.rank, group);
   } catch (const std::exception &error) {
-    group->fail(error.what());
+    if (group)
+      group->fail(error.what());
     throw;
   }
 }
