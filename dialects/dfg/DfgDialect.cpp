@@ -112,6 +112,13 @@ LogicalResult VarHandleOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 OpFoldResult ConstOp::fold(FoldAdaptor) { return getValue(); }
 
+void OpaqueOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  if (getStateless())
+    return;
+  effects.emplace_back(MemoryEffects::Read::get());
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
 RegionKind GraphOp::getRegionKind(unsigned) { return RegionKind::Graph; }
 
 ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {

@@ -73,13 +73,15 @@ def DFG_SpecialFunctionOp : Op<DFG_Dialect, "special_function", [Pure]> {
   let assemblyFormat = "$function `(` operands `)` attr-dict `:` functional-type(operands, results)";
 }
 
-def DFG_OpaqueOp : Op<DFG_Dialect, "opaque", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DFG_OpaqueOp : Op<DFG_Dialect, "opaque", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "An operation that distc has no semantics for";
   let description = [{
     Carries its name, attributes (all of the NodeDef's, in `tf`) and types, survives every rewrite and is exported as it was. An
-    error only where code must be generated for it.
+    error only where code must be generated for it. `stateless`: it computes its results and does nothing else; without it
+    the operation may read and write anything. It is TensorFlow's word, but not of the older control flow, whose nodes
+    decide whether others run.
   }];
-  let arguments = (ins StrAttr:$op, Variadic<AnyType>:$operands);
+  let arguments = (ins StrAttr:$op, Variadic<AnyType>:$operands, UnitAttr:$stateless);
   let results = (outs Variadic<AnyType>:$results);
   let assemblyFormat = "$op `(` $operands `)` attr-dict `:` functional-type($operands, $results)";
 }

@@ -66,7 +66,7 @@ Value Converter::makeOpaque(Builder &g, StringRef kind, ValueRange operands, con
     return {};
   Location loc = NameLoc::get(g.builder.getStringAttr(dfg::getNodeName(g.node) + "/" + kind));
   Type type = dfg::getTensorType(sizes, element);
-  auto node = dfg::OpaqueOp::create(g.builder, loc, TypeRange(type), kind, operands);
+  auto node = dfg::OpaqueOp::create(g.builder, loc, TypeRange(type), kind, operands, /*stateless=*/true);
   node->setAttr(dfg::kTensorFlowAttr, g.builder.getDictionaryAttr(types));
   g.made.push_back(node);
   shapes.setShape(node->getResult(0), sizes);

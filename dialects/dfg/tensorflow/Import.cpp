@@ -54,6 +54,15 @@ const OpDef *ImportContext::getOpDef(StringRef op) const {
   return customOps.lookup(op);
 }
 
+bool ImportContext::isStateless(StringRef op) const {
+  // Nodes of the older control flow decide whether others run. What writes a reference is not called stateful.
+  static const llvm::StringSet<> kDecides = {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"};
+  StringRef kind = op;
+  kind.consume_front("Ref");
+  const OpDef *def = functions.contains(op) || kDecides.contains(kind) ? nullptr : getOpDef(op);
+  return def && !def->is_stateful() && llvm::none_of(def->input_arg(), [](const OpDef::ArgDef &arg) { return arg.is_ref(); });
+}
+
 InFlightDiagnostic ImportContext::fail(const NodeDef *node) const {
   InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, file.name, 0, 0));
   if (node)

@@ -590,6 +590,8 @@ Operation *BlockImporter::createOpaque(int index, ArrayRef<Value> operands, Arra
   state.addOperands(operands);
   state.addTypes(types);
   state.addAttribute("op", builder.getStringAttr(node.op()));
+  if (shared.isStateless(node.op()))
+    state.addAttribute("stateless", builder.getUnitAttr());
   SmallVector<NamedAttribute> rest;
   if (failed(addAttributes(node, nullptr, 0, state, rest)))
     return nullptr;

@@ -29,6 +29,8 @@ struct ImportContext {
   bool isReference(llvm::StringRef variable) const { return references.contains(variable); }
   /// From the file's library of functions, TensorFlow's own, else from the MetaGraphDef (custom operations); or null.
   const OpDef *getOpDef(llvm::StringRef op) const;
+  /// Whether its nodes do nothing but compute their results.
+  bool isStateless(llvm::StringRef op) const;
   /// The operation of dfg that a NodeDef's is; none where a function of the library has its name.
   NodeTable::Match findNode(llvm::StringRef op) const {
     return functions.contains(op) ? NodeTable::Match() : table.find(op);

@@ -23,7 +23,7 @@ OpSignatures::OpSignatures() {
   first.getAsInteger(10, producer);
   for (rest = lines; !rest.empty();) {
     auto [line, next] = rest.split('\n');
-    entries[line.split(' ').first].line = line;
+    entries[line.split(' ').first.rtrim('!')].line = line;
     rest = next;
   }
 }
@@ -99,7 +99,8 @@ static std::unique_ptr<OpDef> parseLine(StringRef line) {
   auto def = std::make_unique<OpDef>();
   llvm::SmallVector<StringRef> words;
   line.split(words, ' ', -1, /*KeepEmpty=*/false);
-  def->set_name(words.front().str());
+  def->set_name(words.front().rtrim('!').str());
+  def->set_is_stateful(words.front().ends_with("!"));
   enum { Inputs, Outputs, Attributes } part = Inputs;
   for (StringRef word : llvm::ArrayRef(words).drop_front()) {
     if (word == "->")

@@ -8,6 +8,7 @@
 //
 //   NAME input... -> output... ; attribute...
 //
+//   NAME            followed by ! where the operation is stateful: it does more than compute its outputs
 //   input, output   name:KIND      float32 (a type), $T (what attribute T says), *T (a list of types),
 //                                  N*KIND (as many as attribute N says), &KIND (a reference)
 //   attribute       name:KIND      string, int, float, bool, type, shape, tensor, func, list(...);

@@ -64,7 +64,7 @@ def attribute(attr):
 
 
 def line(op):
-    parts = [op.name, *map(argument, op.input_arg), "->", *map(argument, op.output_arg)]
+    parts = [op.name + ("!" if op.is_stateful else ""), *map(argument, op.input_arg), "->", *map(argument, op.output_arg)]
     if op.attr:
         parts += [";", *map(attribute, op.attr)]
     return " ".join(parts)

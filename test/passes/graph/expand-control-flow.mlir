@@ -153,6 +153,25 @@ dfg.graph attributes {loss = "loss", fetches = ["merge:0"]} {
 
 // -----
 
+// An operation without semantics that is stateless may run where its branch is not taken, as others do.
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<4xcomplex<f32>> loc("x")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %s:2 = dfg.opaque "Switch"(%x, %p) : (tensor<4xcomplex<f32>>, tensor<i1>) -> (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) loc("switch")
+  %a = dfg.opaque "FFT"(%s#0) {stateless} : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> loc("fft")
+  %b = dfg.opaque "IFFT"(%s#1) {stateless} : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> loc("ifft")
+  %m:2 = dfg.opaque "Merge"(%a, %b) : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> (tensor<4xcomplex<f32>>, tensor<i32>) loc("merge")
+  // CHECK-DAG: %[[X:.*]] = dfg.placeholder : () -> tensor<4xcomplex<f32>>
+  // CHECK-DAG: %[[P:.*]] = dfg.placeholder : () -> tensor<i1>
+  // CHECK: %[[A:.*]] = dfg.opaque "FFT"(%[[X]]) {stateless}
+  // CHECK: %[[B:.*]] = dfg.opaque "IFFT"(%[[X]]) {stateless}
+  // CHECK: dfg.select_v2 %[[P]], %[[B]], %[[A]]
+  %loss = dfg.identity %m#0 : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> loc("loss")
+}
+
+// -----
+
 // Zeros like one of two optionals: what its gradient adds to them is the gradient.
 // CHECK-LABEL: dfg.graph attributes {loss = "optionals"
 // CHECK: %[[X:.*]] = dfg.placeholder : () -> tensor<3xf32>
