@@ -842,6 +842,32 @@ def crop_and_resize(e, x):
                                             e.rng.choice((0, 0.5))), False)
 
 
+def scale_and_translate(e, x):
+    """Images resized with filters, as UpSampling2D's and resizing with antialias do, and moved."""
+    need(x.dtype == "float32" and x.rank == 4 and 0 not in x.shape)
+    x = e.tf.clip_by_value(without_nan(e, x.tensor), -10.0, 10.0)
+    scale, move = [e.rng.uniform(0.3, 2.5) for _ in range(2)], [e.rng.choice((0, e.rng.uniform(-1.5, 1.5))) for _ in range(2)]
+    kernel = e.rng.choice(("lanczos1", "lanczos3", "lanczos5", "gaussian", "triangle", "keyscubic", "mitchellcubic"))
+    return Value(e.tf.raw_ops.ScaleAndTranslate(images=x, size=[e.rng.choice((1, 2, 3, 5, 8)), e.rng.choice((1, 2, 4, 7))], scale=scale, translation=move,
+                                                kernel_type=kernel, antialias=e.rng.choice((True, False))), False)
+
+
+def project_images(e, x):
+    """Each image as its own projection shows it, or all as one does. TensorFlow's gradient is the inverse projection, whose rounding moves pixels."""
+    need(x.dtype in ("float32", "float64", "int32") and x.rank == 4 and 0 not in x.shape)
+    if x.is_float:
+        e.narrow = e.narrow or "float32"  # in which places and weights are computed
+    numbers = np.random.RandomState(e.rng.randrange(2**31))
+    identity = np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32)
+    reach = np.array([0.7, 0.7, 3, 0.7, 0.7, 3, e.rng.choice((0, 0.05)), e.rng.choice((0, 0.05))], np.float32)
+    transforms = (identity + reach * numbers.uniform(-1, 1, (e.rng.choice((1, x.shape[0])), 8))).astype(np.float32)
+    images = e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype)) if x.is_float else x.tensor
+    size = [e.rng.choice((1, 2, 3, 7)), e.rng.choice((1, 2, 4))]
+    return Value(e.tf.raw_ops.ImageProjectiveTransformV3(
+        images=e.tf.stop_gradient(images), transforms=transforms, output_shape=size, fill_value=float(e.rng.choice((0, 1))),
+        interpolation=e.rng.choice(("NEAREST", "BILINEAR")), fill_mode=e.rng.choice(("CONSTANT", "NEAREST", "REFLECT", "WRAP"))), False)
+
+
 def volume(e, x):
     library_floats(e, x)
     need(x.rank >= 3 and 0 not in x.shape and x.dtype == "float32")
@@ -1068,6 +1094,7 @@ CATALOG = [
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
         roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
+        scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),
     *(pool_3d(name) for name in ("nn.max_pool3d", "nn.avg_pool3d")),
     *(sort(name) for name in ("sort", "argsort")),

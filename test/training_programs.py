@@ -861,6 +861,26 @@ def cropped_boxes(make):
 
 
 @program
+def turned_images(make):
+    """Images are turned, each by its own angle, and enlarged with a filter, as augmentation does; the second time what a layer makes of them."""
+    kernel, v = make.weights("kernel", 3, 3, 1, 2), make.weights("v", 32)
+
+    def step(x, y, *_):
+        rows = tf.shape(x)[0]
+        images = tf.reshape(tf.tile(x, [1, FEATURES]) * 0.5, [rows, FEATURES, FEATURES, 1])
+        sine, cosine, none, middle = tf.sin(y), tf.cos(y), tf.zeros_like(y), (FEATURES - 1) / 2
+        transforms = tf.stack([cosine, -sine, middle * (1 - cosine + sine), sine, cosine, middle * (1 - sine - cosine), none, none], 1)
+        turned = tf.raw_ops.ImageProjectiveTransformV3(images=images, transforms=transforms, output_shape=[FEATURES, FEATURES], fill_value=0.25,
+                                                       interpolation="BILINEAR", fill_mode="REFLECT")
+        with tf.GradientTape() as tape:
+            maps = tf.image.resize(tf.nn.conv2d(turned, kernel, 1, "SAME"), [4, 4], "lanczos3", antialias=True)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.reshape(maps, [rows, 32]), v) - y))
+        descend(tape, loss, [kernel, v])
+        return loss
+    return make.step(step)
+
+
+@program
 def messages(make):
     """A graph's nodes are the examples: each hears the mean of those that send to it, and is pooled with those of its class."""
     w, between, v = make.weights("w", FEATURES, 5), make.weights("between", 5, 5), make.weights("v", 5)

@@ -283,6 +283,31 @@ def DFG_ResizeBicubicGradOp : DFG_Resize<"resize_bicubic_grad", "\"ResizeBicubic
 def DFG_ResizeNearestNeighborGradOp : DFG_Resize<"resize_nearest_neighbor_grad", "\"ResizeNearestNeighborGrad\"", "resizeNearestGrad",
                                                  (ins DFG_Tensor:$grads, DFG_Tensor:$size), "T:0">;
 
+class DFG_ScaleAndTranslate<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins DFG_Tensor:$scale, DFG_Tensor:$translation, DefaultValuedAttr<StrAttr, "\"lanczos3\"">:$kernel_type,
+                                      DefaultValuedAttr<BoolAttr, "true">:$antialias));
+  let results = oneResult;
+  let types = attributes;
+  let linearity = "First";
+}
+def DFG_ScaleAndTranslateOp : DFG_ScaleAndTranslate<"scale_and_translate", "\"ScaleAndTranslate\"", "scaleAndTranslate", imagesAndSize,
+                                                    "T:0 =float32:r0">;
+def DFG_ScaleAndTranslateGradOp : DFG_ScaleAndTranslate<"scale_and_translate_grad", "\"ScaleAndTranslateGrad\"", "scaleAndTranslateGrad",
+                                                        gradsAndImage, "T:1">;
+
+// Each image as seen through a projection of its own, or all through one.
+class DFG_ImageProjectiveTransform<string mnemonic, string tensorflow, dag operands>
+    : DFG_Composite<mnemonic, tensorflow, "projectImages"> {
+  let arguments = !con((ins DFG_Tensor:$images, DFG_Tensor:$transforms, DFG_Tensor:$output_shape), operands,
+                       (ins StrAttr:$interpolation, DefaultValuedAttr<StrAttr, "\"CONSTANT\"">:$fill_mode));
+  let results = oneResult;
+  let types = "dtype:0";
+}
+def DFG_ImageProjectiveTransformV2Op : DFG_ImageProjectiveTransform<"image_projective_transform_v2", "\"ImageProjectiveTransformV2\"", (ins)>;
+def DFG_ImageProjectiveTransformV3Op : DFG_ImageProjectiveTransform<"image_projective_transform_v3", "\"ImageProjectiveTransformV3\"",
+                                                                    (ins DFG_Tensor:$fill_value)>;
+
 class DFG_Crop<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes>
     : DFG_Composite<mnemonic, tensorflow, decomposition> {
   let arguments = !con(operands, (ins DefaultValuedAttr<StrAttr, "\"bilinear\"">:$method));

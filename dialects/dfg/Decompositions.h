@@ -71,7 +71,7 @@ DISTC_DECOMPOSITION(bucketize)
 DISTC_DECOMPOSITION(bound)
 DISTC_DECOMPOSITION(histogram)
 DISTC_DECOMPOSITION(inTopK)
-// Images of another size (Resizing.cpp).
+// Images of another size (Resizing.cpp, Cropping.cpp), and as a projection shows them (Projection.cpp).
 DISTC_DECOMPOSITION(cropAndResize)
 DISTC_DECOMPOSITION(cropAndResizeGradImage)
 DISTC_DECOMPOSITION(cropAndResizeGradBoxes)
@@ -82,6 +82,9 @@ DISTC_DECOMPOSITION(resizeBicubic)
 DISTC_DECOMPOSITION(resizeBicubicGrad)
 DISTC_DECOMPOSITION(resizeNearest)
 DISTC_DECOMPOSITION(resizeNearestGrad)
+DISTC_DECOMPOSITION(scaleAndTranslate)
+DISTC_DECOMPOSITION(scaleAndTranslateGrad)
+DISTC_DECOMPOSITION(projectImages)
 // Windows (Windows.cpp).
 DISTC_DECOMPOSITION(conv3d)
 DISTC_DECOMPOSITION(conv3dGradInput)

@@ -25,6 +25,8 @@ enum class Method { Area, Bilinear, Bicubic, Nearest };
 constexpr StringRef kTooLarge = "the images are too large to be resized, or have no pixels";
 
 /// Along one axis, from `in` elements to `out`.
+constexpr int64_t kMostWeights = 1 << 25;
+
 class Axis {
 public:
   Axis(Operation *op, Method method, int64_t in, int64_t out)
@@ -110,11 +112,97 @@ private:
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
   }
 
-  static constexpr int64_t kSteps = 1 << 10, kMostWeights = 1 << 25;
+  static constexpr int64_t kSteps = 1 << 10;
   Method method;
   int64_t in, out;
   bool alignCorners, halfPixel;
   float scale;
+};
+
+/// Along one axis, from `in` elements to `out`, which lie where a scale and a shift put them: what TensorFlow's
+/// scale_and_translate_op.cc and sampling_kernels.h compute.
+class SampledAxis {
+public:
+  using Kernel = float (*)(float x, float radius);
+  struct Named {
+    StringRef name;
+    Kernel kernel;
+    float radius;
+  };
+
+  SampledAxis(const Named &kernel, int64_t in, int64_t out, float scale, float translation, bool antialias)
+      : kernel(kernel), in(in), out(out), inverseScale(static_cast<float>(1.0 / static_cast<double>(scale))),
+        inverseTranslation(-inverseScale * translation), width(antialias ? std::max(inverseScale, 1.0f) : 1.0f) {}
+
+  static const Named *find(StringRef name) {
+    static const Named kernels[] = {
+        {"lanczos1", lanczos, 1}, {"lanczos3", lanczos, 3},  {"lanczos5", lanczos, 5}, {"gaussian", gauss, 1.5},
+        {"box", box, 1},          {"triangle", triangle, 1}, {"keyscubic", keys, 2},   {"mitchellcubic", mitchell, 2}};
+    const Named *found = llvm::find_if(kernels, [&](const Named &named) { return named.name == name; });
+    return found == std::end(kernels) ? nullptr : found;
+  }
+
+  bool isTable() const { return in > 0 && out > 0 && in <= kMostWeights && out <= kMostWeights / in; }
+
+  /// out x in, row-major, or transposed.
+  std::vector<float> weights(bool transposed) const {
+    std::vector<float> matrix(in * out, 0.0f), row;
+    for (int64_t at = 0; at < out; ++at) {
+      const float sample = (static_cast<float>(at) + 0.5f) * inverseScale + inverseTranslation;
+      if (!(sample >= 0 && sample <= static_cast<float>(in)))
+        continue;
+      const float reach = kernel.radius * width;
+      const auto first = clamp(std::ceil(sample - reach - 0.5f)), last = clamp(std::floor(sample + reach - 0.5f));
+      float sum = 0;
+      row.clear();
+      for (int64_t from = first; from <= last; ++from) {
+        const float distance = static_cast<float>(from) + 0.5f - sample;
+        row.push_back(kernel.kernel(std::abs(distance * (1.0f / width)), kernel.radius));
+        sum += row.back();
+      }
+      if (std::abs(sum) < 1000.0f * std::numeric_limits<float>::min())
+        continue;
+      for (auto [index, weight] : llvm::enumerate(row)) {
+        const int64_t from = first + static_cast<int64_t>(index);
+        matrix[transposed ? from * out + at : at * in + from] = weight * (1.0f / sum);
+      }
+    }
+    return matrix;
+  }
+
+private:
+  int64_t clamp(float at) const {
+    return static_cast<int64_t>(std::min(std::max(at, 0.0f), static_cast<float>(in - 1)));
+  }
+
+  static float lanczos(float x, float radius) {
+    constexpr float kPi = 3.14159265359;
+    if (x > radius)
+      return 0;
+    if (x <= 1e-3f)
+      return 1;
+    return radius * std::sin(kPi * x) * std::sin(kPi * x / radius) / (kPi * kPi * x * x);
+  }
+  static float gauss(float x, float radius) {
+    const float sigma = radius / 3;
+    return x >= radius ? 0 : std::exp(-x * x / (2 * sigma * sigma));
+  }
+  static float box(float x, float) { return x < 0.5f ? 1 : x == 0.5f ? 0.5f : 0; }
+  static float triangle(float x, float) { return x < 1 ? 1 - x : 0; }
+  static float keys(float x, float) {
+    if (x >= 2)
+      return 0;
+    return x >= 1 ? ((-0.5f * x + 2.5f) * x - 4) * x + 2 : ((1.5f * x - 2.5f) * x) * x + 1;
+  }
+  static float mitchell(float x, float) {
+    if (x >= 2)
+      return 0;
+    return x >= 1 ? ((-7.0f / 18 * x + 2) * x - 10.0f / 3) * x + 16.0f / 9 : ((7.0f / 6 * x - 2) * x) * x + 8.0f / 9;
+  }
+
+  const Named &kernel;
+  int64_t in, out;
+  float inverseScale, inverseTranslation, width;
 };
 
 struct Images {
@@ -173,7 +261,44 @@ Result resizeGrad(Operation *op, GraphBuilder &g, Method method) {
   return failed(images) ? Result(failure()) : resizeGrad(op, g, method, images->height, images->width);
 }
 
+/// Operands: images or the gradient of a result, the size of the result or the images, scales, shifts.
+Result scaleAndTranslate(Operation *op, GraphBuilder &g, Images from, int64_t height, int64_t width, bool isGradient) {
+  FailureOr<SmallVector<float>> scale = g.getReals(op->getOperand(2)), shift = g.getReals(op->getOperand(3));
+  const SampledAxis::Named *kernel = SampledAxis::find(getText(op, "kernel_type"));
+  if (failed(scale) || failed(shift))
+    return failure();
+  if (!kernel)
+    return g.fail("'" + getText(op, "kernel_type") + "' is no kernel");
+  if (scale->size() != 2 || shift->size() != 2 || !((*scale)[0] > 0) || !((*scale)[1] > 0))
+    return g.fail("scales and shifts are two numbers each, scales above 0");
+  auto axis = [&](int64_t i, int64_t own, int64_t other) {
+    return SampledAxis(*kernel, isGradient ? other : own, isGradient ? own : other, (*scale)[i], (*shift)[i],
+                       getFlag(op, "antialias"));
+  };
+  SampledAxis rows = axis(0, from.height, height), columns = axis(1, from.width, width);
+  if (!rows.isTable() || !columns.isTable())
+    return g.fail(kTooLarge);
+  Value x = g.cast(op->getOperand(0), g.builder.getF32Type());
+  Value result = multiply(g, x, from, height, rows.weights(isGradient), width, columns.weights(isGradient));
+  return one(g, g.cast(result, g.elementOf(op->getResult(0))));
+}
+
 } // namespace
+
+Result scaleAndTranslate(Operation *op, GraphBuilder &g) {
+  FailureOr<Images> images = Images::of(g, op->getOperand(0));
+  FailureOr<SmallVector<int64_t>> size = g.getConstants(op->getOperand(1));
+  if (failed(images) || failed(size) || size->size() != 2 || (*size)[0] <= 0 || (*size)[1] <= 0)
+    return failure();
+  return scaleAndTranslate(op, g, *images, (*size)[0], (*size)[1], /*isGradient=*/false);
+}
+
+Result scaleAndTranslateGrad(Operation *op, GraphBuilder &g) {
+  FailureOr<Images> grads = Images::of(g, op->getOperand(0)), images = Images::of(g, op->getOperand(1));
+  if (failed(grads) || failed(images))
+    return failure();
+  return scaleAndTranslate(op, g, *grads, images->height, images->width, /*isGradient=*/true);
+}
 
 Result resizeArea(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Area); }
 Result resizeBilinear(Operation *op, GraphBuilder &g) { return resize(op, g, Method::Bilinear); }

@@ -92,6 +92,41 @@ dfg.func @crops(%x: tensor<2x6x5x3xf32>, %boxes: tensor<4x4xf32>, %of: tensor<4x
   dfg.return %crops, %grad : tensor<4x2x2x3xf32>, tensor<2x6x5x3xf32>
 }
 
+// A filter's weights are tables: the scale is a quotient of sizes that are known.
+// CHECK-LABEL: dfg.func @filtered
+dfg.func @filtered(%x: tensor<?x4x6x2xf32>, %dy: tensor<?x8x3x2xf32>) -> (tensor<?x8x3x2xf32>, tensor<?x4x6x2xf32>) {
+  %size = dfg.const dense<[8, 3]> : tensor<2xi32> : tensor<2xi32>
+  %own = dfg.const dense<[4, 6]> : tensor<2xi32> : tensor<2xi32>
+  %size_f = dfg.cast %size : (tensor<2xi32>) -> tensor<2xf32>
+  %own_f = dfg.cast %own : (tensor<2xi32>) -> tensor<2xf32>
+  %scale = dfg.real_div %size_f, %own_f : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %none = dfg.const dense<0.0> : tensor<2xf32> : tensor<2xf32>
+  // CHECK: dfg.const dense<{{.*}}> : tensor<8x4xf32>
+  // CHECK: dfg.const dense<{{.*}}> : tensor<3x6xf32>
+  // CHECK-NOT: scale_and_translate
+  %y = dfg.scale_and_translate %x, %size, %scale, %none {kernel_type = "gaussian"}
+    : (tensor<?x4x6x2xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xf32>) -> tensor<?x8x3x2xf32> loc("up")
+  // CHECK: dfg.const dense<{{.*}}> : tensor<4x8xf32>
+  // CHECK: dfg.const dense<{{.*}}> : tensor<6x3xf32>
+  %dx = dfg.scale_and_translate_grad %dy, %x, %scale, %none {kernel_type = "gaussian"}
+    : (tensor<?x8x3x2xf32>, tensor<?x4x6x2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<?x4x6x2xf32> loc("up_grad")
+  dfg.return %y, %dx : tensor<?x8x3x2xf32>, tensor<?x4x6x2xf32>
+}
+
+// An image's pixels are read by where its own projection puts them.
+// CHECK-LABEL: dfg.func @projected
+dfg.func @projected(%x: tensor<5x4x6x2xui8>, %t: tensor<5x8xf32>, %all: tensor<1x8xf32>) -> (tensor<5x3x2x2xui8>, tensor<5x3x2x2xui8>) {
+  %size = dfg.const dense<[3, 2]> : tensor<2xi32> : tensor<2xi32>
+  %fill = dfg.const dense<7.0> : tensor<f32> : tensor<f32>
+  // CHECK: dfg.gather_v2 {{.*}}{batch_dims = 1 : i64} : (tensor<5x24x2xui8>, tensor<5x6xi32>, tensor<i32>) -> tensor<5x6x2xui8>
+  %near = dfg.image_projective_transform_v3 %x, %t, %size, %fill {interpolation = "NEAREST", fill_mode = "WRAP"}
+    : (tensor<5x4x6x2xui8>, tensor<5x8xf32>, tensor<2xi32>, tensor<f32>) -> tensor<5x3x2x2xui8> loc("near")
+  // CHECK-COUNT-4: dfg.gather_v2 %{{[^{]*}} : (tensor<5x24x2xui8>, tensor<6xi32>, tensor<i32>) -> tensor<5x6x2xui8>
+  %mean = dfg.image_projective_transform_v2 %x, %all, %size {interpolation = "BILINEAR"}
+    : (tensor<5x4x6x2xui8>, tensor<1x8xf32>, tensor<2xi32>) -> tensor<5x3x2x2xui8> loc("mean")
+  dfg.return %near, %mean : tensor<5x3x2x2xui8>, tensor<5x3x2x2xui8>
+}
+
 // Patches of images without rows: what strides take of nothing is nothing.
 // CHECK-LABEL: dfg.func @empty_patches
 // CHECK-NOT: extract_image_patches
