@@ -250,6 +250,24 @@ private:
     return own > size ? g.slice(x, axis, 0, size) : g.padAxis(x, axis, 0, size - own);
   }
 
+  /// The cosine and sine of `number` of `count` parts of a turn. Those of quarters are exact: what a real signal has
+  /// none of, the imaginary part of its mean, is zero and no rounding error, whose sign would decide about an angle.
+  static std::pair<double, double> rootOfUnity(int64_t number, int64_t count) {
+    const int64_t quarter = 4 * number / count;
+    const double angle = M_PI / 2 * static_cast<double>(4 * number % count) / static_cast<double>(count);
+    const double cosine = std::cos(angle), sine = std::sin(angle);
+    switch (quarter) {
+    case 0:
+      return {cosine, sine};
+    case 1:
+      return {0 - sine, cosine};
+    case 2:
+      return {0 - cosine, 0 - sine};
+    default:
+      return {sine, 0 - cosine};
+    }
+  }
+
   /// Along the last axis, of `length` elements: `from` of them that are given, `to` that are asked for. `sign`: -1
   /// forward; 1 backward, where each is divided by the length. `mirrored`: all but the first (and the middle) stand for
   /// two, and the result is real.
@@ -260,12 +278,12 @@ private:
     std::vector<double> cosines(from * to), sines(from * to);
     for (int64_t row = 0; row < from; ++row)
       for (int64_t column = 0; column < to; ++column) {
-        double angle = 2 * M_PI * static_cast<double>(row * column % length) / static_cast<double>(length);
+        auto [cosine, sine] = rootOfUnity(row * column % length, length);
         double weight = sign > 0 ? 1.0 / static_cast<double>(length) : 1.0;
         if (mirrored && row > 0 && 2 * row != length)
           weight *= 2;
-        cosines[row * to + column] = weight * std::cos(angle);
-        sines[row * to + column] = weight * sign * std::sin(angle);
+        cosines[row * to + column] = weight * cosine;
+        sines[row * to + column] = sine == 0 ? 0 : weight * sign * sine;
       }
     Value real = multiplyLast(g, x.real, from, to, cosines);
     if (x.imaginary)
