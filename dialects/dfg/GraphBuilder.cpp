@@ -63,31 +63,12 @@ FailureOr<int64_t> GraphBuilder::getConstant(Value value) {
   return constants->front();
 }
 
-FailureOr<SmallVector<float>> GraphBuilder::getReals(Value value) {
-  auto unknown = [&] { return fail("an operand that says scales or shifts is not constant"); };
-  Operation *op = value ? value.getDefiningOp() : nullptr;
-  if (!op)
-    return unknown();
-  if (auto constant = llvm::dyn_cast<ConstOp>(op)) {
-    auto elements = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!elements || !elements.getElementType().isF32())
-      return unknown();
-    return llvm::to_vector(elements.getValues<float>());
-  }
-  if (llvm::isa<CastOp>(op) && elementOf(op->getOperand(0)).isIntOrIndex()) {
-    FailureOr<SmallVector<int64_t>> integers = getConstants(op->getOperand(0));
-    if (llvm::failed(integers))
-      return llvm::failure();
-    return llvm::map_to_vector(*integers, [](int64_t integer) { return static_cast<float>(integer); });
-  }
-  if (!llvm::isa<RealDivOp, DivOp>(op))
-    return unknown();
-  FailureOr<SmallVector<float>> x = getReals(op->getOperand(0)), y = getReals(op->getOperand(1));
-  if (llvm::failed(x) || llvm::failed(y))
-    return llvm::failure();
-  if (x->size() != y->size())
-    return unknown();
-  return llvm::map_to_vector(llvm::zip(*x, *y), [](auto pair) { return std::get<0>(pair) / std::get<1>(pair); });
+FailureOr<SmallVector<double>> GraphBuilder::getReals(Value value) {
+  if (!value)
+    return failure();
+  if (std::optional<SmallVector<double>> reals = shapes.getReals(value))
+    return *reals;
+  return fail("an operand that says scales or shifts is not constant");
 }
 
 // ---- Nodes ------------------------------------------------------------------------------------

@@ -33,8 +33,7 @@ public:
   llvm::FailureOr<llvm::SmallVector<int64_t>> getStaticShape(Value value);
   llvm::FailureOr<llvm::SmallVector<int64_t>> getConstants(Value value);
   llvm::FailureOr<int64_t> getConstant(Value value);
-  /// Of float32: constants, and quotients of sizes that are known, as TensorFlow's resizing functions write scales.
-  llvm::FailureOr<llvm::SmallVector<float>> getReals(Value value);
+  llvm::FailureOr<llvm::SmallVector<double>> getReals(Value value);
   /// Fails for the reason that `why` says: what must be known and is not, or has no code.
   llvm::LogicalResult fail(const llvm::Twine &why);
   bool failed() const { return !reason.empty() || invalid; }

@@ -148,6 +148,36 @@ std::optional<SmallVector<int64_t>> ShapeContext::getConstants(Value value) cons
   return result;
 }
 
+std::optional<SmallVector<double>> ShapeContext::getReals(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto type = llvm::dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  if (!op || !type)
+    return std::nullopt;
+  auto round = [&](double real) {
+    APFloat rounded(real);
+    bool isInexact = false;
+    rounded.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &isInexact);
+    return rounded.convertToDouble();
+  };
+  if (auto constant = llvm::dyn_cast<ConstOp>(op)) {
+    auto elements = llvm::dyn_cast<DenseFPElementsAttr>(constant.getValue());
+    if (!elements || elements.getNumElements() > kMaxElements)
+      return std::nullopt;
+    return llvm::map_to_vector(elements, [](const APFloat &element) { return element.convertToDouble(); });
+  }
+  if (llvm::isa<CastOp>(op)) {
+    if (std::optional<SmallVector<int64_t>> integers = getConstants(op->getOperand(0)))
+      return llvm::map_to_vector(*integers, [&](int64_t integer) { return round(static_cast<double>(integer)); });
+    return std::nullopt;
+  }
+  if (!llvm::isa<RealDivOp, DivOp>(op))
+    return std::nullopt;
+  std::optional<SmallVector<double>> x = getReals(op->getOperand(0)), y = getReals(op->getOperand(1));
+  if (!x || !y || x->size() != y->size())
+    return std::nullopt;
+  return llvm::map_to_vector(llvm::zip(*x, *y), [&](auto pair) { return round(std::get<0>(pair) / std::get<1>(pair)); });
+}
+
 void ShapeContext::setElements(Value value, Dims known) {
   if (static_cast<int64_t>(known.size()) <= kMaxElements)
     elements[value] = std::move(known);

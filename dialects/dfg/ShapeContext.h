@@ -113,6 +113,9 @@ public:
   std::optional<int64_t> getConstant(mlir::Value value) const;
   /// All elements, where all are constants.
   std::optional<llvm::SmallVector<int64_t>> getConstants(mlir::Value value) const;
+  /// The same of floats: constants, integers that are cast, and quotients of such, each as its type rounds it. Bounds of
+  /// ranges and scales of images are written so.
+  std::optional<llvm::SmallVector<double>> getReals(mlir::Value value) const;
 
   void setShape(mlir::Value value, Dims sizes) { shapes[value] = std::move(sizes); }
   void setElements(mlir::Value value, Dims elements);

@@ -627,14 +627,13 @@ LogicalResult dynamicStitch(Operation *op, ShapeContext &context) {
 }
 
 /// A range of floats, of constants: as TensorFlow counts them.
-static std::optional<int64_t> countFloats(Operation *op) {
+static std::optional<int64_t> countFloats(Operation *op, const ShapeContext &context) {
   double bounds[3];
   for (auto [bound, operand] : llvm::zip(bounds, op->getOperands())) {
-    auto constant = operand.getDefiningOp<ConstOp>();
-    auto value = constant ? llvm::dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
-    if (!value || value.getNumElements() != 1)
+    std::optional<SmallVector<double>> value = context.getReals(operand);
+    if (!value || value->size() != 1)
       return std::nullopt;
-    bound = (*value.begin()).convertToDouble();
+    bound = value->front();
   }
   const double count = std::ceil(std::abs((bounds[1] - bounds[0]) / bounds[2]));
   const bool isForward = bounds[2] > 0 ? bounds[0] <= bounds[1] : bounds[0] >= bounds[1];
@@ -644,7 +643,7 @@ static std::optional<int64_t> countFloats(Operation *op) {
 }
 
 LogicalResult range(Operation *op, ShapeContext &context) {
-  if (auto count = countFloats(op)) {
+  if (auto count = countFloats(op, context)) {
     context.setShape(op->getResult(0), {*count});
     return success();
   }

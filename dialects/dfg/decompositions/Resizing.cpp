@@ -263,7 +263,7 @@ Result resizeGrad(Operation *op, GraphBuilder &g, Method method) {
 
 /// Operands: images or the gradient of a result, the size of the result or the images, scales, shifts.
 Result scaleAndTranslate(Operation *op, GraphBuilder &g, Images from, int64_t height, int64_t width, bool isGradient) {
-  FailureOr<SmallVector<float>> scale = g.getReals(op->getOperand(2)), shift = g.getReals(op->getOperand(3));
+  FailureOr<SmallVector<double>> scale = g.getReals(op->getOperand(2)), shift = g.getReals(op->getOperand(3));
   const SampledAxis::Named *kernel = SampledAxis::find(getText(op, "kernel_type"));
   if (failed(scale) || failed(shift))
     return failure();
@@ -272,8 +272,8 @@ Result scaleAndTranslate(Operation *op, GraphBuilder &g, Images from, int64_t he
   if (scale->size() != 2 || shift->size() != 2 || !((*scale)[0] > 0) || !((*scale)[1] > 0))
     return g.fail("scales and shifts are two numbers each, scales above 0");
   auto axis = [&](int64_t i, int64_t own, int64_t other) {
-    return SampledAxis(*kernel, isGradient ? other : own, isGradient ? own : other, (*scale)[i], (*shift)[i],
-                       getFlag(op, "antialias"));
+    return SampledAxis(*kernel, isGradient ? other : own, isGradient ? own : other, static_cast<float>((*scale)[i]),
+                       static_cast<float>((*shift)[i]), getFlag(op, "antialias"));
   };
   SampledAxis rows = axis(0, from.height, height), columns = axis(1, from.width, width);
   if (!rows.isTable() || !columns.isTable())

@@ -108,3 +108,18 @@ dfg.func @new_axis() {
   %column = dfg.reshape %x, %sizes : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x1xf32> loc("column")
   dfg.return
 }
+
+// Bounds of a range of floats are often integers that are cast, or quotients.
+// CHECK-LABEL: dfg.func @floats
+dfg.func @floats() {
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %nine = dfg.const dense<9> : tensor<i32> : tensor<i32>
+  %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32>
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+  %start = dfg.cast %zero : (tensor<i32>) -> tensor<f32>
+  %nine_f = dfg.cast %nine : (tensor<i32>) -> tensor<f32>
+  %limit = dfg.real_div %nine_f, %two : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: dfg.range {{.*}} -> tensor<5xf32>
+  %range = dfg.range %start, %limit, %one : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<*xf32>
+  dfg.return
+}
