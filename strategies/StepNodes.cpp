@@ -11,14 +11,13 @@ using namespace mlir;
 
 namespace distc::strategies {
 
-StepNodes::StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint) {
+StepNodes::StepNodes(dfg::GraphOp graph, Attribute endpoint) {
   SmallVector<StringAttr> roots;
-  Attribute attribute = graph->getAttr(endpoint);
-  if (auto list = llvm::dyn_cast_or_null<ArrayAttr>(attribute)) {
+  if (auto list = llvm::dyn_cast_or_null<ArrayAttr>(endpoint)) {
     for (Attribute each : list)
       if (StringAttr root = dfg::getEndpointNode(each))
         roots.push_back(root);
-  } else if (StringAttr root = dfg::getEndpointNode(attribute)) {
+  } else if (StringAttr root = dfg::getEndpointNode(endpoint)) {
     roots.push_back(root);
   }
   if (roots.empty())

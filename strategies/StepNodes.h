@@ -11,12 +11,14 @@
 
 namespace distc::strategies {
 
-/// What an endpoint of the graph, `train_op` where nothing else is said, or all of a list (`fetches`), needs by
-/// operands and control edges.
+/// What an endpoint of the graph needs by operands and control edges.
 class StepNodes {
 public:
   StepNodes() = default;
-  explicit StepNodes(dfg::GraphOp graph, llvm::StringRef endpoint = "train_op");
+  /// Of the train op.
+  explicit StepNodes(dfg::GraphOp graph) : StepNodes(graph, graph.getTrainOpAttr()) {}
+  /// Of another endpoint, or of all of a list (the fetches); null where the graph has none.
+  StepNodes(dfg::GraphOp graph, mlir::Attribute endpoint);
 
   /// Whether the graph has the endpoint.
   bool isKnown() const { return known; }

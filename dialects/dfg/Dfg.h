@@ -84,8 +84,6 @@ inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
 inline constexpr llvm::StringLiteral kInternalPrefix = "_";
 /// Among a call's attributes in TensorFlow: XLA compiles what is called. A convolution that stood there keeps it.
 inline constexpr llvm::StringLiteral kCompiledByXla = "_XlaMustCompile";
-/// On a graph: `dfg-strip-export-info` has taken what an export needs.
-inline constexpr llvm::StringLiteral kStrippedAttr = "stripped";
 /// On a graph, and on the module once entries are taken from it: the slices that variables are, a dictionary of
 /// #dfg.slice by the variables' names.
 inline constexpr llvm::StringLiteral kSlicesAttr = "dfg.slices";
@@ -104,6 +102,10 @@ void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn set);
 
 /// The names in `control`, empty where there are none.
 llvm::SmallVector<llvm::StringRef> getControlInputs(mlir::Operation *op);
+
+/// How many examples the whole batch must have at least for the graph that `op` is or stands in; 1 where it does not
+/// say.
+int64_t getSmallestBatch(mlir::Operation *op);
 
 /// The handle's variable where `handle` is a `dfg.var_handle` (looking through
 /// identities), else null.

@@ -76,6 +76,13 @@ llvm::SmallVector<llvm::StringRef> getControlInputs(Operation *op) {
   return names;
 }
 
+int64_t getSmallestBatch(Operation *op) {
+  auto graph = llvm::dyn_cast<GraphOp>(op);
+  if (!graph)
+    graph = op->getParentOfType<GraphOp>();
+  return graph ? static_cast<int64_t>(graph.getSmallestBatch().value_or(1)) : 1;
+}
+
 VarHandleOp getVariableHandle(Value handle) {
   Operation *op = handle.getDefiningOp();
   while (auto identity = llvm::dyn_cast_or_null<IdentityOp>(op))

@@ -18,16 +18,70 @@ include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
+// ---- Attributes of the graph ----------------------------------------------------------
+
+// A dictionary whose entries all are such attributes.
+class DFG_DictOf<Attr element, string what> : DictionaryAttrBase<
+    And<[DictionaryAttr.predicate,
+         Concat<"::llvm::all_of(::llvm::cast<::mlir::DictionaryAttr>($_self), [&](::mlir::NamedAttribute entry) { return ",
+                SubstLeaves<"$_self", "entry.getValue()", element.predicate>, "; })">]>, what>;
+class DFG_HasEntry<string name, string kind>
+    : CPred<"::llvm::cast<::mlir::DictionaryAttr>($_self).getAs<::mlir::" # kind # ">(\"" # name # "\")">;
+
+def DFG_EndpointAttr : ConfinedAttr<StrAttr, [AttrConstraint<
+    CPred<"!::llvm::cast<::mlir::StringAttr>($_self).getValue().split(':').first.empty()">, "that names a node">]>;
+def DFG_EndpointsAttr : TypedArrayAttrBase<DFG_EndpointAttr, "names of nodes or of their tensors">;
+def DFG_TextsAttr : DFG_DictOf<StrAttr, "dictionary of texts">;
+def DFG_ListsAttr : DFG_DictOf<StrArrayAttr, "dictionary of lists of names">;
+def DFG_CollectionsAttr : DFG_DictOf<TypedArrayAttrBase<AnyAttrOf<[StrAttr, I64Attr]>, "names and numbers">,
+                                     "dictionary of lists of names and numbers">;
+def DFG_SaverAttr : ConfinedAttr<DFG_TextsAttr, [AttrConstraint<
+    And<[DFG_HasEntry<"filename", "StringAttr">, DFG_HasEntry<"save", "StringAttr">, DFG_HasEntry<"restore", "StringAttr">]>,
+    "with filename, save and restore">]>;
+def DFG_VersionsAttr : DFG_DictOf<I64Attr, "dictionary of versions">;
+def DFG_ObjectsAttr : ConfinedAttr<DictionaryAttr, [AttrConstraint<
+    And<[DFG_HasEntry<"graph", "StringAttr">, DFG_HasEntry<"keys", "DictionaryAttr">]>, "with graph and keys">]>;
+
 def DFG_GraphOp : Op<DFG_Dialect, "graph", [IsolatedFromAbove, NoTerminator, SingleBlock, NoRegionArguments,
     DeclareOpInterfaceMethods<RegionKindInterface>]> {
   let summary = "The whole graph, every node of it";
   let description = [{
     One block. Nodes stand in an order that satisfies data edges, control edges and memory effects, except the back edges of
-    version-1 loops. Its attributes are the endpoints, where they are known: `train_op`, `init_op`, `loss`, `feeds`,
-    `fetches`, and `versions`, `collections` (see dialects/dfg/tensorflow/Import.h) for export.
+    version-1 loops. All attributes are optional.
+
+    Endpoints, where they are known, by the names of nodes or of their tensors:
+
+    - `train_op`, `init_op`: what a step runs, and what gives the variables their first values;
+    - `loss`, `fetches`: tensors that a step gives;
+    - `feeds`: tensors of all placeholders;
+    - `candidates`: for each of these that has several, their names, of which the user must choose one;
+    - `summaries`: the tags of scalar summaries, by tensor;
+    - `shown_as`: the names that fetches have for the user, by tensor, where they are others: `dfg-inline-calls` has put in
+      the call that was named.
+
+    `smallest_batch` says how many examples the whole batch must have for the graph to be what its author wrote: shapes rely on
+    it, and who fixes the batch checks it.
+
+    For export (see dialects/dfg/tensorflow/Import.h, Export.h): `saver`, `versions`, `objects`, `collections` or
+    `graph_def`, `more_collections`; `stripped` where `dfg-strip-export-info` has taken what an export needs.
+
+    ```mlir
+    dfg.graph attributes {fetches = ["accuracy:0"], loss = "loss:0", train_op = "train"} { ... }
+    ```
   }];
+  let arguments = (ins OptionalAttr<DFG_EndpointAttr>:$train_op, OptionalAttr<DFG_EndpointAttr>:$init_op,
+                       OptionalAttr<DFG_EndpointAttr>:$loss, OptionalAttr<DFG_EndpointsAttr>:$fetches,
+                       OptionalAttr<StrArrayAttr>:$feeds, OptionalAttr<DFG_ListsAttr>:$candidates,
+                       OptionalAttr<DFG_TextsAttr>:$summaries, OptionalAttr<DFG_TextsAttr>:$shown_as,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$smallest_batch,
+                       OptionalAttr<DFG_SaverAttr>:$saver, OptionalAttr<DFG_VersionsAttr>:$versions,
+                       OptionalAttr<DFG_ObjectsAttr>:$objects, OptionalAttr<DFG_RawAttr>:$collections,
+                       OptionalAttr<DFG_RawAttr>:$graph_def, OptionalAttr<DFG_CollectionsAttr>:$more_collections,
+                       UnitAttr:$stripped);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins), "$_state.addRegion()->emplaceBlock();">];
 }
 
 def DFG_FuncOp : Op<DFG_Dialect, "func", [IsolatedFromAbove, FunctionOpInterface, SingleBlock]> {

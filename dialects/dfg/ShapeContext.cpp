@@ -6,7 +6,6 @@
 
 #include "dialects/dfg/ShapeContext.h"
 #include "dialects/dfg/Dfg.h"
-#include "dialects/dfg/SmallestBatch.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -235,14 +234,6 @@ TensorType refine(TensorType type, ArrayRef<Dim> sizes) {
     if (ShapedType::isDynamic(size))
       size = declared;
   return RankedTensorType::get(merged, type.getElementType());
-}
-
-int64_t getSmallestBatch(Operation *op) {
-  auto graph = llvm::dyn_cast_or_null<GraphOp>(op);
-  if (!graph)
-    graph = op->getParentOfType<GraphOp>();
-  auto smallest = graph ? graph->getAttrOfType<IntegerAttr>(kSmallestBatchAttr) : IntegerAttr();
-  return smallest ? std::max<int64_t>(smallest.getInt(), 1) : 1;
 }
 
 } // namespace distc::dfg

@@ -6,7 +6,6 @@
 
 #include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/dfg/Dfg.h"
-#include "dialects/dfg/SmallestBatch.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -53,10 +53,10 @@ SmallVector<unsigned> NumberedNodes::findEndpoints(dfg::GraphOp graph) const {
     if (unsigned number = find(endpoint); number != kNone)
       found.push_back(number);
   };
-  for (llvm::StringRef name : {"train_op", "init_op", "loss"})
-    add(graph->getAttr(name));
-  for (llvm::StringRef name : {"fetches", "feeds"})
-    if (auto list = graph->getAttrOfType<ArrayAttr>(name))
+  for (Attribute name : {graph.getTrainOpAttr(), graph.getInitOpAttr(), graph.getLossAttr()})
+    add(name);
+  for (ArrayAttr list : {graph.getFetchesAttr(), graph.getFeedsAttr()})
+    if (list)
       llvm::for_each(list, add);
   return found;
 }

@@ -22,15 +22,14 @@ struct CheckEndpoints : impl::CheckEndpointsBase<CheckEndpoints> {
     for (auto graph : getOperation().getOps<dfg::GraphOp>()) {
       EndpointNodes nodes(graph);
       bool failedAny = false;
-      for (StringRef attribute : {"train_op", "init_op"})
-        if (auto name = graph->getAttrOfType<StringAttr>(attribute))
+      for (StringAttr name : {graph.getTrainOpAttr(), graph.getInitOpAttr()})
+        if (name)
           failedAny |= failed(check(nodes, nodes.findNode(name, "operation"), name));
       SmallVector<StringAttr> tensors;
-      if (auto loss = graph->getAttrOfType<StringAttr>("loss"))
+      if (StringAttr loss = graph.getLossAttr())
         tensors.push_back(loss);
-      if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
-        for (Attribute fetch : fetches)
-          tensors.push_back(llvm::cast<StringAttr>(fetch));
+      if (ArrayAttr fetches = graph.getFetchesAttr())
+        llvm::append_range(tensors, fetches.getAsRange<StringAttr>());
       for (StringAttr name : tensors) {
         Value tensor = nodes.findTensor(name);
         failedAny |= failed(check(nodes, tensor ? tensor.getDefiningOp() : nullptr, name));

@@ -85,13 +85,16 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     return success();
   }
 
-  void noteEndpoints(Operation *graph) {
+  void noteEndpoints(Operation *op) {
     endpoints.clear();
-    if (auto loss = graph->getAttrOfType<StringAttr>("loss"))
+    auto graph = llvm::dyn_cast<dfg::GraphOp>(op);
+    if (!graph)
+      return;
+    if (StringAttr loss = graph.getLossAttr())
       endpoints.insert(loss.getValue());
-    if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
-      for (Attribute fetch : fetches)
-        endpoints.insert(llvm::cast<StringAttr>(fetch).getValue());
+    if (ArrayAttr fetches = graph.getFetchesAttr())
+      for (StringAttr fetch : fetches.getAsRange<StringAttr>())
+        endpoints.insert(fetch.getValue());
   }
 
   llvm::StringSet<> endpoints;

@@ -70,7 +70,7 @@ Value EndpointNodes::findTensor(StringRef tensor) {
   return op->getResult(number);
 }
 
-SmallVector<Operation *> EndpointNodes::findEndpoints(bool initializes) const {
+SmallVector<Operation *> EndpointNodes::findEndpoints(bool initializes) {
   SmallVector<Operation *> found;
   auto add = [&](Attribute name) {
     auto text = llvm::dyn_cast_or_null<StringAttr>(name);
@@ -79,10 +79,11 @@ SmallVector<Operation *> EndpointNodes::findEndpoints(bool initializes) const {
     if (Operation *op = node.empty() ? nullptr : nodes.lookup(node.split(':').first))
       found.push_back(op);
   };
-  for (StringRef attribute : {"train_op", "init_op", "loss"})
-    if (initializes || attribute != "init_op")
-      add(graph->getAttr(attribute));
-  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+  add(graph.getTrainOpAttr());
+  if (initializes)
+    add(graph.getInitOpAttr());
+  add(graph.getLossAttr());
+  if (ArrayAttr fetches = graph.getFetchesAttr())
     llvm::for_each(fetches, add);
   return found;
 }

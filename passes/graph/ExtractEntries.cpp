@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/NodeEdges.h"
-#include "dialects/dfg/tensorflow/Import.h"
 #include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
@@ -40,8 +39,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     EndpointNodes nodes(graph);
     endpoints = &nodes;
 
-    std::string trainTarget = getEndpoint(trainOp, "train_op"), initTarget = getEndpoint(initOp, "init_op");
-    std::string lossName = getEndpoint(loss, "loss");
+    std::string trainTarget = getEndpoint(trainOp, graph.getTrainOp()),
+                initTarget = getEndpoint(initOp, graph.getInitOp());
+    std::string lossName = getEndpoint(loss, graph.getLoss());
     SmallVector<std::string> outputs;
     auto add = [&](StringRef name) {
       std::string tensor = name.contains(':') ? name.str() : name.str() + ":0";
@@ -52,9 +52,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       add(lossName);
     if (!fetches.empty())
       llvm::for_each(fetches, add);
-    else if (auto declared = graph->getAttrOfType<ArrayAttr>("fetches"))
-      for (Attribute name : declared)
-        add(llvm::cast<StringAttr>(name).getValue());
+    else if (ArrayAttr declared = graph.getFetchesAttr())
+      for (StringAttr name : declared.getAsRange<StringAttr>())
+        add(name.getValue());
 
     SmallVector<std::string> ofStep = outputs;
     if (failed(addSummaries(ofStep)))
@@ -81,7 +81,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
           << listCandidates();
       return signalPassFailure();
     }
-    if (trainTarget.empty() && hasCandidates("train_op"))
+    if (trainTarget.empty() && hasCandidates(graph.getTrainOpAttrName()))
       emitWarning(graph.getLoc(),
                   "names several operations that train, so the program can only evaluate: name one with --train-op")
           << listCandidates();
@@ -89,7 +89,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       if (failed(extract(entry)))
         return signalPassFailure();
     notePlaceholders();
-    auto objects = graph->getAttrOfType<DictionaryAttr>(tf::kObjectsAttr);
+    DictionaryAttr objects = graph.getObjectsAttr();
     if (objects)
       getOperation()->setAttr(kProgramObjectsAttr, objects);
     if (auto slices = graph->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr))
@@ -129,7 +129,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
   /// What the graph's scalar summaries say of a step, behind its other fetches. What has no code is no reason not to
   /// train: it is left out, with a warning.
   LogicalResult addSummaries(SmallVector<std::string> &outputs) {
-    auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries");
+    DictionaryAttr summaries = graph.getSummariesAttr();
     if (!summaries)
       return success();
     NamedAttrList kept;
@@ -156,21 +156,18 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return success();
   }
 
-  std::string getEndpoint(const std::string &option, StringRef attribute) {
-    if (!option.empty())
-      return option;
-    auto declared = graph->getAttrOfType<StringAttr>(attribute);
-    return declared ? declared.str() : std::string();
+  static std::string getEndpoint(const std::string &option, std::optional<StringRef> declared) {
+    return option.empty() ? declared.value_or("").str() : option;
   }
 
-  bool hasCandidates(StringRef endpoint) {
-    auto candidates = graph->getAttrOfType<DictionaryAttr>("candidates");
+  bool hasCandidates(StringAttr endpoint) {
+    DictionaryAttr candidates = graph.getCandidatesAttr();
     return candidates && candidates.contains(endpoint);
   }
 
   std::string listCandidates() {
     std::string text;
-    if (auto candidates = graph->getAttrOfType<DictionaryAttr>("candidates"))
+    if (DictionaryAttr candidates = graph.getCandidatesAttr())
       for (NamedAttribute entry : candidates) {
         text += "; candidates for " + entry.getName().str() + ":";
         for (Attribute name : llvm::cast<ArrayAttr>(entry.getValue()))
@@ -304,7 +301,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       types.push_back(result.getType());
     }
     dfg::ReturnOp::create(builder, graph.getLoc(), returned);
-    auto shownAs = graph->getAttrOfType<DictionaryAttr>(kShownAsAttr);
+    DictionaryAttr shownAs = graph.getShownAsAttr();
     auto names = llvm::map_to_vector(fetched, [&](StringRef name) {
       auto shown = shownAs ? shownAs.getAs<StringAttr>(name) : StringAttr();
       return shown ? shown.getValue() : name;

@@ -97,23 +97,25 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
         unique += "_";
       return unique;
     };
-    for (StringRef endpoint : {"train_op", "init_op"}) {
-      dfg::CallOp call = findCall(graph->getAttr(endpoint));
+    auto keepRun = [&](StringAttr endpoint) {
+      dfg::CallOp call = findCall(endpoint);
       if (!call)
-        continue;
+        return endpoint;
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfter(call);
       std::string name = getName(dfg::getNodeName(call) + "/run");
       auto run = dfg::GroupOp::create(builder, NameLoc::get(builder.getStringAttr(name)));
       run->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(call)}));
       nodes.add(run);
-      graph->setAttr(endpoint, builder.getStringAttr(name));
-    }
+      return builder.getStringAttr(name);
+    };
+    graph.setTrainOpAttr(keepRun(graph.getTrainOpAttr()));
+    graph.setInitOpAttr(keepRun(graph.getInitOpAttr()));
     NamedAttrList shown;
-    auto keep = [&](Attribute endpoint) -> Attribute {
+    auto keep = [&](StringAttr endpoint) {
       dfg::CallOp call = findCall(endpoint);
       unsigned number = 0;
-      StringRef tensor = call ? llvm::cast<StringAttr>(endpoint).getValue() : "";
+      StringRef tensor = call ? endpoint.getValue() : "";
       StringRef output = tensor.split(':').second;
       if (!call || (!output.empty() && output.getAsInteger(10, number)) || number >= call->getNumResults() ||
           !llvm::isa<TensorType>(call->getResult(number).getType()))
@@ -132,12 +134,12 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
       shown.set(name + ":0", attributes.getStringAttr(tensor.contains(':') ? tensor.str() : tensor.str() + ":0"));
       return attributes.getStringAttr(name + ":0");
     };
-    if (Attribute loss = graph->getAttr("loss"))
-      graph->setAttr("loss", keep(loss));
-    if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
-      graph->setAttr("fetches", attributes.getArrayAttr(llvm::map_to_vector(fetches, keep)));
+    graph.setLossAttr(keep(graph.getLossAttr()));
+    if (ArrayAttr fetches = graph.getFetchesAttr())
+      graph.setFetchesAttr(attributes.getArrayAttr(llvm::map_to_vector(
+          fetches, [&](Attribute fetch) -> Attribute { return keep(llvm::cast<StringAttr>(fetch)); })));
     if (!shown.empty())
-      graph->setAttr(kShownAsAttr, shown.getDictionary(&getContext()));
+      graph.setShownAsAttr(shown.getDictionary(&getContext()));
   }
 
   /// What stands for a call that is gone: nodes that must run before what had to run after it.

@@ -143,7 +143,7 @@ private:
 struct OrderInitialization : impl::OrderInitializationBase<OrderInitialization> {
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<dfg::GraphOp>()) {
-      auto name = graph->getAttrOfType<StringAttr>("init_op");
+      StringAttr name = graph.getInitOpAttr();
       EndpointNodes endpoints(graph);
       Operation *init = name ? endpoints.findNode(name, "operation") : nullptr;
       if (!name)

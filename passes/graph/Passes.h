@@ -21,11 +21,6 @@ inline constexpr llvm::StringLiteral kSummariesAttr = "dfg.summaries";
 /// On the module, once entries are taken from the graph: its `objects` (dialects/dfg/tensorflow/Import.h).
 inline constexpr llvm::StringLiteral kProgramObjectsAttr = "dfg.objects";
 
-
-/// On the graph: the names that the user knows tensors of its `loss` and `fetches` by (dictionary), where they are others:
-/// outputs of calls that are inlined.
-inline constexpr llvm::StringLiteral kShownAsAttr = "shown_as";
-
 #define GEN_PASS_DECL
 #include "passes/graph/Passes.h.inc"
 

@@ -160,7 +160,7 @@ struct RemarkRaces : impl::RemarkRacesBase<RemarkRaces> {
   void runOnOperation() override {
     const llvm::StringSet<> references = getReferences(getOperation());
     for (auto graph : getOperation().getOps<dfg::GraphOp>()) {
-      if (!graph->getAttr("train_op"))
+      if (!graph.getTrainOpAttr())
         continue;
       EndpointNodes nodes(graph);
       FailureOr<DenseSet<Operation *>> step = nodes.collect(nodes.findEndpoints(/*initializes=*/false));

@@ -27,9 +27,10 @@ struct StripExportInfo : impl::StripExportInfoBase<StripExportInfo> {
   void runOnOperation() override {
     getOperation().walk([&](Operation *op) {
       if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op)) {
-        for (llvm::StringRef serialized : {"collections", "graph_def", "versions"})
-          graph->removeAttr(serialized);
-        graph->setAttr(dfg::kStrippedAttr, UnitAttr::get(&getContext()));
+        graph.removeCollectionsAttr();
+        graph.removeGraphDefAttr();
+        graph.removeVersionsAttr();
+        graph.setStripped(true);
       } else if (auto function = llvm::dyn_cast<dfg::FuncOp>(op)) {
         function->removeAttr("function_def");
       }

@@ -354,13 +354,13 @@ private:
   // ---- Nodes ---------------------------------------------------------------------------------------------
 
   /// What is fetched has one tensor.
-  bool isFetched(Operation *op) const {
+  bool isFetched(Operation *op) {
     auto names = [&](Attribute endpoint) {
       auto text = llvm::dyn_cast_or_null<StringAttr>(endpoint);
       return text && text.getValue().split(':').first == dfg::getNodeName(op);
     };
-    auto fetches = graph->getAttrOfType<ArrayAttr>("fetches");
-    return names(graph->getAttr("loss")) || (fetches && llvm::any_of(fetches, names));
+    ArrayAttr fetches = graph.getFetchesAttr();
+    return names(graph.getLossAttr()) || (fetches && llvm::any_of(fetches, names));
   }
 
   LogicalResult split(Operation *op, Builder &g) {

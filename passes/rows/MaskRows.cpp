@@ -42,8 +42,8 @@ struct MaskRows : public impl::MaskRowsBase<MaskRows> {
       auto text = llvm::dyn_cast_or_null<StringAttr>(endpoint);
       return text && text.getValue().split(':').first == name;
     };
-    auto fetches = graph->getAttrOfType<ArrayAttr>("fetches");
-    return means(graph->getAttr("train_op")) || means(graph->getAttr("init_op")) || means(graph->getAttr("loss")) ||
+    ArrayAttr fetches = graph.getFetchesAttr();
+    return means(graph.getTrainOpAttr()) || means(graph.getInitOpAttr()) || means(graph.getLossAttr()) ||
            (fetches && llvm::any_of(fetches, means));
   }
 };

@@ -47,10 +47,12 @@ int64_t bytesOf(Type type) {
 
 void printEndpoints(dfg::GraphOp graph, llvm::raw_ostream &os) {
   os << "endpoints\n";
-  for (StringRef name : {"train_op", "loss", "init_op"}) {
-    auto value = graph->getAttrOfType<StringAttr>(name);
-    os << llvm::formatv("  {0,-9} {1}\n", name, value ? value.getValue() : "none found; name it with a flag");
-  }
+  auto print = [&](StringAttr endpoint, std::optional<StringRef> name) {
+    os << llvm::formatv("  {0,-9} {1}\n", endpoint.getValue(), name.value_or("none found; name it with a flag"));
+  };
+  print(graph.getTrainOpAttrName(), graph.getTrainOp());
+  print(graph.getLossAttrName(), graph.getLoss());
+  print(graph.getInitOpAttrName(), graph.getInitOp());
 }
 
 void printFeeds(dfg::GraphOp graph, llvm::raw_ostream &os) {

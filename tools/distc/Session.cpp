@@ -41,7 +41,7 @@ static void noteSummaries(dfg::GraphOp graph) {
                     StringAttr::get(graph.getContext(), text.getRawStringData().front()));
   }
   if (!summaries.empty())
-    graph->setAttr("summaries", summaries.getDictionary(graph.getContext()));
+    graph.setSummariesAttr(summaries.getDictionary(graph.getContext()));
 }
 
 /// Sets a flag while a pass runs that verifies what other passes made.
@@ -146,20 +146,19 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
   }
   Builder builder(&context);
   for (auto graph : module->getOps<dfg::GraphOp>()) {
-    auto set = [&](StringRef attribute, const std::string &value) {
-      if (!value.empty())
-        graph->setAttr(attribute, builder.getStringAttr(value));
-    };
-    set("train_op", options.trainOp);
-    set("loss", options.loss);
-    set("init_op", options.initOp);
+    if (!options.trainOp.empty())
+      graph.setTrainOp(options.trainOp);
+    if (!options.loss.empty())
+      graph.setLoss(options.loss);
+    if (!options.initOp.empty())
+      graph.setInitOp(options.initOp);
     if (!options.init)
-      graph->removeAttr("init_op");
+      graph.removeInitOpAttr();
     if (options.summaries)
       noteSummaries(graph);
     if (!options.fetches.empty())
-      graph->setAttr("fetches", builder.getStrArrayAttr(
-                                    llvm::SmallVector<StringRef>(options.fetches.begin(), options.fetches.end())));
+      graph.setFetchesAttr(
+          builder.getStrArrayAttr(llvm::SmallVector<StringRef>(options.fetches.begin(), options.fetches.end())));
   }
   return module;
 }

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/SmallestBatch.h"
 #include "dialects/dfg/stablehlo/Elementwise.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -265,7 +264,7 @@ bool Converter::isOwnRemainder(Value x, Value y) {
 void Converter::needExamples(dfg::GraphOp of, int64_t count) {
   graph = of;
   if (graph && count > dfg::getSmallestBatch(graph))
-    graph->setAttr(dfg::kSmallestBatchAttr, builder.getI64IntegerAttr(count));
+    graph.setSmallestBatch(count);
 }
 
 Converter::Result Converter::remainder(Operation *op, Values operands, Builder &g) {

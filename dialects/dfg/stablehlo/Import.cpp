@@ -89,9 +89,8 @@ public:
     if (failed(converter.check(*function)))
       return failure();
     builder.setInsertionPointToStart(module.getBody());
-    OperationState state(module.getLoc(), dfg::GraphOp::getOperationName());
-    body = &state.addRegion()->emplaceBlock();
-    auto graph = llvm::cast<dfg::GraphOp>(builder.create(state));
+    auto graph = dfg::GraphOp::create(builder, module.getLoc());
+    body = &graph.getBody().front();
     converter.needExamples(graph, signature.smallestBatch);
     Block &source = (*function)->getRegion(0).front();
     SmallVector<Value> arguments;
@@ -222,7 +221,7 @@ private:
         return fail() << "the signature names something '" << name << "', which is the name of an endpoint";
     Value loss = results[signature.loss];
     add<dfg::IdentityOp>(kLoss, loss.getType(), loss);
-    graph->setAttr("loss", builder.getStringAttr(kLoss + ":0"));
+    graph.setLossAttr(builder.getStringAttr(kLoss + ":0"));
     SmallVector<Attribute> fetches, updates;
     for (const Signature::Fetch &fetch : signature.fetches) {
       Value value = results[fetch.result];
@@ -230,7 +229,7 @@ private:
       fetches.push_back(builder.getStringAttr(fetch.name + ":0"));
     }
     if (!fetches.empty())
-      graph->setAttr("fetches", builder.getArrayAttr(fetches));
+      graph.setFetchesAttr(builder.getArrayAttr(fetches));
     // Behind all reads: what a step computes, it computes from the state before it.
     size_t number = 0;
     for (const Signature::Argument &argument : signature.arguments) {
@@ -249,7 +248,7 @@ private:
     }
     auto train = add<dfg::GroupOp>(kTrain);
     train->setAttr(dfg::kControlAttr, builder.getArrayAttr(updates));
-    graph->setAttr("train_op", builder.getStringAttr(kTrain));
+    graph.setTrainOp(kTrain);
     return success();
   }
 
@@ -297,7 +296,7 @@ private:
     }
     auto init = add<dfg::GroupOp>(kInit);
     init->setAttr(dfg::kControlAttr, builder.getArrayAttr(assignments));
-    graph->setAttr("init_op", builder.getStringAttr(kInit));
+    graph.setInitOp(kInit);
     return success();
   }
 

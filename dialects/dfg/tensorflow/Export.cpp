@@ -39,18 +39,17 @@ LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph
   if (graphs.empty())
     return module.emitError("holds no dfg.graph to export");
   dfg::GraphOp graph = *graphs.begin();
-  if (graph->hasAttr(dfg::kStrippedAttr))
+  if (graph.getStripped())
     return module.emitError(
         "was written with --strip-export-info, which leaves out what an export needs; write it again without");
-  auto collections = graph->getAttrOfType<dfg::RawAttr>("collections");
-  auto bare = graph->getAttrOfType<dfg::RawAttr>("graph_def");
+  dfg::RawAttr collections = graph.getCollectionsAttr();
   isMetaGraph = static_cast<bool>(collections);
   if (collections)
     meta.ParseFromString(collections.getBytes().str());
-  else if (bare)
+  else if (dfg::RawAttr bare = graph.getGraphDefAttr())
     meta.mutable_graph_def()->ParseFromString(bare.getBytes().str());
   GraphDef &proto = *meta.mutable_graph_def();
-  if (auto versions = graph->getAttrOfType<DictionaryAttr>("versions")) {
+  if (DictionaryAttr versions = graph.getVersionsAttr()) {
     if (auto producer = versions.getAs<IntegerAttr>("producer"))
       proto.mutable_versions()->set_producer(producer.getInt());
     if (auto consumer = versions.getAs<IntegerAttr>("min_consumer"))
@@ -69,8 +68,7 @@ LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph
 /// Collections name the endpoints, and nothing else where they had several candidates.
 static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
   dfg::GraphOp graph = *module.getOps<dfg::GraphOp>().begin();
-  auto add = [&](StringRef attribute, const char *collection) {
-    auto name = graph->getAttrOfType<StringAttr>(attribute);
+  auto add = [&](StringAttr name, const char *collection) {
     if (!name)
       return;
     auto &names = *(*meta.mutable_collection_def())[collection].mutable_node_list();
@@ -82,10 +80,10 @@ static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
   // What tf.gradients would know of version 1's loops and conditions; a worker's graph has other nodes.
   for (const char *contexts : {"cond_context", "while_context"})
     meta.mutable_collection_def()->erase(contexts);
-  add("train_op", "train_op");
-  add("init_op", "init_op");
-  add("loss", "losses");
-  if (auto saver = graph->getAttrOfType<DictionaryAttr>("saver")) {
+  add(graph.getTrainOpAttr(), "train_op");
+  add(graph.getInitOpAttr(), "init_op");
+  add(graph.getLossAttr(), "losses");
+  if (DictionaryAttr saver = graph.getSaverAttr()) {
     const bool isNew = !meta.has_saver_def();
     SaverDef &def = *meta.mutable_saver_def();
     def.set_filename_tensor_name(saver.getAs<StringAttr>("filename").str());
@@ -98,7 +96,7 @@ static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
       def.set_version(SaverDef::V2);
     }
   }
-  auto more = graph->getAttrOfType<DictionaryAttr>(kMoreCollections);
+  DictionaryAttr more = graph.getMoreCollectionsAttr();
   for (NamedAttribute entry : more ? more.getValue() : ArrayRef<NamedAttribute>())
     for (Attribute element : llvm::cast<ArrayAttr>(entry.getValue())) {
       CollectionDef &collection = (*meta.mutable_collection_def())[entry.getName().str()];

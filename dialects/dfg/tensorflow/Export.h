@@ -22,11 +22,8 @@ mlir::LogicalResult exportGraph(mlir::ModuleOp module, MetaGraphDef &meta, bool 
 /// The same, written as what was imported: a MetaGraphDef or a GraphDef, binary or `text`.
 mlir::LogicalResult exportGraph(mlir::ModuleOp module, llvm::raw_ostream &os, bool text = false);
 
-/// An attribute of `dfg.graph`, a dictionary: collections that exportMetaGraph adds, arrays of numbers or of node
-/// names.
-inline constexpr llvm::StringLiteral kMoreCollections = "more_collections";
-
-/// As a MetaGraphDef, binary, whatever was imported: endpoints that no collection names are added to the collections.
+/// As a MetaGraphDef, binary, whatever was imported: endpoints that no collection names are added to the collections,
+/// and the graph's `more_collections`.
 mlir::LogicalResult exportMetaGraph(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace distc::tf

@@ -110,9 +110,7 @@ public:
       : file(file), module(module), shared(file, module), builder(OpBuilder::atBlockEnd(module.getBody())) {}
 
   LogicalResult run() {
-    OperationState state(builder.getUnknownLoc(), dfg::GraphOp::getOperationName());
-    state.addRegion()->emplaceBlock();
-    auto graph = llvm::cast<dfg::GraphOp>(builder.create(state));
+    auto graph = dfg::GraphOp::create(builder, builder.getUnknownLoc());
     shared.variables.setInsertionPoint(graph);
     for (const FunctionDef &function : file.meta->graph_def().library().function())
       if (failed(importFunction(function)))
@@ -155,10 +153,9 @@ private:
       if (saved.trainable.contains(node))
         symbols.lookup<dfg::VariableOp>(handle.getVariable()).setTrainable(true);
     }
-    graph->setAttr(kObjectsAttr,
-                   builder.getDictionaryAttr(
-                       {builder.getNamedAttr("graph", builder.getStringAttr(saved.objects)),
-                        builder.getNamedAttr("keys", keys.getDictionary(builder.getContext()))}));
+    graph.setObjectsAttr(
+        builder.getDictionaryAttr({builder.getNamedAttr("graph", builder.getStringAttr(saved.objects)),
+                                   builder.getNamedAttr("keys", keys.getDictionary(builder.getContext()))}));
   }
 
   /// Which variables are slices of one tensor in checkpoints.
@@ -190,57 +187,51 @@ private:
 
   void setEndpoints(dfg::GraphOp graph) {
     SmallVector<NamedAttribute> candidates;
-    auto set = [&](StringRef attribute, StringRef collection, bool isTensor) {
-      SmallVector<Attribute> names;
-      for (const std::string &member : getCollection(collection))
-        names.push_back(builder.getStringAttr(isTensor ? StringRef(member) : getNodeOf(member)));
-      if (names.size() == 1)
-        graph->setAttr(attribute, names[0]);
-      else if (!names.empty())
-        candidates.emplace_back(builder.getStringAttr(attribute), builder.getArrayAttr(names));
+    // The one that there is; null where there is none, or several, which are candidates.
+    auto choose = [&](StringAttr endpoint, ArrayRef<std::string> names) {
+      if (names.size() == 1 && !getNodeOf(names.front()).empty())
+        return builder.getStringAttr(names.front());
+      if (names.size() > 1)
+        candidates.emplace_back(endpoint, builder.getStrArrayAttr(SmallVector<StringRef>(names.begin(), names.end())));
+      return StringAttr();
     };
-    set("train_op", "train_op", false);
-    if (!graph->hasAttr("train_op"))
-      set("train_op", "saved_model_train_op", false);
-    set("init_op", "init_op", false);
-    set("loss", "losses", true);
-    if (!graph->hasAttr("train_op") && candidates.empty()) {
+    auto chooseNode = [&](StringAttr endpoint, StringRef collection) {
+      SmallVector<std::string> names = getCollection(collection);
+      for (std::string &name : names)
+        name = getNodeOf(name).str();
+      return choose(endpoint, names);
+    };
+    graph.setTrainOpAttr(chooseNode(graph.getTrainOpAttrName(), "train_op"));
+    if (!graph.getTrainOpAttr())
+      graph.setTrainOpAttr(chooseNode(graph.getTrainOpAttrName(), "saved_model_train_op"));
+    graph.setInitOpAttr(chooseNode(graph.getInitOpAttrName(), "init_op"));
+    graph.setLossAttr(choose(graph.getLossAttrName(), getCollection("losses")));
+    if (!graph.getTrainOpAttr() && candidates.empty()) {
       FunctionEndpoints found = findFunctionEndpoints(*file.meta);
-      auto setFound = [&](StringRef attribute, ArrayRef<std::string> names) {
-        SmallVector<Attribute> known;
-        for (const std::string &name : names)
-          known.push_back(builder.getStringAttr(name));
-        if (known.size() == 1)
-          graph->setAttr(attribute, known.front());
-        else if (!known.empty())
-          candidates.emplace_back(builder.getStringAttr(attribute), builder.getArrayAttr(known));
-      };
-      setFound("train_op", found.trainOps);
-      if (!graph->hasAttr("loss"))
-        setFound("loss", found.losses);
+      graph.setTrainOpAttr(choose(graph.getTrainOpAttrName(), found.trainOps));
+      if (!graph.getLossAttr())
+        graph.setLossAttr(choose(graph.getLossAttrName(), found.losses));
     }
     if (!candidates.empty())
-      graph->setAttr("candidates", builder.getDictionaryAttr(candidates));
+      graph.setCandidatesAttr(builder.getDictionaryAttr(candidates));
 
     SmallVector<Attribute> feeds;
     for (Operation &op : graph.getBody().front())
       if (llvm::isa<dfg::PlaceholderOp>(op))
         feeds.push_back(builder.getStringAttr(dfg::getNodeName(&op) + ":0"));
-    graph->setAttr("feeds", builder.getArrayAttr(feeds));
+    graph.setFeedsAttr(builder.getArrayAttr(feeds));
     if (file.meta->has_saver_def()) {
       const SaverDef &saver = file.meta->saver_def();
-      graph->setAttr("saver",
-                     builder.getDictionaryAttr(
-                         {builder.getNamedAttr("filename", builder.getStringAttr(saver.filename_tensor_name())),
-                          builder.getNamedAttr("save", builder.getStringAttr(saver.save_tensor_name())),
-                          builder.getNamedAttr("restore", builder.getStringAttr(saver.restore_op_name()))}));
+      graph.setSaverAttr(builder.getDictionaryAttr(
+          {builder.getNamedAttr("filename", builder.getStringAttr(saver.filename_tensor_name())),
+           builder.getNamedAttr("save", builder.getStringAttr(saver.save_tensor_name())),
+           builder.getNamedAttr("restore", builder.getStringAttr(saver.restore_op_name()))}));
     }
     if (file.meta->graph_def().has_versions()) {
       const VersionDef &versions = file.meta->graph_def().versions();
-      graph->setAttr("versions",
-                     builder.getDictionaryAttr(
-                         {builder.getNamedAttr("producer", builder.getI64IntegerAttr(versions.producer())),
-                          builder.getNamedAttr("min_consumer", builder.getI64IntegerAttr(versions.min_consumer()))}));
+      graph.setVersionsAttr(builder.getDictionaryAttr(
+          {builder.getNamedAttr("producer", builder.getI64IntegerAttr(versions.producer())),
+           builder.getNamedAttr("min_consumer", builder.getI64IntegerAttr(versions.min_consumer()))}));
     }
   }
 
@@ -251,9 +242,11 @@ private:
     if (graphDef->has_library())
       graphDef->mutable_library()->clear_function();
     google::protobuf::Message *rest = file.isMetaGraph ? static_cast<google::protobuf::Message *>(file.meta) : graphDef;
-    std::string bytes = serialize(*rest);
-    graph->setAttr(file.isMetaGraph ? "collections" : "graph_def",
-                   dfg::RawAttr::get(builder.getContext(), builder.getStringAttr(bytes)));
+    auto bytes = dfg::RawAttr::get(builder.getContext(), builder.getStringAttr(serialize(*rest)));
+    if (file.isMetaGraph)
+      graph.setCollectionsAttr(bytes);
+    else
+      graph.setGraphDefAttr(bytes);
   }
 
   const GraphFile &file;

@@ -38,8 +38,6 @@
 
 namespace distc::tf {
 
-inline constexpr llvm::StringLiteral kObjectsAttr = "objects";
-
 /// The graph in `path`: MetaGraphDef or GraphDef, binary or text, or a SavedModel's folder; "-" is standard input. What
 /// it is is told by content. Null after a diagnostic that names the file and the node.
 mlir::OwningOpRef<mlir::ModuleOp> importGraph(llvm::StringRef path, mlir::MLIRContext *context);

@@ -129,12 +129,12 @@ private:
 } // namespace
 
 void splitCollections(dfg::GraphOp graph, const Shards &shards) {
-  auto kept = graph->getAttrOfType<dfg::RawAttr>("collections");
+  dfg::RawAttr kept = graph.getCollectionsAttr();
   tf::MetaGraphDef meta;
   if (!kept || !meta.ParseFromString(kept.getBytes().str()) || !Collections(graph, shards).split(meta))
     return;
   Builder builder(graph.getContext());
-  graph->setAttr("collections", dfg::RawAttr::get(graph.getContext(), builder.getStringAttr(tf::serialize(meta))));
+  graph.setCollectionsAttr(dfg::RawAttr::get(graph.getContext(), builder.getStringAttr(tf::serialize(meta))));
 }
 
 } // namespace distc

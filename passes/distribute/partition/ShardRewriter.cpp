@@ -60,7 +60,7 @@ void ShardRewriter::findInitialAssigns() {
   if (!graph)
     return;
   step = strategies::StepNodes(graph);
-  strategies::StepNodes init(graph, "init_op");
+  strategies::StepNodes init(graph, graph.getInitOpAttr());
   for (auto assign : block.getOps<dfg::AssignOp>())
     if (const ShardedVariable *variable = init.contains(assign) ? find(assign->getOperand(0)) : nullptr)
       if (StringAttr name = dfg::getNodeNameAttr(assign))

@@ -237,8 +237,8 @@ void eraseUnneeded(dfg::GraphOp graph, const strategies::StepNodes &step) {
   auto name = [&](llvm::StringRef tensor) { named.insert(tensor.split(':').first); };
   for (const std::string &tensor : getFetchedTensors(graph))
     name(tensor);
-  for (llvm::StringRef endpoint : {"train_op", "init_op"})
-    if (auto node = graph->getAttrOfType<StringAttr>(endpoint))
+  for (StringAttr node : {graph.getTrainOpAttr(), graph.getInitOpAttr()})
+    if (node)
       name(node.getValue());
   llvm::DenseSet<Operation *> behindEffects = dfg::findBehind(
       block, [](Operation *op) { return op->hasTrait<dfg::Reports>() || llvm::isa<dfg::UpdateInterface>(op); });

@@ -117,20 +117,20 @@ private:
   }
 
   bool isOnlySummary(llvm::StringRef tensor) {
-    auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries");
+    DictionaryAttr summaries = graph.getSummariesAttr();
     if (!summaries || !summaries.contains(tensor))
       return false;
     auto is = [&](llvm::StringRef name) { return name == tensor || (name + ":0").str() == tensor; };
-    auto loss = graph->getAttrOfType<StringAttr>("loss");
-    auto fetches = graph->getAttrOfType<ArrayAttr>("fetches");
+    StringAttr loss = graph.getLossAttr();
+    ArrayAttr fetches = graph.getFetchesAttr();
     return !(loss && is(loss)) &&
            !(fetches && llvm::any_of(fetches.getAsRange<StringAttr>(), [&](StringAttr name) { return is(name); }));
   }
 
   void dropSummary(llvm::StringRef tensor) {
-    NamedAttrList left(graph->getAttrOfType<DictionaryAttr>("summaries"));
+    NamedAttrList left(graph.getSummariesAttr());
     left.erase(tensor);
-    graph->setAttr("summaries", left.getDictionary(graph.getContext()));
+    graph.setSummariesAttr(left.getDictionary(graph.getContext()));
   }
 
   dfg::GraphOp graph;
@@ -202,12 +202,12 @@ std::vector<std::string> getFetchedTensors(dfg::GraphOp graph) {
     if (!llvm::is_contained(tensors, tensor))
       tensors.push_back(std::move(tensor));
   };
-  if (auto loss = graph->getAttrOfType<StringAttr>("loss"))
+  if (StringAttr loss = graph.getLossAttr())
     add(loss.getValue());
-  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+  if (ArrayAttr fetches = graph.getFetchesAttr())
     for (auto name : fetches.getAsRange<StringAttr>())
       add(name.getValue());
-  if (auto summaries = graph->getAttrOfType<DictionaryAttr>("summaries"))
+  if (DictionaryAttr summaries = graph.getSummariesAttr())
     for (NamedAttribute summary : summaries)
       add(summary.getName().getValue());
   return tensors;

@@ -57,7 +57,7 @@ private:
   void nameEndpoints() {
     for (unsigned number : nodes.findEndpoints(graph))
       named.set(number);
-    if (auto saver = graph->getAttrOfType<DictionaryAttr>("saver"))
+    if (DictionaryAttr saver = graph.getSaverAttr())
       for (NamedAttribute entry : saver)
         if (unsigned number = nodes.find(entry.getValue()); number != NumberedNodes::kNone)
           named.set(number);

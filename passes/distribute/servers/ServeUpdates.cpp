@@ -23,7 +23,7 @@ class GraphServer {
 public:
   GraphServer(dfg::GraphOp graph, const Serving &serving, int64_t replicas)
       : graph(graph), block(graph.getBody().front()), serving(serving), replicas(replicas), step(graph),
-        init(graph, "init_op"), builder(graph.getContext()),
+        init(graph, graph.getInitOpAttr()), builder(graph.getContext()),
         place(dist::PlaceAttr::get(graph.getContext(), "worker", 0)) {}
 
   LogicalResult run() {

@@ -19,8 +19,8 @@ class Servers {
 public:
   Servers(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step,
           const llvm::DenseSet<Operation *> &consumers, const UpdatePlacement &placement)
-      : graph(graph), block(graph.getBody().front()), policies(policies), step(step), init(graph, "init_op"),
-        consumers(consumers), placement(placement), builder(graph.getContext()) {}
+      : graph(graph), block(graph.getBody().front()), policies(policies), step(step),
+        init(graph, graph.getInitOpAttr()), consumers(consumers), placement(placement), builder(graph.getContext()) {}
 
   LogicalResult run() {
     for (Operation &op : block)
@@ -306,7 +306,7 @@ private:
   }
 
   Operation *findTrainOp() {
-    auto name = graph->getAttrOfType<StringAttr>("train_op");
+    StringAttr name = graph.getTrainOpAttr();
     if (name)
       for (Operation &op : block)
         if (dfg::getNodeName(&op) == name.getValue().split(':').first)

@@ -90,7 +90,7 @@ private:
   /// What the role runs and an endpoint needs. Where training has none, all that the role runs.
   FailureOr<llvm::BitVector> findProgram(Role role) {
     FailureOr<llvm::BitVector> runs = findRoleNodes(graph, nodes, role, false);
-    if (failed(runs) || nodes.find(graph->getAttr("train_op")) == NumberedNodes::kNone)
+    if (failed(runs) || nodes.find(graph.getTrainOpAttr()) == NumberedNodes::kNone)
       return runs;
     llvm::BitVector needed(nodes.size());
     SmallVector<unsigned> pending = nodes.findEndpoints(graph);
@@ -122,26 +122,25 @@ private:
     for (unsigned number : server.members)
       if (StringAttr name = dfg::getNodeNameAttr(nodes[number]); name && getPlace(nodes[number]))
         ((*step)[number] ? ofStep : ofInit).push_back(name);
-    Block &block = program.getBody().emplaceBlock();
+    Block &block = program.getBody().front();
     fill(block, server.members, server.place);
     OpBuilder inside = OpBuilder::atBlockEnd(&block);
-    addEndpoint(inside, program, "train_op", ofStep);
-    addEndpoint(inside, program, "init_op", ofInit);
+    program.setTrainOpAttr(addEndpoint(inside, graph.getTrainOpAttr(), ofStep));
+    program.setInitOpAttr(addEndpoint(inside, graph.getInitOpAttr(), ofInit));
   }
 
-  /// The server's part of an endpoint has the endpoint's name.
-  void addEndpoint(OpBuilder &inside, dfg::GraphOp program, llvm::StringRef endpoint, ArrayRef<Attribute> waitsFor) {
-    auto name = graph->getAttrOfType<StringAttr>(endpoint);
+  /// The server's part of an endpoint, which has its name; null where there is none.
+  StringAttr addEndpoint(OpBuilder &inside, StringAttr name, ArrayRef<Attribute> waitsFor) {
     if (!name || waitsFor.empty())
-      return;
-    program->setAttr(endpoint, name);
+      return {};
     auto group = dfg::GroupOp::create(inside, NameLoc::get(dfg::getEndpointNode(name)));
     group->setAttr(dfg::kControlAttr, builder.getArrayAttr(waitsFor));
+    return name;
   }
 
   /// What a training step needs; all nodes where the graph does not say.
   void findStep() {
-    unsigned train = nodes.find(graph->getAttr("train_op"));
+    unsigned train = nodes.find(graph.getTrainOpAttr());
     step.emplace(nodes.size(), train == NumberedNodes::kNone);
     if (train == NumberedNodes::kNone)
       return;

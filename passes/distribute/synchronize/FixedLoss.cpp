@@ -77,7 +77,7 @@ private:
 } // namespace
 
 LogicalResult checkFixedLoss(dfg::GraphOp graph, const BatchFlow &flow) {
-  auto loss = graph->getAttrOfType<StringAttr>("loss");
+  StringAttr loss = graph.getLossAttr();
   if (!loss || !flow.getFixedBatch() || flow.isEstimated())
     return success();
   auto [name, output] = loss.getValue().split(':');

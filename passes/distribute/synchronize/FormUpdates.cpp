@@ -465,7 +465,7 @@ private:
   }
 
   bool isEndpoint(Operation *op) {
-    auto name = graph->getAttrOfType<StringAttr>("train_op");
+    StringAttr name = graph.getTrainOpAttr();
     return name && name.getValue().split(':').first == dfg::getNodeName(op);
   }
 

@@ -28,7 +28,8 @@ class Sharder {
 public:
   Sharder(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step)
       : block(graph.getBody().front()), module(graph->getParentOfType<ModuleOp>()), policies(policies), step(step),
-        init(graph, "init_op"), loss(graph, "loss"), fetches(graph, "fetches"), builder(graph.getContext()) {
+        init(graph, graph.getInitOpAttr()), loss(graph, graph.getLossAttr()), fetches(graph, graph.getFetchesAttr()),
+        builder(graph.getContext()) {
     for (auto variable : module.getOps<dfg::VariableOp>())
       variables[variable.getSymName()] = variable;
   }

@@ -16,8 +16,8 @@ namespace {
 class Averages {
 public:
   Averages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step)
-      : graph(graph), block(graph.getBody().front()), policies(policies), step(step), init(graph, "init_op"),
-        builder(graph.getContext()) {}
+      : graph(graph), block(graph.getBody().front()), policies(policies), step(step),
+        init(graph, graph.getInitOpAttr()), builder(graph.getContext()) {}
 
   void run() {
     auto module = graph->getParentOfType<ModuleOp>();
@@ -27,8 +27,8 @@ public:
     readUpdates();
     for (auto &[name, updates] : updated)
       add(name, updates);
-    waitFor("init_op", ofInit);
-    waitFor("train_op", ofStep);
+    waitFor(graph.getInitOpAttr(), ofInit);
+    waitFor(graph.getTrainOpAttr(), ofStep);
   }
 
 private:
@@ -131,17 +131,16 @@ private:
   }
 
   /// The endpoint waits for `names`, and stands behind them.
-  void waitFor(llvm::StringRef endpoint, ArrayRef<std::string> names) {
-    auto name = graph->getAttrOfType<StringAttr>(endpoint);
-    if (!name || names.empty())
+  void waitFor(StringAttr endpoint, ArrayRef<std::string> names) {
+    if (!endpoint || names.empty())
       return;
     for (Operation &op : block) {
-      if (dfg::getNodeName(&op) != name.getValue().split(':').first)
+      if (dfg::getNodeName(&op) != endpoint.getValue().split(':').first)
         continue;
       SmallVector<llvm::StringRef> control = dfg::getControlInputs(&op);
       control.append(names.begin(), names.end());
       op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
-      if (op.use_empty() && endpoint == "train_op")
+      if (op.use_empty() && endpoint == graph.getTrainOpAttr())
         op.moveBefore(&block, block.end());
       return;
     }
@@ -149,7 +148,7 @@ private:
 
   /// An update that is the endpoint is one of those that the averages stand behind: its name goes to a group.
   void separateTrainOp() {
-    auto name = graph->getAttrOfType<StringAttr>("train_op");
+    StringAttr name = graph.getTrainOpAttr();
     for (Operation &op : block) {
       if (!name || dfg::getNodeName(&op) != name.getValue().split(':').first || !llvm::isa<dfg::UpdateInterface>(op))
         continue;

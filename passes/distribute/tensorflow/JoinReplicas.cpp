@@ -143,14 +143,14 @@ void joinNode(WorkerGraph &worker, llvm::StringRef name) {
 /// Nodes that something outside of the graph names: endpoints, collections.
 std::vector<std::string> findNamed(dfg::GraphOp graph) {
   std::vector<std::string> names;
-  for (llvm::StringRef attribute : {"loss", "train_op", "init_op"})
-    if (auto name = graph->getAttrOfType<StringAttr>(attribute))
+  for (StringAttr name : {graph.getLossAttr(), graph.getTrainOpAttr(), graph.getInitOpAttr()})
+    if (name)
       names.push_back(name.str());
-  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
+  if (ArrayAttr fetches = graph.getFetchesAttr())
     for (auto name : fetches.getAsRange<StringAttr>())
       names.push_back(name.str());
   tf::MetaGraphDef meta;
-  if (auto collections = graph->getAttrOfType<dfg::RawAttr>("collections");
+  if (dfg::RawAttr collections = graph.getCollectionsAttr();
       collections && meta.ParseFromString(collections.getBytes().str()))
     for (const auto &[key, collection] : meta.collection_def())
       names.insert(names.end(), collection.node_list().value().begin(), collection.node_list().value().end());
@@ -164,7 +164,7 @@ std::vector<std::string> findNamed(dfg::GraphOp graph) {
 
 /// Variables of which each replica has a share are no one's whole variable: collections do not name them.
 void dropGoneVariables(WorkerGraph &worker) {
-  auto raw = worker.graph->getAttrOfType<dfg::RawAttr>("collections");
+  dfg::RawAttr raw = worker.graph.getCollectionsAttr();
   tf::MetaGraphDef meta;
   if (!raw || !meta.ParseFromString(raw.getBytes().str()))
     return;
@@ -186,7 +186,7 @@ void dropGoneVariables(WorkerGraph &worker) {
   if (!changed)
     return;
   MLIRContext *context = worker.graph.getContext();
-  worker.graph->setAttr("collections", dfg::RawAttr::get(context, StringAttr::get(context, tf::serialize(meta))));
+  worker.graph.setCollectionsAttr(dfg::RawAttr::get(context, StringAttr::get(context, tf::serialize(meta))));
 }
 
 } // namespace

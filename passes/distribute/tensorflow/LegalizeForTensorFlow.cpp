@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/tensorflow/Export.h"
 #include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
@@ -53,8 +52,8 @@ public:
     if (failed(joinReplicas(worker)))
       return failure();
     describeFeeds();
-    waitFor("init_op", worker.initNodes);
-    waitFor("train_op", worker.stepNodes);
+    waitFor(worker.graph.getInitOpAttr(), worker.initNodes);
+    waitFor(worker.graph.getTrainOpAttr(), worker.stepNodes);
     endStepTogether();
     dropDeadControl();
     if (failed(drawAlike(worker)))
@@ -136,7 +135,7 @@ private:
 
   /// Whether the whole batch's loss is the sum of the shares' losses, and not their mean.
   bool isLossSum() {
-    auto loss = worker.graph->getAttrOfType<StringAttr>("loss");
+    StringAttr loss = worker.graph.getLossAttr();
     auto joins = worker.graph->getAttrOfType<DictionaryAttr>(dist::kJoinsAttr);
     if (!loss || !joins)
       return false;
@@ -155,8 +154,7 @@ private:
           byRows.push_back(builder.getStringAttr(dfg::getNodeName(placeholder) + ":0"));
     int64_t numbers[] = {worker.replicas, worker.task.getFirstReplica(), worker.taskReplicas, batch,
                          worker.servers.isLoose};
-    worker.graph->setAttr(
-        tf::kMoreCollections,
+    worker.graph.setMoreCollectionsAttr(
         builder.getDictionaryAttr({builder.getNamedAttr("distc_feeds_by_rows", builder.getArrayAttr(byRows)),
                                    builder.getNamedAttr("distc_loss_is_sum", builder.getI64ArrayAttr({isLossSum()})),
                                    builder.getNamedAttr("distc_share", builder.getI64ArrayAttr(numbers))}));
@@ -169,8 +167,7 @@ private:
 
   /// The group that is the endpoint; null where the graph has none. Where it is an operation of its own, a group that
   /// waits for it takes its name.
-  Operation *getEndpointGroup(llvm::StringRef endpoint) {
-    auto name = worker.graph->getAttrOfType<StringAttr>(endpoint);
+  Operation *getEndpointGroup(StringAttr name) {
     Operation *node = name ? worker.nodes.find(name.getValue()) : nullptr;
     if (!node || llvm::isa<dfg::GroupOp>(node))
       return node;
@@ -182,7 +179,7 @@ private:
   }
 
   /// The endpoint is done when `others` are.
-  void waitFor(llvm::StringRef endpoint, ArrayRef<Operation *> others) {
+  void waitFor(StringAttr endpoint, ArrayRef<Operation *> others) {
     if (others.empty())
       return;
     if (Operation *node = getEndpointGroup(endpoint))
@@ -192,7 +189,8 @@ private:
   /// Sessions whose graphs have collectives run them under one step number. A session that ends its step takes away
   /// what servers hold for that number, of the others as well: none may end before all are done with the servers.
   void endStepTogether() {
-    Operation *train = worker.hasCollectives() && worker.hasPlaces() ? getEndpointGroup("train_op") : nullptr;
+    Operation *train =
+        worker.hasCollectives() && worker.hasPlaces() ? getEndpointGroup(worker.graph.getTrainOpAttr()) : nullptr;
     if (!train)
       return;
     worker.nodes.setPlaceAtEnd("synchronization/end");

@@ -43,7 +43,7 @@ Operation *refresh(WorkerGraph &worker, const WorkerGraph::Proxy &proxy, llvm::S
 
 /// What the graph's saver runs to restore; null where there is none.
 dfg::GroupOp findRestoring(WorkerGraph &worker) {
-  auto saver = worker.graph->getAttrOfType<DictionaryAttr>("saver");
+  DictionaryAttr saver = worker.graph.getSaverAttr();
   auto name = saver ? saver.getAs<StringAttr>("restore") : StringAttr();
   return llvm::dyn_cast_if_present<dfg::GroupOp>(name ? worker.nodes.find(name.getValue()) : nullptr);
 }
@@ -66,7 +66,7 @@ Value readProxy(WorkerGraph &worker, dist::PullOp pull) {
 } // namespace
 
 void findProxies(WorkerGraph &worker) {
-  strategies::StepNodes step(worker.graph), init(worker.graph, "init_op");
+  strategies::StepNodes step(worker.graph), init(worker.graph, worker.graph.getInitOpAttr());
   for (auto pull : worker.block.getOps<dist::PullOp>()) {
     dfg::VarHandleOp variable = dfg::getVariableHandle(pull.getHandle());
     // What saves reads the server's.

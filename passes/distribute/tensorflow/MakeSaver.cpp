@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/NodeEdges.h"
-#include "dialects/dfg/tensorflow/Import.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/tensorflow/StockNodes.h"
@@ -37,7 +36,7 @@ constexpr llvm::StringLiteral kObjectsKey = "_CHECKPOINTABLE_OBJECT_GRAPH";
 struct DistMakeSaver : impl::DistMakeSaverBase<DistMakeSaver> {
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
-      if (removeCalls(graph) || !graph->hasAttr("saver"))
+      if (removeCalls(graph) || !graph.getSaverAttr())
         if (SmallVector<SavedVariable> variables = findVariables(graph); !variables.empty())
           make(graph, variables);
   }
@@ -45,7 +44,7 @@ struct DistMakeSaver : impl::DistMakeSaverBase<DistMakeSaver> {
 private:
   /// Removes a saver that calls functions; false where the graph's is of nodes.
   static bool removeCalls(dfg::GraphOp graph) {
-    auto saver = graph->getAttrOfType<DictionaryAttr>("saver");
+    DictionaryAttr saver = graph.getSaverAttr();
     if (!saver)
       return false;
     dfg::NodeEdges nodes(graph.getBody().front());
@@ -58,13 +57,13 @@ private:
       return false;
     save->erase();
     restore->erase();
-    graph->removeAttr("saver");
+    graph.removeSaverAttr();
     return true;
   }
 
   SmallVector<SavedVariable> findVariables(dfg::GraphOp graph) {
     SymbolTable symbols(getOperation());
-    auto objects = graph->getAttrOfType<DictionaryAttr>(tf::kObjectsAttr);
+    DictionaryAttr objects = graph.getObjectsAttr();
     auto keys = objects ? objects.getAs<DictionaryAttr>("keys") : DictionaryAttr();
     SmallVector<SavedVariable> variables;
     llvm::DenseSet<Attribute> seen;
@@ -108,7 +107,7 @@ private:
     };
     SmallVector<Type> saved(elements);
     SmallVector<StringRef> savedNames(names);
-    auto objects = graph->getAttrOfType<DictionaryAttr>(tf::kObjectsAttr);
+    DictionaryAttr objects = graph.getObjectsAttr();
     auto description = objects ? objects.getAs<StringAttr>("graph") : StringAttr();
     if (description) {
       savedNames.push_back(kObjectsKey);
@@ -139,13 +138,12 @@ private:
     auto entry = [&](StringRef name, const Twine &value) {
       return builder.getNamedAttr(name, builder.getStringAttr(value));
     };
-    graph->setAttr("saver",
-                   builder.getDictionaryAttr({entry("filename", dfg::getNodeName(filename.getDefiningOp()) + ":0"),
-                                              entry("save", dfg::getNodeName(done.getDefiningOp()) + ":0"),
-                                              entry("restore", dfg::getNodeName(restore))}));
+    graph.setSaverAttr(builder.getDictionaryAttr({entry("filename", dfg::getNodeName(filename.getDefiningOp()) + ":0"),
+                                                  entry("save", dfg::getNodeName(done.getDefiningOp()) + ":0"),
+                                                  entry("restore", dfg::getNodeName(restore))}));
     // What initializes a graph that has no initializers is a checkpoint. What distribution adds has initial values.
-    if (!graph->hasAttr("init_op"))
-      graph->setAttr("init_op", builder.getStringAttr(dfg::getNodeName(nodes.group("init", {}))));
+    if (!graph.getInitOpAttr())
+      graph.setInitOp(dfg::getNodeName(nodes.group("init", {})));
   }
 };
 

@@ -81,7 +81,7 @@ public:
   explicit ReadOrder(WorkerGraph &worker) : worker(worker), edges(worker.block) {}
 
   LogicalResult run() {
-    auto train = worker.graph->getAttrOfType<StringAttr>("train_op");
+    StringAttr train = worker.graph.getTrainOpAttr();
     Operation *end = train ? edges.find(train.getValue()) : nullptr;
     if (!end || !worker.hasPlaces())
       return success();
@@ -177,8 +177,8 @@ private:
         if (Operation *op = edges.find(text.getValue()))
           roots.push_back(op);
     };
-    add(worker.graph->getAttr("loss"));
-    if (auto names = worker.graph->getAttrOfType<ArrayAttr>("fetches"))
+    add(worker.graph.getLossAttr());
+    if (ArrayAttr names = worker.graph.getFetchesAttr())
       llvm::for_each(names, add);
     fetched = edges.collectBefore(roots);
     SmallVector<Operation *> otherFeeds;

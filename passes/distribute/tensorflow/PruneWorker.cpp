@@ -116,7 +116,7 @@ void pruneChiefsWork(WorkerGraph &worker) {
     return;
   }
   strategies::StepNodes step(worker.graph);
-  auto train = worker.graph->getAttrOfType<StringAttr>("train_op");
+  StringAttr train = worker.graph.getTrainOpAttr();
   for (Operation &op : worker.block)
     if (llvm::isa<dfg::UpdateInterface>(op) && op.hasAttr(dist::kPlaceAttr) && step.contains(&op) &&
         !(train && dfg::getNodeName(&op) == train.getValue()))

@@ -751,8 +751,8 @@ void StraightLine::keepEndpoints() {
   for (auto &[op, results] : replaced)
     byName[dfg::getNodeName(op)] = {op, results};
   builder.setInsertionPointToEnd(&graph.getBody().front());
-  auto keep = [&](StringRef endpoint, bool isTensor) {
-    auto it = byName.find(endpoint.split(':').first);
+  auto keep = [&](StringAttr endpoint, bool isTensor) {
+    auto it = endpoint ? byName.find(endpoint.getValue().split(':').first) : byName.end();
     if (it == byName.end() || !it->second.first)
       return;
     auto &[op, results] = it->second;
@@ -769,12 +769,12 @@ void StraightLine::keepEndpoints() {
     top.replacements.erase(it->getKey());
     op = nullptr;
   };
-  for (StringRef attribute : {"train_op", "init_op", "loss"})
-    if (auto name = graph->getAttrOfType<StringAttr>(attribute))
-      keep(name.getValue(), attribute == "loss");
-  if (auto fetches = graph->getAttrOfType<ArrayAttr>("fetches"))
-    for (Attribute fetch : fetches)
-      keep(llvm::cast<StringAttr>(fetch).getValue(), true);
+  keep(graph.getTrainOpAttr(), /*isTensor=*/false);
+  keep(graph.getInitOpAttr(), /*isTensor=*/false);
+  keep(graph.getLossAttr(), /*isTensor=*/true);
+  if (ArrayAttr fetches = graph.getFetchesAttr())
+    for (StringAttr fetch : fetches.getAsRange<StringAttr>())
+      keep(fetch, /*isTensor=*/true);
 }
 
 /// What evaluation has replaced goes, with what no endpoint needs of it.

@@ -19,7 +19,7 @@
 // CHIEF-COUNT-2: dfg.apply_gradient_descent
 dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
 dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
-dfg.graph attributes {train_op = "train", saver = {filename = "kept:0"}} {
+dfg.graph attributes {train_op = "train", saver = {filename = "kept:0", restore = "", save = ""}} {
   %g = dfg.const dense<0.1> : tensor<4xf32> : tensor<4xf32> loc("g")
   %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
   %kept = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("kept")
