@@ -124,6 +124,9 @@ mlir::Value Examples::sumOf(Operation *op, Builder &g) {
   auto makeOperands = [&] {
     return llvm::all_of(op->getOperands(), [&](mlir::Value operand) { return makeAll(operand); });
   };
+  auto ofAllRows = [&](ArrayRef<unsigned> joined) {
+    return makeOperands() ? copyJoined(op, g, joined)[0] : mlir::Value();
+  };
   if (auto product = llvm::dyn_cast<dfg::MatMulOp>(op); product && both(product.getA(), product.getB())) {
     if (!makeOperands() || !get(product.getA()).varies || !get(product.getB()).varies)
       return {};
@@ -136,29 +139,15 @@ mlir::Value Examples::sumOf(Operation *op, Builder &g) {
                     /*transposeA=*/true);
   }
   if (llvm::isa<dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>(op) &&
-      !touched.contains(op->getOperand(1))) {
-    if (!makeOperands())
-      return {};
-    return copy(g, op,
-                {join(g, each(g, op->getOperand(0))), op->getOperand(1), join(g, each(g, op->getOperand(2)))})[0];
-  }
+      !touched.contains(op->getOperand(1)))
+    return ofAllRows({0, 2});
   if (auto segment = llvm::dyn_cast<dfg::UnsortedSegmentSumOp>(op);
       segment && both(segment.getData(), segment.getSegmentIds()) && !touched.contains(segment.getNumSegments()) &&
-      rankOf(g, segment.getSegmentIds()) > 0) {
-    if (!makeOperands())
-      return {};
-    return copy(
-        g, op,
-        {join(g, each(g, segment.getData())), join(g, each(g, segment.getSegmentIds())), segment.getNumSegments()})[0];
-  }
+      rankOf(g, segment.getSegmentIds()) > 0)
+    return ofAllRows({0, 1});
   if (auto scatter = llvm::dyn_cast<dfg::ScatterNdOp>(op);
-      scatter && !touched.contains(scatter.getDimensions()) && rankOf(g, scatter.getIndices()) > 1) {
-    if (!makeOperands())
-      return {};
-    return copy(
-        g, op,
-        {join(g, each(g, scatter.getIndices())), join(g, each(g, scatter.getUpdates())), scatter.getDimensions()})[0];
-  }
+      scatter && !touched.contains(scatter.getDimensions()) && rankOf(g, scatter.getIndices()) > 1)
+    return ofAllRows({0, 1});
   // Each one's own row of as many as there are examples.
   if (auto rows = llvm::dyn_cast<dfg::StridedSliceGradOp>(op);
       rows && rows.getShrinkAxisMask() == 1 && !rows.getBeginMask() && !rows.getEllipsisMask() &&
@@ -228,6 +217,13 @@ mlir::Value Examples::join(Builder &g, mlir::Value value) const {
   Dims joined(shape->begin() + 1, shape->end());
   joined[0] = (*shape)[0] * (*shape)[1];
   return reshape(g, value, joined);
+}
+
+Examples::Values Examples::copyJoined(Operation *op, Builder &g, ArrayRef<unsigned> joined) const {
+  Values operands(op->getOperands());
+  for (unsigned number : joined)
+    operands[number] = join(g, each(g, operands[number]));
+  return copy(g, op, operands);
 }
 
 /// Axes of size 1 come and go one by one where the sizes of several depend on the batch.
@@ -563,7 +559,7 @@ Examples::Values Examples::places(Operation *op, Builder &g) {
 }
 
 Examples::Values Examples::crossEntropy(Operation *op, Builder &g) {
-  Values results = copy(g, op, {join(g, each(g, op->getOperand(0))), join(g, each(g, op->getOperand(1)))});
+  Values results = copyJoined(op, g, {0, 1});
   for (auto [result, value] : llvm::zip(op->getResults(), results))
     value = divide(g, value, result);
   return results;

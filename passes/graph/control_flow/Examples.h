@@ -73,6 +73,8 @@ private:
   mlir::Value lift(Builder &g, mlir::Value value, int64_t rank) const;
   /// `value` ([examples, n, ...]) as [examples * n, ...], and back to the shape of one example's `like`.
   mlir::Value join(Builder &g, mlir::Value value) const;
+  /// `op` on the rows of all examples: its operands `joined` are joined, the others are the same for all.
+  Values copyJoined(mlir::Operation *op, Builder &g, llvm::ArrayRef<unsigned> joined) const;
   mlir::Value reshape(Builder &g, mlir::Value value, llvm::ArrayRef<dfg::Dim> to) const;
   bool areNumbers(mlir::Value value) const;
   mlir::Value placeOf(Builder &g, mlir::Value begin) const;
