@@ -10,6 +10,7 @@ include "dialects/dfg/DfgOpBase.td"
 
 // ---- Constants and feeds ------------------------------------------------------------------
 def DFG_ConstOp : DFG_Pure<"const", "\"Const\"", [ConstantLike]> {
+  let created = 1;
   let arguments = (ins ElementsAttr:$value);
   let results = (outs DFG_Tensor:$result);
   let assemblyFormat = "$value attr-dict `:` type($result)";
@@ -18,6 +19,7 @@ def DFG_ConstOp : DFG_Pure<"const", "\"Const\"", [ConstantLike]> {
   let hasFolder = 1;
 }
 def DFG_PlaceholderOp : DFG_Node<"placeholder", "\"Placeholder\", \"PlaceholderV2\"", [MemoryEffects<[MemRead]>]> {
+  let created = 1;
   let summary = "A value that is fed";
   let arguments = (ins OptionalAttr<DFG_ShapeAttr>:$shape);
   let results = (outs DFG_Tensor:$result);
@@ -51,6 +53,7 @@ def DFG_CheckNumericsOp : DFG_Pure<"check_numerics", "\"CheckNumerics\", \"Check
 
 // ---- What is known of a shape ----------------------------------------------------------------
 def DFG_ShapeOp : DFG_Pure<"shape", "\"Shape\"", [DFG_AsksShapes]> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 out_type:r0";
@@ -99,6 +102,7 @@ def DFG_ConcatOffsetOp : DFG_Pure<"concat_offset", "\"ConcatOffset\""> {
   let shape = "concatOffset";
 }
 def DFG_RangeOp : DFG_Pure<"range", "\"Range\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$start, DFG_Tensor:$limit, DFG_Tensor:$delta);
   let results = (outs DFG_Tensor:$result);
   let types = "Tidx:0";
@@ -124,18 +128,21 @@ def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"Paral
 // ---- Layout: the same elements elsewhere --------------------------------------------------------
 let linearity = "Joint" in {
 def DFG_ReshapeOp : DFG_Pure<"reshape", "\"Reshape\"", [DFG_Reshapes]> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimensions);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tshape:1";
   let shape = "reshape";
 }
 def DFG_TransposeOp : DFG_Pure<"transpose", "\"Transpose\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$permutation);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tperm:1";
   let shape = "transpose";
 }
 def DFG_ExpandDimsOp : DFG_Pure<"expand_dims", "\"ExpandDims\"", [DFG_Reshapes]> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tdim:1";
@@ -154,18 +161,21 @@ def DFG_TileOp : DFG_Pure<"tile", "\"Tile\""> {
   let shape = "tile";
 }
 def DFG_BroadcastToOp : DFG_Pure<"broadcast_to", "\"BroadcastTo\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimensions);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";
   let shape = "broadcastTo";
 }
 def DFG_FillOp : DFG_Pure<"fill", "\"Fill\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$value);
   let results = (outs DFG_Tensor:$result);
   let types = "T:1 index_type:0";
   let shape = "fill";
 }
 def DFG_ConcatV2Op : DFG_Pure<"concat_v2", "\"ConcatV2\""> {
+  let created = 1;
   let arguments = (ins Variadic<DFG_Tensor>:$values, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:-1 N:#-1";
@@ -178,24 +188,28 @@ def DFG_ConcatOp : DFG_Pure<"concat", "\"Concat\""> {
   let shape = "concat";
 }
 def DFG_SplitOp : DFG_Pure<"split", "\"Split\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$axis, DFG_Tensor:$value);
   let results = (outs Variadic<DFG_Tensor>:$parts);
   let types = "T:1 num_split:#r";
   let shape = "split";
 }
 def DFG_SplitVOp : DFG_Pure<"split_v", "\"SplitV\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$value, DFG_Tensor:$sizes, DFG_Tensor:$axis);
   let results = (outs Variadic<DFG_Tensor>:$parts);
   let types = "T:0 Tlen:1 num_split:#r";
   let shape = "splitV";
 }
 def DFG_PackOp : DFG_Pure<"pack", "\"Pack\""> {
+  let created = 1;
   let arguments = (ins Variadic<DFG_Tensor>:$values, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 N:#0";
   let shape = "pack";
 }
 def DFG_UnpackOp : DFG_Pure<"unpack", "\"Unpack\""> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$value, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Variadic<DFG_Tensor>:$parts);
   let types = "T:0 num:#r";

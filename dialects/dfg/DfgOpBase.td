@@ -16,10 +16,20 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 //   types       how type attributes follow (NodeInterface::getTypeAttributes)
 //   linearity   None, Joint (in all float operands together), Each (in each one alone), First, Last (in the first, the last alone)
 //   shape       a function of ShapeFunctions.h: LogicalResult NAME(Operation *, ShapeContext &)
+//   created     whether C++ makes it with ODS' own builders: others have a single one, for builders are a quarter of their code and nearly
+//               all nodes are made by their names (GraphBuilder::make, import)
 class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
     : Op<DFG_Dialect, mnemonic, traits # [
         DeclareOpInterfaceMethods<DFG_NodeInterface>, DeclareOpInterfaceMethods<DFG_ShapeInterface>,
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  bit created = 0;
+  let skipDefaultBuilders = !not(created);
+  let builders = !if(created, []<OpBuilder>, [
+    OpBuilder<(ins "::mlir::TypeRange":$types, "::mlir::ValueRange":$operands, CArg<"::llvm::ArrayRef<::mlir::NamedAttribute>", "{}">:$attributes), [{
+      $_state.addTypes(types);
+      $_state.addOperands(operands);
+      $_state.addAttributes(attributes);
+    }]>]);
   string types = "";
   string linearity = "None";
   string shape = "unknown";

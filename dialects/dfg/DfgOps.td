@@ -103,6 +103,7 @@ def DFG_ReturnOp : Op<DFG_Dialect, "return", [Pure, ReturnLike, Terminator, HasP
 }
 
 def DFG_GroupOp : DFG_Node<"group", "\"NoOp\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let created = 1;
   let summary = "Runs what its `control` names (NoOp)";
 }
 

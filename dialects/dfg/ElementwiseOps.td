@@ -12,6 +12,7 @@ include "dialects/dfg/DfgOpBase.td"
 let linearity = "Joint" in {
 // A variable's handle as well.
 def DFG_IdentityOp : DFG_Unary<"identity", "\"Identity\"", "return x;", [DFG_Forwards]> {
+  let created = 1;
   let arguments = (ins AnyTypeOf<[DFG_Tensor, DFG_Handle]>:$x);
   let results = (outs AnyTypeOf<[DFG_Tensor, DFG_Handle]>:$result);
 }
@@ -19,14 +20,15 @@ def DFG_StopGradientOp : DFG_Unary<"stop_gradient", "\"StopGradient\"", "return 
 def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"", "return x;", [DFG_Forwards]>;
 def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;", [DFG_Forwards]>;
 def DFG_NegOp : DFG_Unary<"neg", "\"Neg\"", "return s.neg(x);">;
-def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);"> ;
+def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);"> { let created = 1; }
 def DFG_AddOp : DFG_Binary<"add", "\"Add\"", "return s.add(x, y);", [DFG_Adds]>;
-def DFG_AddV2Op : DFG_Binary<"add_v2", "\"AddV2\"", "return s.add(x, y);", [DFG_Adds]>;
-def DFG_SubOp : DFG_Binary<"sub", "\"Sub\"", "return s.sub(x, y);">;
+def DFG_AddV2Op : DFG_Binary<"add_v2", "\"AddV2\"", "return s.add(x, y);", [DFG_Adds]> { let created = 1; }
+def DFG_SubOp : DFG_Binary<"sub", "\"Sub\"", "return s.sub(x, y);"> { let created = 1; }
 }
 def DFG_OnesLikeOp : DFG_Unary<"ones_like", "\"OnesLike\"", "return s.constant(x.getType(), 1.0);">;
 
 def DFG_CastOp : DFG_Unary<"cast", "\"Cast\"", "return s.cast(x, getElementTypeOrSelf(getResult().getType()));"> {
+  let created = 1;
   let types = "SrcT:0 DstT:r0";
   let shape = "cast";
   let linearity = "Joint";
@@ -41,7 +43,7 @@ def DFG_BitcastOp : DFG_Unary<"bitcast", "\"Bitcast\"", "return s.bitcast(x, get
 def DFG_AbsOp : DFG_Unary<"abs", "\"Abs\"", "return s.abs(x);">;
 def DFG_SignOp : DFG_Unary<"sign", "\"Sign\"", "return s.sign(x);">;
 def DFG_SquareOp : DFG_Unary<"square", "\"Square\"", "return s.mul(x, x);">;
-def DFG_SqrtOp : DFG_Unary<"sqrt", "\"Sqrt\"", "return s.math<::mlir::math::SqrtOp>(x);">;
+def DFG_SqrtOp : DFG_Unary<"sqrt", "\"Sqrt\"", "return s.math<::mlir::math::SqrtOp>(x);"> { let created = 1; }
 def DFG_RsqrtOp : DFG_Unary<"rsqrt", "\"Rsqrt\"", "return s.div(s.constant(x.getType(), 1.0), s.math<::mlir::math::SqrtOp>(x));">;
 def DFG_ReciprocalOp : DFG_Unary<"reciprocal", "\"Reciprocal\"", "return s.div(s.constant(x.getType(), 1.0), x);">;
 def DFG_InvOp : DFG_Unary<"inv", "\"Inv\"", "return s.div(s.constant(x.getType(), 1.0), x);">;
@@ -113,18 +115,18 @@ let shape = "predicate", types = "T:0 =bool:r0" in {
 def DFG_IsNanOp : DFG_Unary<"is_nan", "\"IsNan\"", "return s.notEqual(x, x);">;
 def DFG_IsInfOp : DFG_Unary<"is_inf", "\"IsInf\"", "return s.isInf(x);">;
 def DFG_IsFiniteOp : DFG_Unary<"is_finite", "\"IsFinite\"", "return s.isFinite(x);">;
-def DFG_LogicalNotOp : DFG_Unary<"logical_not", "\"LogicalNot\"", "return s.bitNot(x);"> { let types = "=bool:r0"; }
+def DFG_LogicalNotOp : DFG_Unary<"logical_not", "\"LogicalNot\"", "return s.bitNot(x);"> { let created = 1; let types = "=bool:r0"; }
 }
 
 // ---- Binary ------------------------------------------------------------------------------
 let linearity = "Each" in {
-def DFG_MulOp : DFG_Binary<"mul", "\"Mul\"", "return s.mul(x, y);">;
+def DFG_MulOp : DFG_Binary<"mul", "\"Mul\"", "return s.mul(x, y);"> { let created = 1; }
 def DFG_MulNoNanOp : DFG_Binary<"mul_no_nan", "\"MulNoNan\"",
   "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.mul(x, y));">;
 }
 let linearity = "First" in {
 def DFG_DivOp : DFG_Binary<"div", "\"Div\"", "return s.truncateDiv(x, y);", [DFG_Divides]>;
-def DFG_RealDivOp : DFG_Binary<"real_div", "\"RealDiv\"", "return s.div(x, y);", [DFG_Divides]>;
+def DFG_RealDivOp : DFG_Binary<"real_div", "\"RealDiv\"", "return s.div(x, y);", [DFG_Divides]> { let created = 1; }
 def DFG_DivNoNanOp : DFG_Binary<"div_no_nan", "\"DivNoNan\"",
   "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.div(x, y));", [DFG_Divides]>;
 }
@@ -151,7 +153,7 @@ def DFG_ZetaOp : DFG_SpecialBinary<"zeta", "\"Zeta\"", "zeta">;
 def DFG_IgammaOp : DFG_SpecialBinary<"igamma", "\"Igamma\"", "igamma">;
 def DFG_IgammacOp : DFG_SpecialBinary<"igammac", "\"Igammac\"", "igammac">;
 def DFG_IgammaGradAOp : DFG_SpecialBinary<"igamma_grad_a", "\"IgammaGradA\"", "igamma_grad_a">;
-def DFG_BitwiseAndOp : DFG_Binary<"bitwise_and", "\"BitwiseAnd\"", "return s.bitAnd(x, y);">;
+def DFG_BitwiseAndOp : DFG_Binary<"bitwise_and", "\"BitwiseAnd\"", "return s.bitAnd(x, y);"> { let created = 1; }
 def DFG_BitwiseOrOp : DFG_Binary<"bitwise_or", "\"BitwiseOr\"", "return s.bitOr(x, y);">;
 def DFG_BitwiseXorOp : DFG_Binary<"bitwise_xor", "\"BitwiseXor\"", "return s.bitXor(x, y);">;
 def DFG_LeftShiftOp : DFG_Binary<"left_shift", "\"LeftShift\"", "return s.shiftLeft(x, y);">;
@@ -159,21 +161,23 @@ def DFG_RightShiftOp : DFG_Binary<"right_shift", "\"RightShift\"", "return s.shi
 
 let shape = "predicate", types = "T:0 =bool:r0" in {
 def DFG_EqualOp : DFG_Binary<"equal", "\"Equal\"", "return s.equal(x, y);", [DFG_Compares]> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
 def DFG_NotEqualOp : DFG_Binary<"not_equal", "\"NotEqual\"", "return s.notEqual(x, y);", [DFG_Compares]> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
 def DFG_ApproximateEqualOp : DFG_Binary<"approximate_equal", "\"ApproximateEqual\"",
   "return s.less(s.abs(s.sub(x, y)), s.constant(x.getType(), getTolerance().convertToDouble()));"> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<F32Attr, "1e-5f">:$tolerance);
 }
-def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);", [DFG_Compares]>;
+def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);", [DFG_Compares]> { let created = 1; }
 def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);", [DFG_Compares]>;
 def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);", [DFG_Compares]>;
-def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);", [DFG_Compares]>;
-def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let types = "=bool:r0"; }
-def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let types = "=bool:r0"; }
+def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);", [DFG_Compares]> { let created = 1; }
+def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let created = 1; let types = "=bool:r0"; }
+def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let created = 1; let types = "=bool:r0"; }
 }
 
 // ---- Gradients of the above, as TensorFlow's own kernels: without broadcasting ------------------
@@ -218,6 +222,7 @@ def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.unlessZero(y
 
 // ---- Three operands and more ----------------------------------------------------------------------
 def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);"> {
+  let created = 1;
   let types = "T:1";
   let shape = "select";
   let linearity = "Joint";
@@ -234,6 +239,7 @@ def DFG_AddNOp : DFG_Elementwise<"add_n", "\"AddN\"", [{
   for (Value next : args.drop_front()) sum = s.add(sum, next);
   return sum;
 }]> {
+  let created = 1;
   let arguments = (ins Variadic<DFG_Tensor>:$inputs);
   let types = "T:0 N:#0";
   let shape = "alike";

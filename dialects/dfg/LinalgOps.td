@@ -71,6 +71,7 @@ def DFG_ComputeAccidentalHitsOp : DFG_Pure<"compute_accidental_hits", "\"Compute
 
 // ---- What a graph says of itself while it runs -----------------------------------------------------------
 def DFG_AssertOp : DFG_Node<"assert", "\"Assert\"", [MemoryEffects<[MemRead, MemWrite]>, DFG_Reports]> {
+  let created = 1;
   let summary = "Ends the program with the values in `data` where the condition does not hold";
   let arguments = (ins DFG_Tensor:$condition, Variadic<DFG_Tensor>:$data, DefaultValuedAttr<I64Attr, "3">:$summarize);
   let shape = "nothing";

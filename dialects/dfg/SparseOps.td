@@ -17,6 +17,7 @@ include "dialects/dfg/DfgOpBase.td"
 // ---- Gathers ---------------------------------------------------------------------------------
 let linearity = "First" in {
 def DFG_GatherV2Op : DFG_Pure<"gather_v2", "\"GatherV2\"", [DFG_Gathers]> {
+  let created = 1;
   let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices, DFG_Tensor:$axis, DefaultValuedAttr<I64Attr, "0">:$batch_dims);
   let results = (outs DFG_Tensor:$result);
   let types = "Tparams:0 Tindices:1 Taxis:2";
@@ -29,6 +30,7 @@ def DFG_GatherOp : DFG_Pure<"gather", "\"Gather\"", [DFG_Gathers]> {
   let shape = "gather";
 }
 def DFG_GatherNdOp : DFG_Pure<"gather_nd", "\"GatherNd\"", [DFG_Gathers]> {
+  let created = 1;
   let summary = "Slices of a tensor: the last axis of the indices names the first axes of the tensor";
   let arguments = (ins DFG_Tensor:$params, DFG_Tensor:$indices);
   let results = (outs DFG_Tensor:$result);

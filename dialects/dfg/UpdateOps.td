@@ -28,6 +28,7 @@ def DFG_VariableOp : Op<DFG_Dialect, "variable", [Symbol]> {
 
 def DFG_VarHandleOp : DFG_Node<"var_handle", "\"VariableV2\", \"VarHandleOp\", \"Variable\"",
                                [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let created = 1;
   let summary = "The handle of a variable";
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs DFG_Handle:$handle);
@@ -35,6 +36,7 @@ def DFG_VarHandleOp : DFG_Node<"var_handle", "\"VariableV2\", \"VarHandleOp\", \
 }
 
 def DFG_ReadVariableOp : DFG_Node<"read_variable", "\"\", \"ReadVariableOp\"", [DFG_ReadsVariable]> {
+  let created = 1;
   let summary = "The value of a variable";
   let description = [{
     Reads in block order. A reference variable is read where an operation takes its reference as a value; such a read has no
@@ -61,10 +63,11 @@ class DFG_Assignment<string mnemonic, string tensorflow, code body> : DFG_Update
   let types = "T|dtype:1";
 }
 def DFG_AssignOp : DFG_Assignment<"assign", "\"Assign\", \"AssignVariableOp\"", "return {args[1]};"> {
+  let created = 1;
   let arguments = (ins Arg<DFG_Handle, "", [MemWrite]>:$handle, DFG_Tensor:$value);
 }
 def DFG_AssignAddOp : DFG_Assignment<"assign_add", "\"AssignAdd\", \"AssignAddVariableOp\"", "return {s.add(args[0], args[1])};">;
-def DFG_AssignSubOp : DFG_Assignment<"assign_sub", "\"AssignSub\", \"AssignSubVariableOp\"", "return {s.sub(args[0], args[1])};">;
+def DFG_AssignSubOp : DFG_Assignment<"assign_sub", "\"AssignSub\", \"AssignSubVariableOp\"", "return {s.sub(args[0], args[1])};"> { let created = 1; }
 
 // ---- Optimizers -------------------------------------------------------------------------------------
 def DFG_ApplyGradientDescentOp : DFG_Update<"apply_gradient_descent", "\"ApplyGradientDescent\", \"ResourceApplyGradientDescent\"", "0", 2, [{
