@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/program/LinkExecutable.h"
+#include "passes/lower/program/Configured.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
@@ -69,7 +70,7 @@ static std::string besideDistc() {
 // lld: beside distc, else the machine's.
 static Expected<std::string> findLinker() {
   const std::string beside = besideDistc();
-  for (StringRef path : {StringRef(beside), StringRef(DISTC_LLD)})
+  for (StringRef path : {StringRef(beside), StringRef(getConfiguredLinker())})
     if (sys::fs::can_execute(path))
       return path.str();
   for (StringRef name : {"ld.lld-22", "ld.lld"})

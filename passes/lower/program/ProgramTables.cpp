@@ -8,6 +8,7 @@
 #include "passes/graph/Passes.h"
 #include "passes/lower/gpu/DeviceTables.h"
 #include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/Configured.h"
 
 using namespace mlir;
 
@@ -183,7 +184,7 @@ LogicalResult writeProgram(ModuleOp module, drt::ProgramOp program, ConstantTabl
     entryRows.push_back(describeEntry(entry, tables));
 
   Attribute fields[] = {tables.i32(DRT_ABI_VERSION),
-                        tables.string(DISTC_VERSION),
+                        tables.string(getVersion()),
                         tables.string(program.getGraph()),
                         tables.string(program.getStrategy()),
                         tables.string(program.getTarget()),

@@ -1,0 +1,19 @@
+//===- Configured.h - What the build's configuration says ------------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_LOWER_PROGRAM_CONFIGURED_H
+#define DISTC_PASSES_LOWER_PROGRAM_CONFIGURED_H
+
+namespace distc {
+
+/// distc's own.
+const char *getVersion();
+
+/// The lld of the machine that distc was built on, or what is no file.
+const char *getConfiguredLinker();
+
+} // namespace distc
+
+#endif // DISTC_PASSES_LOWER_PROGRAM_CONFIGURED_H
