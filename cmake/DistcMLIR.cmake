@@ -1,4 +1,4 @@
-# Tablegen, and how a library against MLIR is made: shared LLVM and MLIR, no RTTI.
+# Tablegen, and how a library against MLIR is made: shared LLVM and MLIR, no RTTI, no exceptions.
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
@@ -29,7 +29,8 @@ function(distc_precompile_headers)
 endfunction()
 
 function(distc_mlir_flags target)
-  target_compile_options(${target} PRIVATE -fno-rtti)
+  # As LLVM is compiled. What would clean up behind exceptions is a good part of the code and of the time that it takes.
+  target_compile_options(${target} PRIVATE -fno-rtti -fno-exceptions)
   target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 endfunction()

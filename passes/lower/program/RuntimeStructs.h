@@ -65,7 +65,7 @@ template <typename Struct> consteval int32_t getFieldNumber(size_t offset) {
       return number;
     number += field.count;
   }
-  throw "no field begins there";
+  llvm_unreachable("no field begins there");
 }
 
 // clang-format off
