@@ -44,7 +44,8 @@ llvm::ArrayRef<Builder> getBuilders();
 /// What every builder can be asked for as well: accumulate_steps, aggregator, ...
 llvm::ArrayRef<Parameter> getCommonParameters();
 
-/// Whether `spec` is "NAME" or "NAME:key=value,..." of a builder, in any case, and not a file. Says nothing of its parameters.
+/// Whether `spec` is "NAME" or "NAME:key=value,..." of a builder, in any case, and not a file. Says nothing of its
+/// parameters.
 bool isBuilderSpec(llvm::StringRef spec);
 
 /// `spec` with the builder's name as the builder has it: "allreduce:chunk_size=4" is AllReduce:chunk_size=4. What names

@@ -14,13 +14,14 @@ struct CompressorName {
   AllReduceSynchronizer::Compressor compressor;
 };
 
-constexpr CompressorName kCompressors[] = {{"NoneCompressor", "none", AllReduceSynchronizer::NoneCompressor},
-                                           {"HorovodCompressor", "fp16", AllReduceSynchronizer::HorovodCompressor},
-                                           {"HorovodCompressorEF", "fp16_ef", AllReduceSynchronizer::HorovodCompressorEF},
-                                           {"BF16Compressor", "bf16", AllReduceSynchronizer::BF16Compressor},
-                                           {"BF16CompressorEF", "bf16_ef", AllReduceSynchronizer::BF16CompressorEF},
-                                           {"PowerSGDCompressor", "power_sgd", AllReduceSynchronizer::PowerSGDCompressor},
-                                           {"TopKCompressor", "top_k", AllReduceSynchronizer::TopKCompressor}};
+constexpr CompressorName kCompressors[] = {
+    {"NoneCompressor", "none", AllReduceSynchronizer::NoneCompressor},
+    {"HorovodCompressor", "fp16", AllReduceSynchronizer::HorovodCompressor},
+    {"HorovodCompressorEF", "fp16_ef", AllReduceSynchronizer::HorovodCompressorEF},
+    {"BF16Compressor", "bf16", AllReduceSynchronizer::BF16Compressor},
+    {"BF16CompressorEF", "bf16_ef", AllReduceSynchronizer::BF16CompressorEF},
+    {"PowerSGDCompressor", "power_sgd", AllReduceSynchronizer::PowerSGDCompressor},
+    {"TopKCompressor", "top_k", AllReduceSynchronizer::TopKCompressor}};
 
 } // namespace
 

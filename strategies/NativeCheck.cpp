@@ -83,7 +83,8 @@ std::string remarkOnStaleness(const Strategy &strategy) {
 
 std::string remarkOnProcessors(const Strategy &strategy) {
   auto namesNccl = [](const Strategy::Node &node) {
-    return node.has_allreducesynchronizer() && node.allreducesynchronizer().spec() == autodist::proto::AllReduceSynchronizer::NCCL;
+    return node.has_allreducesynchronizer() &&
+           node.allreducesynchronizer().spec() == autodist::proto::AllReduceSynchronizer::NCCL;
   };
   if (const Strategy::Node *node = findNode(strategy, namesNccl))
     return "the strategy's entry of variable '" + node->var_name() +

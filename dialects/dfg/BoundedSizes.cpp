@@ -52,7 +52,8 @@ bool joinsBeside(Operation *op, Value operand, const ShapeContext &context) {
 
 LogicalResult ShapeContext::checkBounds(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
-    bool padded = hasBound(getShape(operand.get())) && !takesPadding(op, operand.getOperandNumber()) && !joinsBeside(op, operand.get(), *this);
+    bool padded = hasBound(getShape(operand.get())) && !takesPadding(op, operand.getOperandNumber()) &&
+                  !joinsBeside(op, operand.get(), *this);
     bool miscounted = hasBound(getElements(operand.get())) && llvm::none_of(op->getResults(), [&](Value result) {
                         return hasBound(getShape(result)) || hasBound(getElements(result));
                       });

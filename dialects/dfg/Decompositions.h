@@ -20,8 +20,8 @@ using Result = llvm::FailureOr<llvm::SmallVector<mlir::Value>>;
 
 /// Elements that a window may have where each of them is a step of its own.
 constexpr int64_t kMostTaps = 1 << 13;
-/// Fails, for a reason that `g` keeps, where strides, dilations and sizes of a node's window are not what TensorFlow takes: a number for each of
-/// `rank` axes, which is 1 for images and channels.
+/// Fails, for a reason that `g` keeps, where strides, dilations and sizes of a node's window are not what TensorFlow
+/// takes: a number for each of `rank` axes, which is 1 for images and channels.
 llvm::LogicalResult checkWindowAttributes(mlir::Operation *op, GraphBuilder &g, int64_t rank);
 
 #define DISTC_DECOMPOSITION(name) Result name(mlir::Operation *op, GraphBuilder &g);
@@ -126,8 +126,12 @@ inline llvm::StringRef getText(mlir::Operation *op, llvm::StringRef name) {
   auto attribute = op->getAttrOfType<mlir::StringAttr>(name);
   return attribute ? attribute.getValue() : llvm::StringRef();
 }
-inline int64_t getNumber(mlir::Operation *op, llvm::StringRef name) { return op->getAttrOfType<mlir::IntegerAttr>(name).getInt(); }
-inline double getReal(mlir::Operation *op, llvm::StringRef name) { return op->getAttrOfType<mlir::FloatAttr>(name).getValueAsDouble(); }
+inline int64_t getNumber(mlir::Operation *op, llvm::StringRef name) {
+  return op->getAttrOfType<mlir::IntegerAttr>(name).getInt();
+}
+inline double getReal(mlir::Operation *op, llvm::StringRef name) {
+  return op->getAttrOfType<mlir::FloatAttr>(name).getValueAsDouble();
+}
 
 } // namespace distc::dfg::decompositions
 

@@ -98,8 +98,8 @@ bool isSlice(ArrayRef<int64_t> shape, ArrayRef<int64_t> offsets, ArrayRef<int64_
          });
 }
 
-LogicalResult SliceAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr whole, DenseI64ArrayAttr shape,
-                                DenseI64ArrayAttr offsets, DenseI64ArrayAttr sizes) {
+LogicalResult SliceAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr whole,
+                                DenseI64ArrayAttr shape, DenseI64ArrayAttr offsets, DenseI64ArrayAttr sizes) {
   if (isSlice(shape, offsets, sizes))
     return success();
   return emitError() << "'" << whole.getValue() << "' of shape [" << shape.asArrayRef() << "] has no slice at ["

@@ -25,7 +25,8 @@ public:
   using Values = llvm::SmallVector<Value>;
 
   /// Nodes are made where `builder` stands, in the name of `node`.
-  GraphBuilder(mlir::OpBuilder &builder, ShapeContext &shapes, mlir::Operation *node) : builder(builder), shapes(shapes), node(node) {}
+  GraphBuilder(mlir::OpBuilder &builder, ShapeContext &shapes, mlir::Operation *node)
+      : builder(builder), shapes(shapes), node(node) {}
 
   // ---- What is known --------------------------------------------------------------------
   /// The shape, the rank, one size; fails (once and for all) where they are not known.
@@ -56,10 +57,13 @@ public:
     return results.empty() ? Value() : results[0];
   }
   template <typename Op>
-  Values makeAll(mlir::ValueRange operands, llvm::ArrayRef<Type> elements, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+  Values makeAll(mlir::ValueRange operands, llvm::ArrayRef<Type> elements,
+                 llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
     return create(Op::getOperationName(), operands, elements, attributes);
   }
-  mlir::NamedAttribute attribute(llvm::StringRef name, mlir::Attribute value) { return {builder.getStringAttr(name), value}; }
+  mlir::NamedAttribute attribute(llvm::StringRef name, mlir::Attribute value) {
+    return {builder.getStringAttr(name), value};
+  }
   mlir::NamedAttribute flag(llvm::StringRef name, bool value) { return attribute(name, builder.getBoolAttr(value)); }
 
   /// Constants: a scalar; a vector of integers; elements of a tensor.

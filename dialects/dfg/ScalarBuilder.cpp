@@ -30,8 +30,8 @@ Value ScalarBuilder::constant(Type type, double value) {
 
 Value ScalarBuilder::lowest(Type type) {
   if (auto floatType = llvm::dyn_cast<FloatType>(type))
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getFloatAttr(floatType, APFloat::getInf(floatType.getFloatSemantics(), true)));
+    return arith::ConstantOp::create(
+        builder, loc, builder.getFloatAttr(floatType, APFloat::getInf(floatType.getFloatSemantics(), true)));
   unsigned width = type.getIntOrFloatBitWidth();
   APInt value = isUnsigned(type) || isBool(type) ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
@@ -47,7 +47,8 @@ Value ScalarBuilder::highest(Type type) {
 }
 
 static Value finiteExtreme(ScalarBuilder &s, FloatType type, bool negative) {
-  return arith::ConstantOp::create(s.builder, s.loc, s.builder.getFloatAttr(type, APFloat::getLargest(type.getFloatSemantics(), negative)));
+  return arith::ConstantOp::create(
+      s.builder, s.loc, s.builder.getFloatAttr(type, APFloat::getLargest(type.getFloatSemantics(), negative)));
 }
 Value ScalarBuilder::lowestFinite(Type type) {
   auto floatType = llvm::dyn_cast<FloatType>(type);
@@ -228,6 +229,8 @@ Value ScalarBuilder::cast(Value x, Type type) {
   return arith::ExtSIOp::create(builder, loc, type, x);
 }
 
-Value ScalarBuilder::bitcast(Value x, Type type) { return x.getType() == type ? x : arith::BitcastOp::create(builder, loc, type, x); }
+Value ScalarBuilder::bitcast(Value x, Type type) {
+  return x.getType() == type ? x : arith::BitcastOp::create(builder, loc, type, x);
+}
 
 } // namespace distc::dfg

@@ -80,8 +80,9 @@ public:
   Value shiftLeft(Value x, Value y);
   Value shiftRight(Value x, Value y);
 
-  /// TensorFlow's Cast: floats truncate to integers, anything but zero is true. NaN and what an integer cannot hold become what x86's instructions
-  /// give, which is TensorFlow's on CPUs: the lowest int64 or int32, and the low bits of that int32 for what is narrower.
+  /// TensorFlow's Cast: floats truncate to integers, anything but zero is true. NaN and what an integer cannot hold
+  /// become what x86's instructions give, which is TensorFlow's on CPUs: the lowest int64 or int32, and the low bits of
+  /// that int32 for what is narrower.
   Value cast(Value x, mlir::Type type);
 
   /// The same bits as another type of that width.

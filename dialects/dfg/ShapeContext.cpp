@@ -174,7 +174,8 @@ std::optional<SmallVector<double>> ShapeContext::getReals(Value value) const {
   std::optional<SmallVector<double>> x = getReals(op->getOperand(0)), y = getReals(op->getOperand(1));
   if (!x || !y || x->size() != y->size())
     return std::nullopt;
-  return llvm::map_to_vector(llvm::zip(*x, *y), [&](auto pair) { return round(std::get<0>(pair) / std::get<1>(pair)); });
+  return llvm::map_to_vector(llvm::zip(*x, *y),
+                             [&](auto pair) { return round(std::get<0>(pair) / std::get<1>(pair)); });
 }
 
 void ShapeContext::setElements(Value value, Dims known) {

@@ -6,20 +6,20 @@
 //
 // Shapes are inferred once, with the batch as a symbol b: a size is
 // `scale * b + offset`, or unknown. Of several replicas b is one's share; what they
-// have gathered has sizes with the whole batch's, B, of which b is one of N parts. Small integer tensors (shapes, axes, sizes)
-// are followed by their elements in the same form, so that a graph's shape
-// arithmetic is evaluated on the way. Two users: `dfg-infer-shapes` (with b bound
-// to a number, everything becomes static) and the analysis of the batch's flow.
+// have gathered has sizes with the whole batch's, B, of which b is one of N parts. Small integer tensors (shapes, axes,
+// sizes) are followed by their elements in the same form, so that a graph's shape arithmetic is evaluated on the way.
+// Two users: `dfg-infer-shapes` (with b bound to a number, everything becomes static) and the analysis of the batch's
+// flow.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DISTC_DIALECTS_DFG_SHAPECONTEXT_H
 #define DISTC_DIALECTS_DFG_SHAPECONTEXT_H
 
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/Value.h"
 #include <optional>
 
 namespace distc::dfg {
@@ -113,8 +113,8 @@ public:
   std::optional<int64_t> getConstant(mlir::Value value) const;
   /// All elements, where all are constants.
   std::optional<llvm::SmallVector<int64_t>> getConstants(mlir::Value value) const;
-  /// The same of floats: constants, integers that are cast, and quotients of such, each as its type rounds it. Bounds of
-  /// ranges and scales of images are written so.
+  /// The same of floats: constants, integers that are cast, and quotients of such, each as its type rounds it. Bounds
+  /// of ranges and scales of images are written so.
   std::optional<llvm::SmallVector<double>> getReals(mlir::Value value) const;
 
   void setShape(mlir::Value value, Dims sizes) { shapes[value] = std::move(sizes); }
@@ -134,7 +134,9 @@ public:
   int64_t getReplicas() const { return replicas; }
   /// The size of an axis along which all replicas' parts are joined, and of one replica's part of such an axis.
   Dim joinReplicas(Dim size) const {
-    return size.isMultipleOfBatch() ? Dim::wholeBatch(size.getScale()) : size.isConstant() ? size * Dim(replicas) : Dim();
+    return size.isMultipleOfBatch() ? Dim::wholeBatch(size.getScale())
+           : size.isConstant()      ? size * Dim(replicas)
+                                    : Dim();
   }
   Dim shareOf(Dim size) const {
     return size.isMultipleOfWholeBatch() ? Dim::batch(size.getWholeScale())

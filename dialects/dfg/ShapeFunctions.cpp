@@ -47,7 +47,8 @@ FailureOr<int64_t> normalizeAxis(Operation *op, int64_t axis, int64_t rank) {
 /// Whether two sizes, or all of two shapes, may be equal.
 bool fits(Dim x, Dim y) { return !x.isConstant() || !y.isConstant() || x == y; }
 bool fits(ArrayRef<Dim> x, ArrayRef<Dim> y) {
-  return x.size() == y.size() && llvm::all_of(llvm::zip(x, y), [](auto both) { return fits(std::get<0>(both), std::get<1>(both)); });
+  return x.size() == y.size() &&
+         llvm::all_of(llvm::zip(x, y), [](auto both) { return fits(std::get<0>(both), std::get<1>(both)); });
 }
 
 /// Fails with a diagnostic where an operand is known to be no scalar (a tensor of one element will do where `orOne`).
@@ -55,14 +56,16 @@ static LogicalResult checkScalar(Operation *op, ShapeContext &context, unsigned 
   auto shape = context.getShape(op->getOperand(operand));
   if (!shape || shape->empty() || (orOne && llvm::all_of(*shape, [](Dim size) { return fits(size, 1); })))
     return success();
-  return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << ", which must be a scalar";
+  return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape)
+                           << ", which must be a scalar";
 }
 
 /// The sizes that a vector of them names, checked; none where they are not known.
 static FailureOr<std::optional<Dims>> getSizes(Operation *op, ShapeContext &context, unsigned operand) {
   auto shape = context.getShape(op->getOperand(operand));
   if (shape && shape->size() != 1)
-    return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << ", which must be a vector of sizes";
+    return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape)
+                             << ", which must be a vector of sizes";
   std::optional<Dims> sizes = context.getElements(op->getOperand(operand));
   if (sizes && failed(checkSizes(op, *sizes)))
     return failure();
@@ -120,7 +123,8 @@ LogicalResult scan(Operation *op, ShapeContext &context) {
   auto input = context.getShape(op->getOperand(0));
   if (failed(checkScalar(op, context, 1)))
     return failure();
-  if (auto axis = context.getConstant(op->getOperand(1)); input && axis && failed(normalizeAxis(op, *axis, input->size())))
+  if (auto axis = context.getConstant(op->getOperand(1));
+      input && axis && failed(normalizeAxis(op, *axis, input->size())))
     return failure();
   return same(op, context);
 }
@@ -189,11 +193,12 @@ static LogicalResult checkUpdate(UpdateInterface update, ShapeContext &context, 
   int gradient = update.getGradientOperand(), indicesOperand = update.getIndicesOperand();
   for (unsigned slot : written)
     if (auto shape = context.getShape(op->getOperand(slot)); shape && !fits(*shape, sizes))
-      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a slot of shape " << print(*shape);
+      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a slot of shape "
+                               << print(*shape);
   if (update.isOptimizerUpdate())
     for (int operand = 0; operand < static_cast<int>(op->getNumOperands()); ++operand)
-      if (operand != gradient && operand != indicesOperand && !llvm::is_contained(written, static_cast<unsigned>(operand)) &&
-          failed(checkScalar(op, context, operand)))
+      if (operand != gradient && operand != indicesOperand &&
+          !llvm::is_contained(written, static_cast<unsigned>(operand)) && failed(checkScalar(op, context, operand)))
         return failure();
   auto given = gradient >= 0 ? context.getShape(op->getOperand(gradient)) : std::nullopt;
   auto indices = indicesOperand >= 0 ? context.getShape(op->getOperand(indicesOperand)) : std::nullopt;
@@ -201,7 +206,8 @@ static LogicalResult checkUpdate(UpdateInterface update, ShapeContext &context, 
     return success();
   if (!indices) {
     if (!fits(*given, sizes))
-      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape " << print(*given);
+      return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape "
+                               << print(*given);
     return success();
   }
   // A scatter's value may be one for all.
@@ -209,8 +215,8 @@ static LogicalResult checkUpdate(UpdateInterface update, ShapeContext &context, 
     return success();
   std::optional<Dims> rows = getRowsShape(update, sizes, *indices);
   if (!rows || !fits(*given, *rows))
-    return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape " << print(*given)
-                             << " at indices of shape " << print(*indices);
+    return op->emitOpError() << "updates a variable of shape " << print(sizes) << " with a value of shape "
+                             << print(*given) << " at indices of shape " << print(*indices);
   return success();
 }
 
@@ -392,7 +398,8 @@ LogicalResult alike(Operation *op, ShapeContext &context) {
   auto first = context.getShape(op->getOperand(0));
   for (Value operand : op->getOperands().drop_front())
     if (auto next = context.getShape(operand); first && next && !fits(*first, *next))
-      return op->emitOpError() << "takes operands of shapes " << print(*first) << " and " << print(*next) << ", which must be equal";
+      return op->emitOpError() << "takes operands of shapes " << print(*first) << " and " << print(*next)
+                               << ", which must be equal";
   return broadcast(op, context);
 }
 
@@ -400,13 +407,15 @@ LogicalResult predicate(Operation *op, ShapeContext &context) { return broadcast
 LogicalResult select(Operation *op, ShapeContext &context) { return broadcast(op, context); }
 
 LogicalResult selectRows(Operation *op, ShapeContext &context) {
-  auto condition = context.getShape(op->getOperand(0)), chosen = context.getShape(op->getOperand(1)), other = context.getShape(op->getOperand(2));
+  auto condition = context.getShape(op->getOperand(0)), chosen = context.getShape(op->getOperand(1)),
+       other = context.getShape(op->getOperand(2));
   if (chosen && other && !fits(*chosen, *other))
     return op->emitOpError() << "chooses between shapes " << print(*chosen) << " and " << print(*other);
   // A scalar, one of each row, or one of each element.
   if (condition && chosen && !condition->empty() && !fits(*condition, *chosen) &&
       !(condition->size() == 1 && !chosen->empty() && fits((*condition)[0], (*chosen)[0])))
-    return op->emitOpError() << "chooses by a condition of shape " << print(*condition) << " between shapes " << print(*chosen);
+    return op->emitOpError() << "chooses by a condition of shape " << print(*condition) << " between shapes "
+                             << print(*chosen);
   if (auto shape = context.getShape(op->getOperand(1))) {
     evaluateElements(op, context, *shape);
     context.setShape(op->getResult(0), *shape);
@@ -605,10 +614,11 @@ LogicalResult dynamicStitch(Operation *op, ShapeContext &context) {
     auto data = context.getElements(op->getOperand(count + i));
     known &= data && data->size() == indices->size();
     if (auto shape = context.getShape(op->getOperand(count + i)), at = context.getShape(op->getOperand(i));
-        shape && at && (shape->size() < at->size() || !fits(ArrayRef(*shape).take_front(at->size()), *at) ||
-                        !fits(ArrayRef(*shape).drop_front(at->size()), ArrayRef(sizes).drop_front())))
-      return op->emitOpError() << "puts rows of shape " << print(*shape) << " at indices of shape " << print(*at) << " beside shape "
-                               << print(*firstData);
+        shape && at &&
+        (shape->size() < at->size() || !fits(ArrayRef(*shape).take_front(at->size()), *at) ||
+         !fits(ArrayRef(*shape).drop_front(at->size()), ArrayRef(sizes).drop_front())))
+      return op->emitOpError() << "puts rows of shape " << print(*shape) << " at indices of shape " << print(*at)
+                               << " beside shape " << print(*firstData);
     for (auto [from, to] : llvm::enumerate(*indices)) {
       if (to < 0 || to >= ShapeContext::kMaxElements)
         return op->emitOpError() << "puts a row at " << to << ", outside of [0, " << ShapeContext::kMaxElements << ")";
@@ -681,8 +691,10 @@ LogicalResult reshape(Operation *op, ShapeContext &context) {
   if (!target) {
     // Only the rank is known.
     auto length = context.getShape(op->getOperand(1));
-    if (length && length->size() == 1 && (*length)[0].isConstant() && (*length)[0].getConstant() > static_cast<int64_t>(kMaxRank))
-      return op->emitOpError() << "gives " << (*length)[0].getConstant() << " axes to a tensor, which can have " << kMaxRank;
+    if (length && length->size() == 1 && (*length)[0].isConstant() &&
+        (*length)[0].getConstant() > static_cast<int64_t>(kMaxRank))
+      return op->emitOpError() << "gives " << (*length)[0].getConstant() << " axes to a tensor, which can have "
+                               << kMaxRank;
     if (length && length->size() == 1 && (*length)[0].isConstant() && !context.getShape(op->getResult(0)))
       context.setShape(op->getResult(0), Dims((*length)[0].getConstant()));
     return success();
@@ -804,7 +816,8 @@ LogicalResult tile(Operation *op, ShapeContext &context) {
   // A vector of sizes, repeated: the ones around the batch's in the gradient of a gather with batch_dims.
   auto elements = context.getElements(op->getOperand(0));
   auto count = context.getConstant(op->getOperand(1));
-  if (elements && count && input->size() == 1 && (*input)[0].isConstant() && (*input)[0].getConstant() <= ShapeContext::kMaxElements) {
+  if (elements && count && input->size() == 1 && (*input)[0].isConstant() &&
+      (*input)[0].getConstant() <= ShapeContext::kMaxElements) {
     Dims repeated;
     for (int64_t i = 0; i < *count; ++i)
       repeated.append(elements->begin(), elements->end());
@@ -822,7 +835,8 @@ LogicalResult broadcastTo(Operation *op, ShapeContext &context) {
   if (auto input = context.getShape(op->getOperand(0))) {
     bool canBroadcast = input->size() <= (*sizes)->size();
     for (size_t axis = 0; canBroadcast && axis < input->size(); ++axis)
-      canBroadcast = fits((*input)[axis], 1) || fits((*input)[axis], (**sizes)[(*sizes)->size() - input->size() + axis]);
+      canBroadcast =
+          fits((*input)[axis], 1) || fits((*input)[axis], (**sizes)[(*sizes)->size() - input->size() + axis]);
     if (!canBroadcast)
       return op->emitOpError() << "cannot broadcast shape " << print(*input) << " to " << print(**sizes);
   }
@@ -871,7 +885,8 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
         if (static_cast<int64_t>(i) == *axis)
           (*sizes)[i] = (*sizes)[i] + (*next)[i];
         else if ((*sizes)[i].isConstant() && (*next)[i].isConstant() && !((*sizes)[i] == (*next)[i]))
-          return op->emitOpError() << "joins shapes " << print(*sizes) << " and " << print(*next) << " along axis " << *axis;
+          return op->emitOpError() << "joins shapes " << print(*sizes) << " and " << print(*next) << " along axis "
+                                   << *axis;
         else if (!(*sizes)[i].isKnown())
           (*sizes)[i] = (*next)[i];
       }
@@ -927,7 +942,8 @@ LogicalResult split(Operation *op, ShapeContext &context) {
     return op->emitOpError("splits into no parts");
   Dim size = (*input)[*along];
   if (size.isConstant() && size.getConstant() % parts != 0)
-    return op->emitOpError() << "cannot split axis " << *along << " of shape " << print(*input) << " into " << parts << " equal parts";
+    return op->emitOpError() << "cannot split axis " << *along << " of shape " << print(*input) << " into " << parts
+                             << " equal parts";
   (*input)[*along] = floorDiv(size, parts);
   for (Value result : op->getResults())
     context.setShape(result, *input);
@@ -955,8 +971,10 @@ LogicalResult splitV(Operation *op, ShapeContext &context) {
     isOpen |= isRest;
     given = isRest ? given : given + part;
   }
-  if (parts && (isOpen ? total.isConstant() && given.isConstant() && given.getConstant() > total.getConstant() : !fits(total, given)))
-    return op->emitOpError() << "splits axis " << *along << " of shape " << print(*input) << " into parts of sizes " << print(*parts);
+  if (parts && (isOpen ? total.isConstant() && given.isConstant() && given.getConstant() > total.getConstant()
+                       : !fits(total, given)))
+    return op->emitOpError() << "splits axis " << *along << " of shape " << print(*input) << " into parts of sizes "
+                             << print(*parts);
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     Dims sizes = *input;
     Dim part = parts && i < parts->size() ? (*parts)[i] : Dim();
@@ -1013,7 +1031,8 @@ LogicalResult unpack(Operation *op, ShapeContext &context) {
   if (failed(axis))
     return failure();
   if (!fits((*input)[*axis], op->getNumResults()))
-    return op->emitOpError() << "unstacks axis " << *axis << " of shape " << print(*input) << " as " << op->getNumResults() << " tensors";
+    return op->emitOpError() << "unstacks axis " << *axis << " of shape " << print(*input) << " as "
+                             << op->getNumResults() << " tensors";
   auto elements = context.getElements(op->getOperand(0));
   bool isVector = input->size() == 1;
   input->erase(input->begin() + *axis);
@@ -1038,10 +1057,11 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
     if (sizes[axis].isConstant() && sizes[axis].getConstant() == -1)
       sizes[axis] = begin ? whole - first : Dim();
     Dim last = first + sizes[axis];
-    if ((first.isConstant() && first.getConstant() < 0) || (sizes[axis].isConstant() && sizes[axis].getConstant() < 0) ||
+    if ((first.isConstant() && first.getConstant() < 0) ||
+        (sizes[axis].isConstant() && sizes[axis].getConstant() < 0) ||
         (last.isConstant() && whole.isConstant() && last.getConstant() > whole.getConstant()))
-      return op->emitOpError() << "takes a slice that begins at " << print(begin.value_or(Dims())) << " and is of shape " << print(*size)
-                               << " from shape " << print(*input);
+      return op->emitOpError() << "takes a slice that begins at " << print(begin.value_or(Dims()))
+                               << " and is of shape " << print(*size) << " from shape " << print(*input);
   }
   auto elements = context.getElements(op->getOperand(0));
   auto from = context.getConstants(op->getOperand(1));
@@ -1062,7 +1082,8 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
           next.push_back(((*from)[axis] + i) * stride + offset);
       offsets = std::move(next);
     }
-    context.setElements(op->getResult(0), llvm::map_to_vector<4>(offsets, [&](int64_t offset) { return (*elements)[offset]; }));
+    context.setElements(op->getResult(0),
+                        llvm::map_to_vector<4>(offsets, [&](int64_t offset) { return (*elements)[offset]; }));
   }
   context.setShape(op->getResult(0), std::move(sizes));
   return success();
@@ -1160,9 +1181,9 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     slice.stride.push_back(stride);
     if (!size.isConstant()) {
       Dim from, to;
-      if (stride != 1 || !resolveBatchSlice(size, wholeBegin ? std::nullopt : std::optional(begin[i]),
-                                            wholeEnd ? std::nullopt : std::optional(end[i]), getSmallestBatch(op), from,
-                                            to))
+      if (stride != 1 ||
+          !resolveBatchSlice(size, wholeBegin ? std::nullopt : std::optional(begin[i]),
+                             wholeEnd ? std::nullopt : std::optional(end[i]), getSmallestBatch(op), from, to))
         return std::nullopt;
       slice.begin.push_back(from);
       slice.size.push_back(to - from);
@@ -1185,9 +1206,10 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
   return slice;
 }
 
-/// The slice of shape `input` that operands 1, 2 and 3 say; none where they are not known. Fails with a diagnostic where
-/// it is none.
-static FailureOr<std::optional<ResolvedSlice>> getStridedSlice(Operation *op, ShapeContext &context, ArrayRef<Dim> input) {
+/// The slice of shape `input` that operands 1, 2 and 3 say; none where they are not known. Fails with a diagnostic
+/// where it is none.
+static FailureOr<std::optional<ResolvedSlice>> getStridedSlice(Operation *op, ShapeContext &context,
+                                                               ArrayRef<Dim> input) {
   auto begin = context.getElements(op->getOperand(1)), end = context.getElements(op->getOperand(2));
   auto strides = context.getConstants(op->getOperand(3));
   if (!begin || !end || !strides)
@@ -1195,7 +1217,8 @@ static FailureOr<std::optional<ResolvedSlice>> getStridedSlice(Operation *op, Sh
   // A mask has a bit an entry.
   constexpr size_t kMaxEntries = 32;
   if (begin->size() != end->size() || begin->size() != strides->size() || begin->size() > kMaxEntries)
-    return op->emitOpError() << "takes a slice by " << begin->size() << " begins, " << end->size() << " ends and " << strides->size() << " strides";
+    return op->emitOpError() << "takes a slice by " << begin->size() << " begins, " << end->size() << " ends and "
+                             << strides->size() << " strides";
   std::optional<ResolvedSlice> slice = resolveStridedSlice(op, input, *begin, *end, *strides);
   auto areConstant = [](ArrayRef<Dim> sizes) {
     return llvm::all_of(sizes, [](Dim size) { return size.isConstant(); });
@@ -1249,7 +1272,8 @@ LogicalResult stridedSliceGrad(Operation *op, ShapeContext &context) {
     return failure();
   auto gradient = context.getShape(op->getOperand(4));
   if (*slice && gradient && !fits(getShape(**slice), *gradient))
-    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of a slice of shape " << print(getShape(**slice));
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of a slice of shape "
+                             << print(getShape(**slice));
   context.setShape(op->getResult(0), **sizes);
   return success();
 }
@@ -1314,7 +1338,8 @@ LogicalResult oneHot(Operation *op, ShapeContext &context) {
 // ---- Reductions --------------------------------------------------------------------------------
 
 /// The input's sizes without (or with 1 for) those reduced over.
-static LogicalResult reduceShape(Operation *op, ShapeContext &context, std::optional<SmallVector<int64_t>> axes, bool keep) {
+static LogicalResult reduceShape(Operation *op, ShapeContext &context, std::optional<SmallVector<int64_t>> axes,
+                                 bool keep) {
   auto input = context.getShape(op->getOperand(0));
   if (!input || !axes)
     return success();
@@ -1387,8 +1412,8 @@ static LogicalResult multiply(Operation *op, ShapeContext &context, bool transpo
   Dim rows = at(*a, transposeA ? 1 : 2), innerA = at(*a, transposeA ? 2 : 1);
   Dim innerB = at(*b, transposeB ? 1 : 2), columns = at(*b, transposeB ? 2 : 1);
   if (innerA.isConstant() && innerB.isConstant() && !(innerA == innerB))
-    return op->emitOpError() << "multiplies shapes " << print(*a) << " and " << print(*b) << ": " << innerA.getConstant()
-                             << " columns meet " << innerB.getConstant() << " rows";
+    return op->emitOpError() << "multiplies shapes " << print(*a) << " and " << print(*b) << ": "
+                             << innerA.getConstant() << " columns meet " << innerB.getConstant() << " rows";
   FailureOr<Dims> sizes = broadcastShapes(op, ArrayRef(*a).drop_back(2), ArrayRef(*b).drop_back(2));
   if (failed(sizes))
     return failure();
@@ -1419,13 +1444,16 @@ constexpr int64_t kMaxWindow = int64_t(1) << 30;
 
 int64_t getArrayEntry(Operation *op, StringRef name, int64_t index, int64_t otherwise) {
   auto array = op->getAttrOfType<ArrayAttr>(name);
-  return array && index < static_cast<int64_t>(array.size()) ? llvm::cast<IntegerAttr>(array[index]).getInt() : otherwise;
+  return array && index < static_cast<int64_t>(array.size()) ? llvm::cast<IntegerAttr>(array[index]).getInt()
+                                                             : otherwise;
 }
 
 ResolvedWindow resolveWindow(Dim input, int64_t window, int64_t stride, int64_t dilation, StringRef padding) {
   ResolvedWindow result;
   int64_t effective = (window - 1) * dilation + 1;
-  auto divideUp = [&](Dim x) { return x.isConstant() ? Dim((x.getConstant() + stride - 1) / stride) : stride == 1 ? x : Dim(); };
+  auto divideUp = [&](Dim x) {
+    return x.isConstant() ? Dim((x.getConstant() + stride - 1) / stride) : stride == 1 ? x : Dim();
+  };
   if (padding == "SAME") {
     result.size = divideUp(input);
     if (result.size.isConstant() && input.isConstant()) {
@@ -1451,7 +1479,8 @@ static LogicalResult checkWindow(Operation *op, ArrayRef<Dim> image) {
       return op->emitOpError() << "attribute '" << name << "' has " << array.size() << " entries, not 4";
     for (int64_t axis = 0; axis < 4; ++axis)
       if (int64_t entry = getArrayEntry(op, name, axis, 1); entry < 1 || entry > kMaxWindow)
-        return op->emitOpError() << "attribute '" << name << "' has the entry " << entry << ", outside of [1, " << kMaxWindow << "]";
+        return op->emitOpError() << "attribute '" << name << "' has the entry " << entry << ", outside of [1, "
+                                 << kMaxWindow << "]";
   }
   StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
   auto paddings = op->getAttrOfType<ArrayAttr>("explicit_paddings");
@@ -1459,10 +1488,12 @@ static LogicalResult checkWindow(Operation *op, ArrayRef<Dim> image) {
   if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT")
     return op->emitOpError() << "attribute 'padding' is '" << padding << "', not SAME, VALID or EXPLICIT";
   if ((paddings ? paddings.size() : 0) != wanted)
-    return op->emitOpError() << "attribute 'explicit_paddings' has " << (paddings ? paddings.size() : 0) << " entries, not " << wanted;
+    return op->emitOpError() << "attribute 'explicit_paddings' has " << (paddings ? paddings.size() : 0)
+                             << " entries, not " << wanted;
   for (size_t entry = 0; entry < wanted; ++entry)
     if (int64_t size = getArrayEntry(op, "explicit_paddings", entry, 0); size < 0 || size > kMaxWindow)
-      return op->emitOpError() << "attribute 'explicit_paddings' has the entry " << size << ", outside of [0, " << kMaxWindow << "]";
+      return op->emitOpError() << "attribute 'explicit_paddings' has the entry " << size << ", outside of [0, "
+                               << kMaxWindow << "]";
   return success();
 }
 
@@ -1476,7 +1507,8 @@ static ImageAxes getImageAxes(Operation *op) {
 }
 
 /// The shape that a window of such sizes makes of images of shape `image`; `channels`: its channels, else the images'.
-static FailureOr<Dims> getWindowShape(Operation *op, ArrayRef<Dim> image, int64_t windowH, int64_t windowW, std::optional<Dim> channels) {
+static FailureOr<Dims> getWindowShape(Operation *op, ArrayRef<Dim> image, int64_t windowH, int64_t windowW,
+                                      std::optional<Dim> channels) {
   ImageAxes axes = getImageAxes(op);
   StringRef padding = op->getAttrOfType<StringAttr>("padding").getValue();
   Dims sizes(image);
@@ -1499,8 +1531,8 @@ static FailureOr<Dims> getWindowShape(Operation *op, ArrayRef<Dim> image, int64_
 }
 
 /// What a convolution of `image` by `filter` makes; none where it is not known.
-static FailureOr<std::optional<Dims>> getConvolutionShape(Operation *op, const std::optional<Dims> &image, const std::optional<Dims> &filter,
-                                                          bool depthwise) {
+static FailureOr<std::optional<Dims>> getConvolutionShape(Operation *op, const std::optional<Dims> &image,
+                                                          const std::optional<Dims> &filter, bool depthwise) {
   if (!image || !filter)
     return std::optional<Dims>();
   if (failed(checkWindow(op, *image)))
@@ -1517,13 +1549,16 @@ static FailureOr<std::optional<Dims>> getConvolutionShape(Operation *op, const s
   if (fit && !depthwise && in.isConstant() && taken.isConstant() && given.isConstant() && in.getConstant() > 0)
     fit = given.getConstant() % (in.getConstant() / taken.getConstant()) == 0;
   if (!fit)
-    return op->emitOpError() << "filters images of shape " << print(*image) << " by a filter of shape " << print(*filter);
-  FailureOr<Dims> sizes = getWindowShape(op, *image, (*filter)[0].getConstant(), (*filter)[1].getConstant(), depthwise ? taken * given : given);
+    return op->emitOpError() << "filters images of shape " << print(*image) << " by a filter of shape "
+                             << print(*filter);
+  FailureOr<Dims> sizes = getWindowShape(op, *image, (*filter)[0].getConstant(), (*filter)[1].getConstant(),
+                                         depthwise ? taken * given : given);
   return failed(sizes) ? FailureOr<std::optional<Dims>>(failure()) : FailureOr<std::optional<Dims>>(std::move(*sizes));
 }
 
 static LogicalResult convolution(Operation *op, ShapeContext &context, bool depthwise) {
-  auto sizes = getConvolutionShape(op, context.getShape(op->getOperand(0)), context.getShape(op->getOperand(1)), depthwise);
+  auto sizes =
+      getConvolutionShape(op, context.getShape(op->getOperand(0)), context.getShape(op->getOperand(1)), depthwise);
   if (failed(sizes))
     return failure();
   if (*sizes)
@@ -1534,17 +1569,20 @@ static LogicalResult convolution(Operation *op, ShapeContext &context, bool dept
 LogicalResult conv2d(Operation *op, ShapeContext &context) { return convolution(op, context, false); }
 LogicalResult depthwiseConv2d(Operation *op, ShapeContext &context) { return convolution(op, context, true); }
 
-/// The gradient of a convolution by its operand `ofFilter`, whose shape operand `ofFilter` is; the other is itself there.
+/// The gradient of a convolution by its operand `ofFilter`, whose shape operand `ofFilter` is; the other is itself
+/// there.
 static LogicalResult convolutionGrad(Operation *op, ShapeContext &context, unsigned ofFilter, bool depthwise) {
   FailureOr<std::optional<Dims>> sizes = getSizes(op, context, ofFilter);
   if (failed(sizes))
     return failure();
   auto other = context.getShape(op->getOperand(1 - ofFilter)), gradient = context.getShape(op->getOperand(2));
-  auto made = ofFilter ? getConvolutionShape(op, other, *sizes, depthwise) : getConvolutionShape(op, *sizes, other, depthwise);
+  auto made =
+      ofFilter ? getConvolutionShape(op, other, *sizes, depthwise) : getConvolutionShape(op, *sizes, other, depthwise);
   if (failed(made))
     return failure();
   if (*made && gradient && !fits(**made, *gradient))
-    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of a convolution that makes shape " << print(**made);
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient)
+                             << " of a convolution that makes shape " << print(**made);
   if (*sizes)
     context.setShape(op->getResult(0), **sizes);
   return success();
@@ -1552,8 +1590,12 @@ static LogicalResult convolutionGrad(Operation *op, ShapeContext &context, unsig
 
 LogicalResult conv2dGradInput(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 0, false); }
 LogicalResult conv2dGradFilter(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 1, false); }
-LogicalResult depthwiseConv2dGradInput(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 0, true); }
-LogicalResult depthwiseConv2dGradFilter(Operation *op, ShapeContext &context) { return convolutionGrad(op, context, 1, true); }
+LogicalResult depthwiseConv2dGradInput(Operation *op, ShapeContext &context) {
+  return convolutionGrad(op, context, 0, true);
+}
+LogicalResult depthwiseConv2dGradFilter(Operation *op, ShapeContext &context) {
+  return convolutionGrad(op, context, 1, true);
+}
 
 static FailureOr<Dims> getPoolShape(Operation *op, ArrayRef<Dim> image) {
   if (failed(checkWindow(op, image)))
@@ -1562,7 +1604,8 @@ static FailureOr<Dims> getPoolShape(Operation *op, ArrayRef<Dim> image) {
   for (StringRef name : {"ksize", "strides"})
     if (getArrayEntry(op, name, 0, 1) != 1 || getArrayEntry(op, name, axes.c, 1) != 1)
       return op->emitOpError() << "attribute '" << name << "' joins images or channels, for which there is no code";
-  return getWindowShape(op, image, getArrayEntry(op, "ksize", axes.h, 1), getArrayEntry(op, "ksize", axes.w, 1), std::nullopt);
+  return getWindowShape(op, image, getArrayEntry(op, "ksize", axes.h, 1), getArrayEntry(op, "ksize", axes.w, 1),
+                        std::nullopt);
 }
 
 LogicalResult pool(Operation *op, ShapeContext &context) {
@@ -1585,13 +1628,15 @@ LogicalResult maxPoolGrad(Operation *op, ShapeContext &context) {
     return failure();
   for (Value operand : op->getOperands().drop_front())
     if (auto shape = context.getShape(operand); shape && !fits(*shape, *sizes))
-      return op->emitOpError() << "takes a result of shape " << print(*shape) << " of pooling that makes shape " << print(*sizes);
+      return op->emitOpError() << "takes a result of shape " << print(*shape) << " of pooling that makes shape "
+                               << print(*sizes);
   context.setShape(op->getResult(0), *input);
   return success();
 }
 
-/// Whether oneDNN's kernels, TensorFlow's by default, take a gradient of another shape than `made`: they read the beginning of its
-/// memory as if it had that one. (TensorFlow's own kernels, of other types, go by the gradient's shape.)
+/// Whether oneDNN's kernels, TensorFlow's by default, take a gradient of another shape than `made`: they read the
+/// beginning of its memory as if it had that one. (TensorFlow's own kernels, of other types, go by the gradient's
+/// shape.)
 static bool readsAsPooled(Operation *op, ArrayRef<Dim> images, ArrayRef<Dim> gradient, ArrayRef<Dim> made) {
   Type element = getElementTypeOrSelf(op->getOperand(1).getType());
   auto format = op->getAttrOfType<StringAttr>("data_format");
@@ -1620,8 +1665,8 @@ LogicalResult avgPoolGrad(Operation *op, ShapeContext &context) {
     return failure();
   auto gradient = context.getShape(op->getOperand(1));
   if (gradient && !fits(*gradient, *made) && !readsAsPooled(op, **sizes, *gradient, *made))
-    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of pooling that makes shape " << print(*made)
-                             << " by its attributes; they must be those of the pooling";
+    return op->emitOpError() << "takes a gradient of shape " << print(*gradient) << " of pooling that makes shape "
+                             << print(*made) << " by its attributes; they must be those of the pooling";
   context.setShape(op->getResult(0), **sizes);
   return success();
 }
@@ -1650,7 +1695,8 @@ LogicalResult biasAddGrad(Operation *op, ShapeContext &context) {
 
 /// Fails with a diagnostic where the operands `ofChannels` are not one number a channel of `images`. The mean and the
 /// variance may be empty in training.
-static LogicalResult checkChannels(Operation *op, ShapeContext &context, unsigned images, ArrayRef<unsigned> ofChannels) {
+static LogicalResult checkChannels(Operation *op, ShapeContext &context, unsigned images,
+                                   ArrayRef<unsigned> ofChannels) {
   auto x = context.getShape(op->getOperand(images));
   if (!x)
     return success();
@@ -1664,7 +1710,8 @@ static LogicalResult checkChannels(Operation *op, ShapeContext &context, unsigne
     auto shape = context.getShape(op->getOperand(operand));
     if (!shape || (shape->size() == 1 && (fits((*shape)[0], channels) || (operand > 2 && (*shape)[0] == Dim(0)))))
       continue;
-    return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << " with images of shape " << print(*x);
+    return op->emitOpError() << "takes operand " << operand << " of shape " << print(*shape) << " with images of shape "
+                             << print(*x);
   }
   return success();
 }
@@ -1685,7 +1732,8 @@ LogicalResult batchNorm(Operation *op, ShapeContext &context) {
 }
 
 LogicalResult batchNormGrad(Operation *op, ShapeContext &context) {
-  auto x = context.getShape(op->getOperand(1)), scale = context.getShape(op->getOperand(2)), gradient = context.getShape(op->getOperand(0));
+  auto x = context.getShape(op->getOperand(1)), scale = context.getShape(op->getOperand(2)),
+       gradient = context.getShape(op->getOperand(0));
   if (failed(checkChannels(op, context, 1, {2, 3, 4})))
     return failure();
   if (x && gradient && !fits(*x, *gradient))
@@ -1709,12 +1757,14 @@ LogicalResult crossEntropy(Operation *op, ShapeContext &context) {
   auto labels = context.getShape(op->getOperand(1));
   if (labels && llvm::isa<SparseSoftmaxCrossEntropyWithLogitsOp>(op)) {
     if (!fits(*labels, ArrayRef(*logits).take_front(1)))
-      return op->emitOpError() << "takes labels of shape " << print(*labels) << " for logits of shape " << print(*logits);
+      return op->emitOpError() << "takes labels of shape " << print(*labels) << " for logits of shape "
+                               << print(*logits);
   } else if (labels && !fits(*labels, *logits)) {
     // One side may be a row for all, or a column.
     FailureOr<Dims> both = labels->size() == 2 ? broadcastShapes(op, *logits, *labels) : FailureOr<Dims>(failure());
     if (labels->size() != 2)
-      return op->emitOpError() << "takes labels of shape " << print(*labels) << " for logits of shape " << print(*logits);
+      return op->emitOpError() << "takes labels of shape " << print(*labels) << " for logits of shape "
+                               << print(*logits);
     if (failed(both))
       return failure();
     *logits = *both;

@@ -138,8 +138,8 @@ bool fits(llvm::ArrayRef<Dim> x, llvm::ArrayRef<Dim> y);
 /// "[3, 2b+0, ?]".
 std::string print(llvm::ArrayRef<Dim> sizes);
 
-/// A strided slice with its masks resolved against the input's sizes: for each axis of the input where it begins, how far it
-/// steps, how many elements it takes, and which axes of the result it makes. None where that is not known.
+/// A strided slice with its masks resolved against the input's sizes: for each axis of the input where it begins, how
+/// far it steps, how many elements it takes, and which axes of the result it makes. None where that is not known.
 struct ResolvedSlice {
   Dims begin;
   llvm::SmallVector<int64_t> stride;

@@ -28,8 +28,8 @@ LogicalResult gather(Operation *op, ShapeContext &context) {
     return op->emitOpError() << "shares " << lead << " axes of indices of shape " << print(*indices)
                              << " and gathers along axis " << *along;
   if (!fits(ArrayRef(*params).take_front(lead), ArrayRef(*indices).take_front(lead)))
-    return op->emitOpError() << "takes indices of shape " << print(*indices) << " into shape " << print(*params) << ", which share " << lead
-                             << " axes";
+    return op->emitOpError() << "takes indices of shape " << print(*indices) << " into shape " << print(*params)
+                             << ", which share " << lead << " axes";
   Dims sizes(params->begin(), params->begin() + *along);
   sizes.append(indices->begin() + lead, indices->end());
   sizes.append(params->begin() + *along + 1, params->end());
@@ -128,7 +128,8 @@ LogicalResult unsortedSegment(Operation *op, ShapeContext &context) {
 }
 
 /// Fails with a diagnostic where `updates` are not the slices of shape `sizes` that `indices` name.
-static LogicalResult checkSlices(Operation *op, ArrayRef<Dim> sizes, const std::optional<Dims> &indices, const std::optional<Dims> &updates) {
+static LogicalResult checkSlices(Operation *op, ArrayRef<Dim> sizes, const std::optional<Dims> &indices,
+                                 const std::optional<Dims> &updates) {
   auto depth = indices ? getIndexDepth(*indices) : std::nullopt;
   if (!depth || !updates)
     return success();
@@ -138,8 +139,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<Dim> sizes, const std::
     if (fits(slices, *updates))
       return success();
   }
-  return op->emitOpError() << "puts slices of shape " << print(*updates) << " at indices of shape " << print(*indices) << " into shape "
-                           << print(sizes);
+  return op->emitOpError() << "puts slices of shape " << print(*updates) << " at indices of shape " << print(*indices)
+                           << " into shape " << print(sizes);
 }
 
 LogicalResult scatterNd(Operation *op, ShapeContext &context) {

@@ -88,7 +88,8 @@ LogicalResult verifyTypes(Operation *op, ArrayRef<TypeRule> rules) {
     case TypeRule::OperandType: {
       const int index = rule.index < 0 ? operands + rule.index : rule.index;
       if (index < 0 || index >= operands)
-        return op->emitOpError() << "has " << operands << " operands; number " << rule.index << " gives its " << rule.names[0];
+        return op->emitOpError() << "has " << operands << " operands; number " << rule.index << " gives its "
+                                 << rule.names[0];
       named.set(index);
       if (!hasShared)
         shared = getKnownElement(op->getOperand(index).getType());
@@ -124,12 +125,14 @@ LogicalResult verifyTypes(Operation *op, ArrayRef<TypeRule> rules) {
   if (!shared)
     return success();
   for (int index = 0; index < results && !resultsAreNamed; ++index)
-    if (Type element = getKnownElement(op->getResult(index).getType()); !ruled.test(index) && element && element != shared)
+    if (Type element = getKnownElement(op->getResult(index).getType());
+        !ruled.test(index) && element && element != shared)
       return op->emitOpError() << "makes elements of type " << element << " (result " << index << ") from " << shared;
   if (!llvm::isa<ScalarInterface>(op) || !named.test(0))
     return success();
   for (int index = 0; index < operands; ++index)
-    if (Type element = getKnownElement(op->getOperand(index).getType()); !named.test(index) && element && element != shared)
+    if (Type element = getKnownElement(op->getOperand(index).getType());
+        !named.test(index) && element && element != shared)
       return op->emitOpError() << "has elements of type " << element << " (operand " << index << ") beside " << shared;
   return success();
 }

@@ -83,9 +83,7 @@ const AttachedAttribute kAttached[] = {
      "\"replica\""},
     {kJoinsAttr, isOn<dfg::GraphOp>, "a graph", isA<DictionaryAttr>, "a dictionary of tensors' names"},
     {kRoleAttr, isOn<dfg::GraphOp>, "a graph",
-     [](Attribute value) {
-       return isOneOf(value, {"chief", "worker", "server"});
-     },
+     [](Attribute value) { return isOneOf(value, {"chief", "worker", "server"}); },
      "\"chief\" or \"worker\" or \"server\""},
     {kPlaceAttr, isOnGraphOrNode, "a graph, a variable or a node",
      [](Attribute value) {
@@ -97,10 +95,7 @@ const AttachedAttribute kAttached[] = {
     {kSharesAttr, isOn<dfg::VariableOp>, "a variable", [](Attribute value) { return isAtLeast(value, 1); },
      "a positive 64-bit integer"},
     {kFeedAttr, isOn<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>, "a placeholder",
-     [](Attribute value) {
-       return isOneOf(value, {kSharded, kWhole});
-     },
-     "\"sharded\" or \"whole\""},
+     [](Attribute value) { return isOneOf(value, {kSharded, kWhole}); }, "\"sharded\" or \"whole\""},
     {kSeedAttr, isOnNode, "a node", [](Attribute value) { return isOneOf(value, {"replica"}); }, "\"replica\""},
     {kReplicaAttr, isOnNode, "a node", [](Attribute value) { return isAtLeast(value, 0); },
      "a 64-bit integer that is not negative"},
@@ -290,7 +285,8 @@ LogicalResult UpdateOp::verify() {
   if (getHasGradient() && getInputs().size() == written)
     return emitOpError("has no operand that is the gradient");
   if (getHasGradient() && getInputElement(getInputs()[written].getType()) != getInputElement(getInputs()[0].getType()))
-    return emitOpError() << "has a gradient of " << getInputs()[written].getType() << " for " << getInputs()[0].getType();
+    return emitOpError() << "has a gradient of " << getInputs()[written].getType() << " for "
+                         << getInputs()[0].getType();
   SmallVector<Value> elements(getInputs());
   if (getHasIndices()) {
     if (!getHasGradient() || getInputs().size() < written + 2 ||
@@ -374,12 +370,13 @@ LogicalResult RescaleOp::inferShapes(dfg::ShapeContext &context) {
   return success();
 }
 
-/// Of one replica's share and all replicas' rows neither is known without their number. Entries have left the graph; where they are lowered,
-/// the program says it.
+/// Of one replica's share and all replicas' rows neither is known without their number. Entries have left the graph;
+/// where they are lowered, the program says it.
 static LogicalResult verifyReplicasKnown(Operation *op) {
   if (!op->getParentOfType<dfg::GraphOp>() || op->getParentOfType<ModuleOp>().lookupSymbol<TopologyOp>(kCluster))
     return success();
-  return op->emitOpError("is of several replicas, and the module does not say how many: it has no topology; run dist-apply-strategy");
+  return op->emitOpError(
+      "is of several replicas, and the module does not say how many: it has no topology; run dist-apply-strategy");
 }
 
 /// Both have an axis of rows, and what lies behind it is alike.
@@ -410,7 +407,7 @@ LogicalResult AllGatherSlicesOp::verify() {
   if (failed(verifySlices(*this, getIndices().getType(), getValues().getType())))
     return failure();
   return failed(verifySlices(*this, getAllIndices().getType(), getAllValues().getType())) ? failure()
-                                                                                         : verifyReplicasKnown(*this);
+                                                                                          : verifyReplicasKnown(*this);
 }
 
 LogicalResult OwnRowsOp::inferShapes(dfg::ShapeContext &context) {

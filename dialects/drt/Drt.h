@@ -30,7 +30,9 @@ template <typename Op> struct Placed : mlir::OpTrait::TraitBase<Op, Placed> {
 
 /// A text that is a parameter of a template.
 template <size_t size> struct FixedText {
-  consteval FixedText(const char (&chars)[size]) { std::copy_n(chars, size, text); } // NOLINT(google-explicit-constructor)
+  consteval FixedText(const char (&chars)[size]) {
+    std::copy_n(chars, size, text);
+  } // NOLINT(google-explicit-constructor)
   char text[size];
 };
 /// The category of a ScopeInterface.
@@ -63,7 +65,8 @@ inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 inline constexpr llvm::StringLiteral kGridAttr = "drt.grid", kBlockAttr = "drt.block";
 /// Words of a random operation's state in device memory (drt_random_state): counter (4), key (2), the replica's number.
 inline constexpr int64_t kRandomStateWords = 7;
-/// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one kernel.
+/// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one
+/// kernel.
 inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 
 /// DRT_FILTER_* of a convolution, or of a gradient of one; none where its `filter_layout` is unknown.

@@ -180,7 +180,8 @@ LogicalResult verifyPlaces(Operation *op) {
   if (!places)
     return success();
   if (places.size() != static_cast<int64_t>(op->getNumResults()))
-    return op->emitOpError() << "has " << places.size() << " places in the arena for " << op->getNumResults() << " results";
+    return op->emitOpError() << "has " << places.size() << " places in the arena for " << op->getNumResults()
+                             << " results";
   for (int64_t place : places.asArrayRef())
     if (place < 0)
       return op->emitOpError() << "has place " << place << " in the arena";
@@ -237,7 +238,8 @@ LogicalResult VariableOp::verify() {
       return emitOpError() << "holds a share that is no flat part of a whole";
     const int64_t whole = product(*getFullShape()), shares = *getShares();
     if (type.getNumElements() * shares < whole)
-      return emitOpError() << "is " << type << ", which is no one of " << shares << " shares of " << whole << " elements";
+      return emitOpError() << "is " << type << ", which is no one of " << shares << " shares of " << whole
+                           << " elements";
     return success();
   }
   if (getFullShape().has_value() != getSliceBegin().has_value())
@@ -300,8 +302,8 @@ LogicalResult MatmulSumOp::verify() {
     return emitOpError() << "makes " << c << " of " << a << " and " << b;
   for (auto [left, right] : llvm::zip(getA(), getB()))
     if (left.getType() != a || right.getType() != b)
-      return emitOpError() << "adds up products of " << a << " and " << b << ", and one of " << left.getType() << " and "
-                           << right.getType();
+      return emitOpError() << "adds up products of " << a << " and " << b << ", and one of " << left.getType()
+                           << " and " << right.getType();
   return expectContraction(*this, a, b, /*transposeA=*/true, /*transposeB=*/false, c.getShape());
 }
 
@@ -392,7 +394,8 @@ LogicalResult AllReduceStartOp::verify() {
     return emitOpError("needs one place in the arena for all of its gradients");
   const auto gather = static_cast<int64_t>(getGather());
   if (gather < 0 || (gather && getGradients().size() != 1))
-    return emitOpError() << "joins the rows of " << gather << " replicas of " << getGradients().size() << " gradients; it is one";
+    return emitOpError() << "joins the rows of " << gather << " replicas of " << getGradients().size()
+                         << " gradients; it is one";
   if (getRoom() && (!getScatter() || getOwners()))
     return emitOpError("has room for shares of gradients that are not scattered in shares");
   if (failed(expectNumbers(*this, "room", getRoom(), getGradients().size())) ||
@@ -443,7 +446,8 @@ LogicalResult SparseUpdateOp::verify() {
   const int64_t rows = getNumRows();
   if ((!getSorted() && countOf(getIndices()) % depth) ||
       (rows ? countOf(getValues()) % rows : countOf(getValues())) != 0)
-    return emitOpError() << "has " << getValues().getType() << " for indices " << getIndices().getType() << " of depth " << depth;
+    return emitOpError() << "has " << getValues().getType() << " for indices " << getIndices().getType() << " of depth "
+                         << depth;
   return success();
 }
 
@@ -461,7 +465,8 @@ LogicalResult AccumulatedOp::verify() {
   if (getAccumulated().size() != getGradients().size())
     return emitOpError() << "has " << getAccumulated().size() << " sums of " << getGradients().size() << " gradients";
   for (auto [gradient, sum] : llvm::zip(getGradients(), getAccumulated()))
-    if (failed(expectCount(*this, "a sum", sum, countOf(gradient) * (getSlices() ? static_cast<int64_t>(getSteps()) : 1))))
+    if (failed(
+            expectCount(*this, "a sum", sum, countOf(gradient) * (getSlices() ? static_cast<int64_t>(getSteps()) : 1))))
       return failure();
   return expectBetween(*this, "batches an update:", getSteps(), 2, INT32_MAX);
 }

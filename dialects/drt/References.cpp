@@ -52,7 +52,8 @@ LogicalResult verifyTensor(Operation *op, FlatSymbolRefAttr name, Type tensor, S
 }
 
 /// The variables have so many elements each; of those that are held in shares, the replica's has `share`.
-LogicalResult verifyCount(Operation *op, ArrayAttr names, int64_t count, int64_t share, SymbolTableCollection &symbols) {
+LogicalResult verifyCount(Operation *op, ArrayAttr names, int64_t count, int64_t share,
+                          SymbolTableCollection &symbols) {
   for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
     FailureOr<VariableOp> variable = findVariable(op, name, symbols);
     if (failed(variable))

@@ -30,9 +30,10 @@ struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
   Option<bool> formUpdates{*this, "form-updates", llvm::cl::desc("Updates that are spelled out become one operation"),
                            llvm::cl::init(false)};
   Option<int64_t> batch{*this, "batch", llvm::cl::desc("The global batch; 0: not known"), llvm::cl::init(0)};
-  Option<bool> whereSupported{*this, "where-supported",
-                              llvm::cl::desc("Leaves servers alone that cannot share processes, with a program for each"),
-                              llvm::cl::init(false)};
+  Option<bool> whereSupported{
+      *this, "where-supported",
+      llvm::cl::desc("Leaves servers alone that cannot share processes, with a program for each"),
+      llvm::cl::init(false)};
   Option<bool> roles{*this, "roles", llvm::cl::desc("A program for each role, where there are servers"),
                      llvm::cl::init(true)};
   Option<bool> unrolled{*this, "unrolled", llvm::cl::desc("All replicas in one graph, under scopes replica_K/"),

@@ -44,7 +44,8 @@ RankedTensorType getStaticType(Value value) {
 
 int64_t getRank(Value value) { return llvm::cast<RankedTensorType>(value.getType()).getRank(); }
 
-/// Whether the elements lie as before where the axes of `shape` have another order: those of one element may stand anywhere.
+/// Whether the elements lie as before where the axes of `shape` have another order: those of one element may stand
+/// anywhere.
 bool movesNothing(ArrayRef<int64_t> shape, ArrayRef<int64_t> order) {
   int64_t last = -1;
   for (int64_t axis : order) {
@@ -64,8 +65,7 @@ bool isVector(RankedTensorType type) {
 
 /// Bytes that a transposition reads.
 int64_t getCost(RankedTensorType type, ArrayRef<int64_t> order) {
-  return movesNothing(type.getShape(), order) ? 0
-                                              : type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  return movesNothing(type.getShape(), order) ? 0 : type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
 class Layouts {
@@ -401,8 +401,8 @@ private:
         }
       }
       if (isReduction(op)) {
-        operands[1] = g.integers(llvm::to_vector(
-            llvm::map_range(sorted(getReduced(op)), [&](int64_t axis) { return places[axis]; })));
+        operands[1] = g.integers(
+            llvm::to_vector(llvm::map_range(sorted(getReduced(op)), [&](int64_t axis) { return places[axis]; })));
       } else if (isPadding(op)) {
         // Before and behind, an axis a row.
         const SmallVector<int64_t> pads = *shapes.getConstants(op->getOperand(1));

@@ -99,9 +99,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       removeCopies(objects);
   }
 
-  /// Of the fetches those that evaluation can give: it changes no variable, so nothing that is computed of what an update
-  /// leaves. Others are left to the step, with a warning. That a value waits for an update it does not see, as the results of
-  /// a tf.function do, is no reason.
+  /// Of the fetches those that evaluation can give: it changes no variable, so nothing that is computed of what an
+  /// update leaves. Others are left to the step, with a warning. That a value waits for an update it does not see, as
+  /// the results of a tf.function do, is no reason.
   FailureOr<SmallVector<std::string>> dropBehindUpdates(ArrayRef<std::string> outputs) {
     SmallVector<std::string> kept;
     behindUpdates = dfg::findBehind(graph.getBody().front(), llvm::IsaPred<dfg::UpdateInterface>);
@@ -176,8 +176,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return text;
   }
 
-  /// What a fetch gives over all replicas. A graph that was not distributed does not say; the batch is still open here, so a
-  /// batched tensor shows.
+  /// What a fetch gives over all replicas. A graph that was not distributed does not say; the batch is still open here,
+  /// so a batched tensor shows.
   StringRef getJoin(StringRef name, Type type) {
     if (auto joins = graph->getAttrOfType<DictionaryAttr>(dist::kJoinsAttr))
       if (auto join = joins.getAs<StringAttr>(name))
@@ -214,8 +214,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return endpoints->collect(roots);
   }
 
-  /// Whether replicas hand their gradients to servers in their process (dist-serve-updates): what trains is then the entry
-  /// "update", and "step" what leads to it.
+  /// Whether replicas hand their gradients to servers in their process (dist-serve-updates): what trains is then the
+  /// entry "update", and "step" what leads to it.
   bool isServed() { return !graph.getBody().front().getOps<dist::TakeOp>().empty(); }
 
   /// What a replica does not have: a server computes it.
@@ -226,9 +226,11 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
   LogicalResult checkFetches(const Entry &entry, const DenseSet<Operation *> &needed) {
     for (Operation &op : graph.getBody().front())
       if (needed.contains(&op) && isServers(&op)) {
-        InFlightDiagnostic error = emitError(op.getLoc())
-                                   << "node '" << dfg::getNodeName(&op) << "' is computed from what servers have made of all gradients, but a fetch of entry '"
-                                   << entry.name << "' needs it:";
+        InFlightDiagnostic error =
+            emitError(op.getLoc())
+            << "node '" << dfg::getNodeName(&op)
+            << "' is computed from what servers have made of all gradients, but a fetch of entry '" << entry.name
+            << "' needs it:";
         for (const std::string &fetch : entry.fetches)
           error << " '" << fetch << "'";
         return error << "; leave it out, or take a synchronous strategy";

@@ -11,8 +11,8 @@
 
 namespace distc {
 
-/// On a module behind `dfg-extract-entries`: the names of the graph's placeholders (array of strings), since entries have
-/// only those that they need.
+/// On a module behind `dfg-extract-entries`: the names of the graph's placeholders (array of strings), since entries
+/// have only those that they need.
 inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders";
 
 /// On the module, once entries are taken from the graph: the tags of its scalar summaries, by tensor name.

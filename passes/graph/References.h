@@ -12,8 +12,8 @@
 
 namespace distc {
 
-/// The names of the module's reference variables, those of version 1: what is read of one is its memory, where the value
-/// is used.
+/// The names of the module's reference variables, those of version 1: what is read of one is its memory, where the
+/// value is used.
 inline llvm::StringSet<> getReferences(mlir::ModuleOp module) {
   llvm::StringSet<> references;
   for (auto variable : module.getOps<dfg::VariableOp>())

@@ -82,10 +82,9 @@ private:
     auto sliceInputs = [&](Value images) { return g.slice(images, 3, group * inputs, inputs); };
     auto sliceOutputs = [&](Value value) { return g.slice(value, 3, group * each, each); };
     if (ofFilter)
-      return g.make<dfg::Conv2DBackpropFilterOp>({sliceInputs(op->getOperand(0)),
-                                                  g.integers({height, width, inputs, each}),
-                                                  sliceOutputs(op->getOperand(2))},
-                                                 attributes);
+      return g.make<dfg::Conv2DBackpropFilterOp>(
+          {sliceInputs(op->getOperand(0)), g.integers({height, width, inputs, each}), sliceOutputs(op->getOperand(2))},
+          attributes);
     Value filter = sliceOutputs(op->getOperand(1));
     if (!ofInput)
       return g.make<dfg::Conv2DOp>({sliceInputs(op->getOperand(0)), filter}, attributes);

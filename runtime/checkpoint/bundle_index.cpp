@@ -72,8 +72,9 @@ std::string readFile(const std::string &path) {
   throw Error("checkpoint index " + path + " is damaged: " + why + "; take an older checkpoint");
 }
 
-// LevelDB allocates as many bytes as a block is said to have before it reads it. Where blocks lie is checked by checksums,
-// but for those that the footer names (leveldb/doc/table_format.md: two pairs of an offset and a size, as varints).
+// LevelDB allocates as many bytes as a block is said to have before it reads it. Where blocks lie is checked by
+// checksums, but for those that the footer names (leveldb/doc/table_format.md: two pairs of an offset and a size, as
+// varints).
 void checkFooter(const std::string &path, const std::string &bytes) {
   constexpr size_t footerBytes = 48, blockTrailer = 5;
   if (bytes.size() < footerBytes)

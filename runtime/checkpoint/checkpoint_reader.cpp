@@ -344,7 +344,8 @@ std::string CheckpointReader::readString(std::string_view name) const {
   uint64_t length;
   // Behind the length is its checksum.
   if (!parseVarint(at, end, length) || uint64_t(end - at) != length + sizeof(uint32_t))
-    throw Error("checkpoint " + impl->prefix + " is damaged: '" + std::string(name) + "' has another length than it says");
+    throw Error("checkpoint " + impl->prefix + " is damaged: '" + std::string(name) +
+                "' has another length than it says");
   return std::string(at + sizeof(uint32_t), end);
 }
 

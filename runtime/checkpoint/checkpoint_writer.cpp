@@ -81,8 +81,8 @@ void CheckpointWriter::Impl::store(const std::string &key, const std::string &na
     throw Error("variable '" + name + "' is written twice to checkpoint " + prefix);
 }
 
-// As tensor_bundle.cc's WriteStringTensor: the length as a varint, a masked checksum of the length, the bytes. Checksums
-// take the length as four bytes, eight where it needs them.
+// As tensor_bundle.cc's WriteStringTensor: the length as a varint, a masked checksum of the length, the bytes.
+// Checksums take the length as four bytes, eight where it needs them.
 void CheckpointWriter::Impl::storeString(const std::string &name, std::string_view text) {
   std::string stored;
   uint64_t length = text.size();
@@ -163,9 +163,7 @@ void CheckpointWriter::add(const std::string &name, int32_t dtype, const Shape &
   impl->store(name, name, dtype, shape, data);
 }
 
-void CheckpointWriter::addString(const std::string &name, std::string_view text) {
-  impl->storeString(name, text);
-}
+void CheckpointWriter::addString(const std::string &name, std::string_view text) { impl->storeString(name, text); }
 
 void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin,
                                 const Shape &extent, const void *data) {

@@ -23,10 +23,11 @@ public:
   /// `objects`: the graph of the program's own objects, serialized; empty where it has none.
   ObjectKeys(const CheckpointReader &reader, std::string_view objects);
 
-  /// The key of the variable `name`, which the program's own checkpoints have under `key`: what was saved may be another
-  /// object than the program's, with the same ones below it. It is, first to last: the key of the object that is found from the
-  /// one that was saved by the same names; `key`; `name`; that of the only variable called `name`. Where the checkpoint has
-  /// none of them it is `key`. Throws drt::Error where several variables are called `name` and nothing else tells them apart.
+  /// The key of the variable `name`, which the program's own checkpoints have under `key`: what was saved may be
+  /// another object than the program's, with the same ones below it. It is, first to last: the key of the object that
+  /// is found from the one that was saved by the same names; `key`; `name`; that of the only variable called `name`.
+  /// Where the checkpoint has none of them it is `key`. Throws drt::Error where several variables are called `name` and
+  /// nothing else tells them apart.
   std::string find(const std::string &name, const std::string &key) const;
 
 private:

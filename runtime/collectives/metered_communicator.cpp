@@ -48,8 +48,7 @@ void MeteredCommunicator::all_gather_pieces(const Pieces &pieces) {
 }
 
 void MeteredCommunicator::broadcast(void *data, int64_t bytes, int root) {
-  meter(
-      bytes, false, [&] { inner_.broadcast(data, bytes, root); }, root);
+  meter(bytes, false, [&] { inner_.broadcast(data, bytes, root); }, root);
 }
 
 void MeteredCommunicator::all_gather(const void *data, int64_t bytes, void *gathered) {

@@ -10,8 +10,9 @@ namespace drt {
 
 class Replica;
 
-/// Integers have no result for a division by zero, and x86 raises a signal for it. From here on it ends the process with
-/// status 1 and a message that names the scope of the replica whose thread divides. Any thread, any number of times.
+/// Integers have no result for a division by zero, and x86 raises a signal for it. From here on it ends the process
+/// with status 1 and a message that names the scope of the replica whose thread divides. Any thread, any number of
+/// times.
 void reportDivisionsByZero();
 
 /// The replica that the calling thread runs; null where it runs none. Returns the one before.

@@ -109,7 +109,7 @@ void Kernels::launch(int32_t kernel, void *const *arguments, CUstream stream) {
   // The driver copies each argument from where these point to.
   for (int32_t i = 0; i < plan.num_arguments; ++i)
     parameters_[static_cast<size_t>(i)] = const_cast<void **>(&arguments[i]);
-  const auto extent = [](const int32_t(&extents)[3], int axis) { return static_cast<unsigned>(extents[axis]); };
+  const auto extent = [](const int32_t (&extents)[3], int axis) { return static_cast<unsigned>(extents[axis]); };
   check(driver().cuLaunchKernel(functions_[static_cast<size_t>(kernel)], extent(plan.grid, 0), extent(plan.grid, 1),
                                 extent(plan.grid, 2), extent(plan.block, 0), extent(plan.block, 1),
                                 extent(plan.block, 2), 0, stream, parameters_.data(), nullptr),

@@ -70,7 +70,8 @@ void RecordExamples::copy(int64_t example, char *const *rows) {
       throw Error("the data have fewer examples than before: they were changed while they are read");
     const auto held = held_.find(example);
     if (held == held_.end())
-      throw Error("example " + std::to_string(example) + " is read a second time: an internal error of the runtime", 70);
+      throw Error("example " + std::to_string(example) + " is read a second time: an internal error of the runtime",
+                  70);
     record = std::move(held->second);
     held_.erase(held);
   }

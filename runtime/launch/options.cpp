@@ -148,8 +148,7 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
             "with --min-workers: seconds that others are awaited when so many have come")
            ->check(realNumber(0, mostSeconds))
            ->capture_default_str(),
-       app.add_flag_callback(
-           "--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
+       app.add_flag_callback("--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan{tables}", o.plan,
                       "print the plan: tasks, variables, buckets, memory; with --plan=full also the schedule")

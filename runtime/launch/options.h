@@ -36,7 +36,7 @@ struct Options {
   std::string data;
   std::optional<int64_t> steps, epochs, batch;
   std::optional<int64_t> workers; // how many compute, of a program that is compiled for several numbers
-  bool shuffle = false; // set by shuffleWindow, too
+  bool shuffle = false;           // set by shuffleWindow, too
   std::optional<int64_t> shuffleWindow;
   LastBatch lastBatch = LastBatch::Mix;
   std::vector<std::pair<std::string, std::string>> features; // of --feature FEED=FEATURE

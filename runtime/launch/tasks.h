@@ -64,8 +64,8 @@ inline constexpr int default_rendezvous_port = 29500;
 /// --rendezvous, empty where not given; the flags win over the environment, and
 /// the environment is read in the order TF_CONFIG, torchrun, Open MPI, Slurm.
 /// Throws where the launcher's number of tasks differs from the plan's, where the
-/// task is unknown, where --task comes without --rendezvous, and where a plain start cannot reach all tasks (the message
-/// then holds the command for each; `command` is how this program was called).
+/// task is unknown, where --task comes without --rendezvous, and where a plain start cannot reach all tasks (the
+/// message then holds the command for each; `command` is how this program was called).
 Place find_place(const std::vector<Task> &tasks, const std::string &task_flag, const std::string &rendezvous_flag,
                  const Environment &environment, const std::vector<std::string> &command);
 

@@ -43,9 +43,10 @@ int main(int argc, char **argv) {
   context.loadDialect<distc::dfg::DFGDialect, distc::dist::DISTDialect>();
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context);
-  mlir::OwningOpRef<mlir::ModuleOp> module = import      ? distc::tf::importGraph(input, &context)
-                                             : stablehlo ? distc::stablehlo::importStep(input, &context)
-                                                         : mlir::parseSourceFile<mlir::ModuleOp>(input, sources, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = import ? distc::tf::importGraph(input, &context)
+                                             : stablehlo
+                                                 ? distc::stablehlo::importStep(input, &context)
+                                                 : mlir::parseSourceFile<mlir::ModuleOp>(input, sources, &context);
   if (!module)
     return 1;
 

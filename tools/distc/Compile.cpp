@@ -189,8 +189,9 @@ int writeRoofline(Session &session, ModuleOp module, const CompileOptions &optio
   return writeText(session, options, [&](llvm::raw_ostream &out) { out << text; });
 }
 
-/// Whether the tasks of the graph's topology can be the replicas of one plan with common memory: where one machine has them all, one replica each, and nothing of a
-/// step is one process's alone. What compresses or chooses gradients keeps state between steps; servers that serve on their own do, too.
+/// Whether the tasks of the graph's topology can be the replicas of one plan with common memory: where one machine has
+/// them all, one replica each, and nothing of a step is one process's alone. What compresses or chooses gradients keeps
+/// state between steps; servers that serve on their own do, too.
 bool canShareMemory(ModuleOp module) {
   FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
   if (failed(topology) || topology->getTasks().size() < 2)
@@ -291,16 +292,17 @@ int compile(Session &session, CompileOptions options) {
                             options.emit,
                         kWrongCommand);
   if (options.precision != CompileOptions().precision && !target->isDevice() && options.emit != "graphdef")
-    return session.fail("--precision=" + options.precision + " is for GPUs' matrix units, --target=cuda; this target is " +
-                            target->name,
+    return session.fail("--precision=" + options.precision +
+                            " is for GPUs' matrix units, --target=cuda; this target is " + target->name,
                         kWrongCommand);
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
     return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,
                         kWrongCommand);
   if (options.coresPerReplica && (target->isDevice() || options.emit == "graphdef"))
-    return session.fail(std::string("--cores-per-replica is for executables of processors; ") +
-                            (target->isDevice() ? "on a GPU a replica has a device" : "TensorFlow's sessions choose their threads"),
-                        kWrongCommand);
+    return session.fail(
+        std::string("--cores-per-replica is for executables of processors; ") +
+            (target->isDevice() ? "on a GPU a replica has a device" : "TensorFlow's sessions choose their threads"),
+        kWrongCommand);
   if (options.tls && (target->isDevice() || options.emit == "graphdef"))
     return session.fail(std::string("--tls is for executables of processors; ") +
                             (target->isDevice() ? "gradients between GPUs travel by NCCL, which does not encrypt them"

@@ -18,7 +18,8 @@ inline const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16"};
 
 /// What the command line of `compile`, `run`, `inspect` and `strategy` says. The names are the flags'.
 struct CompileOptions {
-  std::string graph, strategy = "AllReduce", resources, output = "train", emit = "exe", target = "cpu", runtime, precision = "fp32";
+  std::string graph, strategy = "AllReduce", resources, output = "train", emit = "exe", target = "cpu", runtime,
+                     precision = "fp32";
   std::string trainOp, loss, initOp;
   std::vector<std::string> fetches, feeds;
   /// `--emit=html`: what runs of the executable wrote, a file a task.

@@ -58,7 +58,8 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(rewrite::createNumberRows());
   }
   const bool isExecutable = options.emit != "dist" && options.emit != "graphdef";
-  // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is exported keeps its own.
+  // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is
+  // exported keeps its own.
   if (options.emit != "graphdef") {
     manager.addPass(createDecompose());
     manager.addPass(rows::createMaskRows());

@@ -21,7 +21,8 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
 void addVerifyStage(mlir::OpPassManager &manager, Stage stage, const Target &target);
 /// -> drt: entries at the replica's batch, kernels, places in memory.
 /// `replicaBatch`: rows of a replica's share; 0 where no feed is batched. `joint`: the tasks share their memory.
-void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch, bool joint = false);
+void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, int64_t replicaBatch,
+                   bool joint = false);
 /// -> kernels of a grid's threads, and their images, on a target with devices: PTX alone where it is what to emit.
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target);
 /// -> LLVM's dialect: kernels, entries, the program's tables.

@@ -66,7 +66,8 @@ static DialectRegistry makeRegistry() {
 
 Session::Session(const CompileOptions &options)
     : file(options.graph), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
-  // What makes attributes and locations unique asks only this call: without it each look-up takes locks and a second table.
+  // What makes attributes and locations unique asks only this call: without it each look-up takes locks and a second
+  // table.
   context.disableMultithreading();
   timing.setEnabled(options.timing);
   timer = timing.getRootScope();

@@ -23,7 +23,8 @@ struct PassRemark {
   std::string text;
 };
 
-/// Owns the MLIR context. Diagnostics are printed as "FILE: error: ...", each once; the first error is followed by no other.
+/// Owns the MLIR context. Diagnostics are printed as "FILE: error: ...", each once; the first error is followed by no
+/// other.
 class Session {
 public:
   explicit Session(const CompileOptions &options);

@@ -54,7 +54,10 @@ void addNoInit(CLI::App &app, CompileOptions &options) {
 }
 
 void addCompile(CLI::App &app, CompileOptions &options) {
-  app.add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef (binary or text) or SavedModel folder; StableHLO with its signature; .mlir that --emit wrote")->required();
+  app.add_option("GRAPH", options.graph,
+                 "MetaGraphDef, GraphDef (binary or text) or SavedModel folder; StableHLO with its signature; .mlir "
+                 "that --emit wrote")
+      ->required();
   app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->capture_default_str();
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
@@ -78,13 +81,16 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->check(CLI::IsMember(distc::kPrecisions))
       ->capture_default_str();
   addNoInit(app, options);
-  app.add_flag_callback("--no-asserts", [&options] { options.asserts = false; }, "Leave out the checks of indices and labels in the data");
+  app.add_flag_callback(
+      "--no-asserts", [&options] { options.asserts = false; },
+      "Leave out the checks of indices and labels in the data");
   app.add_flag("--summaries", options.summaries,
                "Compile the graph's own scalar summaries in, for the executable's --summary-dir");
   app.add_flag("--strip-export-info", options.stripsExportInfo,
                "With --emit=dfg and dist: leave out what only an export to TensorFlow needs, for people to read");
   app.add_flag("--timing", options.timing, "Say how long each pass took");
-  app.add_flag("--verbose", options.verbose, "Say what ptxas says: the registers that kernels use, and what they spill");
+  app.add_flag("--verbose", options.verbose,
+               "Say what ptxas says: the registers that kernels use, and what they spill");
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");
 }
 
@@ -120,8 +126,9 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "html", "roofline", "ptx", "graphdef"}))
       ->capture_default_str();
   compile
-      ->add_option("--timeline", options.timelines,
-                   "With --emit=html: what runs of the executable wrote (--timeline), a file a task: shows what was measured")
+      ->add_option(
+          "--timeline", options.timelines,
+          "With --emit=html: what runs of the executable wrote (--timeline), a file a task: shows what was measured")
       ->take_all();
 
   CLI::App *run =
@@ -129,7 +136,10 @@ int main(int argc, char **argv) {
   addCompile(*run, options);
 
   CLI::App *inspect = app.add_subcommand("inspect", "Print what is in a graph");
-  inspect->add_option("GRAPH", options.graph, "MetaGraphDef, GraphDef or SavedModel folder, or StableHLO with its signature")->required();
+  inspect
+      ->add_option("GRAPH", options.graph,
+                   "MetaGraphDef, GraphDef or SavedModel folder, or StableHLO with its signature")
+      ->required();
   addEndpoints(*inspect, options);
   CLI::Option *check =
       inspect->add_flag("--check", options.check, "Say instead what must run and has no code for the target: status 1");

@@ -46,9 +46,10 @@ public:
 std::unique_ptr<TensorSource> openSource(const std::string &path);
 std::unique_ptr<TensorSink> openSink(const std::string &path, const std::vector<TensorHead> &tensors);
 
-// Hands over every tensor that has elements of a fixed size. Without exceptions, for callers that have none: what is wrong,
-// or nothing.
-std::string readTensors(const std::string &path, const std::function<void(const TensorHead &, const std::vector<char> &)> &take);
+// Hands over every tensor that has elements of a fixed size. Without exceptions, for callers that have none: what is
+// wrong, or nothing.
+std::string readTensors(const std::string &path,
+                        const std::function<void(const TensorHead &, const std::vector<char> &)> &take);
 
 // safetensors.cpp
 std::unique_ptr<TensorSource> openSafetensors(const std::string &path);

@@ -6,15 +6,15 @@
 //
 //   compare_run EXPECT.npz LOG.jsonl FINAL.npz LOSS_RTOL VARIABLES_RTOL
 //
-// For machines without Python. EXPECT has the array `loss`, one element a step, and `var/NAME` for each variable; LOG is
-// what --log-json wrote, FINAL what --export-npz wrote. A loss may be off by LOSS_RTOL of itself, the difference of a variable
-// by VARIABLES_RTOL of the variable's norm. Prints what is off, then how far apart they are. Exit status: 0 all agree, 1 not,
-// 2 wrong usage or files.
+// For machines without Python. EXPECT has the array `loss`, one element a step, and `var/NAME` for each variable; LOG
+// is what --log-json wrote, FINAL what --export-npz wrote. A loss may be off by LOSS_RTOL of itself, the difference of
+// a variable by VARIABLES_RTOL of the variable's norm. Prints what is off, then how far apart they are. Exit status: 0
+// all agree, 1 not, 2 wrong usage or files.
 //
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
-#include "data/npz.h"
 #include "core/values.h"
+#include "data/npz.h"
 
 #include <cmath>
 #include <cstdio>
@@ -54,11 +54,13 @@ public:
 
   void losses(const std::vector<double> &got, const std::vector<double> &want) {
     if (got.size() != want.size())
-      return wrong(std::to_string(got.size()) + " losses were logged, " + std::to_string(want.size()) + " are expected");
+      return wrong(std::to_string(got.size()) + " losses were logged, " + std::to_string(want.size()) +
+                   " are expected");
     for (size_t i = 0; i < want.size(); ++i) {
       const double off = std::abs(got[i] - want[i]) / std::max(std::abs(want[i]), 1e-12);
       if (!(off <= lossTolerance_))
-        wrong("the loss of step " + std::to_string(i) + " is " + std::to_string(got[i]) + ", not " + std::to_string(want[i]));
+        wrong("the loss of step " + std::to_string(i) + " is " + std::to_string(got[i]) + ", not " +
+              std::to_string(want[i]));
       worstLoss_ = std::max(worstLoss_, off);
     }
   }

@@ -35,7 +35,9 @@ public:
     axis = shape->size() - 1;
     return ColorChannels{g.slice(images, axis, 0, 1), g.slice(images, axis, 1, 1), g.slice(images, axis, 2, 1)};
   }
-  Result join(ColorChannels channels, Value like) { return one(g, g.cast(g.concat(channels, axis), g.elementOf(like))); }
+  Result join(ColorChannels channels, Value like) {
+    return one(g, g.cast(g.concat(channels, axis), g.elementOf(like)));
+  }
 
   Value number(double value) { return g.scalar(element, value); }
   Value between(Value x, Value low, Value high) { return g.minimum(g.maximum(x, low), high); }
@@ -139,8 +141,8 @@ Result adjustSaturation(Operation *op, GraphBuilder &g) {
   Value next = g.mul(most, g.sub(c.number(1), g.make<AbsOp>(g.sub(rest, c.number(1)))));
   Value none = g.zerosLike(most);
   ColorChannels channels = {c.choose(sixths, {most, next, none, none, next, most}),
-                       c.choose(sixths, {next, most, most, next, none, none}),
-                       c.choose(sixths, {none, none, next, most, most, next})};
+                            c.choose(sixths, {next, most, most, next, none, none}),
+                            c.choose(sixths, {none, none, next, most, most, next})};
   for (Value &channel : channels)
     channel = g.add(channel, least);
   return c.join(channels, op->getOperand(0));

@@ -66,15 +66,9 @@ Result segments(Operation *op, GraphBuilder &g) {
   Value result =
       llvm::TypeSwitch<Operation *, Value>(op)
           .Case<SegmentSumOp, SegmentSumV2Op, SegmentMeanOp>([&](auto) { return g.segmentSum(data, ids, count); })
-          .Case<SegmentProdOp, SegmentProdV2Op>([&](auto) {
-            return g.make<UnsortedSegmentProdOp>({data, ids, count});
-          })
-          .Case<SegmentMaxOp, SegmentMaxV2Op>([&](auto) {
-            return g.make<UnsortedSegmentMaxOp>({data, ids, count});
-          })
-          .Default([&](Operation *) {
-            return g.make<UnsortedSegmentMinOp>({data, ids, count});
-          });
+          .Case<SegmentProdOp, SegmentProdV2Op>([&](auto) { return g.make<UnsortedSegmentProdOp>({data, ids, count}); })
+          .Case<SegmentMaxOp, SegmentMaxV2Op>([&](auto) { return g.make<UnsortedSegmentMaxOp>({data, ids, count}); })
+          .Default([&](Operation *) { return g.make<UnsortedSegmentMinOp>({data, ids, count}); });
   if (llvm::isa<SegmentMeanOp>(op))
     result = g.div(result, countRows(g, ids, count, data, rank));
   if (llvm::isa<SegmentMaxOp, SegmentMinOp>(op)) {

@@ -20,30 +20,51 @@ namespace distc::stablehlo {
 Converter::Form Converter::findComplexForm(StringRef name) {
   using C = Converter;
   static const llvm::StringMap<Form> table = {
-      {"stablehlo.abs", {&C::complexAbs, 1}},
-      {"stablehlo.sign", {&C::complexSign, 1}},
-      {"stablehlo.divide", {&C::complexDivide, 2}},
-      {"stablehlo.exponential_minus_one", {&C::complexExpm1, 1}},
-      {"stablehlo.log", {&C::complexLog, 1}},
-      {"stablehlo.log_plus_one", {&C::complexLog1p, 1}},
-      {"stablehlo.sqrt", {&C::complexSqrt, 1}},
-      {"stablehlo.power", {&C::complexPower, 2}},
-      {"stablehlo.compare", {&C::complexCompare, 2}},
-      {"stablehlo.convert", {&C::complexConvert, 1}},
+      {"stablehlo.abs", {&C::complexAbs, 1}},         {"stablehlo.sign", {&C::complexSign, 1}},
+      {"stablehlo.divide", {&C::complexDivide, 2}},   {"stablehlo.exponential_minus_one", {&C::complexExpm1, 1}},
+      {"stablehlo.log", {&C::complexLog, 1}},         {"stablehlo.log_plus_one", {&C::complexLog1p, 1}},
+      {"stablehlo.sqrt", {&C::complexSqrt, 1}},       {"stablehlo.power", {&C::complexPower, 2}},
+      {"stablehlo.compare", {&C::complexCompare, 2}}, {"stablehlo.convert", {&C::complexConvert, 1}},
   };
   if (auto it = table.find(name); it != table.end())
     return it->second;
   // Of the same nodes as of real numbers.
-  static const llvm::StringSet<> alike = {
-      "func.call", "stablehlo.composite", "stablehlo.constant", "stablehlo.add", "stablehlo.subtract",
-      "stablehlo.multiply", "stablehlo.negate", "stablehlo.exponential", "stablehlo.select", "stablehlo.complex",
-      "stablehlo.real", "stablehlo.imag", "stablehlo.fft", "stablehlo.optimization_barrier",
-      "stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.reshape",
-      "stablehlo.dynamic_reshape", "stablehlo.transpose", "stablehlo.concatenate", "stablehlo.reverse",
-      "stablehlo.pad", "stablehlo.dynamic_pad", "stablehlo.slice", "stablehlo.real_dynamic_slice",
-      "stablehlo.get_dimension_size", "stablehlo.reduce", "stablehlo.dot_general", "stablehlo.gather",
-      "stablehlo.dynamic_gather", "stablehlo.scatter", "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice",
-      "stablehlo.while", "stablehlo.if", "stablehlo.case"};
+  static const llvm::StringSet<> alike = {"func.call",
+                                          "stablehlo.composite",
+                                          "stablehlo.constant",
+                                          "stablehlo.add",
+                                          "stablehlo.subtract",
+                                          "stablehlo.multiply",
+                                          "stablehlo.negate",
+                                          "stablehlo.exponential",
+                                          "stablehlo.select",
+                                          "stablehlo.complex",
+                                          "stablehlo.real",
+                                          "stablehlo.imag",
+                                          "stablehlo.fft",
+                                          "stablehlo.optimization_barrier",
+                                          "stablehlo.broadcast_in_dim",
+                                          "stablehlo.dynamic_broadcast_in_dim",
+                                          "stablehlo.reshape",
+                                          "stablehlo.dynamic_reshape",
+                                          "stablehlo.transpose",
+                                          "stablehlo.concatenate",
+                                          "stablehlo.reverse",
+                                          "stablehlo.pad",
+                                          "stablehlo.dynamic_pad",
+                                          "stablehlo.slice",
+                                          "stablehlo.real_dynamic_slice",
+                                          "stablehlo.get_dimension_size",
+                                          "stablehlo.reduce",
+                                          "stablehlo.dot_general",
+                                          "stablehlo.gather",
+                                          "stablehlo.dynamic_gather",
+                                          "stablehlo.scatter",
+                                          "stablehlo.dynamic_slice",
+                                          "stablehlo.dynamic_update_slice",
+                                          "stablehlo.while",
+                                          "stablehlo.if",
+                                          "stablehlo.case"};
   return alike.contains(name) ? findForm(name) : Form();
 }
 
@@ -214,8 +235,8 @@ Converter::Result Converter::fourierTransform(Operation *op, Values operands, Bu
   const bool isReal = kind.contains("RFFT"), isInverse = kind.starts_with("I");
   const bool takesComplex = llvm::isa<ComplexType>(Builder::elementOf(operands[0]));
   if (takesComplex != (!isReal || isInverse))
-    return fail(g, "transforms elements of type " +
-                       Twine(takesComplex ? "complex" : "real") + ", which its kind does not take");
+    return fail(g, "transforms elements of type " + Twine(takesComplex ? "complex" : "real") +
+                       ", which its kind does not take");
   Dims made(*sizes);
   for (auto [number, length] : llvm::enumerate(lengths)) {
     Dim &size = made[sizes->size() - rank + number];

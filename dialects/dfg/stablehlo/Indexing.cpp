@@ -595,9 +595,8 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   // Few rows an example, one behind the other: each a choice, element by element.
   const bool isSum = *combination == Combination::Add;
   constexpr int64_t few = 32;
-  if (each == Dim(1) ||
-      (front > 0 && !(isSum && llvm::isa<FloatType, ComplexType>(element)) && each.isConstant() &&
-       each.getConstant() <= few)) {
+  if (each == Dim(1) || (front > 0 && !(isSum && llvm::isa<FloatType, ComplexType>(element)) && each.isConstant() &&
+                         each.getConstant() <= few)) {
     Dims ids(merged.begin(), merged.begin() + front), values(ids), range(front, Dim(1));
     ids.push_back(each);
     values.push_back(each);

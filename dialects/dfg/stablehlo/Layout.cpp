@@ -210,8 +210,7 @@ Converter::Result Converter::padByBatch(Builder &g, Value x, ArrayRef<Dims> padd
       } else {
         Values sizes = llvm::map_to_vector(*shape, [&](Dim each) { return g.integer(each.getConstant()); });
         for (Value list : lists.take_front(2))
-          sizes[axis] =
-              g.add(sizes[axis], g.cast(g.reshape(g.slice(list, 0, axis, 1), {}), g.builder.getI32Type()));
+          sizes[axis] = g.add(sizes[axis], g.cast(g.reshape(g.slice(list, 0, axis, 1), {}), g.builder.getI32Type()));
         all = g.make<dfg::FillOp>({g.pack(sizes, 0), value}, {}, Builder::elementOf(x));
       }
       Values update = {all, x};

@@ -110,9 +110,9 @@ Converter::Result Converter::convolveVolumes(Operation *op, Value input, Value k
   padding.resize(6, 0);
   Ints low = {0, padding[0], padding[2], padding[4], 0}, high = {0, padding[1], padding[3], padding[5], 0};
   Ints interior = {0, spread[0] - 1, spread[1] - 1, spread[2] - 1, 0};
-  VolumeConvolution convolution{g,      padAll(g, input, low, high, interior, Value()),
-                                kernel, getList("window_strides"),
-                                getList("rhs_dilation"), {}};
+  VolumeConvolution convolution{
+      g, padAll(g, input, low, high, interior, Value()), kernel, getList("window_strides"), getList("rhs_dilation"),
+      {}};
   for (int axis = 0; axis < 3; ++axis)
     convolution.sizes.push_back(type.getDimSize(outputOrder[axis + 1]));
   if (!convolution.input)

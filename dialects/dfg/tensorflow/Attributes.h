@@ -17,8 +17,8 @@ using AttrMap = google::protobuf::Map<std::string, AttrValue>;
 /// value contradicts itself.
 mlir::Attribute importAttribute(const AttrValue &value, mlir::MLIRContext *context, std::string &problem);
 
-/// The message's bytes, the same for equal messages; a message's own order of its maps changes from run to run. False where
-/// they are more than the 2 GB that a message can have.
+/// The message's bytes, the same for equal messages; a message's own order of its maps changes from run to run. False
+/// where they are more than the 2 GB that a message can have.
 bool serialize(const google::protobuf::Message &message, std::string &bytes);
 std::string serialize(const google::protobuf::Message &message);
 

@@ -15,9 +15,10 @@ namespace distc::tf {
 class MetaGraphDef;
 
 /// The module's graph and library into `meta`; `isMetaGraph`: whether it was imported from a MetaGraphDef, so that more
-/// than its graph_def is there. `keepsCaptures`: variables that a function captured are placeholders, as they were, and not
-/// handles, which a session needs. Fails with a diagnostic at what TensorFlow has no form for.
-mlir::LogicalResult exportGraph(mlir::ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph, bool keepsCaptures = true);
+/// than its graph_def is there. `keepsCaptures`: variables that a function captured are placeholders, as they were, and
+/// not handles, which a session needs. Fails with a diagnostic at what TensorFlow has no form for.
+mlir::LogicalResult exportGraph(mlir::ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph,
+                                bool keepsCaptures = true);
 
 /// The same, written as what was imported: a MetaGraphDef or a GraphDef, binary or `text`.
 mlir::LogicalResult exportGraph(mlir::ModuleOp module, llvm::raw_ostream &os, bool text = false);

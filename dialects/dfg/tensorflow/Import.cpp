@@ -60,7 +60,8 @@ bool ImportContext::isStateless(StringRef op) const {
   StringRef kind = op;
   kind.consume_front("Ref");
   const OpDef *def = functions.contains(op) || kDecides.contains(kind) ? nullptr : getOpDef(op);
-  return def && !def->is_stateful() && llvm::none_of(def->input_arg(), [](const OpDef::ArgDef &arg) { return arg.is_ref(); });
+  return def && !def->is_stateful() &&
+         llvm::none_of(def->input_arg(), [](const OpDef::ArgDef &arg) { return arg.is_ref(); });
 }
 
 InFlightDiagnostic ImportContext::fail(const NodeDef *node) const {

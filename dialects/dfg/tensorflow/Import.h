@@ -13,17 +13,19 @@
 //   feeds               tensor names    of all placeholders
 //   saver               dictionary      filename, save (tensor names), restore (node name)
 //   versions            dictionary      producer, min_consumer
-//   objects             dictionary      of a SavedModel of TensorFlow 2: `graph`, what its checkpoints say of the objects that
-//                                       own the variables (a serialized TrackableObjectGraph), and `keys`, under which its
-//                                       checkpoints have the variables
-//   slices              dictionary      variable -> {of, shape, at, sizes}: of variables that checkpoints have as a slice of one
+//   objects             dictionary      of a SavedModel of TensorFlow 2: `graph`, what its checkpoints say of the
+//   objects that
+//                                       own the variables (a serialized TrackableObjectGraph), and `keys`, under which
+//                                       its checkpoints have the variables
+//   slices              dictionary      variable -> {of, shape, at, sizes}: of variables that checkpoints have as a
+//   slice of one
 //                                       tensor (SavedSlices.h)
 //   collections         #dfg.raw        the MetaGraphDef without its graph's nodes and functions, for
 //                                       export; absent where the file was a bare GraphDef
 //
-// Without such collections, the endpoints are those of the SavedModel's signatures that update variables, or the results of
-// the concrete function whose graph this is. Variables that it captured have the kind "captured": in the graph they are
-// placeholders.
+// Without such collections, the endpoints are those of the SavedModel's signatures that update variables, or the
+// results of the concrete function whose graph this is. Variables that it captured have the kind "captured": in the
+// graph they are placeholders.
 //
 // A node's unmodelled attributes are in its `tf`; there, names that begin with `$`
 // (NodeTable.h) say how the node was written.

@@ -6,8 +6,8 @@
 #ifndef DISTC_DIALECTS_DFG_TENSORFLOW_IMPORTBLOCK_H
 #define DISTC_DIALECTS_DFG_TENSORFLOW_IMPORTBLOCK_H
 
-#include "dialects/dfg/tensorflow/GraphFile.h"
 #include "dialects/dfg/NodeOrder.h"
+#include "dialects/dfg/tensorflow/GraphFile.h"
 #include "dialects/dfg/tensorflow/NodeSignature.h"
 #include "dialects/dfg/tensorflow/NodeTable.h"
 #include "dialects/dfg/tensorflow/OpSignatures.h"

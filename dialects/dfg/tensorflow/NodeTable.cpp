@@ -23,11 +23,9 @@ NodeTable::NodeTable(MLIRContext *context) {
     auto *interface = name.getInterface<dfg::NodeInterface>();
     if (!interface)
       continue;
-    auto node = std::make_unique<KnownNode>(KnownNode{name,
-                                                      interface->getTensorFlowNames(),
-                                                      dfg::parseTypeRules(interface->getTypeAttributes()),
-                                                      name.hasTrait<OpTrait::AlwaysSpeculatableImplTrait>(),
-                                                      name.hasInterface<dfg::UpdateInterface>()});
+    auto node = std::make_unique<KnownNode>(
+        KnownNode{name, interface->getTensorFlowNames(), dfg::parseTypeRules(interface->getTypeAttributes()),
+                  name.hasTrait<OpTrait::AlwaysSpeculatableImplTrait>(), name.hasInterface<dfg::UpdateInterface>()});
     for (auto [index, tensorFlowName] : llvm::enumerate(node->tensorFlowNames))
       if (!tensorFlowName.empty())
         byTensorFlowName[tensorFlowName] = {node.get(), static_cast<unsigned>(index)};

@@ -733,12 +733,9 @@ BatchPlacement Rules::sharded() {
           [&](auto) { return firstAxisOf({0}); })
       .Case<dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeBackpropInputOp>(
           [&](auto) { return firstAxisOf({2}); })
-      .Case<dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>([&](auto) {
-        return firstAxisOf({0, 2}).kind == BatchPlacement::Along ? summed : unknown;
-      })
-      .Case<dfg::MaxPoolGradOp>([&](auto) {
-        return firstAxisOf({0, 1, 2});
-      })
+      .Case<dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>(
+          [&](auto) { return firstAxisOf({0, 2}).kind == BatchPlacement::Along ? summed : unknown; })
+      .Case<dfg::MaxPoolGradOp>([&](auto) { return firstAxisOf({0, 1, 2}); })
       .Case<dfg::AvgPoolGradOp>([&](auto) { return avgPoolGrad(); })
       .Case<dfg::BiasAddOp, dfg::BiasAddV1Op>([&](auto) { return biasAdd(); })
       .Case<dfg::BiasAddGradOp>([&](auto) {
@@ -750,8 +747,9 @@ BatchPlacement Rules::sharded() {
           [&](auto) { return batchNormGrad(); })
       .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::TopKOp, dfg::TopKV2Op>([&](auto) { return unlessAlong(-1, true); })
       // What is drawn is drawn alike by all replicas; true classes are only looked up.
-      .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp>(
-          [&](auto) { return result != 1 ? without : axes[0]->axis == 0 ? along(*axes[0]) : unknown; })
+      .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp>([&](auto) {
+        return result != 1 ? without : axes[0]->axis == 0 ? along(*axes[0]) : unknown;
+      })
       .Case<dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp, dfg::LogMatrixDeterminantOp, dfg::QrOp>(
           [&](auto) { return broadcast({0}, 2); })
       .Case<dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp>([&](auto) { return broadcast({0, 1}, 2); })
@@ -842,8 +840,8 @@ bool isParameterOperand(Operation *op, unsigned operand) {
       .Case<dfg::ReshapeOp, dfg::TransposeOp, dfg::ExpandDimsOp, dfg::TileOp, dfg::BroadcastToOp, dfg::PadOp,
             dfg::PadV2Op, dfg::ReverseV2Op, dfg::OneHotOp, dfg::SumOp, dfg::MeanOp, dfg::ProdOp, dfg::MaxOp, dfg::MinOp,
             dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp, dfg::ArgMaxOp, dfg::ArgMinOp, dfg::CumsumOp, dfg::CumprodOp,
-            dfg::CumulativeLogsumexpOp, dfg::TopKV2Op, dfg::Conv2DBackpropFilterOp, dfg::DepthwiseConv2dNativeBackpropFilterOp>(
-          [&](auto) { return operand == 1; })
+            dfg::CumulativeLogsumexpOp, dfg::TopKV2Op, dfg::Conv2DBackpropFilterOp,
+            dfg::DepthwiseConv2dNativeBackpropFilterOp>([&](auto) { return operand == 1; })
       .Case<dfg::FillOp, dfg::ConcatOp, dfg::SplitOp, dfg::Conv2DBackpropInputOp,
             dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp>([&](auto) { return operand == 0; })
       .Case<dfg::ConcatV2Op>([&](auto) { return operand == last; })

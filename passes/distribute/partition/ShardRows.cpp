@@ -70,8 +70,8 @@ public:
     return dfg::SelectV2Op::create(builder, loc, type, inside, local, constant(0));
   }
 
-  /// The indices, 0 for those in [begin, end), which are other shards' rows. What is outside of the whole variable stays
-  /// as it is, so that this shard's gather refuses it: nobody else would.
+  /// The indices, 0 for those in [begin, end), which are other shards' rows. What is outside of the whole variable
+  /// stays as it is, so that this shard's gather refuses it: nobody else would.
   Value getLocalOfFirst(Value indices, int64_t begin, int64_t end) {
     return dfg::SelectV2Op::create(builder, loc, type, isInside(indices, begin, end), constant(0), indices);
   }

@@ -65,7 +65,8 @@ private:
   void mark(Operation *op) {
     if (llvm::isa<dfg::UpdateInterface>(op)) {
       // Restoring is the saver's: it is no part of a step or of the initialization.
-      if (dist::PlaceAttr place = policies.get(getUpdatedVariable(op)).place; place && (isInStep(op) || init.contains(op)))
+      if (dist::PlaceAttr place = policies.get(getUpdatedVariable(op)).place;
+          place && (isInStep(op) || init.contains(op)))
         op->setAttr(dist::kPlaceAttr, place);
     } else if (consumers.contains(op)) {
       if (dist::PlaceAttr place = placement.get(op))
@@ -289,7 +290,8 @@ private:
     Operation *end;
     if (policies.hasSync)
       end = dist::TokensOp::create(builder, getLocation("synchronization/tokens"),
-                                   dist::PlaceAttr::get(builder.getContext(), "ps", 0), policies.replicas, policies.staleness);
+                                   dist::PlaceAttr::get(builder.getContext(), "ps", 0), policies.replicas,
+                                   policies.staleness);
     else
       end = dfg::GroupOp::create(builder, getLocation("synchronization/pushes"));
     end->setAttr(dfg::kControlAttr, builder.getStrArrayAttr(before));

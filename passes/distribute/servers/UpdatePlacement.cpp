@@ -11,7 +11,7 @@ using namespace mlir;
 namespace distc {
 
 UpdatePlacement::UpdatePlacement(dfg::GraphOp graph, const RawGradients &gradients, const SyncPolicies &policies,
-             const llvm::DenseSet<Operation *> &consumers)
+                                 const llvm::DenseSet<Operation *> &consumers)
     : chief(dist::PlaceAttr::get(graph.getContext(), "worker", 0)) {
   // In block order, so that numbers do not depend on addresses.
   for (Operation &op : graph.getBody().front()) {

@@ -26,7 +26,7 @@ class UpdatePlacement {
 public:
   /// `consumers`: the nodes that see reduced values, updates included.
   UpdatePlacement(dfg::GraphOp graph, const RawGradients &gradients, const SyncPolicies &policies,
-        const llvm::DenseSet<mlir::Operation *> &consumers);
+                  const llvm::DenseSet<mlir::Operation *> &consumers);
 
   /// Where the reduced `gradient` is used; null: by every worker.
   dist::PlaceAttr get(mlir::Value gradient) const { return lookup(gradient.getAsOpaquePointer()); }

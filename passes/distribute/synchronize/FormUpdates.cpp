@@ -405,7 +405,8 @@ private:
       if (const Term &term = terms[number]; term.kind == Term::Scalar && !getSplat(term.value))
         addArgument(number, makeScalar(term.value));
 
-    auto op = dist::UpdateOp::create(builder, named->getLoc(), inputs, update.gradient.has_value(), /*has_indices=*/false);
+    auto op =
+        dist::UpdateOp::create(builder, named->getLoc(), inputs, update.gradient.has_value(), /*has_indices=*/false);
     Block *rule = &op.getRule().emplaceBlock();
     rule->addArguments(elements, SmallVector<Location>(elements.size(), builder.getUnknownLoc()));
     builder.setInsertionPointToStart(rule);

@@ -16,7 +16,8 @@ namespace distc {
 enum class UnknownUpdate { None, Dense, Sparse };
 UnknownUpdate getUnknownUpdate(mlir::Operation *op);
 
-/// Which operations run functions (calls, conditions, loops) that may update a variable. Each function is looked at once.
+/// Which operations run functions (calls, conditions, loops) that may update a variable. Each function is looked at
+/// once.
 class FunctionUpdates {
 public:
   explicit FunctionUpdates(mlir::ModuleOp module) : symbols(module) {}

@@ -81,7 +81,8 @@ private:
     if (failed(checkBackupWorkers(*gradients, policies, placement, synchronizer.getConsumers())))
       return failure();
     synchronizer.run(placement);
-    if ((policies.hasSync || policies.hasAsync) && failed(finishServers(graph, policies, step, synchronizer.getConsumers(), placement)))
+    if ((policies.hasSync || policies.hasAsync) &&
+        failed(finishServers(graph, policies, step, synchronizer.getConsumers(), placement)))
       return failure();
     if (policies.replicas > 1 && !serves && (policies.hasShares || policies.hasOwners))
       shardUpdates(graph, policies, step);
@@ -93,8 +94,8 @@ private:
 
   /// Gradients of a server's variable that workers need too are reduced by all of them, and rows that stay apart are of
   /// each: none can be spare.
-  LogicalResult checkBackupWorkers(const RawGradients &gradients, const SyncPolicies &policies, const UpdatePlacement &placement,
-                           const llvm::DenseSet<Operation *> &consumers) {
+  LogicalResult checkBackupWorkers(const RawGradients &gradients, const SyncPolicies &policies,
+                                   const UpdatePlacement &placement, const llvm::DenseSet<Operation *> &consumers) {
     if (policies.required == policies.replicas)
       return success();
     for (const auto &[value, gradient] : gradients.values) {

@@ -144,8 +144,8 @@ private:
         continue;
       const SyncPolicy &policy = policies.get(getUpdatedVariable(update));
       auto own = op.getOperand(update.getIndicesOperand()).getDefiningOp<dist::OwnRowsOp>();
-      if (!own || !policy.place || policy.async || !own.getOwnIndices().hasOneUse() || !own.getOwnValues().hasOneUse() ||
-          op.getOperand(update.getGradientOperand()) != own.getOwnValues())
+      if (!own || !policy.place || policy.async || !own.getOwnIndices().hasOneUse() ||
+          !own.getOwnValues().hasOneUse() || op.getOperand(update.getGradientOperand()) != own.getOwnValues())
         continue;
       if (std::optional<SparseGradient> raw = findSparseGradient(update, flow))
         choices[own.getValues()].push_back({own, *raw, policy.place});

@@ -155,8 +155,9 @@ private:
           gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
       if (!isKnown || (scale != 0 && scale != 1))
         return value.getDefiningOp()->emitError()
-               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << policies.accumulateSteps
-               << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
+               << "the gradient of variable '" << gradient.variable << "' is accumulated over "
+               << policies.accumulateSteps << " batches, but whether those of node '"
+               << dfg::getNodeName(value.getDefiningOp())
                << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
                   "accumulate_steps=1, or coupling=replica";
       gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
@@ -205,15 +206,16 @@ private:
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient->values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
-    // Where the graph fixes its batch, what divides by its size is a number among others: like every sum over the batch there, rows
-    // are averaged over the replicas.
+    // Where the graph fixes its batch, what divides by its size is a number among others: like every sum over the batch
+    // there, rows are averaged over the replicas.
     bool isSum = *scale == 0 && !flow.getFixedBatch();
     dist::Reduction reduction = isSum ? dist::Reduction::Sum : dist::Reduction::Mean;
     if (policies.get(variable).place) {
       wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
       chooseOwnRows(*gradient);
     }
-    // Rows are joined with their indices, and replaced where they are used; dist-separate-rows gives each table its own.
+    // Rows are joined with their indices, and replaced where they are used; dist-separate-rows gives each table its
+    // own.
     if (auto known = found.values.find(gradient->values);
         known != found.values.end() && known->second.indices != gradient->indices)
       return update->emitError() << "the rows of variable '" << variable << "' are those of variable '"
@@ -235,13 +237,13 @@ private:
   /// An operation without semantics, or a function that a condition or a loop runs, may update a variable: then it must
   /// not depend on a replica's share.
   LogicalResult checkUnknownUpdate(Operation *op) {
-    if (!isInStep(op) ||
-        llvm::all_of(op->getOperands(), [&](Value operand) { return isReplicated(operand); }))
+    if (!isInStep(op) || llvm::all_of(op->getOperands(), [&](Value operand) { return isReplicated(operand); }))
       return success();
     if (UnknownUpdate kind = getUnknownUpdate(op); kind != UnknownUpdate::None) {
-      InFlightDiagnostic error = op->emitError() << "node '" << dfg::getNodeName(op) << "' updates variable '"
-                                                 << getUpdatedVariable(op) << "' by operation '"
-                                                 << llvm::cast<dfg::OpaqueOp>(op).getOp() << "' from a share of the batch: ";
+      InFlightDiagnostic error = op->emitError()
+                                 << "node '" << dfg::getNodeName(op) << "' updates variable '" << getUpdatedVariable(op)
+                                 << "' by operation '" << llvm::cast<dfg::OpaqueOp>(op).getOp()
+                                 << "' from a share of the batch: ";
       if (kind == UnknownUpdate::Sparse)
         return error << "distc does not know the operation, so its sparse gradient cannot be synchronized";
       return error << "distc does not know the operation, so it cannot be synchronized";
@@ -249,13 +251,14 @@ private:
     Operation *update = functions.find(op);
     if (!update || (policies.replicas == 1 && policies.accumulateSteps == 1))
       return success();
-    InFlightDiagnostic error = op->emitError()
-                               << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
-                               << dfg::getNodeName(update) << "' updates a variable, and is given a share of the batch: ";
+    InFlightDiagnostic error = op->emitError() << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
+                                               << dfg::getNodeName(update)
+                                               << "' updates a variable, and is given a share of the batch: ";
     if (llvm::isa<dfg::CallOp>(op))
       return error << "inline calls first (dfg-inline-calls)";
-    return error << "updates in conditions and loops cannot be synchronized; choose the value that is assigned by tf.where, "
-                    "and assign it outside";
+    return error
+           << "updates in conditions and loops cannot be synchronized; choose the value that is assigned by tf.where, "
+              "and assign it outside";
   }
 
   LogicalResult start(Operation *op) {
@@ -302,7 +305,8 @@ private:
       if (coupled.contains(item.value))
         return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
                             "known; take accumulate_steps=1, or coupling=replica");
-      // With values of the replicas' own, a size is the share's. What is computed with a size (n - 1) is another number.
+      // With values of the replicas' own, a size is the share's. What is computed with a size (n - 1) is another
+      // number.
       if (at.zero || at.scale == 0 || (!at.scale && ((item.ofRows && isInteger(item.value)) || flow.isEstimated())))
         return success();
       if (at.scale == 1)
@@ -602,7 +606,8 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
 }
 
 bool computesFetchesOfReduced(const BatchFlow &flow, const SyncPolicies &policies) {
-  return !flow.isEstimated() && !policies.hasAsync && policies.accumulateSteps == 1 && policies.required == policies.replicas;
+  return !flow.isEstimated() && !policies.hasAsync && policies.accumulateSteps == 1 &&
+         policies.required == policies.replicas;
 }
 
 llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow) {
@@ -615,8 +620,7 @@ llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &f
   for (Operation &op : graph.getBody().front())
     for (OpResult result : op.getResults())
       if (flow.get(result).kind == Flow::Local && llvm::isa<dfg::ShapeInterface>(op) && !isCoupling(&op) &&
-          !flow.hasBatchSize(result) &&
-          llvm::all_of(op.getOperands(), isWhole))
+          !flow.hasBatchSize(result) && llvm::all_of(op.getOperands(), isWhole))
         functions.insert(result);
   return functions;
 }

@@ -68,8 +68,8 @@ void leaveName(mlir::Operation *node);
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
                                                const strategies::StepNodes &step, const SyncPolicies &policies);
 
-/// Whether a fetch that is a function of sums over the batch (the root of a mean) is computed of reduced ones, like what
-/// leads to an update; and the values of `graph` that are.
+/// Whether a fetch that is a function of sums over the batch (the root of a mean) is computed of reduced ones, like
+/// what leads to an update; and the values of `graph` that are.
 bool computesFetchesOfReduced(const BatchFlow &flow, const SyncPolicies &policies);
 llvm::DenseSet<mlir::Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow);
 
@@ -83,8 +83,8 @@ struct Obstacle {
 llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
                                           const SyncPolicies &policies);
 
-/// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what they
-/// write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.
+/// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what
+/// they write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step);
 
 } // namespace distc

@@ -140,9 +140,10 @@ private:
         return "node '" + dfg::getNodeName(user).str() + "' computes with its slot '" + slot.getSymName().str() + "'";
       candidate.slots.push_back(slot.getSymName());
     }
-    candidate.share = candidate.owner ? type
-                                      : RankedTensorType::get(llvm::divideCeil(type.getNumElements(), policies.replicas),
-                                                              type.getElementType());
+    candidate.share =
+        candidate.owner
+            ? type
+            : RankedTensorType::get(llvm::divideCeil(type.getNumElements(), policies.replicas), type.getElementType());
     return "";
   }
 

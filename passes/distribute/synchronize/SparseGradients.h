@@ -28,10 +28,10 @@ bool worksOnRows(mlir::Operation *op);
 /// no such pair.
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow);
 
-/// Whether what `consumers` make of the sparse gradient `values` is the same where rows of one index are added before, and
-/// come in any order, as in a server's accumulator: it is not where a norm is taken over the rows as backward made them.
-bool canAddRows(const RawGradients &gradients, mlir::Value values,
-                const llvm::DenseSet<mlir::Operation *> &consumers);
+/// Whether what `consumers` make of the sparse gradient `values` is the same where rows of one index are added before,
+/// and come in any order, as in a server's accumulator: it is not where a norm is taken over the rows as backward made
+/// them.
+bool canAddRows(const RawGradients &gradients, mlir::Value values, const llvm::DenseSet<mlir::Operation *> &consumers);
 
 /// Where a shard's rows are chosen right among those that backward made, the gradient becomes these.
 void chooseOwnRows(SparseGradient &gradient);

@@ -7,8 +7,8 @@
 #include "passes/distribute/synchronize/Synchronizer.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/synchronize/BucketOrder.h"
-#include "llvm/ADT/SetVector.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -180,7 +180,8 @@ void Synchronizer::insertCollectives(const Members &members) {
     }
     const RawGradient &gradient = gradients.values.find(value)->second;
     // Behind both. Where indices come later than values, which nodes in between may use already, they come earlier now.
-    if (Operation *def = gradient.indices ? gradient.indices.getDefiningOp() : nullptr; def && op->isBeforeInBlock(def)) {
+    if (Operation *def = gradient.indices ? gradient.indices.getDefiningOp() : nullptr;
+        def && op->isBeforeInBlock(def)) {
       llvm::SetVector<Operation *> moved;
       if (mayStandBefore(def, op, moved))
         for (Operation *node : moved)
@@ -188,7 +189,8 @@ void Synchronizer::insertCollectives(const Members &members) {
       else
         op = def;
     }
-    if (const SyncPolicy &policy = policies.get(gradient.variable); policy.place && (policy.async || placement->get(value)))
+    if (const SyncPolicy &policy = policies.get(gradient.variable);
+        policy.place && (policy.async || placement->get(value)))
       serve(op, key, value);
     else if (gradient.indices)
       gather(op, key, value);

@@ -119,7 +119,8 @@ private:
     Operation *old = mark(dfg::ReadVariableOp::create(builder, getLocation(average + "/old"), type, averageHandle,
                                                       /*implicit=*/false));
     auto scalar = RankedTensorType::get({}, type.getElementType());
-    auto rate = DenseElementsAttr::get(scalar, builder.getFloatAttr(type.getElementType(), 1.0 - policies.averagesDecay));
+    auto rate =
+        DenseElementsAttr::get(scalar, builder.getFloatAttr(type.getElementType(), 1.0 - policies.averagesDecay));
     Value constant = dfg::ConstOp::create(builder, getLocation(average + "/rate"), scalar, rate);
     Operation *difference = mark(dfg::SubOp::create(builder, getLocation(average + "/difference"), type,
                                                     old->getResult(0), value->getResult(0)));

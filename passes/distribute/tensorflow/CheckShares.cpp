@@ -71,7 +71,8 @@ private:
     llvm::StringRef reason = found->second;
     if (reason.starts_with("'"))
       reason = reason.substr(reason.find(" op ") + 4);
-    return emitError(found->first) << reason << " where a replica is fed " << batch / replicas << " of the batch's " << static_cast<int64_t>(batch)
+    return emitError(found->first) << reason << " where a replica is fed " << batch / replicas << " of the batch's "
+                                   << static_cast<int64_t>(batch)
                                    << " examples: the graph has the batch's size as a number; take sizes from what is "
                                       "fed (tf.shape), or compile an executable";
   }

@@ -89,8 +89,8 @@ Value joinAlong(StockNodes &nodes, ArrayRef<Value> values, int64_t axis) {
 }
 
 /// Along which axis a fetch is joined, and that it is the same in all replicas, the batch's flow says (`join`,
-/// dist.joins). Of other nodes a batched tensor is joined in the order of replicas, another of floating point is averaged,
-/// also one that is a sum (whoever runs the workers averages over them), the rest is replica 0's.
+/// dist.joins). Of other nodes a batched tensor is joined in the order of replicas, another of floating point is
+/// averaged, also one that is a sum (whoever runs the workers averages over them), the rest is replica 0's.
 Value joinValues(StockNodes &nodes, ArrayRef<Value> values, llvm::StringRef join) {
   if (join == "first")
     return values.front();

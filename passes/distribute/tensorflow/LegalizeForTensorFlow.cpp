@@ -96,8 +96,8 @@ private:
       return std::nullopt;
     std::string which =
         llvm::TypeSwitch<Operation *, std::string>(op)
-            .Case<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp, dist::AllGatherVariablesOp>(
-                [](auto collective) { return std::to_string(collective.getBucket()); })
+            .Case<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp,
+                  dist::AllGatherVariablesOp>([](auto collective) { return std::to_string(collective.getBucket()); })
             .Default([](Operation *other) {
               llvm::StringRef name = dfg::getNodeName(other);
               if (llvm::StringRef rest = name; rest.consume_front("replica_"))

@@ -94,7 +94,8 @@ public:
     SmallVector<Operation *> pushes, latePushes, lateTakes, lateUpdates;
     for (Operation *op : step) {
       // Of a variable of each worker's own; a copy of a server's is renewed behind the token.
-      if (llvm::isa<dfg::UpdateInterface>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op) && !isOfProxy(op, step))
+      if (llvm::isa<dfg::UpdateInterface>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op) &&
+          !isOfProxy(op, step))
         lateUpdates.push_back(op);
       // The chief's own come behind its updates.
       if (llvm::isa<dist::PushOp>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op))
@@ -116,16 +117,19 @@ public:
     for (Operation *read : findReads(step)) {
       // Only the chief's own nodes come behind its updates.
       if (worker.workers.size() > 1 && late.contains(read) && ofLatePushes.contains(read))
-        return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
-                                 << dfg::getVariableHandle(getHandle(read)).getVariable()
-                                 << "', which a server holds, behind an update of the same step, for a gradient that every worker "
-                                    "pushes: workers cannot know when the chief has updated; all-reduce that gradient, or train with one worker";
+        return read->emitError()
+               << "node '" << dfg::getNodeName(read) << "' reads variable '"
+               << dfg::getVariableHandle(getHandle(read)).getVariable()
+               << "', which a server holds, behind an update of the same step, for a gradient that every worker "
+                  "pushes: workers cannot know when the chief has updated; all-reduce that gradient, or train with one "
+                  "worker";
       if (worker.workers.size() > 1 && late.contains(read) && ofLateUpdates.contains(read))
-        return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
-                                 << dfg::getVariableHandle(getHandle(read)).getVariable()
-                                 << "', which a server holds, behind an update of the same step, for an update that every worker makes "
-                                    "of a variable of its own: workers cannot know when the chief has updated; all-reduce the variable "
-                                    "that is read, or train with one worker";
+        return read->emitError()
+               << "node '" << dfg::getNodeName(read) << "' reads variable '"
+               << dfg::getVariableHandle(getHandle(read)).getVariable()
+               << "', which a server holds, behind an update of the same step, for an update that every worker makes "
+                  "of a variable of its own: workers cannot know when the chief has updated; all-reduce the variable "
+                  "that is read, or train with one worker";
       if (waitedFor.contains(read) || late.contains(read))
         continue;
       // A reference is read where it is used; a resource's value is its reader's own.
@@ -137,7 +141,8 @@ public:
         if (!late.contains(user) && (step.contains(user) || fetched.contains(user)))
           worker.servers.reads.push_back(dfg::getNodeName(user).str());
     }
-    // A copy is renewed at the end of a step: that all workers have done so, any element or gradient of the next one says.
+    // A copy is renewed at the end of a step: that all workers have done so, any element or gradient of the next one
+    // says.
     const bool hasCopies = llvm::any_of(step, [&](Operation *op) { return isOfProxy(op, step); });
     worker.servers.waitsForReads = !worker.servers.reads.empty() || (hasCopies && pushes.empty());
     return success();

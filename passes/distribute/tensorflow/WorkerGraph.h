@@ -108,8 +108,8 @@ struct WorkerGraph {
     llvm::StringSet<> lateTakes;
     llvm::DenseSet<mlir::Operation *> late;
     llvm::DenseSet<mlir::Operation *> earlyUpdates;
-    /// Nodes, by name, of this worker that have read what no gradient that it pushes follows from; and whether there are any,
-    /// in any worker.
+    /// Nodes, by name, of this worker that have read what no gradient that it pushes follows from; and whether there
+    /// are any, in any worker.
     llvm::SmallVector<std::string> reads;
     bool waitsForReads = false;
     /// An update is not of one gradient of each replica: the chief may take gradients after another's last step.

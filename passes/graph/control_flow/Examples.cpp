@@ -657,14 +657,11 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
         mlir::Value sum = g.sum(g.mul(operand(0).value, operand(0).value), axes);
         return Values{g.mul(sum, g.scalar(Builder::elementOf(sum), 0.5))};
       })
-      .Case<dfg::GatherNdOp>([&](auto) {
-        return operand(0).varies ? places(op, g) : copy(g, op, {operand(0).value, operand(1).value});
-      })
+      .Case<dfg::GatherNdOp>(
+          [&](auto) { return operand(0).varies ? places(op, g) : copy(g, op, {operand(0).value, operand(1).value}); })
       .Case<dfg::ScatterNdOp>([&](auto) { return operand(2).varies ? Values() : places(op, g); })
       .Case<dfg::TensorScatterAddOp>([&](auto) { return places(op, g); })
-      .Case<dfg::ResourceGatherNdOp>([&](auto) {
-        return copy(g, op, {operand(0).value, operand(1).value});
-      })
+      .Case<dfg::ResourceGatherNdOp>([&](auto) { return copy(g, op, {operand(0).value, operand(1).value}); })
       .Case<dfg::TransposeOp>([&](auto) -> Result {
         FailureOr<SmallVector<int64_t>> permutation = g.getConstants(op->getOperand(1));
         if (failed(permutation))

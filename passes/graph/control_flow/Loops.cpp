@@ -140,7 +140,8 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
     if (known == 0)
       return goesOn ? results : state;
     if (known && iteration == 1 && isUnchanged(loop, before, state))
-      return fail(loop.node) << "is a loop without an end: an iteration leaves all as it is that its condition looks at",
+      return fail(loop.node)
+                 << "is a loop without an end: an iteration leaves all as it is that its condition looks at",
              failure();
     if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
       most = LoopVariables(*this, loop, before).getMostByReads();

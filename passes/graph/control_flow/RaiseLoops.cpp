@@ -117,9 +117,8 @@ private:
     // A session runs what it was asked for needs: of a loop, too.
     const bool isNeeded = llvm::any_of(frame.nodes, [&](Operation *op) { return needed.contains(op); });
     if (isNeeded)
-      llvm::erase_if(others, [&](Operation *op) {
-        return !needed.contains(op) && op->use_empty() && !isMemoryEffectFree(op);
-      });
+      llvm::erase_if(others,
+                     [&](Operation *op) { return !needed.contains(op) && op->use_empty() && !isMemoryEffectFree(op); });
     llvm::erase_if(invariants, [&](Operation *op) {
       return llvm::any_of(variables, [&](Variable &variable) { return variable.enter == op; });
     });

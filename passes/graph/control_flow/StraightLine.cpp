@@ -221,7 +221,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
     active = outside;
     guarded = guardedOutside;
   });
-  if ((!isMemoryEffectFree(&op) || isControlFlow(&op) || dfg::getCheckedOperand(&op)) && failed(enter(guard, node.name)))
+  if ((!isMemoryEffectFree(&op) || isControlFlow(&op) || dfg::getCheckedOperand(&op)) &&
+      failed(enter(guard, node.name)))
     return failure();
 
   if (FailureOr<Operation *> update = recognizeUpdate(node); failed(update))
@@ -239,9 +240,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
       handler = &StraightLine::zerosLikeContainer;
     else if (op.hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op))
       handler = &StraightLine::sum;
-    else if (takesContainer
-                 ? op.hasTrait<dfg::Forwards>()
-                 : !scope.inPlace && dfg::isHandle(node.operands[0].value.getType()))
+    else if (takesContainer ? op.hasTrait<dfg::Forwards>()
+                            : !scope.inPlace && dfg::isHandle(node.operands[0].value.getType()))
       handler = &StraightLine::identity;
     else if (takesContainer)
       return fail(node) << "takes a list, an optional or a tensor array, which distc resolves when it compiles; it "
@@ -255,7 +255,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
     for (auto [index, operand] : llvm::enumerate(node.operands))
       op.setOperand(index, operand.value);
     orderRead(&op);
-    if (active && (failed(checkEffects(node)) || failed(predicateErrors(&op, node)) || failed(predicateUpdate(&op, node))))
+    if (active &&
+        (failed(checkEffects(node)) || failed(predicateErrors(&op, node)) || failed(predicateUpdate(&op, node))))
       return failure();
     return infer(&op);
   }
@@ -289,7 +290,8 @@ LogicalResult StraightLine::readReferences(Node &node) {
     std::string name = node.name + "/reference";
     if (index > 0)
       name += "_" + std::to_string(index);
-    auto read = dfg::ReadVariableOp::create(builder, locate(name), ref.getValueType(), operand.value, /*implicit=*/false);
+    auto read =
+        dfg::ReadVariableOp::create(builder, locate(name), ref.getValueType(), operand.value, /*implicit=*/false);
     if (!node.controls.empty())
       read->setAttr(dfg::kControlAttr, builder.getArrayAttr(node.controls));
     orderRead(read);
@@ -594,9 +596,10 @@ LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
   Type element = llvm::cast<TensorType>(operand.get().getType()).getElementType();
-  Value harmless = element.isInteger() ? getInteger(element, checked->harmless)
-                                       : zerosLike(operand.get(), node.name + "/harmless");
-  Value value = harmless ? make<dfg::SelectV2Op>(node.name + "/checked", element, active, operand.get(), harmless) : Value();
+  Value harmless =
+      element.isInteger() ? getInteger(element, checked->harmless) : zerosLike(operand.get(), node.name + "/harmless");
+  Value value =
+      harmless ? make<dfg::SelectV2Op>(node.name + "/checked", element, active, operand.get(), harmless) : Value();
   if (!value)
     return failure();
   operand.set(value);

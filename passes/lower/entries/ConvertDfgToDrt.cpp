@@ -82,17 +82,20 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     for (auto variable : llvm::make_early_inc_range(module.getOps<dfg::VariableOp>())) {
       auto type = llvm::dyn_cast<RankedTensorType>(variable.getType());
       if (!type || !type.hasStaticShape()) {
-        variable.emitError() << "variable '" << variable.getSymName() << "' has no static shape (" << variable.getType() << ")"
-                             << (variable.getKind() == "captured" ? "; a function captured it, and its graph says shapes "
-                                                                    "where it is written by as_graph_def(add_shapes=True)"
-                                                                  : "");
+        variable.emitError() << "variable '" << variable.getSymName() << "' has no static shape (" << variable.getType()
+                             << ")"
+                             << (variable.getKind() == "captured"
+                                     ? "; a function captured it, and its graph says shapes "
+                                       "where it is written by as_graph_def(add_shapes=True)"
+                                     : "");
         return signalPassFailure();
       }
       OpBuilder builder(variable);
       auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
       auto shares = variable->getAttrOfType<IntegerAttr>(dist::kSharesAttr);
       if (shares && (!slice || type.getRank() != 1)) {
-        variable.emitError() << "variable '" << variable.getSymName() << "' is held in shares, so it must have rank 1, and dist.slice must say of what";
+        variable.emitError() << "variable '" << variable.getSymName()
+                             << "' is held in shares, so it must have rank 1, and dist.slice must say of what";
         return signalPassFailure();
       }
       auto owner = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);

@@ -17,7 +17,9 @@ using namespace mlir;
 
 namespace distc::lower {
 
-Value EntryLowering::empty(Location loc, RankedTensorType type) { return drt::EmptyOp::create(builder, loc, type, DenseI64ArrayAttr()); }
+Value EntryLowering::empty(Location loc, RankedTensorType type) {
+  return drt::EmptyOp::create(builder, loc, type, DenseI64ArrayAttr());
+}
 
 TypedAttr EntryLowering::getSplat(Value tensor) {
   auto constant = tensor.getDefiningOp<arith::ConstantOp>();
@@ -32,15 +34,16 @@ FailureOr<SmallVector<int64_t>> EntryLowering::getConstants(Operation *node, uns
   if (auto constant = get(node->getOperand(operand)).getDefiningOp<arith::ConstantOp>())
     elements = llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue());
   if (!elements) {
-    node->emitError() << "node '" << dfg::getNodeName(node) << "': operand " << operand
-                      << " must be a constant when code is generated, but depends on values that are only known when it runs";
+    node->emitError()
+        << "node '" << dfg::getNodeName(node) << "': operand " << operand
+        << " must be a constant when code is generated, but depends on values that are only known when it runs";
     return failure();
   }
   // Axes, shapes and paddings; more than that is no operand of this kind, whose elements are taken one by one.
   constexpr int64_t kMaxConstants = 1 << 16;
   if (elements.getNumElements() > kMaxConstants) {
-    node->emitError() << "node '" << dfg::getNodeName(node) << "': operand " << operand << " has " << elements.getNumElements()
-                      << " elements, more than code can be generated for";
+    node->emitError() << "node '" << dfg::getNodeName(node) << "': operand " << operand << " has "
+                      << elements.getNumElements() << " elements, more than code can be generated for";
     return failure();
   }
   return llvm::map_to_vector(elements.getValues<APInt>(), [](const APInt &element) { return element.getSExtValue(); });
@@ -64,8 +67,10 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
   if (auto feed = origin.getDefiningOp<dfg::PlaceholderOp>()) {
     auto share = feed->getAttrOfType<StringAttr>("dist.feed");
     auto type = llvm::cast<RankedTensorType>(origin.getType());
-    bool batched = share && share.getValue() == "sharded" && type.hasStaticShape() && type.getRank() > 0 && type.getDimSize(0) > 0;
-    return {("the feed '" + dfg::getNodeName(feed) + "'").str(), batched ? type.getNumElements() / type.getDimSize(0) : 0};
+    bool batched =
+        share && share.getValue() == "sharded" && type.hasStaticShape() && type.getRank() > 0 && type.getDimSize(0) > 0;
+    return {("the feed '" + dfg::getNodeName(feed) + "'").str(),
+            batched ? type.getNumElements() / type.getDimSize(0) : 0};
   }
   Operation *maker = indices.getDefiningOp();
   return {maker ? ("'" + dfg::getNodeName(maker) + "'").str() : "its operand", 0};
@@ -95,18 +100,21 @@ LogicalResult EntryLowering::checkIndices(Operation *node, unsigned operand, Arr
     for (auto [i, element] : llvm::enumerate(elements.getValues<APInt>())) {
       int64_t size = sizes[i % sizes.size()], index = element.getSExtValue();
       if (index < 0 || index >= size)
-        return node->emitError() << "node '" << dfg::getNodeName(node) << "' has the index " << index << ", which is outside of [0, " << size << ")";
+        return node->emitError() << "node '" << dfg::getNodeName(node) << "' has the index " << index
+                                 << ", which is outside of [0, " << size << ")";
     }
     return success();
   }
   auto [name, perRow] = getOrigin(given);
   if (perRow % static_cast<int64_t>(sizes.size()) != 0)
     perRow = 0;
-  drt::CheckIndicesOp::create(builder, node->getLoc(), name, sizes, perRow / static_cast<int64_t>(sizes.size()), padded.contains(given), indices);
+  drt::CheckIndicesOp::create(builder, node->getLoc(), name, sizes, perRow / static_cast<int64_t>(sizes.size()),
+                              padded.contains(given), indices);
   return success();
 }
 
-Value EntryLowering::mapped(Location loc, RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps, ScalarFn fn) {
+Value EntryLowering::mapped(Location loc, RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps,
+                            ScalarFn fn) {
   if (isEmpty(type))
     return empty(loc, type);
   // Constants with equal elements become scalars of the kernel instead of inputs.
@@ -126,7 +134,8 @@ Value EntryLowering::mapped(Location loc, RankedTensorType type, ValueRange inpu
   Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
   auto generic = linalg::GenericOp::create(
-      builder, loc, type, operands, init, operandMaps, iterators, [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
+      builder, loc, type, operands, init, operandMaps, iterators,
+      [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
         dfg::ScalarBuilder s(body, bodyLoc);
         SmallVector<Value> elements;
         for (auto [input, at] : llvm::zip(inputs, position))
@@ -208,17 +217,19 @@ Value EntryLowering::reduce(Location loc, Value input, ArrayRef<int64_t> axes, T
   const bool isNarrow = isNarrowFloat(elementType);
   if (isNarrow) {
     type = resultType.clone(builder.getF32Type());
-    first = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(llvm::cast<FloatAttr>(start).getValue().convertToFloat()));
+    first = arith::ConstantOp::create(
+        builder, loc, builder.getF32FloatAttr(llvm::cast<FloatAttr>(start).getValue().convertToFloat()));
   }
   Value output = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
   Value init = linalg::FillOp::create(builder, loc, ValueRange{first}, ValueRange{output}).getResult(0);
-  SmallVector<AffineMap> maps = {builder.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, kept, builder.getContext())};
-  auto generic = linalg::GenericOp::create(builder, loc, type, input, init, maps, iterators,
-                                           [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
-                                             dfg::ScalarBuilder s(body, bodyLoc);
-                                             Value element = isNarrow ? s.cast(arguments[0], type.getElementType()) : arguments[0];
-                                             linalg::YieldOp::create(body, bodyLoc, combine(s, arguments[1], element));
-                                           });
+  SmallVector<AffineMap> maps = {builder.getMultiDimIdentityMap(rank),
+                                 AffineMap::get(rank, 0, kept, builder.getContext())};
+  auto generic = linalg::GenericOp::create(
+      builder, loc, type, input, init, maps, iterators, [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
+        dfg::ScalarBuilder s(body, bodyLoc);
+        Value element = isNarrow ? s.cast(arguments[0], type.getElementType()) : arguments[0];
+        linalg::YieldOp::create(body, bodyLoc, combine(s, arguments[1], element));
+      });
   return isNarrow ? cast(loc, generic.getResult(0), elementType) : generic.getResult(0);
 }
 
@@ -226,7 +237,8 @@ Value EntryLowering::cast(Location loc, Value tensor, Type elementType) {
   RankedTensorType type = typeOf(tensor);
   if (type.getElementType() == elementType)
     return tensor;
-  return elementwise(loc, type.clone(elementType), tensor, [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], elementType); });
+  return elementwise(loc, type.clone(elementType), tensor,
+                     [&](dfg::ScalarBuilder &s, ValueRange x) { return s.cast(x[0], elementType); });
 }
 
 Value EntryLowering::reshape(Location loc, Value tensor, ArrayRef<int64_t> shape) {
@@ -255,21 +267,23 @@ Value EntryLowering::reshape(Location loc, Value tensor, ArrayRef<int64_t> shape
 Value EntryLowering::constant(Location loc, RankedTensorType type, double value) {
   Type element = type.getElementType();
   Attribute splat = llvm::isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, value))
-                    : element.isInteger(1)        ? Attribute(builder.getBoolAttr(value != 0))
-                                                  : Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(value)));
+                    : element.isInteger(1) ? Attribute(builder.getBoolAttr(value != 0))
+                                           : Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(value)));
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, splat));
 }
 
 FailureOr<RankedTensorType> getStaticType(Operation *node, unsigned result) {
   auto type = llvm::dyn_cast<RankedTensorType>(node->getResult(result).getType());
   if (!type || !type.hasStaticShape()) {
-    node->emitError() << "node '" << dfg::getNodeName(node) << "' has no static shape (" << node->getResult(result).getType()
+    node->emitError() << "node '" << dfg::getNodeName(node) << "' has no static shape ("
+                      << node->getResult(result).getType()
                       << "): give the global batch with --batch, or the shapes of its feeds with --feed NAME=SHAPE";
     return failure();
   }
   Type element = type.getElementType();
   if (!llvm::isa<FloatType>(element) && !element.isSignlessInteger()) {
-    node->emitError() << "node '" << dfg::getNodeName(node) << "': no code can be generated for elements of type " << element;
+    node->emitError() << "node '" << dfg::getNodeName(node) << "': no code can be generated for elements of type "
+                      << element;
     return failure();
   }
   return type;
@@ -280,7 +294,8 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
     return failure();
-  SmallVector<Value> inputs = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return lowering.get(operand); });
+  SmallVector<Value> inputs =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return lowering.get(operand); });
   // What hands its operand on is no work.
   if (inputs.size() == 1 && op->hasTrait<dfg::Forwards>()) {
     lowering.set(op->getResult(0), inputs[0]);
@@ -304,13 +319,15 @@ LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface nod
     // Narrow floats are rounded once, when everything is computed.
     if (llvm::isa<dfg::BitcastOp>(op))
       return node.emitScalar(s, elements);
-    SmallVector<Value> wide = llvm::map_to_vector(elements, [&](Value x) { return isNarrowFloat(x.getType()) ? s.cast(x, s.builder.getF32Type()) : x; });
+    SmallVector<Value> wide = llvm::map_to_vector(
+        elements, [&](Value x) { return isNarrowFloat(x.getType()) ? s.cast(x, s.builder.getF32Type()) : x; });
     return s.cast(node.emitScalar(s, wide), type->getElementType());
   };
   // A sum of very many tensors goes on from what the first of them gave, in the same order.
   if (llvm::isa<dfg::AddNOp>(op))
     while (inputs.size() > kMaxKernelInputs) {
-      inputs[kMaxKernelInputs - 1] = lowering.elementwise(op->getLoc(), *type, ArrayRef(inputs).take_front(kMaxKernelInputs), emit);
+      inputs[kMaxKernelInputs - 1] =
+          lowering.elementwise(op->getLoc(), *type, ArrayRef(inputs).take_front(kMaxKernelInputs), emit);
       inputs.erase(inputs.begin(), inputs.begin() + kMaxKernelInputs - 1);
     }
   lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, inputs, emit));
@@ -341,8 +358,9 @@ LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface no
     count *= inputType.getDimSize(axis);
   const bool isMean = llvm::isa<dfg::MeanOp>(op);
   if (isMean && count == 0 && !isEmpty(*type) && !llvm::isa<FloatType>(type->getElementType())) {
-    op->emitError() << "node '" << dfg::getNodeName(op) << "' divides by the number of its elements, which is 0: the mean of no "
-                    << type->getElementType() << " is no number";
+    op->emitError() << "node '" << dfg::getNodeName(op)
+                    << "' divides by the number of its elements, which is 0: the mean of no " << type->getElementType()
+                    << " is no number";
     return failure();
   }
   // As in TensorFlow's kernels: narrow floats are accumulated in float32, what is averaged of integers in int64.
@@ -352,15 +370,19 @@ LogicalResult lowerReduction(EntryLowering &lowering, dfg::ReductionInterface no
   else if (isMean && element.isInteger())
     wide = lowering.builder.getI64Type();
   Value reduced = lowering.reduce(
-      op->getLoc(), lowering.cast(op->getLoc(), input, wide), axes, wide, [&](dfg::ScalarBuilder &s) { return node.emitInitial(s, wide); },
-      [&](dfg::ScalarBuilder &s, Value accumulator, Value element) { return node.emitCombine(s, accumulator, element); });
+      op->getLoc(), lowering.cast(op->getLoc(), input, wide), axes, wide,
+      [&](dfg::ScalarBuilder &s) { return node.emitInitial(s, wide); },
+      [&](dfg::ScalarBuilder &s, Value accumulator, Value element) {
+        return node.emitCombine(s, accumulator, element);
+      });
   // A final step, where the operation has one.
   auto reducedType = llvm::cast<RankedTensorType>(reduced.getType());
   if (isMean || llvm::isa<dfg::EuclideanNormOp, dfg::L2LossOp>(op))
     reduced = lowering.elementwise(op->getLoc(), reducedType, reduced, [&](dfg::ScalarBuilder &s, ValueRange elements) {
       return node.emitFinal(s, elements[0], count);
     });
-  lowering.set(op->getResult(0), lowering.reshape(op->getLoc(), lowering.cast(op->getLoc(), reduced, element), type->getShape()));
+  lowering.set(op->getResult(0),
+               lowering.reshape(op->getLoc(), lowering.cast(op->getLoc(), reduced, element), type->getShape()));
   return success();
 }
 

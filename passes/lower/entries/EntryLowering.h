@@ -43,23 +43,25 @@ public:
   Value empty(mlir::Location loc, mlir::RankedTensorType type);
   /// The only value of a constant tensor whose elements are all equal.
   static mlir::TypedAttr getSplat(Value tensor);
-  /// The elements of a constant integer operand of the node; fails with a diagnostic that names the node where it is not constant.
+  /// The elements of a constant integer operand of the node; fails with a diagnostic that names the node where it is
+  /// not constant.
   llvm::FailureOr<llvm::SmallVector<int64_t>> getConstants(mlir::Operation *node, unsigned operand);
 
-  /// Makes the program end where an index in operand `operand` of the node is outside of the axes that it names, an index
-  /// of as many numbers as `sizes`: TensorFlow's kernels do. Fails with a diagnostic where constants are.
+  /// Makes the program end where an index in operand `operand` of the node is outside of the axes that it names, an
+  /// index of as many numbers as `sizes`: TensorFlow's kernels do. Fails with a diagnostic where constants are.
   llvm::LogicalResult checkIndices(mlir::Operation *node, unsigned operand, llvm::ArrayRef<int64_t> sizes);
 
   /// A kernel over `shape`, each input broadcast to it (equal trailing sizes, or 1).
   Value elementwise(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, ScalarFn fn);
   /// The same with a map for each input.
-  Value mapped(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps, ScalarFn fn);
+  Value mapped(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
+               ScalarFn fn);
   /// A kernel whose elements are computed from their position; reads tensors through `load`.
   Value gather(mlir::Location loc, mlir::RankedTensorType type, ElementFn fn);
   /// An element of a tensor, inside of gather's `fn`.
   static Value load(dfg::ScalarBuilder &s, Value tensor, ValueRange indices);
-  /// Reduces `input` over `axes` (the result has the other axes). `initial` makes a constant, the result where there is nothing to reduce. Elements
-  /// that are narrower than float32 are accumulated in float32.
+  /// Reduces `input` over `axes` (the result has the other axes). `initial` makes a constant, the result where there is
+  /// nothing to reduce. Elements that are narrower than float32 are accumulated in float32.
   Value reduce(mlir::Location loc, Value input, llvm::ArrayRef<int64_t> axes, mlir::Type elementType,
                llvm::function_ref<Value(dfg::ScalarBuilder &)> initial,
                llvm::function_ref<Value(dfg::ScalarBuilder &, Value accumulator, Value element)> combine);

@@ -17,8 +17,8 @@ namespace {
 using dfg::ScalarBuilder;
 using dfg::shapes::getArrayEntry;
 
-/// The type of a library call's result: libraries compute in float32 what the graph keeps in something narrower. Fails with a diagnostic where
-/// there is none for such elements.
+/// The type of a library call's result: libraries compute in float32 what the graph keeps in something narrower. Fails
+/// with a diagnostic where there is none for such elements.
 FailureOr<RankedTensorType> getLibraryType(Operation *op, ArrayRef<unsigned> integerWidths = {}) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
@@ -26,10 +26,11 @@ FailureOr<RankedTensorType> getLibraryType(Operation *op, ArrayRef<unsigned> int
   Type element = type->getElementType();
   if (isNarrowFloat(element))
     return type->clone(Float32Type::get(op->getContext()));
-  if (element.isF32() || element.isF64() || llvm::is_contained(integerWidths, element.isInteger() ? element.getIntOrFloatBitWidth() : 0))
+  if (element.isF32() || element.isF64() ||
+      llvm::is_contained(integerWidths, element.isInteger() ? element.getIntOrFloatBitWidth() : 0))
     return *type;
-  op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect() << ") has no code for elements of type " << element
-                  << "; cast its operands to float32";
+  op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                  << ") has no code for elements of type " << element << "; cast its operands to float32";
   return failure();
 }
 
@@ -51,7 +52,8 @@ bool setZero(EntryLowering &lowering, Operation *op, ValueRange factors) {
   return true;
 }
 
-/// A factor whose matrices serve one of the result's each, or all of them: the library has no strides for what broadcasts along some axes only.
+/// A factor whose matrices serve one of the result's each, or all of them: the library has no strides for what
+/// broadcasts along some axes only.
 Value broadcastBatch(EntryLowering &lowering, Location loc, Value factor, RankedTensorType result) {
   RankedTensorType type = typeOf(factor);
   ArrayRef<int64_t> batch = result.getShape().drop_back(2), own = type.getShape().drop_back(2);
@@ -80,8 +82,9 @@ LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
   OpBuilder &builder = lowering.builder;
   UnitAttr unit = builder.getUnitAttr();
   setResult(lowering, op,
-            drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(), transposeB ? unit : UnitAttr(),
-                                  builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(), DenseI64ArrayAttr(), /*precision=*/StringAttr()));
+            drt::MatmulOp::create(builder, op->getLoc(), *type, a, b, Value(), transposeA ? unit : UnitAttr(),
+                                  transposeB ? unit : UnitAttr(), builder.getI32IntegerAttr(0), /*joined=*/UnitAttr(),
+                                  DenseI64ArrayAttr(), /*precision=*/StringAttr()));
   return success();
 }
 
@@ -91,7 +94,8 @@ LogicalResult lowerMatMul(EntryLowering &lowering, Operation *op) {
 LogicalResult checkFormat(Operation *op) {
   auto format = op->getAttrOfType<StringAttr>("data_format");
   if (format && format.getValue() != "NHWC") {
-    op->emitError() << "node '" << dfg::getNodeName(op) << "': data_format " << format << " has no code for CPUs; export the graph with NHWC";
+    op->emitError() << "node '" << dfg::getNodeName(op) << "': data_format " << format
+                    << " has no code for CPUs; export the graph with NHWC";
     return failure();
   }
   return success();
@@ -109,7 +113,8 @@ std::pair<int64_t, int64_t> getPadding(Operation *op, int64_t axis, int64_t size
 }
 
 /// drt_conv2d_desc's numbers (see drt.conv2d).
-SmallVector<int64_t> describeConvolution(Operation *op, RankedTensorType input, RankedTensorType filter, RankedTensorType output, bool depthwise) {
+SmallVector<int64_t> describeConvolution(Operation *op, RankedTensorType input, RankedTensorType filter,
+                                         RankedTensorType output, bool depthwise) {
   auto in = input.getShape(), window = filter.getShape(), out = output.getShape();
   auto [top, bottom] = getPadding(op, 1, in[1], window[0]);
   auto [left, right] = getPadding(op, 2, in[2], window[1]);
@@ -143,8 +148,10 @@ template <bool depthwise> LogicalResult lowerConv(EntryLowering &lowering, Opera
   if (setZero(lowering, op, {input, filter}))
     return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), typeOf(filter), *type, depthwise);
-  setResult(lowering, op, drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0, DenseI64ArrayAttr(), StringAttr(),
-                                            /*precision=*/StringAttr()));
+  setResult(lowering, op,
+            drt::Conv2DOp::create(lowering.builder, op->getLoc(), *type, input, filter, Value(), descriptor, 0,
+                                  DenseI64ArrayAttr(), StringAttr(),
+                                  /*precision=*/StringAttr()));
   return success();
 }
 
@@ -156,8 +163,10 @@ template <bool depthwise> LogicalResult lowerConvGradInput(EntryLowering &loweri
   if (setZero(lowering, op, {filter, gradient}))
     return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, *type, typeOf(filter), typeOf(gradient), depthwise);
-  setResult(lowering, op, drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr(),
-                                            /*precision=*/StringAttr()));
+  setResult(lowering, op,
+            drt::Conv2DGradInputOp::create(lowering.builder, op->getLoc(), *type, filter, gradient, descriptor, 0,
+                                           DenseI64ArrayAttr(), StringAttr(),
+                                           /*precision=*/StringAttr()));
   return success();
 }
 
@@ -169,7 +178,9 @@ template <bool depthwise> LogicalResult lowerConvGradFilter(EntryLowering &lower
   if (setZero(lowering, op, {input, gradient}))
     return success();
   SmallVector<int64_t> descriptor = describeConvolution(op, typeOf(input), *type, typeOf(gradient), depthwise);
-  setResult(lowering, op, drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0, DenseI64ArrayAttr(), StringAttr(),
+  setResult(lowering, op,
+            drt::Conv2DGradFilterOp::create(lowering.builder, op->getLoc(), *type, input, gradient, descriptor, 0,
+                                            DenseI64ArrayAttr(), StringAttr(),
                                             /*precision=*/StringAttr()));
   return success();
 }
@@ -200,16 +211,19 @@ template <int32_t kind> LogicalResult lowerPool(EntryLowering &lowering, Operati
   if (failed(type) || failed(checkFormat(op)))
     return failure();
   Value input = getOperand(lowering, op, 0, *type);
-  setResult(lowering, op, drt::PoolOp::create(lowering.builder, op->getLoc(), *type, input, kind, describePool(op, typeOf(input), *type), DenseI64ArrayAttr()));
+  setResult(lowering, op,
+            drt::PoolOp::create(lowering.builder, op->getLoc(), *type, input, kind,
+                                describePool(op, typeOf(input), *type), DenseI64ArrayAttr()));
   return success();
 }
 
-/// A gradient of another shape than the pooling's result is the beginning of its memory, read as if it had that shape: so oneDNN's
-/// kernels, TensorFlow's by default, take it.
+/// A gradient of another shape than the pooling's result is the beginning of its memory, read as if it had that shape:
+/// so oneDNN's kernels, TensorFlow's by default, take it.
 Value readAsPooled(EntryLowering &lowering, Operation *op, RankedTensorType images, Value gradient) {
   SmallVector<int64_t> pooled(typeOf(gradient).getShape());
   for (int64_t axis : {1, 2})
-    pooled[axis] = dfg::shapes::resolveWindow(images.getDimSize(axis), getArrayEntry(op, "ksize", axis, 1), getArrayEntry(op, "strides", axis, 1), 1,
+    pooled[axis] = dfg::shapes::resolveWindow(images.getDimSize(axis), getArrayEntry(op, "ksize", axis, 1),
+                                              getArrayEntry(op, "strides", axis, 1), 1,
                                               op->getAttrOfType<StringAttr>("padding").getValue())
                        .size.getConstant();
   if (ArrayRef(pooled) == typeOf(gradient).getShape())
@@ -232,8 +246,9 @@ template <int32_t kind> LogicalResult lowerPoolGrad(EntryLowering &lowering, Ope
     return success();
   if (kind == DRT_POOL_AVG)
     gradient = readAsPooled(lowering, op, *type, gradient);
-  setResult(lowering, op, drt::PoolGradOp::create(lowering.builder, op->getLoc(), *type, inputAndOutput, gradient, kind,
-                                                         describePool(op, *type, typeOf(gradient)), DenseI64ArrayAttr()));
+  setResult(lowering, op,
+            drt::PoolGradOp::create(lowering.builder, op->getLoc(), *type, inputAndOutput, gradient, kind,
+                                    describePool(op, *type, typeOf(gradient)), DenseI64ArrayAttr()));
   return success();
 }
 
@@ -243,8 +258,10 @@ LogicalResult lowerBiasAdd(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type) || failed(checkFormat(op)))
     return failure();
-  lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1))},
-                                                      [](ScalarBuilder &s, ValueRange elements) { return s.add(elements[0], elements[1]); }));
+  lowering.set(
+      op->getResult(0),
+      lowering.elementwise(op->getLoc(), *type, {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1))},
+                           [](ScalarBuilder &s, ValueRange elements) { return s.add(elements[0], elements[1]); }));
   return success();
 }
 
@@ -254,10 +271,11 @@ LogicalResult lowerBiasAddGrad(EntryLowering &lowering, Operation *op) {
     return failure();
   Value input = lowering.get(op->getOperand(0));
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(input).getRank() - 1));
-  lowering.set(op->getResult(0), lowering.reduce(
-                                     op->getLoc(), input, axes, type->getElementType(),
-                                     [&](ScalarBuilder &s) { return s.constant(type->getElementType(), 0.0); },
-                                     [](ScalarBuilder &s, Value accumulator, Value element) { return s.add(accumulator, element); }));
+  lowering.set(op->getResult(0),
+               lowering.reduce(
+                   op->getLoc(), input, axes, type->getElementType(),
+                   [&](ScalarBuilder &s) { return s.constant(type->getElementType(), 0.0); },
+                   [](ScalarBuilder &s, Value accumulator, Value element) { return s.add(accumulator, element); }));
   return success();
 }
 

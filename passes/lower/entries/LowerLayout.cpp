@@ -62,10 +62,12 @@ LogicalResult lowerBroadcast(EntryLowering &lowering, Operation *op) {
     return failure();
   Value input = lowering.get(op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0));
   if (TypedAttr splat = EntryLowering::getSplat(input))
-    lowering.set(op->getResult(0), arith::ConstantOp::create(lowering.builder, op->getLoc(), DenseElementsAttr::get(*type, splat)));
+    lowering.set(op->getResult(0),
+                 arith::ConstantOp::create(lowering.builder, op->getLoc(), DenseElementsAttr::get(*type, splat)));
   else
-    lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, input,
-                                                        [](ScalarBuilder &, ValueRange elements) { return elements[0]; }));
+    lowering.set(op->getResult(0),
+                 lowering.elementwise(op->getLoc(), *type, input,
+                                      [](ScalarBuilder &, ValueRange elements) { return elements[0]; }));
   return success();
 }
 
@@ -76,15 +78,17 @@ LogicalResult lowerTile(EntryLowering &lowering, Operation *op) {
   Value input = lowering.get(op->getOperand(0));
   auto inputType = llvm::cast<RankedTensorType>(input.getType());
   if (TypedAttr splat = EntryLowering::getSplat(input)) {
-    lowering.set(op->getResult(0), arith::ConstantOp::create(lowering.builder, op->getLoc(), DenseElementsAttr::get(*type, splat)));
+    lowering.set(op->getResult(0),
+                 arith::ConstantOp::create(lowering.builder, op->getLoc(), DenseElementsAttr::get(*type, splat)));
     return success();
   }
   bool onlyBroadcasts = true;
   for (auto [from, to] : llvm::zip(inputType.getShape(), type->getShape()))
     onlyBroadcasts &= from == 1 || from == to;
   if (onlyBroadcasts)
-    lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, input,
-                                                        [](ScalarBuilder &, ValueRange elements) { return elements[0]; }));
+    lowering.set(op->getResult(0),
+                 lowering.elementwise(op->getLoc(), *type, input,
+                                      [](ScalarBuilder &, ValueRange elements) { return elements[0]; }));
   else
     lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) {
       SmallVector<Value> from;
@@ -95,8 +99,8 @@ LogicalResult lowerTile(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
-/// Element `at` of the first input that reaches beyond it along `axis`, the inputs lying one behind the other. Of many inputs
-/// each branch has half, so that thousands are not branches in branches.
+/// Element `at` of the first input that reaches beyond it along `axis`, the inputs lying one behind the other. Of many
+/// inputs each branch has half, so that thousands are not branches in branches.
 Value loadFromParts(ScalarBuilder &s, ArrayRef<Value> parts, int64_t axis, SmallVector<Value> at) {
   constexpr size_t few = 16;
   if (parts.size() == 1)
@@ -158,7 +162,8 @@ LogicalResult lowerPack(EntryLowering &lowering, Operation *op) {
 }
 
 /// The part of `input` that begins at `begin` and takes every `stride`-th element.
-Value window(EntryLowering &lowering, Location loc, Value input, RankedTensorType type, ArrayRef<int64_t> begin, ArrayRef<int64_t> stride) {
+Value window(EntryLowering &lowering, Location loc, Value input, RankedTensorType type, ArrayRef<int64_t> begin,
+             ArrayRef<int64_t> stride) {
   return lowering.gather(loc, type, [&](ScalarBuilder &s, ValueRange at) {
     SmallVector<Value> from;
     for (auto [position, first, step] : llvm::zip(at, begin, stride)) {
@@ -200,7 +205,8 @@ LogicalResult lowerUnpack(EntryLowering &lowering, Operation *op) {
     if (failed(type))
       return failure();
     begin[axis] = result.getResultNumber();
-    Value part = window(lowering, op->getLoc(), input, RankedTensorType::get(shape, inputType.getElementType()), begin, stride);
+    Value part =
+        window(lowering, op->getLoc(), input, RankedTensorType::get(shape, inputType.getElementType()), begin, stride);
     lowering.set(result, lowering.reshape(op->getLoc(), part, type->getShape()));
   }
   return success();
@@ -212,7 +218,8 @@ LogicalResult lowerSlice(EntryLowering &lowering, Operation *op) {
   if (failed(type) || failed(begin))
     return failure();
   SmallVector<int64_t> stride(type->getRank(), 1);
-  lowering.set(op->getResult(0), window(lowering, op->getLoc(), lowering.get(op->getOperand(0)), *type, *begin, stride));
+  lowering.set(op->getResult(0),
+               window(lowering, op->getLoc(), lowering.get(op->getOperand(0)), *type, *begin, stride));
   return success();
 }
 
@@ -251,8 +258,8 @@ LogicalResult lowerStridedSlice(EntryLowering &lowering, Operation *op) {
 }
 
 /// A tensor of zeros (or `padding`) with `input` inside: element i of axis a lies at begin[a] + i * stride[a].
-Value embed(EntryLowering &lowering, Location loc, Value input, RankedTensorType type, ArrayRef<int64_t> begin, ArrayRef<int64_t> stride,
-            Value padding) {
+Value embed(EntryLowering &lowering, Location loc, Value input, RankedTensorType type, ArrayRef<int64_t> begin,
+            ArrayRef<int64_t> stride, Value padding) {
   auto inputType = llvm::cast<RankedTensorType>(input.getType());
   return lowering.gather(loc, type, [&](ScalarBuilder &s, ValueRange at) -> Value {
     Value inside = arith::ConstantOp::create(s.builder, s.loc, s.builder.getBoolAttr(true));
@@ -282,7 +289,9 @@ Value embed(EntryLowering &lowering, Location loc, Value input, RankedTensorType
         },
         [&](OpBuilder &builder, Location loc) {
           ScalarBuilder inner(builder, loc);
-          scf::YieldOp::create(builder, loc, padding ? EntryLowering::load(inner, padding, {}) : inner.constant(type.getElementType(), 0.0));
+          scf::YieldOp::create(builder, loc,
+                               padding ? EntryLowering::load(inner, padding, {})
+                                       : inner.constant(type.getElementType(), 0.0));
         });
     return branch.getResult(0);
   });
@@ -297,7 +306,8 @@ LogicalResult lowerPad(EntryLowering &lowering, Operation *op) {
   for (int64_t axis = 0; axis < type->getRank(); ++axis)
     begin.push_back((*paddings)[2 * axis]);
   Value padding = op->getNumOperands() > 2 ? lowering.get(op->getOperand(2)) : Value();
-  lowering.set(op->getResult(0), embed(lowering, op->getLoc(), lowering.get(op->getOperand(0)), *type, begin, stride, padding));
+  lowering.set(op->getResult(0),
+               embed(lowering, op->getLoc(), lowering.get(op->getOperand(0)), *type, begin, stride, padding));
   return success();
 }
 
@@ -336,7 +346,8 @@ LogicalResult lowerOneHot(EntryLowering &lowering, Operation *op) {
     return failure();
   int64_t axis = llvm::cast<dfg::OneHotOp>(op).getAxisAttr().getInt();
   axis = axis < 0 ? axis + type->getRank() : axis;
-  Value indices = lowering.get(op->getOperand(0)), on = lowering.get(op->getOperand(2)), off = lowering.get(op->getOperand(3));
+  Value indices = lowering.get(op->getOperand(0)), on = lowering.get(op->getOperand(2)),
+        off = lowering.get(op->getOperand(3));
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) {
     SmallVector<Value> where(at);
     where.erase(where.begin() + axis);
@@ -372,15 +383,17 @@ LogicalResult lowerArgReduction(EntryLowering &lowering, Operation *op) {
   bool largest = llvm::isa<dfg::ArgMaxOp>(op);
   Type element = inputType.getElementType();
   if (inputType.getDimSize(axis) == 0 && !isEmpty(*type)) {
-    op->emitError() << "node '" << dfg::getNodeName(op) << "' asks for a position along axis " << axis << " of " << inputType << ", which has none";
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' asks for a position along axis " << axis << " of "
+                    << inputType << ", which has none";
     return failure();
   }
-  // As TensorFlow's: what is not better than the worst finite number (NaN, an infinity of the other sign) is not looked at, and where nothing else is
-  // there the position is 0.
+  // As TensorFlow's: what is not better than the worst finite number (NaN, an infinity of the other sign) is not looked
+  // at, and where nothing else is there the position is 0.
   auto worst = [&](ScalarBuilder &s) { return largest ? s.lowestFinite(element) : s.highestFinite(element); };
-  Value best = lowering.reduce(op->getLoc(), input, axis, element, worst, [&](ScalarBuilder &s, Value accumulator, Value next) {
-    return s.select(largest ? s.greater(next, accumulator) : s.less(next, accumulator), next, accumulator);
-  });
+  Value best =
+      lowering.reduce(op->getLoc(), input, axis, element, worst, [&](ScalarBuilder &s, Value accumulator, Value next) {
+        return s.select(largest ? s.greater(next, accumulator) : s.less(next, accumulator), next, accumulator);
+      });
   SmallVector<int64_t> kept(inputType.getShape());
   kept[axis] = 1;
   Value bestAlong = lowering.reshape(op->getLoc(), best, kept);
@@ -388,14 +401,18 @@ LogicalResult lowerArgReduction(EntryLowering &lowering, Operation *op) {
   SmallVector<AffineMap> maps = {lowering.builder.getMultiDimIdentityMap(inputType.getRank())};
   SmallVector<AffineExpr> expressions;
   for (int64_t i = 0; i < inputType.getRank(); ++i)
-    expressions.push_back(i == axis || kept[i] == 1 ? lowering.builder.getAffineConstantExpr(0) : lowering.builder.getAffineDimExpr(i));
+    expressions.push_back(i == axis || kept[i] == 1 ? lowering.builder.getAffineConstantExpr(0)
+                                                    : lowering.builder.getAffineDimExpr(i));
   maps.push_back(AffineMap::get(inputType.getRank(), 0, expressions, op->getContext()));
-  Value positions = lowering.mapped(op->getLoc(), positionType, {input, bestAlong}, maps, [&](ScalarBuilder &s, ValueRange elements) {
-    Value at = arith::IndexCastOp::create(s.builder, s.loc, type->getElementType(), linalg::IndexOp::create(s.builder, s.loc, axis));
-    return s.select(s.equal(elements[0], elements[1]), at, s.highest(type->getElementType()));
-  });
+  Value positions =
+      lowering.mapped(op->getLoc(), positionType, {input, bestAlong}, maps, [&](ScalarBuilder &s, ValueRange elements) {
+        Value at = arith::IndexCastOp::create(s.builder, s.loc, type->getElementType(),
+                                              linalg::IndexOp::create(s.builder, s.loc, axis));
+        return s.select(s.equal(elements[0], elements[1]), at, s.highest(type->getElementType()));
+      });
   Value first = lowering.reduce(
-      op->getLoc(), positions, axis, type->getElementType(), [&](ScalarBuilder &s) { return s.highest(type->getElementType()); },
+      op->getLoc(), positions, axis, type->getElementType(),
+      [&](ScalarBuilder &s) { return s.highest(type->getElementType()); },
       [](ScalarBuilder &s, Value accumulator, Value next) { return s.minimum(accumulator, next); });
   first = lowering.elementwise(op->getLoc(), typeOf(first), {best, first}, [&](ScalarBuilder &s, ValueRange x) {
     return s.select(s.equal(x[0], worst(s)), s.constant(type->getElementType(), 0.0), x[1]);

@@ -55,9 +55,10 @@ LogicalResult lowerSoftmax(EntryLowering &lowering, Operation *op) {
     return failure();
   ShiftedRows rows = shiftRows(lowering, op->getLoc(), lowering.get(op->getOperand(0)));
   bool isLog = llvm::isa<dfg::LogSoftmaxOp>(op);
-  lowering.set(op->getResult(0), lowering.elementwise(op->getLoc(), *type, {rows.shifted, rows.sum}, [&](ScalarBuilder &s, ValueRange x) {
-    return isLog ? s.sub(x[0], s.math<math::LogOp>(x[1])) : s.div(s.math<math::ExpOp>(x[0]), x[1]);
-  }));
+  lowering.set(op->getResult(0),
+               lowering.elementwise(op->getLoc(), *type, {rows.shifted, rows.sum}, [&](ScalarBuilder &s, ValueRange x) {
+                 return isLog ? s.sub(x[0], s.math<math::LogOp>(x[1])) : s.div(s.math<math::ExpOp>(x[0]), x[1]);
+               }));
   return success();
 }
 
@@ -73,9 +74,10 @@ LogicalResult lowerCrossEntropy(EntryLowering &lowering, Operation *op) {
     return s.mul(x[2], s.sub(s.math<math::LogOp>(x[1]), x[0]));
   });
   lowering.set(op->getResult(0), sumRows(lowering, loc, terms));
-  lowering.set(op->getResult(1), lowering.elementwise(loc, *type, {rows.shifted, rows.sum, labels}, [](ScalarBuilder &s, ValueRange x) {
-    return s.sub(s.div(s.math<math::ExpOp>(x[0]), x[1]), x[2]);
-  }));
+  lowering.set(op->getResult(1),
+               lowering.elementwise(loc, *type, {rows.shifted, rows.sum, labels}, [](ScalarBuilder &s, ValueRange x) {
+                 return s.sub(s.div(s.math<math::ExpOp>(x[0]), x[1]), x[2]);
+               }));
   return success();
 }
 
@@ -92,23 +94,28 @@ LogicalResult lowerSparseCrossEntropy(EntryLowering &lowering, Operation *op) {
   Type element = type->getElementType();
   // Where it is not checked, a label that is no class makes NaN, as on TensorFlow's GPUs, and reads no foreign memory.
   lowering.set(op->getResult(0), lowering.gather(loc, *lossType, [&](ScalarBuilder &s, ValueRange at) {
-    Value label = arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), EntryLowering::load(s, labels, at));
+    Value label =
+        arith::IndexCastOp::create(s.builder, s.loc, s.builder.getIndexType(), EntryLowering::load(s, labels, at));
     Value count = arith::ConstantIndexOp::create(s.builder, s.loc, classes);
     Value zero = arith::ConstantIndexOp::create(s.builder, s.loc, 0);
     Value valid = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, label, count);
     Value row = at[0], column = s.select(valid, label, zero);
-    Value loss = s.sub(s.math<math::LogOp>(EntryLowering::load(s, rows.sum, {row, zero})), EntryLowering::load(s, rows.shifted, {row, column}));
+    Value loss = s.sub(s.math<math::LogOp>(EntryLowering::load(s, rows.sum, {row, zero})),
+                       EntryLowering::load(s, rows.shifted, {row, column}));
     return s.select(valid, loss, s.constant(element, std::numeric_limits<double>::quiet_NaN()));
   }));
   MLIRContext *context = op->getContext();
-  AffineExpr row = getAffineDimExpr(0, context), column = getAffineDimExpr(1, context), zero = getAffineConstantExpr(0, context);
-  SmallVector<AffineMap> maps = {AffineMap::get(2, 0, {row, column}, context), AffineMap::get(2, 0, {row, zero}, context),
-                                 AffineMap::get(2, 0, {row}, context)};
-  lowering.set(op->getResult(1), lowering.mapped(loc, *type, {rows.shifted, rows.sum, labels}, maps, [&](ScalarBuilder &s, ValueRange x) {
-    Value at = arith::IndexCastOp::create(s.builder, s.loc, x[2].getType(), linalg::IndexOp::create(s.builder, s.loc, 1));
-    Value hot = s.select(s.equal(at, x[2]), s.constant(element, 1.0), s.constant(element, 0.0));
-    return s.sub(s.div(s.math<math::ExpOp>(x[0]), x[1]), hot);
-  }));
+  AffineExpr row = getAffineDimExpr(0, context), column = getAffineDimExpr(1, context),
+             zero = getAffineConstantExpr(0, context);
+  SmallVector<AffineMap> maps = {AffineMap::get(2, 0, {row, column}, context),
+                                 AffineMap::get(2, 0, {row, zero}, context), AffineMap::get(2, 0, {row}, context)};
+  lowering.set(op->getResult(1),
+               lowering.mapped(loc, *type, {rows.shifted, rows.sum, labels}, maps, [&](ScalarBuilder &s, ValueRange x) {
+                 Value at = arith::IndexCastOp::create(s.builder, s.loc, x[2].getType(),
+                                                       linalg::IndexOp::create(s.builder, s.loc, 1));
+                 Value hot = s.select(s.equal(at, x[2]), s.constant(element, 1.0), s.constant(element, 0.0));
+                 return s.sub(s.div(s.math<math::ExpOp>(x[0]), x[1]), hot);
+               }));
   return success();
 }
 

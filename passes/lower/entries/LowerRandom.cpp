@@ -28,9 +28,11 @@ template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Op
   if (failed(type))
     return failure();
   Type element = type->getElementType();
-  const bool isDrawn = distribution == UniformInt ? element.isInteger(32) || element.isInteger(64) : element.isF32() || element.isF64();
+  const bool isDrawn =
+      distribution == UniformInt ? element.isInteger(32) || element.isInteger(64) : element.isF32() || element.isF64();
   if (!isDrawn) {
-    op->emitError() << "node '" << dfg::getNodeName(op) << "' draws numbers of type " << element << ", which there is no code for; draw "
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' draws numbers of type " << element
+                    << ", which there is no code for; draw "
                     << (distribution == UniformInt ? "int32 or int64" : "float32 or float64") << " and cast them";
     return failure();
   }

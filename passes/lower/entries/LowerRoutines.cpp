@@ -272,8 +272,8 @@ LogicalResult lowerAssert(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
-/// A step begins when all variables are initialized. Whether one is before another's initializer runs is for the graph to
-/// say; initializers that ask take the initial value, which both have.
+/// A step begins when all variables are initialized. Whether one is before another's initializer runs is for the graph
+/// to say; initializers that ask take the initial value, which both have.
 LogicalResult lowerIsInitialized(EntryLowering &lowering, Operation *op) {
   auto entry = op->getParentOfType<dfg::FuncOp>()->getAttrOfType<StringAttr>("dfg.entry");
   const bool isStep = !entry || entry.getValue() != "init";

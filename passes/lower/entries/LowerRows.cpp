@@ -43,7 +43,8 @@ Value loadInside(ScalarBuilder &s, Value inside, Value tensor, ValueRange from) 
 
 /// No index names a row where there are none.
 LogicalResult refuseEmpty(Operation *op, int64_t axis, RankedTensorType table) {
-  op->emitError() << "node '" << dfg::getNodeName(op) << "' takes rows along axis " << axis << " of " << table << ", which has none";
+  op->emitError() << "node '" << dfg::getNodeName(op) << "' takes rows along axis " << axis << " of " << table
+                  << ", which has none";
   return failure();
 }
 
@@ -128,16 +129,20 @@ LogicalResult lowerUnique(EntryLowering &lowering, Operation *op) {
 }
 
 /// The runtime scatters floats of 32 bits and more.
-void scatter(EntryLowering &lowering, Operation *op, Kind kind, int64_t depth, Value indices, Value updates, Value initial) {
+void scatter(EntryLowering &lowering, Operation *op, Kind kind, int64_t depth, Value indices, Value updates,
+             Value initial) {
   Location loc = op->getLoc();
   RankedTensorType type = typeOf(op->getResult(0));
   Type element = type.getElementType(), wide = isNarrowFloat(element) ? lowering.builder.getF32Type() : element;
   if (initial)
     initial = lowering.cast(loc, initial, wide);
-  else if (wide != element && (kind == Min || kind == Max)) // what is in no segment is the narrow type's extreme, not float32's
-    initial = lowering.constant(loc, type.clone(wide), APFloat::getLargest(llvm::cast<FloatType>(element).getFloatSemantics(), kind == Max).convertToDouble());
-  Value result = drt::ScatterOp::create(lowering.builder, loc, type.clone(wide), kind, depth, indices, lowering.cast(loc, updates, wide), initial,
-                                        DenseI64ArrayAttr());
+  else if (wide != element &&
+           (kind == Min || kind == Max)) // what is in no segment is the narrow type's extreme, not float32's
+    initial = lowering.constant(
+        loc, type.clone(wide),
+        APFloat::getLargest(llvm::cast<FloatType>(element).getFloatSemantics(), kind == Max).convertToDouble());
+  Value result = drt::ScatterOp::create(lowering.builder, loc, type.clone(wide), kind, depth, indices,
+                                        lowering.cast(loc, updates, wide), initial, DenseI64ArrayAttr());
   lowering.set(op->getResult(0), lowering.cast(loc, result, element));
 }
 

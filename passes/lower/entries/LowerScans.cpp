@@ -53,7 +53,8 @@ struct Scan {
       Value inside;
       if (reverse) {
         before[axis] = arith::AddIOp::create(s.builder, s.loc, at[axis], index(distance));
-        inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, before[axis], index(type.getDimSize(axis)));
+        inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, before[axis],
+                                       index(type.getDimSize(axis)));
       } else {
         before[axis] = arith::SubIOp::create(s.builder, s.loc, at[axis], index(distance));
         inside = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::uge, at[axis], index(distance));
@@ -80,7 +81,9 @@ template <Join join> LogicalResult lowerScan(EntryLowering &lowering, Operation 
   FailureOr<SmallVector<int64_t>> axis = lowering.getConstants(op, 1);
   if (failed(type) || failed(axis))
     return failure();
-  auto flag = [&](StringRef name) { return op->getAttrOfType<BoolAttr>(name) && op->getAttrOfType<BoolAttr>(name).getValue(); };
+  auto flag = [&](StringRef name) {
+    return op->getAttrOfType<BoolAttr>(name) && op->getAttrOfType<BoolAttr>(name).getValue();
+  };
   int64_t along = axis->front() < 0 ? axis->front() + type->getRank() : axis->front();
   Scan scan{lowering, op, *type, along, flag("reverse"), join};
   Value spans = lowering.get(op->getOperand(0));

@@ -38,7 +38,8 @@ static LogicalResult lowerTakeRows(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
     return failure();
-  lowering.set(op->getResult(0), drt::TakeRowsOp::create(lowering.builder, op->getLoc(), *type, lowering.get(op->getOperand(0)), DenseI64ArrayAttr()));
+  lowering.set(op->getResult(0), drt::TakeRowsOp::create(lowering.builder, op->getLoc(), *type,
+                                                         lowering.get(op->getOperand(0)), DenseI64ArrayAttr()));
   return success();
 }
 
@@ -53,9 +54,11 @@ static LogicalResult lowerRescale(EntryLowering &lowering, Operation *op) {
     return failure();
   double factor =
       std::pow(static_cast<double>(program->getNumReplicas()), static_cast<double>(rescale.getPowerAttr().getInt()));
-  lowering.set(rescale.getWhole(), lowering.elementwise(op->getLoc(), *type, lowering.get(rescale.getShare()), [&](dfg::ScalarBuilder &s, ValueRange x) {
-    return s.mul(x[0], s.constant(type->getElementType(), factor));
-  }));
+  lowering.set(rescale.getWhole(), lowering.elementwise(op->getLoc(), *type, lowering.get(rescale.getShare()),
+                                                        [&](dfg::ScalarBuilder &s, ValueRange x) {
+                                                          return s.mul(x[0],
+                                                                       s.constant(type->getElementType(), factor));
+                                                        }));
   return success();
 }
 

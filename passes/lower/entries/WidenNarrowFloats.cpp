@@ -25,7 +25,8 @@ bool isNarrow(Value value) { return lower::isNarrowFloat(value.getType()); }
 
 /// Whether the operation computes; others move bits, or are the casts themselves.
 bool computes(Operation *op) {
-  if (llvm::isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::BitcastOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
+  if (llvm::isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::BitcastOp>(op) ||
+      op->hasTrait<OpTrait::ConstantLike>())
     return false;
   return llvm::isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || llvm::isa<dfg::SpecialFunctionOp>(op);
 }

@@ -55,9 +55,8 @@ private:
 
   /// A tree: the upper half of the block joins what the lower half has. The first row has the result.
   KernelWriter::Values joinRows(KernelWriter::Values partial, Value row, Value column) {
-    KernelWriter::Values shared = llvm::map_to_vector(partial, [&](Value value) {
-      return w.addShared({height / 2, width}, value.getType());
-    });
+    KernelWriter::Values shared =
+        llvm::map_to_vector(partial, [&](Value value) { return w.addShared({height / 2, width}, value.getType()); });
     Value at = w.toIndex(column);
     for (int64_t half = height / 2; half > 0; half /= 2) {
       if (half != height / 2)

@@ -21,8 +21,8 @@ constexpr int64_t kVectorBytes = 16;
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 
 /// Makes `gpu.func @name` with one argument a buffer, launched with `blocks` of `threads` along x, and leaves `builder`
-/// at the start of its body; `gpu.return` is there. The buffers are `llvm.noalias`: what the kernel writes it reads by the
-/// same argument only, and no thread reads what another one wrote.
+/// at the start of its body; `gpu.return` is there. The buffers are `llvm.noalias`: what the kernel writes it reads by
+/// the same argument only, and no thread reads what another one wrote.
 mlir::gpu::GPUFuncOp createKernel(mlir::ImplicitLocOpBuilder &builder, mlir::ModuleOp module, llvm::StringRef name,
                                   mlir::TypeRange arguments, int64_t blocks, int64_t threads);
 

@@ -38,7 +38,8 @@ bool isOfTranspose(Value tensor) {
   return transposes(input) || isOfTranspose(input.get());
 }
 
-/// Asked with the operand that reads the reshape, of an operation behind it, or that the reshape reads, of one before it.
+/// Asked with the operand that reads the reshape, of an operation behind it, or that the reshape reads, of one before
+/// it.
 bool isBesideTranspose(OpOperand *operand) {
   if (auto expand = llvm::dyn_cast<tensor::ExpandShapeOp>(operand->getOwner())) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();

@@ -24,8 +24,8 @@ LogicalResult checkBody(linalg::LinalgOp op) {
   return failure(result.wasInterrupted());
 }
 
-/// A result has an element for each iteration, or, where it is reduced, for each iteration of the parallel loops. What is
-/// written more often needs an order of threads, and its fill be in memory: schedules have neither.
+/// A result has an element for each iteration, or, where it is reduced, for each iteration of the parallel loops. What
+/// is written more often needs an order of threads, and its fill be in memory: schedules have neither.
 LogicalResult checkResults(linalg::LinalgOp op) {
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   for (OpOperand &result : op.getDpsInitsMutable()) {

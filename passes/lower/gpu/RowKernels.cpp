@@ -206,8 +206,8 @@ private:
       });
     };
     auto type = RankedTensorType::get({chunks, row}, parts.element);
-    return launches->launch(b, "chunks", {parts.kind, parts.fromNothing, row, chunk}, type, {op.getUpdates(), sorted.tensor}, chunks * row,
-                            kThreads, write)[0];
+    return launches->launch(b, "chunks", {parts.kind, parts.fromNothing, row, chunk}, type,
+                            {op.getUpdates(), sorted.tensor}, chunks * row, kThreads, write)[0];
   }
 
   /// Its kernel is written when places are known.

@@ -48,8 +48,7 @@ bool isConvolution(Operation *op) { return isa<drt::Conv2DOp, drt::Conv2DGradInp
 
 // What has other elements is not made of float32, and stays as it is.
 bool isProductOfFloat32(Operation *op) {
-  return isa<drt::ProductInterface>(op) &&
-         cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
+  return isa<drt::ProductInterface>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
 }
 
 /// The products of an entry take bfloat16. A value that one of them reads is rounded once, and element-wise work and

@@ -21,7 +21,7 @@ struct UpdateOperand {
     Scalar,    // one element for all, at an address of its own
   };
   Kind kind;
-  int64_t offset = 0;   // Arena, Variables: in bytes
+  int64_t offset = 0; // Arena, Variables: in bytes
   /// What lies there; none for what the update names itself, its variables and its member of a bucket.
   mlir::Value tensor{};
   /// It has an element for each of the whole variable's, of which the update of a share takes its part.

@@ -61,8 +61,8 @@ Value matchBias(linalg::GenericOp generic, Value product) {
 }
 
 Epilogue matchActivation(linalg::GenericOp generic, Value input) {
-  if (generic.getNumDpsInputs() != 1 || generic.getInputs()[0] != input || !generic.getIndexingMapsArray()[0].isIdentity() ||
-      generic.getResult(0).getType() != input.getType())
+  if (generic.getNumDpsInputs() != 1 || generic.getInputs()[0] != input ||
+      !generic.getIndexingMapsArray()[0].isIdentity() || generic.getResult(0).getType() != input.getType())
     return None;
   Operation *op = onlyOperation(generic);
   if (llvm::isa_and_nonnull<math::TanhOp>(op))

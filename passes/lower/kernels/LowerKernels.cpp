@@ -44,15 +44,17 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
 
     // Elementary functions as polynomials: a call of the library would keep a loop from being vectorized. Only those
     // that are as accurate as the library's to a few units in the last place; all are float32's.
-    static constexpr StringLiteral accurate[] = {"math.exp", "math.expm1", "math.log", "math.log1p", "math.log2", "math.tanh", "math.erf",
-                                                  "math.erfc"};
+    static constexpr StringLiteral accurate[] = {"math.exp",  "math.expm1", "math.log", "math.log1p",
+                                                 "math.log2", "math.tanh",  "math.erf", "math.erfc"};
     RewritePatternSet patterns(&getContext());
-    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) { return llvm::is_contained(accurate, name); });
+    populateMathPolynomialApproximationPatterns(patterns,
+                                                [](StringRef name) { return llvm::is_contained(accurate, name); });
     if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
       signalPassFailure();
   }
 
-  /// A product may be added without rounding in between. Sums of a reduction may be reordered: in a vector they must be.
+  /// A product may be added without rounding in between. Sums of a reduction may be reordered: in a vector they must
+  /// be.
   void setFastMath(func::FuncOp kernel) {
     kernel.walk([&](arith::ArithFastMathInterface op) {
       // A cast to something narrower rounds, also where it is cast back.

@@ -37,7 +37,8 @@ public:
     const auto hash = static_cast<size_t>(hashRegion(kernel.getBody()));
     for (func::FuncOp other : kernels[hash])
       if (other.getFunctionType() == kernel.getFunctionType() &&
-          OperationEquivalence::isRegionEquivalentTo(&other.getBody(), &kernel.getBody(), OperationEquivalence::IgnoreLocations)) {
+          OperationEquivalence::isRegionEquivalentTo(&other.getBody(), &kernel.getBody(),
+                                                     OperationEquivalence::IgnoreLocations)) {
         kernel.erase();
         return other;
       }
@@ -93,8 +94,8 @@ public:
     kernel = table.unique(kernel);
 
     builder.setInsertionPoint(group.front());
-    auto launch = drt::LaunchOp::create(builder, kernel.getLoc(), ValueRange(results).getTypes(), kernel.getSymName(), operands,
-                                        DenseI64ArrayAttr());
+    auto launch = drt::LaunchOp::create(builder, kernel.getLoc(), ValueRange(results).getTypes(), kernel.getSymName(),
+                                        operands, DenseI64ArrayAttr());
     for (auto [result, made] : llvm::zip(results, launch.getResults()))
       result.replaceAllUsesWith(made);
     erase(group);
@@ -131,7 +132,8 @@ private:
   }
 
   /// An empty function; results that only the group uses are memory of its own.
-  func::FuncOp makeKernel(OpBuilder &builder, Group group, ValueRange operands, ValueRange results, IRMapping &mapping) {
+  func::FuncOp makeKernel(OpBuilder &builder, Group group, ValueRange operands, ValueRange results,
+                          IRMapping &mapping) {
     SmallVector<Location> locations;
     SmallVector<Type> types;
     for (linalg::GenericOp generic : group)
@@ -161,19 +163,22 @@ private:
     getUsedValuesDefinedAbove(generic.getRegion(), used);
     for (Value value : used)
       reshapeInside(builder, value, mapping);
-    SmallVector<Value> outputs = llvm::map_to_vector(generic.getResults(), [&](Value result) { return mapping.lookup(result); });
+    SmallVector<Value> outputs =
+        llvm::map_to_vector(generic.getResults(), [&](Value result) { return mapping.lookup(result); });
     // What the result starts from: a fill stands before a reduction.
     for (auto [init, output] : llvm::zip(generic.getOutputs(), outputs))
       if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
         Operation *value = builder.clone(*fill.getInputs()[0].getDefiningOp());
         linalg::FillOp::create(builder, fill.getLoc(), value->getResults(), ValueRange{output});
       }
-    SmallVector<Value> inputs = llvm::map_to_vector(generic.getInputs(), [&](Value input) { return mapping.lookup(input); });
-    auto moved = linalg::GenericOp::create(builder, generic.getLoc(), TypeRange(), inputs, outputs, generic.getIndexingMapsArray(),
-                                           generic.getIteratorTypesArray());
+    SmallVector<Value> inputs =
+        llvm::map_to_vector(generic.getInputs(), [&](Value input) { return mapping.lookup(input); });
+    auto moved = linalg::GenericOp::create(builder, generic.getLoc(), TypeRange(), inputs, outputs,
+                                           generic.getIndexingMapsArray(), generic.getIteratorTypesArray());
     IRRewriter rewriter(builder);
     generic.getRegion().cloneInto(&moved.getRegion(), mapping);
-    // Elements of tensors are elements of buffers. (What is cloned takes a buffer already, so it has no accessor of it.)
+    // Elements of tensors are elements of buffers. (What is cloned takes a buffer already, so it has no accessor of
+    // it.)
     moved.getRegion().walk([&](tensor::ExtractOp extract) {
       rewriter.setInsertionPoint(extract);
       rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, extract->getOperand(0), extract.getIndices());
@@ -189,10 +194,12 @@ private:
     Value source = mapping.lookup(reshape->getOperand(0));
     MemRefType type = bufferType(value.getType());
     if (auto expand = llvm::dyn_cast<tensor::ExpandShapeOp>(reshape))
-      mapping.map(value, memref::ExpandShapeOp::create(builder, value.getLoc(), type, source, expand.getReassociationIndices()));
+      mapping.map(value, memref::ExpandShapeOp::create(builder, value.getLoc(), type, source,
+                                                       expand.getReassociationIndices()));
     else
-      mapping.map(value, memref::CollapseShapeOp::create(builder, value.getLoc(), type, source,
-                                                         llvm::cast<tensor::CollapseShapeOp>(reshape).getReassociationIndices()));
+      mapping.map(value, memref::CollapseShapeOp::create(
+                             builder, value.getLoc(), type, source,
+                             llvm::cast<tensor::CollapseShapeOp>(reshape).getReassociationIndices()));
   }
 
   /// With the fills and the reshapes that only they used.
@@ -226,7 +233,8 @@ private:
       it->second = ("constant_" + Twine(globals.size() - 1)).str();
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(module.getBody());
-      memref::GlobalOp::create(builder, constant.getLoc(), it->second, builder.getStringAttr("private"), type, constant.getValue(),
+      memref::GlobalOp::create(builder, constant.getLoc(), it->second, builder.getStringAttr("private"), type,
+                               constant.getValue(),
                                /*constant=*/true, IntegerAttr());
     }
     Value global = memref::GetGlobalOp::create(builder, constant.getLoc(), type, it->second);
@@ -306,12 +314,13 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
         inputs.push_back(constant);
         maps.push_back(identity);
       }
-      auto generic = linalg::GenericOp::create(builder, constant.getLoc(), type, inputs, empty, maps, iterators,
-                                               [&](OpBuilder &body, Location loc, ValueRange arguments) {
-                                                 Value value = splat ? arith::ConstantOp::create(body, loc, splat.getSplatValue<TypedAttr>()).getResult()
-                                                                     : arguments[0];
-                                                 linalg::YieldOp::create(body, loc, value);
-                                               });
+      auto generic = linalg::GenericOp::create(
+          builder, constant.getLoc(), type, inputs, empty, maps, iterators,
+          [&](OpBuilder &body, Location loc, ValueRange arguments) {
+            Value value = splat ? arith::ConstantOp::create(body, loc, splat.getSplatValue<TypedAttr>()).getResult()
+                                : arguments[0];
+            linalg::YieldOp::create(body, loc, value);
+          });
       constant->replaceUsesWithIf(generic->getResults(), [&](OpOperand &use) {
         Operation *user = use.getOwner();
         return user != generic && !llvm::isa<linalg::LinalgOp>(user) && !user->getParentOfType<linalg::GenericOp>();

@@ -30,8 +30,8 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
   for (const SmallVector<Parameter> &group : {variables, arguments})
     for (auto [operand, type] : group) {
       if (type.getNumElements() != 1 && type.getNumElements() != count) {
-        op->emitError() << "node '" << dfg::getNodeName(op) << "' updates a variable of " << count << " elements from operand " << operand
-                        << " with " << type.getNumElements();
+        op->emitError() << "node '" << dfg::getNodeName(op) << "' updates a variable of " << count
+                        << " elements from operand " << operand << " with " << type.getNumElements();
         return failure();
       }
       types.push_back(flat(type));
@@ -71,7 +71,8 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
     if (static_cast<int>(operand) == update.getIndicesOperand())
       elements.push_back({});
     else if (fromBucket && static_cast<int>(operand) == update.getGradientOperand())
-      elements.push_back(memref::LoadOp::create(b, body->getArgument(2), arith::SubIOp::create(b, i, begin).getResult()));
+      elements.push_back(
+          memref::LoadOp::create(b, body->getArgument(2), arith::SubIOp::create(b, i, begin).getResult()));
     else if (Value scalar = scalars.lookup(operand))
       elements.push_back(scalar);
     else

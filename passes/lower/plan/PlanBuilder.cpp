@@ -143,7 +143,8 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
   if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(node)) {
     for (unsigned operand : update.getWrittenOperands()) {
       if (variableName(node->getOperand(operand)).empty())
-        return node->emitError() << "node '" << dfg::getNodeName(node) << "' updates a variable that is not known when code is generated";
+        return node->emitError() << "node '" << dfg::getNodeName(node)
+                                 << "' updates a variable that is not known when code is generated";
       waitingVariables.insert(variableName(node->getOperand(operand)));
     }
     waiting.push_back(update);
@@ -168,7 +169,8 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     return success();
   if (auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(node))
     return gatherSlices(slices);
-  if (auto rows = llvm::dyn_cast<dist::AllGatherOp>(node); rows && !isEmpty(llvm::dyn_cast<RankedTensorType>(rows.getAllRows().getType())))
+  if (auto rows = llvm::dyn_cast<dist::AllGatherOp>(node);
+      rows && !isEmpty(llvm::dyn_cast<RankedTensorType>(rows.getAllRows().getType())))
     return gatherRows(rows);
   if (llvm::isa<dist::TakeShareOp, dist::ReduceScatterOp>(node))
     return checkShares(node);
@@ -193,7 +195,8 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     Value value = get(placeholder.getInput());
     // On devices it is its default.
     if (!isForDevices && !isEmpty(typeOf(value)))
-      value = drt::FeedOrOp::create(builder, node->getLoc(), value.getType(), dfg::getNodeName(node), value, DenseI64ArrayAttr());
+      value = drt::FeedOrOp::create(builder, node->getLoc(), value.getType(), dfg::getNodeName(node), value,
+                                    DenseI64ArrayAttr());
     set(placeholder.getResult(), value);
     return success();
   }
@@ -257,8 +260,9 @@ Value PlanBuilder::get(Value graphValue) {
   missing = true;
   producer->emitError() << "node '" << dfg::getNodeName(producer) << "' gives no value in entry '" << entry.getSymName()
                         << "', and another one needs it";
-  Value none = tensor::EmptyOp::create(builder, producer->getLoc(), llvm::cast<ShapedType>(graphValue.getType()).getShape(),
-                                       llvm::cast<ShapedType>(graphValue.getType()).getElementType());
+  Value none =
+      tensor::EmptyOp::create(builder, producer->getLoc(), llvm::cast<ShapedType>(graphValue.getType()).getShape(),
+                              llvm::cast<ShapedType>(graphValue.getType()).getElementType());
   set(graphValue, none);
   return none;
 }
@@ -400,7 +404,8 @@ void PlanBuilder::waitFor(Bucket &bucket) {
 ArrayRef<Value> PlanBuilder::resultsOf(Bucket &bucket) {
   if (bucket.results.empty()) {
     waitFor(bucket);
-    auto result = drt::AllReduceResultOp::create(builder, bucket.op->getLoc(), bucket.op->getResultTypes(), bucket.number);
+    auto result =
+        drt::AllReduceResultOp::create(builder, bucket.op->getLoc(), bucket.op->getResultTypes(), bucket.number);
     llvm::append_range(bucket.results, result.getResults());
   }
   return bucket.results;
@@ -456,8 +461,10 @@ void PlanBuilder::setUpdated(dfg::UpdateInterface update) {
 
 bool PlanBuilder::updatesNothing(dfg::UpdateInterface node) {
   Operation *op = node;
-  auto written = llvm::cast<RankedTensorType>(variable(variableName(op->getOperand(node.getWrittenOperands().front()))).getType());
-  return isEmpty(written) || (node.getIndicesOperand() >= 0 && isEmpty(typeOf(get(op->getOperand(node.getIndicesOperand())))));
+  auto written =
+      llvm::cast<RankedTensorType>(variable(variableName(op->getOperand(node.getWrittenOperands().front()))).getType());
+  return isEmpty(written) ||
+         (node.getIndicesOperand() >= 0 && isEmpty(typeOf(get(op->getOperand(node.getIndicesOperand())))));
 }
 
 LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
@@ -467,7 +474,8 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
   if (updatesNothing(node))
     return success();
   SmallVector<unsigned> written = node.getWrittenOperands();
-  auto [bucket, member] = gradientOperand >= 0 ? findMember(op->getOperand(gradientOperand)) : std::pair<Bucket *, unsigned>{nullptr, 0};
+  auto [bucket, member] =
+      gradientOperand >= 0 ? findMember(op->getOperand(gradientOperand)) : std::pair<Bucket *, unsigned>{nullptr, 0};
   // A bucket whose whole result was needed anyway is read from there.
   if (bucket && (sparse || !bucket->results.empty()))
     bucket = nullptr;
@@ -509,7 +517,8 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
       kernel.addArgument(number, taken ? share.clone(type.getElementType()) : type);
     }
   }
-  FailureOr<func::FuncOp> function = kernel.build(module, ("update_" + entry.getSymName() + "_" + Twine(kernels++)).str());
+  FailureOr<func::FuncOp> function =
+      kernel.build(module, ("update_" + entry.getSymName() + "_" + Twine(kernels++)).str());
   if (failed(function))
     return failure();
 
@@ -518,8 +527,10 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
     FailureOr<std::pair<Value, Value>> slices = getSlices(node);
     if (failed(slices))
       return failure();
-    int64_t depth = node.hasIndexVectors() ? llvm::cast<RankedTensorType>(slices->first.getType()).getShape().back() : 1;
-    drt::SparseUpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names), depth, slices->first, slices->second, arguments);
+    int64_t depth =
+        node.hasIndexVectors() ? llvm::cast<RankedTensorType>(slices->first.getType()).getShape().back() : 1;
+    drt::SparseUpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names), depth, slices->first,
+                                slices->second, arguments);
   } else {
     drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
                           bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(),
@@ -550,7 +561,8 @@ std::pair<RankedTensorType, int64_t> PlanBuilder::getShare(Value handle) {
 LogicalResult PlanBuilder::checkShares(Operation *node) {
   for (Operation *user : node->getUsers())
     if (!llvm::isa<dfg::UpdateInterface>(user) && !handsOn(user))
-      return user->emitError() << "node '" << dfg::getNodeName(user) << "' works on a share of a gradient, which only updates of shares do; "
+      return user->emitError() << "node '" << dfg::getNodeName(user)
+                               << "' works on a share of a gradient, which only updates of shares do; "
                                << "shard the updates in stage 1";
   return success();
 }
@@ -601,7 +613,8 @@ void PlanBuilder::waitForGather(llvm::StringRef variable, Location loc) {
 
 void PlanBuilder::lowerAccumulate(Operation *node) {
   auto accumulate = llvm::cast<dist::AccumulateOp>(node);
-  SmallVector<Value> gradients = llvm::map_to_vector(accumulate.getGradients(), [&](Value gradient) { return get(gradient); });
+  SmallVector<Value> gradients =
+      llvm::map_to_vector(accumulate.getGradients(), [&](Value gradient) { return get(gradient); });
   int32_t first = accumulators;
   int64_t steps = accumulate.getSteps();
   accumulators += gradients.size();
@@ -618,8 +631,9 @@ void PlanBuilder::lowerAccumulate(Operation *node) {
       types.push_back(type.clone(shape));
     }
     double scale = accumulate.getReduction() == dist::Reduction::Mean ? 1.0 / static_cast<double>(steps) : 1.0;
-    auto sums = drt::AccumulatedOp::create(builder, node->getLoc(), types, builder.getI32IntegerAttr(first), builder.getI64IntegerAttr(steps),
-                                           builder.getF64FloatAttr(scale), accumulate.getSlicesAttr(), gradients, DenseI64ArrayAttr());
+    auto sums = drt::AccumulatedOp::create(builder, node->getLoc(), types, builder.getI32IntegerAttr(first),
+                                           builder.getI64IntegerAttr(steps), builder.getF64FloatAttr(scale),
+                                           accumulate.getSlicesAttr(), gradients, DenseI64ArrayAttr());
     for (auto [result, sum] : llvm::zip(accumulate.getAccumulated(), sums.getAccumulated()))
       set(result, sum);
   }

@@ -40,7 +40,7 @@ public:
 private:
   struct Bucket {
     mlir::Operation *op = nullptr; // dist.all_reduce, dist.reduce_scatter
-    int32_t number = -1;  // in the order in which buckets start; -1: not started
+    int32_t number = -1;           // in the order in which buckets start; -1: not started
     bool waited = false;
     llvm::SmallVector<Value> results; // of drt.all_reduce_result, where it was needed
   };
@@ -73,15 +73,16 @@ private:
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
   /// Whether there is no element that the update could write: of the variable, or that its indices name.
   bool updatesNothing(dfg::UpdateInterface node);
-  /// How an update of shares sees what it works on: the share's type, and the elements of the whole; a null type where it is none.
+  /// How an update of shares sees what it works on: the share's type, and the elements of the whole; a null type where
+  /// it is none.
   std::pair<mlir::RankedTensorType, int64_t> getShare(Value handle);
   llvm::LogicalResult checkShares(mlir::Operation *node);
   void lowerAccumulate(mlir::Operation *node);
   void startGathers();
   /// On devices: elements that gradients, or the variables of handles, have room for, where replicas share them.
   mlir::DenseI64ArrayAttr getRoom(llvm::ArrayRef<mlir::Value> values);
-  /// What the entry takes from servers, or gives to them (drt.pull, drt.take; drt.push, drt.take_token): all of it at once, at its beginning or
-  /// its end.
+  /// What the entry takes from servers, or gives to them (drt.pull, drt.take; drt.push, drt.take_token): all of it at
+  /// once, at its beginning or its end.
   llvm::LogicalResult beginServed();
   llvm::LogicalResult endServed();
   /// Before a variable that others have updated shares of is read.
@@ -111,7 +112,8 @@ private:
 
   llvm::SmallVector<dfg::UpdateInterface> waiting;
   llvm::StringSet<> waitingVariables; // that updates or gathers wait for
-  /// dist.all_gather_variables that wait for the updates before them, and the bucket of each variable that is on its way.
+  /// dist.all_gather_variables that wait for the updates before them, and the bucket of each variable that is on its
+  /// way.
   llvm::SmallVector<mlir::Operation *> waitingGathers;
   llvm::StringMap<int32_t> gathers;
   int32_t accumulators = 0;

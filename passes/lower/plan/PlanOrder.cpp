@@ -15,7 +15,8 @@ namespace distc {
 PlanOrder::PlanOrder(drt::EntryOp entry) {
   auto module = entry->getParentOfType<ModuleOp>();
   if (drt::ProgramOp program = drt::findProgram(module))
-    shared = program.getJoint() || llvm::any_of(program.getTaskReplicas(), [](int64_t replicas) { return replicas > 1; });
+    shared =
+        program.getJoint() || llvm::any_of(program.getTaskReplicas(), [](int64_t replicas) { return replicas > 1; });
   // Replicas that servers serve share nothing but what the runtime gives them; an update is run by one alone.
   if (drt::isServed(entry))
     shared = false;

@@ -74,15 +74,15 @@ std::string getTypeName(Type element) {
 class PlanReport {
 public:
   PlanReport(ModuleOp module, drt::ProgramOp program, OStream &json)
-      : module(module), program(program), json(json), estimate(module),
-        replicas(program.getNumReplicas()), isForDevices(program.isForDevices()) {
+      : module(module), program(program), json(json), estimate(module), replicas(program.getNumReplicas()),
+        isForDevices(program.isForDevices()) {
     for (auto variable : module.getOps<drt::VariableOp>()) {
       numbers[variable.getSymName()] = variables.size();
       variables.push_back(variable);
     }
     for (auto task : program.getTasks().getAsRange<drt::TaskAttr>())
-      tasks.push_back({(task.getJob() + ":" + Twine(task.getIndex())).str(), task.getHost().str(), task.getFirstReplica(),
-                       task.getNumReplicas()});
+      tasks.push_back({(task.getJob() + ":" + Twine(task.getIndex())).str(), task.getHost().str(),
+                       task.getFirstReplica(), task.getNumReplicas()});
     findSlots();
   }
 

@@ -27,7 +27,8 @@ LogicalResult PlanBuilder::gatherRows(dist::AllGatherOp node) {
     own = drt::PutRowsOp::create(builder, node.getLoc(), *joined, zeros, own, DenseI64ArrayAttr());
     replicas = 0;
   }
-  drt::AllReduceStartOp::create(builder, node.getLoc(), bucket, /*mean=*/false, names, ValueRange(own), /*gather=*/replicas);
+  drt::AllReduceStartOp::create(builder, node.getLoc(), bucket, /*mean=*/false, names, ValueRange(own),
+                                /*gather=*/replicas);
   drt::AllReduceWaitOp::create(builder, node.getLoc(), bucket);
   auto result = drt::AllReduceResultOp::create(builder, node.getLoc(), TypeRange{*joined}, bucket);
   set(node.getAllRows(), result.getResult(0));
@@ -57,7 +58,8 @@ LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
   SmallVector<std::pair<Value, RankedTensorType>> parts = {{get(node.getIndices()), *indices}, {scaled, *values}};
   int32_t first = startedBuckets;
   for (auto [part, type] : parts)
-    drt::AllReduceStartOp::create(builder, node.getLoc(), startedBuckets++, /*mean=*/false, names, ValueRange(part), replicas);
+    drt::AllReduceStartOp::create(builder, node.getLoc(), startedBuckets++, /*mean=*/false, names, ValueRange(part),
+                                  replicas);
   for (auto [i, part] : llvm::enumerate(parts)) {
     drt::AllReduceWaitOp::create(builder, node.getLoc(), first + i);
     auto result = drt::AllReduceResultOp::create(builder, node.getLoc(), TypeRange{part.second}, first + i);
@@ -68,10 +70,12 @@ LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
 
 FailureOr<std::pair<Value, Value>> PlanBuilder::getSlices(dfg::UpdateInterface node) {
   Operation *op = node;
-  Value indices = get(op->getOperand(node.getIndicesOperand())), values = get(op->getOperand(node.getGradientOperand()));
+  Value indices = get(op->getOperand(node.getIndicesOperand())),
+        values = get(op->getOperand(node.getGradientOperand()));
   llvm::StringRef name = dfg::getVariableHandle(op->getOperand(node.getWrittenOperands().front())).getVariable();
   ArrayRef<int64_t> whole = llvm::cast<RankedTensorType>(variable(name).getType()).getShape();
-  auto indexType = llvm::cast<RankedTensorType>(indices.getType()), valueType = llvm::cast<RankedTensorType>(values.getType());
+  auto indexType = llvm::cast<RankedTensorType>(indices.getType()),
+       valueType = llvm::cast<RankedTensorType>(values.getType());
   SmallVector<int64_t> shape(indexType.getShape());
   size_t depth = 1;
   if (node.hasIndexVectors()) {
@@ -79,18 +83,19 @@ FailureOr<std::pair<Value, Value>> PlanBuilder::getSlices(dfg::UpdateInterface n
     shape.pop_back();
   }
   if (depth > whole.size())
-    return op->emitError() << "node '" << dfg::getNodeName(op) << "' updates slices of variable '" << name << "' by indices of " << depth
-                           << " numbers, but it has " << whole.size() << " axes";
+    return op->emitError() << "node '" << dfg::getNodeName(op) << "' updates slices of variable '" << name
+                           << "' by indices of " << depth << " numbers, but it has " << whole.size() << " axes";
   if (failed(checkIndices(op, node.getIndicesOperand(), whole.take_front(depth))))
     return failure();
   shape.append(whole.begin() + depth, whole.end());
   // One value for all, or one a slice.
   if (valueType.getShape() != ArrayRef(shape)) {
     if (valueType.getNumElements() != 1)
-      return op->emitError() << "node '" << dfg::getNodeName(op) << "' updates slices of variable '" << name << "' with values of type "
-                             << valueType << " for indices of type " << indexType;
+      return op->emitError() << "node '" << dfg::getNodeName(op) << "' updates slices of variable '" << name
+                             << "' with values of type " << valueType << " for indices of type " << indexType;
     auto type = RankedTensorType::get(shape, valueType.getElementType());
-    values = elementwise(op->getLoc(), type, reshape(op->getLoc(), values, {}), [](dfg::ScalarBuilder &, ValueRange x) { return x[0]; });
+    values = elementwise(op->getLoc(), type, reshape(op->getLoc(), values, {}),
+                         [](dfg::ScalarBuilder &, ValueRange x) { return x[0]; });
   }
   return std::pair(indices, values);
 }

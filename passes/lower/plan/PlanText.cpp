@@ -48,7 +48,8 @@ static std::string getKernelText(Operation *op) {
   Operation *code = op->getParentOfType<ModuleOp>().lookupSymbol(drt::kKernelModule);
   if (Operation *function = code ? SymbolTable::lookupSymbolIn(code, kernel.getAttr()) : nullptr) {
     std::string grid = getSizes(function, drt::kGridAttr), block = getSizes(function, drt::kBlockAttr);
-    text += ", " + grid + (grid == "1" ? " block of " : " blocks of ") + block + (block == "1" ? " thread" : " threads");
+    text +=
+        ", " + grid + (grid == "1" ? " block of " : " blocks of ") + block + (block == "1" ? " thread" : " threads");
   }
   return text + "]";
 }

@@ -16,8 +16,8 @@ inline constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::T
 /// "fp32", "tf32", "bf16".
 llvm::StringRef getName(ProductType type);
 
-/// What the plan says of a product or a convolution, by its precision and by the type of its operands; of anything else,
-/// F32.
+/// What the plan says of a product or a convolution, by its precision and by the type of its operands; of anything
+/// else, F32.
 ProductType getProductType(mlir::Operation *op);
 
 } // namespace distc

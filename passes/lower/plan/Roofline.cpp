@@ -195,7 +195,7 @@ void Roofline::print(llvm::raw_ostream &os) const {
 }
 
 void Roofline::write(llvm::json::OStream &json) const {
-  auto writeTimes = [&](llvm::json::OStream &to, const double(&seconds)[3]) {
+  auto writeTimes = [&](llvm::json::OStream &to, const double (&seconds)[3]) {
     to.attributeObject("us", [&] {
       for (ProductType type : kProductTypes)
         to.attributeBegin(distc::getName(type)), to.rawValue(llvm::formatv("{0:f3}", of(seconds, type) * 1e6).str()),

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/drt/Servers.h"
-#include "passes/lower/plan/Addresses.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/PlanOrder.h"
@@ -379,12 +378,13 @@ public:
       return success();
     if (!push || !take || !pull)
       return (push ? push.getOperation() : take.getOperation())
-                 ->emitOpError("is in a program that does not pull variables, push gradients and take them");
+          ->emitOpError("is in a program that does not pull variables, push gradients and take them");
     if (step == update)
       return push.emitOpError("is in the entry that takes the gradients; an update is an entry of its own");
     auto isTaken = [&](auto taken) { return push.getTakenType(taken.index()) == taken.value(); };
     if (push.getNames() != take.getNames() || !llvm::all_of(llvm::enumerate(take.getGradients().getTypes()), isTaken))
-      return withNote(take.emitOpError("does not take what is pushed: names and types differ"), push, "it is pushed here");
+      return withNote(take.emitOpError("does not take what is pushed: names and types differ"), push,
+                      "it is pushed here");
     // Asynchronous replicas wait for nobody, others for a token.
     if (push.getAsync() == static_cast<bool>(token))
       return push.emitOpError(token ? "is asynchronous, and a token is waited for"
@@ -437,7 +437,8 @@ private:
       if (failed(meetsNobody(access)))
         return failure();
       if (pushed && !isa<drt::FetchOp, drt::TakeTokenOp>(op))
-        return withNote(op.emitOpError("stands behind the push, which says what the step has computed"), push, "the push");
+        return withNote(op.emitOpError("stands behind the push, which says what the step has computed"), push,
+                        "the push");
       if (isa<drt::PullOp>(op)) {
         pulled = true;
         continue;
@@ -469,7 +470,8 @@ private:
     if (!op.meetsBefore() && !op.meetsAfter() &&
         !isa<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::GatherStartOp>(op.getOperation()))
       return success();
-    return op.emitOpError("waits for the other replicas, which are each at their own pace where servers serve on their own");
+    return op.emitOpError(
+        "waits for the other replicas, which are each at their own pace where servers serve on their own");
   }
 
   ArrayRef<drt::EntryOp> entries;

@@ -35,7 +35,8 @@ FlatSymbolRefAttr ConstantTables::string(StringRef text) {
 
 FlatSymbolRefAttr ConstantTables::bytes(StringRef name, StringRef data) {
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), data.size());
-  LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name, builder.getStringAttr(data),
+  LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                         builder.getStringAttr(data),
                          /*alignment=*/alignof(std::max_align_t));
   return FlatSymbolRefAttr::get(builder.getContext(), name);
 }
@@ -75,8 +76,8 @@ FlatSymbolRefAttr ConstantTables::descriptor(Type type, Attribute value) {
   return FlatSymbolRefAttr::get(builder.getContext(), it->second);
 }
 
-// Rows in a structure of structures of arrays, which lies in memory as one array does: every insertion makes a new constant, so that many
-// into one array would take quadratic time and memory.
+// Rows in a structure of structures of arrays, which lies in memory as one array does: every insertion makes a new
+// constant, so that many into one array would take quadratic time and memory.
 static constexpr size_t kRowsAPart = 32;
 
 static size_t getPartSize(size_t rows) {

@@ -12,8 +12,9 @@
 
 namespace distc {
 
-/// Writes C structures as constant globals of the LLVM dialect. A field is an attribute: an integer, an address (a FlatSymbolRefAttr of a
-/// global or a function), a nested structure (an ArrayAttr), or null (a UnitAttr). Equal strings and arrays are one global.
+/// Writes C structures as constant globals of the LLVM dialect. A field is an attribute: an integer, an address (a
+/// FlatSymbolRefAttr of a global or a function), a nested structure (an ArrayAttr), or null (a UnitAttr). Equal strings
+/// and arrays are one global.
 class ConstantTables {
 public:
   explicit ConstantTables(mlir::ModuleOp module);
@@ -22,9 +23,7 @@ public:
   mlir::Attribute i32(int64_t value) { return builder.getI32IntegerAttr(value); }
   mlir::Attribute i64(int64_t value) { return builder.getI64IntegerAttr(value); }
   mlir::Attribute structure(llvm::ArrayRef<mlir::Attribute> fields) { return builder.getArrayAttr(fields); }
-  mlir::Attribute function(llvm::StringRef name) {
-    return mlir::FlatSymbolRefAttr::get(builder.getContext(), name);
-  }
+  mlir::Attribute function(llvm::StringRef name) { return mlir::FlatSymbolRefAttr::get(builder.getContext(), name); }
 
   /// A pointer to a string, zero-terminated.
   mlir::FlatSymbolRefAttr string(llvm::StringRef text);

@@ -23,8 +23,8 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   Type element = op.getGradients().empty() ? builder.getF32Type() : getElementType(op.getGradients().front());
   for (Value gradient : op.getGradients())
     if (getElementType(gradient) != element)
-      return op.emitOpError("has gradients of types ") << element << " and " << getElementType(gradient)
-                                                       << "; a bucket has one type";
+      return op.emitOpError("has gradients of types ")
+             << element << " and " << getElementType(gradient) << "; a bucket has one type";
   if (!op.getGradients().empty() && !op.getAt())
     return op.emitOpError("has no place in the arena; run drt-plan-memory");
   FailureOr<Attribute> exchange = describeExchange(constants, op);
@@ -34,7 +34,9 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   const SmallVector<int64_t> offsets = getMemberOffsets(op);
   for (size_t i = 0; i < op.getGradients().size(); ++i)
     members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element)));
-  const int32_t kind = op.getGather() ? DRT_BUCKET_GATHER_ROWS : op.getScatter() ? DRT_BUCKET_REDUCE_SCATTER : DRT_BUCKET_ALL_REDUCE;
+  const int32_t kind = op.getGather()    ? DRT_BUCKET_GATHER_ROWS
+                       : op.getScatter() ? DRT_BUCKET_REDUCE_SCATTER
+                                         : DRT_BUCKET_ALL_REDUCE;
   std::string name = "bucket " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure(
@@ -71,10 +73,11 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
   }
   std::string name = "gather " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(constants.structure({constants.string(name), constants.i32(DRT_BUCKET_GATHER), constants.i32(getDtype(builder.getI8Type())),
-                                                constants.i32(DRT_REDUCE_SUM), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
-                                                constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
-                                                constants.i32(DRT_ALL_REDUCE_AUTO)}));
+  tables.buckets.push_back(constants.structure(
+      {constants.string(name), constants.i32(DRT_BUCKET_GATHER), constants.i32(getDtype(builder.getI8Type())),
+       constants.i32(DRT_REDUCE_SUM), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
+       constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
+       constants.i32(DRT_ALL_REDUCE_AUTO)}));
   gathers.insert(op.getBucket());
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
@@ -106,8 +109,9 @@ LogicalResult EntryConverter::convertAccumulate(drt::AccumulateOp op) {
   sites.accumulateSteps = op.getSteps();
   for (auto [i, gradient] : llvm::enumerate(op.getGradients())) {
     auto type = cast<RankedTensorType>(gradient.getType());
-    callRuntime("drt_accumulate", {number32(op.getFirst() + i), symbolAddress(describeAccumulate(program.tables, type, op.getSlices())),
-                                   address(gradient)});
+    callRuntime("drt_accumulate",
+                {number32(op.getFirst() + i), symbolAddress(describeAccumulate(program.tables, type, op.getSlices())),
+                 address(gradient)});
   }
   sites.accumulators = std::max<int32_t>(sites.accumulators, op.getFirst() + op.getGradients().size());
   return success();
@@ -119,8 +123,9 @@ LogicalResult EntryConverter::convertAccumulated(drt::AccumulatedOp op) {
   Value scale = LLVM::ConstantOp::create(builder, builder.getF64Type(), op.getScaleAttr());
   for (auto [i, gradient, sum] : llvm::enumerate(op.getGradients(), op.getAccumulated())) {
     auto type = cast<RankedTensorType>(gradient.getType());
-    callRuntime("drt_accumulated", {number32(op.getFirst() + i), symbolAddress(describeAccumulate(program.tables, type, op.getSlices())),
-                                    scale, address(gradient), address(sum)});
+    callRuntime("drt_accumulated",
+                {number32(op.getFirst() + i), symbolAddress(describeAccumulate(program.tables, type, op.getSlices())),
+                 scale, address(gradient), address(sum)});
   }
   sites.accumulators = std::max<int32_t>(sites.accumulators, op.getFirst() + op.getGradients().size());
   return success();
@@ -143,12 +148,15 @@ LogicalResult EntryConverter::convertPush(drt::PushOp op) {
 
 // ---- Updates --------------------------------------------------------------------------------
 
-FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments, drt::UpdateOp update) {
+FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments,
+                                               drt::UpdateOp update) {
   int64_t next = 0;
   Value array = pointerArray(variables.size() + arguments.size());
   const int64_t share = update ? update.getShare().value_or(0) : 0;
   // What is not held in shares is as long as the whole.
-  auto shareOf = [&](Value pointer, Type element) { return indexed(pointer, kGlobalIndex, share * getElementBytes(element)); };
+  auto shareOf = [&](Value pointer, Type element) {
+    return indexed(pointer, kGlobalIndex, share * getElementBytes(element));
+  };
   auto store = [&](Value pointer) { LLVM::StoreOp::create(builder, pointer, offset(array, 8 * next++)); };
   for (auto variable : variables.getAsRange<FlatSymbolRefAttr>()) {
     if (!program.variables.contains(variable.getValue()))
@@ -219,14 +227,15 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
     return failure();
   uint64_t member = op.getMember().value_or(0);
   if (member >= start->getGradients().size())
-    return op.emitOpError("names member ") << member << " of bucket " << *op.getBucket() << ", which has "
-                                           << start->getGradients().size();
+    return op.emitOpError("names member ")
+           << member << " of bucket " << *op.getBucket() << ", which has " << start->getGradients().size();
   Value gradient = start->getGradients()[member];
   if (cast<RankedTensorType>(gradient.getType()).getNumElements() != static_cast<int64_t>(op.getCount()))
     return op.emitOpError("updates ") << op.getCount() << " elements from a gradient of type " << gradient.getType();
   int64_t first = getMemberOffsets(*start)[member] / getElementBytes(getElementType(gradient));
   if (op.getShare()) {
-    callRuntime("drt_update_share", {number32(*op.getBucket()), number64(first), count, number64(*op.getShare()), *kernel, *array});
+    callRuntime("drt_update_share",
+                {number32(*op.getBucket()), number64(first), count, number64(*op.getShare()), *kernel, *array});
     return success();
   }
   if (op.getOwner()) {
@@ -246,8 +255,8 @@ LogicalResult EntryConverter::convertSparseUpdate(drt::SparseUpdateOp op) {
   auto name = cast<FlatSymbolRefAttr>(op.getVariables()[0]).getValue();
   auto variable = SymbolTable::lookupNearestSymbolFrom<drt::VariableOp>(entry, StringAttr::get(op.getContext(), name));
   ArrayRef<int64_t> shape = cast<RankedTensorType>(variable.getType()).getShape();
-  callRuntime("drt_sparse_update", {symbolAddress(describeSparseUpdate(program.tables, op, shape)), address(op.getIndices()),
-                                    address(op.getValues()), *kernel, *array});
+  callRuntime("drt_sparse_update", {symbolAddress(describeSparseUpdate(program.tables, op, shape)),
+                                    address(op.getIndices()), address(op.getValues()), *kernel, *array});
   return success();
 }
 

@@ -17,7 +17,8 @@ namespace distc {
 LogicalResult EntryConverter::convertWork(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](drt::CopyOp copy) {
-        copyBytes(address(copy.getResult()), address(copy.getInput()), getTensorBytes(cast<RankedTensorType>(copy.getType())));
+        copyBytes(address(copy.getResult()), address(copy.getInput()),
+                  getTensorBytes(cast<RankedTensorType>(copy.getType())));
         return success();
       })
       .Case([&](drt::TakeRowsOp take) {
@@ -27,7 +28,8 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       })
       .Case([&](drt::PutRowsOp put) {
         int64_t bytes = getTensorBytes(cast<RankedTensorType>(put.getRows().getType()));
-        copyBytes(address(put.getResult()), address(put.getInitial()), getTensorBytes(cast<RankedTensorType>(put.getType())));
+        copyBytes(address(put.getResult()), address(put.getInitial()),
+                  getTensorBytes(cast<RankedTensorType>(put.getType())));
         copyBytes(indexed(address(put.getResult()), kGlobalIndex, bytes), address(put.getRows()), bytes);
         return success();
       })
@@ -47,8 +49,9 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         if (matmul.getJoined()) {
           auto [a0, strideA] = replicated(matmul.getA());
           auto [c0, strideC] = replicated(matmul.getResult());
-          callRuntime("drt_matmul_joined", {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideC, a0,
-                                            address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(), c0});
+          callRuntime("drt_matmul_joined",
+                      {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideC, a0,
+                       address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(), c0});
           return success();
         }
         callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(descriptor),
@@ -57,30 +60,34 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         return success();
       })
       .Case([&](drt::MatmulSumOp sum) {
-        callRuntime("drt_matmul_sum", {number32(program.sites.primitives++), symbolAddress(describeMatmulSum(program.tables, sum)),
-                                       number64(sum.getA().size()), storeAddresses(addressesOf(sum.getOperands())),
-                                       address(sum.getResult())});
+        callRuntime("drt_matmul_sum",
+                    {number32(program.sites.primitives++), symbolAddress(describeMatmulSum(program.tables, sum)),
+                     number64(sum.getA().size()), storeAddresses(addressesOf(sum.getOperands())),
+                     address(sum.getResult())});
         return success();
       })
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
       .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })
-      .Case([&](drt::RandomAdvanceOp advance) { return callKernel(advance, advance.getKernel(), addressesOf(advance.getStates())); })
+      .Case([&](drt::RandomAdvanceOp advance) {
+        return callKernel(advance, advance.getKernel(), addressesOf(advance.getStates()));
+      })
       .Case([&](drt::UniqueOp unique) {
-        callRuntime("drt_unique", {symbolAddress(describeUnique(program.tables, unique)), address(unique.getX()), address(unique.getY()),
-                                   address(unique.getIdx()), address(unique.getCount())});
+        callRuntime("drt_unique", {symbolAddress(describeUnique(program.tables, unique)), address(unique.getX()),
+                                   address(unique.getY()), address(unique.getIdx()), address(unique.getCount())});
         return success();
       })
       .Case([&](drt::ScatterOp scatter) {
-        callRuntime("drt_scatter", {symbolAddress(describeScatter(program.tables, scatter)),
-                                    scatter.getInitial() ? address(scatter.getInitial()) : null(), address(scatter.getIndices()),
-                                    address(scatter.getUpdates()), address(scatter.getResult())});
+        callRuntime("drt_scatter",
+                    {symbolAddress(describeScatter(program.tables, scatter)),
+                     scatter.getInitial() ? address(scatter.getInitial()) : null(), address(scatter.getIndices()),
+                     address(scatter.getUpdates()), address(scatter.getResult())});
         return success();
       })
       .Case([&](drt::CheckIndicesOp check) {
         auto name = cast<FlatSymbolRefAttr>(program.tables.string(check.getName()));
-        callRuntime("drt_check_indices", {symbolAddress(describeIndices(program.tables, check)), address(check.getIndices()),
-                                          symbolAddress(name)});
+        callRuntime("drt_check_indices", {symbolAddress(describeIndices(program.tables, check)),
+                                          address(check.getIndices()), symbolAddress(name)});
         return success();
       })
       .Case([&](drt::CheckNumericsOp check) {
@@ -113,11 +120,13 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
           auto type = cast<RankedTensorType>(tensor.getType());
           types.append({getDtype(type.getElementType()), type.getNumElements()});
         }
-        Value description = symbolAddress(describeNumbers(program.tables, {static_cast<int64_t>(check.getSummarize()), check.getPrints()}));
+        Value description = symbolAddress(
+            describeNumbers(program.tables, {static_cast<int64_t>(check.getSummarize()), check.getPrints()}));
         types.push_back(0);
         auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));
-        callRuntime("drt_assert", {description, symbolAddress(describeNumbers(program.tables, types)), address(check.getCondition()),
-                                   storeAddresses(addressesOf(check.getData())), symbolAddress(message)});
+        callRuntime("drt_assert",
+                    {description, symbolAddress(describeNumbers(program.tables, types)), address(check.getCondition()),
+                     storeAddresses(addressesOf(check.getData())), symbolAddress(message)});
         return success();
       })
       .Case([&](drt::SparseUpdateOp update) { return convertSparseUpdate(update); })
@@ -185,7 +194,8 @@ Value EntryConverter::storeAddresses(ArrayRef<Value> tensors) {
 LogicalResult EntryConverter::callKernel(Operation *op, StringRef name, ArrayRef<Value> arguments) {
   auto number = program.kernelNumbers.find(name);
   if (number == program.kernelNumbers.end())
-    return op->emitOpError("calls @") << name << ", which gpu.module @" << drt::kKernelModule << " does not have; run drt-schedule-for-gpu";
+    return op->emitOpError("calls @") << name << ", which gpu.module @" << drt::kKernelModule
+                                      << " does not have; run drt-schedule-for-gpu";
   if (unsigned needed = program.kernels[number->second].getNumArguments(); needed != arguments.size())
     return op->emitOpError("has ") << arguments.size() << " tensors, the kernel @" << name << " " << needed;
   Value array = storeAddresses(arguments);

@@ -44,7 +44,8 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     drt::ProgramOp::create(b, topology.getLoc(), b.getStringAttr(graph), b.getStringAttr(strategy),
                            b.getStringAttr(target), b.getI64IntegerAttr(batch), b.getArrayAttr(tasks), globalStep,
                            placeholders, cores > 0 ? b.getI64IntegerAttr(cores) : IntegerAttr(),
-                           /*arena_bytes=*/IntegerAttr(), /*variable_bytes=*/IntegerAttr(), joint ? b.getUnitAttr() : UnitAttr());
+                           /*arena_bytes=*/IntegerAttr(), /*variable_bytes=*/IntegerAttr(),
+                           joint ? b.getUnitAttr() : UnitAttr());
     topology.erase();
   }
 };

@@ -17,8 +17,10 @@ using namespace mlir;
 namespace distc {
 
 // The dialect's numbers are those of drt.h.
-static_assert(static_cast<int>(dist::Reduction::Sum) == DRT_REDUCE_SUM && static_cast<int>(dist::Reduction::Mean) == DRT_REDUCE_MEAN);
-static_assert(static_cast<int>(dist::Compressor::None) == DRT_COMPRESS_NONE && static_cast<int>(dist::Compressor::FP16) == DRT_COMPRESS_F16 &&
+static_assert(static_cast<int>(dist::Reduction::Sum) == DRT_REDUCE_SUM &&
+              static_cast<int>(dist::Reduction::Mean) == DRT_REDUCE_MEAN);
+static_assert(static_cast<int>(dist::Compressor::None) == DRT_COMPRESS_NONE &&
+              static_cast<int>(dist::Compressor::FP16) == DRT_COMPRESS_F16 &&
               static_cast<int>(dist::Compressor::FP16EF) == DRT_COMPRESS_F16_EF &&
               static_cast<int>(dist::Compressor::PowerSGD) == DRT_COMPRESS_POWER_SGD &&
               static_cast<int>(dist::Compressor::BF16) == DRT_COMPRESS_BF16 &&
@@ -78,7 +80,8 @@ FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
 
 FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op) {
   ArrayRef<int64_t> a = typeOf(op.getA().front()).getShape(), b = typeOf(op.getB().front()).getShape();
-  return describe<drt_matmul_desc>(tables, {dtypeOf(op), /*transpose_a=*/1, /*transpose_b=*/0, /*has_bias=*/0, DRT_EPILOGUE_NONE,
+  return describe<drt_matmul_desc>(tables, {dtypeOf(op), /*transpose_a=*/1, /*transpose_b=*/0, /*has_bias=*/0,
+                                            DRT_EPILOGUE_NONE,
                                             /*accumulate=*/0, /*batch=*/1, a[1], b[1], a[0], 0, 0, DRT_PRECISION_OWN,
                                             /*widens=*/0});
 }
@@ -93,8 +96,8 @@ FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdate
                                             /*widens=*/0});
 }
 
-FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor,
-                                            bool hasBias, int32_t epilogue) {
+FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor, bool hasBias,
+                                 int32_t epilogue) {
   SmallVector<int64_t> numbers = {dtypeOf(op), hasBias, epilogue};
   numbers.append(descriptor.begin(), descriptor.end());
   numbers.push_back(getPrecision(op));
@@ -102,8 +105,7 @@ FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef
   return describe<drt_conv2d_desc>(tables, numbers);
 }
 
-FlatSymbolRefAttr describePool(ConstantTables &tables, Operation *op, int32_t kind,
-                                          ArrayRef<int64_t> descriptor) {
+FlatSymbolRefAttr describePool(ConstantTables &tables, Operation *op, int32_t kind, ArrayRef<int64_t> descriptor) {
   SmallVector<int64_t> numbers = {dtypeOf(op), kind};
   numbers.append(descriptor.begin(), descriptor.end());
   return describe<drt_pool_desc>(tables, numbers);
@@ -122,14 +124,17 @@ FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStar
   if (kind == dist::Compressor::None && !aggregator)
     return tables.null();
   if (kind == dist::Compressor::PowerSGD && aggregator)
-    return op.emitOpError("has gradients compressed by PowerSGD, which sends sums of all replicas' gradients; an aggregator needs each one's: "
+    return op.emitOpError("has gradients compressed by PowerSGD, which sends sums of all replicas' gradients; an "
+                          "aggregator needs each one's: "
                           "take another compressor");
   if (op.getScatter())
-    return op.emitOpError("scatters gradients that are compressed or chosen from; shard the updates in stage 1 instead of 2");
+    return op.emitOpError(
+        "scatters gradients that are compressed or chosen from; shard the updates in stage 1 instead of 2");
   int64_t rank = kind == dist::Compressor::PowerSGD ? compression.getMatrixRank() : 0;
-  return Attribute(describe<drt_exchange>(
-      tables, {static_cast<int64_t>(kind), rank, aggregator ? static_cast<int64_t>(aggregator.getKind()) : DRT_AGGREGATE_NONE,
-               aggregator ? aggregator.getF() : 0, aggregator ? aggregator.getM() : 0}));
+  return Attribute(
+      describe<drt_exchange>(tables, {static_cast<int64_t>(kind), rank,
+                                      aggregator ? static_cast<int64_t>(aggregator.getKind()) : DRT_AGGREGATE_NONE,
+                                      aggregator ? aggregator.getF() : 0, aggregator ? aggregator.getM() : 0}));
 }
 
 Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset) {
@@ -155,9 +160,10 @@ FlatSymbolRefAttr describeUnique(ConstantTables &tables, drt::UniqueOp op) {
 
 FlatSymbolRefAttr describeScatter(ConstantTables &tables, drt::ScatterOp op) {
   RankedTensorType result = typeOf(op.getResult());
-  return describe<drt_scatter_desc>(tables, ArrayRef<Attribute>{tables.i32(getDtype(result.getElementType())), tables.i32(op.getKind()),
-                                             tables.i64(result.getNumElements()),
-                                             describeRows(tables, op.getIndices(), op.getDepth(), result.getShape())});
+  return describe<drt_scatter_desc>(
+      tables, ArrayRef<Attribute>{tables.i32(getDtype(result.getElementType())), tables.i32(op.getKind()),
+                                  tables.i64(result.getNumElements()),
+                                  describeRows(tables, op.getIndices(), op.getDepth(), result.getShape())});
 }
 
 FlatSymbolRefAttr describeNumbers(ConstantTables &tables, ArrayRef<int64_t> numbers) {
@@ -167,13 +173,16 @@ FlatSymbolRefAttr describeNumbers(ConstantTables &tables, ArrayRef<int64_t> numb
 }
 
 FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op) {
-  return describe<drt_indices_desc>(tables, ArrayRef<Attribute>{tables.i32(op.getPadded()), tables.i32(0), tables.i64(op.getPerRow()),
-                                             describeRows(tables, op.getIndices(), op.getSizes().size(), op.getSizes())});
+  return describe<drt_indices_desc>(
+      tables, ArrayRef<Attribute>{tables.i32(op.getPadded()), tables.i32(0), tables.i64(op.getPerRow()),
+                                  describeRows(tables, op.getIndices(), op.getSizes().size(), op.getSizes())});
 }
 
 FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, ArrayRef<int64_t> shape) {
-  return describe<drt_sparse_update_desc>(tables, ArrayRef<Attribute>{tables.i32(getDtype(typeOf(op.getValues()).getElementType())),
-                                                   tables.i32(op.getVariables().size()), describeRows(tables, op.getIndices(), op.getDepth(), shape)});
+  return describe<drt_sparse_update_desc>(
+      tables, ArrayRef<Attribute>{tables.i32(getDtype(typeOf(op.getValues()).getElementType())),
+                                  tables.i32(op.getVariables().size()),
+                                  describeRows(tables, op.getIndices(), op.getDepth(), shape)});
 }
 
 } // namespace distc

@@ -17,16 +17,15 @@ mlir::FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op)
 mlir::FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op);
 mlir::FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op);
 /// `descriptor`: the numbers behind has_bias and epilogue, in the order of drt_conv2d_desc.
-mlir::FlatSymbolRefAttr describeConv2D(ConstantTables &tables, mlir::Operation *op,
-                                                        llvm::ArrayRef<int64_t> descriptor, bool hasBias,
-                                                        int32_t epilogue);
+mlir::FlatSymbolRefAttr describeConv2D(ConstantTables &tables, mlir::Operation *op, llvm::ArrayRef<int64_t> descriptor,
+                                       bool hasBias, int32_t epilogue);
 /// `descriptor`: the numbers behind kind, in the order of drt_pool_desc.
 mlir::FlatSymbolRefAttr describePool(ConstantTables &tables, mlir::Operation *op, int32_t kind,
-                                                      llvm::ArrayRef<int64_t> descriptor);
+                                     llvm::ArrayRef<int64_t> descriptor);
 mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTensorType type, int32_t distribution,
                                        int64_t seed, int64_t seed2, bool perReplica, int64_t reserved);
-/// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a diagnostic
-/// where the runtime has no such exchange.
+/// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a
+/// diagnostic where the runtime has no such exchange.
 llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op);
 /// A member of a bucket (drt_member); `offset` in elements.
 mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset);
@@ -40,7 +39,8 @@ mlir::FlatSymbolRefAttr describeNumbers(ConstantTables &tables, llvm::ArrayRef<i
 /// drt_indices_desc.
 mlir::FlatSymbolRefAttr describeIndices(ConstantTables &tables, drt::CheckIndicesOp op);
 /// `shape`: of the variables whose rows are updated.
-mlir::FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op, llvm::ArrayRef<int64_t> shape);
+mlir::FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdateOp op,
+                                             llvm::ArrayRef<int64_t> shape);
 
 } // namespace distc
 

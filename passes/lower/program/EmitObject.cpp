@@ -20,20 +20,23 @@ static bool usesBFloat(const llvm::Module &module) {
   auto isBFloat = [](const llvm::Value *value) { return value->getType()->getScalarType()->isBFloatTy(); };
   for (const llvm::Function &function : module)
     for (const llvm::Instruction &instruction : llvm::instructions(function))
-      if (isBFloat(&instruction) || llvm::any_of(instruction.operands(), [&](const llvm::Use &use) { return isBFloat(use); }))
+      if (isBFloat(&instruction) ||
+          llvm::any_of(instruction.operands(), [&](const llvm::Use &use) { return isBFloat(use); }))
         return true;
   return false;
 }
 
-/// Where LLVM moves bfloat16 in vectors it goes through float32 and calls __truncsfbf2, which not every compiler's library has, and a shared object of
-/// kernels is linked with none. It is in the module then: a float in xmm0, whose low half the result is.
+/// Where LLVM moves bfloat16 in vectors it goes through float32 and calls __truncsfbf2, which not every compiler's
+/// library has, and a shared object of kernels is linked with none. It is in the module then: a float in xmm0, whose
+/// low half the result is.
 static void defineTruncation(llvm::Module &module) {
   constexpr llvm::StringLiteral name = "__truncsfbf2";
   if (!usesBFloat(module) || module.getFunction(name))
     return;
   llvm::IRBuilder<> builder(module.getContext());
   llvm::Type *f32 = builder.getFloatTy(), *i32 = builder.getInt32Ty();
-  auto *function = llvm::Function::Create(llvm::FunctionType::get(f32, {f32}, /*isVarArg=*/false), llvm::GlobalValue::WeakAnyLinkage, name, module);
+  auto *function = llvm::Function::Create(llvm::FunctionType::get(f32, {f32}, /*isVarArg=*/false),
+                                          llvm::GlobalValue::WeakAnyLinkage, name, module);
   function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   builder.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "", function));
   llvm::Value *x = function->getArg(0), *bits = builder.CreateBitCast(x, i32);
@@ -116,7 +119,8 @@ void addProgramTable(llvm::Module &module, llvm::ArrayRef<std::string> names) {
                            "drt_the_programs");
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {
+llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine,
+                                                    llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> code;
   llvm::raw_svector_ostream os(code);
   llvm::legacy::PassManager passes;

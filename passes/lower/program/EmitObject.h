@@ -17,7 +17,8 @@ namespace distc {
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// An object, or assembly; the module is used up.
-llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
+llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::TargetMachine &machine,
+                                                    llvm::CodeGenFileType type);
 
 /// LLVM IR of a module that is in LLVM's dialect, optimized (-O3, vectorized) for `target`.
 /// Null, with a diagnostic at the module, where it cannot be translated.

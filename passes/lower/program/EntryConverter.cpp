@@ -105,8 +105,8 @@ LogicalResult EntryConverter::convert(Operation &op) {
     return success();
 
   Value scope = number32(tables.scopes.size());
-  tables.scopes.push_back(program.tables.structure(
-      {program.tables.string(getScopeName(&op)), program.tables.string(category)}));
+  tables.scopes.push_back(
+      program.tables.structure({program.tables.string(getScopeName(&op)), program.tables.string(category)}));
   callRuntime("drt_scope_begin", {scope});
   LogicalResult result = convertWork(&op);
   callRuntime("drt_scope_end", {scope});
@@ -221,7 +221,8 @@ Value EntryConverter::callRuntime(StringRef name, ArrayRef<Value> arguments, Typ
     builder.setInsertionPointToStart(program.module.getBody());
     SmallVector<Type> types = llvm::map_to_vector(operands, [](Value operand) { return operand.getType(); });
     Type returned = result ? result : LLVM::LLVMVoidType::get(builder.getContext());
-    callee = LLVM::LLVMFuncOp::create(builder, program.module.getLoc(), name, LLVM::LLVMFunctionType::get(returned, types));
+    callee =
+        LLVM::LLVMFuncOp::create(builder, program.module.getLoc(), name, LLVM::LLVMFunctionType::get(returned, types));
     program.symbols.insert(callee);
   }
   auto call = LLVM::CallOp::create(builder, callee, operands);

@@ -31,16 +31,17 @@ struct ProgramConversion {
   mlir::SymbolTable symbols;
   ConstantTables tables;
   CallSites sites;
-  llvm::StringMap<int64_t> variables; // index in the program's table
+  llvm::StringMap<int64_t> variables;      // index in the program's table
   llvm::StringMap<drt::VariableOp> shared; // that the replicas hold in shares
   // Of a program for devices.
   bool isForDevices;
-  int64_t firstOfBlock = 0; // the variable that lies where a replica's block of variables begins
+  int64_t firstOfBlock = 0;               // the variable that lies where a replica's block of variables begins
   llvm::StringMap<int32_t> kernelNumbers; // in the program's table
   llvm::SmallVector<mlir::FunctionOpInterface> kernels;
 };
 
-/// Makes `drt_entry_NAME(ptr replica)` of an entry and collects the rows that describe it. A tensor becomes its address.
+/// Makes `drt_entry_NAME(ptr replica)` of an entry and collects the rows that describe it. A tensor becomes its
+/// address.
 class EntryConverter {
 public:
   EntryConverter(ProgramConversion &program, drt::EntryOp entry);
@@ -99,14 +100,17 @@ private:
   llvm::LogicalResult callKernel(mlir::Operation *op, llvm::StringRef kernel, llvm::ArrayRef<Value> addresses);
   /// On a device: the replica's block of variables (drt.variable's `at` says where each lies in it).
   Value variableBlock();
-  /// An array of so many pointers. One serves every call of the entry: whoever is given it is done with it when the call returns.
+  /// An array of so many pointers. One serves every call of the entry: whoever is given it is done with it when the
+  /// call returns.
   Value pointerArray(size_t pointers);
   /// Where the replica's value of a feed is; null where an optional one has none.
   llvm::FailureOr<Value> loadFeed(mlir::Operation *op, llvm::StringRef name, bool batched, bool optional);
   /// The array with these addresses.
   Value storeAddresses(llvm::ArrayRef<Value> tensors);
-  /// The array of pointers that a range kernel is given: variables, then arguments. `update`: the update of shares, else null.
-  llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments, drt::UpdateOp update = {});
+  /// The array of pointers that a range kernel is given: variables, then arguments. `update`: the update of shares,
+  /// else null.
+  llvm::FailureOr<Value> argumentArray(mlir::Operation *op, mlir::ArrayAttr variables, mlir::ValueRange arguments,
+                                       drt::UpdateOp update = {});
   /// `base` + an index of the replica * bytes.
   Value indexed(Value base, int32_t indexField, int64_t bytes);
   /// The address of the function that unpacks the array and calls `kernel`.

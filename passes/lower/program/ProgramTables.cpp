@@ -163,8 +163,8 @@ void writeCheckpointKeys(ModuleOp module, ConstantTables &tables) {
 
 } // namespace
 
-LogicalResult writeProgram(ModuleOp module, drt::ProgramOp program, ConstantTables &tables, ArrayRef<EntryTables> entries,
-                           const CallSites &sites, StringRef plan) {
+LogicalResult writeProgram(ModuleOp module, drt::ProgramOp program, ConstantTables &tables,
+                           ArrayRef<EntryTables> entries, const CallSites &sites, StringRef plan) {
   FailureOr<int64_t> globalStep = findGlobalStep(module, program);
   FailureOr<SmallVector<Attribute>> variables = describeVariables(module, tables);
   FailureOr<Attribute> device = describeDevice(module, program, tables);
@@ -209,7 +209,8 @@ LogicalResult writeProgram(ModuleOp module, drt::ProgramOp program, ConstantTabl
                         describeServers(sites, program.getNumReplicas(), tables),
                         tables.i32(static_cast<int32_t>(program.getCores().value_or(0)))};
   writeCheckpointKeys(module, tables);
-  tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables), tables.structure(fields));
+  tables.global("drt_the_program", LLVM::Linkage::External, getRuntimeType<drt_program>(tables),
+                tables.structure(fields));
   return success();
 }
 

@@ -10,9 +10,9 @@
 #ifndef DISTC_PASSES_LOWER_PROGRAM_PROGRAMTABLES_H
 #define DISTC_PASSES_LOWER_PROGRAM_PROGRAMTABLES_H
 
+#include "dialects/drt/Drt.h"
 #include "dialects/drt/Servers.h"
 #include "passes/lower/program/RuntimeStructs.h"
-#include "dialects/drt/Drt.h"
 
 namespace distc {
 
@@ -25,8 +25,8 @@ struct EntryTables {
   llvm::SmallVector<mlir::Attribute> feeds, fetches, scopes, buckets;
 };
 
-/// How many of each the call sites number, over all entries; how many batches an update takes; and what replicas get from
-/// servers that serve on their own, and give them.
+/// How many of each the call sites number, over all entries; how many batches an update takes; and what replicas get
+/// from servers that serve on their own, and give them.
 struct CallSites {
   int32_t primitives = 0, randomStates = 0, accumulators = 0, accumulateSteps = 1;
   llvm::SmallVector<int64_t> pulled; // indices of variables
@@ -36,9 +36,10 @@ struct CallSites {
 /// A drt_type. Fails with a diagnostic at `loc` where the runtime has no such type.
 llvm::FailureOr<mlir::Attribute> describeType(ConstantTables &tables, mlir::Location loc, mlir::Type tensor);
 
-/// Writes `drt_the_program` and its tables: the variables from the module's `drt.variable`s, the tasks and names from its `drt.program`.
-llvm::LogicalResult writeProgram(mlir::ModuleOp module, drt::ProgramOp program, ConstantTables &tables, llvm::ArrayRef<EntryTables> entries,
-                                 const CallSites &sites, llvm::StringRef plan);
+/// Writes `drt_the_program` and its tables: the variables from the module's `drt.variable`s, the tasks and names from
+/// its `drt.program`.
+llvm::LogicalResult writeProgram(mlir::ModuleOp module, drt::ProgramOp program, ConstantTables &tables,
+                                 llvm::ArrayRef<EntryTables> entries, const CallSites &sites, llvm::StringRef plan);
 
 } // namespace distc
 

@@ -21,7 +21,8 @@ std::string getNodeNames(mlir::Location loc);
 /// The scope of an operation of an entry: its nodes' names, or what it does where it has none.
 std::string getScopeName(mlir::Operation *op);
 
-/// "kernel", "matmul", "conv", "pool", "copy", "all_reduce", "update", "random"; empty for what is no work (addresses, fetches).
+/// "kernel", "matmul", "conv", "pool", "copy", "all_reduce", "update", "random"; empty for what is no work (addresses,
+/// fetches).
 llvm::StringRef getScopeCategory(mlir::Operation *op);
 
 } // namespace distc

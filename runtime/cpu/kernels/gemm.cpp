@@ -16,12 +16,14 @@ using namespace drt;
 
 namespace {
 // Vectors of the widest registers; narrower machines take several for one.
-template <class T> struct Wide { typedef T Vector __attribute__((vector_size(64))); };
+template <class T> struct Wide {
+  typedef T Vector __attribute__((vector_size(64)));
+};
 template <class T> constexpr int laneCount = 64 / sizeof(T);
 
 // A tile of c is tileRows x tileColumns<T>, kept in registers while k goes by.
 constexpr int tileRows = 4, tileVectors = 2;
-template <class T> constexpr int tileColumns = tileVectors *laneCount<T>;
+template <class T> constexpr int tileColumns = tileVectors * laneCount<T>;
 // Rows of b that are packed at a time: the panel stays in the first-level cache.
 constexpr int64_t panelRows = 128;
 
@@ -147,9 +149,15 @@ DRT_WIDE_CLONES void multiply(bool tiled, const GemmShape &s, const uint64_t *a,
   tiled ? multiplyTiled(s, a, b, c) : multiplyPlain(s, a, b, c);
 }
 
-template <class T> struct Arithmetic { using type = T; };
-template <> struct Arithmetic<int32_t> { using type = uint32_t; };
-template <> struct Arithmetic<int64_t> { using type = uint64_t; };
+template <class T> struct Arithmetic {
+  using type = T;
+};
+template <> struct Arithmetic<int32_t> {
+  using type = uint32_t;
+};
+template <> struct Arithmetic<int64_t> {
+  using type = uint64_t;
+};
 } // namespace
 
 template <class T> void drt::gemm(const GemmShape &shape, const T *a, const T *b, T *c) {

@@ -43,24 +43,22 @@ template <class Visit>
 template <class T>
 [[gnu::always_inline]] inline void forward(const drt_pool_desc &d, const T *input, T *__restrict output) {
   bool maximum = d.kind == DRT_POOL_MAX;
-  forEachWindow(
-      d, [&](const Window &window) __attribute__((always_inline)) {
-        T *out = output + window.out * d.c;
-        std::fill(out, out + d.c, maximum ? std::numeric_limits<T>::lowest() : T(0));
-        forEachPixel(
-            d, window, [&](int64_t pixel) __attribute__((always_inline)) {
-              const T *in = input + pixel * d.c;
-              if (maximum)
-                for (int64_t c = 0; c < d.c; ++c)
-                  out[c] = in[c] > out[c] ? in[c] : out[c];
-              else
-                for (int64_t c = 0; c < d.c; ++c)
-                  out[c] += in[c];
-            });
-        if (!maximum && window.size() > 0)
-          for (int64_t c = 0; c < d.c; ++c)
-            out[c] /= static_cast<T>(window.size());
-      });
+  forEachWindow(d, [&](const Window &window) __attribute__((always_inline)) {
+    T *out = output + window.out * d.c;
+    std::fill(out, out + d.c, maximum ? std::numeric_limits<T>::lowest() : T(0));
+    forEachPixel(d, window, [&](int64_t pixel) __attribute__((always_inline)) {
+      const T *in = input + pixel * d.c;
+      if (maximum)
+        for (int64_t c = 0; c < d.c; ++c)
+          out[c] = in[c] > out[c] ? in[c] : out[c];
+      else
+        for (int64_t c = 0; c < d.c; ++c)
+          out[c] += in[c];
+    });
+    if (!maximum && window.size() > 0)
+      for (int64_t c = 0; c < d.c; ++c)
+        out[c] /= static_cast<T>(window.size());
+  });
 }
 
 // Channels handled together by the maximum's gradient: what is left to give of each.
@@ -69,41 +67,37 @@ constexpr int64_t channelBlock = 64;
 template <class T>
 [[gnu::always_inline]] inline void maxGrad(const drt_pool_desc &d, const T *input, const T *output, const T *outputGrad,
                                            T *__restrict inputGrad) {
-  forEachWindow(
-      d, [&](const Window &window) __attribute__((always_inline)) {
-        for (int64_t begin = 0; begin < d.c; begin += channelBlock) {
-          int64_t count = std::min(channelBlock, d.c - begin);
-          T rest[channelBlock];
-          const T *largest = output + window.out * d.c + begin;
-          std::copy_n(outputGrad + window.out * d.c + begin, count, rest);
-          forEachPixel(
-              d, window, [&](int64_t pixel) __attribute__((always_inline)) {
-                const T *in = input + pixel * d.c + begin;
-                T *grad = inputGrad + pixel * d.c + begin;
-                // The first match takes all, so that nothing is left for the next.
-                for (int64_t c = 0; c < count; ++c) {
-                  T taken = in[c] == largest[c] ? rest[c] : T(0);
-                  grad[c] += taken;
-                  rest[c] = in[c] == largest[c] ? T(0) : rest[c];
-                }
-              });
+  forEachWindow(d, [&](const Window &window) __attribute__((always_inline)) {
+    for (int64_t begin = 0; begin < d.c; begin += channelBlock) {
+      int64_t count = std::min(channelBlock, d.c - begin);
+      T rest[channelBlock];
+      const T *largest = output + window.out * d.c + begin;
+      std::copy_n(outputGrad + window.out * d.c + begin, count, rest);
+      forEachPixel(d, window, [&](int64_t pixel) __attribute__((always_inline)) {
+        const T *in = input + pixel * d.c + begin;
+        T *grad = inputGrad + pixel * d.c + begin;
+        // The first match takes all, so that nothing is left for the next.
+        for (int64_t c = 0; c < count; ++c) {
+          T taken = in[c] == largest[c] ? rest[c] : T(0);
+          grad[c] += taken;
+          rest[c] = in[c] == largest[c] ? T(0) : rest[c];
         }
       });
+    }
+  });
 }
 
 template <class T>
 [[gnu::always_inline]] inline void averageGrad(const drt_pool_desc &d, const T *outputGrad, T *__restrict inputGrad) {
-  forEachWindow(
-      d, [&](const Window &window) __attribute__((always_inline)) {
-        const T *out = outputGrad + window.out * d.c;
-        T share = T(1) / static_cast<T>(std::max<int64_t>(1, window.size()));
-        forEachPixel(
-            d, window, [&](int64_t pixel) __attribute__((always_inline)) {
-              T *grad = inputGrad + pixel * d.c;
-              for (int64_t c = 0; c < d.c; ++c)
-                grad[c] += out[c] * share;
-            });
-      });
+  forEachWindow(d, [&](const Window &window) __attribute__((always_inline)) {
+    const T *out = outputGrad + window.out * d.c;
+    T share = T(1) / static_cast<T>(std::max<int64_t>(1, window.size()));
+    forEachPixel(d, window, [&](int64_t pixel) __attribute__((always_inline)) {
+      T *grad = inputGrad + pixel * d.c;
+      for (int64_t c = 0; c < d.c; ++c)
+        grad[c] += out[c] * share;
+    });
+  });
 }
 
 template <class T>

@@ -34,7 +34,7 @@
   F(cuMemcpyHtoDAsync)                                                                                                 \
   F(cuMemcpyDtoHAsync)                                                                                                 \
   F(cuMemcpyDtoDAsync)                                                                                                 \
-  F(cuMemcpy3DAsync  )                                                                                                 \
+  F(cuMemcpy3DAsync)                                                                                                   \
   F(cuMemsetD8Async)                                                                                                   \
   F(cuStreamCreateWithPriority)                                                                                        \
   F(cuStreamDestroy)                                                                                                   \

@@ -84,10 +84,10 @@ typedef struct drt_type {
 enum { DRT_VARIABLE_TRAINABLE = 1, DRT_VARIABLE_SAVED = 2 };
 
 typedef struct drt_variable {
-  const char *name;  // in the original graph; the checkpoint's key
-  drt_type type;     // of this shard
+  const char *name; // in the original graph; the checkpoint's key
+  drt_type type;    // of this shard
   int64_t bytes;
-  int32_t flags;     // DRT_VARIABLE_*
+  int32_t flags; // DRT_VARIABLE_*
   // A shard of a larger variable says where it lies in the whole; both null for
   // a variable that is not partitioned. rank extents each.
   const int64_t *full_shape;
@@ -110,7 +110,8 @@ typedef struct drt_feed {
   const char *name; // the placeholder's node name; the array's name in --data
   drt_type type;    // what one replica is given
   int32_t batched;  // 1: axis 0 is split over the replicas; 0: given whole
-  int32_t optional; // 1: a placeholder with a default, which is taken where the feed's pointer is null; it is never batched
+  int32_t
+      optional; // 1: a placeholder with a default, which is taken where the feed's pointer is null; it is never batched
 } drt_feed;
 
 // How the replicas' values of a fetch become the whole batch's: parts along an axis, in the order of replicas; means
@@ -197,22 +198,22 @@ enum {
 };
 
 typedef struct drt_bucket {
-  const char *name;          // "group 3"
-  int32_t kind;              // DRT_BUCKET_*
-  int32_t dtype;             // one type a bucket
-  int32_t reduction;         // DRT_REDUCE_*: what drt_all_reduce_result and drt_update deliver, over ALL replicas
-  int64_t arena_offset;      // of this replica's contribution, in bytes, 64-byte aligned
-  int64_t count;             // elements, padding between members included (its contents are undefined)
+  const char *name;     // "group 3"
+  int32_t kind;         // DRT_BUCKET_*
+  int32_t dtype;        // one type a bucket
+  int32_t reduction;    // DRT_REDUCE_*: what drt_all_reduce_result and drt_update deliver, over ALL replicas
+  int64_t arena_offset; // of this replica's contribution, in bytes, 64-byte aligned
+  int64_t count;        // elements, padding between members included (its contents are undefined)
   int32_t num_members;
-  const drt_member *members; // in the order in which they lie
+  const drt_member *members;    // in the order in which they lie
   const drt_exchange *exchange; // null: plain sums
-  int32_t algorithm;         // DRT_ALL_REDUCE_*, of plain sums that every task gets
+  int32_t algorithm;            // DRT_ALL_REDUCE_*, of plain sums that every task gets
 } drt_bucket;
 
 struct drt_replica;
 
 typedef struct drt_entry {
-  const char *name;      // "init", "step", "eval"
+  const char *name; // "init", "step", "eval"
   void (*run)(struct drt_replica *replica);
   int32_t num_feeds;
   const drt_feed *feeds; // replica->feeds[i] belongs to feeds[i]
@@ -225,10 +226,10 @@ typedef struct drt_entry {
 } drt_entry;
 
 typedef struct drt_task {
-  const char *job;        // "worker", "ps", "chief"
-  int32_t index;          // within the job
-  const char *host;       // address from the resource file, or "localhost"
-  int32_t first_replica;  // global number of its first replica
+  const char *job;       // "worker", "ps", "chief"
+  int32_t index;         // within the job
+  const char *host;      // address from the resource file, or "localhost"
+  int32_t first_replica; // global number of its first replica
   int32_t num_replicas;
 } drt_task;
 
@@ -237,8 +238,10 @@ typedef struct drt_task {
 // When a gradient counts, and when a replica goes on. An update is `required` gradients; "version" is the number of
 // updates that variables had seen when a replica pulled them. A replica's gradients of one step count together.
 enum {
-  // Whoever pushes first counts (TensorFlow's SyncReplicasOptimizer): fewer gradients than replicas make backup workers,
-  // more an update of several batches. A gradient is dropped where its version is more than `staleness` updates behind the one that it
+  // Whoever pushes first counts (TensorFlow's SyncReplicasOptimizer): fewer gradients than replicas make backup
+  // workers,
+  // more an update of several batches. A gradient is dropped where its version is more than `staleness` updates behind
+  // the one that it
   // comes to. Every step but a replica's first takes a token; an update gives max(required, replicas) of them, and
   // max(required - replicas, 0) + staleness * replicas are there from the beginning.
   DRT_SERVE_COUNTED = 0,
@@ -290,31 +293,32 @@ typedef struct drt_device_code {
 } drt_device_code;
 
 typedef struct drt_program {
-  uint32_t abi_version;         // DRT_ABI_VERSION
+  uint32_t abi_version; // DRT_ABI_VERSION
   const char *distc_version;
-  const char *graph;            // file the graph came from, for messages
-  const char *strategy;         // "AllReduce"
-  const char *target;           // "x86-64-v3"
-  int64_t global_batch;         // 0 where the graph has no batched feed
-  int32_t num_replicas;         // over all tasks
-  int64_t arena_bytes;          // a replica; the largest entry's need
+  const char *graph;    // file the graph came from, for messages
+  const char *strategy; // "AllReduce"
+  const char *target;   // "x86-64-v3"
+  int64_t global_batch; // 0 where the graph has no batched feed
+  int32_t num_replicas; // over all tasks
+  int64_t arena_bytes;  // a replica; the largest entry's need
   int32_t num_tasks;
   const drt_task *tasks;
   int32_t num_variables;
   const drt_variable *variables;
-  int32_t global_step;          // index in variables, or -1
+  int32_t global_step; // index in variables, or -1
   int32_t num_entries;
   const drt_entry *entries;
-  int32_t num_primitives;       // library call sites, over all entries
-  int32_t num_rng_states;       // stateful random operations, over all entries
-  int32_t accumulate_steps;     // batches an update: the entry "accumulate" runs for all but the last of them, which is "step"'s
-  int32_t num_accumulators;     // gradients that are accumulated
-  const char *plan;             // what --plan prints after the runtime's own tables: the schedule, readable
+  int32_t num_primitives;   // library call sites, over all entries
+  int32_t num_rng_states;   // stateful random operations, over all entries
+  int32_t accumulate_steps; // batches an update: the entry "accumulate" runs for all but the last of them, which is
+                            // "step"'s
+  int32_t num_accumulators; // gradients that are accumulated
+  const char *plan;         // what --plan prints after the runtime's own tables: the schedule, readable
   const drt_device_code *device; // null: the program is the CPU's
   int32_t num_placeholders;      // of the graph, also those that no entry reads: data may have arrays for them
   const char *const *placeholders;
-  // Null: every replica's step is in step with the others'. Else replicas run the entry "step" each at its own pace, and
-  // the entry "update" runs once for every update, by one replica alone (local_replicas is 1).
+  // Null: every replica's step is in step with the others'. Else replicas run the entry "step" each at its own pace,
+  // and the entry "update" runs once for every update, by one replica alone (local_replicas is 1).
   const drt_servers *servers;
   // Cores that compute a replica's step together. 0: one, but library calls use as many as the replicas leave them.
   int32_t cores_per_replica;
@@ -323,8 +327,9 @@ typedef struct drt_program {
 // Defined by the generated object.
 extern const drt_program drt_the_program;
 
-// The same program for tasks of one host, a replica each, that have arenas and variables in common: its entries are those of one task with
-// all replicas (local_replicas, arena_base), and each runs in its task's process. Absent where there is none such.
+// The same program for tasks of one host, a replica each, that have arenas and variables in common: its entries are
+// those of one task with all replicas (local_replicas, arena_base), and each runs in its task's process. Absent where
+// there is none such.
 extern const drt_program drt_the_joint_program __attribute__((weak));
 
 // What one graph is compiled to for several numbers of workers, tasks of one replica each: fewest workers first, the
@@ -342,16 +347,17 @@ extern const drt_programs drt_the_programs __attribute__((weak));
 // The head of the runtime's own replica object. Generated code reads these
 // fields at these offsets and nothing behind them.
 typedef struct drt_replica {
-  char *arena;                // 64-byte aligned, program->arena_bytes long
-  int64_t arena_stride;       // the task's arenas lie at arena_base + i * stride
-  char *arena_base;           // the task's replica 0
-  void *const *variables;     // one pointer a variable, shared in the task, 64-byte aligned
-  const void *const *feeds;   // one pointer a feed. Element-aligned only. The shares of the task's replicas of a batched feed are contiguous
-  int32_t local_index;        // in the task
-  int32_t local_replicas;     // of the task
-  int32_t global_index;       // over all tasks
-  int32_t num_replicas;       // over all tasks
-  int64_t step;               // steps done before this one
+  char *arena;              // 64-byte aligned, program->arena_bytes long
+  int64_t arena_stride;     // the task's arenas lie at arena_base + i * stride
+  char *arena_base;         // the task's replica 0
+  void *const *variables;   // one pointer a variable, shared in the task, 64-byte aligned
+  const void *const *feeds; // one pointer a feed. Element-aligned only. The shares of the task's replicas of a batched
+                            // feed are contiguous
+  int32_t local_index;      // in the task
+  int32_t local_replicas;   // of the task
+  int32_t global_index;     // over all tasks
+  int32_t num_replicas;     // over all tasks
+  int64_t step;             // steps done before this one
 } drt_replica;
 
 // ---- Scopes -----------------------------------------------------------------------
@@ -370,16 +376,18 @@ void drt_parallel_for(drt_replica *replica, int64_t count, int64_t grain, drt_ra
 void drt_fail(drt_replica *replica, const char *message);
 
 // ---- Devices -----------------------------------------------------------------------
-// Only in programs with drt_program.device. Addresses are the device's; everything is enqueued on the replica's stream, in order.
+// Only in programs with drt_program.device. Addresses are the device's; everything is enqueued on the replica's stream,
+// in order.
 
 // `arguments`: the kernel's num_arguments addresses, read before the call returns.
 void drt_launch(drt_replica *, int32_t kernel, void *const *arguments);
 void drt_copy(drt_replica *, void *to, const void *from, int64_t bytes);
 
-// The state of stateful random operation `state` (of num_rng_states), in the replica's device memory: seven uint32, Philox's counter
-// (4, the lowest first), key (2) and the replica's number over all tasks (drt_replica.global_index: kernels draw this
-// replica's part of what all draw together). The first call for a state sets it up from the seeds as drt_random does (both 0:
-// from --seed or entropy). Generated kernels draw from it and advance the counter, at the end of the entry.
+// The state of stateful random operation `state` (of num_rng_states), in the replica's device memory: seven uint32,
+// Philox's counter (4, the lowest first), key (2) and the replica's number over all tasks (drt_replica.global_index:
+// kernels draw this replica's part of what all draw together). The first call for a state sets it up from the seeds as
+// drt_random does (both 0: from --seed or entropy). Generated kernels draw from it and advance the counter, at the end
+// of the entry.
 void *drt_random_state(drt_replica *, int32_t state, int64_t seed, int64_t seed2);
 
 // drt_replica.global_index, an int32 in the replica's device memory: kernels that update its share find it by that.
@@ -400,25 +408,28 @@ typedef struct drt_matmul_desc {
   int32_t dtype; // on CPUs DRT_F32 or DRT_F64, others by a plain loop; on devices F16 and BF16 too
   int32_t transpose_a, transpose_b;
   int32_t has_bias;
-  int32_t epilogue; // DRT_EPILOGUE_*
+  int32_t epilogue;   // DRT_EPILOGUE_*
   int32_t accumulate; // 1: c += ...
   int64_t batch, m, n, k;
   int64_t batch_stride_a, batch_stride_b; // elements; 0 broadcasts
   int32_t precision;                      // DRT_PRECISION_*
   int32_t widens;                         // 1, on devices: c and the bias are float32, a and b of a narrower type
 } drt_matmul_desc;
-void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b, const void *bias, void *c);
+void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
+                const void *bias, void *c);
 
-// c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the a_i, then the b_i.
-// desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch axis.
-void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t terms, void *const *operands, void *c);
+// c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the
+// a_i, then the b_i. desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch
+// axis.
+void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t terms,
+                    void *const *operands, void *c);
 
 // The products of all the task's replicas with one b, together: c_r = epilogue(a_r * op(b) + bias). Each replica
 // computes some columns for all of them, so that b is read once and not once a replica. a and c lie at a0 and c0 of
-// the task's replica 0 and `a_stride`, `c_stride` bytes further in each next one. desc->m is one replica's rows; a is not
-// transposed. Joins the replicas before and after.
-void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t c_stride, const void *a0,
-                       const void *b, const void *bias, void *c0);
+// the task's replica 0 and `a_stride`, `c_stride` bytes further in each next one. desc->m is one replica's rows; a is
+// not transposed. Joins the replicas before and after.
+void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
+                       int64_t c_stride, const void *a0, const void *b, const void *bias, void *c0);
 
 // The order of a filter's axes, and of its gradient's: height, width, input channels (c / groups) and output channels
 // (k). TensorFlow has HWIO, PyTorch OIHW, the libraries of GPUs OHWI; programs for devices have OHWI alone.
@@ -433,13 +444,16 @@ typedef struct drt_conv2d_desc {
   int64_t oh, ow;             // output
   int64_t stride_h, stride_w, dilation_h, dilation_w;
   int64_t pad_top, pad_left, pad_bottom, pad_right;
-  int64_t groups;             // c for a depthwise convolution with multiplier k / c
-  int32_t precision;          // DRT_PRECISION_*
-  int32_t filter_layout;      // DRT_FILTER_*
+  int64_t groups;        // c for a depthwise convolution with multiplier k / c
+  int32_t precision;     // DRT_PRECISION_*
+  int32_t filter_layout; // DRT_FILTER_*
 } drt_conv2d_desc;
-void drt_conv2d(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *filter, const void *bias, void *output);
-void drt_conv2d_grad_input(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *filter, const void *output_grad, void *input_grad);
-void drt_conv2d_grad_filter(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *output_grad, void *filter_grad);
+void drt_conv2d(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *filter,
+                const void *bias, void *output);
+void drt_conv2d_grad_input(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *filter,
+                           const void *output_grad, void *input_grad);
+void drt_conv2d_grad_filter(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input,
+                            const void *output_grad, void *filter_grad);
 
 enum { DRT_POOL_MAX = 0, DRT_POOL_AVG = 1 }; // average leaves padding out, as TensorFlow does
 typedef struct drt_pool_desc {
@@ -448,14 +462,15 @@ typedef struct drt_pool_desc {
 } drt_pool_desc;
 void drt_pool(drt_replica *, int32_t primitive, const drt_pool_desc *, const void *input, void *output);
 // Maximum: the gradient goes to the first largest element of the window. input and output may be null for the average.
-void drt_pool_grad(drt_replica *, int32_t primitive, const drt_pool_desc *, const void *input, const void *output, const void *output_grad, void *input_grad);
+void drt_pool_grad(drt_replica *, int32_t primitive, const drt_pool_desc *, const void *input, const void *output,
+                   const void *output_grad, void *input_grad);
 
 // ---- Rows by index -----------------------------------------------------------------------
 // Where a size depends on data, what is longer than the data is padding: the index -1 names no row and is passed over.
 // An index past the end ends the task. Equal indices are taken in the order of their positions.
 
-// Distinct values of integers, in the order in which they are met: y[idx[i]] = x[i]. y has `count` elements as x does; behind
-// the distinct ones it is -1. counts (may be null, else `count` elements): how often each occurs, 0 behind them.
+// Distinct values of integers, in the order in which they are met: y[idx[i]] = x[i]. y has `count` elements as x does;
+// behind the distinct ones it is -1. counts (may be null, else `count` elements): how often each occurs, 0 behind them.
 typedef struct drt_unique_desc {
   int32_t dtype, index_dtype; // of x and y; of idx and counts: DRT_I32 or DRT_I64
   int64_t count;
@@ -464,28 +479,38 @@ void drt_unique(drt_replica *, const drt_unique_desc *, const void *x, void *y, 
 
 enum { DRT_MAX_INDEX_DEPTH = 8 };
 typedef struct drt_rows_desc {
-  int32_t index_dtype;                 // DRT_I32 or DRT_I64
-  int32_t depth;                       // numbers an index has: it names the first `depth` axes
-  int64_t count;                       // indices
-  int64_t row;                         // elements of the slice that an index names
-  int64_t sizes[DRT_MAX_INDEX_DEPTH];  // of those axes
+  int32_t index_dtype;                // DRT_I32 or DRT_I64
+  int32_t depth;                      // numbers an index has: it names the first `depth` axes
+  int64_t count;                      // indices
+  int64_t row;                        // elements of the slice that an index names
+  int64_t sizes[DRT_MAX_INDEX_DEPTH]; // of those axes
 } drt_rows_desc;
 
-// out starts as `initial`, or where that is null as what changes nothing (0 for a sum, 1 for a product, the lowest number for a
-// maximum), and slice indices[i] of it is combined with row i of updates.
-enum { DRT_SCATTER_UPDATE = 0, DRT_SCATTER_ADD = 1, DRT_SCATTER_SUB = 2, DRT_SCATTER_MUL = 3, DRT_SCATTER_MIN = 4, DRT_SCATTER_MAX = 5 };
+// out starts as `initial`, or where that is null as what changes nothing (0 for a sum, 1 for a product, the lowest
+// number for a maximum), and slice indices[i] of it is combined with row i of updates.
+enum {
+  DRT_SCATTER_UPDATE = 0,
+  DRT_SCATTER_ADD = 1,
+  DRT_SCATTER_SUB = 2,
+  DRT_SCATTER_MUL = 3,
+  DRT_SCATTER_MIN = 4,
+  DRT_SCATTER_MAX = 5
+};
 typedef struct drt_scatter_desc {
   int32_t dtype, kind; // DRT_SCATTER_*
   int64_t elements;    // of out
   drt_rows_desc rows;
 } drt_scatter_desc;
-void drt_scatter(drt_replica *, const drt_scatter_desc *, const void *initial, const void *indices, const void *updates, void *out);
+void drt_scatter(drt_replica *, const drt_scatter_desc *, const void *initial, const void *indices, const void *updates,
+                 void *out);
 
-// Ends the task where an index is not from 0 to below its axis' size. `name` says where indices come from, for the message.
+// Ends the task where an index is not from 0 to below its axis' size. `name` says where indices come from, for the
+// message.
 typedef struct drt_indices_desc {
-  int32_t padded;   // 1: an index of -1 is padding, and passes
+  int32_t padded; // 1: an index of -1 is padding, and passes
   int32_t reserved;
-  int64_t per_row;  // indices (of `depth` numbers each) that belong to one row of the replica's share of the batch; 0: none do
+  int64_t per_row; // indices (of `depth` numbers each) that belong to one row of the replica's share of the batch; 0:
+                   // none do
   drt_rows_desc rows;
 } drt_indices_desc;
 void drt_check_indices(drt_replica *, const drt_indices_desc *, const void *indices, const char *name);
@@ -493,20 +518,22 @@ void drt_check_indices(drt_replica *, const drt_indices_desc *, const void *indi
 // Ends the task with `message` where an element is infinite or NaN.
 void drt_check_numerics(drt_replica *, int32_t dtype, int64_t count, const void *x, const char *message);
 
-// Ends the task with `message` where the condition (a bool) does not hold; where the message has a byte 1, the first `summarize`
-// elements of the next tensor are put (-1: all). With `prints` the task goes on, and the message is a line of stderr where the condition
-// holds.
+// Ends the task with `message` where the condition (a bool) does not hold; where the message has a byte 1, the first
+// `summarize` elements of the next tensor are put (-1: all). With `prints` the task goes on, and the message is a line
+// of stderr where the condition holds.
 typedef struct drt_assert_desc {
   int64_t summarize, prints;
 } drt_assert_desc;
 // `types`: of each tensor its dtype and the number of its elements.
-void drt_assert(drt_replica *, const drt_assert_desc *, const int64_t *types, const void *condition, void *const *tensors, const char *message);
+void drt_assert(drt_replica *, const drt_assert_desc *, const int64_t *types, const void *condition,
+                void *const *tensors, const char *message);
 
 // ---- Routines on whole tensors -------------------------------------------------------------------
-// Each has its numbers in `p`, and its tensors: what it reads, then what it writes. dtype, where there is one, is that of the first.
+// Each has its numbers in `p`, and its tensors: what it reads, then what it writes. dtype, where there is one, is that
+// of the first.
 
-// p: dtype, rows, columns, k, type of the indices. x; values, indices. The k largest of a row, the first of equal ones first; NaN is less
-// than all.
+// p: dtype, rows, columns, k, type of the indices. x; values, indices. The k largest of a row, the first of equal ones
+// first; NaN is less than all.
 void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors);
 // Matrices of DRT_F32 or DRT_F64, row-major, one behind the other; p: dtype, matrices, then
 //   cholesky: n. x; l, whose upper part is zero. Ends the task where a matrix is not positive definite.
@@ -529,12 +556,13 @@ void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors);
 // p: how many. A generator (random_state.h); 0, 1, ... (int32) in an order that is TensorFlow's (RandomShuffle).
 void drt_routine_random_permutation(drt_replica *, const int64_t *p, void *const *tensors);
-// p: rows, true classes a row, candidates, the most hits. True classes, candidates (int64); of each candidate that is a true class its row
-// (int32), its position (int64) and -FLT_MAX (float). Behind the last: -1, -1, 0.
+// p: rows, true classes a row, candidates, the most hits. True classes, candidates (int64); of each candidate that is a
+// true class its row (int32), its position (int64) and -FLT_MAX (float). Behind the last: -1, -1, 0.
 void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *tensors);
 
 // ---- Special functions ------------------------------------------------------------------------
-// What kernels call for one element; exact to float64's last digits or so. Domains are TensorFlow's; outside of them: NaN.
+// What kernels call for one element; exact to float64's last digits or so. Domains are TensorFlow's; outside of them:
+// NaN.
 double drt_special_bessel_i0(double x);
 double drt_special_bessel_i0e(double x);
 double drt_special_bessel_i1(double x);
@@ -557,8 +585,8 @@ double drt_special_zeta(double x, double q);
 double drt_special_igamma(double a, double x);
 double drt_special_igammac(double a, double x);
 double drt_special_igamma_grad_a(double a, double x);
-// Drawn from the gamma distribution of shape `alpha` (Marsaglia and Tsang, 2000), the Poisson distribution of mean `rate` (Hörmann, 1993): by
-// numbers that follow from the bits of u, which is from [0, 1).
+// Drawn from the gamma distribution of shape `alpha` (Marsaglia and Tsang, 2000), the Poisson distribution of mean
+// `rate` (Hörmann, 1993): by numbers that follow from the bits of u, which is from [0, 1).
 double drt_special_draw_gamma(double alpha, double u);
 double drt_special_draw_poisson(double rate, double u);
 
@@ -580,9 +608,12 @@ typedef struct drt_random_desc {
   int64_t reserved;
 } drt_random_desc;
 // minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype; else null.
-void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval, void *out);
-// Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter scrambled from the seed.)
-void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval, const void *maxval, void *out);
+void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,
+                void *out);
+// Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter
+// scrambled from the seed.)
+void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval,
+                          const void *maxval, void *out);
 
 // ---- Synchronization ------------------------------------------------------------------
 
@@ -605,7 +636,8 @@ const void *drt_all_reduce_result(drt_replica *, int32_t bucket);
 // replicas' contributions block by block: one pass over memory, nothing gathered.
 // `offset` is that of the gradient's first element in the bucket, in elements. arguments
 // is passed through.
-void drt_update(drt_replica *, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel, void *const *arguments);
+void drt_update(drt_replica *, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel,
+                void *const *arguments);
 
 // An update without a bucket (global step, or a gradient that is already reduced):
 // the same ranges, gradient = null.
@@ -615,8 +647,8 @@ void drt_update_local(drt_replica *, int64_t count, drt_range_kernel kernel, voi
 // elements [i * share, (i + 1) * share) of `count`, i = global_index, as elements [0, ...)
 // of what `arguments` point to. The gradient is that of the bucket from `offset` on, or
 // null with bucket = -1.
-void drt_update_share(drt_replica *, int32_t bucket, int64_t offset, int64_t count, int64_t share, drt_range_kernel kernel,
-                      void *const *arguments);
+void drt_update_share(drt_replica *, int32_t bucket, int64_t offset, int64_t count, int64_t share,
+                      drt_range_kernel kernel, void *const *arguments);
 
 // An update of variables that one task owns, counted from 0: there as drt_update, or with bucket = -1 as
 // drt_update_local; elsewhere nothing is done.
@@ -634,27 +666,28 @@ typedef struct drt_accumulate_desc {
   int64_t count;
 } drt_accumulate_desc;
 void drt_accumulate(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, const void *gradient);
-void drt_accumulated(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, double scale, const void *gradient, void *out);
+void drt_accumulated(drt_replica *, int32_t accumulator, const drt_accumulate_desc *, double scale,
+                     const void *gradient, void *out);
 
-// An update of the rows that `indices` names; others are not touched. Every replica of the task is given the same indices and
-// values (its own copy, or a shared one) and updates some of the rows. kernel is a range kernel as above, called for each row
-// of the replica's: elements [slice * row, (slice + 1) * row) from the row of values.
+// An update of the rows that `indices` names; others are not touched. Every replica of the task is given the same
+// indices and values (its own copy, or a shared one) and updates some of the rows. kernel is a range kernel as above,
+// called for each row of the replica's: elements [slice * row, (slice + 1) * row) from the row of values.
 typedef struct drt_sparse_update_desc {
   int32_t dtype;  // of the values and of the tables
   int32_t tables; // the variable and its slots, which `arguments` begins with
   drt_rows_desc rows;
 } drt_sparse_update_desc;
-void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void *indices, const void *values, drt_range_kernel kernel,
-                       void *const *arguments);
+void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void *indices, const void *values,
+                       drt_range_kernel kernel, void *const *arguments);
 
 // Joins the replicas of the task: what each wrote before is visible to all after.
 void drt_barrier(drt_replica *);
 
 // ---- Parameter servers --------------------------------------------------------------------
-// Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and in this
-// order: drt_pull copies the variables, all as one update left them; drt_push gives the replica's gradients, when
-// every fetch of the entry is computed, and may run the entry "update"; drt_take_token waits until the replica may go on.
-// In the entry "update", first: drt_take writes the reduced gradients of the update's replicas.
+// Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and
+// in this order: drt_pull copies the variables, all as one update left them; drt_push gives the replica's gradients,
+// when every fetch of the entry is computed, and may run the entry "update"; drt_take_token waits until the replica may
+// go on. In the entry "update", first: drt_take writes the reduced gradients of the update's replicas.
 void drt_pull(drt_replica *, void *const *values);
 void drt_push(drt_replica *, void *const *gradients);
 void drt_take_token(drt_replica *);
@@ -668,8 +701,9 @@ void drt_take(drt_replica *, void *const *results);
 // offset in every replica (or are feeds). Call between drt_all_reduce_start and the end; after drt_all_reduce_wait.
 // desc->k is one replica's share. scale is applied to the product (1/N for a mean).
 // The first num_variables arguments are variables of the product's shape; they are fetched ahead.
-void drt_matmul_update(drt_replica *, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride, int64_t b_stride, const void *a0, const void *b0,
-                       double scale, drt_range_kernel kernel, void *const *arguments, int32_t num_variables);
+void drt_matmul_update(drt_replica *, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
+                       int64_t b_stride, const void *a0, const void *b0, double scale, drt_range_kernel kernel,
+                       void *const *arguments, int32_t num_variables);
 
 #ifdef __cplusplus
 }

@@ -97,15 +97,12 @@ TEST_CASE("slices that do not make a tensor are refused") {
   std::vector<float> data = counting(20);
   CheckpointWriter writer(folder / "c");
   writer.addSlice("t", DRT_F32, {4, 2}, {0, 0}, {2, 2}, data.data());
-  CHECK(errorOf([&] {
-          writer.addSlice("t", DRT_F32, {4, 2}, {1, 0}, {2, 2}, data.data());
-        }).find("overlap") != std::string::npos);
-  CHECK(errorOf([&] {
-          writer.addSlice("t", DRT_F32, {5, 2}, {3, 0}, {1, 2}, data.data());
-        }) == "slices of variable 't' disagree: float32[4,2] and float32[5,2]");
-  CHECK(errorOf([&] {
-          writer.addSlice("t", DRT_F32, {4, 2}, {3, 0}, {2, 2}, data.data());
-        }).find("leaves") != std::string::npos);
+  CHECK(errorOf([&] { writer.addSlice("t", DRT_F32, {4, 2}, {1, 0}, {2, 2}, data.data()); }).find("overlap") !=
+        std::string::npos);
+  CHECK(errorOf([&] { writer.addSlice("t", DRT_F32, {5, 2}, {3, 0}, {1, 2}, data.data()); }) ==
+        "slices of variable 't' disagree: float32[4,2] and float32[5,2]");
+  CHECK(errorOf([&] { writer.addSlice("t", DRT_F32, {4, 2}, {3, 0}, {2, 2}, data.data()); }).find("leaves") !=
+        std::string::npos);
   CHECK(errorOf([&] { writer.finish(); }).find("'t': 4 elements are in no slice") != std::string::npos);
   CHECK(errorOf([&] { writer.add("t", DRT_F32, {4, 2}, data.data()); }).find("twice") != std::string::npos);
 }

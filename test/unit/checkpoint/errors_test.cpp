@@ -76,9 +76,7 @@ TEST_CASE("a changed byte is found, and the tensor and the file are named") {
   // Even where only another part of it is wanted.
   CheckpointReader reader(c.prefix);
   float one;
-  CHECK_THAT(errorOf([&] {
-               reader.readSlice("dense/kernel", DRT_F32, {100, 50}, {0, 0}, {1, 1}, &one);
-             }),
+  CHECK_THAT(errorOf([&] { reader.readSlice("dense/kernel", DRT_F32, {100, 50}, {0, 0}, {1, 1}, &one); }),
              Contains("wrong checksum"));
   CHECK_THAT(errorOf([&] { reader.verify("dense/kernel"); }), Contains("wrong checksum"));
   bytes[4001] ^= 1;

@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "checkpoint/object_graph.h"
 #include "checkpoint/bundle.pb.h"
+#include "checkpoint/object_graph.h"
 #include "core/error.h"
 #include "drt/drt.h"
 #include "test/unit/checkpoint/support.h"
@@ -75,7 +75,8 @@ TEST_CASE("what is no string is not read as one") {
 
 TEST_CASE("a variable is found in a checkpoint of other objects") {
   Folder folder;
-  const CheckpointReader reader(write(folder, {{"w", "w", "model/w"}, {"b", "same", "model/b"}, {"c", "same", "model/c"}}));
+  const CheckpointReader reader(
+      write(folder, {{"w", "w", "model/w"}, {"b", "same", "model/b"}, {"c", "same", "model/c"}}));
   // By the names on the way to it, though they are other keys; by its name; by the key.
   const ObjectKeys own(reader, graphOf({{"b", "x", "own/b"}, {"w", "y", "own/w"}}));
   CHECK(own.find("anything", "own/b") == "model/b");

@@ -83,8 +83,8 @@ TEST_CASE("halves give the mean of the rounded gradients, rounded, wherever repl
   const Gradients gradients = gradientsOf(4, 5);
   const bool brain = GENERATE(false, true), feedback = GENERATE(false, true);
   const auto half = brain ? toBF16 : toF16;
-  const auto expected = reference(
-      gradients, feedback, [&](const std::vector<float> &whole) { return cast(whole, half); }, half);
+  const auto expected =
+      reference(gradients, feedback, [&](const std::vector<float> &whole) { return cast(whole, half); }, half);
   const int32_t kind = brain ? (feedback ? DRT_COMPRESS_BF16_EF : DRT_COMPRESS_BF16)
                              : (feedback ? DRT_COMPRESS_F16_EF : DRT_COMPRESS_F16);
   for (int32_t tasks : {1, 2, 3, 5})

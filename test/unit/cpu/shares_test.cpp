@@ -76,8 +76,8 @@ struct Program {
 
 namespace {
 
-/// Runs the plan's steps in tasks that share the replicas: values and slots are those of one replica, in every task, also
-/// when slots have been taken to task 0 and put back.
+/// Runs the plan's steps in tasks that share the replicas: values and slots are those of one replica, in every task,
+/// also when slots have been taken to task 0 and put back.
 void checkTraining(const Program &plan, int32_t replicas, int32_t tasks) {
   const int64_t steps = 4;
   std::vector<float> w[2], m[2];

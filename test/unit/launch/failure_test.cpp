@@ -112,7 +112,9 @@ TEST_CASE("who comes when an elastic run has ended hears of it, where it comes w
 
 TEST_CASE("a rendezvous that nobody opened is named") {
   GroupOptions options = local_cluster(2)[1];
-  { Socket closed(options.listen_socket); }
+  {
+    Socket closed(options.listen_socket);
+  }
   int unused = bound_port(listen_at({"127.0.0.1", 0}));
   options.rendezvous = "127.0.0.1:" + std::to_string(unused);
   options.arrival_timeout = 0.3;

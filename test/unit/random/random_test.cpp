@@ -102,7 +102,8 @@ TEST_CASE("a stream carries into the upper half of its position", "[random]") {
 TEST_CASE("an empty range and a type without numbers are refused", "[random]") {
   drt_random_desc desc = {DRT_I32, DRT_RANDOM_UNIFORM_INT, 1, 2, 4, 0, 0};
   int32_t low = 3, high = 3, out[4];
-  CHECK_THROWS_WITH(fillRandom(Philox(1, 2), desc, 0, &low, &high, out), Catch::Contains("minval < maxval, got 3 >= 3"));
+  CHECK_THROWS_WITH(fillRandom(Philox(1, 2), desc, 0, &low, &high, out),
+                    Catch::Contains("minval < maxval, got 3 >= 3"));
   desc.dtype = DRT_BOOL;
   CHECK_THROWS_AS(fillRandom(Philox(1, 2), desc, 0, &low, &high, out), std::runtime_error);
 }

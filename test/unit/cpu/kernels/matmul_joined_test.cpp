@@ -24,7 +24,8 @@ TEST_CASE("each replica's rows meet the whole of the shared matrix", "[matmul_jo
     int parts = random.integer(1, 4);
     // Operands behind each other, and with room in between.
     int64_t strideA = d.m * d.k + random.integer(0, 1) * 16, strideC = d.m * d.n + random.integer(0, 1) * 16;
-    auto a = random.tensor<float>(strideA * parts), b = random.tensor<float>(d.k * d.n), bias = random.tensor<float>(d.n);
+    auto a = random.tensor<float>(strideA * parts), b = random.tensor<float>(d.k * d.n),
+         bias = random.tensor<float>(d.n);
     auto c = random.tensor<float>(strideC * parts), before = c;
     INFO("m " << d.m << " n " << d.n << " k " << d.k << " tb " << d.transpose_b << " replicas " << parts);
 
@@ -47,7 +48,8 @@ TEST_CASE("each replica's rows meet the whole of the shared matrix", "[matmul_jo
                  static_cast<double>(b[static_cast<size_t>(d.transpose_b ? column * d.k + k : k * d.n + column)]);
         if (d.epilogue == DRT_EPILOGUE_RELU)
           sum = std::max(sum, 0.0);
-        REQUIRE(static_cast<double>(c[static_cast<size_t>(replica * strideC + at)]) == Approx(sum).epsilon(1e-5).margin(1e-5 * (d.k + 1)));
+        REQUIRE(static_cast<double>(c[static_cast<size_t>(replica * strideC + at)]) ==
+                Approx(sum).epsilon(1e-5).margin(1e-5 * (d.k + 1)));
       }
       // What lies between the replicas' results is not theirs.
       for (int64_t at = d.m * d.n; at < strideC; ++at)

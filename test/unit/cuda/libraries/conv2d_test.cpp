@@ -100,7 +100,8 @@ TEST_CASE("TensorFlow's SAME, which pads more behind the image than before", "[c
 }
 
 TEST_CASE("convolutions take TF32 where the plan allows it", "[conv2d]") {
-  for (auto [precision, expected] : {std::pair(DRT_PRECISION_OWN, 4.004f), std::pair(DRT_PRECISION_TF32, 4.00390625f)}) {
+  for (auto [precision, expected] :
+       {std::pair(DRT_PRECISION_OWN, 4.004f), std::pair(DRT_PRECISION_TF32, 4.00390625f)}) {
     drt_conv2d_desc d = {};
     d.dtype = DRT_F32, d.groups = 1, d.n = d.c = d.k = 1, d.h = d.w = d.kh = d.kw = 2, d.oh = d.ow = 1;
     d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1, d.precision = precision;

@@ -143,14 +143,16 @@ TEST_CASE("a product over nothing is zero, and one of nothing does nothing", "[m
 }
 
 TEST_CASE("TF32 where the plan allows it, of float32", "[matmul]") {
-  for (auto [precision, expected] : {std::pair(DRT_PRECISION_OWN, 4.004f), std::pair(DRT_PRECISION_TF32, 4.00390625f)}) {
+  for (auto [precision, expected] :
+       {std::pair(DRT_PRECISION_OWN, 4.004f), std::pair(DRT_PRECISION_TF32, 4.00390625f)}) {
     drt_matmul_desc d = {};
     d.dtype = DRT_F32, d.m = 3, d.n = 5, d.k = 4, d.batch = 1, d.precision = precision;
     Calls calls;
     auto a = calls.array(std::vector<float>(12, 1.001f)), b = calls.array(std::vector<float>(20, 1)),
          c = calls.array(unwritten(15));
-    REQUIRE(calls.run([&](drt_replica *replica) { drt_matmul(replica, 0, &d, a.data(), b.data(), nullptr, c.data()); }) ==
-            "");
+    REQUIRE(calls.run([&](drt_replica *replica) {
+      drt_matmul(replica, 0, &d, a.data(), b.data(), nullptr, c.data());
+    }) == "");
     for (float value : c.read())
       REQUIRE(value == expected);
   }

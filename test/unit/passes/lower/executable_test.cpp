@@ -151,7 +151,9 @@ std::vector<double> expectedWeights(int steps) {
 }
 
 struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("executable" + std::to_string(getpid()))) { fs::create_directories(path); }
+  Folder() : path(fs::temp_directory_path() / ("executable" + std::to_string(getpid()))) {
+    fs::create_directories(path);
+  }
   ~Folder() { fs::remove_all(path); }
   std::string operator()(const std::string &name) const { return (path / name).string(); }
   fs::path path;

@@ -52,8 +52,7 @@ Optimizer makeOptimizer(OpBuilder &b, OperationName name, int64_t count) {
   ScopedDiagnosticHandler quiet(b.getContext(), [](Diagnostic &) { return success(); });
   auto scalar = RankedTensorType::get({}, b.getF32Type()), vector = RankedTensorType::get({count}, b.getF32Type());
   for (unsigned operands = 2; operands < 16; ++operands) {
-    Operation *probe = makeOperation(
-        b, name, [&](unsigned) { return scalar; }, operands);
+    Operation *probe = makeOperation(b, name, [&](unsigned) { return scalar; }, operands);
     auto update = dyn_cast<dfg::UpdateInterface>(probe);
     if (!update || !update.isOptimizerUpdate() || update.getIndicesOperand() >= 0)
       return {};
@@ -164,14 +163,16 @@ private:
     REQUIRE(succeeded(kernel.build(*module, kernelName)));
     scratch.erase();
     drt::UpdateOp::create(b, kernelName, b.getArrayAttr(variables), b.getI32IntegerAttr(0),
-                          b.getI64IntegerAttr(static_cast<int64_t>(member)), count, scalars, IntegerAttr(), IntegerAttr());
+                          b.getI64IntegerAttr(static_cast<int64_t>(member)), count, scalars, IntegerAttr(),
+                          IntegerAttr());
   }
 
   Attribute declare(size_t member, unsigned handle, RankedTensorType type, drt::EntryOp entry) {
     OpBuilder top(entry);
     std::string name = "v" + std::to_string(member) + "_" + std::to_string(handle);
     drt::VariableOp::create(top, b.getLoc(), name, type, true, true, StringAttr(), DenseI64ArrayAttr(),
-                            DenseI64ArrayAttr(), IntegerAttr(), top.getI64IntegerAttr(place(member, handle)), IntegerAttr());
+                            DenseI64ArrayAttr(), IntegerAttr(), top.getI64IntegerAttr(place(member, handle)),
+                            IntegerAttr());
     return FlatSymbolRefAttr::get(b.getContext(), name);
   }
 

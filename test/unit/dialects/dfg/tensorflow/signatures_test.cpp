@@ -39,7 +39,8 @@ TEST_CASE("results have the types that TensorFlow's operation definitions say") 
   int checked = 0;
   for (mlir::RegisteredOperationName name : context.getRegisteredOperationsByDialect("dfg")) {
     const tf::KnownNode *node = table.find(name);
-    for (auto [index, tensorFlowName] : llvm::enumerate(node ? node->tensorFlowNames : llvm::ArrayRef<llvm::StringLiteral>())) {
+    for (auto [index, tensorFlowName] :
+         llvm::enumerate(node ? node->tensorFlowNames : llvm::ArrayRef<llvm::StringLiteral>())) {
       const tf::OpDef *definition = tensorFlowName.empty() ? nullptr : signatures.find(tensorFlowName);
       for (int i = 0; definition && i < definition->output_arg_size(); ++i) {
         const auto &output = definition->output_arg(i);
