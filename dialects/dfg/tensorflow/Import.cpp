@@ -203,7 +203,7 @@ private:
       return choose(endpoint, names);
     };
     graph.setTrainOpAttr(chooseNode(graph.getTrainOpAttrName(), "train_op"));
-    if (!graph.getTrainOpAttr())
+    if (!graph.getTrainOpAttr() && candidates.empty())
       graph.setTrainOpAttr(chooseNode(graph.getTrainOpAttrName(), "saved_model_train_op"));
     graph.setInitOpAttr(chooseNode(graph.getInitOpAttrName(), "init_op"));
     graph.setLossAttr(choose(graph.getLossAttrName(), getCollection("losses")));
