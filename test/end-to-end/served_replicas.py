@@ -112,7 +112,8 @@ def learns(strategy, replicas, drops, place=PLACES[0]):
             losses, variables, end, _ = train(program, steps, *place[2], data=data, delays=delays, restore="averages" not in strategy)
             if len(losses) != steps or not end["done"] or end["steps"] != steps:
                 found.append(f"delays {delays}: {len(losses)} steps logged, ended by {end}")
-            if not np.mean(losses[-6:]) < np.mean(losses[:6]):
+            # Without a bound a gradient may be as late as the machine makes a replica, and throws Adam back for some steps when it comes.
+            if not np.median(losses[steps // 2:]) < np.mean(losses[:6]):
                 found.append(f"delays {delays}: the loss does not fall: {losses}")
             if variables["global_step"] != steps:
                 found.append(f"delays {delays}: the global step is {variables['global_step']} after {steps} updates")
