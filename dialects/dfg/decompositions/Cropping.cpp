@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/decompositions/Images.h"
 
 using namespace mlir;
 
@@ -175,14 +175,13 @@ private:
 };
 
 /// The last three sizes of images, which have to be known.
-FailureOr<SmallVector<int64_t>> getExtents(GraphBuilder &g, ArrayRef<Dim> images) {
-  SmallVector<int64_t> extents;
-  for (Dim size : images.drop_front(images.empty() ? 0 : 1))
-    if (size.isConstant())
-      extents.push_back(size.getConstant());
-  if (extents.size() != 3 || images.size() != 4 || extents[0] == 0 || extents[1] == 0)
+FailureOr<SmallVector<int64_t>> getExtents(GraphBuilder &g, ArrayRef<Dim> shape) {
+  FailureOr<Images> images = Images::of(g, shape);
+  if (failed(images))
+    return failure();
+  if (images->height == 0 || images->width == 0)
     return g.fail("the size of the images is not known");
-  return extents;
+  return SmallVector<int64_t>{images->height, images->width, images->channels};
 }
 
 /// All pixels of images, a row each.

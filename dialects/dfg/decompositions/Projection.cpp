@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/decompositions/Images.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -23,15 +23,15 @@ enum class Fill { Constant, Nearest, Reflect, Wrap };
 class Projection {
 public:
   struct Sizes {
-    Dim images;
-    int64_t height, width, channels; // of images
-    Dim transforms;                  // one for all, or as many as images
-    int64_t rows, columns;           // of the result
+    Images images;
+    Dim transforms;        // one for all, or as many as images
+    int64_t rows, columns; // of the result
   };
 
   Projection(GraphBuilder &g, Value images, Value transforms, Sizes sizes, Fill fill, Value otherwise)
       : g(g), sizes(sizes), fill(fill), otherwise(otherwise) {
-    pixels = g.reshape(images, {sizes.images, Dim(sizes.height * sizes.width), Dim(sizes.channels)});
+    pixels = g.reshape(images,
+                       {sizes.images.batch, Dim(sizes.images.height * sizes.images.width), Dim(sizes.images.channels)});
     locate(transforms);
   }
 
@@ -71,8 +71,8 @@ private:
     };
     Value depth = apply(6, number(1));
     finite = widen(g.negate(g.equal(depth, number(0))));
-    x = map(g.div(apply(0, element(2)), depth), sizes.width);
-    y = map(g.div(apply(3, element(5)), depth), sizes.height);
+    x = map(g.div(apply(0, element(2)), depth), sizes.images.width);
+    y = map(g.div(apply(3, element(5)), depth), sizes.images.height);
   }
 
   /// Into the image, by what is thought to be outside of it.
@@ -120,14 +120,14 @@ private:
     auto within = [&](Value at, int64_t size) {
       return g.both(g.lessEqual(number(0), at), g.lessEqual(at, number(static_cast<float>(size - 1))));
     };
-    Value inside = g.both(within(row, sizes.height), within(column, sizes.width));
+    Value inside = g.both(within(row, sizes.images.height), within(column, sizes.images.width));
     auto place = [&](Value at) { return g.cast(g.select(inside, at, number(0)), g.builder.getI32Type()); };
-    Value places = g.add(g.mul(place(row), g.integer(sizes.width)), place(column));
+    Value places = g.add(g.mul(place(row), g.integer(sizes.images.width)), place(column));
     const int64_t count = sizes.rows * sizes.columns;
     const bool isShared = sizes.transforms == Dim(1);
     Value found = isShared ? g.gather(pixels, g.reshape(places, {Dim(count)}), 1)
                            : g.gather(pixels, g.reshape(places, {sizes.transforms, Dim(count)}), 1, 1);
-    found = g.reshape(found, {sizes.images, Dim(sizes.rows), Dim(sizes.columns), Dim(sizes.channels)});
+    found = g.reshape(found, {sizes.images.batch, Dim(sizes.rows), Dim(sizes.columns), Dim(sizes.images.channels)});
     return g.select(widen(inside), g.cast(found, g.elementOf(outside)), outside);
   }
 
@@ -152,15 +152,15 @@ std::optional<Fill> findFill(StringRef name) {
 
 /// Operands: images, transforms, the size of the result, what is outside of images (0 where there is no such operand).
 Result projectImages(Operation *op, GraphBuilder &g) {
-  FailureOr<Dims> images = g.getShape(op->getOperand(0)), transforms = g.getShape(op->getOperand(1));
+  FailureOr<Images> images = Images::of(g, op->getOperand(0));
+  FailureOr<Dims> transforms = g.getShape(op->getOperand(1));
   FailureOr<SmallVector<int64_t>> size = g.getConstants(op->getOperand(2));
   if (failed(images) || failed(transforms) || failed(size))
     return failure();
-  if (images->size() != 4 ||
-      llvm::any_of(ArrayRef(*images).drop_front(), [](Dim dim) { return !dim.isConstant() || dim == Dim(0); }))
-    return g.fail("the size of the images is not known");
+  if (images->height == 0 || images->width == 0 || images->channels == 0)
+    return g.fail("the images have no pixels");
   if (transforms->size() != 2 || (*transforms)[1] != Dim(8) ||
-      ((*transforms)[0] != Dim(1) && (*transforms)[0] != (*images)[0]))
+      ((*transforms)[0] != Dim(1) && (*transforms)[0] != images->batch))
     return g.fail("there must be 8 numbers of a transform, for each image or for all");
   if (size->size() != 2 || (*size)[0] <= 0 || (*size)[1] <= 0)
     return g.fail("the size of the result is two numbers above 0");
@@ -170,9 +170,7 @@ Result projectImages(Operation *op, GraphBuilder &g) {
     return g.fail("there is no such interpolation or fill mode");
   Type element = g.elementOf(op->getOperand(0));
   Value otherwise = op->getNumOperands() > 3 ? g.cast(op->getOperand(3), element) : g.scalar(element, 0);
-  auto constant = [&](int64_t axis) { return (*images)[axis].getConstant(); };
-  Projection projection(g, op->getOperand(0), op->getOperand(1),
-                        {(*images)[0], constant(1), constant(2), constant(3), (*transforms)[0], (*size)[0], (*size)[1]},
+  Projection projection(g, op->getOperand(0), op->getOperand(1), {*images, (*transforms)[0], (*size)[0], (*size)[1]},
                         *fill, otherwise);
   return one(g, isNearest ? projection.readNearest() : g.cast(projection.readBilinear(), element));
 }

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/decompositions/Images.h"
 #include <cmath>
 
 using namespace mlir;
@@ -24,9 +24,26 @@ enum class Method { Area, Bilinear, Bicubic, Nearest };
 
 constexpr StringRef kTooLarge = "the images are too large to be resized, or have no pixels";
 
-/// Along one axis, from `in` elements to `out`.
-constexpr int64_t kMostWeights = 1 << 25;
+/// What an axis of `out` elements is made of, each of the `in` elements of another with its weight.
+struct Table {
+  int64_t in, out;
 
+  /// Whether there may be one: weights, or positions, are constants of the program.
+  bool isPossible() const {
+    constexpr int64_t kMostWeights = 1 << 25;
+    return in > 0 && out > 0 && in <= kMostWeights && out <= kMostWeights / in;
+  }
+
+  /// out x in, row-major, or transposed. `addRow(at, add)` calls add(from, weight) for what row `at` is made of.
+  template <typename AddRow> std::vector<float> fill(bool transposed, AddRow addRow) const {
+    std::vector<float> matrix(in * out, 0.0f);
+    for (int64_t at = 0; at < out; ++at)
+      addRow(at, [&](int64_t from, float weight) { matrix[transposed ? from * out + at : at * in + from] += weight; });
+    return matrix;
+  }
+};
+
+/// Along one axis, from `in` elements to `out`.
 class Axis {
 public:
   Axis(Operation *op, Method method, int64_t in, int64_t out)
@@ -44,15 +61,9 @@ public:
     return std::max<int64_t>(std::min(position, in - 1), 0);
   }
 
-  /// Whether there may be a table of weights, which are constants of the program, or of positions.
-  bool isTable() const { return in > 0 && out > 0 && in <= kMostWeights && out <= kMostWeights / in; }
-
-  /// out x in, row-major, or transposed.
+  bool isTable() const { return Table{in, out}.isPossible(); }
   std::vector<float> weights(bool transposed) const {
-    std::vector<float> matrix(in * out, 0.0f);
-    for (int64_t at = 0; at < out; ++at)
-      addRow(at, [&](int64_t from, float weight) { matrix[transposed ? from * out + at : at * in + from] += weight; });
-    return matrix;
+    return Table{in, out}.fill(transposed, [this](int64_t at, auto add) { addRow(at, add); });
   }
 
 private:
@@ -142,35 +153,31 @@ public:
     return found == std::end(kernels) ? nullptr : found;
   }
 
-  bool isTable() const { return in > 0 && out > 0 && in <= kMostWeights && out <= kMostWeights / in; }
-
-  /// out x in, row-major, or transposed.
+  bool isTable() const { return Table{in, out}.isPossible(); }
   std::vector<float> weights(bool transposed) const {
-    std::vector<float> matrix(in * out, 0.0f), row;
-    for (int64_t at = 0; at < out; ++at) {
-      const float sample = (static_cast<float>(at) + 0.5f) * inverseScale + inverseTranslation;
-      if (!(sample >= 0 && sample <= static_cast<float>(in)))
-        continue;
-      const float reach = kernel.radius * width;
-      const auto first = clamp(std::ceil(sample - reach - 0.5f)), last = clamp(std::floor(sample + reach - 0.5f));
-      float sum = 0;
-      row.clear();
-      for (int64_t from = first; from <= last; ++from) {
-        const float distance = static_cast<float>(from) + 0.5f - sample;
-        row.push_back(kernel.kernel(std::abs(distance * (1.0f / width)), kernel.radius));
-        sum += row.back();
-      }
-      if (std::abs(sum) < 1000.0f * std::numeric_limits<float>::min())
-        continue;
-      for (auto [index, weight] : llvm::enumerate(row)) {
-        const int64_t from = first + static_cast<int64_t>(index);
-        matrix[transposed ? from * out + at : at * in + from] = weight * (1.0f / sum);
-      }
-    }
-    return matrix;
+    return Table{in, out}.fill(transposed, [this](int64_t at, auto add) { addRow(at, add); });
   }
 
 private:
+  template <typename Add> void addRow(int64_t at, Add add) const {
+    const float sample = (static_cast<float>(at) + 0.5f) * inverseScale + inverseTranslation;
+    if (!(sample >= 0 && sample <= static_cast<float>(in)))
+      return;
+    const float reach = kernel.radius * width;
+    const auto first = clamp(std::ceil(sample - reach - 0.5f)), last = clamp(std::floor(sample + reach - 0.5f));
+    std::vector<float> row;
+    float sum = 0;
+    for (int64_t from = first; from <= last; ++from) {
+      const float distance = static_cast<float>(from) + 0.5f - sample;
+      row.push_back(kernel.kernel(std::abs(distance * (1.0f / width)), kernel.radius));
+      sum += row.back();
+    }
+    if (std::abs(sum) < 1000.0f * std::numeric_limits<float>::min())
+      return;
+    for (auto [index, weight] : llvm::enumerate(row))
+      add(first + static_cast<int64_t>(index), weight * (1.0f / sum));
+  }
+
   int64_t clamp(float at) const {
     return static_cast<int64_t>(std::min(std::max(at, 0.0f), static_cast<float>(in - 1)));
   }
@@ -203,19 +210,6 @@ private:
   const Named &kernel;
   int64_t in, out;
   float inverseScale, inverseTranslation, width;
-};
-
-struct Images {
-  Dim batch;
-  int64_t height, width, channels;
-
-  static FailureOr<Images> of(GraphBuilder &g, Value images) {
-    FailureOr<Dims> shape = g.getShape(images);
-    if (failed(shape) || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant() ||
-        !(*shape)[3].isConstant())
-      return g.fail("the size of the images is not known");
-    return Images{(*shape)[0], (*shape)[1].getConstant(), (*shape)[2].getConstant(), (*shape)[3].getConstant()};
-  }
 };
 
 /// Rows by a matrix of `height` x own rows, columns by one of `width` x own columns.
