@@ -116,20 +116,17 @@ public:
                      ofLateUpdates = edges.collectSources(lateUpdates);
     for (Operation *read : findReads(step)) {
       // Only the chief's own nodes come behind its updates.
+      auto refuse = [&](StringRef why, StringRef instead) {
+        return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
+                                 << dfg::getVariableHandle(getHandle(read)).getVariable()
+                                 << "', which a server holds, behind an update of the same step, for " << why
+                                 << ": workers cannot know when the chief has updated; all-reduce " << instead
+                                 << ", or train with one worker";
+      };
       if (worker.workers.size() > 1 && late.contains(read) && ofLatePushes.contains(read))
-        return read->emitError()
-               << "node '" << dfg::getNodeName(read) << "' reads variable '"
-               << dfg::getVariableHandle(getHandle(read)).getVariable()
-               << "', which a server holds, behind an update of the same step, for a gradient that every worker "
-                  "pushes: workers cannot know when the chief has updated; all-reduce that gradient, or train with one "
-                  "worker";
+        return refuse("a gradient that every worker pushes", "that gradient");
       if (worker.workers.size() > 1 && late.contains(read) && ofLateUpdates.contains(read))
-        return read->emitError()
-               << "node '" << dfg::getNodeName(read) << "' reads variable '"
-               << dfg::getVariableHandle(getHandle(read)).getVariable()
-               << "', which a server holds, behind an update of the same step, for an update that every worker makes "
-                  "of a variable of its own: workers cannot know when the chief has updated; all-reduce the variable "
-                  "that is read, or train with one worker";
+        return refuse("an update that every worker makes of a variable of its own", "the variable that is read");
       if (waitedFor.contains(read) || late.contains(read))
         continue;
       // A reference is read where it is used; a resource's value is its reader's own.
