@@ -31,10 +31,13 @@ def DFG_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
-  // Registered by `registerTypes`/`registerAttributes` in DfgDialect.cpp.
+  // Registered by `registerTypes`/`registerAttributes` in DfgDialect.cpp; the hooks give the text of operations without a
+  // format of their own (AssemblyFormat.h).
   let extraClassDeclaration = [{
     void registerTypes();
     void registerAttributes();
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
+    ::llvm::unique_function<void(::mlir::Operation *, ::mlir::OpAsmPrinter &)> getOperationPrinter(::mlir::Operation *op) const override;
   }];
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/AssemblyFormat.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "mlir/IR/Builders.h"
@@ -39,6 +40,14 @@ void DFGDialect::registerAttributes() {
 #define GET_ATTRDEF_LIST
 #include "dialects/dfg/DfgAttrs.cpp.inc"
       >();
+}
+
+std::optional<Dialect::ParseOpHook> DFGDialect::getParseOperationHook(llvm::StringRef name) const {
+  return getSharedParser(name, getContext());
+}
+
+llvm::unique_function<void(Operation *, OpAsmPrinter &)> DFGDialect::getOperationPrinter(Operation *) const {
+  return printOperandsAndAttributes;
 }
 
 bool isHandle(Type type) {

@@ -34,7 +34,6 @@ class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
   string linearity = "None";
   string shape = "unknown";
   code declarations = "";
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = declarations;
   code definitions = "";
   let extraClassDefinition = [{

@@ -23,14 +23,17 @@ def DRT_Dialect : Dialect {
     `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels:
     `func.func private` with the attribute `drt.kernel`, called by `drt.launch`.
   }];
+  // The text of operations without a format of their own (AssemblyFormat.h).
+  let extraClassDeclaration = [{
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
+    ::llvm::unique_function<void(::mlir::Operation *, ::mlir::OpAsmPrinter &)> getOperationPrinter(::mlir::Operation *op) const override;
+  }];
 }
 
 // A tensor is memory: every size is known.
 def DRT_Tensor : ConfinedType<AnyRankedTensor, [HasStaticShapePred], "tensor of static shape">;
 
-class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemonic, traits> {
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-}
+class DRT_Op<string mnemonic, list<Trait> traits = []> : Op<DRT_Dialect, mnemonic, traits>;
 // How an operation accesses memory that replicas share. Every operation of an entry says so; `methods` are those that it does not leave to the
 // interface's defaults (Access.cpp).
 class DRT_Accesses<list<string> methods> : DeclareOpInterfaceMethods<DRT_AccessInterface, methods>;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/AssemblyFormat.h"
 #include "dialects/drt/Servers.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -36,6 +37,14 @@ void distc::drt::DRTDialect::initialize() {
 }
 
 namespace distc::drt {
+
+std::optional<Dialect::ParseOpHook> DRTDialect::getParseOperationHook(llvm::StringRef name) const {
+  return getSharedParser(name, getContext());
+}
+
+llvm::unique_function<void(Operation *, OpAsmPrinter &)> DRTDialect::getOperationPrinter(Operation *) const {
+  return printOperandsAndAttributes;
+}
 
 ProgramOp findProgram(ModuleOp module) {
   auto programs = module.getOps<ProgramOp>();
