@@ -20,7 +20,7 @@ using namespace drt::cuda::emulated;
 
 namespace {
 // cuModuleLoadDataEx is given no size: the image says where its last table or segment ends.
-size_t sizeOf(const void *image) {
+size_t sizeOfImage(const void *image) {
   auto *bytes = static_cast<const char *>(image);
   Elf64_Ehdr header;
   require(std::memcmp(bytes, ELFMAG, SELFMAG) == 0, CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -66,7 +66,7 @@ private:
 } // namespace drt::cuda::emulated
 
 Module::Module(const void *image, int device)
-    : device_(device), file_(std::make_unique<MemoryFile>(image, sizeOf(image))) {
+    : device_(device), file_(std::make_unique<MemoryFile>(image, sizeOfImage(image))) {
   library_ = dlopen(file_->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_)
     throw Failure(CUDA_ERROR_INVALID_IMAGE, dlerror());
