@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-// `operands attr-dict : functional-type(operands, results)`, which ODS would write out as a parser and a printer for each
-// of hundreds of operations. A dialect gives it to those of its operations that have no format of their own.
+// `operands attr-dict : functional-type(operands, results)`, which ODS would write out as a parser and a printer for
+// each of hundreds of operations. A dialect gives it to those of its operations that have no format of their own.
 #ifndef DISTC_DIALECTS_ASSEMBLYFORMAT_H
 #define DISTC_DIALECTS_ASSEMBLYFORMAT_H
 
@@ -36,7 +36,8 @@ inline llvm::SmallVector<llvm::StringRef> findDefaults(mlir::Operation *op) {
   mlir::OperationName name = op->getName();
   if (name.getOpPropertyByteSize() == 0)
     return names;
-  mlir::Operation *untouched = mlir::Operation::create(op->getLoc(), name, {}, {}, mlir::NamedAttrList(), nullptr, {}, 0);
+  mlir::Operation *untouched =
+      mlir::Operation::create(op->getLoc(), name, {}, {}, mlir::NamedAttrList(), nullptr, {}, 0);
   name.populateDefaultProperties(untouched->getPropertiesStorage());
   for (mlir::NamedAttribute attribute : untouched->getAttrs())
     if (op->getAttr(attribute.getName()) == attribute.getValue())

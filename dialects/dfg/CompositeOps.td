@@ -421,6 +421,17 @@ def DFG_SparseSegmentMeanGradOp : DFG_SparseSegmentsGrad<"sparse_segment_mean_gr
 def DFG_SparseSegmentSqrtNGradOp : DFG_SparseSegmentsGrad<"sparse_segment_sqrt_n_grad", "\"SparseSegmentSqrtNGrad\"">;
 }
 
+// ---- Losses of sequences ------------------------------------------------------------------------------------------
+def DFG_CTCLossOp : DFG_Composite<"ctc_loss", "\"CTCLoss\"", "ctcLoss"> {
+  let summary = "Connectionist temporal classification: a row of labels an example, dfg.ctc_loss_rows";
+  let arguments = (ins DFG_Tensor:$inputs, DFG_Tensor:$labels_indices, DFG_Tensor:$labels_values, DFG_Tensor:$sequence_length,
+                       DefaultValuedAttr<BoolAttr, "false">:$preprocess_collapse_repeated,
+                       DefaultValuedAttr<BoolAttr, "true">:$ctc_merge_repeated,
+                       DefaultValuedAttr<BoolAttr, "false">:$ignore_longer_outputs_than_inputs);
+  let results = (outs DFG_Tensor:$loss, DFG_Tensor:$gradient);
+  let types = "T:0";
+}
+
 // ---- Sparse tensors: indices and values --------------------------------------------------------------------------
 def DFG_SparseToDenseOp : DFG_Composite<"sparse_to_dense", "\"SparseToDense\"", "sparseToDense"> {
   let arguments = (ins DFG_Tensor:$sparse_indices, DFG_Tensor:$output_shape, DFG_Tensor:$sparse_values, DFG_Tensor:$default_value,

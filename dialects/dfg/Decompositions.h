@@ -108,6 +108,8 @@ DISTC_DECOMPOSITION(multinomial)
 DISTC_DECOMPOSITION(randomShuffle)
 DISTC_DECOMPOSITION(randomGamma)
 DISTC_DECOMPOSITION(randomPoisson)
+// Sequences (Sequences.cpp).
+DISTC_DECOMPOSITION(ctcLoss)
 #undef DISTC_DECOMPOSITION
 
 /// What was made for an operation of one result.

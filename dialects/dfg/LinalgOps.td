@@ -50,6 +50,21 @@ def DFG_QrOp : DFG_Pure<"qr", "\"Qr\""> {
   let shape = "qr";
 }
 
+// ---- Sequences -----------------------------------------------------------------------------------------
+def DFG_CtcLossRowsOp : DFG_Pure<"ctc_loss_rows", "\"\""> {
+  let summary = "Connectionist temporal classification, an example a row; no operation of TensorFlow";
+  let description = [{
+    `inputs`: [example, step, class], logits, of which the last class is the blank; `labels`: [example, at most], int32, behind an example's last one
+    -1; `lengths`: steps of each example, int32. Gives each example's loss and its gradient with respect to the inputs. Graves et al., Connectionist
+    temporal classification, 2006.
+  }];
+  let arguments = (ins DFG_Tensor:$inputs, DFG_Tensor:$labels, DFG_Tensor:$lengths, BoolAttr:$preprocess_collapse_repeated,
+                       BoolAttr:$ctc_merge_repeated, BoolAttr:$ignore_longer_outputs_than_inputs);
+  let results = (outs DFG_Tensor:$loss, DFG_Tensor:$gradient);
+  let types = "T:0";
+  let shape = "ctcLossRows";
+}
+
 // ---- Candidate sampling (Jean et al., On using very large target vocabulary, 2015) --------------------
 class DFG_CandidateSampler<string mnemonic, string tensorflow> : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins DFG_Tensor:$true_classes, I64Attr:$num_true, I64Attr:$num_sampled, BoolAttr:$unique, I64Attr:$range_max,

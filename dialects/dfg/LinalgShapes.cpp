@@ -114,6 +114,19 @@ LogicalResult qr(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult ctcLossRows(Operation *op, ShapeContext &context) {
+  auto inputs = context.getShape(op->getOperand(0)), labels = context.getShape(op->getOperand(1));
+  if (inputs && inputs->size() != 3)
+    return op->emitOpError() << "takes inputs of shape " << print(*inputs) << ": [example, step, class]";
+  if (labels && (labels->size() != 2 || (inputs && !fits(labels->front(), inputs->front()))))
+    return op->emitOpError() << "takes labels of shape " << print(*labels) << ": a row an example";
+  if (!inputs)
+    return success();
+  context.setShape(op->getResult(0), {inputs->front()});
+  context.setShape(op->getResult(1), std::move(*inputs));
+  return success();
+}
+
 LogicalResult candidates(Operation *op, ShapeContext &context) {
   Dim sampled = op->getAttrOfType<IntegerAttr>("num_sampled").getInt();
   int64_t classes = op->getAttrOfType<IntegerAttr>("num_true").getInt();

@@ -180,6 +180,9 @@ def DFG_StatelessTruncatedNormalOp : DFG_StatelessRandom<"stateless_truncated_no
 def DFG_StatelessRandomUniformIntOp : DFG_StatelessRandom<"stateless_random_uniform_int", "\"StatelessRandomUniformInt\""> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$minval, DFG_Tensor:$maxval);
 }
+// All numbers of an integer type.
+def DFG_StatelessRandomUniformFullIntOp
+    : DFG_StatelessRandom<"stateless_random_uniform_full_int", "\"StatelessRandomUniformFullInt\"">;
 // Stateless random numbers, version 2: the key and counter come from an operation of their own.
 def DFG_StatelessRandomGetKeyCounterOp : DFG_Pure<"stateless_random_get_key_counter", "\"StatelessRandomGetKeyCounter\""> {
   let arguments = (ins DFG_Tensor:$seed);
@@ -199,4 +202,6 @@ def DFG_StatelessTruncatedNormalV2Op : DFG_StatelessRandomV2<"stateless_truncate
 def DFG_StatelessRandomUniformIntV2Op : DFG_StatelessRandomV2<"stateless_random_uniform_int_v2", "\"StatelessRandomUniformIntV2\""> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg, DFG_Tensor:$minval, DFG_Tensor:$maxval);
 }
+def DFG_StatelessRandomUniformFullIntV2Op
+    : DFG_StatelessRandomV2<"stateless_random_uniform_full_int_v2", "\"StatelessRandomUniformFullIntV2\"">;
 #endif // DFG_NN_OPS

@@ -124,6 +124,7 @@ DISTC_SHAPE_FUNCTION(qr)
 DISTC_SHAPE_FUNCTION(candidates)
 DISTC_SHAPE_FUNCTION(permutation)
 DISTC_SHAPE_FUNCTION(accidentalHits)
+DISTC_SHAPE_FUNCTION(ctcLossRows)
 // No results.
 DISTC_SHAPE_FUNCTION(nothing)
 // Operand 0 is the shape.

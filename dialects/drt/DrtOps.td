@@ -218,8 +218,9 @@ def DRT_RandomOp : DRT_Placed<"random", [DRT_Scope<"random">, MemoryEffects<[Mem
 }
 def DRT_RandomStatelessOp : DRT_Placed<"random_stateless", [DRT_Scope<"random">, Pure, DRT_AccessInterface]> {
   let hasVerifier = 1;
-  let summary = "`seed`: two int64; `bounds`: minimum and maximum of a uniform integer";
-  let arguments = !con((ins I32Attr:$distribution, DRT_Tensor:$seed, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica), placed);
+  let summary = "`seed`: two int64, or with `keyed` a generator's key and the two words of its counter; `bounds`: minimum and maximum of a uniform integer, none where all integers may come";
+  let arguments = !con((ins I32Attr:$distribution, DRT_Tensor:$seed, Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica,
+                            UnitAttr:$keyed), placed);
   let results = (outs DRT_Tensor:$result);
 }
 

@@ -113,7 +113,9 @@ LogicalResult expectDistribution(Operation *op, int32_t distribution, OperandRan
       (!typeOf(result).getElementType().isInteger(32) || typeOf(result).getNumElements() != 6))
     return op->emitOpError() << "gives a generator's state, six int32, not " << result.getType();
   const size_t needed = distribution == DRT_RANDOM_UNIFORM_INT ? 2 : distribution == DRT_RANDOM_STATE ? 1 : 0;
-  if (bounds.size() != needed)
+  // All of a type's integers.
+  const bool isUnbounded = isa<RandomStatelessOp>(op) && distribution == DRT_RANDOM_UNIFORM_INT && bounds.empty();
+  if (bounds.size() != needed && !isUnbounded)
     return op->emitOpError() << "has " << bounds.size() << " bounds; its distribution has " << needed;
   for (Value bound : bounds) {
     if (distribution != DRT_RANDOM_STATE && typeOf(bound).getElementType() != typeOf(result).getElementType())
@@ -339,7 +341,7 @@ LogicalResult RandomOp::verify() { return expectDistribution(*this, getDistribut
 LogicalResult RandomStatelessOp::verify() {
   if (!typeOf(getSeed()).getElementType().isInteger(64))
     return emitOpError() << "has a seed " << getSeed().getType() << "; it is of 64-bit integers";
-  if (failed(expectCount(*this, "a seed", getSeed(), 2)))
+  if (failed(expectCount(*this, "a seed", getSeed(), getKeyed() ? 3 : 2)))
     return failure();
   return expectDistribution(*this, getDistribution(), getBounds(), getResult());
 }

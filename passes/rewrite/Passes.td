@@ -80,10 +80,10 @@ def NumberRows : Pass<"dfg-number-rows", "::mlir::ModuleOp"> {
 }
 
 def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
-  let summary = "Assignments of a variable's slice, counters with a limit and empty tensors, in other operations";
+  let summary = "Assignments of a variable's slice, counters with a limit, generators of random numbers and empty tensors, in other operations";
   let description = [{
     `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
-    1; `Empty` is filled with zeros. Of a variable that is passed to a function they stay.
+    1; `RngReadAndSkip` reads a generator's state and assigns what it is behind the numbers that are drawn; `Empty` is filled with zeros. Of a variable that is passed to a function they stay.
     ```mlir
     dfg.opaque "ResourceStridedSliceAssign"(%v, %begin, %end, %strides, %value)
     // becomes

@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/rewrite/Passes.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -86,6 +88,47 @@ public:
     op->erase();
   }
 
+  /// A generator's state, [counter's low word, its high word, key], goes on by 256 positions for each of `delta`
+  /// numbers, and the node gives what it was: Philox's counter has 128 bits.
+  void skipNumbers() {
+    Value handle = op->getOperand(0), old = read();
+    Type word = builder.getI64Type();
+    auto scalar = RankedTensorType::get({}, word);
+    auto number = [&](StringRef name, int64_t value) {
+      return constant(name, DenseElementsAttr::get(scalar, builder.getIntegerAttr(word, value)));
+    };
+    auto add = [&](StringRef name, Value a, Value b) {
+      return make(name, dfg::AddV2Op::getOperationName(), {a, b}, scalar);
+    };
+    OperationState parts(locate("words"), dfg::UnpackOp::getOperationName(), old, {scalar, scalar, scalar});
+    auto words = builder.create(parts)->getResults();
+    Value delta = make("delta", dfg::CastOp::getOperationName(), op->getOperand(2), scalar);
+    Value positions = make("positions", dfg::MulOp::getOperationName(), {delta, number("per_number", 256)}, scalar);
+    Value low = add("low", words[0], positions);
+    // Less as unsigned numbers: signed ones are in that order when half of all is added to each.
+    Value half = number("half", std::numeric_limits<int64_t>::min());
+    Value wraps =
+        make("wraps", dfg::LessOp::getOperationName(), {add("moved_low", low, half), add("moved_by", positions, half)},
+             scalar.clone(builder.getI1Type()));
+    Value high = add("high", words[1], make("carry", dfg::CastOp::getOperationName(), wraps, scalar));
+    Value moved = make("moved", dfg::PackOp::getOperationName(), {low, high, words[2]}, type);
+    OperationState assign(locate("assign"), dfg::AssignOp::getOperationName());
+    assign.addOperands({handle, moved});
+    builder.create(assign);
+    Value given = make("", dfg::IdentityOp::getOperationName(), old, type);
+    given.getDefiningOp()->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({(name() + "/assign").str()}));
+    op->replaceAllUsesWith(ValueRange{given});
+    op->erase();
+  }
+
+  /// Whether `op` moves a generator of TensorFlow's algorithm 1, Philox.
+  static bool isPhilox(dfg::OpaqueOp op, RankedTensorType state) {
+    DenseIntElementsAttr algorithm;
+    return state.getShape() == ArrayRef<int64_t>{3} && state.getElementType().isInteger(64) &&
+           matchPattern(op->getOperand(1), m_Constant(&algorithm)) && algorithm.getNumElements() == 1 &&
+           *algorithm.value_begin<APInt>() == 1;
+  }
+
 private:
   StringRef name() { return dfg::getNodeName(op); }
   Location locate(StringRef suffix) {
@@ -128,6 +171,13 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
     llvm::for_each(empties, fillWithZeros);
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
       spellOut(graph.getBody().front());
+    if (!keepsOrder)
+      getOperation().walk([](Operation *op) {
+        if (llvm::isa<dfg::StatelessRandomUniformV2Op, dfg::StatelessRandomNormalV2Op,
+                      dfg::StatelessTruncatedNormalV2Op, dfg::StatelessRandomUniformIntV2Op,
+                      dfg::StatelessRandomUniformFullIntV2Op>(op))
+          takeSignedWords(op);
+      });
   }
 
   void spellOut(Block &block) {
@@ -136,8 +186,10 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
       auto spell = llvm::StringSwitch<void (Speller::*)()>(op.getOp())
                        .Cases("StridedSliceAssign", "ResourceStridedSliceAssign", &Speller::assignSlice)
                        .Cases("CountUpTo", "ResourceCountUpTo", &Speller::countUp)
+                       .Case("RngReadAndSkip", &Speller::skipNumbers)
                        .Default(nullptr);
-      if (spell && getVariableType(op->getOperand(0)) &&
+      auto variable = spell ? getVariableType(op->getOperand(0)) : RankedTensorType();
+      if (variable && (spell != &Speller::skipNumbers || Speller::isPhilox(op, variable)) &&
           (!keepsOrder || (spell == &Speller::assignSlice && !isUpdatedElsewhere(block, op))))
         found.emplace_back(op, spell);
     }
@@ -153,6 +205,15 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
                return user != op && !llvm::isa<dfg::ReadVariableOp, dfg::IsInitializedOp, dfg::AssignOp>(user);
              });
     });
+  }
+
+  /// Key and counter as the generator's state has them: a bitcast of int64 to uint64 changes nothing about a draw.
+  static void takeSignedWords(Operation *draw) {
+    for (OpOperand &words : draw->getOpOperands().slice(1, 2)) {
+      auto bitcast = words.get().getDefiningOp<dfg::BitcastOp>();
+      if (bitcast && llvm::cast<TensorType>(bitcast->getOperand(0).getType()).getElementType().isInteger(64))
+        words.set(bitcast->getOperand(0));
+    }
   }
 
   static void fillWithZeros(dfg::OpaqueOp op) {

@@ -35,11 +35,22 @@ extern "C" void drt_random(drt_replica *replica, int32_t state, const drt_random
   }
 }
 
-extern "C" void drt_random_stateless(drt_replica *replica, const drt_random_desc *desc, const int64_t *seed,
-                                     const void *minval, const void *maxval, void *out) {
+static void fillFrom(const Philox &generator, drt_replica *replica, const drt_random_desc &desc, const void *minval,
+                     const void *maxval, void *out) {
   try {
-    fillRandom(statelessGenerator(seed), *desc, firstElement(replica, *desc), minval, maxval, out);
+    fillRandom(generator, desc, firstElement(replica, desc), minval, maxval, out);
   } catch (const std::exception &error) {
     drt_fail(replica, error.what());
   }
+}
+
+extern "C" void drt_random_stateless(drt_replica *replica, const drt_random_desc *desc, const int64_t *seed,
+                                     const void *minval, const void *maxval, void *out) {
+  fillFrom(statelessGenerator(seed), replica, *desc, minval, maxval, out);
+}
+
+extern "C" void drt_random_keyed(drt_replica *replica, const drt_random_desc *desc, const int64_t *key_and_counter,
+                                 const void *minval, const void *maxval, void *out) {
+  const auto word = [&](int at) { return static_cast<uint64_t>(key_and_counter[at]); };
+  fillFrom(Philox(word(0), word(1), word(2)), replica, *desc, minval, maxval, out);
 }

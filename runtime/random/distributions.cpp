@@ -129,7 +129,8 @@ template <class T> void fillTruncatedNormal(Philox generator, int64_t count, T *
 
 template <class T> void fillInt(Philox generator, int64_t count, const void *minval, const void *maxval, T *out) {
   using Unsigned = std::make_unsigned_t<T>;
-  T low = *static_cast<const T *>(minval), high = *static_cast<const T *>(maxval);
+  const bool all = !minval;
+  T low = all ? 0 : *static_cast<const T *>(minval), high = all ? 1 : *static_cast<const T *>(maxval);
   if (low >= high)
     throw std::runtime_error("random integers need minval < maxval, got " + std::to_string(low) +
                              " >= " + std::to_string(high));
@@ -141,7 +142,7 @@ template <class T> void fillInt(Philox generator, int64_t count, const void *min
         bits = words[i];
       else
         bits = words[2 * i] | static_cast<Unsigned>(words[2 * i + 1]) << 32;
-      group[i] = static_cast<T>(static_cast<Unsigned>(low) + bits % range);
+      group[i] = static_cast<T>(all ? bits : static_cast<Unsigned>(low) + bits % range);
     }
   });
 }

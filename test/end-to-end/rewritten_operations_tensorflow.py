@@ -118,6 +118,37 @@ def counter_that_reaches_its_limit(g):
     return counts(g, 2)
 
 
+# ---- Generators ----------------------------------------------------------------------------------------------------------------
+
+
+@case()
+def numbers_of_a_generator(g):
+    """tf.random.Generator: its state is a variable, which each draw moves on."""
+    tf, generator = g.tf, g.tf2.random.Generator.from_seed(2**62 + 5)
+    dropped = tf.cast(generator.uniform(tf.shape(g.x)) > 0.3, tf.float32) * g.x
+    with tf.control_dependencies([dropped]):  # nothing else orders the draws
+        bias = 0.1 * generator.normal([3])
+    return g.loss_of(tf.matmul(dropped, g.variable("w", 4, 3)) + bias)
+
+
+@case()
+def numbers_of_a_generator_whose_counter_wraps(g):
+    """The sum of the counter's lower half carries to its upper half."""
+    tf, generator = g.tf, g.tf2.random.Generator.from_state([-300, 5, 9], alg="philox")
+    kept = generator.uniform(tf.shape(g.x), 0, 3, dtype=tf.int32)
+    return g.loss_of(tf.matmul(g.x * tf.cast(kept, tf.float32), g.variable("w", 4, 3)))
+
+
+@case()
+def numbers_of_a_generator_s_child(g):
+    """Seeds that a generator makes, and integers of any size."""
+    tf, generator = g.tf, g.tf2.random.Generator.from_seed(3)
+    seed = generator.make_seeds(2)[:, 1]
+    noise = g.tf2.random.stateless_normal(tf.shape(g.x), seed)
+    bits = g.tf2.random.stateless_uniform(tf.shape(g.x), seed + 1, None, None, dtype=tf.int32)
+    return g.loss_of(tf.matmul(g.x + noise + tf.cast(bits, tf.float32) / 2.0**31, g.variable("w", 4, 3)))
+
+
 # ---- Functions -------------------------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +170,58 @@ def loop_whose_condition_is_a_function(g):
     x = functional_ops.While([tf.constant(0), g.x], goes_on, doubles)[1]
     x.set_shape([None, 4])
     return g.loss_of(tf.matmul(x, g.variable("w", 4, 3)))
+
+
+# ---- Sequences -----------------------------------------------------------------------------------------------------------------
+
+
+def ctc(g, keep, **settings):
+    """Five classes in six steps, of three labels an example those that `keep` says."""
+    tf = g.tf
+    logits = tf.reshape(tf.matmul(g.x, g.variable("w", 4, 30)), [-1, 6, 5]) * 4.0
+    rows = tf.stack([g.i % 4, g.place % 4, tf.cast(g.ids[:, 0], tf.int32) % 4], 1)
+    where = tf.where(keep(rows))
+    labels = tf.SparseTensor(where, tf.gather_nd(rows, where), tf.cast(tf.shape(rows), tf.int64))
+    return tf.reduce_mean(tf.nn.ctc_loss(labels, logits, 4 + g.place % 3, time_major=False, **settings))
+
+
+@case()
+def ctc_of_labels_in_front(g):
+    tf = g.tf
+    return ctc(g, lambda rows: tf.sequence_mask(1 + g.place % 3, 3))
+
+
+@case()
+def ctc_of_repeated_labels_that_are_one(g):
+    tf = g.tf
+    return ctc(g, lambda rows: tf.ones_like(rows, tf.bool), preprocess_collapse_repeated=True)
+
+
+@case()
+def ctc_whose_outputs_are_not_merged(g):
+    tf = g.tf
+    return ctc(g, lambda rows: tf.sequence_mask(1 + g.place % 3, 3), ctc_merge_repeated=False)
+
+
+@case()
+def ctc_of_too_many_labels(g):
+    """Such examples count as none, and their gradients are zeros."""
+    tf = g.tf
+    logits = tf.reshape(tf.matmul(g.x, g.variable("w", 4, 12)), [-1, 3, 4])
+    rows = tf.stack([g.i % 3] * 4, 1) + tf.constant([[0, 1, 0, 1]])
+    where = tf.where(tf.sequence_mask(1 + g.place % 4, 4))
+    labels = tf.SparseTensor(where, tf.gather_nd(rows % 3, where), tf.cast(tf.shape(rows), tf.int64))
+    return tf.reduce_mean(tf.nn.ctc_loss(labels, logits, tf.zeros_like(g.i) + 3, time_major=False, ignore_longer_outputs_than_inputs=True))
+
+
+@case(ends="a sequence of a CTC loss has 3 steps for 4 labels or more")
+def ctc_of_labels_that_do_not_fit(g):
+    tf = g.tf
+    logits = tf.reshape(tf.matmul(g.x, g.variable("w", 4, 12)), [-1, 3, 4])
+    rows = tf.stack([g.i % 3] * 4, 1)
+    where = tf.where(rows >= 0)
+    labels = tf.SparseTensor(where, tf.gather_nd(rows, where), tf.cast(tf.shape(rows), tf.int64))
+    return tf.reduce_mean(tf.nn.ctc_loss(labels, logits, tf.zeros_like(g.i) + 3, time_major=False))
 
 
 # ---- Candidates ----------------------------------------------------------------------------------------------------------------

@@ -753,6 +753,7 @@ BatchPlacement Rules::sharded() {
       .Case<dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp, dfg::LogMatrixDeterminantOp, dfg::QrOp>(
           [&](auto) { return broadcast({0}, 2); })
       .Case<dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp>([&](auto) { return broadcast({0, 1}, 2); })
+      .Case<dfg::CtcLossRowsOp>([&](auto) { return firstAxisOf({0, 1, 2}); })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(); })
       .Case<dfg::ReverseV2Op, dfg::CumsumOp, dfg::CumprodOp, dfg::CumulativeLogsumexpOp>(

@@ -86,29 +86,44 @@ template <Distribution distribution> LogicalResult lowerStateless(EntryLowering 
     bounds.push_back(lowering.get(bound));
   lowering.set(op->getResult(0),
                drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
-                                              op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
+                                              op->hasAttr(dist::kSeedAttr), /*keyed=*/false, DenseI64ArrayAttr()));
   return success();
 }
 
-/// Version 2 takes key and counter from an operation of their own; for the Philox algorithm they are the seed's.
+/// A key and a counter of two words as the runtime takes them: three int64.
+Value joinKeyed(EntryLowering &lowering, Location loc, Value graphKey, Value graphCounter) {
+  Value key = lowering.get(graphKey), counter = lowering.get(graphCounter);
+  auto type = RankedTensorType::get({3}, lowering.builder.getI64Type());
+  return lowering.gather(loc, type, [&](dfg::ScalarBuilder &s, ValueRange indices) {
+    Value zero = index(s, 0);
+    Value isKey = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::eq, indices[0], zero);
+    Value before = arith::SubIOp::create(s.builder, s.loc, indices[0], index(s, 1));
+    Value at = arith::SelectOp::create(s.builder, s.loc, isKey, zero, before);
+    return arith::SelectOp::create(s.builder, s.loc, isKey, EntryLowering::load(s, key, zero),
+                                   EntryLowering::load(s, counter, at))
+        .getResult();
+  });
+}
+
+/// Version 2 takes key and counter: of an operation that makes them of a seed, or as a generator's state has them.
 template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
   if (failed(type))
     return failure();
   auto keyCounter = op->getOperand(1).getDefiningOp<dfg::StatelessRandomGetKeyCounterOp>();
-  if (!keyCounter || op->getOperand(2).getDefiningOp() != keyCounter) {
-    op->emitError() << "node '" << dfg::getNodeName(op)
-                    << "': key and counter must come from one StatelessRandomGetKeyCounter";
-    return failure();
-  }
-  Value seed = getSeed(lowering, op->getLoc(), keyCounter.getSeed());
+  const bool seeded = keyCounter && op->getOperand(2).getDefiningOp() == keyCounter;
+  if (!seeded && llvm::cast<RankedTensorType>(lowering.get(op->getOperand(2)).getType()).getNumElements() != 2)
+    return op->emitError() << "node '" << dfg::getNodeName(op) << "' draws with a counter "
+                           << op->getOperand(2).getType() << "; there is code for that of Philox, of two words";
+  Value seed = seeded ? getSeed(lowering, op->getLoc(), keyCounter.getSeed())
+                      : joinKeyed(lowering, op->getLoc(), op->getOperand(1), op->getOperand(2));
   // Operands: shape, key, counter, algorithm, bounds.
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(4))
     bounds.push_back(lowering.get(bound));
   lowering.set(op->getResult(0),
                drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
-                                              op->hasAttr(dist::kSeedAttr), DenseI64ArrayAttr()));
+                                              op->hasAttr(dist::kSeedAttr), /*keyed=*/!seeded, DenseI64ArrayAttr()));
   return success();
 }
 
@@ -126,11 +141,13 @@ void addRandomLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::StatelessRandomNormalOp>(table, context, lowerStateless<Normal>);
   addLowering<dfg::StatelessTruncatedNormalOp>(table, context, lowerStateless<TruncatedNormal>);
   addLowering<dfg::StatelessRandomUniformIntOp>(table, context, lowerStateless<UniformInt>);
+  addLowering<dfg::StatelessRandomUniformFullIntOp>(table, context, lowerStateless<UniformInt>);
   addLowering<dfg::StatelessRandomGetKeyCounterOp>(table, context, lowerKeyCounter);
   addLowering<dfg::StatelessRandomUniformV2Op>(table, context, lowerStatelessV2<Uniform>);
   addLowering<dfg::StatelessRandomNormalV2Op>(table, context, lowerStatelessV2<Normal>);
   addLowering<dfg::StatelessTruncatedNormalV2Op>(table, context, lowerStatelessV2<TruncatedNormal>);
   addLowering<dfg::StatelessRandomUniformIntV2Op>(table, context, lowerStatelessV2<UniformInt>);
+  addLowering<dfg::StatelessRandomUniformFullIntV2Op>(table, context, lowerStatelessV2<UniformInt>);
 }
 
 } // namespace distc::lower

@@ -128,6 +128,33 @@ LogicalResult lowerQr(EntryLowering &lowering, Operation *op) {
                        {sizeAt(lowering, op, 0, 2), sizeAt(lowering, op, 0, 1), isSet(op, "full_matrices")});
 }
 
+// ---- Sequences --------------------------------------------------------------------------------
+
+LogicalResult lowerCtcLoss(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> losses = getStaticType(op, 0), gradients = getStaticType(op, 1);
+  if (failed(losses) || failed(gradients))
+    return failure();
+  if (!losses->getElementType().isF32() && !losses->getElementType().isF64())
+    return refuseElements(op, losses->getElementType());
+  if (isEmpty(*gradients)) {
+    lowering.set(op->getResult(0), lowering.empty(op->getLoc(), *losses));
+    lowering.set(op->getResult(1), lowering.empty(op->getLoc(), *gradients));
+    return success();
+  }
+  SmallVector<Value> operands = {lowering.get(op->getOperand(0))};
+  for (Value whole : op->getOperands().drop_front())
+    operands.push_back(lowering.cast(op->getLoc(), lowering.get(whole), lowering.builder.getI32Type()));
+  SmallVector<int64_t> parameters = {getDtype(losses->getElementType())};
+  llvm::append_range(parameters, gradients->getShape());
+  parameters.push_back(typeOf(operands[1]).getShape().back());
+  for (StringRef flag : {"preprocess_collapse_repeated", "ctc_merge_repeated", "ignore_longer_outputs_than_inputs"})
+    parameters.push_back(isSet(op, flag));
+  auto results = callRoutine(lowering, op->getLoc(), "ctc_loss", parameters, operands, {*losses, *gradients});
+  for (auto [result, value] : llvm::zip(op->getResults(), results))
+    lowering.set(result, value);
+  return success();
+}
+
 // ---- Candidates and permutations -----------------------------------------------------------------
 
 /// Where the generator of `op`, which goes on by `positions` then, is.
@@ -322,6 +349,7 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::MatrixSolveOp>(table, context, lowerSolve);
   addLowering<dfg::MatrixTriangularSolveOp>(table, context, lowerSolve);
   addLowering<dfg::QrOp>(table, context, lowerQr);
+  addLowering<dfg::CtcLossRowsOp>(table, context, lowerCtcLoss);
   addLowering<dfg::UniformCandidateSamplerOp>(table, context, lowerSampler<0>);
   addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);
   addLowering<dfg::RandomPermutationOp>(table, context, lowerPermutation);

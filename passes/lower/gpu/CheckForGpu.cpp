@@ -34,6 +34,7 @@ StringRef getMissing(Operation *op) {
             .Case("top_k", "what sorts")
             .Case("sample_candidates", "candidate sampling")
             .Case("accidental_hits", "candidate sampling")
+            .Case("ctc_loss", "a CTC loss")
             .Default("linear algebra");
       })
       .Case<drt::FeedOrOp>([](auto) { return "a feed that may be missing"; })

@@ -56,6 +56,18 @@ Generator PhiloxWriter::scramble(Value seed) {
   return {number(b.getI64Type(), 0), join(mixed[2], mixed[3]), mixed[0], mixed[1]};
 }
 
+Generator PhiloxWriter::loadKeyed(Value words) {
+  auto word = [&](int64_t at) {
+    return memref::LoadOp::create(b, words, ValueRange{arith::ConstantIndexOp::create(b, at)}).getResult();
+  };
+  Value key = word(0);
+  auto half = [&](int64_t shift) {
+    return arith::TruncIOp::create(b, b.getI32Type(), arith::ShRUIOp::create(b, key, number(b.getI64Type(), shift)))
+        .getResult();
+  };
+  return {word(1), word(2), half(0), half(32)};
+}
+
 Generator PhiloxWriter::skip(Generator from, Value positions) {
   Value low = arith::AddIOp::create(b, from.low, positions);
   Value carry = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, low, positions);
@@ -130,12 +142,12 @@ PhiloxWriter::Group PhiloxWriter::normal(const Words &words, Type element) {
 
 PhiloxWriter::Group PhiloxWriter::integers(const Words &words, Type element, Value low, Value high) {
   // An empty range, for which there is no number, gives `low`.
-  Value range = arith::MaxUIOp::create(b, arith::SubIOp::create(b, high, low), number(element, 1));
+  Value range = !low ? Value() : arith::MaxUIOp::create(b, arith::SubIOp::create(b, high, low), number(element, 1));
   Group group;
   int64_t step = element.getIntOrFloatBitWidth() / 32;
   for (int64_t i = 0; i < 4; i += step) {
     Value bits = step == 1 ? words[i] : join(words[i], words[i + 1]);
-    group.push_back(arith::AddIOp::create(b, low, arith::RemUIOp::create(b, bits, range)));
+    group.push_back(low ? arith::AddIOp::create(b, low, arith::RemUIOp::create(b, bits, range)) : bits);
   }
   return group;
 }

@@ -44,6 +44,8 @@ public:
   void store(Generator generator, Value state);
   /// A stateless operation's, from its seed (memref<2xi64>).
   Generator scramble(Value seed);
+  /// From a key and the two words of a counter (memref<3xi64>).
+  Generator loadKeyed(Value words);
   /// Further on by `positions` (i64, taken as unsigned).
   Generator skip(Generator from, Value positions);
   Words draw(Generator generator);
@@ -54,7 +56,8 @@ public:
   static int64_t getGroupPositions(Distribution distribution, mlir::Type element) {
     return distribution == Distribution::TruncatedNormal ? getGroupSize(element) * 64 : 1;
   }
-  /// The group of `element`s whose first position `generator` is. `low`, `high`: bounds of integers, else null.
+  /// The group of `element`s whose first position `generator` is. `low`, `high`: bounds of integers, else null, as
+  /// where all integers may come.
   Group drawGroup(Generator generator, Distribution distribution, mlir::Type element, Value low, Value high);
 
 private:

@@ -40,19 +40,20 @@ struct Draw {
   Distribution distribution;
   Type element;
   int64_t count;
-  bool stateless, perReplica;
+  bool stateless, keyed, perReplica;
   Attribute low, high; // of integers, where they are constant
+  bool all = false;    // integers without bounds
 
   int64_t groupSize() const { return PhiloxWriter::getGroupSize(element); }
   /// Whether a replica's part may begin within a group.
   bool beginsWithin() const { return perReplica && count % groupSize() != 0; }
   int64_t groups() const { return llvm::divideCeil(count, groupSize()) + beginsWithin(); }
-  bool takesBounds() const { return distribution == Distribution::UniformInt && !low; }
+  bool takesBounds() const { return distribution == Distribution::UniformInt && !low && !all; }
 
   std::string key() const {
     std::string text;
     llvm::raw_string_ostream(text) << static_cast<int>(distribution) << ' ' << element << ' ' << count << ' '
-                                   << stateless << perReplica << ' ' << low << ' ' << high;
+                                   << stateless << keyed << perReplica << ' ' << low << ' ' << high << all;
     return text;
   }
 };
@@ -85,7 +86,9 @@ public:
       group = arith::AddIOp::create(b, thread, arith::DivUIOp::create(b, first, number(draw.groupSize())));
       begin = arith::SubIOp::create(b, begin, arith::RemUIOp::create(b, first, number(draw.groupSize())));
     }
-    Generator generator = draw.stateless ? philox.scramble(seed) : philox.load(state);
+    Generator generator = draw.keyed       ? philox.loadKeyed(seed)
+                          : draw.stateless ? philox.scramble(seed)
+                                           : philox.load(state);
     int64_t positions = PhiloxWriter::getGroupPositions(draw.distribution, draw.element);
     generator = philox.skip(generator, arith::MulIOp::create(b, group, number(positions)));
     store(philox.drawGroup(generator, draw.distribution, draw.element, low, high), begin, out);
@@ -97,7 +100,7 @@ private:
     auto buffer = [](int64_t elements, Type type) { return MemRefType::get({elements}, type); };
     SmallVector<Type> types;
     if (draw.stateless)
-      types.push_back(buffer(2, IntegerType::get(context, 64)));
+      types.push_back(buffer(draw.keyed ? 3 : 2, IntegerType::get(context, 64)));
     if (!draw.stateless || draw.perReplica)
       types.push_back(buffer(drt::kRandomStateWords, IntegerType::get(context, 32)));
     if (draw.takesBounds())
@@ -111,7 +114,7 @@ private:
   Value number(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
 
   Value bound(Attribute constant, unsigned &at) {
-    if (draw.distribution != Distribution::UniformInt)
+    if (draw.distribution != Distribution::UniformInt || draw.all)
       return {};
     if (constant)
       return arith::ConstantOp::create(b, llvm::cast<TypedAttr>(constant));
@@ -281,6 +284,7 @@ private:
               type.getElementType(),
               type.getNumElements(),
               random == nullptr,
+              op->hasAttr("keyed"),
               op->hasAttr("per_replica"),
               {},
               {}};
@@ -325,6 +329,9 @@ private:
     if (!draw.element.isInteger(32) && !draw.element.isInteger(64))
       return op->emitError() << node() << " draws random integers of type " << draw.element
                              << "; there are such of int32 and int64";
+    draw.all = bounds.empty();
+    if (draw.all)
+      return success();
     if (bounds.size() != 2)
       return op->emitOpError("needs two bounds for integers");
     Attribute low = getConstantBound(bounds[0]), high = getConstantBound(bounds[1]);

@@ -258,7 +258,7 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   for (size_t i = 0; i < 2; ++i)
     arguments.push_back(i >= bounds.size() ? null() : address(bounds[i]));
   arguments.push_back(address(op->getResult(0)));
-  callRuntime(random ? "drt_random" : "drt_random_stateless", arguments);
+  callRuntime(random ? "drt_random" : op->hasAttr("keyed") ? "drt_random_keyed" : "drt_random_stateless", arguments);
   return success();
 }
 

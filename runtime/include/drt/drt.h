@@ -550,6 +550,11 @@ void drt_routine_log_matrix_determinant(drt_replica *, const int64_t *p, void *c
 void drt_routine_matrix_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_triangular_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
+// p: dtype (DRT_F32, DRT_F64), examples, steps, classes, labels a row at most, whether repeated labels are collapsed
+// before, repeated outputs merged, examples with more labels than steps ignored (else they end the task). Logits
+// [example, step, class], labels (int32, behind the last of a row -1), steps of each example (int32); losses, gradients
+// with respect to the logits. The last class is the blank.
+void drt_routine_ctc_loss(drt_replica *, const int64_t *p, void *const *tensors);
 // p: distribution (0 uniform, 1 log-uniform), true classes, candidates, range, whether they are distinct. A generator
 // (random_state.h), true classes (int64); candidates (int64), how often each true class, and each candidate, is
 // expected (float). The numbers are TensorFlow's.
@@ -607,13 +612,16 @@ typedef struct drt_random_desc {
   // element.
   int64_t reserved;
 } drt_random_desc;
-// minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype; else null.
+// minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype, or null where all of dtype's numbers may come; else null.
 void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,
                 void *out);
 // Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter
 // scrambled from the seed.)
 void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval,
                           const void *maxval, void *out);
+// The same from a generator's key and the two words of its counter, the lower first: three int64.
+void drt_random_keyed(drt_replica *, const drt_random_desc *, const int64_t *key_and_counter, const void *minval,
+                      const void *maxval, void *out);
 
 // ---- Synchronization ------------------------------------------------------------------
 

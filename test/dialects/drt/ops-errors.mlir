@@ -195,6 +195,14 @@ func.func @seed(%seed: tensor<3xi64>) {
 
 // -----
 
+func.func @key_and_counter(%seed: tensor<2xi64>) {
+  // expected-error @below {{has a seed 'tensor<2xi64>'; it needs 3 elements}}
+  %y = drt.random_stateless %seed {distribution = 0 : i32, keyed} : (tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @state() {
   // expected-error @below {{has a state 'tensor<6xi32>'; it needs 7 elements}}
   %state = drt.random_state {seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<6xi32>

@@ -139,6 +139,14 @@ dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>, tensor<5xi32>, tensor<5xf32
   // CHECK: drt.random_stateless %[[SEED]], %{{.*}}, %{{.*}} {distribution = 3 : i32}
   %y = dfg.stateless_random_uniform_int_v2 %five, %key, %counter, %algorithm, %low, %high
     : (tensor<1xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5xi32>
+  // Or takes them as a generator's state has them.
+  // CHECK: %[[STATE:.*]] = arith.constant dense<[4, 5]> : tensor<2xi64>
+  // CHECK: %[[KEYED:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<3xi64>)
+  // CHECK: drt.random_stateless %[[KEYED]] {distribution = 0 : i32, keyed}
+  %own_key = dfg.const dense<[3]> : tensor<1xi64> : tensor<1xi64>
+  %own_counter = dfg.const dense<[4, 5]> : tensor<2xi64> : tensor<2xi64>
+  %k = dfg.stateless_random_uniform_v2 %five, %own_key, %own_counter, %algorithm
+    : (tensor<1xi32>, tensor<1xi64>, tensor<2xi64>, tensor<i32>) -> tensor<5xf32>
   // A permutation takes a word for each row but the last, in whole positions.
   // CHECK: %[[POSITIONS:.*]] = arith.constant dense<1> : tensor<i64>
   // CHECK: %[[STATE:.*]] = drt.random %[[POSITIONS]] {distribution = 4 : i32, seed = 5 : i64, seed2 = 6 : i64} : (tensor<i64>) -> tensor<6xi32>

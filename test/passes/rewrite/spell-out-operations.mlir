@@ -41,6 +41,46 @@ dfg.graph {
 
 // -----
 
+// A generator's state is read, and assigned what it is behind 256 positions a number; who draws takes its words as they are.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[OLD:.*]] = dfg.read_variable %g
+// CHECK: %[[WORDS:.*]]:3 = dfg.unpack %[[OLD]]
+// CHECK: %[[DELTA:.*]] = dfg.cast %delta
+// CHECK: %[[POSITIONS:.*]] = dfg.mul %[[DELTA]]
+// CHECK: %[[LOW:.*]] = dfg.add_v2 %[[WORDS]]#0, %[[POSITIONS]]
+// CHECK: %[[HIGH:.*]] = dfg.add_v2 %[[WORDS]]#1, %{{.*}} loc("skip/high")
+// CHECK: %[[NEW:.*]] = dfg.pack %[[LOW]], %[[HIGH]], %[[WORDS]]#2
+// CHECK: dfg.assign %g, %[[NEW]] {{.*}}loc("skip/assign")
+// CHECK: %[[STATE:.*]] = dfg.identity %[[OLD]] {control = ["skip/assign"]} {{.*}}loc("skip")
+// CHECK: dfg.stateless_random_uniform_v2 %shape, %[[STATE]], %[[STATE]], %algorithm
+// KEEP: dfg.opaque "RngReadAndSkip"
+dfg.variable @g : tensor<3xi64>
+dfg.graph {
+  %g = dfg.var_handle @g : !dfg.ref<tensor<3xi64>> loc("g")
+  %algorithm = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("algorithm")
+  %delta = dfg.const dense<8> : tensor<ui64> : tensor<ui64> loc("delta")
+  %shape = dfg.const dense<8> : tensor<1xi32> : tensor<1xi32> loc("shape")
+  %state = dfg.opaque "RngReadAndSkip"(%g, %algorithm, %delta) : (!dfg.ref<tensor<3xi64>>, tensor<i32>, tensor<ui64>) -> tensor<3xi64> loc("skip")
+  %words = dfg.bitcast %state : (tensor<3xi64>) -> tensor<3xui64> loc("words")
+  %drawn = dfg.stateless_random_uniform_v2 %shape, %words, %words, %algorithm
+    : (tensor<1xi32>, tensor<3xui64>, tensor<3xui64>, tensor<i32>) -> tensor<8xf32> loc("drawn")
+}
+
+// -----
+
+// Another algorithm than Philox stays.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.opaque "RngReadAndSkip"
+dfg.variable @g : tensor<2xi64>
+dfg.graph {
+  %g = dfg.var_handle @g : !dfg.ref<tensor<2xi64>> loc("g")
+  %algorithm = dfg.const dense<2> : tensor<i32> : tensor<i32> loc("algorithm")
+  %delta = dfg.const dense<8> : tensor<ui64> : tensor<ui64> loc("delta")
+  %state = dfg.opaque "RngReadAndSkip"(%g, %algorithm, %delta) : (!dfg.ref<tensor<2xi64>>, tensor<i32>, tensor<ui64>) -> tensor<2xi64> loc("skip")
+}
+
+// -----
+
 // CHECK-LABEL: dfg.graph
 // CHECK: %[[ZERO:.*]] = dfg.const dense<0.000000e+00> : tensor<f32>
 // CHECK: dfg.fill %{{.*}}, %[[ZERO]] : (tensor<2xi32>, tensor<f32>) -> tensor<3x2xf32> loc("empty")

@@ -55,6 +55,27 @@ TEST_CASE("factors of a matrix give it back") {
   CHECK(std::exp(log[0]) == Approx(67));
 }
 
+TEST_CASE("a CTC loss is that of all paths together") {
+  // Two steps, one label between blanks: the paths are 0 0, 0 blank and blank 0.
+  std::vector<double> logits = {0.3, -0.2, 1.1, -0.4}, loss(1), gradient(4);
+  std::vector<int32_t> labels = {0, -1, -1}, lengths = {2};
+  const int64_t p[] = {DRT_F64, 1, 2, 2, 3, 0, 1, 0};
+  drt_routine_ctc_loss(nullptr, p, addressesOf(logits, labels, lengths, loss, gradient).data());
+  const auto probability = [&](const std::vector<double> &x, int step, int label) {
+    return std::exp(x[2 * step + label]) / (std::exp(x[2 * step]) + std::exp(x[2 * step + 1]));
+  };
+  const auto lossOf = [&](const std::vector<double> &x) {
+    return -std::log(1 - probability(x, 0, 1) * probability(x, 1, 1));
+  };
+  CHECK(loss[0] == Approx(lossOf(logits)));
+  for (size_t i = 0; i < logits.size(); ++i) {
+    std::vector<double> above = logits, below = logits;
+    above[i] += 1e-5;
+    below[i] -= 1e-5;
+    CHECK(gradient[i] == Approx((lossOf(above) - lossOf(below)) / 2e-5).margin(1e-9));
+  }
+}
+
 TEST_CASE("a triangle is solved with, and its adjoint") {
   std::vector<float> a = {2, 9, 1, 4}, b = {2, 9}, x(2);
   const int64_t lower[] = {DRT_F32, 1, 2, 1, 1, 0}, adjoint[] = {DRT_F32, 1, 2, 1, 1, 1};

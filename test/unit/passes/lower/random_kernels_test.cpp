@@ -23,6 +23,8 @@ struct Draw {
   int32_t dtype;
   int64_t count;
   bool perReplica, stateless;
+  bool keyed = false; // of a stateless one
+  bool all = false;   // integers without bounds
 };
 
 // Counts that are no multiples of a group, of a block of threads, and smaller than a group.
@@ -36,6 +38,12 @@ std::vector<Draw> allDraws() {
             draws.push_back({distribution, dtype, count, perReplica, stateless});
         for (int32_t dtype : {DRT_I32, DRT_I64})
           draws.push_back({DRT_RANDOM_UNIFORM_INT, dtype, count, perReplica, stateless});
+        if (stateless)
+          draws.push_back({DRT_RANDOM_NORMAL, DRT_F32, count, perReplica, stateless, /*keyed=*/true});
+        for (int32_t dtype : {DRT_I32, DRT_I64})
+          if (stateless)
+            draws.push_back(
+                {DRT_RANDOM_UNIFORM_INT, dtype, count, perReplica, stateless, /*keyed=*/false, /*all=*/true});
       }
   return draws;
 }
@@ -51,18 +59,20 @@ std::string program(const std::vector<Draw> &draws) {
       "\"localhost\" replicas " +
       std::to_string(kReplicas) +
       " from 0>]\ndrt.entry \"step\" {\n"
-      "%seed = drt.feed {name = \"seed\"} : () -> tensor<2xi64>\n";
+      "%seed = drt.feed {name = \"seed\"} : () -> tensor<2xi64>\n"
+      "%key = drt.feed {name = \"key\"} : () -> tensor<3xi64>\n";
   for (const std::string type : {"i32", "i64"})
     text += "%" + type + " = drt.feed {name = \"" + type + "\"} : () -> tensor<" + type + ">\n";
   for (const Draw &draw : draws) {
     const std::string element = typeName(draw.dtype);
-    const bool integers = draw.distribution == DRT_RANDOM_UNIFORM_INT;
+    const bool integers = draw.distribution == DRT_RANDOM_UNIFORM_INT && !draw.all;
     const std::string bounds = integers ? "%" + element + ", %" + element : "", bound = "tensor<" + element + ">";
-    text += draw.stateless ? "drt.random_stateless %seed" + (integers ? ", " + bounds : "") : "drt.random " + bounds;
+    const std::string seed = draw.keyed ? "%key" : "%seed";
+    text += draw.stateless ? "drt.random_stateless " + seed + (integers ? ", " + bounds : "") : "drt.random " + bounds;
     text += " {distribution = " + std::to_string(draw.distribution) + " : i32" +
             (draw.stateless ? "" : ", seed = 5 : i64, seed2 = 6 : i64") + (draw.perReplica ? ", per_replica" : "") +
-            "} : (";
-    text += draw.stateless ? "tensor<2xi64>" : "";
+            (draw.keyed ? ", keyed" : "") + "} : (";
+    text += draw.keyed ? "tensor<3xi64>" : draw.stateless ? "tensor<2xi64>" : "";
     text += integers ? (draw.stateless ? ", " : "") + bound + ", " + bound : "";
     text += ") -> tensor<" + std::to_string(draw.count) + "x" + element + ">\n";
   }
@@ -84,14 +94,15 @@ State stateOf(uint64_t low, uint64_t high, int replica) {
 template <class T> void check(const HostKernels &kernels, const std::string &kernel, const Draw &draw, int replica) {
   T low = 3, high = 17;
   int64_t seed[2] = {7, 9};
+  uint64_t keyAndCounter[3] = {kKey, kLow, kHigh};
   State state = stateOf(kLow, kHigh, replica);
   std::vector<T> drawn(static_cast<size_t>(draw.count)), expected(drawn.size());
   std::vector<void *> arguments;
   if (draw.stateless)
-    arguments.push_back(seed);
+    arguments.push_back(draw.keyed ? static_cast<void *>(keyAndCounter) : seed);
   if (!draw.stateless || draw.perReplica)
     arguments.push_back(&state);
-  if (draw.distribution == DRT_RANDOM_UNIFORM_INT) {
+  if (draw.distribution == DRT_RANDOM_UNIFORM_INT && !draw.all) {
     arguments.push_back(&low);
     arguments.push_back(&high);
   }
@@ -99,8 +110,10 @@ template <class T> void check(const HostKernels &kernels, const std::string &ker
   kernels.run(kernel, arguments);
 
   const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, draw.count, draw.perReplica, 0};
-  const drt::Philox generator = draw.stateless ? drt::statelessGenerator(seed) : drt::Philox(kKey, kLow, kHigh);
-  drt::fillRandom(generator, desc, draw.perReplica ? replica * draw.count : 0, &low, &high, expected.data());
+  const drt::Philox generator =
+      draw.stateless && !draw.keyed ? drt::statelessGenerator(seed) : drt::Philox(kKey, kLow, kHigh);
+  drt::fillRandom(generator, desc, draw.perReplica ? replica * draw.count : 0, draw.all ? nullptr : &low,
+                  draw.all ? nullptr : &high, expected.data());
   const bool exact = draw.distribution == DRT_RANDOM_UNIFORM || draw.distribution == DRT_RANDOM_UNIFORM_INT;
   for (size_t i = 0; i < drawn.size(); ++i) {
     INFO("element " << i);
