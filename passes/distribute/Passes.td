@@ -406,7 +406,7 @@ def DistMakeSaver : Pass<"dist-make-saver", "mlir::ModuleOp"> {
   let description = [{
     For graphs that TensorFlow will train, before calls are inlined: what a session saves with are nodes. Variables are saved
     under their keys in the graph's `objects`, and with these, so that what is saved is a checkpoint of objects as well; without,
-    under their names. Reference variables are left to the graph's own saver.
+    under their names, the parts of a table that the graph itself splits as slices of it. Reference variables are left to the graph's own saver.
 
     Before: `saver = {filename = "saver_filename:0", restore = "Call_2", save = "Call_1:0"}` and the two calls; after: `SaveV2` and
     `RestoreV2` of all variables, and `saver = {filename = "save/filename:0", restore = "save/restore_all", save = "save/control_dependency:0"}`.

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/NodeEdges.h"
+#include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/tensorflow/StockNodes.h"
@@ -23,11 +24,13 @@ namespace distc {
 
 namespace {
 
-/// What a saver saves: a variable, and the name that a checkpoint has it under.
+/// What a saver saves: a variable, the name that a checkpoint has it under, and the slice of that which it is ("":
+/// all).
 struct SavedVariable {
   dfg::VarHandleOp handle;
   RankedTensorType type;
   StringRef key;
+  std::string slice;
 };
 
 /// What a checkpoint of objects has beside their variables: the objects (tensorflow/python/trackable/base.py).
@@ -76,9 +79,31 @@ private:
       // Of a SavedModel's variables those that its objects have.
       auto key = keys ? keys.getAs<StringAttr>(handle.getVariable()) : handle.getVariableAttr().getAttr();
       if (key)
-        variables.push_back({handle, type, key.getValue()});
+        variables.push_back({handle, type, key.getValue(), ""});
     }
+    saveAsSlices(graph, variables);
     return variables;
+  }
+
+  /// The parts of a table that the graph itself splits are slices under the table's name, where all of them are saved.
+  static void saveAsSlices(dfg::GraphOp graph, MutableArrayRef<SavedVariable> variables) {
+    auto slices = graph->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr);
+    if (!slices)
+      return;
+    auto find = [&](dfg::VarHandleOp handle) { return slices.getAs<dfg::SliceAttr>(handle.getVariable()); };
+    llvm::StringMap<int64_t> missing; // elements, of each table
+    for (const SavedVariable &variable : variables)
+      if (dfg::SliceAttr slice = find(variable.handle))
+        missing.try_emplace(slice.getWhole(), llvm::product_of(slice.getShape().asArrayRef())).first->second -=
+            llvm::product_of(slice.getSizes().asArrayRef());
+    for (SavedVariable &variable : variables)
+      if (dfg::SliceAttr slice = find(variable.handle); slice && missing[slice.getWhole()] == 0) {
+        variable.key = slice.getWhole().getValue();
+        variable.slice = tf::SavedSlice{variable.key.str(), llvm::to_vector(slice.getShape().asArrayRef()),
+                                        llvm::to_vector(slice.getOffsets().asArrayRef()),
+                                        llvm::to_vector(slice.getSizes().asArrayRef())}
+                             .toText();
+      }
   }
 
   void make(dfg::GraphOp graph, ArrayRef<SavedVariable> variables) {
@@ -101,9 +126,13 @@ private:
                                {nodes.attribute("dtype", string.getElementType()),
                                 nodes.attribute("shape", dfg::TensorShapeAttr::get(&getContext(), false, {}))});
     SmallVector<Value> operands = {filename};
+    auto slices =
+        llvm::map_to_vector(variables, [](const SavedVariable &variable) { return StringRef(variable.slice); });
     auto addLists = [&](StringRef scope, ArrayRef<StringRef> keys) {
+      SmallVector<StringRef> parts = slices;
+      parts.resize(keys.size());
       operands.push_back(strings((scope + "/tensor_names").str(), keys));
-      operands.push_back(strings((scope + "/shape_and_slices").str(), SmallVector<StringRef>(keys.size(), "")));
+      operands.push_back(strings((scope + "/shape_and_slices").str(), parts));
     };
     SmallVector<Type> saved(elements);
     SmallVector<StringRef> savedNames(names);
@@ -114,7 +143,7 @@ private:
       saved.push_back(string.getElementType());
     }
     addLists("SaveV2", savedNames);
-    for (SavedVariable variable : variables)
+    for (const SavedVariable &variable : variables)
       operands.push_back(nodes.read((dfg::getNodeName(variable.handle) + "/Read").str(), variable.handle->getResult(0),
                                     variable.type));
     if (description)

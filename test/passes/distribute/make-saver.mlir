@@ -61,3 +61,24 @@ dfg.graph attributes {init_op = "begin"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<2x3xf32>> loc("w")
   dfg.group : () -> () loc("begin")
 }
+
+// -----
+
+// Parts of a table that the graph itself splits are slices of it; of a table of which there is not every part they are not.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.const dense<["table", "table", "rest/part_0"]> : tensor<3x!dfg.string>
+// CHECK: dfg.const dense<["9 4 0,5:-", "9 4 5,4:-", ""]> : tensor<3x!dfg.string>
+// CHECK: dfg.const dense<["table", "table", "rest/part_0"]> : tensor<3x!dfg.string>
+// CHECK: dfg.const dense<["9 4 0,5:-", "9 4 5,4:-", ""]> : tensor<3x!dfg.string>
+dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable}
+dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable}
+dfg.variable @"rest/part_0" : tensor<2xf32> {trainable}
+dfg.graph attributes {init_op = "begin",
+                      dfg.slices = {"table/part_0" = #dfg.slice<"table" [9, 4] at [0, 0] sizes [5, 4]>,
+                                    "table/part_1" = #dfg.slice<"table" [9, 4] at [5, 0] sizes [4, 4]>,
+                                    "rest/part_0" = #dfg.slice<"rest" [4] at [0] sizes [2]>}} {
+  %a = dfg.var_handle @"table/part_0" : !dfg.ref<tensor<5x4xf32>> loc("a")
+  %b = dfg.var_handle @"table/part_1" : !dfg.ref<tensor<4x4xf32>> loc("b")
+  %c = dfg.var_handle @"rest/part_0" : !dfg.ref<tensor<2xf32>> loc("c")
+  dfg.group : () -> () loc("begin")
+}
