@@ -25,15 +25,43 @@ bool hasBound(const std::optional<Dims> &dims) {
 
 /// Whether padding in operand `number` of `op` ends as padding, or nowhere.
 bool takesPadding(Operation *op, unsigned number) {
-  // Element by element; shapes hand the bound on; rows with the index -1 are skipped, gathered rows are not looked at
-  // by indices that name true rows.
+  // Element by element; shapes hand the bound on; gathered rows are not looked at by indices that name true rows.
   if (op->hasTrait<AsksShapes>() || op->hasTrait<Gathers>() || op->hasTrait<Reshapes>() ||
-      llvm::isa<ScalarInterface, ScatterNdOp, TensorScatterAddOp, TensorScatterSubOp, TensorScatterUpdateOp,
-                CheckNumericsOp>(op))
+      llvm::isa<ScalarInterface, CheckNumericsOp>(op))
     return true;
-  if (auto update = llvm::dyn_cast<UpdateInterface>(op))
-    return update.getIndicesOperand() >= 0;
   return op->getName().getDialectNamespace() == "dist" && number < op->getNumOperands();
+}
+
+/// The operand with the indices whose padding `op` skips; -1 where it has none.
+int getSkippedIndices(Operation *op) {
+  if (llvm::isa<ScatterNdOp>(op))
+    return 0;
+  if (llvm::isa<TensorScatterAddOp, TensorScatterSubOp, TensorScatterUpdateOp, UnsortedSegmentSumOp>(op))
+    return 1;
+  auto update = llvm::dyn_cast<UpdateInterface>(op);
+  return update ? update.getIndicesOperand() : -1;
+}
+
+/// Whether padding of `indices` is -1: as what finds distinct values gives them, or in another shape or integer type.
+/// What is computed from them, or looked up by them, has other numbers there.
+bool hasMarkedPadding(Value indices, const ShapeContext &context) {
+  Operation *op = indices.getDefiningOp();
+  if (!op || !hasBound(context.getShape(indices)))
+    return true;
+  if (op->hasTrait<FindsDistinct>())
+    return llvm::cast<OpResult>(indices).getResultNumber() == 0;
+  if (op->hasTrait<Forwards>() || op->hasTrait<Reshapes>() || llvm::isa<CastOp>(op))
+    return hasMarkedPadding(op->getOperand(0), context);
+  const bool joins = llvm::isa<ConcatV2Op, PackOp>(op);
+  if (!joins && (llvm::isa<ScalarInterface>(op) || op->hasTrait<Gathers>()))
+    return false;
+  // A place of several coordinates is no place where one of them is -1.
+  auto isPadded = [&](Value operand) { return hasBound(context.getShape(operand)); };
+  auto isMarked = [&](Value operand) { return isPadded(operand) && hasMarkedPadding(operand, context); };
+  return llvm::none_of(op->getOperands(), isPadded) ||
+         (joins ? llvm::any_of(op->getOperands(), isMarked) : llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !isPadded(operand) || isMarked(operand);
+         }));
 }
 
 /// Whether `op` joins along another axis than the one with padding.
@@ -48,15 +76,34 @@ bool joinsBeside(Operation *op, Value operand, const ShapeContext &context) {
   return along >= 0 && along < static_cast<int64_t>(sizes->size()) && !(*sizes)[along].isBound();
 }
 
+/// Whether `op` takes some of a shape's sizes, all of them known, and leaves those that are bounds.
+bool leavesBounds(Operation *op, const ShapeContext &context) {
+  return llvm::isa<StridedSliceOp, SliceOp, GatherOp, GatherV2Op, UnpackOp>(op) &&
+         llvm::all_of(op->getResults(), [&](Value result) {
+           std::optional<Dims> sizes = context.getElements(result);
+           return sizes && llvm::all_of(*sizes, [](Dim size) { return size.isKnown() && !size.isBound(); });
+         });
+}
+
 } // namespace
 
 LogicalResult ShapeContext::checkBounds(Operation *op) {
+  const int indices = getSkippedIndices(op);
+  if (indices >= 0 && !hasMarkedPadding(op->getOperand(indices), *this))
+    return op->emitError() << "node '" << getNodeName(op) << "' (" << op->getName().stripDialect()
+                           << ") takes indices that are computed from values of which there are fewer than room for "
+                              "them, so that what is behind them would be taken for indices; compute them before "
+                              "tf.unique, of all values";
+  // Rows without an index are skipped.
+  const bool skipsPadding = indices >= 0 && hasBound(getShape(op->getOperand(indices)));
   for (OpOperand &operand : op->getOpOperands()) {
-    bool padded = hasBound(getShape(operand.get())) && !takesPadding(op, operand.getOperandNumber()) &&
+    bool padded = hasBound(getShape(operand.get())) && !skipsPadding && !takesPadding(op, operand.getOperandNumber()) &&
                   !joinsBeside(op, operand.get(), *this);
-    bool miscounted = hasBound(getElements(operand.get())) && llvm::none_of(op->getResults(), [&](Value result) {
-                        return hasBound(getShape(result)) || hasBound(getElements(result));
-                      });
+    bool miscounted =
+        hasBound(getElements(operand.get())) &&
+        llvm::none_of(op->getResults(),
+                      [&](Value result) { return hasBound(getShape(result)) || hasBound(getElements(result)); }) &&
+        !leavesBounds(op, *this);
     if (!padded && !miscounted)
       continue;
     Operation *producer = operand.get().getDefiningOp();

@@ -22,3 +22,51 @@ dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
   %root = dfg.sqrt %number : (tensor<f32>) -> tensor<f32> loc("root")
   dfg.return
 }
+
+// -----
+
+// What is computed from distinct values has other numbers than -1 behind them.
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  %rows = dfg.const dense<1.0> : tensor<4x3xf32> : tensor<4x3xf32> loc("rows")
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32> loc("three")
+  %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
+  %class = dfg.floor_mod %y, %three : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("class")
+  // expected-error@unknown {{node 'sums' (unsorted_segment_sum) takes indices that are computed from values of which there are fewer than room for them}}
+  %sums = dfg.unsorted_segment_sum %rows, %class, %three : (tensor<4x3xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("sums")
+  dfg.return
+}
+
+// -----
+
+// So has what is looked up by them.
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  %rows = dfg.const dense<1.0> : tensor<4x3xf32> : tensor<4x3xf32> loc("rows")
+  %classes = dfg.const dense<1> : tensor<9xi32> : tensor<9xi32> loc("classes")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %shape = dfg.const dense<[9, 3]> : tensor<2xi32> : tensor<2xi32> loc("shape")
+  %column = dfg.const dense<[-1, 1]> : tensor<2xi32> : tensor<2xi32> loc("column")
+  %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
+  %class = dfg.gather_v2 %classes, %y, %axis : (tensor<9xi32>, tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("class")
+  %at = dfg.reshape %class, %column : (tensor<*xi32>, tensor<2xi32>) -> tensor<*xi32> loc("at")
+  // expected-error@unknown {{node 'put' (scatter_nd) takes indices that are computed from values of which there are fewer than room for them}}
+  %put = dfg.scatter_nd %at, %rows, %shape : (tensor<*xi32>, tensor<4x3xf32>, tensor<2xi32>) -> tensor<*xf32> loc("put")
+  dfg.return
+}
+
+// -----
+
+// Padding that no index of -1 marks.
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  %table = dfg.const dense<1.0> : tensor<9x3xf32> : tensor<9x3xf32> loc("table")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %segments = dfg.const dense<[0, 0, 1, 1]> : tensor<4xi32> : tensor<4xi32> loc("segments")
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32> loc("two")
+  %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
+  %rows = dfg.gather_v2 %table, %y, %axis : (tensor<9x3xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("rows")
+  // expected-error@unknown {{node 'sums' (unsorted_segment_sum) needs the true size of 'rows'}}
+  %sums = dfg.unsorted_segment_sum %rows, %segments, %two : (tensor<*xf32>, tensor<4xi32>, tensor<i32>) -> tensor<*xf32> loc("sums")
+  dfg.return
+}

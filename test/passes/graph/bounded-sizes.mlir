@@ -20,5 +20,17 @@ dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
   %rows = dfg.gather_v2 %table, %y, %axis : (tensor<9x3xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("rows")
   // CHECK: dfg.gather_v2 {{.*}} -> tensor<4x3xf32>
   %all = dfg.gather_v2 %rows, %idx, %axis : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("all")
+  // Sums of rows by the distinct values themselves: those behind the last are skipped.
+  // CHECK: dfg.unsorted_segment_sum {{.*}} -> tensor<9x3xf32>
+  %nine = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("nine")
+  %sums = dfg.unsorted_segment_sum %rows, %y, %nine : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("sums")
+  // A row's sizes are known although the rows' number is not.
+  // CHECK: dfg.fill {{.*}} -> tensor<3xf32>
+  %sizes = dfg.shape %rows : (tensor<*xf32>) -> tensor<2xi32> loc("sizes")
+  %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+  %rest = dfg.strided_slice %sizes, %one, %one, %one {begin_mask = 0 : i64, end_mask = 1 : i64}
+    : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xi32> loc("rest")
+  %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+  %halves = dfg.fill %rest, %half : (tensor<*xi32>, tensor<f32>) -> tensor<*xf32> loc("halves")
   dfg.return
 }
