@@ -141,9 +141,15 @@ LogicalResult reverse(Operation *op, ShapeContext &context) {
       if (!reversed.insert(*along).second)
         return op->emitOpError() << "names axis " << *along << " twice";
     }
-  // The elements' order is another.
-  if (input)
-    context.setShape(op->getResult(0), *input);
+  if (!input)
+    return success();
+  context.setShape(op->getResult(0), *input);
+  auto elements = context.getElements(op->getOperand(0));
+  if (!axes || !elements || input->size() > 1)
+    return success();
+  if (!reversed.empty())
+    std::reverse(elements->begin(), elements->end());
+  context.setElements(op->getResult(0), std::move(*elements));
   return success();
 }
 

@@ -40,6 +40,43 @@ bool areRowNumbers(Value value, dfg::Dim count, const dfg::ShapeContext &shapes)
   return false;
 }
 
+/// The mask by which `rows` are chosen, as `tf.boolean_mask` does; null where they are not.
+Value getMask(Value rows) {
+  auto gather = rows.getDefiningOp<dfg::GatherV2Op>();
+  Value numbers = gather ? gather->getOperand(1) : Value();
+  while (Operation *op = numbers ? numbers.getDefiningOp() : nullptr)
+    if (llvm::isa<dfg::SqueezeOp, dfg::ReshapeOp>(op))
+      numbers = op->getOperand(0);
+    else if (auto where = llvm::dyn_cast<dfg::OpaqueOp>(op); where && where.getOp() == "Where")
+      break;
+    else
+      return {};
+  if (!numbers)
+    return {};
+  Value mask = numbers.getDefiningOp() ? numbers.getDefiningOp()->getOperand(0) : Value();
+  while (auto reshape = mask ? mask.getDefiningOp<dfg::ReshapeOp>() : dfg::ReshapeOp())
+    mask = reshape->getOperand(0);
+  return mask;
+}
+
+/// What `reshape` stacks: vectors that one mask chooses, which are joined and then made rows of a matrix again.
+OperandRange getStacked(dfg::ReshapeOp reshape, const dfg::ShapeContext &shapes) {
+  OperandRange none = reshape->getOperands().take_front(0);
+  auto joined = reshape->getOperand(0).getDefiningOp<dfg::ConcatV2Op>();
+  auto sizes = shapes.getElements(reshape->getOperand(1));
+  if (!joined || !sizes || sizes->size() != 2)
+    return none;
+  OperandRange vectors = joined->getOperands().drop_back();
+  if (!(sizes->front() == dfg::Dim(static_cast<int64_t>(vectors.size()))) || !(sizes->back() == dfg::Dim(-1)))
+    return none;
+  Value mask = getMask(vectors.front());
+  const bool isStacked = mask && llvm::all_of(vectors, [&](Value vector) {
+                           auto shape = shapes.getShape(vector);
+                           return shape && shape->size() == 1 && getMask(vector) == mask;
+                         });
+  return isStacked ? vectors : none;
+}
+
 struct FoldRows : impl::FoldRowsBase<FoldRows> {
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
@@ -54,10 +91,21 @@ struct FoldRows : impl::FoldRowsBase<FoldRows> {
     for (Operation &op : block) {
       if (auto gather = llvm::dyn_cast<dfg::GatherV2Op>(op); gather && takesAllRows(gather, shapes))
         gather->getResult(0).replaceAllUsesWith(gather->getOperand(0));
+      if (auto reshape = llvm::dyn_cast<dfg::ReshapeOp>(op))
+        if (OperandRange vectors = getStacked(reshape, shapes); !vectors.empty())
+          stack(reshape, vectors);
       if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
         return failure();
     }
     return success();
+  }
+
+  static void stack(dfg::ReshapeOp reshape, ValueRange vectors) {
+    OpBuilder builder(reshape);
+    auto name = builder.getStringAttr(dfg::getNodeName(reshape) + "/stacked");
+    OperationState state(NameLoc::get(name), dfg::PackOp::getOperationName(), vectors, reshape->getResult(0).getType());
+    state.addAttribute("axis", builder.getI64IntegerAttr(0));
+    reshape->getResult(0).replaceAllUsesWith(builder.create(state)->getResult(0));
   }
 
   static bool takesAllRows(dfg::GatherV2Op gather, const dfg::ShapeContext &shapes) {

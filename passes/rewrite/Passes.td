@@ -25,13 +25,20 @@ def DivideConvolutions : Pass<"dfg-divide-convolutions", "::mlir::ModuleOp"> {
 }
 
 def FoldRows : Pass<"dfg-fold-rows", "::mlir::ModuleOp"> {
-  let summary = "All rows of a tensor, in their order, are the tensor";
+  let summary = "All rows of a tensor, in their order, are the tensor; vectors that one mask chooses are stacked";
   let description = [{
     So `tf.vectorized_map` takes a batch's examples, by numbers that are other ones in a replica's share of them.
     ```mlir
     %numbers = dfg.range %zero, %rows, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
     %all = dfg.gather_v2 %x, %numbers, %zero : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
     // is %x, where %rows is its first size
+    ```
+    Keras makes coordinates of two vectors (`ctc_batch_cost`): joined and made a matrix of two rows, they are `dfg.pack`, of which it is known that both are as long.
+    ```mlir
+    %joined = dfg.concat_v2 %a, %b, %zero : (tensor<?xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32>
+    %rows = dfg.reshape %joined, %two_by_any : (tensor<?xi32>, tensor<2xi32>) -> tensor<2x?xi32>
+    // becomes, where %a and %b are gathered where the same mask is
+    %rows = dfg.pack %a, %b : (tensor<?xi32>, tensor<?xi32>) -> tensor<2x?xi32>
     ```
     The node stays, without uses: control edges may name it.
   }];

@@ -123,3 +123,14 @@ dfg.func @floats() {
   %range = dfg.range %start, %limit, %one : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<*xf32>
   dfg.return
 }
+
+// Sizes in the other order are followed.
+// CHECK-LABEL: dfg.func @turned
+dfg.func @turned(%x: tensor<5x3xf32>) {
+  %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+  %sizes = dfg.shape %x : (tensor<5x3xf32>) -> tensor<2xi32>
+  %turned = dfg.reverse_v2 %sizes, %first : (tensor<2xi32>, tensor<1xi32>) -> tensor<2xi32>
+  // CHECK: dfg.reshape {{.*}} -> tensor<3x5xf32>
+  %y = dfg.reshape %x, %turned : (tensor<5x3xf32>, tensor<2xi32>) -> tensor<*xf32>
+  dfg.return
+}

@@ -57,3 +57,52 @@ dfg.graph {
   %c = dfg.exp %columns : (tensor<?x?xf32>) -> tensor<?x?xf32> loc("c")
   %d = dfg.exp %others : (tensor<?x7xf32>) -> tensor<?x7xf32> loc("d")
 }
+
+// -----
+
+// Vectors that one mask chooses are as long as each other: joined and made rows of a matrix they are stacked.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[A:.*]] = dfg.gather_v2 %x
+// CHECK: %[[B:.*]] = dfg.gather_v2 %y
+// CHECK: %[[STACKED:.*]] = dfg.pack %[[A]], %[[B]]
+// CHECK: dfg.transpose %[[STACKED]]
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?xi32> loc("x")
+  %y = dfg.placeholder : () -> tensor<?xi32> loc("y")
+  %mask = dfg.placeholder : () -> tensor<?xi1> loc("mask")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %flat = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("flat")
+  %m = dfg.reshape %mask, %flat : (tensor<?xi1>, tensor<1xi32>) -> tensor<?xi1> loc("m")
+  %at = dfg.opaque "Where"(%m) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+  %i = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("i")
+  %a = dfg.gather_v2 %x, %i, %zero : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("a")
+  %at2 = dfg.opaque "Where"(%mask) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at2")
+  %i2 = dfg.squeeze %at2 {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("i2")
+  %b = dfg.gather_v2 %y, %i2, %zero : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("b")
+  %joined = dfg.concat_v2 %a, %b, %zero : (tensor<?xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32> loc("joined")
+  %two = dfg.const dense<[2, -1]> : tensor<2xi32> : tensor<2xi32> loc("two")
+  %rows = dfg.reshape %joined, %two : (tensor<?xi32>, tensor<2xi32>) -> tensor<2x?xi32> loc("rows")
+  %turn = dfg.const dense<[1, 0]> : tensor<2xi32> : tensor<2xi32> loc("turn")
+  %pairs = dfg.transpose %rows, %turn : (tensor<2x?xi32>, tensor<2xi32>) -> tensor<?x2xi32> loc("pairs")
+}
+
+// -----
+
+// Those of two masks may not be.
+// CHECK-LABEL: dfg.graph
+// CHECK-NOT: dfg.pack
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?xi32> loc("x")
+  %mask = dfg.placeholder : () -> tensor<?xi1> loc("mask")
+  %other = dfg.placeholder : () -> tensor<?xi1> loc("other")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %at = dfg.opaque "Where"(%mask) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+  %i = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("i")
+  %a = dfg.gather_v2 %x, %i, %zero : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("a")
+  %at2 = dfg.opaque "Where"(%other) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at2")
+  %i2 = dfg.squeeze %at2 {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("i2")
+  %b = dfg.gather_v2 %x, %i2, %zero : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("b")
+  %joined = dfg.concat_v2 %a, %b, %zero : (tensor<?xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32> loc("joined")
+  %two = dfg.const dense<[2, -1]> : tensor<2xi32> : tensor<2xi32> loc("two")
+  %rows = dfg.reshape %joined, %two : (tensor<?xi32>, tensor<2xi32>) -> tensor<2x?xi32> loc("rows")
+}

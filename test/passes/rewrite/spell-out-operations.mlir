@@ -53,7 +53,6 @@ dfg.graph {
 // CHECK: dfg.assign %g, %[[NEW]] {{.*}}loc("skip/assign")
 // CHECK: %[[STATE:.*]] = dfg.identity %[[OLD]] {control = ["skip/assign"]} {{.*}}loc("skip")
 // CHECK: dfg.stateless_random_uniform_v2 %shape, %[[STATE]], %[[STATE]], %algorithm
-// KEEP: dfg.opaque "RngReadAndSkip"
 dfg.variable @g : tensor<3xi64>
 dfg.graph {
   %g = dfg.var_handle @g : !dfg.ref<tensor<3xi64>> loc("g")
