@@ -9,6 +9,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -341,11 +342,23 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
         variable.erase();
   }
 
-  /// The graph, and library functions that no entry calls.
+  /// The graph, and library functions that no entry calls, nor what one calls: a loop or a condition of Keras' layers
+  /// has functions for GPUs beside, which call others.
   void removeUnused() {
     graph.erase();
+    SymbolTable symbols(getOperation());
+    SetVector<Operation *> reached;
+    for (Operation &op : getOperation().getOps())
+      if (!llvm::isa<dfg::FuncOp>(op) || op.hasAttr("dfg.entry"))
+        reached.insert(&op);
+    for (size_t i = 0; i < reached.size(); ++i) {
+      std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(reached[i]);
+      for (SymbolTable::SymbolUse use : *uses)
+        if (Operation *used = symbols.lookup(use.getSymbolRef().getRootReference()))
+          reached.insert(used);
+    }
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<dfg::FuncOp>()))
-      if (!function->hasAttr("dfg.entry") && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
+      if (!reached.contains(function))
         function.erase();
   }
 

@@ -121,12 +121,13 @@ public:
     op->erase();
   }
 
-  /// Whether `op` moves a generator of TensorFlow's algorithm 1, Philox.
+  /// Whether `op` moves a generator of TensorFlow's algorithm 1, Philox, or of what is chosen on CPUs and GPUs (3), the
+  /// same.
   static bool isPhilox(dfg::OpaqueOp op, RankedTensorType state) {
     DenseIntElementsAttr algorithm;
     return state.getShape() == ArrayRef<int64_t>{3} && state.getElementType().isInteger(64) &&
            matchPattern(op->getOperand(1), m_Constant(&algorithm)) && algorithm.getNumElements() == 1 &&
-           *algorithm.value_begin<APInt>() == 1;
+           llvm::is_contained({1, 3}, (*algorithm.value_begin<APInt>()).getSExtValue());
   }
 
 private:

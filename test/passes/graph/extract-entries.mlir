@@ -23,6 +23,15 @@ dfg.variable @w : tensor<f32> {trainable}
 // CHECK-NOT: dfg.assign
 // CHECK: dfg.return
 // CHECK-NOT: save
+// No entry calls what is called by a function that none calls.
+// CHECK-NOT: dfg.func
+dfg.func @called(%x: tensor<f32>) -> tensor<f32> {
+  dfg.return %x : tensor<f32>
+}
+dfg.func @calls(%x: tensor<f32>) -> tensor<f32> {
+  %y = dfg.call @called(%x) : (tensor<f32>) -> tensor<f32>
+  dfg.return %y : tensor<f32>
+}
 dfg.graph attributes {train_op = "train", init_op = "init", loss = "loss:0"} {
   %zero = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("zero")
   %x = dfg.placeholder : () -> tensor<f32> loc("x")
