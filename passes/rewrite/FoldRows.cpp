@@ -40,21 +40,22 @@ bool areRowNumbers(Value value, dfg::Dim count, const dfg::ShapeContext &shapes)
   return false;
 }
 
-/// The mask by which `rows` are chosen, as `tf.boolean_mask` does; null where they are not.
-Value getMask(Value rows) {
+/// The mask by which `rows` are chosen, one for each element of it, as `tf.boolean_mask` does; null where they are not.
+Value getMask(Value rows, const dfg::ShapeContext &shapes) {
   auto gather = rows.getDefiningOp<dfg::GatherV2Op>();
-  Value numbers = gather ? gather->getOperand(1) : Value();
-  while (Operation *op = numbers ? numbers.getDefiningOp() : nullptr)
-    if (llvm::isa<dfg::SqueezeOp, dfg::ReshapeOp>(op))
-      numbers = op->getOperand(0);
-    else if (auto where = llvm::dyn_cast<dfg::OpaqueOp>(op); where && where.getOp() == "Where")
-      break;
-    else
-      return {};
-  if (!numbers)
+  if (!gather)
     return {};
-  Value mask = numbers.getDefiningOp() ? numbers.getDefiningOp()->getOperand(0) : Value();
-  while (auto reshape = mask ? mask.getDefiningOp<dfg::ReshapeOp>() : dfg::ReshapeOp())
+  Operation *op = gather->getOperand(1).getDefiningOp();
+  while (llvm::isa_and_nonnull<dfg::SqueezeOp, dfg::ReshapeOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  auto where = llvm::dyn_cast_or_null<dfg::OpaqueOp>(op);
+  if (!where || where.getOp() != "Where")
+    return {};
+  // Of a mask of several axes there are as many numbers a place.
+  Value mask = where->getOperand(0);
+  if (auto sizes = shapes.getShape(mask); !sizes || sizes->size() != 1)
+    return {};
+  while (auto reshape = mask.getDefiningOp<dfg::ReshapeOp>())
     mask = reshape->getOperand(0);
   return mask;
 }
@@ -69,10 +70,10 @@ OperandRange getStacked(dfg::ReshapeOp reshape, const dfg::ShapeContext &shapes)
   OperandRange vectors = joined->getOperands().drop_back();
   if (!(sizes->front() == dfg::Dim(static_cast<int64_t>(vectors.size()))) || !(sizes->back() == dfg::Dim(-1)))
     return none;
-  Value mask = getMask(vectors.front());
+  Value mask = getMask(vectors.front(), shapes);
   const bool isStacked = mask && llvm::all_of(vectors, [&](Value vector) {
                            auto shape = shapes.getShape(vector);
-                           return shape && shape->size() == 1 && getMask(vector) == mask;
+                           return shape && shape->size() == 1 && getMask(vector, shapes) == mask;
                          });
   return isStacked ? vectors : none;
 }
