@@ -7,8 +7,8 @@
 // A. Graves, S. Fernández, F. Gomez, J. Schmidhuber: Connectionist temporal
 // classification: labelling unsegmented sequence data with recurrent neural
 // networks. ICML 2006, section 4: forward and backward variables, here as
-// logarithms in float64. What is refused, and what an example of no steps gives,
-// is as in TensorFlow's kernel.
+// logarithms in float64. What is refused, and what counts as none, is as in
+// TensorFlow's kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/replica.h"
@@ -44,11 +44,11 @@ struct Options {
   int32_t blank() const { return static_cast<int32_t>(classes - 1); }
 };
 
-/// The labels of one example: what is before the first that is negative or the blank. Nothing may follow it.
-std::vector<int32_t> readLabels(const Options &options, const int32_t *row, int64_t example) {
+/// The labels of one example: of the first `count` those that are no blank. Nothing may follow a blank.
+std::vector<int32_t> readLabels(const Options &options, const int32_t *row, int64_t count, int64_t example) {
   std::vector<int32_t> labels;
   bool ended = false;
-  for (int64_t i = 0; i < options.columns && row[i] >= 0; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     if (options.collapseRepeated && i > 0 && row[i] == row[i - 1])
       continue;
     if (row[i] >= options.blank())
@@ -153,16 +153,17 @@ template <typename T> void differentiate(const Options &options, void *const *te
     if (steps < 0 || steps > options.steps)
       throw std::runtime_error("a sequence of a CTC loss has " + std::to_string(steps) + " of " +
                                std::to_string(options.steps) + " steps, in example " + std::to_string(b));
-    if (steps == 0)
-      continue;
-    const std::vector<int32_t> own = readLabels(options, labels + b * options.columns, b);
+    const int32_t *row = labels + b * options.columns;
+    const int64_t count = std::find_if(row, row + options.columns, [](int32_t label) { return label < 0; }) - row;
+    const std::vector<int32_t> own = readLabels(options, row, count, b);
     if (own.empty())
       throw std::runtime_error("an example of a CTC loss has no label: example " + std::to_string(b));
-    if (static_cast<int64_t>(own.size()) > steps) {
+    // All that are given count, repeated ones and blanks as well.
+    if (count > steps) {
       if (options.ignoreLonger)
         continue;
       throw std::runtime_error("a sequence of a CTC loss has " + std::to_string(steps) + " steps for " +
-                               std::to_string(own.size()) + " labels or more, in example " + std::to_string(b));
+                               std::to_string(count) + " labels or more, in example " + std::to_string(b));
     }
     losses[b] = static_cast<T>(Example<T>(options, own, steps, inputs + b * size).differentiate(gradients + b * size));
   }

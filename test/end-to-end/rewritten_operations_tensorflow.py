@@ -229,6 +229,17 @@ def ctc_of_too_many_labels(g):
     return tf.reduce_mean(tf.nn.ctc_loss(labels, logits, tf.zeros_like(g.i) + 3, time_major=False, ignore_longer_outputs_than_inputs=True))
 
 
+@case()
+def ctc_of_too_many_labels_that_are_repeated(g):
+    """As many as are given count, whatever they are collapsed to."""
+    tf = g.tf
+    logits = tf.reshape(tf.matmul(g.x, g.variable("w", 4, 12)), [-1, 3, 4])
+    rows = tf.stack([g.i % 3] * 4, 1)
+    where = tf.where(tf.sequence_mask(1 + g.place % 4, 4))
+    labels = tf.SparseTensor(where, tf.gather_nd(rows, where), tf.cast(tf.shape(rows), tf.int64))
+    return tf.reduce_mean(tf.nn.ctc_loss(labels, logits, g.place % 4, time_major=False, preprocess_collapse_repeated=True, ignore_longer_outputs_than_inputs=True))
+
+
 @case(ends="a sequence of a CTC loss has 3 steps for 4 labels or more")
 def ctc_of_labels_that_do_not_fit(g):
     tf = g.tf
