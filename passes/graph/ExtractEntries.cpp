@@ -342,8 +342,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
         variable.erase();
   }
 
-  /// The graph, and library functions that no entry calls, nor what one calls: a loop or a condition of Keras' layers
-  /// has functions for GPUs beside, which call others.
+  /// The graph, and library functions that no entry reaches: layers of Keras have variants for GPUs beside, which call
+  /// others.
   void removeUnused() {
     graph.erase();
     SymbolTable symbols(getOperation());
@@ -353,6 +353,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
         reached.insert(&op);
     for (size_t i = 0; i < reached.size(); ++i) {
       std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(reached[i]);
+      if (!uses)
+        return; // what an operation refers to is not known
       for (SymbolTable::SymbolUse use : *uses)
         if (Operation *used = symbols.lookup(use.getSymbolRef().getRootReference()))
           reached.insert(used);

@@ -30,6 +30,11 @@ dfg::SliceAttr SavedSlice::toAttribute(MLIRContext *context) const {
                              builder.getDenseI64ArrayAttr(offsets), builder.getDenseI64ArrayAttr(sizes));
 }
 
+SavedSlice SavedSlice::of(dfg::SliceAttr slice) {
+  return {slice.getWhole().str(), llvm::to_vector(slice.getShape().asArrayRef()),
+          llvm::to_vector(slice.getOffsets().asArrayRef()), llvm::to_vector(slice.getSizes().asArrayRef())};
+}
+
 void SavedSlice::write(SaveSliceInfoDef &info) const {
   info.set_full_name(whole);
   info.mutable_full_shape()->Assign(shape.begin(), shape.end());

@@ -27,6 +27,7 @@ struct SavedSlice {
   SavedSlice getPart(llvm::ArrayRef<int64_t> at, llvm::ArrayRef<int64_t> extent) const;
 
   dfg::SliceAttr toAttribute(mlir::MLIRContext *context) const;
+  static SavedSlice of(dfg::SliceAttr slice);
 
   /// As an entry of the collection of variables, and back. Nothing for what is no such entry, or no slice of its whole.
   void write(SaveSliceInfoDef &info) const;

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/CompleteSlices.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -87,23 +88,14 @@ private:
 
   /// The parts of a table that the graph itself splits are slices under the table's name, where all of them are saved.
   static void saveAsSlices(dfg::GraphOp graph, MutableArrayRef<SavedVariable> variables) {
-    auto slices = graph->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr);
-    if (!slices)
-      return;
-    auto find = [&](dfg::VarHandleOp handle) { return slices.getAs<dfg::SliceAttr>(handle.getVariable()); };
-    llvm::StringMap<int64_t> missing; // elements, of each table
-    for (const SavedVariable &variable : variables)
-      if (dfg::SliceAttr slice = find(variable.handle))
-        missing.try_emplace(slice.getWhole(), llvm::product_of(slice.getShape().asArrayRef())).first->second -=
-            llvm::product_of(slice.getSizes().asArrayRef());
+    llvm::StringMap<SavedVariable *> named;
     for (SavedVariable &variable : variables)
-      if (dfg::SliceAttr slice = find(variable.handle); slice && missing[slice.getWhole()] == 0) {
-        variable.key = slice.getWhole().getValue();
-        variable.slice = tf::SavedSlice{variable.key.str(), llvm::to_vector(slice.getShape().asArrayRef()),
-                                        llvm::to_vector(slice.getOffsets().asArrayRef()),
-                                        llvm::to_vector(slice.getSizes().asArrayRef())}
-                             .toText();
-      }
+      named[variable.handle.getVariable()] = &variable;
+    for (auto [name, slice] : dfg::findCompleteSlices(graph->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr),
+                                                      [&](StringRef variable) { return named.contains(variable); })) {
+      named[name]->key = slice.getWhole().getValue();
+      named[name]->slice = tf::SavedSlice::of(slice).toText();
+    }
   }
 
   void make(dfg::GraphOp graph, ArrayRef<SavedVariable> variables) {

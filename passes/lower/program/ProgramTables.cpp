@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lower/program/ProgramTables.h"
-
+#include "dialects/dfg/CompleteSlices.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/gpu/DeviceTables.h"
 #include "passes/lower/plan/Addresses.h"
@@ -114,27 +114,13 @@ FailureOr<int64_t> findGlobalStep(ModuleOp module, drt::ProgramOp program) {
   return program.emitOpError() << "names the global step @" << *name << ", which is no variable of the program";
 }
 
-/// The graph's own slices of tables of which the program has every part. A checkpoint has a table whole or not at all:
-/// of one of which no endpoint needs some part, the others have their own names there.
+/// The graph's own slices of tables of which the program has every part.
 SmallVector<std::pair<StringRef, dfg::SliceAttr>> findCompleteSlices(ModuleOp module) {
-  auto slices = module->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr);
-  if (!slices)
-    return {};
-  llvm::StringMap<bool> variables;
+  llvm::StringSet<> variables;
   for (auto variable : module.getOps<drt::VariableOp>())
-    variables[variable.getWhole().value_or(variable.getSymName())] = true;
-  SmallVector<std::pair<StringRef, dfg::SliceAttr>> found;
-  llvm::StringMap<int64_t> missing; // elements, of each whole
-  for (NamedAttribute entry : slices) {
-    auto slice = llvm::dyn_cast<dfg::SliceAttr>(entry.getValue());
-    if (!slice || !variables.contains(entry.getName()))
-      continue;
-    missing.try_emplace(slice.getWhole(), llvm::product_of(slice.getShape().asArrayRef())).first->second -=
-        llvm::product_of(slice.getSizes().asArrayRef());
-    found.emplace_back(entry.getName(), slice);
-  }
-  llvm::erase_if(found, [&](const auto &entry) { return missing[entry.second.getWhole()] != 0; });
-  return found;
+    variables.insert(variable.getWhole().value_or(variable.getSymName()));
+  return dfg::findCompleteSlices(module->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr),
+                                 [&](StringRef name) { return variables.contains(name); });
 }
 
 /// Where checkpoints have the variables (drt/checkpoint_keys.h).
