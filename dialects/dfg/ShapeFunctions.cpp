@@ -1367,17 +1367,19 @@ static LogicalResult reduceShape(Operation *op, ShapeContext &context, std::opti
   return success();
 }
 
-/// The largest or smallest of a vector of sizes, which is one where it is so for every batch.
+/// The largest or smallest of a vector of sizes, which is one where it is so for every batch; whether all or any of
+/// conditions on sizes hold.
 static void followExtremum(Operation *op, ShapeContext &context) {
   auto elements = context.getElements(op->getOperand(0));
   auto shape = context.getShape(op->getOperand(0));
   auto axes = context.getConstants(op->getOperand(1));
-  if (!llvm::isa<MaxOp, MinOp>(op) || !elements || elements->empty() || !shape || shape->size() != 1 || !axes ||
-      axes->size() != 1 || !isInteger(op->getResult(0)))
+  const bool isLargest = llvm::isa<MaxOp, AnyOp>(op);
+  if (!llvm::isa<MaxOp, MinOp, AllOp, AnyOp>(op) || !elements || elements->empty() || !shape || shape->size() != 1 ||
+      !axes || axes->size() != 1 || !isInteger(op->getResult(0)))
     return;
   Dim found = elements->front();
   for (Dim next : ArrayRef<Dim>(*elements).drop_front())
-    found = llvm::isa<MaxOp>(op) ? max(found, next) : min(found, next);
+    found = isLargest ? max(found, next) : min(found, next);
   context.setElements(op->getResult(0), {found});
 }
 

@@ -6,6 +6,8 @@
 
 #include "dialects/dfg/GraphBuilder.h"
 #include "passes/rewrite/Passes.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -15,6 +17,311 @@ namespace distc::rewrite {
 
 namespace {
 
+/// Where an element of a small integer tensor comes from: another one's, and what is added to it.
+struct Element {
+  Value value;
+  int64_t index;
+  int64_t offset;
+};
+
+/// Follows an element through vectors that are put together and constants that are added, as `x[i : i + 12]` is
+/// written.
+Element trace(Value value, int64_t index, const dfg::ShapeContext &shapes) {
+  Element element = {value, index, 0};
+  while (Operation *op = element.value.getDefiningOp()) {
+    auto count = [&](Value operand) -> std::optional<int64_t> {
+      auto sizes = shapes.getShape(operand);
+      if (!sizes || sizes->size() > 1 || (sizes->size() == 1 && !sizes->front().isConstant()))
+        return std::nullopt;
+      return sizes->empty() ? 1 : sizes->front().getConstant();
+    };
+    if (op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp>(op)) {
+      element.value = op->getOperand(0);
+    } else if (auto pack = llvm::dyn_cast<dfg::PackOp>(op)) {
+      if (element.index >= pack->getNumOperands() || count(pack->getOperand(element.index)) != 1)
+        return element;
+      element = {pack->getOperand(element.index), 0, element.offset};
+    } else if (auto concat = llvm::dyn_cast<dfg::ConcatV2Op>(op)) {
+      OperandRange parts = concat->getOperands().drop_back();
+      auto part = parts.begin();
+      int64_t at = element.index;
+      for (; part != parts.end(); ++part) {
+        std::optional<int64_t> size = count(*part);
+        if (!size)
+          return element;
+        if (at < *size)
+          break;
+        at -= *size;
+      }
+      if (part == parts.end())
+        return element;
+      element = {*part, at, element.offset};
+    } else if (llvm::isa<dfg::AddOp, dfg::AddV2Op, dfg::SubOp>(op)) {
+      const bool isSub = llvm::isa<dfg::SubOp>(op);
+      bool moved = false;
+      for (unsigned side = isSub ? 1 : 0; side < 2; ++side) {
+        auto added = shapes.getElements(op->getOperand(side));
+        std::optional<int64_t> size = count(op->getOperand(1 - side));
+        const int64_t at = added && added->size() == 1 ? 0 : element.index;
+        if (!added || !size || at >= static_cast<int64_t>(added->size()) || !(*added)[at].isConstant())
+          continue;
+        const int64_t constant = (*added)[at].getConstant();
+        element = {op->getOperand(1 - side), *size == 1 ? 0 : element.index,
+                   element.offset + (isSub ? -constant : constant)};
+        moved = true;
+        break;
+      }
+      if (!moved)
+        return element;
+    } else {
+      return element;
+    }
+  }
+  return element;
+}
+
+/// How much larger one element is than another, where that is a constant whatever the data.
+std::optional<int64_t> getDistance(Value from, Value to, int64_t index, const dfg::ShapeContext &shapes) {
+  Element low = trace(from, index, shapes), high = trace(to, index, shapes);
+  if (low.value != high.value || low.index != high.index)
+    return std::nullopt;
+  return high.offset - low.offset;
+}
+
+/// An entry of a strided slice that begins where data say.
+struct Place {
+  int64_t entry, axis, count;
+  bool shrinks; // of a place of one element, which may be counted from the end
+};
+
+class Gatherer {
+public:
+  Gatherer(Operation *op, dfg::ShapeContext &shapes) : op(op), shapes(shapes), builder(op), g(builder, shapes, op) {}
+
+  /// Along each axis of which less than all is taken: positions from the place on.
+  void gather(dfg::SliceOp slice) {
+    std::optional<dfg::Dims> from = shapes.getShape(slice.getInput()), to = shapes.getElements(slice.getSize());
+    std::optional<dfg::Dims> begin = shapes.getElements(slice.getBegin());
+    if (!from || !to || from->size() != to->size() || shapes.getConstants(slice.getBegin()))
+      return;
+    auto isKnown = [&](size_t axis) { return begin && axis < begin->size() && (*begin)[axis].isConstant(); };
+    // -1 is all behind the place.
+    for (size_t axis = 0; axis < from->size(); ++axis)
+      if ((*to)[axis] == dfg::Dim(-1) && isKnown(axis))
+        (*to)[axis] = (*from)[axis] - (*begin)[axis];
+    // Of all there is one place alone.
+    auto isWhole = [&](size_t axis) { return (*from)[axis] == (*to)[axis] && !(*from)[axis].isBound(); };
+    for (size_t axis = 0; axis < from->size(); ++axis)
+      if (!isWhole(axis) && (!(*to)[axis].isConstant() || (*to)[axis].getConstant() < 0))
+        return;
+    Value result = slice.getInput();
+    for (size_t axis = 0; axis < from->size(); ++axis) {
+      if (isWhole(axis))
+        continue;
+      const int64_t size = (*to)[axis].getConstant();
+      result = isKnown(axis) ? g.slice(result, axis, (*begin)[axis].getConstant(), size)
+                             : take(result, g.slice(slice.getBegin(), 0, axis, 1), axis, size);
+    }
+    finish(result);
+  }
+
+  /// The axes whose place is not known first; then the slice, of what they leave.
+  void gather(dfg::StridedSliceOp slice) {
+    std::optional<dfg::Dims> from = shapes.getShape(slice->getOperand(0));
+    std::optional<SmallVector<Place>> places = from ? findPlaces(*from) : std::nullopt;
+    if (!places || places->empty())
+      return;
+    Value result = slice->getOperand(0);
+    for (const Place &place : *places)
+      result = take(result, getPlace(place, (*from)[place.axis]), place.axis, place.count);
+    SmallVector<Value> operands = {result, replaceEntries(slice->getOperand(1), *places, false),
+                                   replaceEntries(slice->getOperand(2), *places, true), slice->getOperand(3)};
+    finish(g.make<dfg::StridedSliceOp>(operands, getMasks()));
+  }
+
+  /// The slice's gradient between zeros, where its place is.
+  void gather(dfg::StridedSliceGradOp slice) {
+    std::optional<dfg::Dims> sizes = shapes.getElements(slice->getOperand(0));
+    std::optional<SmallVector<Place>> places = sizes ? findPlaces(*sizes) : std::nullopt;
+    if (!places || places->empty())
+      return;
+    if (llvm::any_of(*places, [&](const Place &place) { return !(*sizes)[place.axis].isConstant(); }))
+      return;
+    SmallVector<Place> axes = *places;
+    for (Place &place : axes)
+      place.entry = place.axis;
+    SmallVector<Value> operands = {
+        replaceEntries(slice->getOperand(0), axes, true), replaceEntries(slice->getOperand(1), *places, false),
+        replaceEntries(slice->getOperand(2), *places, true), slice->getOperand(3), slice->getOperand(4)};
+    Value result = g.make<dfg::StridedSliceGradOp>(operands, getMasks(), g.elementOf(slice->getOperand(4)));
+    for (const Place &place : *places) {
+      const dfg::Dim size = (*sizes)[place.axis];
+      result = put(result, getPlace(place, size), place.axis, size.getConstant(), place.count);
+    }
+    finish(result);
+  }
+
+  /// A slice's gradient as TensorFlow writes it: paddings [begin, shape - size - begin].
+  void gather(dfg::PadOp pad) {
+    auto paddings = pad->getOperand(1).getDefiningOp<dfg::ConcatV2Op>();
+    auto given = shapes.getShape(pad->getOperand(0));
+    if (!given || !paddings || paddings->getNumOperands() != 3 || shapes.getConstants(paddings))
+      return;
+    auto behind = unwrap(paddings->getOperand(1)).getDefiningOp<dfg::SubOp>();
+    Value begin = unwrap(paddings->getOperand(0));
+    if (!behind || unwrap(behind->getOperand(1)) != begin)
+      return;
+    auto rest = unwrap(behind->getOperand(0)).getDefiningOp<dfg::SubOp>();
+    std::optional<dfg::Dims> sizes = rest ? shapes.getElements(rest->getOperand(0)) : std::nullopt;
+    std::optional<dfg::Dims> taken = rest ? shapes.getElements(rest->getOperand(1)) : std::nullopt;
+    if (!sizes || !taken || sizes->size() != given->size() || taken->size() != given->size())
+      return;
+    Value result = pad->getOperand(0);
+    for (size_t axis = 0; axis < given->size(); ++axis) {
+      if (!((*taken)[axis] == (*given)[axis]))
+        return;
+      if ((*sizes)[axis] == (*given)[axis])
+        continue;
+      if (!(*sizes)[axis].isConstant() || !(*given)[axis].isConstant())
+        return;
+      result =
+          put(result, g.slice(begin, 0, axis, 1), axis, (*sizes)[axis].getConstant(), (*given)[axis].getConstant());
+    }
+    finish(result);
+  }
+
+private:
+  static Value unwrap(Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      if (!op->hasTrait<dfg::Forwards>() && !llvm::isa<dfg::ReshapeOp>(op))
+        break;
+      value = op->getOperand(0);
+    }
+    return value;
+  }
+
+  int64_t getMask(StringRef name) {
+    auto mask = op->getAttrOfType<IntegerAttr>(name);
+    return mask ? mask.getInt() : 0;
+  }
+
+  SmallVector<NamedAttribute> getMasks() {
+    return llvm::filter_to_vector(
+        op->getAttrs(), [](NamedAttribute attribute) { return attribute.getName().getValue().ends_with("_mask"); });
+  }
+
+  /// The entries of a strided slice (operands 1 to 3) whose begin is not known, with how much they take; none where
+  /// that is not known, either.
+  std::optional<SmallVector<Place>> findPlaces(ArrayRef<dfg::Dim> input) {
+    auto begin = shapes.getElements(op->getOperand(1)), strides = shapes.getElements(op->getOperand(3));
+    auto entries = shapes.getShape(op->getOperand(1));
+    if (!strides || !entries || entries->size() != 1 || !entries->front().isConstant())
+      return std::nullopt;
+    const int64_t count = entries->front().getConstant(), newAxes = getMask("new_axis_mask"),
+                  ellipsis = getMask("ellipsis_mask"), shrinks = getMask("shrink_axis_mask");
+    constexpr int64_t kMaxEntries = 32; // a mask has a bit an entry
+    if (count > kMaxEntries || static_cast<int64_t>(strides->size()) != count)
+      return std::nullopt;
+    int64_t taken = 0;
+    for (int64_t entry = 0; entry < count; ++entry)
+      taken += !(ellipsis >> entry & 1) && !(newAxes >> entry & 1);
+    SmallVector<Place> places;
+    int64_t axis = 0;
+    for (int64_t entry = 0; entry < count; ++entry) {
+      if (ellipsis >> entry & 1) {
+        axis += static_cast<int64_t>(input.size()) - taken;
+        continue;
+      }
+      if (newAxes >> entry & 1)
+        continue;
+      const bool shrinksEntry = shrinks >> entry & 1;
+      if (axis < 0 || axis >= static_cast<int64_t>(input.size()))
+        return std::nullopt;
+      if (!(getMask("begin_mask") >> entry & 1) && !(begin && (*begin)[entry].isKnown())) {
+        auto distance =
+            shrinksEntry ? std::optional<int64_t>(1) : getDistance(op->getOperand(1), op->getOperand(2), entry, shapes);
+        const bool endsOpen = !shrinksEntry && (getMask("end_mask") >> entry & 1);
+        if (!distance || *distance <= 0 || endsOpen || !((*strides)[entry] == dfg::Dim(1)))
+          return std::nullopt;
+        places.push_back({entry, axis, *distance, shrinksEntry});
+      }
+      ++axis;
+    }
+    return places;
+  }
+
+  /// Where an entry begins, as a vector of one.
+  Value getPlace(const Place &place, dfg::Dim size) {
+    Value begin = g.slice(op->getOperand(1), 0, place.entry, 1);
+    if (!place.shrinks || !size.isConstant())
+      return begin;
+    const bool isWide = g.elementOf(begin).isInteger(64);
+    return g.select(g.less(begin, g.integers({0}, isWide)), g.add(begin, g.integers({size.getConstant()}, isWide)),
+                    begin);
+  }
+
+  /// A vector with other elements for these entries: 0, or how much is taken.
+  Value replaceEntries(Value vector, ArrayRef<Place> places, bool byCount) {
+    const bool isWide = g.elementOf(vector).isInteger(64);
+    SmallVector<Value> parts;
+    int64_t done = 0;
+    auto copyTo = [&](int64_t entry) {
+      if (entry > done)
+        parts.push_back(g.slice(vector, 0, done, entry - done));
+    };
+    for (const Place &place : places) {
+      copyTo(place.entry);
+      parts.push_back(g.integers({byCount ? place.count : 0}, isWide));
+      done = place.entry + 1;
+    }
+    auto length = g.getStaticShape(vector);
+    if (failed(length))
+      return {};
+    copyTo(length->front());
+    return parts.size() == 1 ? parts.front() : g.concat(parts, 0);
+  }
+
+  /// 0, 1, ... of as many.
+  Value count(int64_t size, bool isWide) { return g.integers(llvm::to_vector(llvm::seq<int64_t>(0, size)), isWide); }
+
+  /// `size` elements of an axis from `place` on.
+  Value take(Value x, Value place, int64_t axis, int64_t size) {
+    const bool isWide = g.elementOf(place).isInteger(64);
+    return g.gather(x, g.add(place, count(size, isWide)), axis);
+  }
+
+  /// Zeros along an axis of `size` elements, `given` elements of `x` from `place` on.
+  Value put(Value x, Value place, int64_t axis, int64_t size, int64_t given) {
+    const bool isWide = g.elementOf(place).isInteger(64);
+    Value first = g.integers({0}, isWide), last = g.integers({given - 1}, isWide);
+    Value from = g.sub(count(size, isWide), place);
+    Value inside = g.both(g.lessEqual(first, from), g.lessEqual(from, last));
+    auto shape = g.getShape(x);
+    if (failed(shape))
+      return {};
+    Value laid = g.gather(x, g.minimum(g.maximum(from, first), last), axis);
+    dfg::Dims column(shape->size() - axis, dfg::Dim(1));
+    column[0] = size;
+    return g.select(g.reshape(inside, column), laid, g.scalar(g.elementOf(x), 0.0));
+  }
+
+  void finish(Value result) {
+    if (g.failed() || !result) {
+      g.takeBack();
+      return;
+    }
+    result = g.takeName(result);
+    op->getResult(0).replaceAllUsesWith(result);
+    shapes.forget(op->getResult(0));
+    op->erase();
+  }
+
+  Operation *op;
+  dfg::ShapeContext &shapes;
+  OpBuilder builder;
+  dfg::GraphBuilder g;
+};
+
 struct GatherSlices : impl::GatherSlicesBase<GatherSlices> {
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
@@ -23,56 +330,20 @@ struct GatherSlices : impl::GatherSlicesBase<GatherSlices> {
   }
 
   LogicalResult rewrite(Block &block) {
-    if (block.getOps<dfg::SliceOp>().empty())
+    auto isSlice = [](Operation &op) {
+      return llvm::isa<dfg::SliceOp, dfg::StridedSliceOp, dfg::StridedSliceGradOp, dfg::PadOp>(op);
+    };
+    if (llvm::none_of(block, isSlice))
       return success();
     dfg::ShapeContext shapes;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
         return failure();
-      if (auto slice = llvm::dyn_cast<dfg::SliceOp>(op))
-        gather(slice, shapes);
+      llvm::TypeSwitch<Operation *, void>(&op)
+          .Case<dfg::SliceOp, dfg::StridedSliceOp, dfg::StridedSliceGradOp, dfg::PadOp>(
+              [&](auto slice) { Gatherer(slice, shapes).gather(slice); });
     }
     return success();
-  }
-
-  /// Along each axis of which less than all is taken: positions from the place on.
-  void gather(dfg::SliceOp slice, dfg::ShapeContext &shapes) {
-    std::optional<dfg::Dims> from = shapes.getShape(slice.getInput()), to = shapes.getElements(slice.getSize());
-    std::optional<dfg::Dims> begin = shapes.getElements(slice.getBegin());
-    if (!from || !to || from->size() != to->size() || shapes.getConstants(slice.getBegin()))
-      return;
-    auto isKnown = [&](size_t axis) { return begin && axis < begin->size() && (*begin)[axis].isConstant(); };
-    // Of all there is one place alone.
-    auto isWhole = [&](size_t axis) { return (*from)[axis] == (*to)[axis] && !(*from)[axis].isBound(); };
-    for (size_t axis = 0; axis < from->size(); ++axis)
-      if (!isWhole(axis) && (!(*to)[axis].isConstant() || (*to)[axis].getConstant() < 0))
-        return;
-    OpBuilder builder(slice);
-    dfg::GraphBuilder g(builder, shapes, slice);
-    Value result = slice.getInput();
-    for (size_t axis = 0; axis < from->size(); ++axis) {
-      if (isWhole(axis))
-        continue;
-      const int64_t size = (*to)[axis].getConstant();
-      if (isKnown(axis)) {
-        result = g.slice(result, axis, (*begin)[axis].getConstant(), size);
-        continue;
-      }
-      Value place = g.slice(slice.getBegin(), 0, axis, 1);
-      SmallVector<int64_t> positions;
-      for (int64_t position = 0; position < size; ++position)
-        positions.push_back(position);
-      const bool isWide = dfg::GraphBuilder::elementOf(slice.getBegin()).isInteger(64);
-      result = g.gather(result, g.add(place, g.integers(positions, isWide)), axis);
-    }
-    if (g.failed()) {
-      g.takeBack();
-      return;
-    }
-    result = g.takeName(result);
-    slice->getResult(0).replaceAllUsesWith(result);
-    shapes.forget(slice->getResult(0));
-    slice.erase();
   }
 };
 

@@ -61,7 +61,9 @@ def FoldWhere : Pass<"dfg-fold-where", "::mlir::ModuleOp"> {
 def GatherSlices : Pass<"dfg-gather-slices", "::mlir::ModuleOp"> {
   let summary = "Slices of a known size at places that data decide are gathers";
   let description = [{
-    So `tf.image.stateless_random_crop` takes parts of images. Along axes of which all is taken nothing is gathered, whatever the place is said to be: there is one alone.
+    So `tf.image.stateless_random_crop` takes parts of images, and `x[:, i : i + 12]` of sequences: what a strided slice takes is how much its end is more than its
+    begin, where that is a constant. Along axes of which all is taken nothing is gathered, whatever the place is said to be: there is one alone. A slice's gradient
+    is gathered, too, and lies between zeros. A place outside of the axis ends the run, as a row that is not there.
     ```mlir
     %y = dfg.slice %x, %begin, %size : (tensor<?x8xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x4xf32>
     // becomes, where %size is all examples and 4
@@ -90,7 +92,8 @@ def SpellOutOperations : Pass<"dfg-spell-out-operations", "::mlir::ModuleOp"> {
   let summary = "Assignments of a variable's slice, counters with a limit, generators of random numbers and empty tensors, in other operations";
   let description = [{
     `StridedSliceAssign` assigns what the slice has, and elsewhere the old value; `CountUpTo` asserts that the limit is not reached, and adds
-    1; `RngReadAndSkip` reads a generator's state and assigns what it is behind the numbers that are drawn; `Empty` is filled with zeros. Of a variable that is passed to a function they stay.
+    1; `RngReadAndSkip` reads a generator's state and assigns what it is behind the numbers that are drawn; `Empty` is filled with zeros. Of a variable that is passed to a function they stay, but for
+    `RngReadAndSkip`.
     ```mlir
     dfg.opaque "ResourceStridedSliceAssign"(%v, %begin, %end, %strides, %value)
     // becomes

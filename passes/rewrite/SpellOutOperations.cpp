@@ -173,6 +173,9 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
       spellOut(graph.getBody().front());
     if (!keepsOrder)
+      for (auto function : getOperation().getOps<dfg::FuncOp>())
+        spellOut(function.getBody().front());
+    if (!keepsOrder)
       getOperation().walk([](Operation *op) {
         if (llvm::isa<dfg::StatelessRandomUniformV2Op, dfg::StatelessRandomNormalV2Op,
                       dfg::StatelessTruncatedNormalV2Op, dfg::StatelessRandomUniformIntV2Op,
@@ -189,13 +192,13 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
                        .Cases("CountUpTo", "ResourceCountUpTo", &Speller::countUp)
                        .Case("RngReadAndSkip", &Speller::skipNumbers)
                        .Default(nullptr);
-      auto variable = spell ? getVariableType(op->getOperand(0)) : RankedTensorType();
+      auto variable = spell ? getVariableType(op) : RankedTensorType();
       if (variable && (spell != &Speller::skipNumbers || Speller::isPhilox(op, variable)) &&
           (!keepsOrder || (spell == &Speller::assignSlice && !isUpdatedElsewhere(block, op))))
         found.emplace_back(op, spell);
     }
     for (auto [op, spell] : found)
-      (Speller(op, getVariableType(op->getOperand(0))).*spell)();
+      (Speller(op, getVariableType(op)).*spell)();
   }
 
   /// Whether anything but `op` and plain assignments changes the variable, or may do so.
@@ -233,8 +236,12 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
     op.erase();
   }
 
-  /// Of a variable of the graph, of a shape that is known.
-  RankedTensorType getVariableType(Value handle) {
+  /// Of a variable of the graph, of a shape that is known. What a function is given as a generator's state has three
+  /// words, where the algorithm is Philox.
+  RankedTensorType getVariableType(dfg::OpaqueOp op) {
+    Value handle = op->getOperand(0);
+    if (op.getOp() == "RngReadAndSkip" && llvm::isa<BlockArgument>(handle))
+      return RankedTensorType::get({3}, IntegerType::get(op.getContext(), 64));
     auto node = dfg::getVariableHandle(handle);
     auto variable = node ? SymbolTable::lookupNearestSymbolFrom<dfg::VariableOp>(getOperation(), node.getVariableAttr())
                          : dfg::VariableOp();

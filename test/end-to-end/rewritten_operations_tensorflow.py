@@ -149,6 +149,53 @@ def numbers_of_a_generator_s_child(g):
     return g.loss_of(tf.matmul(g.x + noise + tf.cast(bits, tf.float32) / 2.0**31, g.variable("w", 4, 3)))
 
 
+@case()
+def numbers_of_a_generator_if_images_are_large(g):
+    """As tf_keras' RandomCrop: whether it draws is known by the images' size."""
+    tf, generator = g.tf, g.tf2.random.Generator.from_seed(3)
+
+    @g.tf2.function
+    def crop(rows):
+        spare = tf.shape(rows)[1] - 3
+
+        def part():
+            begin = generator.uniform([2], 0, tf.int32.max, tf.int32)[1] % (spare + 1)
+            return rows[:, begin:begin + 3]
+        return tf.cond(tf.reduce_all([True, spare >= 0]), part, lambda: tf.zeros([tf.shape(rows)[0], 3]))
+    rows = crop(g.x)
+    rows.set_shape([None, 3])
+    return g.loss_of(tf.matmul(rows, g.variable("w", 3, 3)))
+
+
+@case()
+def numbers_of_a_generator_each_second_step(g):
+    tf, generator = g.tf, g.tf2.random.Generator.from_seed(3)
+    step = tf.get_variable("step", initializer=0, trainable=False)
+
+    @g.tf2.function
+    def scale():
+        return tf.cond(tf.equal(step % 2, 0), lambda: generator.uniform([4], 0.5, 1.5), lambda: tf.ones([4]))
+    loss = g.loss_of(tf.matmul(g.x * scale(), g.variable("w", 4, 3)))
+    with tf.control_dependencies([loss]), tf.control_dependencies([tf.assign_add(step, 1)]):
+        return tf.identity(loss)
+
+
+# ---- Slices ----------------------------------------------------------------------------------------------------------------------
+
+
+@case()
+def slices_at_places_that_are_computed(g):
+    """What is taken is known, and its gradient lies between zeros."""
+    tf, step = g.tf, g.tf.get_variable("step", initializer=0, trainable=False)
+    h = tf.reshape(tf.matmul(g.x, g.variable("w", 4, 12)), [-1, 3, 4])
+    with tf.control_dependencies([step.assign_add(1)]):
+        begin = step.read_value() % 3
+    columns = h[:, :, begin:begin + 2]
+    row = h[:, begin - 3, tf.newaxis]
+    part = tf.slice(h, tf.stack([0, begin // 2, 1]), [-1, 2, 3])
+    return g.loss_of(columns) + g.loss_of(row) * 2 + g.loss_of(part) * 3
+
+
 # ---- Functions -------------------------------------------------------------------------------------------------------------------
 
 

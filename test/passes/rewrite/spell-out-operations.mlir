@@ -107,3 +107,19 @@ dfg.graph {
   dfg.opaque "ResourceStridedSliceAssign"(%v, %b, %e, %b, %y) {tf = {Index = i32, T = f32}} : (!dfg.ref<tensor<4xf32>>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xf32>) -> () loc("put")
   dfg.opaque "ResourceStridedSliceAssign"(%w, %b, %e, %b, %y) {tf = {Index = i32, T = f32}} : (!dfg.ref<tensor<4xf32>>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xf32>) -> () loc("other")
 }
+
+// -----
+
+// A function that is given a generator's state, too: its three words are known by the algorithm.
+// CHECK-LABEL: dfg.func @draw
+// CHECK: %[[OLD:.*]] = dfg.read_variable %{{.*}} -> tensor<3xi64>
+// CHECK: dfg.assign %{{.*}} loc("skip/assign")
+// CHECK: dfg.identity %[[OLD]] {control = ["skip/assign"]} {{.*}}loc("skip")
+// KEEP-LABEL: dfg.func @draw
+// KEEP: dfg.opaque "RngReadAndSkip"
+dfg.func @draw(%g: !dfg.ref<tensor<*xi64>>) -> tensor<3xi64> {
+  %algorithm = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("algorithm")
+  %delta = dfg.const dense<8> : tensor<ui64> : tensor<ui64> loc("delta")
+  %state = dfg.opaque "RngReadAndSkip"(%g, %algorithm, %delta) : (!dfg.ref<tensor<*xi64>>, tensor<i32>, tensor<ui64>) -> tensor<3xi64> loc("skip")
+  dfg.return %state : tensor<3xi64>
+}
