@@ -166,6 +166,14 @@ bool hasLargeMatmuls(ModuleOp module) {
       .wasInterrupted();
 }
 
+bool hasConvolutions(ModuleOp module) {
+  auto isConvolution = [](Operation *op) {
+    return llvm::isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op) ? WalkResult::interrupt()
+                                                                                         : WalkResult::advance();
+  };
+  return module.walk(isConvolution).wasInterrupted();
+}
+
 /// The chips of the target, whose figures are known; fails after saying which are.
 int findChips(Session &session, const Target &target, SmallVectorImpl<const Chip *> &chips) {
   std::string known = llvm::join(llvm::map_range(getChips(), [](const Chip &chip) { return chip.arch.str(); }), ", ");
@@ -412,8 +420,12 @@ int compile(Session &session, CompileOptions options) {
                         llvm::Twine(options.batch).str() + " has equal shares for no number of workers from " +
                         llvm::Twine(options.minWorkers).str() + " to " + llvm::Twine(options.replicas - 1).str() +
                         "; give another --batch, or a smaller --min-workers");
-  parts.library = hasLargeMatmuls(*module) || (joint && hasLargeMatmuls(*joint)) ||
-                  llvm::any_of(fewer, [](OwningOpRef<ModuleOp> &plan) { return hasLargeMatmuls(*plan); });
+  auto anyPlan = [&](bool (*has)(ModuleOp)) {
+    return has(*module) || (joint && has(*joint)) ||
+           llvm::any_of(fewer, [has](OwningOpRef<ModuleOp> &plan) { return has(*plan); });
+  };
+  parts.library = anyPlan(hasLargeMatmuls);
+  parts.convolutions = anyPlan(hasConvolutions);
   if (options.emit == "drt")
     return write(OpPrintingFlags(), parts.collectives);
   if (options.emit == "html") {

@@ -324,18 +324,45 @@ static void addFlag(SmallVectorImpl<StringRef> &flags, StringRef flag, Form form
     flags.push_back(flag);
 }
 
+// Libraries that there are static ones of, too, for executables.
+static bool isStaticToo(StringRef soname) {
+  return any_of(ArrayRef<StringRef>{"libstdc++.", "libgcc_s.", "libprotobuf-lite.", "libz."},
+                [&](StringRef prefix) { return soname.starts_with(prefix); });
+}
+
+// program.o with the runtime as a plain executable, `program`.
+static Error linkPlain(const LinkFolder &folder, StringRef toolchain, ArrayRef<StringRef> searched,
+                       ArrayRef<StringRef> flags) {
+  SmallVector<StringRef> ofExecutable = {"--gc-sections", "-z", "nostart-stop-gc"};
+  append_range(ofExecutable, searched);
+  for (StringRef flag : flags)
+    addFlag(ofExecutable, flag, Form::Executable);
+  append_values(ofExecutable, "-l:libstdc++.a", "-l:libgcc_eh.a");
+  return link(folder, toolchain, "program.o", "program", Form::Executable, ofExecutable);
+}
+
 // program.o with the runtime as `program`, which needs nothing but glibc: the libraries that there are only shared ones
-// of are carried. Where the program calls none of them it is a plain executable.
-static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, StringRef toolchain,
+// of are carried. Where the program calls none of them it is a plain executable; `plain`: that is to be expected.
+static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, StringRef toolchain, bool plain,
                        ArrayRef<StringRef> flags) {
   SmallString<128> libraries(runtimeFolder);
   sys::path::append(libraries, "carried");
   const std::string ofRuntime = ("-L" + runtimeFolder).str(), ofToolchain = ("-L" + toolchain).str(),
                     search = ("-L" + libraries).str(), exports = "--version-script=" + folder.path("exports");
+  const StringRef searched[] = {ofRuntime, ofToolchain, search};
+  if (plain) {
+    if (Error error = linkPlain(folder, toolchain, searched, flags))
+      return error;
+    Expected<SmallVector<std::string>> needed = readNeeded(folder.path("program"));
+    if (!needed)
+      return needed.takeError();
+    if (all_of(*needed, isOfGlibc))
+      return Error::success();
+  }
   if (std::error_code code = folder.write("exports", ArrayRef(kExports.data(), kExports.size())))
     return fileError("cannot write", folder.path("exports"), code);
-  SmallVector<StringRef> ofProgram = {
-      "-Bsymbolic", "--undefined=main", "--no-undefined", exports, ofRuntime, ofToolchain, search};
+  SmallVector<StringRef> ofProgram = {"-Bsymbolic", "--undefined=main", "--no-undefined", exports};
+  append_range(ofProgram, searched);
   for (StringRef flag : flags)
     addFlag(ofProgram, flag, Form::SharedObject);
   append_values(ofProgram, "-l:libstdc++.so.6", "-l:libgcc_s.so.1");
@@ -344,18 +371,8 @@ static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, String
   SmallVector<std::string> carried;
   if (Error error = addNeeded(folder.path("program.so"), libraries, carried))
     return error;
-  // There are static ones of these, too, for executables.
-  const bool plain = all_of(carried, [](StringRef soname) {
-    return soname.starts_with("libstdc++.") || soname.starts_with("libgcc_s.") ||
-           soname.starts_with("libprotobuf-lite.") || soname.starts_with("libz.");
-  });
-  if (plain) {
-    SmallVector<StringRef> ofExecutable = {ofRuntime, ofToolchain, search};
-    for (StringRef flag : flags)
-      addFlag(ofExecutable, flag, Form::Executable);
-    append_values(ofExecutable, "-l:libstdc++.a", "-l:libgcc_eh.a");
-    return link(folder, toolchain, "program.o", "program", Form::Executable, ofExecutable);
-  }
+  if (all_of(carried, isStaticToo))
+    return linkPlain(folder, toolchain, searched, flags);
   if (Error error = assemble(makeCarriedTable(folder, libraries, carried), folder.path("carried.o")))
     return error;
   return link(folder, toolchain, "carried.o", "program", Form::Executable, {ofRuntime, "-ldrt_loader"});
@@ -412,7 +429,9 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
   const bool alone = sys::fs::is_directory(toolchain);
   if (!alone)
     lines.insert(lines.begin(), search);
-  Error error = alone ? linkAlone(folder, runtimeFolder, toolchain, lines) : linkByDriver(folder, "program", lines);
+  const bool plain = !target.isDevice() && !parts.collectives && !parts.tls && !parts.library && !parts.convolutions;
+  Error error =
+      alone ? linkAlone(folder, runtimeFolder, toolchain, plain, lines) : linkByDriver(folder, "program", lines);
   if (error.isA<MissingSymbolError>())
     return error;
   if (error)

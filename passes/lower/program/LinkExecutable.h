@@ -27,9 +27,10 @@ private:
 
 /// What of the runtime a program takes only where its plan needs it.
 struct LinkedParts {
-  bool collectives = false; // it has several tasks
-  bool tls = false;         // its tasks may encrypt what they say to each other: OpenSSL
-  bool library = false;     // its matmuls are worth oneDNN's; convolutions take oneDNN anyway
+  bool collectives = false;  // it has several tasks
+  bool tls = false;          // its tasks may encrypt what they say to each other: OpenSSL
+  bool library = false;      // its matmuls are worth oneDNN's
+  bool convolutions = false; // which take oneDNN anyway
 };
 
 /// Links `object` with the runtime into `output`, by lld with what a compiler would add, of the folder's `toolchain`; a
