@@ -4,11 +4,11 @@ in processes.
   coupling_tensorflow.py [--only NAME] [--target T] [--replicas 1,2,4]
 """
 import argparse
-import sys
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, differences, must, need_tensorflow, need_tools, read_losses, trained
+from support import DISTC, Checks, Folder, differences, must, need_tensorflow, need_tools, trained
+from tensorflow_runs import train_apart
 
 BATCH, STEPS, RATE = 8, 3, 0.1
 
@@ -211,9 +211,7 @@ def check_export(folder, want, flags):
     name = f"exported-{len(flags)}"
     must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", 2, "--batch", BATCH, "--train-op", "train", "--loss", "loss:0",
           "--init-op", "init", "--emit=graphdef", "-o", folder / name, *flags])
-    log = folder / f"{name}.jsonl"
-    must([sys.executable, ROOT / "tools" / "run_in_tensorflow.py", folder / name, "--data", folder / "data.npz", "--steps", STEPS, "--log-json", log])
-    got = read_losses(log)
+    got = train_apart(folder / name, folder / "data.npz", STEPS)
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 

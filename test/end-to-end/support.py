@@ -3,6 +3,7 @@
 Tests run side by side, so each works in folders of its own, on the models of test/models (MODELS), with the tools of
 $DISTC_BIN (by default build/bin).
 """
+import gc
 import importlib.util
 import json
 import os
@@ -45,8 +46,12 @@ def need_tensorflow():
     # With oneDNN TensorFlow 2.21 computes a layer normalization with an epsilon of its own.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    # Its modules are 270,000 objects that never go: who collects garbage need not visit them.
+    gc.disable()
     try:
         import tensorflow as tf
+        gc.freeze()
+        gc.enable()
     except ImportError:
         skip("needs TensorFlow: pip install tensorflow-cpu, and set DISTC_PYTHON to that python")
     return tf.compat.v1, tf

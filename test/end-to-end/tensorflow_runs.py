@@ -28,15 +28,40 @@ def hosts(folder, count):
     return ["--resources", folder]
 
 
-def make_apart(write, *arguments):
-    """Whether `write` has written a graph, in a process of its own: a session starts threads, and tasks are forked from this one. What
-    it is forked from has imported TensorFlow, and done nothing else."""
+def apart(function, *arguments):
+    """A process of its own for what a process cannot do that has had a session: a session starts threads, and tasks are forked from this
+    one. What it is forked from has imported TensorFlow, and done nothing else."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tensorflow"])
-    process = context.Process(target=write, args=arguments)
+    process = context.Process(target=function, args=arguments)
     process.start()
+    return process
+
+
+def make_apart(write, *arguments):
+    """Whether `write` has written a graph, in a process of its own."""
+    process = apart(write, *arguments)
     process.join()
     return process.exitcode == 0
+
+
+def train_apart(folder, data, steps):
+    """The losses of an export by tools/run_in_tensorflow.py, in a process of its own."""
+    here, there = multiprocessing.Pipe(duplex=False)
+    process = apart(send_losses, there, folder, data, steps)
+    there.close()
+    try:
+        losses = here.recv()
+    except EOFError:
+        losses = None
+    process.join()
+    if losses is None:
+        raise AssertionError(f"the export in {folder} does not train: exit status {process.exitcode}")
+    return losses
+
+
+def send_losses(pipe, folder, data, steps):
+    pipe.send(load_runner().train(folder, data, steps))
 
 
 def export(folder, model, strategy, tasks, batch):
