@@ -64,6 +64,7 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.floor", {&C::elementwise<dfg::FloorOp>, 1}},
       {"stablehlo.round_nearest_even", {&C::elementwise<dfg::RoundOp>, 1}},
       {"stablehlo.round_nearest_afz", {&C::roundAwayFromZero, 1}},
+      {"stablehlo.reduce_precision", {&C::reducePrecision, 1}},
       {"stablehlo.is_finite", {&C::predicate<dfg::IsFiniteOp>, 1}},
       {"stablehlo.compare", {&C::compare, 2}},
       {"stablehlo.convert", {&C::convertElements, 1}},

@@ -147,6 +147,7 @@ private:
   Result shift(mlir::Operation *op, Values operands, Builder &g);
   Result cbrt(mlir::Operation *op, Values operands, Builder &g);
   Result roundAwayFromZero(mlir::Operation *op, Values operands, Builder &g);
+  Result reducePrecision(mlir::Operation *op, Values operands, Builder &g);
   Result customCall(mlir::Operation *op, Values operands, Builder &g);
   // ---- Complex.cpp ----------------------------------------------------------------------------------------------
   /// A node of TensorFlow's `kind`, of which there is no operation here; `types` are its attributes.

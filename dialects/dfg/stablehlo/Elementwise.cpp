@@ -392,6 +392,38 @@ Converter::Result Converter::roundAwayFromZero(Operation *, Values operands, Bui
   return one(g, g.mul(g.make<dfg::SignOp>(x), rounded));
 }
 
+/// Rounds to a format of fewer bits and back. `jax.checkpoint` with a policy rounds to the type's own, which changes
+/// nothing. What the format has no normal number for is zero.
+Converter::Result Converter::reducePrecision(Operation *op, Values operands, Builder &g) {
+  Value x = operands[0];
+  auto own = llvm::dyn_cast<FloatType>(Builder::elementOf(x));
+  const int64_t exponentBits = getInt(op, "exponent_bits"), mantissaBits = getInt(op, "mantissa_bits");
+  auto isFormat = [&](FloatType type) {
+    const llvm::fltSemantics &format = type.getFloatSemantics();
+    return APFloat::semanticsPrecision(format) == mantissaBits + 1 &&
+           APFloat::semanticsMaxExponent(format) == (int64_t(1) << (exponentBits - 1)) - 1;
+  };
+  if (!own || exponentBits < 1 || exponentBits > 11)
+    return fail(g, "reduces the precision of what is no float, or to no float's");
+  if (isFormat(own))
+    return one(g, g.make<dfg::IdentityOp>(x));
+  FloatType narrow;
+  for (FloatType type :
+       {FloatType(g.builder.getBF16Type()), FloatType(g.builder.getF16Type()), FloatType(g.builder.getF32Type())})
+    if (isFormat(type) && (own.isF32() || (own.isF64() && type.isF32())))
+      narrow = type;
+  if (!narrow)
+    return fail(g, "rounds to another format than bfloat16's, half's or float32's");
+  Value rounded = g.cast(g.cast(x, narrow), own);
+  const int64_t least = APFloat::semanticsMinExponent(narrow.getFloatSemantics());
+  if (least != APFloat::semanticsMinExponent(own.getFloatSemantics())) {
+    Value isNormal = g.lessEqual(g.scalar(own, std::ldexp(1.0, least)), g.make<dfg::AbsOp>(rounded));
+    Value isNumber = g.equal(rounded, rounded);
+    rounded = g.select(g.both(isNumber, g.negate(isNormal)), g.mul(rounded, g.scalar(own, 0.0)), rounded);
+  }
+  return one(g, rounded);
+}
+
 Converter::Result Converter::customCall(Operation *op, Values operands, Builder &g) {
   StringRef target = getText(op, "call_target_name");
   // What a shape must be, shape inference has proven or refuses where it is used.

@@ -396,22 +396,25 @@ Converter::Result Converter::selectAndScatter(Operation *op, Values operands, Bu
     return failure();
   std::optional<WindowForm> form = WindowForm::get(op, shape->size());
   std::optional<Combination> scatters = op->getNumRegions() == 2 ? getCombination(op->getRegion(1)) : std::nullopt;
-  auto isGreaterEqual = [&](Region &region) {
+  auto compares = [&](Region &region, StringRef direction) {
     Block &block = region.front();
     Operation *compare = &block.front();
     return region.hasOneBlock() && block.getNumArguments() == 2 &&
            compare->getName().getStringRef() == "stablehlo.compare" &&
-           getKeyword(compare, "comparison_direction") == "GE" && compare->getOperands() == block.getArguments() &&
+           getKeyword(compare, "comparison_direction") == direction && compare->getOperands() == block.getArguments() &&
            compare->getNextNode() == &block.back() && block.back().getOperands() == compare->getResults();
   };
-  if (!form || operands.size() != 3 || scatters != Combination::Add || !isGreaterEqual(op->getRegion(0)) ||
+  // A minimum is at the maximum of the negated numbers.
+  const bool isLeast = op->getNumRegions() == 2 && compares(op->getRegion(0), "LE");
+  if (!form || operands.size() != 3 || scatters != Combination::Add || !(isLeast || compares(op->getRegion(0), "GE")) ||
       !isIdentity(op->getOperand(2), Combination::Add))
-    return fail(g, "is not the gradient of a maximum over windows");
+    return fail(g, "is not the gradient of a maximum or a minimum over windows");
   Type element = Builder::elementOf(operands[0]);
   if (!llvm::isa<FloatType>(element) || !WindowForm::areOnes(form->inputDilations))
     return fail(g, "is the gradient of a maximum over windows of integers, or of dilated operands");
   Ints none(shape->size(), 0);
-  Value padded = padAll(g, operands[0], form->low, form->high, none, g.scalar(element, -INFINITY));
+  Value padded =
+      padAll(g, isLeast ? g.neg(operands[0]) : operands[0], form->low, form->high, none, g.scalar(element, -INFINITY));
   if (!padded || failed(shape = g.getShape(padded)))
     return failure();
   for (size_t axis = 0; axis < shape->size(); ++axis)

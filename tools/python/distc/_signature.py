@@ -34,6 +34,8 @@ def to_file(name: str, value: Any) -> np.ndarray:
     signed = _SIGNED.get(array.dtype.name)
     if signed:
         return np.asarray(array, order="C").view(signed)
+    if array.dtype.name == "bfloat16":  # which NumPy has not: raw elements of two bytes
+        return np.asarray(array, order="C").view("V2")
     if array.dtype.kind not in "fib":
         raise TypeError(f"'{name}' has elements of type {array.dtype}, which .npz files do not hold; "
                         "make them float32 in the step")
@@ -41,7 +43,12 @@ def to_file(name: str, value: Any) -> np.ndarray:
 
 
 def from_file(array: np.ndarray, dtype: str) -> np.ndarray:
-    return np.asarray(array, order="C").view(dtype) if dtype in _SIGNED else array
+    array = np.asarray(array, order="C")
+    if dtype == "bfloat16":
+        import ml_dtypes  # JAX's
+
+        return array.view(ml_dtypes.bfloat16)
+    return array.view(dtype) if dtype in _SIGNED else array
 
 
 @dataclasses.dataclass

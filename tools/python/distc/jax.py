@@ -37,7 +37,7 @@ def _get_data(leaf: Any) -> Any:
 
     if isinstance(leaf, (bool, int, float)):
         return jax.numpy.asarray(leaf)
-    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf)
     return leaf
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dataclasses
 import math
 import os
 import re
@@ -496,7 +497,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     if not trained:
         raise ValueError("the module has no parameter that requires a gradient")
 
-    leaves, _ = _pytree.tree_flatten_with_path(batch)
+    leaves, batch_structure = _pytree.tree_flatten_with_path(batch)
     example: dict[str, torch.Tensor] = {}
     for key, leaf in leaves:
         if not isinstance(leaf, torch.Tensor) or leaf.ndim == 0:
@@ -595,7 +596,11 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         return (new, value, fetches) if fetches else (new, value)
 
     specs = {name: jax.ShapeDtypeStruct(tuple(leaf.shape), to_dtype(leaf.dtype)) for name, leaf in example.items()}
-    return distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch)
+    made = distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch)
+    # Data may be given as the batch is, too.
+    names, structure = jax.tree.flatten(_pytree.tree_unflatten(list(example), batch_structure))
+    by_name = {leaf.name: leaf for leaf in made.batch}
+    return dataclasses.replace(made, batch=[by_name[name] for name in names], batch_tree=(structure, [None] * len(names)))
 
 
 def _get_name(key: Any) -> str:

@@ -174,6 +174,39 @@ def test_gradients_are_widened_before_they_are_reduced(tmp_path):
         np.testing.assert_allclose(result.losses, [1.5, 1.4625], rtol=1e-2)
 
 
+def test_state_of_bfloat16(tmp_path):
+    def step(state, batch):
+        value, gradient = jax.value_and_grad(lambda w: ((batch["x"] @ w.astype(jnp.float32)) ** 2).mean())(state["w"])
+        return {"w": state["w"] - jnp.bfloat16(0.125) * gradient}, value
+
+    state, data = {"w": jnp.ones((3, 2), jnp.bfloat16)}, {"x": np.full((8, 3), 0.5, "f")}
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    want, _ = jax.jit(step)(state, data)
+    result = distc.compile(exported, batch=8, replicas=2).train(data, 1)
+    assert result.state["w"].dtype == jnp.bfloat16
+    np.testing.assert_array_equal(result.state["w"], want["w"])
+    np.testing.assert_array_equal(distc.compile(exported, batch=8).train(data, 1, state=want).state["w"], jax.jit(step)(want, data)[0]["w"])
+
+
+@pytest.mark.parametrize("loss", [
+    # What is kept is rounded to its own precision.
+    lambda x, w: jax.checkpoint(lambda x: jnp.tanh(jnp.tanh(x @ w) @ w.T), policy=jax.checkpoint_policies.dots_saveable)(x).mean(),
+    lambda x, w: jax.lax.reduce_window(x @ w, jnp.inf, jax.lax.min, (1, 2), (1, 1), "VALID").mean(),
+    lambda x, w: jax.lax.reduce_window(jnp.tanh(x @ w), jnp.inf, jax.lax.min, (1, 2), (1, 2), "SAME").mean(),
+])
+def test_gradients_are_jaxs(tmp_path, loss):
+    def step(state, batch):
+        value, gradient = jax.value_and_grad(lambda w: loss(batch["x"], w))(state["w"])
+        return {"w": state["w"] - 0.5 * gradient}, value
+
+    numbers = np.random.default_rng(0)
+    state, data = {"w": jnp.asarray(numbers.normal(size=(4, 3)), jnp.float32)}, {"x": numbers.normal(size=(8, 4)).astype("f")}
+    result = distc.compile(distc.jax.export(step, state, data, tmp_path / "step.mlir"), batch=8, replicas=2).train(data, 3)
+    losses, last = models.train_here(step, state, data, 8, 3)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    np.testing.assert_allclose(result.state["w"], last["w"], rtol=1e-5, atol=1e-6)
+
+
 def test_numbers_of_python_are_state(tmp_path):
     def step(state, batch):
         return {"w": state["w"] - 0.1 * batch["x"].mean(0), "step": state["step"] + 1, "count": state["count"] + jnp.uint32(2)}, (state["w"] * batch["x"]).mean()

@@ -208,6 +208,18 @@ def test_optimizers_of_optax_and_fetches(tmp_path):
     assert result.losses[-1] < result.losses[0] and len(result.fetches["largest"]) == 5
 
 
+@pytest.mark.parametrize("shape", [lambda x, y: (x, y), lambda x, y: {"y": y, "a": [x]}])
+def test_data_are_given_as_the_batch_is(tmp_path, shape):
+    """A tuple, and a dictionary whose keys are not in their order."""
+    module, (x, y) = torch.nn.Linear(6, 4), (torch.randn(8, 6), torch.randint(0, 4, (8,)))
+    batch = shape(x, y)
+    loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch[0] if isinstance(batch, tuple) else batch["a"][0]),
+                                                                   batch[1] if isinstance(batch, tuple) else batch["y"])
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), batch, tmp_path / "step.mlir")
+    first = distc.compile(step, replicas=2, batch=8).train(batch, 1).losses[0]
+    np.testing.assert_allclose(first, loss(module, batch).item(), rtol=1e-5)
+
+
 def test_dropout_differs_from_step_to_step(tmp_path):
     module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(8, 4))
     _, loss, data = torch_models.MODELS["mlp"]
