@@ -4,14 +4,15 @@ if(NOT DISTC_COMPILER)
 endif()
 include(GNUInstallDirs)
 include(DistcReference)
-# A wheel (tools/make_wheel.py) has LLVM's libraries beside the runtime, and those look for theirs where the program says.
+# A wheel (tools/make_wheel.py) has the libraries that distc loads beside the runtime, and those look for theirs where the
+# program says.
 set_target_properties(distc distc-opt distc-translate PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 foreach(tool IN ITEMS distc distc-opt distc-translate)
   target_link_options(${tool} PRIVATE LINKER:--disable-new-dtags)
 endforeach()
 install(TARGETS distc distc-opt distc-translate RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# What executables are linked with, all of it: compiling a graph needs lld and no compiler.
+# What executables are linked with, all of it: compiling a graph needs no compiler, and the linker is in distc.
 set(runtime lib/distc)
 set(archives drt drt_cpu)
 foreach(target IN ITEMS drt_loader drt_cuda drt_cuda_api drt_cuda_emulated)
@@ -59,6 +60,4 @@ set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# What links executables. (CUDA's toolkit only where --target=cuda is used.)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "lld-22 | lld")
 include(CPack)

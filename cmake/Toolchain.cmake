@@ -1,4 +1,4 @@
-# What a compiler's driver links executables with, in one folder, so that distc links them by lld alone: startup files, the
+# What a compiler's driver links executables with, in one folder, so that distc links them by itself: startup files, the
 # libraries of C++ and of the compiler, the distribution's static libraries that the runtime calls, and glibc's shared ones,
 # whose symbols and versions the linker reads. distc_toolchain(<target> <folder> <static libraries>...)
 function(distc_toolchain target folder)

@@ -10,8 +10,9 @@ set -euo pipefail
 packages=(
   # the build
   cmake ninja-build clang-22 libclang-rt-22-dev g++ ccache
-  # the compiler: LLVM and MLIR, their tools (mlir-tblgen, FileCheck, lit) and the linker
-  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22
+  # the compiler: LLVM and MLIR, their tools (mlir-tblgen, FileCheck, lit) and the linker, as a program and as a library
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22 liblld-22-dev libpolly-22-dev
+  libzstd-dev
   # what executables are linked with, and what reads graphs, strategies and checkpoints
   protobuf-compiler libprotobuf-dev libgloo-dev libdnnl-dev libleveldb-dev libsnappy-dev libyaml-cpp-dev
   libcli11-dev libspdlog-dev nlohmann-json3-dev libsodium-dev libssl-dev zlib1g-dev

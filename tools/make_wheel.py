@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the wheel of the Python package: distc with its runtime, a linker, and every library that they load but glibc's.
+"""Makes the wheel of the Python package: distc with its runtime, and every library that they load but glibc's.
 
     tools/make_wheel.py [--build build] [--output dist]
 
@@ -40,13 +40,6 @@ def get_libraries(binary):
     return found
 
 
-def find_linker():
-    for name in ("ld.lld-22", "ld.lld"):
-        if path := shutil.which(name):
-            return pathlib.Path(path).resolve()
-    raise SystemExit("error: needs lld: install lld-22")
-
-
 def get_glibc():
     """The oldest glibc that will do: this machine's."""
     return run(["ldd", "--version"]).splitlines()[0].split()[-1].replace(".", "_")
@@ -64,19 +57,15 @@ def gather(build, folder):
     """Files of the wheel: their names in it, and where they lie."""
     files = {f"distc/{path.name}": path for path in sorted((PACKAGE / "distc").iterdir()) if path.is_file()}
     prefix = folder / "prefix"
-    run(["cmake", "--install", build, "--prefix", prefix])
+    run(["cmake", "--install", build, "--prefix", prefix, "--strip"])
     distc = prefix / "bin" / "distc"
     files[f"{NATIVE}/bin/distc"] = distc
     for path in sorted((prefix / "lib" / "distc").rglob("*")):
         if path.is_file():
             files[f"{NATIVE}/lib/{path.relative_to(prefix / 'lib')}"] = path
-    # Where distc looks for it: beside itself.
-    linker = find_linker()
-    files[f"{NATIVE}/bin/ld.lld"] = linker
-    # Where all of them look: beside them, in $ORIGIN/../lib.
-    for binary in (distc, linker):
-        for name, path in get_libraries(binary).items():
-            files[f"{NATIVE}/lib/{name}"] = path
+    # Where distc looks for them: $ORIGIN/../lib.
+    for name, path in get_libraries(distc).items():
+        files[f"{NATIVE}/lib/{name}"] = path
     return files
 
 

@@ -27,8 +27,10 @@ def in_an_environment_of_its_own():
         (native,) = (folder / "env").glob("lib/python*/site-packages/distc/_native/bin/distc")
         loaded = subprocess.run(["ldd", native], stdout=subprocess.PIPE, text=True, check=True).stdout
         for line in loaded.splitlines():
-            if "libMLIR" in line and str(folder) not in line:
-                found.append(f"MLIR is not the wheel's: {line}")
+            if "libprotobuf" in line and str(folder) not in line:
+                found.append(f"protobuf is not the wheel's: {line}")
+            if "libMLIR" in line or "libLLVM" in line:
+                found.append(f"what distc has in it is loaded: {line}")
         return found
 
 

@@ -9,6 +9,4 @@ namespace distc {
 
 const char *getVersion() { return DISTC_VERSION; }
 
-const char *getConfiguredLinker() { return DISTC_LLD; }
-
 } // namespace distc

@@ -11,9 +11,6 @@ namespace distc {
 /// distc's own.
 const char *getVersion();
 
-/// The lld of the machine that distc was built on, or what is no file.
-const char *getConfiguredLinker();
-
 } // namespace distc
 
 #endif // DISTC_PASSES_LOWER_PROGRAM_CONFIGURED_H

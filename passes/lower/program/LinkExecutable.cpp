@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/program/LinkExecutable.h"
-#include "passes/lower/program/Configured.h"
+#include "lld/Common/Driver.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
@@ -34,9 +34,11 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
-#include <unistd.h>
+#include <mutex>
 
 using namespace llvm;
+
+LLD_HAS_DRIVER(elf)
 
 namespace distc {
 
@@ -57,26 +59,6 @@ static Expected<std::string> findDriver() {
       return *path;
   return createStringError(
       "cannot link: no C++ compiler is found (c++, g++, clang++); install g++, or name one in $CXX");
-}
-
-// Where a linker lies that came with distc.
-static std::string besideDistc() {
-  SmallString<128> path(
-      sys::path::parent_path(sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&besideDistc))));
-  sys::path::append(path, "ld.lld");
-  return path.str().str();
-}
-
-// lld: beside distc, else the machine's.
-static Expected<std::string> findLinker() {
-  const std::string beside = besideDistc();
-  for (StringRef path : {StringRef(beside), StringRef(getConfiguredLinker())})
-    if (sys::fs::can_execute(path))
-      return path.str();
-  for (StringRef name : {"ld.lld-22", "ld.lld"})
-    if (auto path = sys::findProgramByName(name))
-      return *path;
-  return createStringError("cannot link: no ld.lld is found; install lld");
 }
 
 static Error fileError(const Twine &what, StringRef path, std::error_code code) {
@@ -113,58 +95,54 @@ private:
   SmallString<128> folder;
 };
 
-// Runs a linker, which writes what is wrong to `errors`. Libraries of one that came with distc lie beside it (../lib),
-// those that they need in turn, too, which its own header does not say.
-static Error runLinker(StringRef linker, ArrayRef<StringRef> arguments, StringRef errors) {
-  std::string message;
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(), errors};
-  std::string search;
-  SmallVector<StringRef> environment;
-  std::optional<ArrayRef<StringRef>> given;
-  if (linker == besideDistc()) {
-    search = ("LD_LIBRARY_PATH=" + sys::path::parent_path(sys::path::parent_path(linker)) + "/lib").str();
-    for (char **variable = environ; *variable; ++variable)
-      if (!StringRef(*variable).starts_with("LD_LIBRARY_PATH="))
-        environment.push_back(*variable);
-    environment.push_back(search);
-    given = environment;
-  }
-  int status = sys::ExecuteAndWait(linker, arguments, given, redirects, 0, 0, &message);
-  if (status == 0)
+// What a linker has said: its first line is what is wrong; a compiler driver adds only that its linker failed.
+static Error linkError(StringRef log) {
+  // As lld and the GNU linkers have it: "undefined symbol: f", "undefined reference to `f'".
+  for (StringRef words : {"undefined symbol: ", "undefined reference to "})
+    if (auto [before, symbol] = log.split(words); !symbol.empty())
+      return make_error<MissingSymbolError>(symbol.split('\n').first.trim("`'").str());
+  return createStringError(log.split('\n').first);
+}
+
+// Runs lld, which is a part of distc. It has one state for all of the process.
+static Error runLLD(ArrayRef<std::string> arguments) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  SmallVector<const char *> words =
+      map_to_vector(arguments, [](const std::string &argument) { return argument.c_str(); });
+  std::string log;
+  raw_string_ostream os(log);
+  lld::Result result = lld::lldMain(words, os, os, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode == 0)
     return Error::success();
-  // The first line says what is wrong; a compiler driver adds only that its linker failed.
-  if (auto log = MemoryBuffer::getFile(errors); log && message.empty()) {
-    message = (*log)->getBuffer().split('\n').first.str();
-    // As lld and the GNU linkers have it: "undefined symbol: f", "undefined reference to `f'".
-    for (StringRef words : {"undefined symbol: ", "undefined reference to "})
-      if (auto [before, symbol] = (*log)->getBuffer().split(words); !symbol.empty())
-        return make_error<MissingSymbolError>(symbol.split('\n').first.trim("`'").str());
-  }
-  return createStringError(message.empty() ? "exit status " + std::to_string(status) : message);
+  return log.empty() ? createStringError("exit status " + std::to_string(result.retCode)) : linkError(log);
 }
 
 // By the compiler's driver: with sanitizers, whose runtimes it knows.
 static Error linkByDriver(const LinkFolder &folder, StringRef output, ArrayRef<StringRef> flags) {
-  Expected<std::string> linker = findDriver();
-  if (!linker)
-    return linker.takeError();
-  std::string input = folder.path("program.o"), linked = folder.path(output);
-  SmallVector<StringRef> arguments = {*linker, input, "-o", linked};
+  Expected<std::string> driver = findDriver();
+  if (!driver)
+    return driver.takeError();
+  std::string input = folder.path("program.o"), linked = folder.path(output), errors = folder.path("errors"), message;
+  SmallVector<StringRef> arguments = {*driver, input, "-o", linked};
   arguments.append(flags.begin(), flags.end());
-  return runLinker(*linker, arguments, folder.path("errors"));
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(), errors};
+  int status = sys::ExecuteAndWait(*driver, arguments, std::nullopt, redirects, 0, 0, &message);
+  if (status == 0)
+    return Error::success();
+  if (auto log = MemoryBuffer::getFile(errors); log && message.empty())
+    return linkError((*log)->getBuffer());
+  return createStringError(message.empty() ? "exit status " + std::to_string(status) : message);
 }
 
 // What the linker is to make of a program's objects.
 enum class Form { Executable, SharedObject, Kernels };
 
-// By lld itself, so that compiling a graph needs no compiler. `toolchain`: the folder of the runtime's build with what
+// By lld, so that compiling a graph needs no compiler. `toolchain`: the folder of the runtime's build with what
 // a driver would add, startup files and libraries of the language and of glibc (cmake/Toolchain.cmake); nothing is
 // added to kernels.
 static Error link(const LinkFolder &folder, StringRef toolchain, StringRef input, StringRef output, Form form,
                   ArrayRef<StringRef> flags) {
-  Expected<std::string> linker = findLinker();
-  if (!linker)
-    return linker.takeError();
   SmallVector<std::string> arguments = {"ld.lld", "-m", "elf_x86_64", "--eh-frame-hdr", "-o", folder.path(output)};
   auto add = [&](std::initializer_list<StringRef> more) {
     for (StringRef argument : more)
@@ -194,7 +172,7 @@ static Error link(const LinkFolder &folder, StringRef toolchain, StringRef input
     file("crtendS.o");
     file("crtn.o");
   }
-  return runLinker(*linker, to_vector_of<StringRef>(arguments), folder.path("errors"));
+  return runLLD(arguments);
 }
 
 // What a program of ours needs of a machine: glibc.
