@@ -99,27 +99,40 @@ Converter::Result Converter::dotGeneral(Operation *op, Values operands, Builder 
     }
   }
   std::string names[2] = {std::string(left->size(), ' '), std::string(right->size(), ' ')}, result;
+  Dims sizes;
   char next = 'a';
   auto both = [&](ArrayRef<int64_t> x, ArrayRef<int64_t> y, bool isKept) {
     for (auto [i, j] : llvm::zip(x, y)) {
       if (i < 0 || j < 0 || i >= static_cast<int64_t>(names[0].size()) || j >= static_cast<int64_t>(names[1].size()))
         return;
       names[0][i] = names[1][j] = next;
-      if (isKept)
+      if (isKept) {
         result += next;
+        sizes.push_back((*left)[i]);
+      }
       ++next;
     }
   };
   both(batchLeft, batchRight, true);
   both(sumLeft, sumRight, false);
-  for (std::string &name : names)
-    for (char &axis : name)
-      if (axis == ' ') {
-        axis = next;
+  for (auto [name, shape] : {std::pair(&names[0], &*left), std::pair(&names[1], &*right)})
+    for (auto [axis, letter] : llvm::enumerate(*name))
+      if (letter == ' ') {
+        letter = next;
         result += next++;
+        sizes.push_back((*shape)[axis]);
       }
-  return one(g, g.make<dfg::EinsumOp>({a, b}, g.attribute("equation", g.builder.getStringAttr(
-                                                                          names[0] + "," + names[1] + "->" + result))));
+  Value product = g.make<dfg::EinsumOp>(
+      {a, b}, g.attribute("equation", g.builder.getStringAttr(names[0] + "," + names[1] + "->" + result)));
+  // What it is made of is known when the batch is: two of the sizes may be the batch's.
+  if (product && !g.shapes.getShape(product)) {
+    product.setType(RankedTensorType::get(
+        llvm::map_to_vector(
+            sizes, [](dfg::Dim size) { return size.isConstant() ? size.getConstant() : ShapedType::kDynamic; }),
+        element));
+    g.shapes.setShape(product, sizes);
+  }
+  return one(g, product);
 }
 
 // ---- Convolutions --------------------------------------------------------------------------------------------------

@@ -564,6 +564,8 @@ def _index(x, indices):
     if any(index is not None and index.dtype == bool for index in indices):
         raise NotImplementedError("there is no code for elements that a mask chooses (x[mask]), whose number is not known: weigh them by the mask "
                                   "(torch.where), or let the loss pass over them (ignore_index)")
+    if not all(index is None or isinstance(index, np.ndarray) for index in indices):
+        x = jnp.asarray(x)  # A tensor that the loss knows, by indices that the batch has.
     return x[tuple(slice(None) if index is None else index for index in indices)]
 
 
@@ -591,7 +593,7 @@ def _put(method, x, axis, index, source):
     places = [jnp.broadcast_to(jnp.arange(size).reshape((-1,) + (1,) * (index.ndim - 1 - i)), index.shape)
               for i, size in enumerate(index.shape)]
     places[axis] = index
-    return getattr(x.at[tuple(places)], method)(source if is_scalar else _as_many(source, index))
+    return getattr(jnp.asarray(x).at[tuple(places)], method)(source if is_scalar else _as_many(source, index))
 
 
 def _as_many(x, index):
@@ -648,7 +650,7 @@ def _scatter_reduce(x, axis, index, source, reduce, *, include_self=True):
 
 @_define("index_put")
 def _index_put(x, indices, values, accumulate=False):
-    at = x.at[tuple(slice(None) if index is None else index for index in indices)]
+    at = jnp.asarray(x).at[tuple(slice(None) if index is None else index for index in indices)]
     return at.add(values) if accumulate else at.set(values)
 
 

@@ -193,6 +193,8 @@ def test_state_of_bfloat16(tmp_path):
     lambda x, w: jax.checkpoint(lambda x: jnp.tanh(jnp.tanh(x @ w) @ w.T), policy=jax.checkpoint_policies.dots_saveable)(x).mean(),
     lambda x, w: jax.lax.reduce_window(x @ w, jnp.inf, jax.lax.min, (1, 2), (1, 1), "VALID").mean(),
     lambda x, w: jax.lax.reduce_window(jnp.tanh(x @ w), jnp.inf, jax.lax.min, (1, 2), (1, 2), "SAME").mean(),
+    # Every part of an example meets every part of every other one.
+    lambda x, w: jax.nn.logsumexp(jnp.einsum("bqd,cnd->bcqn", x.reshape(-1, 2, 2), jnp.stack([x @ w, -x @ w], -1)).max(-1).sum(-1), 1).mean(),
 ])
 def test_gradients_are_jaxs(tmp_path, loss):
     def step(state, batch):

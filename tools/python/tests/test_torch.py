@@ -220,6 +220,14 @@ def test_data_are_given_as_the_batch_is(tmp_path, shape):
     np.testing.assert_allclose(first, loss(module, batch).item(), rtol=1e-5)
 
 
+def test_tensors_that_the_loss_knows_are_taken_by_labels(tmp_path):
+    module, weights, (x, y) = torch.nn.Linear(6, 4), torch.tensor([1.0, 2.0, 0.5, 3.0]), (torch.randn(8, 6), torch.randint(0, 4, (8,)))
+    loss = lambda module, batch: (torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"], reduction="none") * weights[batch["y"]]).mean()
+    batch = {"x": x, "y": y}
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), batch, tmp_path / "step.mlir")
+    np.testing.assert_allclose(distc.compile(step, replicas=2, batch=8).train(batch, 1).losses[0], loss(module, batch).item(), rtol=1e-5)
+
+
 def test_dropout_differs_from_step_to_step(tmp_path):
     module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(8, 4))
     _, loss, data = torch_models.MODELS["mlp"]
