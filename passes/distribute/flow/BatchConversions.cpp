@@ -127,6 +127,10 @@ Value BatchConversions::rescale(Value value) {
   return result;
 }
 
+Value BatchConversions::rescaleBy(Value value, int64_t power) {
+  return create<dist::RescaleOp>(value, "rescaled", value.getType(), value, power);
+}
+
 Value BatchConversions::reduce(Value value) {
   const Flow at = flow.get(value);
   Type element = getElementTypeOrSelf(value.getType());
