@@ -123,8 +123,12 @@ def DistCoupleReplicas : Pass<"dist-couple-replicas", "mlir::ModuleOp"> {
       operands where that is enough (the other side of a batch x batch matrix), else all, and every replica computes the same;
     - sizes are the whole batch's (`dist.whole_size`, `dist.rescale`).
 
+    Values of float16 that were divided by the share's size are divided by the number of replicas where they become float16, and multiplied
+    where they leave it: N times what one device has, a scaled loss's gradients would overflow. `tf.squeeze` without axes is given those that
+    the whole batch's shape has of size 1.
+
     What has a rule already stays as it is, and so does what only leads to updates (clipping by a global norm), whose gradients are reduced by
-    dist-insert-synchronizers. With `coupling=replica` (`dist.coupling` on the module) nothing is done. Where replicas do not wait for each other
+    dist-insert-synchronizers. With `coupling=replica` (`dist.coupling` on the module) nothing else is done. Where replicas do not wait for each other
     in every step (staleness, backup workers, asynchronous servers) the module is given that attribute, with a remark, unless the strategy says
     `coupling=whole`.
 

@@ -75,6 +75,20 @@ class Graph:
         h = self.fused_batch_norm("second", tf.nn.conv2d(h, self.variable("filters", 3, 3, 3, 3), 1, "SAME"), 3)
         return tf.reduce_mean(tf.square(tf.reduce_mean(h, [1, 2]) - self.y[:, :3]))
 
+    def loss_squeezed(self):
+        """Of a share of one example the batch's axis would be squeezed, too."""
+        tf = self.tf
+        h = tf.squeeze(tf.reshape(self.encoded(), [-1, 1, 4]))
+        return tf.reduce_mean(tf.square(tf.squeeze(h) - tf.reduce_mean(h, 0)) + h)
+
+    def loss_half_with_a_scale(self):
+        """Gradients in float16 that have room for a division by the batch's size, and none for one by a share's."""
+        tf = self.tf
+        scaled = lambda by: tf.custom_gradient(lambda x: (tf.identity(x), lambda gradient: gradient * by))
+        kernel = tf.cast(scaled(2.0**-16)(self.variable("kernel", 6, 4)), tf.float16)
+        logits = scaled(2.0**16)(tf.cast(tf.matmul(tf.cast(self.x, tf.float16), kernel), tf.float32))
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i, logits=logits))
+
     def loss_embedding_and_batch_normalization(self):
         """A sparse gradient, and numbers that follow from the batch's size without being multiples of it."""
         tf = self.tf
@@ -206,18 +220,18 @@ def check(folder, want, replicas, flags, strategy="AllReduce"):
     return differences(trained(folder / name, folder / "data.npz", STEPS), want)
 
 
-def check_export(folder, want, flags):
+def check_export(folder, want, flags, replicas=2):
     """The same in stock TensorFlow: losses are means over the batch, which each replica has its share's part of."""
-    name = f"exported-{len(flags)}"
-    must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", 2, "--batch", BATCH, "--train-op", "train", "--loss", "loss:0",
-          "--init-op", "init", "--emit=graphdef", "-o", folder / name, *flags])
+    name = f"exported-{replicas}-{len(flags)}"
+    must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
+          "loss:0", "--init-op", "init", "--emit=graphdef", "-o", folder / name, *flags])
     got = train_apart(folder / name, folder / "data.npz", STEPS)
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 
 # Sums that the whole batch's numbers divide are parts of means.
 ACCUMULATED = ["contrastive", "cumulative_sum", "masked", "plain_mean"]
-EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "maximum", "of_joined_parts"]
+EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts"]
 
 
 def main():
@@ -243,6 +257,10 @@ def main():
             if name == "batch_normalization":
                 for strategy in ("PartitionedAR", "ShardedUpdate"):
                     checks.check(f"{name}, {strategy}", check, folder, want, 2, flags, strategy)
+            if name == "squeezed":
+                checks.check(f"{name}, {BATCH} replicas", check, folder, want, BATCH, flags)
+                if arguments.target == "cpu":
+                    checks.check(f"{name}, exported, {BATCH} replicas of a worker", check_export, folder, want, [], BATCH)
             if name in ACCUMULATED:
                 for replicas in map(int, arguments.replicas.split(",")):
                     checks.check(f"{name}, an update for {STEPS} batches, {replicas} replicas", check, folder, accumulated, replicas, flags,

@@ -9,6 +9,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchConversions.h"
+#include "passes/distribute/replicate/HalfRange.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/synchronize/BucketOrder.h"
@@ -390,6 +391,10 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
     if (FailureOr<AppliedStrategy> strategy = applied.read(); succeeded(strategy))
       serves = getServing(module, *strategy).has_value();
     bool changed = false;
+    if (policies->replicas > 1)
+      for (auto graph : module.getOps<dfg::GraphOp>())
+        if (failed(nameSqueezedAxes(graph, changed)))
+          return signalPassFailure();
     // Values of the replicas' own may have been asked for.
     if ((policies->replicas > 1 || policies->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
       for (auto graph : module.getOps<dfg::GraphOp>())
@@ -409,6 +414,9 @@ private:
 
   LogicalResult couple(dfg::GraphOp graph, const SyncPolicies &policies, bool &changed) {
     strategies::StepNodes step(graph);
+    if (policies.replicas > 1 && !isLoose(policies))
+      if (failed(keepHalves(graph, policies.replicas, changed)))
+        return failure();
     constexpr unsigned kMaxRounds = 16;
     bool joinDistinct = false, coupled = false;
     // Other nodes change with those that matter, and collectives for what nothing needs would cost like any.
@@ -458,6 +466,53 @@ private:
     mergeReductions(graph);
     numberBuckets(graph);
     remark(graph);
+    return success();
+  }
+
+  /// Squeeze without axes takes those of size 1: of a share of one example, the batch's, too, and what follows would be
+  /// of another rank than the whole batch's.
+  static LogicalResult nameSqueezedAxes(dfg::GraphOp graph, bool &changed) {
+    SmallVector<dfg::SqueezeOp> squeezes;
+    for (auto squeeze : graph.getOps<dfg::SqueezeOp>())
+      if (squeeze.getSqueezeDims().empty())
+        squeezes.push_back(squeeze);
+    dfg::ShapeContext shapes;
+    if (squeezes.empty())
+      return success();
+    if (failed(shapes.run(graph.getBody().front())))
+      return failure();
+    for (dfg::SqueezeOp squeeze : squeezes) {
+      std::optional<dfg::Dims> sizes = shapes.getShape(squeeze->getOperand(0));
+      if (!sizes || llvm::none_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }) ||
+          !llvm::all_of(*sizes, [](dfg::Dim size) { return size.isKnown(); }))
+        continue;
+      SmallVector<int64_t> axes;
+      for (auto [axis, size] : llvm::enumerate(*sizes))
+        if (size == dfg::Dim(1))
+          axes.push_back(axis);
+      changed = true;
+      OpBuilder builder(squeeze);
+      if (!axes.empty()) {
+        squeeze.setSqueezeDimsAttr(builder.getI64ArrayAttr(axes));
+        continue;
+      }
+      Value value = squeeze->getOperand(0);
+      auto identity = dfg::IdentityOp::create(builder, squeeze.getLoc(), squeeze->getResult(0).getType(), value);
+      identity->setDiscardableAttrs(squeeze->getDiscardableAttrDictionary());
+      squeeze->replaceAllUsesWith(identity->getResults());
+      squeeze.erase();
+    }
+    return success();
+  }
+
+  static LogicalResult keepHalves(dfg::GraphOp graph, int64_t replicas, bool &changed) {
+    FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+    if (failed(flow))
+      return failure();
+    if (flow->getFixedBatch())
+      return success();
+    BatchConversions conversions(graph, *flow, replicas);
+    changed |= keepHalvesInRange(graph, *flow, conversions);
     return success();
   }
 

@@ -345,3 +345,18 @@ module @branches attributes {dist.strategy = #dist.strategy<"">} {
     dfg.group {control = ["update"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// What is squeezed is what the whole batch's shape has of size 1: of a share of one example the batch's axis would go, too.
+// CHECK-LABEL: @squeezed
+module @squeezed attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["z:0"]} {
+    %x = dfg.placeholder : () -> tensor<?x1x4xf32> loc("x")
+    // CHECK: %[[Y:.*]] = dfg.squeeze %{{.*}} {squeeze_dims = [1]}
+    %y = dfg.squeeze %x : (tensor<?x1x4xf32>) -> tensor<*xf32> loc("y")
+    // CHECK: dfg.identity %[[Y]] {control = ["x"]}
+    %z = dfg.squeeze %y {control = ["x"]} : (tensor<*xf32>) -> tensor<*xf32> loc("z")
+  }
+}
