@@ -24,6 +24,23 @@ def DivideConvolutions : Pass<"dfg-divide-convolutions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def FoldDistinct : Pass<"dfg-fold-distinct", "::mlir::ModuleOp"> {
+  let summary = "Rows of distinct values, taken by each value's place among them, are the rows of the values";
+  let description = [{
+    Who looks up each row of a table once (`u, k = tf.unique(ids)`, `tf.gather(tf.gather(table, u), k)`) has gradients that are summed at the places of
+    distinct values, and an optimizer finds those distinct once more. Both are what they are without `tf.unique`, whose number of values is known only when
+    the program runs: an optimizer looks for the distinct ones of the ids themselves.
+    ```mlir
+    %u, %k = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
+    %once = dfg.resource_gather %table, %u : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    %rows = dfg.gather_v2 %once, %k, %zero : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
+    // becomes
+    %rows = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    ```
+    Nodes stay, without uses: control edges may name them.
+  }];
+}
+
 def FoldRows : Pass<"dfg-fold-rows", "::mlir::ModuleOp"> {
   let summary = "All rows of a tensor, in their order, are the tensor; vectors that one mask chooses are stacked";
   let description = [{

@@ -180,6 +180,18 @@ def numbers_of_a_generator_each_second_step(g):
         return tf.identity(loss)
 
 
+# ---- Distinct rows ---------------------------------------------------------------------------------------------------------------
+
+
+@case()
+def rows_that_are_looked_up_once(g):
+    """Each row of a table is read once, and its gradients are summed before the optimizer's own sums."""
+    tf = g.tf
+    u, k = tf.unique(tf.reshape(g.ids, [-1]))
+    rows = tf.gather(tf.gather(g.variable("table", CLASSES, 4), u), tf.reshape(k, tf.shape(g.ids)))
+    return g.loss_of(tf.squeeze(rows, [1]) * g.x) + g.loss_of(tf.gather(tf.gather(g.variable("other", CLASSES, 3), u), k) - 1)
+
+
 # ---- Slices ----------------------------------------------------------------------------------------------------------------------
 
 

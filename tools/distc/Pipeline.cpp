@@ -41,6 +41,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(rewrite::createWidenUnsigned());
     manager.addPass(rewrite::createSplitComplex());
     manager.addPass(rewrite::createFoldWhere());
+    manager.addPass(rewrite::createFoldDistinct());
     manager.addPass(rewrite::createFoldRows());
     manager.addPass(rewrite::createGatherSlices());
     manager.addPass(rewrite::createNumberRows());
@@ -54,6 +55,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     manager.addPass(createWriteOutControlFlow(control));
     manager.addPass(rewrite::createFoldWhere());
+    manager.addPass(rewrite::createFoldDistinct());
     manager.addPass(rewrite::createFoldRows());
     manager.addPass(rewrite::createNumberRows());
   }
