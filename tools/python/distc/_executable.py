@@ -27,7 +27,7 @@ class RunError(Exception):
 @dataclasses.dataclass
 class Result:
     """What a training gave: a loss a step, the state behind the last one as a tree of numpy arrays, and values of
-    fetches a step, by name."""
+    fetches a step, by name: of those of one number. `--eval` of the executable gives others."""
 
     losses: np.ndarray
     state: Any
@@ -92,7 +92,7 @@ class Executable:
             logged = [line for line in lines if "loss" in line and "step" in line]
             not_finite = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
             losses = [not_finite[line["loss_is"]] if line["loss"] is None else line["loss"] for line in logged]
-            fetches = {fetch: np.array([line["fetches"][f"{fetch}:0"] for line in logged]) for fetch in self.step.fetches}
+            fetches = {fetch: np.array([line["fetches"][f"{fetch}:0"] for line in logged], float) for fetch in self.step.fetches}
             with np.load(folder / "state.npz") as arrays:
                 return Result(np.array(losses), self.step.unflatten_state(arrays), fetches)
 

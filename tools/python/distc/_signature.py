@@ -67,7 +67,7 @@ class Step:
     path: pathlib.Path
     state: list[Leaf]
     batch: list[Leaf]
-    fetches: list[str]
+    fetches: list[str]  # those of one number: a log takes no other
     # Of JAX: the structure of the state and of the batch. None for a step that was read from its files.
     state_tree: Any = None
     batch_tree: Any = None
@@ -81,7 +81,7 @@ class Step:
         for entry in signature["arguments"]:
             leaves[entry["role"]].append(Leaf(entry["name"], entry["dtype"], tuple(entry["shape"])))
         return cls(path, leaves["state"], leaves["batch"] + leaves["feed"],
-                   [entry["name"] for entry in signature.get("fetches", [])])
+                   [entry["name"] for entry in signature.get("fetches", []) if not entry.get("shape")])
 
     def flatten(self, leaves: Sequence[Leaf], tree: Any, value: Any) -> dict[str, np.ndarray]:
         """Arrays by name; `value` is a tree of the structure, or a mapping of names."""

@@ -129,7 +129,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     for name, (_, leaf) in zip(batch_names, batch_leaves):
         if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
             raise ValueError(f"'{name}' of the batch has no axis of examples")
-        specs.append(jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype))
+        specs.append(jax.ShapeDtypeStruct((size, *leaf.shape[1:]), jax.dtypes.canonicalize_dtype(leaf.dtype)))
     symbolic = jax.tree.unflatten(batch_structure, specs)
 
     # Unused arguments stay: each leaf of the state is one.
@@ -152,6 +152,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     leaves: list[Leaf] = []
     for number, (name, (_, leaf)) in enumerate(zip(state_names, state_leaves)):
         array = np.asarray(_get_data(leaf))
+        array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
         leaves.append(Leaf(name, array.dtype.name, array.shape))
         initial[name] = to_file(name, array)
         arguments.append({"name": name, "role": "state", "result": number, "dtype": array.dtype.name,
@@ -161,7 +162,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
         arguments.append({"name": leaf.name, "role": "batch", "dtype": leaf.dtype, "shape": list(leaf.shape)})
     count = len(state_leaves)
     signature = {"version": 1, "arguments": arguments, "loss": count,
-                 "fetches": [{"name": name, "result": count + 1 + i} for i, name in enumerate(fetch_names)],
+                 "fetches": [{"name": name, "result": count + 1 + i, "shape": list(shape.shape)}
+                             for i, (name, (_, shape)) in enumerate(zip(fetch_names, fetched))],
                  "initial": path.with_suffix(".npz").name}
     if smallest_batch > 1:
         signature["smallest_batch"] = smallest_batch
@@ -170,7 +172,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     with open(path.with_suffix(".npz"), "wb") as file:
         np.savez(file, **initial)
     keys = [_get_key_type(leaf) for _, leaf in state_leaves]
-    return Step(path, leaves, feeds, fetch_names, (state_structure, keys), (batch_structure, [None] * len(feeds)))
+    logged = [name for name, (_, shape) in zip(fetch_names, fetched) if shape.shape == ()]
+    return Step(path, leaves, feeds, logged, (state_structure, keys), (batch_structure, [None] * len(feeds)))
 
 
 def _get_text(module: str) -> str:

@@ -7,6 +7,7 @@ modules on JAX's arrays, does not load with present versions of PyTorch, and hid
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import dataclasses
 import math
@@ -321,6 +322,35 @@ def _with_known_gradients() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Tensor]]) -> Iterator[None]:
+    """A buffer that forward assigns anew (`self.mean = 0.9 * self.mean + ...`) is written at its end: torch.export sees what is written in
+    place alone. A number of Python that forward changes would stay what it is when the step is exported. Tensors that are no buffers, and
+    were assigned, are appended to `assigned`: the module's class, the name, what it was."""
+    assign = torch.nn.Module.__setattr__
+    originals: dict[tuple[torch.nn.Module, str], torch.Tensor] = {}
+
+    def watch(part: torch.nn.Module, name: str, value: Any) -> None:
+        buffer = part.__dict__.get("_buffers", {}).get(name)
+        if isinstance(buffer, torch.Tensor) and isinstance(value, torch.Tensor):
+            originals.setdefault((part, name), buffer)
+        old = part.__dict__.get(name)
+        if isinstance(old, (bool, int, float)) and isinstance(value, (bool, int, float)) and name != "training" and value != old:
+            raise NotImplementedError(f"the loss changes the number '{name}' of {type(part).__name__}, which stays in the exported step what it is "
+                                      "now: make it a buffer (register_buffer), or change it outside of forward and of the loss")
+        if isinstance(old, torch.Tensor) and isinstance(value, torch.Tensor):
+            assigned.append((type(part).__name__, name, old))
+        assign(part, name, value)
+
+    with mock.patch.object(torch.nn.Module, "__setattr__", watch):
+        yield
+    with torch.no_grad():
+        for (part, name), original in originals.items():
+            value, part._buffers[name] = part._buffers[name], original
+            if value is not original:
+                original.copy_(value)
+
+
 def _expect_no_hooks(module: torch.nn.Module) -> None:
     for name, parameter in module.named_parameters():
         if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
@@ -451,18 +481,24 @@ def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
     return smallest if smallest <= _MOST_EXAMPLES else None
 
 
+class _Log(collections.deque):
+    """What was seen while a step was exported."""
+
+
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
         self.module = module
         self.loss = loss
+        # No list: torch.export gives attributes that are trees back what they were.
+        self.assigned: collections.deque[tuple[str, str, torch.Tensor]] = _Log()
 
     def forward(self, batch: Any) -> Any:
         # One size, not one for each tensor.
         sizes = [leaf.shape[0] for leaf in _pytree.tree_leaves(batch)]
         for size in sizes[1:]:
             torch._check(size == sizes[0])
-        with _with_known_gradients():
+        with _with_known_gradients(), _with_assigned_buffers(self.assigned):
             return self.loss(self.module, batch)
 
 
@@ -506,7 +542,12 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     if any(len(leaf) < 2 for leaf in example.values()):
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
     with torch.enable_grad(), _with_ways_out(), _with_open_parts():
-        exported, smallest_batch = _export_program(_WithLoss(module, loss), batch)
+        with_loss = _WithLoss(module, loss)
+        exported, smallest_batch = _export_program(with_loss, batch)
+    for part, name, old in with_loss.assigned:
+        if any(constant is old or (isinstance(constant, torch.Tensor) and constant.data_ptr() == old.data_ptr()) for constant in exported.constants.values()):
+            raise NotImplementedError(f"the loss reads the tensor '{name}' of {part} and assigns it anew, which would stay in the exported step what it is "
+                                      "now: make it a buffer (register_buffer)")
     stop_gradients(exported.graph_module)
     exported = exported.run_decompositions(get_decompositions())
     graph = Graph(exported.graph)

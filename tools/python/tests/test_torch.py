@@ -228,6 +228,62 @@ def test_tensors_that_the_loss_knows_are_taken_by_labels(tmp_path):
     np.testing.assert_allclose(distc.compile(step, replicas=2, batch=8).train(batch, 1).losses[0], loss(module, batch).item(), rtol=1e-5)
 
 
+class Average(torch.nn.Module):
+    """A moving average of what it gives, which it assigns anew."""
+
+    def __init__(self, is_buffer):
+        super().__init__()
+        self.linear, self.last = torch.nn.Linear(6, 4), torch.zeros(4)
+        if is_buffer:
+            self.register_buffer("mean", torch.zeros(4))
+            self.register_buffer("count", torch.tensor(0))
+        else:
+            self.mean, self.count = torch.zeros(4), torch.tensor(0)
+
+    def forward(self, x):
+        y = self.linear(x)
+        old = self.mean
+        self.mean = 0.9 * self.mean + 0.1 * y.detach().mean(0)
+        self.count = self.count + 1
+        self.last = y.detach().sum(0)  # which nothing reads
+        return y - self.mean / (1 - 0.9**self.count) + old
+
+
+def test_buffers_that_are_assigned_anew_change(tmp_path):
+    module, data = Average(True), {"x": torch.randn(24, 6), "y": torch.randint(0, 4, (24,))}
+    loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    results = [distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 3) for replicas in (1, 2)]
+    losses = torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.1), data, 8, 3)
+    for result in results:
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+        np.testing.assert_allclose(result.state["mean"], module.mean, rtol=1e-5, atol=1e-6)
+        assert result.state["count"] == 3
+
+
+def test_what_would_stay_as_it_was_exported_is_refused(tmp_path):
+    data = {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
+    loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
+    module = Average(False)
+    with pytest.raises(NotImplementedError, match="'mean' of Average .*register_buffer"):
+        distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+    class Annealed(torch.nn.Linear):
+        temperature = 1.0
+
+        def __init__(self):
+            super().__init__(6, 4)
+            self.temperature = 1.0
+
+        def forward(self, x):
+            self.temperature *= 0.5
+            return super().forward(x) / self.temperature
+
+    module = Annealed()
+    with pytest.raises(NotImplementedError, match="the number 'temperature' of Annealed"):
+        distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+
 def test_dropout_differs_from_step_to_step(tmp_path):
     module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(8, 4))
     _, loss, data = torch_models.MODELS["mlp"]
