@@ -22,6 +22,10 @@ config.substitutions.append(("%{models}", os.path.join(config.test_source_root, 
 # %{status} N COMMAND passes where COMMAND ends with exit status N.
 config.substitutions.append(("%{status}", "bash -c 'want=$0; \"$@\"; got=$?; [ $got = $want ] || { echo \"exit status $got\"; exit 1; }'"))
 
+# The runtime of devices in software, which is built where CUDA's headers are.
+if os.path.exists(os.path.join(config.distc_tools, "..", "lib", "drt-cuda-emulated.link")):
+    config.available_features.add("emulated")
+
 # What there is of the CUDA toolkit, where distc looks for it.
 ptxas = shutil.which("ptxas", path=os.pathsep.join([os.path.join(os.environ.get("CUDA_HOME", ""), "bin"), os.environ["PATH"], "/usr/local/cuda/bin"]))
 if ptxas:
