@@ -506,6 +506,10 @@ private:
   }
 
   static LogicalResult keepHalves(dfg::GraphOp graph, int64_t replicas, bool &changed) {
+    auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
+    if (llvm::none_of(graph.getBody().front(),
+                      [&](Operation &op) { return llvm::any_of(op.getResultTypes(), isHalf); }))
+      return success();
     FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
     if (failed(flow))
       return failure();

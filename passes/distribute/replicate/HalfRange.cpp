@@ -137,11 +137,7 @@ private:
 } // namespace
 
 bool keepHalvesInRange(dfg::GraphOp graph, BatchFlow &flow, BatchConversions &conversions) {
-  Block &block = graph.getBody().front();
-  auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
-  if (llvm::none_of(block, [&](Operation &op) { return llvm::any_of(op.getResultTypes(), isHalf); }))
-    return false;
-  bool changed = HalfRange(flow, conversions).run(block);
+  bool changed = HalfRange(flow, conversions).run(graph.getBody().front());
   conversions.eraseUnused();
   return changed;
 }
