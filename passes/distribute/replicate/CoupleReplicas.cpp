@@ -415,7 +415,7 @@ private:
   LogicalResult couple(dfg::GraphOp graph, const SyncPolicies &policies, bool &changed) {
     strategies::StepNodes step(graph);
     if (policies.replicas > 1 && !isLoose(policies))
-      if (failed(keepHalves(graph, policies.replicas, changed)))
+      if (failed(keepHalvesInRange(graph, policies.replicas, changed)))
         return failure();
     constexpr unsigned kMaxRounds = 16;
     bool joinDistinct = false, coupled = false;
@@ -502,21 +502,6 @@ private:
       squeeze->replaceAllUsesWith(identity->getResults());
       squeeze.erase();
     }
-    return success();
-  }
-
-  static LogicalResult keepHalves(dfg::GraphOp graph, int64_t replicas, bool &changed) {
-    auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
-    if (llvm::none_of(graph.getBody().front(),
-                      [&](Operation &op) { return llvm::any_of(op.getResultTypes(), isHalf); }))
-      return success();
-    FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
-    if (failed(flow))
-      return failure();
-    if (flow->getFixedBatch())
-      return success();
-    BatchConversions conversions(graph, *flow, replicas);
-    changed |= keepHalvesInRange(graph, *flow, conversions);
     return success();
   }
 

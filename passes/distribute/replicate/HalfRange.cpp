@@ -136,10 +136,20 @@ private:
 
 } // namespace
 
-bool keepHalvesInRange(dfg::GraphOp graph, BatchFlow &flow, BatchConversions &conversions) {
-  bool changed = HalfRange(flow, conversions).run(graph.getBody().front());
+LogicalResult keepHalvesInRange(dfg::GraphOp graph, int64_t replicas, bool &changed) {
+  Block &block = graph.getBody().front();
+  auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
+  if (llvm::none_of(block, [&](Operation &op) { return llvm::any_of(op.getResultTypes(), isHalf); }))
+    return success();
+  FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+  if (failed(flow))
+    return failure();
+  if (flow->getFixedBatch())
+    return success();
+  BatchConversions conversions(graph, *flow, replicas);
+  changed |= HalfRange(*flow, conversions).run(block);
   conversions.eraseUnused();
-  return changed;
+  return success();
 }
 
 } // namespace distc

@@ -14,8 +14,8 @@ namespace distc {
 /// computes, until gradients are averaged. float16 has no room for that: with a loss scale that one device bears, N
 /// replicas overflow. Values of float16 that the batch's size was divided out of (`sharded * N^-1`) are divided by N
 /// where they become float16 (dist.rescale), and multiplied by N where they leave it. What is reduced is then a sum,
-/// not a mean. Says whether anything was changed.
-bool keepHalvesInRange(dfg::GraphOp graph, BatchFlow &flow, BatchConversions &conversions);
+/// not a mean. Sets `changed` where anything was. Fails with a diagnostic where shapes do not fit.
+llvm::LogicalResult keepHalvesInRange(dfg::GraphOp graph, int64_t replicas, bool &changed);
 
 } // namespace distc
 
