@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/rewrite/Passes.h"
@@ -118,6 +119,16 @@ struct FoldDistinct : impl::FoldDistinctBase<FoldDistinct> {
     for (Operation *between = rows; between != op; between = between->getNextNode())
       if (llvm::isa<dfg::UpdateInterface>(between))
         return;
+    // Of a graph that is exported, in the order of edges: what waits for the rows that are read now waits for these.
+    Value result = op->getResult(0);
+    llvm::DenseSet<Operation *> behindRows =
+        dfg::findBehind(*op->getBlock(), [&](Operation *node) { return node == rows; });
+    llvm::DenseSet<Operation *> behindUsers =
+        dfg::findBehind(*op->getBlock(), [&](Operation *node) { return llvm::is_contained(result.getUsers(), node); });
+    if (llvm::any_of(behindRows, [&](Operation *node) {
+          return llvm::isa<dfg::UpdateInterface>(node) && !behindUsers.contains(node);
+        }))
+      return;
     OpBuilder builder(op);
     auto locate = [&](StringRef what) {
       return NameLoc::get(builder.getStringAttr(dfg::getNodeName(op) + "/" + what));

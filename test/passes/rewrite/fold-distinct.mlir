@@ -77,3 +77,22 @@ dfg.graph {
   %c = dfg.neg %a : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("c")
   %d = dfg.neg %b : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("d")
 }
+
+// -----
+
+// Where an update waits for the rows that are read once, and not for what is made of them, they are read where they were.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[ROWS:.*]] = dfg.gather_v2 %once, %u#1
+// CHECK: dfg.neg %[[ROWS]]
+dfg.variable @table : tensor<9x4xf32>
+dfg.graph {
+  %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+  %new = dfg.placeholder : () -> tensor<9x4xf32> loc("new")
+  %u:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("u")
+  %once = dfg.resource_gather %table, %u#0 : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("once")
+  %rows = dfg.gather_v2 %once, %u#1, %zero : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("rows")
+  %y = dfg.neg %rows : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("y")
+  dfg.assign %table, %new {control = ["once"]} : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("update")
+}
