@@ -32,7 +32,8 @@ inline constexpr llvm::StringLiteral kStrategyAttr = "dist.strategy";
 /// On the module where replicas use values of their own share in place of the whole batch's, which the strategy asks
 /// for: "replica".
 inline constexpr llvm::StringLiteral kCouplingAttr = "dist.coupling";
-/// On a graph: of each fetched tensor what it gives over all replicas: "concat:AXIS", "sum", "mean" or "first".
+/// On a graph: of each fetched tensor what it gives over all replicas: "concat:AXIS", "sum", "mean", "batch" or
+/// "first".
 inline constexpr llvm::StringLiteral kJoinsAttr = "dist.joins";
 /// On a variable that a server holds, and on a node that one task alone runs: #dist.place.
 inline constexpr llvm::StringLiteral kPlaceAttr = "dist.place";

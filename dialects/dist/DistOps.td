@@ -35,7 +35,7 @@ def DIST_Dialect : Dialect {
     - `dist.strategy` on the module: the strategy, as Protocol Buffers' text;
     - `dist.coupling` = "replica" on the module, where replicas use values of their own share in place of the whole batch's, which the strategy asks
       for;
-    - `dist.joins` on a graph: of each fetched tensor what it gives over all replicas, "concat:AXIS", "sum", "mean" or "first";
+    - `dist.joins` on a graph: of each fetched tensor what it gives over all replicas, "concat:AXIS", "sum", "mean", "batch" or "first";
     - `dist.feed` on a placeholder: "sharded" where each replica is given its part of the first axis, "whole" where each is
       given all of it;
     - `dist.seed` = "replica" on a random node: its numbers belong to a replica's own examples, so that each replica draws its rows

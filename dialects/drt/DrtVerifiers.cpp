@@ -474,7 +474,7 @@ LogicalResult AccumulatedOp::verify() {
 }
 
 LogicalResult FetchOp::verify() {
-  if (failed(expectBetween(*this, "join", getJoin(), DRT_JOIN_CONCAT, DRT_JOIN_SUM)))
+  if (failed(expectBetween(*this, "join", getJoin(), DRT_JOIN_CONCAT, DRT_JOIN_BATCH)))
     return failure();
   if (getJoin() == DRT_JOIN_CONCAT && (getAxis() < 0 || getAxis() >= typeOf(getValue()).getRank()))
     return emitOpError() << "joins " << getValue().getType() << " along axis " << getAxis();

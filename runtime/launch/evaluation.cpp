@@ -41,8 +41,10 @@ struct Value {
   std::vector<double> numbers; // of a sum or mean over the batch
 };
 
-// Of each batch a number of its own, the sum or mean over its examples.
-bool isAveraged(const drt_fetch &fetch) { return fetch.join == DRT_JOIN_MEAN || fetch.join == DRT_JOIN_SUM; }
+// Of each batch numbers of its own.
+bool isAveraged(const drt_fetch &fetch) {
+  return fetch.join == DRT_JOIN_MEAN || fetch.join == DRT_JOIN_SUM || fetch.join == DRT_JOIN_BATCH;
+}
 
 int64_t product(const int64_t *extents, int64_t count) {
   return std::accumulate(extents, extents + count, int64_t{1}, std::multiplies<int64_t>());
@@ -168,6 +170,13 @@ struct FilledUp {
   Value with, filler;
 };
 
+[[noreturn]] void refusePartialBatch(const drt_fetch &fetch, const Feeder &feeder) {
+  throw Error(std::string(fetch.name) + " of the last " + std::to_string(feeder.examples() % feeder.batch()) + " of " +
+              std::to_string(feeder.examples()) + " examples cannot be told from a whole batch of " +
+              std::to_string(feeder.batch()) + ": what it gives for an example depends on the others; give a multiple" +
+              " of the batch, or compile with a --batch that divides " + std::to_string(feeder.examples()));
+}
+
 // Adds a batch that only `count` examples have a part in. The program is compiled for whole batches, so others fill it
 // up, and what they bring is taken away again: rows are cut, and of a sum or mean the filler's part is known, since a
 // batch of it alone gives it. Neither is right where a row's result depends on other rows (batch statistics, the square
@@ -199,11 +208,7 @@ void addPartialBatch(Fetched &f, const FilledUp &one, const FilledUp &other, int
     f.bytes = bytes(one.with);
   }
   if (!right)
-    throw Error(std::string(fetch.name) + " of the last " + std::to_string(count) + " of " +
-                std::to_string(feeder.examples()) + " examples cannot be told from a whole batch of " +
-                std::to_string(feeder.batch()) +
-                ": what it gives for an example depends on the others; give a multiple" +
-                " of the batch, or compile with a --batch that divides " + std::to_string(feeder.examples()));
+    refusePartialBatch(fetch, feeder);
 }
 
 // Sums over the examples become those of a batch, as float64.
@@ -272,7 +277,12 @@ struct Evaluation::Impl {
 
   Impl(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names, FeederConfig feeding)
       : task(task), entry(evalEntry(task, names)), selected(select(task, entry, names)),
-        feeder(data, entry, feederConfig(task, std::move(feeding))) {}
+        feeder(data, entry, feederConfig(task, std::move(feeding))) {
+    // Before anything is computed.
+    for (const drt_fetch *fetch : selected)
+      if (fetch->join == DRT_JOIN_BATCH && feeder.batch() > 0 && feeder.examples() % feeder.batch() != 0)
+        refusePartialBatch(*fetch, feeder);
+  }
 
   std::vector<Value> runBatch(int64_t batch) {
     feeder.feed(batch, [this](int32_t feed, const void *share0, int64_t shareBytes) {

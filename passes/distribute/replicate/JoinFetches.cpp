@@ -77,7 +77,7 @@ private:
       return "concat:" + std::to_string(at.batch.axis);
     case Flow::Partial:
       if (at.zero || at.scale == 0)
-        return std::string("mean");
+        return std::string(isCoupled(value) ? "batch" : "mean");
       if (at.scale == 1)
         return std::string("sum");
       break;
@@ -94,15 +94,56 @@ private:
     return refuse(tensor, value, "it depends on the size of a replica's share");
   }
 
-  static bool isScalar(Value value) {
-    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
-    return type && type.getRank() == 0 && llvm::isa<FloatType>(type.getElementType());
+  /// The same in all replicas; of several batches of an evaluation numbers that data change are averaged.
+  std::string getReplicated(Value value) {
+    if (Value share = getReducedShare(value); share && flow.get(share).kind == Flow::Partial && !isCoupled(share))
+      return "mean";
+    return getElementTypeOrSelf(value.getType()).isIntOrFloat() && seesData(value) ? "batch" : "first";
   }
 
-  /// The same in all replicas; over several batches of an evaluation a number is averaged.
-  static std::string getReplicated(Value value) { return isScalar(value) ? "mean" : "first"; }
+  /// What is reduced to `value`, where that is a sum or mean over the batch; null for others.
+  static Value getReducedShare(Value value) {
+    while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
+      value = identity.getX();
+    auto reduce = value.getDefiningOp<dist::AllReduceOp>();
+    if (!reduce || reduce.getCompression() || reduce.getAggregator())
+      return {};
+    return reduce.getGradients()[llvm::cast<OpResult>(value).getResultNumber()];
+  }
 
-  std::string getEstimate(Value value) const {
+  bool seesData(Value value) {
+    return sees(value, seeing, [](Operation *op) { return llvm::isa<dfg::PlaceholderOp>(op); });
+  }
+
+  /// Whether an example's part of a sum depends on other examples.
+  bool isCoupled(Value value) {
+    return sees(value, coupled, [](Operation *op) { return llvm::isa<dist::AllReduceOp, dist::AllGatherOp>(op); });
+  }
+
+  /// Whether `value` is computed from what such a node gives.
+  static bool sees(Value value, llvm::DenseMap<Operation *, bool> &known, llvm::function_ref<bool(Operation *)> is) {
+    SmallVector<Operation *> pending = {value.getDefiningOp()};
+    llvm::SmallPtrSet<Operation *, 16> visited;
+    bool found = false;
+    while (!pending.empty() && !found) {
+      Operation *op = pending.pop_back_val();
+      if (!op || !visited.insert(op).second)
+        continue;
+      auto it = known.find(op);
+      found = it != known.end() ? it->second : is(op);
+      if (it == known.end() || it->second)
+        for (Value operand : op->getOperands())
+          pending.push_back(operand.getDefiningOp());
+    }
+    // What was looked at in vain is known for all of it.
+    for (Operation *op : visited)
+      if (!found)
+        known[op] = false;
+    known[value.getDefiningOp()] = found;
+    return found;
+  }
+
+  std::string getEstimate(Value value) {
     auto sizes = flow.getShapes().getShape(value);
     if (sizes && !sizes->empty() && sizes->front().dependsOnBatch())
       return "concat:0";
@@ -137,7 +178,8 @@ private:
   const BatchFlow &flow;
   int64_t replicas;
   llvm::StringMap<Operation *> nodes;
-  std::string refusal; // of the last tensor
+  llvm::DenseMap<Operation *, bool> seeing, coupled; // as far as it was asked
+  std::string refusal;                               // of the last tensor
 };
 
 /// Where a fetch is reduced anyway (a loss that a variable keeps), the name goes to what that gives.

@@ -115,8 +115,9 @@ typedef struct drt_feed {
 } drt_feed;
 
 // How the replicas' values of a fetch become the whole batch's: parts along an axis, in the order of replicas; means
-// over each share; equal values; sums over each share.
-enum { DRT_JOIN_CONCAT = 0, DRT_JOIN_MEAN = 1, DRT_JOIN_FIRST = 2, DRT_JOIN_SUM = 3 };
+// over each share; equal values, which no data change; sums over each share; equal values of the batch as a whole, which
+// are no sum or mean over its examples.
+enum { DRT_JOIN_CONCAT = 0, DRT_JOIN_MEAN = 1, DRT_JOIN_FIRST = 2, DRT_JOIN_SUM = 3, DRT_JOIN_BATCH = 4 };
 
 typedef struct drt_fetch {
   const char *name;     // tensor name, "loss:0"

@@ -25,12 +25,13 @@ module @verdicts {
 
 // -----
 
-// A function of sums over the batch: they are reduced, and it is computed from the whole batch's.
+// A function of sums over the batch: they are reduced, and it is computed from the whole batch's. It is no sum or mean of
+// what each example gives, and neither is what is computed from it.
 // CHECK-LABEL: module @function
-// CHECK: dist.joins = {"root:0" = "mean"}
+// CHECK: dist.joins = {"off:0" = "batch", "root:0" = "batch"}
 module @function {
   dfg.variable @v : tensor<4xf32> {trainable}
-  dfg.graph attributes {fetches = ["root"]} {
+  dfg.graph attributes {fetches = ["root", "off"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
     // CHECK: %[[MEAN:.*]] = dfg.mean
@@ -38,6 +39,8 @@ module @function {
     %mean = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
     // CHECK: dfg.sqrt %[[WHOLE]]
     %root = dfg.sqrt %mean : (tensor<f32>) -> tensor<f32> loc("root")
+    %distance = dfg.sub %x, %root : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("distance")
+    %off = dfg.mean %distance, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("off")
   }
 }
 
