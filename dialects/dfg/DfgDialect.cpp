@@ -126,6 +126,38 @@ LogicalResult VarHandleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult WhileOp::verifyRegions() {
+  for (Region *region : {&getCondition(), &getBody()}) {
+    StringRef which = region == &getBody() ? "body" : "condition";
+    if (region->empty() || !llvm::isa_and_nonnull<YieldOp>(region->front().getTerminator()))
+      return emitOpError() << "has a " << which << " that yields nothing";
+    if (region->getArgumentTypes().size() != getNumOperands())
+      return emitOpError() << "has " << getNumOperands() << " variables, but its " << which << " takes "
+                           << region->getNumArguments();
+    for (Operation &op : region->front())
+      if (!isMemoryEffectFree(&op) || !llvm::isa_and_nonnull<DFGDialect>(op.getDialect()))
+        return op.emitOpError() << "is inside of a loop, where there is nothing but values of dfg without effects";
+  }
+  auto isAlike = [](Type x, Type y) {
+    return getElementTypeOrSelf(x) == getElementTypeOrSelf(y) && succeeded(verifyCompatibleShape(x, y));
+  };
+  ValueRange next = getBody().front().getTerminator()->getOperands();
+  if (next.size() != getNumOperands() || getNumResults() != getNumOperands())
+    return emitOpError() << "has " << getNumOperands() << " variables, but its body yields " << next.size()
+                         << ", and it gives " << getNumResults();
+  for (unsigned number = 0; number < getNumOperands(); ++number) {
+    Type type = getOperand(number).getType();
+    for (Type other : {getCondition().getArgument(number).getType(), getBody().getArgument(number).getType(),
+                       next[number].getType(), getResult(number).getType()})
+      if (!isAlike(type, other))
+        return emitOpError() << "has variable " << number << " of type " << type << ", and of type " << other;
+  }
+  ValueRange goesOn = getCondition().front().getTerminator()->getOperands();
+  if (goesOn.size() != 1 || !isAlike(goesOn[0].getType(), RankedTensorType::get({}, IntegerType::get(getContext(), 1))))
+    return emitOpError() << "must have a condition that yields one scalar bool";
+  return success();
+}
+
 OpFoldResult ConstOp::fold(FoldAdaptor) { return getValue(); }
 
 void OpaqueOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

@@ -115,6 +115,46 @@ def DFG_CallOp : DFG_Node<"call", "\"PartitionedCall\", \"StatefulPartitionedCal
   let types = "Tin:* Tout:*r";
 }
 
+def DFG_WhileOp : DFG_Node<"while", "\"\"", [Pure, IsolatedFromAbove]> {
+  let created = 1;
+  let summary = "A loop of which data alone say when it ends";
+  let description = [{
+    `operands` are the loop's variables before the first iteration, `results` what they are after the last. Both regions take them: `condition`
+    yields a scalar bool, whether there is another iteration; `body` what they are next, of the same types. A variable that the body hands on as it
+    is, is the same in all iterations: what the loop takes from outside is one.
+
+    Nodes inside have no effects and no control edges, and all replicas run the same iterations: no collective is inside. Made by
+    `dfg-expand-control-flow` of loops that it cannot write out; no operation of TensorFlow, which an export never has.
+
+    ```mlir
+    %root = dfg.while(%start) {
+    ^bb0(%x: tensor<f32>):
+      ...
+      dfg.yield %goes_on : tensor<i1>
+    } do {
+    ^bb0(%x: tensor<f32>):
+      ...
+      dfg.yield %next : tensor<f32>
+    } : (tensor<f32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<DFG_Tensor>:$operands);
+  let results = (outs Variadic<DFG_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$condition, SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $operands `)` attr-dict-with-keyword $condition `do` $body `:` functional-type($operands, $results)";
+  let hasRegionVerifier = 1;
+  let shape = "loop";
+  let declarations = [{
+    /// Whether variable `number` is the same in all iterations.
+    bool isInvariant(unsigned number) { return getBody().front().getTerminator()->getOperand(number) == getBody().getArgument(number); }
+  }];
+}
+def DFG_YieldOp : Op<DFG_Dialect, "yield", [Pure, ReturnLike, Terminator, HasParent<"WhileOp">]> {
+  let summary = "What a region of a loop gives";
+  let arguments = (ins Variadic<DFG_Tensor>:$operands);
+  let assemblyFormat = "attr-dict $operands `:` type($operands)";
+}
+
 def DFG_SpecialFunctionOp : Op<DFG_Dialect, "special_function", [Pure]> {
   let summary = "A function of float64 scalars that the runtime computes, inside of kernels";
   let description = [{

@@ -119,6 +119,35 @@ LogicalResult same(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult loop(Operation *op, ShapeContext &context) {
+  auto loop = llvm::cast<WhileOp>(op);
+  for (Region *region : {&loop.getCondition(), &loop.getBody()}) {
+    for (auto [number, argument] : llvm::enumerate(region->getArguments())) {
+      if (auto shape = context.getShape(op->getOperand(number)))
+        context.setShape(argument, *shape);
+      auto elements = context.getElements(op->getOperand(number));
+      if (elements && loop.isInvariant(number))
+        context.setElements(argument, *elements);
+    }
+    if (failed(context.run(region->front())))
+      return failure();
+  }
+  for (auto [number, next] : llvm::enumerate(loop.getBody().front().getTerminator()->getOperands())) {
+    auto before = context.getShape(op->getOperand(number)), after = context.getShape(next);
+    auto differ = [](Dim x, Dim y) { return x.isKnown() && y.isKnown() && !(x == y); };
+    if (before && after && (before->size() != after->size() || llvm::any_of(llvm::zip(*before, *after), [&](auto both) {
+                              return std::apply(differ, both);
+                            })))
+      return op->emitOpError() << "has variable " << number << " of shape " << print(*before)
+                               << " that an iteration makes one of shape " << print(*after);
+    if (before)
+      context.setShape(op->getResult(number), *before);
+    if (auto elements = context.getElements(op->getOperand(number)); elements && loop.isInvariant(number))
+      context.setElements(op->getResult(number), *elements);
+  }
+  return success();
+}
+
 LogicalResult scan(Operation *op, ShapeContext &context) {
   auto input = context.getShape(op->getOperand(0));
   if (failed(checkScalar(op, context, 1)))

@@ -115,6 +115,8 @@ DISTC_SHAPE_FUNCTION(crossEntropy)
 DISTC_SHAPE_FUNCTION(keyCounter)
 // That of what the operation is made of (GraphBuilder.cpp).
 DISTC_SHAPE_FUNCTION(composite)
+// Of the variables of a loop, and of the nodes inside.
+DISTC_SHAPE_FUNCTION(loop)
 // Sorting and linear algebra (LinalgShapes.cpp).
 DISTC_SHAPE_FUNCTION(topK)
 DISTC_SHAPE_FUNCTION(squareMatrices)

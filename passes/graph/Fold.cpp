@@ -42,22 +42,33 @@ struct Fold : impl::FoldBase<Fold> {
     context.setReplicas(dist::getReplicas(getOperation()));
     if (failed(context.run(block)))
       return failure();
+    foldNodes(block, context);
+    return success();
+  }
+
+  void foldNodes(Block &block, dfg::ShapeContext &context) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (llvm::isa<dfg::ConstOp>(op) || !isMemoryEffectFree(&op))
         continue;
+      for (Region &region : op.getRegions())
+        for (Block &inner : region) {
+          // What is known and the same in all iterations.
+          for (Value argument : inner.getArguments())
+            replaceKnown(context, OpBuilder::atBlockBegin(&inner), op.getLoc(), argument);
+          foldNodes(inner, context);
+        }
       for (Value result : op.getResults())
         if (!result.use_empty())
-          replaceKnown(context, op, result);
+          replaceKnown(context, OpBuilder(&op), op.getLoc(), result);
       bypassIdentity(op);
     }
     // What is left of a chain goes from its end.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op) && !op.hasTrait<OpTrait::IsTerminator>())
         op.erase();
-    return success();
   }
 
-  void replaceKnown(dfg::ShapeContext &context, Operation &op, Value result) {
+  void replaceKnown(dfg::ShapeContext &context, OpBuilder builder, Location loc, Value result) {
     auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
     if (!type || !type.hasStaticShape())
       return;
@@ -68,9 +79,9 @@ struct Fold : impl::FoldBase<Fold> {
     SmallVector<APInt> values;
     for (int64_t value : *elements)
       values.emplace_back(element.getWidth(), value, /*isSigned=*/true, /*implicitTrunc=*/true);
-    OpBuilder builder(&op);
-    auto constant = dfg::ConstOp::create(builder, op.getLoc(), type, DenseElementsAttr::get(type, values));
-    result.replaceAllUsesWith(constant.getResult());
+    auto constant = dfg::ConstOp::create(builder, loc, type, DenseElementsAttr::get(type, values));
+    result.replaceUsesWithIf(constant.getResult(),
+                             [](OpOperand &use) { return !llvm::isa<dfg::YieldOp>(use.getOwner()); });
   }
 
   /// An identity gives way to its operand, unless it runs something that nothing else would.

@@ -77,11 +77,19 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   }
 
   void setTypes(dfg::ShapeContext &context, Block &block) {
-    for (Operation &op : block)
-      for (Value result : op.getResults())
-        if (auto type = llvm::dyn_cast<TensorType>(result.getType()))
-          if (std::optional<dfg::Dims> sizes = context.getShape(result))
-            result.setType(dfg::refine(type, *sizes));
+    auto refine = [&](Value value) {
+      if (auto type = llvm::dyn_cast<TensorType>(value.getType()))
+        if (std::optional<dfg::Dims> sizes = context.getShape(value))
+          value.setType(dfg::refine(type, *sizes));
+    };
+    for (Operation &op : block) {
+      llvm::for_each(op.getResults(), refine);
+      for (Region &region : op.getRegions())
+        for (Block &inner : region) {
+          llvm::for_each(inner.getArguments(), refine);
+          setTypes(context, inner);
+        }
+    }
   }
 };
 

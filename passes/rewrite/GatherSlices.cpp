@@ -330,15 +330,25 @@ struct GatherSlices : impl::GatherSlicesBase<GatherSlices> {
   }
 
   LogicalResult rewrite(Block &block) {
-    auto isSlice = [](Operation &op) {
-      return llvm::isa<dfg::SliceOp, dfg::StridedSliceOp, dfg::StridedSliceGradOp, dfg::PadOp>(op);
+    auto isSlice = [](Operation *op) {
+      return llvm::isa<dfg::SliceOp, dfg::StridedSliceOp, dfg::StridedSliceGradOp, dfg::PadOp>(op)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
     };
-    if (llvm::none_of(block, isSlice))
+    if (!block.walk(isSlice).wasInterrupted())
       return success();
     dfg::ShapeContext shapes;
+    return rewrite(block, shapes);
+  }
+
+  LogicalResult rewrite(Block &block, dfg::ShapeContext &shapes) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
         return failure();
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          if (failed(rewrite(inner, shapes)))
+            return failure();
       llvm::TypeSwitch<Operation *, void>(&op)
           .Case<dfg::SliceOp, dfg::StridedSliceOp, dfg::StridedSliceGradOp, dfg::PadOp>(
               [&](auto slice) { Gatherer(slice, shapes).gather(slice); });

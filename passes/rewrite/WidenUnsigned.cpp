@@ -58,7 +58,7 @@ bool begins(Operation *op) {
 
 class Widener {
 public:
-  explicit Widener(dfg::GraphOp graph) : block(graph.getBody().front()), builder(graph.getContext()) {}
+  explicit Widener(Block &block) : block(block), builder(block.getParentOp()->getContext()) {}
 
   /// Whether anything was widened.
   bool run() {
@@ -153,7 +153,17 @@ private:
 struct WidenUnsigned : impl::WidenUnsignedBase<WidenUnsigned> {
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
-      Widener(graph).run();
+      widen(graph);
+  }
+
+  /// Loops take and give values that are wide already.
+  static void widen(Operation *op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region) {
+        Widener(block).run();
+        for (auto loop : block.getOps<dfg::WhileOp>())
+          widen(loop);
+      }
   }
 };
 

@@ -452,6 +452,57 @@ def loop_without_a_bound(i):
     return i.loss_of(h)
 
 
+@case(1, 2, replicas=(1, 2, 4))
+def root_by_newton(i):
+    """A loop that data end: nothing bounds it, and no gradient goes through it."""
+    tf = i.tf
+    square = 1.0 + tf.reduce_sum(tf.square(i.v))
+    root = tf.while_loop(lambda z: tf.abs(z * z - square) > 1e-3, lambda z: 0.5 * (z + square / z), [tf.ones([])])
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m) * tf.stop_gradient(root))
+
+
+@case(1, 2, replicas=(1, 2, 4))
+def power_iteration(i):
+    """Gradients could go through it, so that TensorFlow has it keep what each iteration computed; none does."""
+    tf = i.tf
+    a = tf.matmul(tf.stop_gradient(i.m), i.m, transpose_b=True) + tf.eye(SIZE)
+
+    def body(v, norm, _):
+        u = tf.matmul(a, v)
+        return u / tf.norm(u), tf.norm(u), norm
+    _, norm, _ = tf.while_loop(lambda v, norm, last: tf.abs(norm - last) > 1e-2, body, [tf.ones([SIZE, 1]), tf.ones([]), tf.zeros([])])
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m) / tf.stop_gradient(norm))
+
+
+@case(1, 2, replicas=(1, 2, 4))
+def until_the_whole_batch_is_small(i):
+    """The condition is on all examples: they are gathered before."""
+    tf = i.tf
+    h = tf.stop_gradient(tf.matmul(i.x[:, 0], i.m)) * 3.0
+    small, turns = tf.while_loop(lambda h, k: tf.reduce_mean(h * h) > 0.5, lambda h, k: (h * 0.9, k + 1.0), [h, tf.zeros([])])
+    return i.loss_of(tf.matmul(i.x[:, 1], i.m) - tf.stop_gradient(small) + 0.01 * tf.stop_gradient(turns))
+
+
+@case(2, replicas=(1, 2))
+def loops_that_data_end_in_each_other(i):
+    tf = i.tf
+
+    def body(z, k):
+        inner = tf.while_loop(lambda t: tf.reduce_max(t) > 1.0, lambda t: t * 0.7, [z * 3.0])
+        return inner[0] if isinstance(inner, (list, tuple)) else inner, k + 1.0
+    z, k = tf.while_loop(lambda z, k: 10.0 / (k + 1.0) + 0.0 * tf.reduce_sum(z) > 1.5, body, [tf.abs(tf.stop_gradient(i.v)), tf.zeros([])])
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m) * tf.stop_gradient(z) + 0.01 * tf.stop_gradient(k))
+
+
+@case(2, replicas=(1, 2))
+def loop_that_data_end_in_a_branch(i):
+    """Where the branch is not taken it must not run for ever."""
+    tf = i.tf
+    grown = lambda: tf.while_loop(lambda z: z < 50.0, lambda z: z * (1.0 + tf.nn.relu(i.p)) + tf.nn.relu(i.p), [tf.ones([])])
+    z = tf.cond(i.p > 0.0, lambda: tf.reduce_sum(grown()), lambda: 0.5 * tf.ones([]))
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m) * 0.1 * tf.stop_gradient(z))
+
+
 @case(1, 2, replicas=(1,))
 def condition_on_the_loss(i):
     tf = i.tf

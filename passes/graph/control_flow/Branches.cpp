@@ -125,7 +125,8 @@ dfg::FuncOp StraightLine::getFunction(const Node &node, StringRef attribute) {
 }
 
 StraightLine::Results StraightLine::call(const Node &node, dfg::FuncOp function, ArrayRef<Datum> operands,
-                                         StringRef prefix, Value predicate, const Guard &holds) {
+                                         StringRef prefix, Value predicate, const Guard &holds,
+                                         const NeededNodes *part) {
   Block &body = function.getBody().front();
   if (body.getNumArguments() != operands.size())
     return fail(node) << "calls function '" << function.getSymName() << "' with " << operands.size()
@@ -149,12 +150,16 @@ StraightLine::Results StraightLine::call(const Node &node, dfg::FuncOp function,
   calls.push_back(function);
   for (auto [holding, value] : holds)
     known[holding] = value;
-  LogicalResult ran = runBlock(body, scope, nullptr);
+  LogicalResult ran = runBlock(body, scope, part);
   calls.pop_back();
   if (failed(ran))
     return failure();
   Data results;
   for (Value result : body.getTerminator()->getOperands()) {
+    if (part && !part->results.contains(result)) {
+      results.emplace_back();
+      continue;
+    }
     if (scope.dead.contains(result))
       return fail(node) << "calls function '" << function.getSymName() << "', which does not give a result", failure();
     results.push_back(lookup(scope, result));

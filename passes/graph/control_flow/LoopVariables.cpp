@@ -45,6 +45,42 @@ bool StraightLine::LoopVariables::isCarried(unsigned variable) const {
   return getNext(variable) == Value(body.getArgument(variable));
 }
 
+NeededNodes StraightLine::LoopVariables::findNeeded(SmallVectorImpl<bool> &live) const {
+  NeededNodes found;
+  if (!areWhole() || live.size() != initial.size()) {
+    // A graph that is damaged; who calls the functions says so.
+    for (Operation &op : body.without_terminator())
+      found.nodes.insert(&op);
+    found.results.insert_range(body.getTerminator()->getOperands());
+    live.assign(initial.size(), true);
+    return found;
+  }
+  SmallVector<Value> pending;
+  auto addVariable = [&](unsigned variable) {
+    Value next = body.getTerminator()->getOperand(variable);
+    if (found.results.insert(next).second)
+      pending.push_back(next);
+    live[variable] = true;
+  };
+  for (auto [variable, argument] : llvm::enumerate(condition.getArguments()))
+    if (live[variable] || !argument.use_empty())
+      addVariable(variable);
+  auto addNode = [&](Operation *op) {
+    if (op && found.nodes.insert(op).second)
+      llvm::append_range(pending, op->getOperands());
+  };
+  for (Operation &op : body.without_terminator())
+    if (!isMemoryEffectFree(&op))
+      addNode(&op);
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    addNode(value.getDefiningOp());
+    if (auto argument = llvm::dyn_cast<BlockArgument>(value); argument && !live[argument.getArgNumber()])
+      addVariable(argument.getArgNumber());
+  }
+  return found;
+}
+
 bool StraightLine::LoopVariables::hasMoreThan(int64_t most) const {
   if (!areWhole())
     return false;

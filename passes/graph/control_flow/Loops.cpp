@@ -122,11 +122,21 @@ LogicalResult StraightLine::assertEnd(Loop &loop, Value goesOn) {
   return success();
 }
 
+SmallVector<bool> StraightLine::findLive(const Loop &loop) const {
+  return llvm::map_to_vector(loop.node.op->getResults(),
+                             [&](Value result) { return running ? running->takes(result) : !result.use_empty(); });
+}
+
 StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
   // What the loop gives if it has ended; `goesOn` is whether it has not, null while that is certain.
   Data results = state, before = state;
   Value goesOn, outside = active, continuingOutside = continuing;
   std::optional<int64_t> most;
+  // Of a loop that data end: what is needed. One that could have a gradient leaves values to it in lists, also where
+  // nothing takes them.
+  SmallVector<bool> live = findLive(loop);
+  const NeededNodes needed = LoopVariables(*this, loop, state).findNeeded(live);
+  const NeededNodes *part = nullptr;
   llvm::scope_exit restore([&] {
     active = outside;
     continuing = continuingOutside;
@@ -143,16 +153,16 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       return fail(loop.node)
                  << "is a loop without an end: an iteration leaves all as it is that its condition looks at",
              failure();
+    if (!known && iteration == 0)
+      part = &needed;
     if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
       most = LoopVariables(*this, loop, before).getMostByReads();
-      if (!most)
-        return fail(loop.node)
-                   << "is a loop that distc knows no bound for: data decide when it ends, or the batch does. Give it "
-                      "maximum_iterations, a counter that its condition compares with a number or with a size that is "
-                      "known (--feed NAME=SHAPE fixes a placeholder's), or one by which it takes elements of something "
-                      "that has a known number of them; in JAX, lax.fori_loop or lax.scan of a known length, which may "
-                      "leave what has ended as it is, and jax.vmap for lax.map over the batch",
-               failure();
+      if (!most) {
+        active = outside;
+        continuing = continuingOutside;
+        // TensorFlow has loops of its own.
+        return keepsOrder ? refuseUnbounded(loop) : runUnbounded(loop, before);
+      }
     }
     if (most && iteration >= *most) {
       if (failed(assertEnd(loop, logicalAnd(goesOn, *condition, prefix + "goes_on"))))
@@ -168,7 +178,7 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       if (!active || !continuing)
         return failure();
     }
-    Results next = call(loop.node, loop.body, state, prefix);
+    Results next = call(loop.node, loop.body, state, prefix, {}, {}, part);
     if (failed(next))
       return failure();
     if (next->size() != state.size())
@@ -180,7 +190,9 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       results = state;
       continue;
     }
-    for (auto [result, datum] : llvm::zip(results, state)) {
+    for (auto [result, datum, isLive] : llvm::zip(results, state, live)) {
+      if (part && !isLive)
+        continue;
       FailureOr<Datum> either = select(goesOn, datum, result, loop.node);
       if (failed(either))
         return failure();

@@ -36,6 +36,9 @@ public:
   /// How many iterations there are, a scalar, where the loop has one for each example of the batch: all that its
   /// condition asks is whether counters are below as many. Null for others.
   mlir::Value getExampleCount() const;
+  /// The nodes of the body that the condition, variables with `live`, and effects need; sets `live` for what these
+  /// need.
+  NeededNodes findNeeded(llvm::SmallVectorImpl<bool> &live) const;
   /// What an iteration adds to a variable that is a counter with a known first value; none where it is none.
   std::optional<int64_t> getCounterStep(unsigned variable) const;
   /// Whether a variable is the same in all iterations.

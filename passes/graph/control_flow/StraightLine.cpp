@@ -88,7 +88,7 @@ bool StraightLine::isControlFlow(Operation *op) {
 
 StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, dfg::ShapeContext &shapes,
                            bool keepsOrder)
-    : graph(graph), needed(needed), shapes(shapes), symbols(graph->getParentOfType<ModuleOp>()),
+    : graph(graph), needed{needed, {}}, shapes(shapes), symbols(graph->getParentOfType<ModuleOp>()),
       builder(graph.getContext()), keepsOrder(keepsOrder) {
   top.inPlace = true;
   for (Operation &op : graph.getBody().front())
@@ -96,6 +96,14 @@ StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &need
       names.insert(name);
       nodesByName[name] = &op;
     }
+  auto addEndpoint = [&](StringAttr tensor) {
+    if (Operation *op = nodesByName.lookup(tensor.getValue().split(':').first))
+      this->needed.results.insert_range(op->getResults());
+  };
+  if (StringAttr loss = graph.getLossAttr())
+    addEndpoint(loss);
+  if (ArrayAttr fetches = graph.getFetchesAttr())
+    llvm::for_each(fetches.getAsRange<StringAttr>(), addEndpoint);
 }
 
 LogicalResult StraightLine::run() {
@@ -108,10 +116,12 @@ InFlightDiagnostic StraightLine::fail(const Node &node) {
   return emitError(node.getLoc()) << "node '" << node.name << "' (op '" << node.kind << "') ";
 }
 
-LogicalResult StraightLine::runBlock(Block &block, Scope &scope, const DenseSet<Operation *> *needed) {
+LogicalResult StraightLine::runBlock(Block &block, Scope &scope, const NeededNodes *part) {
+  llvm::scope_exit restore([&, outside = running] { running = outside; });
+  running = part;
   SmallVector<Operation *> nodes;
   for (Operation &op : block)
-    if (!op.hasTrait<OpTrait::IsTerminator>() && (!needed || needed->contains(&op)))
+    if (!op.hasTrait<OpTrait::IsTerminator>() && (!part || part->nodes.contains(&op)))
       nodes.push_back(&op);
   for (Operation *op : nodes) {
     if (scope.inPlace)
@@ -814,9 +824,9 @@ LogicalResult StraightLine::eraseDead() {
       SmallVector<Attribute> &after = top.replacements[name.getValue()];
       after.assign(controls.begin(), controls.end());
       for (Value operand : op->getOperands())
-        if (StringAttr before = dfg::getNodeNameAttr(operand.getDefiningOp());
-            before && ordered.contains(operand.getDefiningOp()))
-          after.push_back(before);
+        if (Operation *def = operand.getDefiningOp(); def && ordered.contains(def))
+          if (StringAttr before = dfg::getNodeNameAttr(def))
+            after.push_back(before);
     }
     op->erase();
   }

@@ -110,6 +110,17 @@ struct Scope {
   bool inPlace = false;
 };
 
+/// What of a block is needed, and which of the values that a function gives.
+struct NeededNodes {
+  llvm::DenseSet<mlir::Operation *> nodes;
+  llvm::DenseSet<mlir::Value> results;
+
+  bool takes(mlir::Value value) const {
+    return results.contains(value) ||
+           llvm::any_of(value.getUsers(), [&](mlir::Operation *user) { return nodes.contains(user); });
+  }
+};
+
 class StraightLine {
 public:
   /// `needed`: what endpoints need; other nodes are passed over. `keepsOrder`: control edges, and not the place in the
@@ -145,7 +156,8 @@ private:
   static llvm::StringRef getKind(mlir::Operation *op);
 
   // ---- The walk (StraightLine.cpp) -----------------------------------------------------------------------------
-  llvm::LogicalResult runBlock(mlir::Block &block, Scope &scope, const llvm::DenseSet<mlir::Operation *> *needed);
+  /// `part`: nodes that are run; null: all.
+  llvm::LogicalResult runBlock(mlir::Block &block, Scope &scope, const NeededNodes *part);
   llvm::LogicalResult runNode(mlir::Operation &op, Scope &scope);
   llvm::LogicalResult runControlFlow(Node &node, Handler handler);
   /// Whether the guards say that the node does not run at all; else what it runs under.
@@ -244,7 +256,7 @@ private:
   dfg::FuncOp getFunction(const Node &node, mlir::Attribute attribute);
   /// Runs a function's body under `predicate` (and what holds already), as nodes of PREFIX.
   Results call(const Node &node, dfg::FuncOp function, llvm::ArrayRef<Datum> operands, llvm::StringRef prefix,
-               mlir::Value predicate = {}, const Guard &holds = {});
+               mlir::Value predicate = {}, const Guard &holds = {}, const NeededNodes *part = nullptr);
   Results choose(Node &node, mlir::Value predicate, dfg::FuncOp chosen, dfg::FuncOp otherwise,
                  llvm::ArrayRef<Datum> operands, llvm::StringRef prefix);
 
@@ -253,7 +265,21 @@ private:
   class LoopVariables;
   Results whileLoop(Node &node);
   Results runForward(Loop &loop, Data state);
+  /// Which of the variables something takes behind the loop.
+  llvm::SmallVector<bool> findLive(const Loop &loop) const;
   llvm::LogicalResult assertEnd(Loop &loop, mlir::Value goesOn);
+  // ---- Loops of which data alone say when they end (UnboundedLoops.cpp) ------------------------------------------
+  /// Makes a `dfg.while` of the loop.
+  Results runUnbounded(Loop &loop, const Data &initial);
+  /// Of one that has no such form.
+  Results refuseUnbounded(const Loop &loop);
+  /// Fills `block`, a region's only one, with what `make` gives of the loop's variables.
+  llvm::LogicalResult makeRegion(mlir::Block &block, llvm::ArrayRef<unsigned> carried, const Data &initial,
+                                 llvm::function_ref<Results(const Data &)> make);
+  /// Reads of variables run before the loop; anything else with an effect is refused.
+  llvm::LogicalResult moveReads(const Loop &loop, dfg::WhileOp op);
+  /// What `op` takes from outside becomes variables of it, constants are copied inside. The operation that is then.
+  llvm::FailureOr<dfg::WhileOp> isolate(const Loop &loop, dfg::WhileOp op);
   Results runBackward(Loop &loop, Data state);
   llvm::FailureOr<mlir::Value> evaluateCondition(Loop &loop, llvm::ArrayRef<Datum> state, llvm::StringRef prefix);
   bool mayEnd(Loop &loop, llvm::ArrayRef<Datum> before, llvm::ArrayRef<Datum> now);
@@ -352,7 +378,9 @@ private:
   std::shared_ptr<Container> makeList(const Node &node, mlir::Value elementShape);
 
   dfg::GraphOp graph;
-  const llvm::DenseSet<mlir::Operation *> &needed;
+  NeededNodes needed;
+  /// Of the block that is being evaluated; null: all of it.
+  const NeededNodes *running = nullptr;
   dfg::ShapeContext &shapes;
   mlir::SymbolTable symbols;
   mlir::OpBuilder builder;

@@ -17,6 +17,27 @@ using namespace mlir;
 
 namespace distc::lower {
 
+LogicalResult EntryLowering::lowerComputation(Operation *node) {
+  // What has no elements is computed by nothing.
+  const bool computes = isMemoryEffectFree(node) || node->hasTrait<dfg::DrawsNumbers>();
+  if (computes && node->getNumResults() && llvm::all_of(node->getResultTypes(), [](Type type) {
+        auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+        return tensor && isEmpty(tensor);
+      })) {
+    for (OpResult result : node->getResults())
+      set(result, empty(node->getLoc(), typeOf(result)));
+    return success();
+  }
+  if (NodeLowering fn = table.lookup(node->getName()))
+    return fn(*this, node);
+  if (auto scalar = llvm::dyn_cast<dfg::ScalarInterface>(node))
+    return lowerElementwise(*this, scalar);
+  if (auto reduction = llvm::dyn_cast<dfg::ReductionInterface>(node))
+    return lowerReduction(*this, reduction);
+  return node->emitError() << "node '" << dfg::getNodeName(node) << "' (" << node->getName().stripDialect()
+                           << ") must run, but there is no code for it on this target";
+}
+
 Value EntryLowering::empty(Location loc, RankedTensorType type) {
   return drt::EmptyOp::create(builder, loc, type, DenseI64ArrayAttr());
 }

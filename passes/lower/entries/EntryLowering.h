@@ -23,6 +23,12 @@
 
 namespace distc::lower {
 
+class EntryLowering;
+
+/// Lowers one node: sets its results.
+using NodeLowering = llvm::LogicalResult (*)(EntryLowering &, mlir::Operation *);
+using LoweringTable = llvm::DenseMap<mlir::OperationName, NodeLowering>;
+
 class EntryLowering {
 public:
   using Value = mlir::Value;
@@ -32,8 +38,12 @@ public:
   /// Makes a result's element from one element of each input.
   using ScalarFn = llvm::function_ref<Value(dfg::ScalarBuilder &, ValueRange elements)>;
 
-  explicit EntryLowering(mlir::MLIRContext *context) : builder(context) {}
+  EntryLowering(mlir::MLIRContext *context, const LoweringTable &table) : builder(context), table(table) {}
   virtual ~EntryLowering() = default;
+
+  /// Sets the results of a node that computes something, by its interface or its class' function; fails with a
+  /// diagnostic where there is neither.
+  llvm::LogicalResult lowerComputation(mlir::Operation *node);
 
   /// The tensor that stands for a node's result.
   virtual Value get(Value graphValue) = 0;
@@ -49,7 +59,7 @@ public:
 
   /// Makes the program end where an index in operand `operand` of the node is outside of the axes that it names, an
   /// index of as many numbers as `sizes`: TensorFlow's kernels do. Fails with a diagnostic where constants are.
-  llvm::LogicalResult checkIndices(mlir::Operation *node, unsigned operand, llvm::ArrayRef<int64_t> sizes);
+  virtual llvm::LogicalResult checkIndices(mlir::Operation *node, unsigned operand, llvm::ArrayRef<int64_t> sizes);
 
   /// A kernel over `shape`, each input broadcast to it (equal trailing sizes, or 1).
   Value elementwise(mlir::Location loc, mlir::RankedTensorType type, ValueRange inputs, ScalarFn fn);
@@ -74,6 +84,7 @@ public:
   mlir::OpBuilder builder;
 
 protected:
+  const LoweringTable &table;
   llvm::DenseMap<Value, Value> values;
 
   /// Keeps `padded`: to be called for each node, in their order.
@@ -90,10 +101,6 @@ public:
   bool isForDevices = false;
 };
 
-/// Lowers one node: sets its results.
-using NodeLowering = llvm::LogicalResult (*)(EntryLowering &, mlir::Operation *);
-using LoweringTable = llvm::DenseMap<mlir::OperationName, NodeLowering>;
-
 template <typename Op> void addLowering(LoweringTable &table, mlir::MLIRContext *context, NodeLowering fn) {
   table[mlir::OperationName(Op::getOperationName(), context)] = fn;
 }
@@ -106,6 +113,11 @@ void addProductLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addLossLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRoutineLowerings(LoweringTable &table, mlir::MLIRContext *context);
 void addRandomLowerings(LoweringTable &table, mlir::MLIRContext *context);
+
+/// A loop of which data say when it ends becomes one kernel of `module`, called NAME, which the plan launches
+/// (LowerLoops.cpp).
+llvm::LogicalResult lowerLoop(EntryLowering &plan, dfg::WhileOp loop, mlir::ModuleOp module, const LoweringTable &table,
+                              llvm::StringRef name);
 
 /// By interface.
 llvm::LogicalResult lowerElementwise(EntryLowering &lowering, dfg::ScalarInterface node);

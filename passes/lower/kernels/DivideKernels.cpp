@@ -42,7 +42,7 @@ public:
     for (Operation &op : kernel.getBody().front()) {
       if (auto linalgOp = llvm::dyn_cast<linalg::LinalgOp>(op))
         operations.push_back(linalgOp);
-      else if (llvm::isa<memref::AllocOp>(op))
+      else if (llvm::isa<memref::AllocOp>(op) || op.getNumRegions() > 0)
         return success(); // what one loop leaves to another: its parts are another's
     }
     int64_t work = 0;

@@ -15,6 +15,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/RowForm.h"
 #include "passes/lower/kernels/Equivalence.h"
+#include "passes/lower/kernels/KernelBuffers.h"
 #include "llvm/ADT/StringMap.h"
 #include <unordered_map>
 
@@ -54,11 +55,6 @@ private:
   unsigned count = 0;
 };
 
-MemRefType bufferType(Type tensor) {
-  auto type = llvm::cast<RankedTensorType>(tensor);
-  return MemRefType::get(type.getShape(), type.getElementType());
-}
-
 /// Small constants that a kernel reads are part of it; so are the scalars that fill its result.
 bool belongsInside(Operation *op) { return op && op->hasTrait<OpTrait::ConstantLike>(); }
 
@@ -89,7 +85,7 @@ public:
       mapping.map(value, copy);
     }
     for (linalg::GenericOp generic : group)
-      moveInside(builder, generic, mapping);
+      writeOnBuffers(builder, generic, mapping);
     func::ReturnOp::create(builder, kernel.getLoc());
     kernel = table.unique(kernel);
 
@@ -140,7 +136,7 @@ private:
       locations.push_back(generic.getLoc());
     for (ValueRange values : {operands, results})
       for (Value value : values)
-        types.push_back(bufferType(value.getType()));
+        types.push_back(getBufferType(value.getType()));
     builder.setInsertionPointToEnd(module.getBody());
     Location loc = group.size() == 1 ? locations.front() : builder.getFusedLoc(locations);
     auto kernel = func::FuncOp::create(builder, loc, table.nextName(), builder.getFunctionType(types, {}));
@@ -153,53 +149,8 @@ private:
     for (linalg::GenericOp generic : group)
       for (Value result : generic.getResults())
         if (!mapping.contains(result))
-          mapping.map(result, memref::AllocOp::create(builder, loc, bufferType(result.getType())));
+          mapping.map(result, memref::AllocOp::create(builder, loc, getBufferType(result.getType())));
     return kernel;
-  }
-
-  void moveInside(OpBuilder &builder, linalg::GenericOp generic, IRMapping &mapping) {
-    // Other shapes of what the group makes.
-    SetVector<Value> used(generic.getInputs().begin(), generic.getInputs().end());
-    getUsedValuesDefinedAbove(generic.getRegion(), used);
-    for (Value value : used)
-      reshapeInside(builder, value, mapping);
-    SmallVector<Value> outputs =
-        llvm::map_to_vector(generic.getResults(), [&](Value result) { return mapping.lookup(result); });
-    // What the result starts from: a fill stands before a reduction.
-    for (auto [init, output] : llvm::zip(generic.getOutputs(), outputs))
-      if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
-        Operation *value = builder.clone(*fill.getInputs()[0].getDefiningOp());
-        linalg::FillOp::create(builder, fill.getLoc(), value->getResults(), ValueRange{output});
-      }
-    SmallVector<Value> inputs =
-        llvm::map_to_vector(generic.getInputs(), [&](Value input) { return mapping.lookup(input); });
-    auto moved = linalg::GenericOp::create(builder, generic.getLoc(), TypeRange(), inputs, outputs,
-                                           generic.getIndexingMapsArray(), generic.getIteratorTypesArray());
-    IRRewriter rewriter(builder);
-    generic.getRegion().cloneInto(&moved.getRegion(), mapping);
-    // Elements of tensors are elements of buffers. (What is cloned takes a buffer already, so it has no accessor of
-    // it.)
-    moved.getRegion().walk([&](tensor::ExtractOp extract) {
-      rewriter.setInsertionPoint(extract);
-      rewriter.replaceOpWithNewOp<memref::LoadOp>(extract, extract->getOperand(0), extract.getIndices());
-    });
-    builder.setInsertionPointAfter(moved);
-  }
-
-  void reshapeInside(OpBuilder &builder, Value value, IRMapping &mapping) {
-    if (mapping.contains(value))
-      return;
-    Operation *reshape = value.getDefiningOp();
-    reshapeInside(builder, reshape->getOperand(0), mapping);
-    Value source = mapping.lookup(reshape->getOperand(0));
-    MemRefType type = bufferType(value.getType());
-    if (auto expand = llvm::dyn_cast<tensor::ExpandShapeOp>(reshape))
-      mapping.map(value, memref::ExpandShapeOp::create(builder, value.getLoc(), type, source,
-                                                       expand.getReassociationIndices()));
-    else
-      mapping.map(value, memref::CollapseShapeOp::create(
-                             builder, value.getLoc(), type, source,
-                             llvm::cast<tensor::CollapseShapeOp>(reshape).getReassociationIndices()));
   }
 
   /// With the fills and the reshapes that only they used.
@@ -227,7 +178,7 @@ private:
 
   /// A constant tensor's elements, in the executable's read-only data.
   Value toGlobal(OpBuilder &builder, arith::ConstantOp constant) {
-    MemRefType type = bufferType(constant.getType());
+    MemRefType type = getBufferType(constant.getType());
     auto [it, inserted] = globals.try_emplace(constant.getValue(), "");
     if (inserted) {
       it->second = ("constant_" + Twine(globals.size() - 1)).str();

@@ -34,7 +34,7 @@ static llvm::StringRef variableName(Value handle) {
 }
 
 PlanBuilder::PlanBuilder(ModuleOp module, dfg::FuncOp entry, const LoweringTable &table)
-    : EntryLowering(module.getContext()), module(module), entry(entry), table(table) {
+    : EntryLowering(module.getContext(), table), module(module), entry(entry) {
   for (auto variable : module.getOps<drt::VariableOp>())
     variables[variable.getSymName()] = variable;
 }
@@ -201,28 +201,9 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
     return success();
   }
 
-  // What has no elements is computed by nothing.
-  const bool computes = isMemoryEffectFree(node) || node->hasTrait<dfg::DrawsNumbers>();
-  if (computes && node->getNumResults() && llvm::all_of(node->getResultTypes(), [](Type type) {
-        auto tensor = llvm::dyn_cast<RankedTensorType>(type);
-        return tensor && isEmpty(tensor);
-      })) {
-    for (OpResult result : node->getResults())
-      set(result, empty(node->getLoc(), typeOf(result)));
-    return success();
-  }
-
-  LogicalResult lowered = failure();
-  if (NodeLowering fn = table.lookup(node->getName()))
-    lowered = fn(*this, node);
-  else if (auto scalar = llvm::dyn_cast<dfg::ScalarInterface>(node))
-    lowered = lowerElementwise(*this, scalar);
-  else if (auto reduction = llvm::dyn_cast<dfg::ReductionInterface>(node))
-    lowered = lowerReduction(*this, reduction);
-  else
-    node->emitError() << "node '" << dfg::getNodeName(node) << "' (" << node->getName().stripDialect()
-                      << ") must run, but there is no code for it on this target";
-  return lowered;
+  if (auto loop = llvm::dyn_cast<dfg::WhileOp>(node))
+    return lowerLoop(*this, loop, module, table, (entry.getSymName() + "_loop_" + Twine(loops++)).str());
+  return lowerComputation(node);
 }
 
 void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
@@ -658,6 +639,7 @@ void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
                  .Case("concat", DRT_JOIN_CONCAT)
                  .Case("mean", DRT_JOIN_MEAN)
                  .Case("sum", DRT_JOIN_SUM)
+                 .Case("batch", DRT_JOIN_BATCH)
                  .Default(DRT_JOIN_FIRST);
       (void)number.getAsInteger(10, axis);
     }

@@ -97,8 +97,7 @@ private:
   mlir::ModuleOp module;
   dfg::FuncOp entry;
   llvm::StringMap<drt::VariableOp> variables;
-  unsigned kernels = 0;
-  const LoweringTable &table;
+  unsigned kernels = 0, loops = 0;
 
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   /// For each variable, the position of the last node that reads its memory.

@@ -1,19 +1,44 @@
 // RUN: distc-opt %s --dfg-expand-control-flow --split-input-file --verify-diagnostics
 
-// Data alone decide when it ends.
+// Data alone decide when it ends, and it draws random numbers.
 dfg.func @above(%x: tensor<*xf32>) -> tensor<*xi1> {
   %limit = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
   %greater = dfg.greater %x, %limit : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1> loc("greater")
   dfg.return %greater : tensor<*xi1>
 }
-dfg.func @tanh(%x: tensor<*xf32>) -> tensor<*xf32> {
-  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
-  dfg.return %y : tensor<*xf32>
+dfg.func @noise(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %shape = dfg.const dense<[]> : tensor<0xi32> : tensor<0xi32>
+  %y = dfg.random_uniform %shape : (tensor<0xi32>) -> tensor<f32> loc("draw")
+  %z = dfg.mul %x, %y : (tensor<*xf32>, tensor<f32>) -> tensor<*xf32> loc("mul")
+  dfg.return %z : tensor<*xf32>
 }
 dfg.graph attributes {loss = "while"} {
   %x = dfg.placeholder : () -> tensor<f32> loc("x")
-  // expected-error@unknown {{node 'while' (op 'While') is a loop that distc knows no bound for}}
-  %w = dfg.opaque "While"(%x) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@tanh, {}>}} : (tensor<f32>) -> tensor<f32> loc("while")
+  // expected-error@unknown {{node 'while' (op 'While') is a loop that distc knows no bound for, so that its iterations can only compute values: node 'while/body/draw' (random_uniform) inside changes, draws or tells something}}
+  %w = dfg.opaque "While"(%x) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@noise, {}>}} : (tensor<f32>) -> tensor<f32> loc("while")
+}
+
+// -----
+
+// What each iteration leaves is needed behind it.
+dfg.func @above(%x: tensor<*xf32>, %l: tensor<!dfg.variant>) -> tensor<*xi1> {
+  %limit = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+  %greater = dfg.greater %x, %limit : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1> loc("greater")
+  dfg.return %greater : tensor<*xi1>
+}
+dfg.func @push(%x: tensor<*xf32>, %l: tensor<!dfg.variant>) -> (tensor<*xf32>, tensor<!dfg.variant>) {
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  %m = dfg.opaque "TensorListPushBack"(%l, %x) {stateless, tf = {element_dtype = f32}} : (tensor<!dfg.variant>, tensor<*xf32>) -> tensor<!dfg.variant> loc("push")
+  dfg.return %y, %m : tensor<*xf32>, tensor<!dfg.variant>
+}
+dfg.graph attributes {loss = "length"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %shape = dfg.const dense<[]> : tensor<0xi32> : tensor<0xi32>
+  %most = dfg.const dense<-1> : tensor<i32> : tensor<i32> loc("most")
+  %l = dfg.opaque "EmptyTensorList"(%shape, %most) {stateless, tf = {element_dtype = f32}} : (tensor<0xi32>, tensor<i32>) -> tensor<!dfg.variant> loc("list")
+  // expected-error@unknown {{node 'while' (op 'While') is a loop that distc knows no bound for, and more than tensors goes from one iteration to the next}}
+  %w:2 = dfg.opaque "While"(%x, %l) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@push, {}>}} : (tensor<f32>, tensor<!dfg.variant>) -> (tensor<f32>, tensor<!dfg.variant>) loc("while")
+  %n = dfg.opaque "TensorListLength"(%w#1) {stateless} : (tensor<!dfg.variant>) -> tensor<i32> loc("length")
 }
 
 // -----

@@ -118,3 +118,24 @@ dfg.func @eval() -> tensor<2xf16> attributes {dfg.fetches = ["z:0"]} {
   %y = dfg.random_uniform %shape : (tensor<1xi32>) -> tensor<2xf16> loc("third")
   dfg.return %y : tensor<2xf16>
 }
+
+// -----
+
+// What only the runtime can do has no code inside of a loop.
+dfg.func @sorting_loop() -> tensor<4xf32> attributes {dfg.fetches = ["y:0"]} {
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  %w = dfg.while(%x) {
+  ^bb0(%v: tensor<4xf32>):
+    %axes = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %zero = dfg.const dense<0.0> : tensor<4xf32> : tensor<4xf32>
+    %less = dfg.less %v, %zero : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    %any = dfg.any %less, %axes : (tensor<4xi1>, tensor<i32>) -> tensor<i1>
+    dfg.yield %any : tensor<i1>
+  } do {
+  ^bb0(%v: tensor<4xf32>):
+    // expected-error@unknown {{node 'sort' (top_k) is inside of a loop of which data say when it ends, where there is no code for it}}
+    %values, %indices = dfg.top_k %v {k = 4 : i64} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi32>) loc("sort")
+    dfg.yield %values : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32> loc("loop")
+  dfg.return %w : tensor<4xf32>
+}

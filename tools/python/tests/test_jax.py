@@ -5,6 +5,7 @@ optax = pytest.importorskip("optax")
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 import distc
 import models
@@ -295,3 +296,63 @@ def test_a_loop_in_which_an_example_needs_another_is_refused(tmp_path):
     exported = distc.jax.export(step, {"w": jnp.float32(1)}, {"x": np.ones((4, 4), "f")}, tmp_path / "step.mlir")
     with pytest.raises(distc.CompileError, match="iterations depend on each other"):
         distc.compile(exported, batch=4)
+
+
+def gamma_noise(parameters, x, y, key):
+    """Rejection sampling draws until all are accepted: a loop that nothing bounds."""
+    return jnp.mean((x @ parameters["w"] + parameters["b"] * jax.random.gamma(key, 2.5, (2,)) - y) ** 2)
+
+
+def until_it_converges(parameters, x, y, key):
+    w = lax.stop_gradient(parameters["w"])
+    a = w @ w.T
+    step = lambda v, n, _: (a @ v / jnp.linalg.norm(a @ v), jnp.linalg.norm(a @ v), n)
+    _, norm, _ = lax.while_loop(lambda s: jnp.abs(s[1] - s[2]) > 1e-3, lambda s: step(*s), (jnp.ones(4), 1.0, 0.0))
+    return jnp.mean((x @ parameters["w"] / norm + parameters["b"] - y) ** 2)
+
+
+def until_all_examples_are_small(parameters, x, y, key):
+    h = lax.stop_gradient(x @ parameters["w"])
+    turns = jax.vmap(lambda row: lax.while_loop(lambda s: jnp.sum(s[0] ** 2) > 0.1, lambda s: (s[0] * 0.8, s[1] + 1.0), (row, 0.0))[1])(h)
+    return jnp.mean(turns * 0.1 + jnp.sum(x @ parameters["w"] + parameters["b"] - y, 1) ** 2)
+
+
+@pytest.mark.parametrize("replicas", [1, 4])
+@pytest.mark.parametrize("loss", [gamma_noise, until_it_converges, until_all_examples_are_small], ids=lambda f: f.__name__)
+def test_loops_that_data_end(tmp_path, loss, replicas):
+    optimizer, numbers = optax.adam(0.05), np.random.default_rng(0)
+    parameters = {"w": jnp.asarray(numbers.normal(size=(4, 2)), jnp.float32), "b": jnp.zeros(2)}
+    data = tuple(numbers.normal(size=(24, n)).astype(np.float32) for n in (4, 2))
+
+    def step(state, batch):
+        key, draw = jax.random.split(state["key"])
+        value, gradients = jax.value_and_grad(loss)(state["parameters"], *batch, draw)
+        updates, moments = optimizer.update(gradients, state["moments"])
+        return {"parameters": optax.apply_updates(state["parameters"], updates), "moments": moments, "key": key}, value
+    state = {"parameters": parameters, "moments": optimizer.init(parameters), "key": jax.random.PRNGKey(0)}
+    exported = distc.jax.export(step, state, tuple(x[:8] for x in data), tmp_path / "step.mlir")
+    result, losses = distc.compile(exported, batch=8, replicas=replicas).train(data, steps=3), []
+    for k in range(0, 24, 8):
+        state, value = jax.jit(step)(state, tuple(x[k:k + 8] for x in data))
+        losses.append(float(value))
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-4)
+    np.testing.assert_allclose(result.state["parameters"]["w"], state["parameters"]["w"], rtol=1e-3, atol=1e-4)
+
+
+def test_line_search_of_any_length(tmp_path):
+    optimizer, numbers = optax.lbfgs(), np.random.default_rng(0)
+    parameters = {"w": jnp.asarray(numbers.normal(size=(4, 2)), jnp.float32), "b": jnp.zeros(2)}
+    data = tuple(numbers.normal(size=(24, n)).astype(np.float32) for n in (4, 2))
+
+    def step(state, batch):
+        loss = lambda p: jnp.mean((batch[0] @ p["w"] + p["b"] - batch[1]) ** 2)
+        value, gradients = optax.value_and_grad_from_state(loss)(state["parameters"], state=state["moments"])
+        updates, moments = optimizer.update(gradients, state["moments"], state["parameters"], value=value, grad=gradients, value_fn=loss)
+        return {"parameters": optax.apply_updates(state["parameters"], updates), "moments": moments}, value
+    state = {"parameters": parameters, "moments": optimizer.init(parameters)}
+    exported = distc.jax.export(step, state, tuple(x[:8] for x in data), tmp_path / "step.mlir")
+    result, losses = distc.compile(exported, batch=8, replicas=2).train(data, steps=3), []
+    for k in range(0, 24, 8):
+        state, value = jax.jit(step)(state, tuple(x[k:k + 8] for x in data))
+        losses.append(float(value))
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-4)
