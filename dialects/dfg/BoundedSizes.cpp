@@ -52,6 +52,11 @@ bool hasMarkedPadding(Value indices, const ShapeContext &context) {
     return llvm::cast<OpResult>(indices).getResultNumber() == 0;
   if (op->hasTrait<Forwards>() || op->hasTrait<Reshapes>() || llvm::isa<CastOp>(op))
     return hasMarkedPadding(op->getOperand(0), context);
+  // No row where a condition does not hold.
+  if (auto select = llvm::dyn_cast<SelectV2Op>(op))
+    if (auto condition = context.getShape(select->getOperand(0));
+        condition && condition->empty() && context.getConstant(select->getOperand(2)) == -1)
+      return hasMarkedPadding(select->getOperand(1), context);
   const bool joins = llvm::isa<ConcatV2Op, PackOp>(op);
   if (!joins && (llvm::isa<ScalarInterface>(op) || op->hasTrait<Gathers>()))
     return false;

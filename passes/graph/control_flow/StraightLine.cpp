@@ -596,6 +596,18 @@ FailureOr<Data> StraightLine::copy(Node &node) {
   return results;
 }
 
+/// Whether a value is the distinct ones among others, of which there are fewer than room for them.
+static bool isDistinctValues(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (op->hasTrait<dfg::FindsDistinct>())
+      return llvm::cast<OpResult>(value).getResultNumber() == 0;
+    if (!op->hasTrait<dfg::Forwards>() && !op->hasTrait<dfg::Reshapes>() && !llvm::isa<dfg::CastOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
 LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
   std::optional<dfg::CheckedOperand> checked = active ? dfg::getCheckedOperand(op) : std::nullopt;
   if (!checked)
@@ -606,8 +618,11 @@ LogicalResult StraightLine::predicateErrors(Operation *op, const Node &node) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
   Type element = llvm::cast<TensorType>(operand.get().getType()).getElementType();
-  Value harmless =
-      element.isInteger() ? getInteger(element, checked->harmless) : zerosLike(operand.get(), node.name + "/harmless");
+  // Rows of distinct values: none of them. What is behind the last is marked so, and must stay so.
+  auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+  const bool isDistinct = update && isDistinctValues(operand.get());
+  Value harmless = element.isInteger() ? getInteger(element, isDistinct ? -1 : checked->harmless)
+                                       : zerosLike(operand.get(), node.name + "/harmless");
   Value value =
       harmless ? make<dfg::SelectV2Op>(node.name + "/checked", element, active, operand.get(), harmless) : Value();
   if (!value)
