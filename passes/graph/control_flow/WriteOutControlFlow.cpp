@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -66,6 +67,9 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
         graph->getBlock()->getOperations().insert(graph->getIterator(), original.release());
         graph->erase();
       }
+      for (dfg::GraphOp original : module.getOps<dfg::GraphOp>())
+        if (failed(checkUpdates(original, reason)))
+          return signalPassFailure();
       emitRemark(where) << "conditions and loops are exported as they are, and what they make of the batch counts as "
                            "made of all of its rows: "
                         << reason;
@@ -74,6 +78,48 @@ struct WriteOutControlFlow : impl::WriteOutControlFlowBase<WriteOutControlFlow> 
   }
 
 private:
+  /// An update that stays in a branch is no update that gradients are synchronized for: each worker, and each replica
+  /// of it, would do it by its own examples.
+  static LogicalResult checkUpdates(dfg::GraphOp graph, StringRef reason) {
+    EndpointNodes nodes(graph);
+    FailureOr<DenseSet<Operation *>> needed = nodes.collect(nodes.findEndpoints(/*initializes=*/false));
+    if (failed(needed))
+      return failure();
+    llvm::StringSet<> updates;
+    for (RegisteredOperationName name : graph->getContext()->getRegisteredOperationsByDialect("dfg"))
+      if (auto *interface = name.getInterface<dfg::NodeInterface>();
+          interface && name.hasInterface<dfg::UpdateInterface>())
+        for (StringRef kind : interface->getTensorFlowNames())
+          updates.insert(kind);
+    // What is computed from a batch, and not what only runs behind something that is.
+    DenseSet<Operation *> ofBatch;
+    for (Operation &op : graph.getBody().front()) {
+      auto placeholder = llvm::dyn_cast<dfg::PlaceholderOp>(op);
+      auto type = placeholder ? llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType()) : nullptr;
+      const bool isBatched = placeholder && (!type || (type.getRank() > 0 && type.isDynamicDim(0)));
+      if (isBatched ||
+          llvm::any_of(op.getOperands(), [&](Value operand) { return ofBatch.contains(operand.getDefiningOp()); }))
+        ofBatch.insert(&op);
+    }
+    for (auto op : graph.getBody().getOps<dfg::OpaqueOp>()) {
+      if (!needed->contains(op) || !updates.contains(op.getOp()) || op->getNumOperands() == 0)
+        continue;
+      // A variable that came through a Switch or an Enter.
+      Operation *choice = op->getOperand(0).getDefiningOp();
+      while (choice && llvm::is_contained({"Identity", "RefIdentity"}, dfg::getKind(choice)))
+        choice = choice->getOperand(0).getDefiningOp();
+      if (!choice || !llvm::isa<dfg::OpaqueOp>(choice) ||
+          !llvm::any_of(op->getOperands(), [&](Value operand) { return ofBatch.contains(operand.getDefiningOp()); }))
+        continue;
+      return op.emitError() << "node '" << dfg::getNodeName(op) << "' (op '" << op.getOp()
+                            << "') updates a variable under a condition or in a loop that is exported as it is ("
+                            << reason
+                            << "), where every replica would do so by its own share of the batch; use resource "
+                               "variables (tf.compat.v1.enable_resource_variables()), or compile an executable";
+    }
+    return success();
+  }
+
   /// Conditions and loops of either version: lists and calls alone, the batch's flow need not look through.
   static bool hasControlFlow(dfg::GraphOp graph) {
     return llvm::any_of(graph.getBody().getOps<dfg::OpaqueOp>(), [](dfg::OpaqueOp op) {
