@@ -16,6 +16,7 @@
 #include "core/replica_use.h"
 #include "core/timeline.h"
 #include "drt/drt.h"
+#include "random/state.h"
 #include "servers/parameter_server.h"
 
 #include <atomic>
@@ -129,6 +130,14 @@ public:
   virtual void gatherShares(int32_t variable, void *whole);
   /// The other way round: `whole` is task 0's, and must be there in every task; it is overwritten.
   virtual void scatterShares(int32_t variable, void *whole);
+
+  // ---- Random numbers ----------------------------------------------------------
+
+  /// Where the random operations that have run stand, in replica 0; where replicas keep in step, in all of them. Not
+  /// while an entry runs.
+  virtual std::vector<RandomPosition> randomPositions() = 0;
+  /// Those that have not run yet begin there, in all replicas.
+  virtual void goOnDrawing(const std::vector<RandomPosition> &positions) = 0;
 
   // ---- Other tasks -------------------------------------------------------------
 

@@ -57,6 +57,12 @@ public:
   void gatherShares(int32_t variable, void *whole) override;
   void scatterShares(int32_t variable, void *whole) override;
 
+  std::vector<RandomPosition> randomPositions() override { return replicas_[0]->randomStates.positions(); }
+  void goOnDrawing(const std::vector<RandomPosition> &positions) override {
+    for (const auto &replica : replicas_)
+      replica->randomStates.goOn(positions);
+  }
+
   void startSum(double *values, int64_t count) override;
   void finishSum() override;
 

@@ -43,7 +43,7 @@ void DeviceReplica::copy(void *to, const void *from, int64_t bytes) {
 
 void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
   const auto index = static_cast<size_t>(state);
-  if (!seeded_.at(index)) {
+  if (!prepared_.at(index)) {
     if (!preparing)
       throw Error("random operation " + std::to_string(state) +
                       " was not there when the entry was prepared: an internal error of the compiler",
@@ -51,7 +51,8 @@ void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
     const std::array<uint32_t, 6> generator = initialGenerator(state, seed, seed2, config_.entropy).state();
     std::copy(generator.begin(), generator.end(), randomStates_[index].begin());
     randomStates_[index].back() = static_cast<uint32_t>(global_index);
-    seeded_[index] = true;
+    prepared_[index] = true;
+    seeded_[index] = seed != 0 || seed2 != 0;
   }
   return states_.data() + index * deviceAlignment;
 }

@@ -91,6 +91,7 @@ void DeviceReplica::allocate() {
   captured_.resize(static_cast<size_t>(program_.num_entries));
   numSpans_.resize(static_cast<size_t>(program_.num_entries));
   randomStates_.resize(static_cast<size_t>(program_.num_rng_states));
+  prepared_.resize(static_cast<size_t>(program_.num_rng_states));
   seeded_.resize(static_cast<size_t>(program_.num_rng_states));
 
   arena = arena_base = arena_.data();
@@ -129,6 +130,36 @@ void DeviceReplica::uploadRandomStates() {
     check(driver().cuMemcpyHtoDAsync(states_.address() + i * deviceAlignment, randomStates_[i].data(),
                                      sizeof randomStates_[i], stream),
           "cuMemcpyHtoDAsync");
+}
+
+std::vector<RandomPosition> DeviceReplica::randomPositions() {
+  device_.makeCurrent();
+  std::vector<RandomPosition> positions;
+  for (size_t i = 0; i < randomStates_.size(); ++i) {
+    if (!prepared_[i])
+      continue;
+    std::array<uint32_t, 7> words = {};
+    check(driver().cuMemcpyDtoHAsync(words.data(), states_.address() + i * deviceAlignment, sizeof words, stream),
+          "cuMemcpyDtoHAsync");
+    check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+    RandomPosition position = {static_cast<int32_t>(i), seeded_[i], {}};
+    std::copy_n(words.begin(), position.generator.size(), position.generator.begin());
+    positions.push_back(position);
+  }
+  return positions;
+}
+
+void DeviceReplica::goOnDrawing(const std::vector<RandomPosition> &positions) {
+  device_.makeCurrent();
+  for (size_t i = 0; i < randomStates_.size(); ++i) {
+    std::array<uint32_t, 6> begin;
+    std::copy_n(randomStates_[i].begin(), begin.size(), begin.begin());
+    const RandomPosition *position =
+        prepared_[i] ? findPosition(positions, static_cast<int32_t>(i), seeded_[i], Philox(begin)) : nullptr;
+    if (position)
+      std::copy(position->generator.begin(), position->generator.end(), randomStates_[i].begin());
+  }
+  uploadRandomStates();
 }
 
 // ---- Host code ---------------------------------------------------------------------

@@ -59,6 +59,11 @@ public:
   /// Whether all that was enqueued has ended. Throws as finished does.
   bool idle();
 
+  // ---- Random numbers: while nothing is under way ---------------------------------
+
+  std::vector<RandomPosition> randomPositions();
+  void goOnDrawing(const std::vector<RandomPosition> &positions);
+
   // ---- Other replicas ----------------------------------------------------------
 
   /// Makes every collective of the program once: ranks connect at a collective's first time, which a capture forbids.
@@ -141,7 +146,7 @@ private:
   std::vector<void *> variablePointers_;
   std::vector<const void *> feedPointers_;
   std::vector<std::array<uint32_t, 7>> randomStates_; // as they are uploaded
-  std::vector<bool> seeded_;
+  std::vector<bool> prepared_, seeded_;               // of the random operations; whether by seeds of their own
 
   std::vector<std::array<Captured, feedSets>> captured_; // by entry
   std::vector<size_t> numSpans_;                         // of each entry

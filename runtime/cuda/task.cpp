@@ -167,6 +167,17 @@ void CudaTask::sendVariables() {
   awaitIdle("the variables, which are sent");
 }
 
+std::vector<RandomPosition> CudaTask::randomPositions() {
+  awaitIdle("the steps before the places of random operations are fetched");
+  return replicas_[0]->randomPositions();
+}
+
+void CudaTask::goOnDrawing(const std::vector<RandomPosition> &positions) {
+  for (const auto &replica : replicas_)
+    replica->goOnDrawing(positions);
+  awaitIdle("the places of random operations, which are sent");
+}
+
 void CudaTask::forEachShare(const std::function<void(DeviceReplica &, int32_t variable, char *share)> &copy) {
   for (int32_t i = 0; i < program_.num_variables; ++i)
     for (int32_t r = 0; program_.variables[i].shares > 0 && r < config_.localReplicas; ++r)

@@ -42,6 +42,9 @@ public:
   void gatherShares(int32_t variable, void *whole) override;
   void scatterShares(int32_t variable, void *whole) override;
 
+  std::vector<RandomPosition> randomPositions() override;
+  void goOnDrawing(const std::vector<RandomPosition> &positions) override;
+
   void startSum(double *values, int64_t count) override;
   void finishSum() override;
 

@@ -9,13 +9,28 @@
 #include "core/error.h"
 
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 namespace drt {
 
+namespace {
+constexpr std::string_view stoppedKey = "stopped_when: ", randomKey = "random: ";
+} // namespace
+
 std::string inputPositionText(const InputPosition &position) {
-  return "next_example: " + std::to_string(position.position) + "\nshuffle_seed: " + std::to_string(position.seed) +
-         "\n" + (position.stopped.empty() ? "" : "stopped_when: " + position.stopped + "\n");
+  std::string text =
+      "next_example: " + std::to_string(position.position) + "\nshuffle_seed: " + std::to_string(position.seed) + "\n";
+  if (!position.stopped.empty())
+    text += std::string(stoppedKey) + position.stopped + "\n";
+  // A random operation's number, whether by its own seeds, and the six words of its generator.
+  for (const RandomPosition &random : position.random) {
+    text += std::string(randomKey) + std::to_string(random.state) + (random.isSeeded ? " seeded" : " unseeded");
+    for (const uint32_t word : random.generator)
+      text += " " + std::to_string(word);
+    text += "\n";
+  }
+  return text;
 }
 
 std::optional<InputPosition> readInputPosition(const std::string &prefix) {
@@ -31,9 +46,22 @@ std::optional<InputPosition> readInputPosition(const std::string &prefix) {
     throw Error(path +
                 " is damaged: it does not say at which example the run goes on; without it the run goes on at the "
                 "checkpoint's step times the batch");
-  constexpr std::string_view stopped = "stopped_when: ";
-  if (std::string line; std::getline(file, line) && line.starts_with(stopped))
-    read.stopped = line.substr(stopped.size());
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(stoppedKey)) {
+      read.stopped = line.substr(stoppedKey.size());
+    } else if (line.starts_with(randomKey)) {
+      std::istringstream words(line.substr(randomKey.size()));
+      RandomPosition random;
+      std::string seeded;
+      words >> random.state >> seeded;
+      for (uint32_t &word : random.generator)
+        words >> word;
+      random.isSeeded = seeded == "seeded";
+      if (!words || file.eof() || (!random.isSeeded && seeded != "unseeded"))
+        throw Error(path + " is damaged: it does not say where the random operations go on");
+      read.random.push_back(random);
+    }
+  }
   return read;
 }
 

@@ -5,15 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // A text file beside the checkpoint, ckpt-STEP.input: a resumed run goes on at the right example also where it has
-// another batch, and in the same order where no --seed says which.
+// another batch, and in the same order where no --seed says which; and its random operations go on where they were.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_LAUNCH_INPUT_POSITION_H
 #define DRT_LAUNCH_INPUT_POSITION_H
 
+#include "random/state.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace drt {
 
@@ -21,6 +24,7 @@ struct InputPosition {
   int64_t position = 0; // of the next example in the sequence of epochs
   uint64_t seed = 0;    // of the order
   std::string stopped;  // the condition of --stop-when that ended the run here, "" for none
+  std::vector<RandomPosition> random;
 };
 
 std::string inputPositionText(const InputPosition &position);

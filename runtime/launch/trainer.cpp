@@ -215,8 +215,8 @@ std::vector<const TimelineRow *> Trainer::timelineRows() {
 // so: it alone needs to have the checkpoint.
 void Trainer::count() {
   // Steps before the run, and before this start of it; whether there is a checkpoint; where the data go on, and their
-  // order; whether --stop-when has ended the run there.
-  int64_t counts[6] = {};
+  // order; whether --stop-when has ended the run there; how many random operations go on.
+  int64_t counts[7] = {};
   if (first_) {
     counts[0] = counts[1] = updatesOf(program_, options_.restore) * program_.accumulate_steps;
     if (isResumed())
@@ -227,10 +227,20 @@ void Trainer::count() {
     counts[3] = input ? input->position : stepsOf(counts[1]) * step_.feeder->batch();
     counts[4] = static_cast<int64_t>(input && !options_.seed ? input->seed : shuffleSeed_);
     counts[5] = input && options_.stopWhen && input->stopped == options_.stopWhen->text;
+    if (input)
+      randomBegin_ = input->random;
+    // Another --seed is for what has none of its own.
+    if (input && options_.seed && *options_.seed != input->seed)
+      std::erase_if(randomBegin_, [](const RandomPosition &position) { return !position.isSeeded; });
+    counts[6] = static_cast<int64_t>(randomBegin_.size());
   }
   if (Communicator *communicator = task_->communicator()) {
     communicator->describe(0, "the first step");
     communicator->broadcast(counts, sizeof counts, 0);
+    randomBegin_.resize(static_cast<size_t>(counts[6]));
+    if (!randomBegin_.empty())
+      communicator->broadcast(randomBegin_.data(), static_cast<int64_t>(randomBegin_.size() * sizeof randomBegin_[0]),
+                              0);
   }
   begin_ = done_ = counts[1];
   shuffleSeed_ = static_cast<uint64_t>(counts[4]);
@@ -266,7 +276,16 @@ void Trainer::serve() {
 // Of the checkpoint that is saved: an update that is not complete is begun again.
 InputPosition Trainer::inputPosition() const {
   return {step_.feeder->position(stepsOf(updates() * program_.accumulate_steps)), shuffleSeed_,
-          stopped_ ? options_.stopWhen->text : ""};
+          stopped_ ? options_.stopWhen->text : "", randomKept_ ? *randomKept_ : task_->randomPositions()};
+}
+
+// Between two updates nothing is saved, but behind the last one.
+void Trainer::keepRandomPositions() {
+  if (program_.accumulate_steps == 1 || program_.num_rng_states == 0 || !checkpoints_)
+    return;
+  while (!running_.empty())
+    finishStep();
+  randomKept_ = task_->randomPositions();
 }
 
 // Tasks that were given other data or another checkpoint would train, to nobody's numbers. A checkpoint that a task
@@ -311,6 +330,9 @@ void Trainer::initialize() {
       restoreVariables(*task_, isResumed() ? *options_.resume : options_.restore);
   }
   task_->broadcastVariables();
+  // Behind the initializers, which draw for what a checkpoint does not hold as they did.
+  if (!randomBegin_.empty())
+    task_->goOnDrawing(randomBegin_);
 }
 
 void Trainer::openFiles() {
@@ -398,6 +420,7 @@ void Trainer::steps() {
   };
   // Who stops by a value must know it before the next step.
   const auto ahead = static_cast<size_t>(options_.stopWhen ? 0 : task_->stepsAhead());
+  keepRandomPositions();
   beginStep();
   const bool served = program_.servers && begin_ < end_ && !stopped_;
   if (served)
@@ -419,6 +442,8 @@ void Trainer::steps() {
     done_ = k + 1;
     while (running_.size() > ahead)
       finishStep();
+    if (updates)
+      keepRandomPositions();
     if (!isEnding() && options_.evalEvery > 0 && done_ % options_.evalEvery == 0)
       evaluate();
     // At the next update where that many batches are none.
@@ -550,7 +575,7 @@ void Trainer::save() {
     events_->flush();
   checkpoint_ = checkpoints_->save(
       updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); },
-      step_.feeder->batch() > 0 || stopped_ ? inputPositionText(inputPosition()) : "");
+      step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(inputPosition()) : "");
 }
 
 void Trainer::finish() {

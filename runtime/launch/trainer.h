@@ -69,6 +69,7 @@ private:
   void evaluate();
   bool isResumed() const { return options_.resume && !options_.resume->empty(); }
   InputPosition inputPosition() const;
+  void keepRandomPositions();
   /// Steps of a replica that so many updates take: as many, unless servers serve on their own.
   int64_t stepsOf(int64_t updates) const;
   void serve();
@@ -100,6 +101,10 @@ private:
   std::optional<Dataset> data_;
   FeederConfig feeding_;
   uint64_t shuffleSeed_ = 0;
+  /// Where random operations go on in this start; and where they stood behind the last update, if batches of the next
+  /// one may have been run since.
+  std::vector<RandomPosition> randomBegin_;
+  std::optional<std::vector<RandomPosition>> randomKept_;
   Entry step_, accumulate_;
   /// Where servers serve on their own: each replica's, of its own steps, and behind them the servers'.
   std::vector<std::unique_ptr<Feeder>> servedFeeders_;

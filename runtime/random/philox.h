@@ -29,6 +29,10 @@ public:
   Philox(uint64_t key, uint64_t positionLow, uint64_t positionHigh)
       : key(key), positionLow(positionLow), positionHigh(positionHigh) {}
 
+  /// Where `state()` of one stood.
+  explicit Philox(const std::array<uint32_t, 6> &state)
+      : key(join(state[4], state[5])), positionLow(join(state[0], state[1])), positionHigh(join(state[2], state[3])) {}
+
   /// The words of this position; goes on to the next.
   Words next() {
     Words words;
@@ -53,6 +57,8 @@ public:
   }
 
 private:
+  static uint64_t join(uint32_t low, uint32_t high) { return static_cast<uint64_t>(high) << 32 | low; }
+
   uint64_t key = 0;
   uint64_t positionLow = 0;
   uint64_t positionHigh = 0;

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "random/state.h"
 
+#include <algorithm>
+
 using namespace drt;
 
 Philox drt::initialGenerator(int32_t state, int64_t seed, int64_t seed2, uint64_t entropy) {
@@ -20,8 +22,34 @@ Philox RandomStates::reserve(int32_t state, int64_t seed, int64_t seed2, uint64_
   if (!kept.started) {
     kept.generator = initialGenerator(state, seed, seed2, entropy);
     kept.started = true;
+    kept.isSeeded = seed != 0 || seed2 != 0;
+    if (const RandomPosition *position = findPosition(begins, state, kept.isSeeded, kept.generator))
+      kept.generator = Philox(position->generator);
   }
   Philox generator = kept.generator;
   kept.generator.skip(reserved);
   return generator;
+}
+
+std::vector<RandomPosition> RandomStates::positions() const {
+  std::vector<RandomPosition> all;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (states[i].started)
+      all.push_back({static_cast<int32_t>(i), states[i].isSeeded, states[i].generator.state()});
+  return all;
+}
+
+const RandomPosition *drt::findPosition(const std::vector<RandomPosition> &positions, int32_t state, bool isSeeded,
+                                        const Philox &initial) {
+  const std::array<uint32_t, 6> begin = initial.state();
+  const RandomPosition *found = nullptr;
+  for (const RandomPosition &position : positions) {
+    // The seeds are the key and the counter's upper half.
+    const bool fits = position.isSeeded == isSeeded &&
+                      (isSeeded ? std::equal(begin.begin() + 2, begin.end(), position.generator.begin() + 2)
+                                : position.state == state);
+    if (fits && (!found || position.state == state))
+      found = &position;
+  }
+  return found;
 }

@@ -9,6 +9,7 @@
 #include "drt/drt.h"
 #include "random/philox.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,18 @@ namespace drt {
 /// The generator of stateful random operation `state` before its first run. `entropy` keys the operations whose two
 /// seeds are both zero: --seed, or drawn from the system.
 Philox initialGenerator(int32_t state, int64_t seed, int64_t seed2, uint64_t entropy);
+
+/// Where a random operation left off. All replicas that keep in step are at the same place.
+struct RandomPosition {
+  int32_t state = 0;
+  bool isSeeded = false;                  // its numbers follow from its own seeds, and not from the entropy
+  std::array<uint32_t, 6> generator = {}; // Philox::state
+};
+
+/// The one of `positions` at which operation `state` goes on whose generator begins at `initial`: of a program of
+/// another plan, states of which have other numbers, one with the same seeds. Null where there is none.
+const RandomPosition *findPosition(const std::vector<RandomPosition> &positions, int32_t state, bool isSeeded,
+                                   const Philox &initial);
 
 /// The generators of one replica's stateful random operations, one a number in
 /// drt_program's num_rng_states. Belongs to the replica; used by its thread alone.
@@ -31,12 +44,18 @@ public:
   /// `reserved` groups of four words for the next run.
   Philox reserve(int32_t state, int64_t seed, int64_t seed2, uint64_t reserved);
 
+  /// Of the operations that have run.
+  std::vector<RandomPosition> positions() const;
+  /// Operations that have not run yet begin there.
+  void goOn(std::vector<RandomPosition> positions) { begins = std::move(positions); }
+
 private:
   struct State {
     Philox generator;
-    bool started = false;
+    bool started = false, isSeeded = false;
   };
   std::vector<State> states;
+  std::vector<RandomPosition> begins;
   uint64_t entropy;
 };
 

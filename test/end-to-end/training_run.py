@@ -6,7 +6,7 @@ import struct
 import numpy as np
 
 from hosts import Process
-from support import DISTC, Checks, Folder, expect, must, need_tools, read_log, run
+from support import DISTC, Checks, Folder, Model, expect, must, need_tools, read_log, run
 
 GRAPH = pathlib.Path(__file__).resolve().parents[1] / "tools" / "distc" / "Inputs" / "summaries.pbtxt"
 WRONG_COMMAND = 2
@@ -68,6 +68,23 @@ def goes_on_or_starts_again():
             found.append("--resume in an empty folder is not a whole run")
         found += expect(run(train.command(2, "--restore", folder)), 1, "no complete checkpoint")
         return found
+
+
+def random_operations_go_on(strategy, *flags):
+    """Dropout's masks are those that an undisturbed run would draw: behind the checkpoint's, not from the first on."""
+    model = Model("mlp-dropout")
+    with Folder() as folder:
+        executable = model.compile(folder / "train", 2, strategy, *flags)
+
+        def train(steps, name, *more):
+            must([executable, "--data", model.feeds, "--steps", steps, "--seed", 3, "--export-npz", folder / f"{name}.npz", *more])
+            return dict(np.load(folder / f"{name}.npz"))
+        whole = train(6, "whole")
+        kept = ["--checkpoint-dir", folder / "kept", "--resume"]
+        for steps in (1, 3, 6):
+            parts = train(steps, "parts", *kept)
+        return [f"'{name}' of a run in parts is off by {np.abs(parts[name] - value).max()}" for name, value in whole.items()
+                if not np.array_equal(parts[name], value)]
 
 
 def evaluates_and_stops(*flags):
@@ -161,6 +178,9 @@ if __name__ == "__main__":
     need_tools()
     checks = Checks()
     checks.check("resume, overwrite, restore", goes_on_or_starts_again)
+    checks.check("random operations go on, threads", random_operations_go_on, "AllReduce")
+    checks.check("random operations go on, processes", random_operations_go_on, "AllReduce", "--one-process-per-replica")
+    checks.check("random operations go on, two batches an update", random_operations_go_on, "AllReduce:accumulate_steps=2")
     checks.check("evaluation and stops, threads", evaluates_and_stops)
     checks.check("evaluation and stops, processes", evaluates_and_stops, "--one-process-per-replica")
     checks.check("summaries", writes_the_graphs_own_summaries)

@@ -262,11 +262,17 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
   return success();
 }
 
+/// A node's batches draw on: those before an update's last one, which another entry runs, and the last.
 int32_t EntryConverter::getRandomState(Operation *op) {
+  const bool isOfStep = tables.name == "step" || tables.name == "accumulate";
   auto generator = op->getAttrOfType<StringAttr>(dfg::kGeneratorAttr);
-  if (!generator)
-    return program.sites.randomStates++;
-  auto [found, isNew] = generators.try_emplace(generator.getValue(), program.sites.randomStates);
+  std::string name = (generator ? generator.getValue() : dfg::getNodeName(op)).str();
+  if (!generator) {
+    if (name.empty())
+      return program.sites.randomStates++;
+    name += "#" + std::to_string(drawing[name]++);
+  }
+  auto [found, isNew] = (isOfStep ? program.generators : generators).try_emplace(name, program.sites.randomStates);
   program.sites.randomStates += isNew;
   return found->second;
 }

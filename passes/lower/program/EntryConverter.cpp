@@ -17,7 +17,8 @@ using namespace mlir;
 namespace distc {
 
 ProgramConversion::ProgramConversion(ModuleOp module, drt::ProgramOp program)
-    : module(module), symbols(module), tables(module) {
+    : module(module), symbols(module), tables(module),
+      arenaBytes(static_cast<int64_t>(program.getArenaBytes().value_or(0))) {
   for (auto variable : module.getOps<drt::VariableOp>()) {
     variables.insert({variable.getSymName(), static_cast<int64_t>(variables.size())});
     if (variable.getShares())
@@ -78,7 +79,7 @@ LogicalResult EntryConverter::convert(Operation &op) {
   if (auto fetch = dyn_cast<drt::FetchOp>(op))
     return convertFetch(fetch);
   if (auto state = dyn_cast<drt::RandomStateOp>(op)) {
-    SmallVector<Value> arguments = {number32(program.sites.randomStates++), number64(state.getSeed()),
+    SmallVector<Value> arguments = {number32(getRandomState(state)), number64(state.getSeed()),
                                     number64(state.getSeed2())};
     addresses[state.getState()] = callRuntime("drt_random_state", arguments, program.tables.ptr);
     return success();
@@ -98,8 +99,14 @@ LogicalResult EntryConverter::convert(Operation &op) {
     auto places = op.getAttrOfType<DenseI64ArrayAttr>("at");
     if (!places || places.size() != static_cast<int64_t>(op.getNumResults()))
       return op.emitOpError("has no place in the arena; run drt-plan-memory");
-    for (auto [result, place] : llvm::zip(op.getResults(), places.asArrayRef()))
+    for (auto [result, place] : llvm::zip(op.getResults(), places.asArrayRef())) {
+      auto type = cast<RankedTensorType>(result.getType());
+      const int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+      if (place > program.arenaBytes || bytes > program.arenaBytes - place)
+        return op.emitOpError() << "has a place in the arena, " << place << ", behind whose " << program.arenaBytes
+                                << " bytes it ends";
       addresses[result] = arenaAddress(place);
+    }
   }
   if (isa<drt::EmptyOp>(op))
     return success();

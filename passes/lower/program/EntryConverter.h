@@ -31,8 +31,10 @@ struct ProgramConversion {
   mlir::SymbolTable symbols;
   ConstantTables tables;
   CallSites sites;
+  int64_t arenaBytes;
   llvm::StringMap<int64_t> variables;      // index in the program's table
   llvm::StringMap<drt::VariableOp> shared; // that the replicas hold in shares
+  llvm::StringMap<int32_t> generators;     // of the entries of a step
   // Of a program for devices.
   bool isForDevices;
   int64_t firstOfBlock = 0;               // the variable that lies where a replica's block of variables begins
@@ -121,7 +123,8 @@ private:
   llvm::FailureOr<drt::AllReduceStartOp> findBucket(mlir::Operation *op, int32_t bucket);
 
   ProgramConversion &program;
-  llvm::StringMap<int32_t> generators; // that several operations draw from
+  llvm::StringMap<int32_t> generators; // by the node that draws, or that several are
+  llvm::StringMap<unsigned> drawing;   // operations that each node has become
   drt::EntryOp entry;
   mlir::ImplicitLocOpBuilder builder;
   mlir::LLVM::LLVMFuncOp function;

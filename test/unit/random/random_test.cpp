@@ -131,3 +131,33 @@ TEST_CASE("replicas draw the parts of what one replica draws for the whole batch
   checkParts<int32_t>(DRT_I32, DRT_RANDOM_UNIFORM_INT);
   checkParts<int64_t>(DRT_I64, DRT_RANDOM_UNIFORM_INT);
 }
+
+TEST_CASE("a program goes on where another one's random operations stood", "[random]") {
+  RandomStates before(3, 7);
+  before.reserve(0, 1, 2, 1000);
+  before.reserve(2, 0, 0, 5);
+  const std::vector<RandomPosition> positions = before.positions();
+  REQUIRE(positions.size() == 2);
+  // Another plan numbers them in another way: seeds tell which they are, and of those that have none the number.
+  RandomStates after(3, 8);
+  after.goOn(positions);
+  Philox continued(1, 2), fresh(3, 4), unseeded(7, 3);
+  continued.skip(1000);
+  unseeded.skip(5);
+  CHECK(after.reserve(1, 1, 2, 1).next() == continued.next());
+  CHECK(after.reserve(0, 3, 4, 1).next() == fresh.next());
+  CHECK(after.reserve(2, 0, 0, 1).next() == unseeded.next());
+}
+
+TEST_CASE("of operations with the same seeds each goes on where it was", "[random]") {
+  RandomStates before(2, 0);
+  before.reserve(0, 1, 2, 10);
+  before.reserve(1, 1, 2, 20);
+  RandomStates after(2, 0);
+  after.goOn(before.positions());
+  Philox first(1, 2), second(1, 2);
+  first.skip(10);
+  second.skip(20);
+  CHECK(after.reserve(0, 1, 2, 1).next() == first.next());
+  CHECK(after.reserve(1, 1, 2, 1).next() == second.next());
+}
