@@ -6,6 +6,7 @@
 
 #include "strategies/StrategyFile.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <google/protobuf/io/tokenizer.h>
@@ -140,6 +141,20 @@ std::string printStrategyLine(const Strategy &strategy) {
 
 llvm::Error writeStrategy(const Strategy &strategy, llvm::StringRef path) {
   std::string bytes = path.ends_with(".pb") ? strategy.SerializeAsString() : printStrategy(strategy);
+  // A device or a pipe is written to; a file of its name would take its place.
+  llvm::sys::fs::file_status status;
+  if (path != "-" && !llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status)) {
+    std::error_code error;
+    llvm::raw_fd_ostream os(path, error, llvm::sys::fs::CD_OpenExisting);
+    if (!error)
+      os << bytes;
+    os.flush();
+    if (error || (error = os.error())) {
+      os.clear_error();
+      return llvm::createStringError(error, "cannot write '" + path + "': " + error.message());
+    }
+    return llvm::Error::success();
+  }
   return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
     os << bytes;
     return llvm::Error::success();

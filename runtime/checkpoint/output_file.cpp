@@ -86,8 +86,28 @@ void syncFolder(const std::string &path) {
   close(fd);
 }
 
-OutputFile::OutputFile(const std::string &target, const std::string &aside)
-    : target(target), temporary(aside.empty() ? target + kTemporary + std::to_string(getpid()) : aside) {
+/// What a symbolic link names, else the path itself.
+static std::string followLinks(const std::string &path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error))
+    return path;
+  const std::filesystem::path followed = std::filesystem::weakly_canonical(path, error);
+  return error ? path : followed.string();
+}
+
+static bool isSpecial(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+OutputFile::OutputFile(const std::string &path, const std::string &aside) : target(followLinks(path)) {
+  if (isSpecial(target)) {
+    fd = open(target.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+      throw Error(writeErrorText(target, errno));
+    return;
+  }
+  temporary = aside.empty() ? target + kTemporary + std::to_string(getpid()) : aside;
   std::lock_guard lock(unfinished().mutex);
   fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)
@@ -145,7 +165,7 @@ void OutputFile::write(const void *data, size_t bytes) {
 void OutputFile::sync() {
   flush();
   // EINVAL: what is written to does not support it (a pipe).
-  if (fsync(fd) != 0 && errno != EINVAL)
+  if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
     throw Error(writeErrorText(target, errno));
 }
 
@@ -155,6 +175,8 @@ void OutputFile::publish() {
   fd = -1;
   if (close(closing) != 0)
     throw Error(writeErrorText(target, errno));
+  if (temporary.empty())
+    return;
   std::lock_guard lock(unfinished().mutex);
   if (rename(temporary.c_str(), target.c_str()) != 0)
     throw Error(writeErrorText(target, errno));

@@ -6,7 +6,9 @@
 //
 // Bytes go to a file beside the target; publish() renames it. Until then, and
 // where anything fails, the target is as it was, and the destructor removes the
-// file beside it. Errors name the file, and for a full disk what is free.
+// file beside it. A symbolic link stays, and what it names is written. What is no
+// regular file (a device, a pipe) is written to as it is: nothing takes its place.
+// Errors name the file, and for a full disk what is free.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_CHECKPOINT_OUTPUT_FILE_H
@@ -42,7 +44,7 @@ private:
   void flush();
   void writeOut(const char *data, size_t bytes);
 
-  std::string target, temporary;
+  std::string target, temporary; // temporary: "" where bytes go to the target itself
   int fd = -1;
   std::vector<char> gathered;
   int64_t position_ = 0;

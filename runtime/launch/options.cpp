@@ -195,13 +195,38 @@ void checkElastic(const drt_program &program, const Options &o) {
                   "--checkpoint-dir D and --save-every K as well");
 }
 
+/// What is written is neither what is read nor written by something else.
+void checkFiles(const Options &o) {
+  using NamedFile = std::pair<const char *, const std::string *>;
+  const auto isSame = [](const std::string &x, const std::string &y) {
+    std::error_code error;
+    return !x.empty() && !y.empty() && !std::filesystem::is_other(x, error) &&
+           (std::filesystem::weakly_canonical(x, error) == std::filesystem::weakly_canonical(y, error) ||
+            std::filesystem::equivalent(x, y, error));
+  };
+  const NamedFile read[] = {{"--data", &o.data}, {"--eval-data", &o.evalData}};
+  const NamedFile written[] = {
+      {"--export-npz", &o.exportNpz}, {"--log-json", &o.logJson}, {"--timeline", &o.timeline}, {"--report", &o.report}};
+  for (const auto &[flag, file] : written) {
+    for (const auto &[other, data] : read)
+      if (isSame(*file, *data))
+        throw Error(std::string(flag) + " " + *file + " is what " + other + " reads; name another file", 2);
+    for (const auto &[other, output] : written)
+      if (output != file && isSame(*file, *output))
+        throw Error(std::string(flag) + " and " + other + " both name " + *file + "; name a file for each", 2);
+  }
+}
+
 void check(const drt_program &program, const Options &o) {
   const auto wrong = [](const std::string &message) { throw Error(message, 2); };
   if (o.batch && program.global_batch != 0 && *o.batch != program.global_batch)
     wrong("--batch is " + std::to_string(*o.batch) + ", but the program was compiled for a batch of " +
           std::to_string(program.global_batch) + "; leave it out, or compile again with another --batch");
   checkTls(program, o.tls);
-  if (!o.plan.empty() || o.eval)
+  if (!o.plan.empty())
+    return;
+  checkFiles(o);
+  if (o.eval)
     return;
   checkElastic(program, o);
   if (o.evalData.empty() != (o.evalEvery == 0))

@@ -188,6 +188,9 @@ class CommandLines:
             "resume from nowhere": (["--resume", "--data", LINREG.feeds, "--steps", 3], ["--checkpoint-dir"]),
             "resume and overwrite": (["--resume", "--overwrite", "--checkpoint-dir", folder / "c", "--data", LINREG.feeds, "--steps", 3],
                                      ["--resume", "--overwrite"]),
+            "log in the place of the data": (["--data", LINREG.feeds, "--steps", 3, "--log-json", LINREG.feeds], ["--log-json", "--data reads"]),
+            "two outputs in one file": (["--data", LINREG.feeds, "--steps", 3, "--log-json", folder / "o", "--export-npz", folder / "o"],
+                                        ["--export-npz and --log-json"]),
             "no such plan": (["--plan=half"], ["--plan"]),
         }
         return [f"{title}: {p}" for title, (flags, words) in lines.items()

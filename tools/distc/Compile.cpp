@@ -280,6 +280,8 @@ int compile(Session &session, CompileOptions options) {
   if (options.emit == "exe")
     if (int status = session.checkOutput(options.output))
       return status;
+  if (llvm::sys::fs::equivalent(options.output, options.graph))
+    return session.fail("-o " + options.output + " is the graph itself; name another file", kWrongCommand);
   reserveHeap(options.graph);
   OwningOpRef<ModuleOp> module = session.import(options);
   if (!module)

@@ -378,8 +378,38 @@ static Expected<std::unique_ptr<MemoryBuffer>> readFlags(StringRef runtimeFolder
                            "); build the target drt, or name its folder with --runtime");
 }
 
+/// A device or a pipe: it is written to, and no file takes its place.
+static bool isSpecial(StringRef path) {
+  sys::fs::file_status status;
+  return !sys::fs::status(path, status) && sys::fs::is_other(status);
+}
+
+static Error publish(const Twine &program, StringRef output) {
+  if (!isSpecial(output)) {
+    if (std::error_code code = sys::fs::rename(program, output))
+      return fileError("cannot write", output, code);
+    return Error::success();
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(program);
+  if (!linked)
+    return fileError("cannot read", program.str(), linked.getError());
+  std::error_code code;
+  raw_fd_ostream os(output, code, sys::fs::CD_OpenExisting);
+  if (!code) {
+    os << (*linked)->getBuffer();
+    os.flush();
+    code = os.error();
+    os.clear_error();
+  }
+  return code ? fileError("cannot write", output, code) : Error::success();
+}
+
 Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Target &target, LinkedParts parts,
-                     StringRef output) {
+                     StringRef named) {
+  // A symbolic link stays, and what it names is written.
+  SmallString<128> output(named), followed;
+  if (sys::fs::is_symlink_file(named) && !sys::fs::real_path(named, followed))
+    output = followed;
   Expected<std::unique_ptr<MemoryBuffer>> flags = readFlags(runtimeFolder, target);
   if (!flags)
     return flags.takeError();
@@ -396,6 +426,10 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
 
   // In a folder beside the output: renaming is then one step.
   SmallString<128> prefix(output), toolchain(runtimeFolder);
+  if (isSpecial(output)) {
+    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
+    sys::path::append(prefix, "distc");
+  }
   sys::path::append(toolchain, "toolchain");
   LinkFolder folder;
   if (std::error_code code = sys::fs::make_absolute(prefix))
@@ -413,10 +447,8 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
   if (error.isA<MissingSymbolError>())
     return error;
   if (error)
-    return createStringError("cannot write '" + output + "', as linking it failed: " + toString(std::move(error)));
-  if (std::error_code code = sys::fs::rename(folder.path("program"), output))
-    return fileError("cannot write", output, code);
-  return Error::success();
+    return createStringError("cannot write '" + named + "', as linking it failed: " + toString(std::move(error)));
+  return publish(folder.path("program"), output);
 }
 
 Expected<std::string> linkSharedObject(ArrayRef<char> object) {
