@@ -6,6 +6,7 @@
 
 #include "passes/distribute/NumberedNodes.h"
 #include "passes/distribute/Passes.h"
+#include "passes/distribute/flow/BatchFlow.h"
 #include "passes/distribute/servers/Roles.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -63,7 +64,7 @@ private:
   }
 
   LogicalResult check(dfg::GraphOp graph) {
-    if (failed(checkOrder(graph)))
+    if (failed(checkOrder(graph)) || failed(checkDrawing(graph)))
       return failure();
     int64_t last = -1;
     auto role = graph->getAttrOfType<StringAttr>(dist::kRoleAttr);
@@ -87,6 +88,27 @@ private:
       if (failed(role ? checkRole(&op, graph, role.getValue()) : checkBorders(&op)))
         return failure();
     }
+    return success();
+  }
+
+  /// What replicas draw for the examples of their shares is part of what one draws for all: dist-replicate says so.
+  LogicalResult checkDrawing(dfg::GraphOp graph) {
+    SmallVector<Operation *> silent;
+    for (Operation &op : graph.getBody().front())
+      if (op.hasTrait<dfg::DrawsNumbers>() && !op.hasAttr(dist::kSeedAttr))
+        if (auto type = llvm::dyn_cast<RankedTensorType>(op.getResult(0).getType());
+            !type || (type.getRank() > 0 && type.isDynamicDim(0)))
+          silent.push_back(&op);
+    if (silent.empty() || topology.getReplicas() < 2)
+      return success();
+    FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+    if (failed(flow))
+      return failure();
+    for (Operation *op : silent)
+      if (flow->get(op->getResult(0)).isSharded(0))
+        return op->emitError() << "node '" << dfg::getNodeName(op)
+                               << "' draws numbers for each replica's share of the batch without 'dist.seed', so that "
+                                  "all would draw the same ones; run dist-replicate";
     return success();
   }
 

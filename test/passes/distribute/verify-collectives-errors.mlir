@@ -109,3 +109,15 @@ module {
     %t:2 = dist.take mean "g" from <"ps" 0> of 2 variable "w" {dist.place = #dist.place<"ps" 0>} : tensor<?xi32>, tensor<?x4xf32>
   }
 }
+
+// -----
+
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.graph {
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32>
+    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
+    // expected-error @below {{draws numbers for each replica's share of the batch without 'dist.seed'}}
+    %r = dfg.random_uniform %shape : (tensor<2xi32>) -> tensor<?x4xf32>
+  }
+}
