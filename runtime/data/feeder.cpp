@@ -65,6 +65,24 @@ void align(NpyArray &array, int64_t limit) {
   array.mapped = false;
 }
 
+// Bytes of a boolean array as programs take them, 0 and 1: numpy calls any other one true as well.
+void normalizeBooleans(NpyArray &array, const std::string &what) {
+  const auto isNeither = [](char byte) { return (byte & ~1) != 0; };
+  const char *from = static_cast<const char *>(array.data);
+  if (array.dtype != DRT_BOOL || std::none_of(from, from + array.bytes, isNeither))
+    return;
+  if (array.bytes > copyOnceBytes)
+    throw Error(what + " has booleans that are neither 0 nor 1 in memory, as arrays have that were made by a view; "
+                       "write 'x != 0' in place of x");
+  auto copy = std::make_shared<std::vector<int64_t>>(array.bytes / 8 + 1);
+  char *to = reinterpret_cast<char *>(copy->data());
+  std::transform(from, from + array.bytes, to, [](char byte) { return static_cast<char>(byte != 0); });
+  array.data = to;
+  array.storage = copy;
+  array.aligned = true;
+  array.mapped = false;
+}
+
 // The array that a feed reads; ":0" may be left out.
 std::string arrayOf(const drt_feed &feed, const Dataset &data) {
   const std::string name = feed.name;
@@ -136,6 +154,7 @@ std::vector<NpyArray> readArray(const Dataset &data, const drt_feed &feed) {
     if (!shapeFits(feed, array))
       throw Error(what + " has shape " + shapeName(array.shape.data(), static_cast<int32_t>(array.shape.size())) +
                   ", but the graph takes " + wantedShape(feed));
+    normalizeBooleans(parts[i], what);
   }
   return parts;
 }
