@@ -171,14 +171,31 @@ LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue) {
   return success();
 }
 
+/// The collectives of TensorFlow have kernels for these elements; others travel as one that holds them.
+static Type getTravellingType(Type element, OpBuilder &builder) {
+  if (element.isF16() || element.isF32() || element.isF64() || element.isInteger(32) || element.isInteger(64))
+    return element;
+  return llvm::isa<FloatType>(element) ? Type(builder.getF32Type()) : Type(builder.getI32Type());
+}
+
+/// The values of all workers, of which each has as many rows.
+static Value gatherOverWorkers(WorkerGraph &worker, Value rows, dist::Spec spec) {
+  StockNodes &nodes = worker.nodes;
+  Type element = getElementTypeOrSelf(rows.getType()), sent = getTravellingType(element, nodes.getBuilder());
+  if (sent != element)
+    rows = nodes.cast("sent", rows, sent);
+  rows = worker.collective("Gather", rows, spec);
+  return sent != element ? nodes.cast("received", rows, element) : rows;
+}
+
 LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue) {
   StockNodes &nodes = worker.nodes;
   auto gather = llvm::cast<dist::AllGatherSlicesOp>(issue.front());
   Value indices = nodes.concat("indices", getMember(issue, 0)), values = nodes.concat("values", getMember(issue, 1));
   if (worker.workers.size() > 1) {
     // Every task has as many rows: the replicas' shares of the batch are equal.
-    indices = worker.collective("Gather", indices, gather.getSpec());
-    values = worker.collective("Gather", values, gather.getSpec());
+    indices = gatherOverWorkers(worker, indices, gather.getSpec());
+    values = gatherOverWorkers(worker, values, gather.getSpec());
   }
   if (gather.getReduction() == dist::Reduction::Mean)
     values = nodes.multiply("mean", values, 1.0 / worker.replicas);
@@ -187,27 +204,14 @@ LogicalResult legalizeGather(WorkerGraph &worker, const Issue &issue) {
   return success();
 }
 
-/// The collectives of TensorFlow have kernels for these elements; others travel as one that holds them.
-static Type getTravellingType(Type element, OpBuilder &builder) {
-  if (element.isF16() || element.isF32() || element.isF64() || element.isInteger(32) || element.isInteger(64))
-    return element;
-  return llvm::isa<FloatType>(element) ? Type(builder.getF32Type()) : Type(builder.getI32Type());
-}
-
 LogicalResult legalizeGatherRows(WorkerGraph &worker, const Issue &issue) {
   StockNodes &nodes = worker.nodes;
   auto gather = llvm::cast<dist::AllGatherOp>(issue.front());
   SmallVector<Value> members = getMember(issue, 0);
   Value rows = members.size() > 1 ? nodes.concat("rows", members) : members.front();
-  if (worker.workers.size() > 1) {
-    Type element = getElementTypeOrSelf(rows.getType()), sent = getTravellingType(element, nodes.getBuilder());
-    if (sent != element)
-      rows = nodes.cast("sent", rows, sent);
-    // Every task has as many rows: the replicas' shares of the batch are equal.
-    rows = worker.collective("Gather", rows, gather.getSpec());
-    if (sent != element)
-      rows = nodes.cast("received", rows, element);
-  }
+  // Every task has as many rows: the replicas' shares of the batch are equal.
+  if (worker.workers.size() > 1)
+    rows = gatherOverWorkers(worker, rows, gather.getSpec());
   gather.getAllRows().replaceAllUsesWith(rows);
   return success();
 }
