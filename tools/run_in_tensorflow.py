@@ -111,9 +111,11 @@ class Worker:
             self.session.run(self.init_op)
 
     def uninitialized(self):
-        """The variables that a step needs and nothing initializes: of a SavedModel all, whose values are in its checkpoint."""
+        """The variables that a step needs and nothing initializes: of a SavedModel all, whose values are in its checkpoint.
+        Each step fills a worker's shares itself, from the whole variables."""
         def variables(endpoint):
-            return {op.name for op in needed_operations([endpoint]) if op.type == "VarHandleOp"}
+            return {op.name for op in needed_operations([endpoint])
+                    if op.type == "VarHandleOp" and not op.name.endswith("/share/handle")}
         return sorted(variables(self.train_op) - variables(self.init_op))
 
     def restore(self, prefix):

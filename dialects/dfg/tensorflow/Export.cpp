@@ -65,24 +65,42 @@ LogicalResult exportGraph(ModuleOp module, MetaGraphDef &meta, bool &isMetaGraph
   return success();
 }
 
+/// What collections name of nodes that another task has, or that were written out, is not there: TensorFlow imports no
+/// graph with such names.
+static void dropMissing(MetaGraphDef &meta) {
+  llvm::StringSet<> nodes;
+  for (const auto &node : meta.graph_def().node())
+    nodes.insert(node.name());
+  for (auto &[key, collection] : *meta.mutable_collection_def()) {
+    if (!collection.has_node_list())
+      continue;
+    CollectionDef::NodeList kept;
+    for (const std::string &name : collection.node_list().value())
+      if (nodes.contains(StringRef(name).ltrim('^').split(':').first))
+        kept.add_value(name);
+    *collection.mutable_node_list() = std::move(kept);
+  }
+}
+
 /// Collections name the endpoints, and nothing else where they had several candidates.
 static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
   dfg::GraphOp graph = *module.getOps<dfg::GraphOp>().begin();
-  auto add = [&](StringAttr name, const char *collection) {
-    if (!name)
+  auto add = [&](StringAttr endpoint, const char *collection, StringRef output = "") {
+    if (!endpoint)
       return;
+    const std::string name = endpoint.getValue().contains(':') ? endpoint.str() : (endpoint.getValue() + output).str();
     auto &names = *(*meta.mutable_collection_def())[collection].mutable_node_list();
-    if (names.value_size() == 1 && names.value(0) == name.getValue())
+    if (names.value_size() == 1 && names.value(0) == name)
       return;
     names.clear_value();
-    names.add_value(name.str());
+    names.add_value(name);
   };
   // What tf.gradients would know of version 1's loops and conditions; a worker's graph has other nodes.
   for (const char *contexts : {"cond_context", "while_context"})
     meta.mutable_collection_def()->erase(contexts);
   add(graph.getTrainOpAttr(), "train_op");
   add(graph.getInitOpAttr(), "init_op");
-  add(graph.getLossAttr(), "losses");
+  add(graph.getLossAttr(), "losses", ":0");
   if (DictionaryAttr saver = graph.getSaverAttr()) {
     const bool isNew = !meta.has_saver_def();
     SaverDef &def = *meta.mutable_saver_def();
@@ -105,6 +123,7 @@ static void addEndpoints(ModuleOp module, MetaGraphDef &meta) {
       else
         collection.mutable_node_list()->add_value(llvm::cast<StringAttr>(element).str());
     }
+  dropMissing(meta);
 }
 
 static LogicalResult write(ModuleOp module, llvm::raw_ostream &os, bool text, bool alwaysMetaGraph) {

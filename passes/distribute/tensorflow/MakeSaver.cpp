@@ -74,7 +74,10 @@ private:
     for (auto handle : graph.getBody().front().getOps<dfg::VarHandleOp>()) {
       auto variable = symbols.lookup<dfg::VariableOp>(handle.getVariable());
       auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
-      // A checkpoint has no tensor of a variable whose reference is all that there is of it.
+      // Graphs with reference variables are version 1's, whose collections say what a session's own saver saves. One
+      // that is made here would leave them out.
+      if (variable && variable.getKind() == "ref" && !keys)
+        return {};
       if (!type || variable.getKind() == "ref" || !seen.insert(handle.getVariableAttr()).second)
         continue;
       // Of a SavedModel's variables those that its objects have.

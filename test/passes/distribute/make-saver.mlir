@@ -82,3 +82,15 @@ dfg.graph attributes {init_op = "begin",
   %c = dfg.var_handle @"rest/part_0" : !dfg.ref<tensor<2xf32>> loc("c")
   dfg.group : () -> () loc("begin")
 }
+
+// -----
+
+// What a graph of version 1 saves its collections say: a saver of the resource alone would leave the reference out.
+// CHECK-LABEL: dfg.graph
+// CHECK-NOT: SaveV2
+dfg.variable @step : tensor<i64>
+dfg.variable @old : tensor<3xf32> {kind = "ref"}
+dfg.graph {
+  %s = dfg.var_handle @step : !dfg.ref<tensor<i64>> loc("step")
+  %o = dfg.var_handle @old : !dfg.ref<tensor<3xf32>> loc("old")
+}
