@@ -294,7 +294,8 @@ static bool choosesElements(Operation *op) {
 /// Shape arithmetic: what its elements are says what they are of the whole batch. None where `result` is none.
 std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const {
   std::optional<dfg::Dims> elements = shapes.getElements(result);
-  if (!elements)
+  // Rows without elements are rows of the batch's examples still.
+  if (!elements || (elements->empty() && hasBatchSize(result)))
     return std::nullopt;
   bool known = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isKnown(); });
   bool constant = llvm::none_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch(); });
