@@ -31,10 +31,9 @@ static Type getCarriedType(Type type) {
 
 StraightLine::Results StraightLine::refuseUnbounded(const Loop &loop) {
   return fail(loop.node)
-             << "is a loop that distc knows no bound for, and more than tensors goes from one iteration to the next, "
-                "or "
-                "to its gradient: data decide when it ends, or the batch does. Give it maximum_iterations, a counter "
-                "that its condition compares with a number or with a size that is known (--feed NAME=SHAPE fixes a "
+             << "is a loop that distc knows no bound for, and more than tensors goes on from an iteration, or to its "
+                "gradient: data decide when it ends, or the batch does. Give it maximum_iterations, a counter that its "
+                "condition compares with a number or with a size that is known (--feed NAME=SHAPE fixes a "
                 "placeholder's), or one by which it takes elements of something that has a known number of them; in "
                 "JAX, lax.fori_loop or lax.scan of a known length, which may leave what has ended as it is, and "
                 "jax.vmap for lax.map over the batch",

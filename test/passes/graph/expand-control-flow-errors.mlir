@@ -36,7 +36,7 @@ dfg.graph attributes {loss = "length"} {
   %shape = dfg.const dense<[]> : tensor<0xi32> : tensor<0xi32>
   %most = dfg.const dense<-1> : tensor<i32> : tensor<i32> loc("most")
   %l = dfg.opaque "EmptyTensorList"(%shape, %most) {stateless, tf = {element_dtype = f32}} : (tensor<0xi32>, tensor<i32>) -> tensor<!dfg.variant> loc("list")
-  // expected-error@unknown {{node 'while' (op 'While') is a loop that distc knows no bound for, and more than tensors goes from one iteration to the next}}
+  // expected-error@unknown {{node 'while' (op 'While') is a loop that distc knows no bound for, and more than tensors goes on from an iteration}}
   %w:2 = dfg.opaque "While"(%x, %l) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@push, {}>}} : (tensor<f32>, tensor<!dfg.variant>) -> (tensor<f32>, tensor<!dfg.variant>) loc("while")
   %n = dfg.opaque "TensorListLength"(%w#1) {stateless} : (tensor<!dfg.variant>) -> tensor<i32> loc("length")
 }
