@@ -56,13 +56,18 @@ def _correction(b: float, t: Any) -> Any:
     return -jnp.expm1(t * math.log(b)) if b > 0 else jnp.ones_like(t)
 
 
+def _counted(t: Any, p: Any) -> Any:
+    """The number of the step as wide as the parameter, whose rates are computed from it; no narrower than float32."""
+    return t.astype(jnp.promote_types(p.dtype, jnp.float32))
+
+
 def _adam_step(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
     b1, b2 = h["betas"]
     slots = {"exp_avg": b1 * s["exp_avg"] + (1 - b1) * g, "exp_avg_sq": b2 * s["exp_avg_sq"] + (1 - b2) * g * g}
     largest = slots["exp_avg_sq"]
     if h["amsgrad"]:
         largest = slots["max_exp_avg_sq"] = jnp.maximum(s["max_exp_avg_sq"], largest)
-    t = t.astype(jnp.float32)
+    t = _counted(t, p)
     denominator = jnp.sqrt(largest) / jnp.sqrt(_correction(b2, t)) + h["eps"]
     return p - (h["lr"] / _correction(b1, t)) * slots["exp_avg"] / denominator, slots
 
@@ -93,12 +98,12 @@ def _rmsprop(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[A
 def _adagrad(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
     g = _decayed(g, p, h)
     total = s["sum"] + g * g
-    rate = h["lr"] / (1 + (t.astype(jnp.float32) - 1) * h["lr_decay"])
+    rate = h["lr"] / (1 + (_counted(t, p) - 1) * h["lr_decay"])
     return p - rate * g / (jnp.sqrt(total) + h["eps"]), {"sum": total}
 
 
 def _nadam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
-    (b1, b2), t = h["betas"], t.astype(jnp.float32)
+    (b1, b2), t = h["betas"], _counted(t, p)
     if h["decoupled_weight_decay"]:
         p, h = p * (1 - h["lr"] * h["weight_decay"]), dict(h, weight_decay=0)
     g = _decayed(g, p, h)
@@ -110,7 +115,7 @@ def _nadam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any
 
 
 def _radam(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
-    (b1, b2), t = h["betas"], t.astype(jnp.float32)
+    (b1, b2), t = h["betas"], _counted(t, p)
     if h["decoupled_weight_decay"]:
         p, h = p * (1 - h["lr"] * h["weight_decay"]), dict(h, weight_decay=0)
     g = _decayed(g, p, h)
@@ -131,7 +136,7 @@ def _adamax(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[An
     b1, b2 = h["betas"]
     g = _decayed(g, p, h)
     slots = {"exp_avg": b1 * s["exp_avg"] + (1 - b1) * g, "exp_inf": jnp.maximum(b2 * s["exp_inf"], jnp.abs(g) + h["eps"])}
-    return p - h["lr"] / _correction(b1, t.astype(jnp.float32)) * slots["exp_avg"] / slots["exp_inf"], slots
+    return p - h["lr"] / _correction(b1, _counted(t, p)) * slots["exp_avg"] / slots["exp_inf"], slots
 
 
 def _adadelta(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
@@ -150,14 +155,14 @@ def _rprop(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any
 
 
 def _asgd(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
-    t = t.astype(jnp.float32)
+    t = _counted(t, p)
     p = p * (1 - h["lambd"] * s["eta"]) - s["eta"] * _decayed(g, p, h)
     return p, {"ax": jnp.where(s["mu"] == 1, p, s["ax"] + (p - s["ax"]) * s["mu"]),
                "eta": h["lr"] / (1 + h["lambd"] * h["lr"] * t) ** h["alpha"], "mu": 1 / jnp.maximum(1, t - h["t0"])}
 
 
 def _adafactor(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
-    t, g = t.astype(jnp.float32), -g if h.get("maximize") else g
+    t, g = _counted(t, p), -g if h.get("maximize") else g
     small, floor = h["eps"]
     small = float(jnp.finfo(p.dtype).eps) if small is None else small
     share = t ** h["beta2_decay"]
@@ -258,7 +263,7 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
             slots = {slot: state[slot][name] for slot in state if slot != "step" and name in state[slot]}
             result[name], changed = rule(gradient, parameters[name], slots, hyper, new["step"])
             for slot, value in changed.items():
-                new[slot][name] = value
+                new[slot][name] = jnp.asarray(value, slots[slot].dtype)  # PyTorch keeps scalars of Adam's relatives in float32
         return result, new
 
     return state, update
