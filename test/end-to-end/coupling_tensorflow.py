@@ -81,6 +81,12 @@ class Graph:
         h = tf.squeeze(tf.reshape(self.encoded(), [-1, 1, 4]))
         return tf.reduce_mean(tf.square(tf.squeeze(h) - tf.reduce_mean(h, 0)) + h)
 
+    def loss_rolled_rows(self):
+        """Rows of other examples beside the replica's own."""
+        tf = self.tf
+        h = self.encoded()
+        return tf.reduce_mean(tf.roll(tf.stop_gradient(tf.tanh(h)), 1, 0) * h)
+
     def loss_half_with_a_scale(self):
         """Gradients in float16 that have room for a division by the batch's size, and none for one by a share's."""
         tf = self.tf
@@ -257,7 +263,7 @@ def main():
             if name == "batch_normalization":
                 for strategy in ("PartitionedAR", "ShardedUpdate"):
                     checks.check(f"{name}, {strategy}", check, folder, want, 2, flags, strategy)
-            if name == "squeezed":
+            if name in ("squeezed", "rolled_rows"):
                 checks.check(f"{name}, {BATCH} replicas", check, folder, want, BATCH, flags)
                 if arguments.target == "cpu":
                     checks.check(f"{name}, exported, {BATCH} replicas of a worker", check_export, folder, want, [], BATCH)
