@@ -50,6 +50,17 @@ std::string dtypeName(int32_t dtype) {
     return "bfloat16";
   case DRT_F16:
     return "float16";
+  // Programs take none of these, but data may have them.
+  case 8:
+    return "complex64";
+  case 17:
+    return "uint16";
+  case 18:
+    return "complex128";
+  case 22:
+    return "uint32";
+  case 23:
+    return "uint64";
   default:
     return "dtype " + std::to_string(dtype);
   }

@@ -44,6 +44,9 @@ Kind kindOf(const std::string &path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     return Kind::Folder;
+  // Opening a pipe waits for who writes into it.
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+    throw Error("cannot read " + path + ": it is no regular file");
   std::ifstream file(path, std::ios::binary);
   char head[6] = {};
   file.read(head, sizeof head);

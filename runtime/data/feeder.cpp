@@ -110,6 +110,8 @@ template <typename T> bool storeExactly(double number, void *to) {
                     static_cast<int64_t>(number) > static_cast<int64_t>(std::numeric_limits<T>::max())))
     return false;
   const T value = static_cast<T>(number);
+  if (std::isfinite(number) && !std::isfinite(static_cast<double>(value)))
+    return false;
   std::memcpy(to, &value, sizeof value);
   return true;
 }

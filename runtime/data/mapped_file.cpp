@@ -23,7 +23,8 @@ constexpr uintptr_t pageBytes = 4096; // x86-64's; where pages are larger the sy
 } // namespace
 
 Contents mapFile(const std::string &path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe is no file to map, and waits for nobody here.
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
   if (fd < 0 || fstat(fd, &status) != 0) {
     std::string why = strerror(errno);
@@ -36,7 +37,7 @@ Contents mapFile(const std::string &path) {
   int error = errno;
   close(fd);
   if (!mapping)
-    throw Error("cannot read " + path + ": " + (size ? "it is no regular file" : "it is empty"));
+    throw Error("cannot read " + path + ": " + (S_ISREG(status.st_mode) ? "it is empty" : "it is no regular file"));
   if (mapping == MAP_FAILED)
     throw Error("cannot read " + path + ": " + strerror(error));
   return {std::shared_ptr<const void>(mapping, [size](const void *p) { munmap(const_cast<void *>(p), size); }),

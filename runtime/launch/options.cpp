@@ -9,6 +9,8 @@
 #include "core/number_flags.h"
 #include "launch/program.h"
 
+#include <filesystem>
+
 namespace drt {
 namespace {
 
@@ -320,6 +322,8 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
     const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
     if (error != std::errc() || rest != number.data() + number.size())
       throw Error("--value " + text + ": '" + number + "' is not a number", 2);
+    // The last counts here, too.
+    std::erase_if(options.values, [&, name = feed](const auto &other) { return other.first == name; });
     options.values.emplace_back(feed, value);
   }
   options.lastBatch = parseLastBatch(raw.lastBatch);

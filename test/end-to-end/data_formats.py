@@ -242,10 +242,38 @@ def says_what_is_wrong():
         found += expect(command("cut.tfrecord"), 1, f"cut.tfrecord: record {EXAMPLES - 1} is truncated")
         found += expect(command("data.tfrecord.gz", "--shuffle"), WRONG_COMMAND, "--shuffle-window")
         found += expect(command("absent-*"), 1, "no file is named like")
+        os.mkfifo(folder / "pipe.npz")
+        found += expect(command("pipe.npz"), 1, "no regular file")
         found += expect(command("data.npz", "--feature", "z=a"), WRONG_COMMAND, "--feature z", "x, y")
         found += expect(command("data.npz", "--value", "x=a"), WRONG_COMMAND, "'a' is not a number")
         found += expect(command("data.npz", "--last-batch", "keep"), WRONG_COMMAND, "mix or drop")
         found += expect(command("data.npz", "--last-batch", "pad"), WRONG_COMMAND, "a weight of 0", "drop or mix")
+        return found
+
+
+BOOLEANS = """
+dfg.graph attributes {fetches = ["y:0"]} {
+  %f = dfg.placeholder : () -> tensor<?xi1> loc("f")
+  %y = dfg.cast %f : (tensor<?xi1>) -> tensor<?xf32> loc("y")
+}
+"""
+
+
+def takes_any_byte_but_0_as_true():
+    """numpy does, and has such bytes in arrays that are views."""
+    with Folder() as folder:
+        (folder / "graph.mlir").write_text(BOOLEANS)
+        must([DISTC, "compile", folder / "graph.mlir", "--batch", 4, "--fetch", "y:0", "-o", folder / "evaluate"])
+        f = np.array([0, 1, 2, 255, 4, 0, 128, 0], np.uint8).view(bool)
+        np.save(folder / "f.npy", f)
+        np.savez(folder / "data.npz", f=f)
+        found = []
+        (folder / "npy").mkdir()
+        (folder / "f.npy").rename(folder / "npy" / "f.npy")
+        for data in ("data.npz", "npy"):
+            must([folder / "evaluate", "--eval", "--data", folder / data, "--export-npz", folder / "out.npz"])
+            if (y := np.load(folder / "out.npz")["y:0"]).tolist() != [0, 1, 1, 1, 1, 0, 1, 0]:
+                found.append(f"{data}: {y}")
         return found
 
 
@@ -260,6 +288,7 @@ def main():
     if not is_sanitized():
         checks.check("more than memory", reads_more_than_memory)
     checks.check("tables converted", converts_tables)
+    checks.check("booleans", takes_any_byte_but_0_as_true)
     checks.check("errors", says_what_is_wrong)
     checks.exit()
 
