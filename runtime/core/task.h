@@ -133,8 +133,8 @@ public:
 
   // ---- Random numbers ----------------------------------------------------------
 
-  /// Where the random operations that have run stand, in replica 0; where replicas keep in step, in all of them. Not
-  /// while an entry runs.
+  /// Where the random operations that have run stand, and others are to begin, in replica 0; where replicas keep in
+  /// step, in all of them. Not while an entry runs.
   virtual std::vector<RandomPosition> randomPositions() = 0;
   /// Those that have not run yet begin there, in all replicas.
   virtual void goOnDrawing(const std::vector<RandomPosition> &positions) = 0;

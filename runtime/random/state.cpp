@@ -23,8 +23,10 @@ Philox RandomStates::reserve(int32_t state, int64_t seed, int64_t seed2, uint64_
     kept.generator = initialGenerator(state, seed, seed2, entropy);
     kept.started = true;
     kept.isSeeded = seed != 0 || seed2 != 0;
-    if (const RandomPosition *position = findPosition(begins, state, kept.isSeeded, kept.generator))
+    if (const RandomPosition *position = findPosition(begins, state, kept.isSeeded, kept.generator)) {
       kept.generator = Philox(position->generator);
+      begins.erase(begins.begin() + (position - begins.data()));
+    }
   }
   Philox generator = kept.generator;
   kept.generator.skip(reserved);
@@ -32,7 +34,8 @@ Philox RandomStates::reserve(int32_t state, int64_t seed, int64_t seed2, uint64_
 }
 
 std::vector<RandomPosition> RandomStates::positions() const {
-  std::vector<RandomPosition> all;
+  // The later of two with one number counts where a program goes on.
+  std::vector<RandomPosition> all = begins;
   for (size_t i = 0; i < states.size(); ++i)
     if (states[i].started)
       all.push_back({static_cast<int32_t>(i), states[i].isSeeded, states[i].generator.state()});

@@ -44,7 +44,7 @@ public:
   /// `reserved` groups of four words for the next run.
   Philox reserve(int32_t state, int64_t seed, int64_t seed2, uint64_t reserved);
 
-  /// Of the operations that have run.
+  /// Of the operations that have run, and those that others are to begin at.
   std::vector<RandomPosition> positions() const;
   /// Operations that have not run yet begin there.
   void goOn(std::vector<RandomPosition> positions) { begins = std::move(positions); }
@@ -55,7 +55,7 @@ private:
     bool started = false, isSeeded = false;
   };
   std::vector<State> states;
-  std::vector<RandomPosition> begins;
+  std::vector<RandomPosition> begins; // at which none has begun yet
   uint64_t entropy;
 };
 

@@ -161,3 +161,14 @@ TEST_CASE("of operations with the same seeds each goes on where it was", "[rando
   CHECK(after.reserve(0, 1, 2, 1).next() == first.next());
   CHECK(after.reserve(1, 1, 2, 1).next() == second.next());
 }
+
+TEST_CASE("what has not run since it went on is not forgotten", "[random]") {
+  RandomStates before(1, 0), between(1, 0), after(1, 0);
+  before.reserve(0, 1, 2, 10);
+  between.goOn(before.positions());
+  after.goOn(between.positions());
+  Philox continued(1, 2);
+  continued.skip(10);
+  CHECK(after.reserve(0, 1, 2, 1).next() == continued.next());
+  CHECK(after.positions().size() == 1);
+}
