@@ -111,8 +111,12 @@ private:
     return reduce.getGradients()[llvm::cast<OpResult>(value).getResultNumber()];
   }
 
+  /// Whether `value` is computed from examples: what is fed whole is the same in every batch.
   bool seesData(Value value) {
-    return sees(value, seeing, [](Operation *op) { return llvm::isa<dfg::PlaceholderOp>(op); });
+    return sees(value, seeing, [&](Operation *op) {
+      auto feed = llvm::dyn_cast<dfg::PlaceholderOp>(op);
+      return feed && flow.isBatched(feed);
+    });
   }
 
   /// Whether an example's part of a sum depends on other examples.

@@ -28,10 +28,10 @@ module @verdicts {
 // A function of sums over the batch: they are reduced, and it is computed from the whole batch's. It is no sum or mean of
 // what each example gives, and neither is what is computed from it.
 // CHECK-LABEL: module @function
-// CHECK: dist.joins = {"off:0" = "batch", "root:0" = "batch"}
+// CHECK: dist.joins = {"off:0" = "batch", "rate:0" = "first", "root:0" = "batch"}
 module @function {
   dfg.variable @v : tensor<4xf32> {trainable}
-  dfg.graph attributes {fetches = ["root", "off"]} {
+  dfg.graph attributes {fetches = ["root", "off", "rate"]} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
     // CHECK: %[[MEAN:.*]] = dfg.mean
@@ -39,6 +39,9 @@ module @function {
     %mean = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
     // CHECK: dfg.sqrt %[[WHOLE]]
     %root = dfg.sqrt %mean : (tensor<f32>) -> tensor<f32> loc("root")
+    // What is fed whole is the same in every batch.
+    %given = dfg.placeholder : () -> tensor<f32> loc("given")
+    %rate = dfg.sqrt %given : (tensor<f32>) -> tensor<f32> loc("rate")
     %distance = dfg.sub %x, %root : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("distance")
     %off = dfg.mean %distance, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("off")
   }
