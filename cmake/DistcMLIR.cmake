@@ -26,11 +26,17 @@ function(distc_precompile_headers)
   distc_mlir_flags(DistcPrecompiled)
   add_dependencies(DistcPrecompiled ${ARGN})
   target_precompile_headers(DistcPrecompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/Precompiled.h)
+  # Half of the joined sources include the other dialects, too; alone, they would be compiled anew for each change there.
+  if(DISTC_JOIN_SOURCES)
+    target_precompile_headers(DistcPrecompiled PRIVATE ${CMAKE_SOURCE_DIR}/dialects/dist/Dist.h
+                              ${CMAKE_SOURCE_DIR}/dialects/drt/Drt.h)
+  endif()
 endfunction()
 
 function(distc_mlir_flags target)
   # As LLVM is compiled. What would clean up behind exceptions is a good part of the code and of the time that it takes.
   target_compile_options(${target} PRIVATE -fno-rtti -fno-exceptions)
+  distc_inline_less(${target})
   target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 endfunction()

@@ -36,6 +36,12 @@ foreach(sanitizer IN LISTS DISTC_SANITIZE)
   add_link_options(-fsanitize=${sanitizer})
 endforeach()
 
+# What is not hot is inlined less, which takes a fifth off the time to compile it: the compiler spends its time in LLVM's
+# libraries, and the runtime in kernels.
+function(distc_inline_less target)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-mllvm -inline-threshold=30>")
+endfunction()
+
 # What is precompiled for libraries is position-independent code, for executables alone it would be of another kind: so
 # executables that reuse it are compiled as libraries are.
 function(distc_reuse_precompiled target owner)
