@@ -27,9 +27,10 @@ def program_of_sum(function):
 
 
 class Makers:
-    """Makes variables and feeds of a program, all from one seed."""
+    """Makes variables and feeds of a program, all from one seed. `size`: the feeds' rows, where the graph fixes them."""
 
-    def __init__(self):
+    def __init__(self, size=None):
+        self.size = size
         self.numbers = np.random.RandomState(7)
         draw, rows = self.numbers, BATCH * STEPS
         self.data = {"x": draw.normal(0, 1, (rows, FEATURES)).astype(np.float32), "y": draw.normal(0, 1, rows).astype(np.float32),
@@ -47,7 +48,7 @@ class Makers:
             raise AttributeError(name)
         if name not in self.fed:
             array = self.data[name]
-            self.fed[name] = tf1.placeholder(array.dtype, array.shape if name in WHOLE else [None, *array.shape[1:]], name=name)
+            self.fed[name] = tf1.placeholder(array.dtype, array.shape if name in WHOLE else [self.size, *array.shape[1:]], name=name)
         return self.fed[name]
 
     def weights(self, name, *shape, scale=None):
@@ -1032,27 +1033,36 @@ def cropped_images(make):
     return loss, tf1.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
 
 
-def write(name, folder):
-    """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tf1.disable_eager_execution()
+def build(name, size=None):
+    """The program in a graph of its own: its meta graph, and what trains it."""
     with tf.Graph().as_default() as graph:
-        make = Makers()
+        make = Makers(size)
         loss, train = PROGRAMS[name](make)
         loss, train = tf.identity(loss, "loss"), tf.group(train, name="train_all")
         variables = tf1.global_variables() + tf1.local_variables()
         init = tf1.variables_initializer(variables, name="init")
         saver = tf1.train.Saver(variables)
         meta = tf1.train.export_meta_graph(graph=graph, saver_def=saver.saver_def)
-        for key, value in (("train_op", train.name), ("init_op", init.name), ("losses", loss.name)):
-            del meta.collection_def[key].node_list.value[:]
-            meta.collection_def[key].node_list.value.append(value)
-        feeds = {name: make.data[name] for name in make.fed}
-        with tf1.Session(graph=graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
-            session.run(init)
-            losses = [session.run([loss, train], {f"{name}:0": array if name in WHOLE else array[step * BATCH:(step + 1) * BATCH] for name, array in feeds.items()})[0]
-                      for step in range(STEPS)]
-            final = session.run({variable.op.name: variable for variable in variables})
+    for key, value in (("train_op", train.name), ("init_op", init.name), ("losses", loss.name)):
+        del meta.collection_def[key].node_list.value[:]
+        meta.collection_def[key].node_list.value.append(value)
+    return meta, make, loss, train, init, variables
+
+
+def write(name, folder, shares=None):
+    """Builds the program's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`. With `shares`
+    the feeds' sizes are numbers: those of a share of the batch in graph.meta, those of the batch where TensorFlow trains."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tf1.disable_eager_execution()
+    meta, make, loss, train, init, variables = build(name, BATCH if shares else None)
+    feeds = {name: make.data[name] for name in make.fed}
+    with tf1.Session(graph=loss.graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
+        session.run(init)
+        losses = [session.run([loss, train], {f"{name}:0": array if name in WHOLE else array[step * BATCH:(step + 1) * BATCH] for name, array in feeds.items()})[0]
+                  for step in range(STEPS)]
+        final = session.run({variable.op.name: variable for variable in variables})
+    if shares:
+        meta = build(name, BATCH // shares)[0]
     (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))
     np.savez(folder / "feeds.npz", **feeds)
     np.savez(folder / "expect.npz", loss=np.array(losses), **{f"var/{name}": value for name, value in final.items()})

@@ -193,7 +193,7 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     return refuse(op, "it is not linear in rows that are to be added up");
   SmallVector<BatchPlacement> placements;
   for (OpResult result : op->getResults())
-    placements.push_back(findBatchPlacement(op, result.getResultNumber(), axes, shapes, /*fixedBatch=*/0));
+    placements.push_back(findBatchPlacement(op, result.getResultNumber(), axes, shapes));
   for (auto [result, placement] : llvm::zip(op->getResults(), placements)) {
     switch (placement.kind) {
     case BatchPlacement::Unknown:

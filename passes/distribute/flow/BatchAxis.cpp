@@ -98,8 +98,8 @@ std::optional<int64_t> findBatchSize(ArrayRef<Dim> sizes) {
 /// The rules, for one result of one node some operands of which are sharded.
 class Rules {
 public:
-  Rules(Operation *op, unsigned result, ArrayRef<Axis> axes, const dfg::ShapeContext &shapes, int64_t fixedBatch)
-      : op(op), result(result), axes(axes), shapes(shapes), fixedBatch(fixedBatch) {}
+  Rules(Operation *op, unsigned result, ArrayRef<Axis> axes, const dfg::ShapeContext &shapes, const FixedBatch *fixed)
+      : op(op), result(result), axes(axes), shapes(shapes), fixed(fixed) {}
 
   BatchPlacement sharded();
   /// The same where no operand is: an axis of the batch's size may be made here.
@@ -178,7 +178,7 @@ private:
   unsigned result;
   ArrayRef<Axis> axes;
   const dfg::ShapeContext &shapes;
-  int64_t fixedBatch;
+  const FixedBatch *fixed; // null where the batch is open
 };
 
 Axis Rules::merge(ArrayRef<BatchAxis> mapped) {
@@ -199,29 +199,14 @@ Axis Rules::merge(ArrayRef<BatchAxis> mapped) {
   return found;
 }
 
-/// Whether `value` is made of the numbers 0, 1, ... by nodes that treat each element by itself.
-static bool isNumbered(Value value) {
-  SmallVector<Value> worklist = {value};
-  llvm::SmallPtrSet<Operation *, 16> seen;
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val().getDefiningOp();
-    if (llvm::isa_and_nonnull<dfg::RangeOp>(op))
-      return true;
-    if (op && seen.insert(op).second &&
-        (llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::IdentityOp, dfg::ExpandDimsOp, dfg::ReshapeOp>(op)))
-      worklist.append(op->operand_begin(), op->operand_end());
-  }
-  return false;
-}
-
 bool Rules::isAlikeAt(unsigned operand, int64_t axis) const {
   auto sizes = sizesOf(operand);
   if (!sizes)
     return false;
   if (axis < 0 || (axis < static_cast<int64_t>(sizes->size()) && (*sizes)[axis] == Dim(1)))
     return true;
-  // Where the graph has a number for the batch, a constant may have its rows; positions in it are others in each share.
-  return fixedBatch && !isNumbered(op->getOperand(operand));
+  // Where the graph has a number for the batch, what has as many rows may be alike in all of them.
+  return fixed && fixed->isAlikeAlong(op->getOperand(operand), axis, shapes);
 }
 
 /// `operands` broadcast against each other, but for `axesBehind` axes at the back that are not sharded.
@@ -318,8 +303,8 @@ BatchPlacement Rules::matMul(int64_t freeA, int64_t freeB) {
     return moved(*axes[0], rank - 2);
   if (b == freeB)
     return moved(*axes[1], rank - 1);
-  // Where the graph has a number for the batch, a constant may have its rows.
-  return fixedBatch ? summed : unknown;
+  bool isAlike = axes[0] ? isAlikeAt(1, *rankB + contractedB) : isAlikeAt(0, *rankA + contractedA);
+  return fixed && isAlike ? summed : unknown;
 }
 
 /// Examples along axis 0 of all `operands`, each treated by itself.
@@ -477,16 +462,17 @@ BatchPlacement Rules::concat() {
   unsigned begin = axisFirst ? 1 : 0, end = op->getNumOperands() - (axisFirst ? 0 : 1);
   SmallVector<BatchAxis> mapped;
   for (unsigned operand = begin; operand < end; ++operand) {
-    if (!axes[operand] && !fixedBatch)
-      return unknown;
     if (axes[operand])
       mapped.push_back(*axes[operand]);
   }
   auto rank = rankOf(begin);
   auto axis = rank ? normalize(constantOf(axisFirst ? 0 : end), *rank) : std::nullopt;
-  if (!axis)
+  if (!axis || mapped.empty())
     return unknown;
   if (*axis != mapped.front().axis) {
+    for (unsigned operand = begin; operand < end; ++operand)
+      if (!axes[operand] && !(fixed && isAlikeAt(operand, mapped.front().axis)))
+        return unknown;
     Axis found = merge(mapped);
     return found ? along(*found) : unknown;
   }
@@ -547,13 +533,13 @@ BatchPlacement Rules::pack() {
   SmallVector<BatchAxis> mapped;
   auto rank = rankOf(0);
   auto at = rank ? normalize(llvm::cast<dfg::PackOp>(op).getAxisAttr().getInt(), *rank + 1) : std::nullopt;
-  for (const Axis &axis : axes) {
-    if (!axis && !fixedBatch)
-      return unknown;
+  for (const Axis &axis : axes)
     if (axis)
       mapped.push_back(*axis);
-  }
   Axis found = merge(mapped);
+  for (unsigned operand = 0; found && operand < axes.size(); ++operand)
+    if (!axes[operand] && !(fixed && isAlikeAt(operand, found->axis)))
+      return unknown;
   return found && at ? moved(*found, found->axis + (*at <= found->axis)) : unknown;
 }
 
@@ -862,18 +848,20 @@ bool showsParametersInSizes(Operation *op) {
 }
 
 BatchPlacement findBatchPlacement(Operation *op, unsigned result, ArrayRef<Axis> axes, const dfg::ShapeContext &shapes,
-                                  int64_t fixedBatch) {
-  Rules rules(op, result, axes, shapes, fixedBatch);
+                                  const FixedBatch *fixed) {
+  Rules rules(op, result, axes, shapes, fixed);
   bool any = llvm::any_of(axes, [](const Axis &axis) { return axis.has_value(); });
   BatchPlacement found = any ? rules.sharded() : rules.unsharded();
-  if (found.kind == BatchPlacement::Unknown || fixedBatch)
+  if (found.kind == BatchPlacement::Unknown)
     return found;
-  // What the shapes say must agree.
+  // What the shapes say must agree: a size, or its number where the graph fixes the batch.
   auto sizes = shapes.getShape(op->getResult(result));
   for (size_t axis = 0; sizes && axis < sizes->size(); ++axis) {
     bool isBatch = found.kind == BatchPlacement::Along && static_cast<int64_t>(axis) == found.axis.axis;
     Dim size = (*sizes)[axis];
-    if (isBatch ? size.isKnown() && !(size == Dim::batch(sum(found.axis.segments))) : size.dependsOnBatch())
+    int64_t scale = isBatch ? sum(found.axis.segments) : 0;
+    bool isRows = !size.isKnown() || size == Dim::batch(scale) || (fixed && size == Dim(scale * fixed->size));
+    if (isBatch ? !isRows : size.dependsOnBatch())
       return unknown;
   }
   return found;

@@ -12,7 +12,7 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_FLOW_BATCHAXIS_H
 #define DISTC_PASSES_DISTRIBUTE_FLOW_BATCHAXIS_H
 
-#include "dialects/dfg/Dfg.h"
+#include "passes/distribute/flow/FixedBatch.h"
 
 namespace distc {
 
@@ -45,10 +45,9 @@ bool isParameterOperand(mlir::Operation *op, unsigned operand);
 bool showsParametersInSizes(mlir::Operation *op);
 
 /// `axes`: of each operand, where it is sharded (of the shape of a slice's gradient: where what was sliced is).
-/// `fixedBatch`: not 0 where the graph has a number for the batch, so that sizes do not tell rows of the batch from
-/// others.
+/// `fixed`: where the graph has a number for the batch, so that sizes do not tell rows of the batch from others.
 BatchPlacement findBatchPlacement(mlir::Operation *op, unsigned result, llvm::ArrayRef<std::optional<BatchAxis>> axes,
-                                  const dfg::ShapeContext &shapes, int64_t fixedBatch);
+                                  const dfg::ShapeContext &shapes, const FixedBatch *fixed = nullptr);
 
 } // namespace distc
 

@@ -408,22 +408,25 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
                                        bool &zero) const {
   bool zeroOthers = false;
   dfg::Linearity linearity = getLinearity(op);
+  // What divides rows that differ is a number of its own.
+  auto isRows = [&](Value value) { return get(value).kind == Flow::Sharded && !get(value).batch.uniform; };
   if (op->hasTrait<dfg::Divides>() && linear.size() == 1) {
     const Flow &dividend = get(linear.front()), &divisor = get(others.front());
     zero = dividend.zero;
     if (!divisor.scale || (!zero && !dividend.scale))
       return std::nullopt;
-    return zero ? 0 : *dividend.scale - *divisor.scale;
+    int count = fixed && fixed.counts(others.front()) && !isRows(linear.front()) ? 1 : *divisor.scale;
+    return zero ? 0 : *dividend.scale - count;
   }
-  std::optional<int> fixed = getCommonScale(others, *this, zeroOthers);
+  std::optional<int> otherScale = getCommonScale(others, *this, zeroOthers);
   if (linearity == dfg::Linearity::None) {
     std::optional<double> degree = getDegree(op);
-    if (!fixed || (!degree && *fixed != 0))
+    if (!otherScale || (!degree && *otherScale != 0))
       return std::nullopt;
-    double scale = degree ? *degree * *fixed : 0;
+    double scale = degree ? *degree * *otherScale : 0;
     return scale == std::floor(scale) ? std::optional<int>(scale) : std::nullopt;
   }
-  if (fixed != 0)
+  if (otherScale != 0)
     return std::nullopt;
   if (linearity == dfg::Linearity::Joint)
     return getCommonScale(linear, *this, zero);
@@ -432,6 +435,8 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
   for (Value value : linear) {
     zero |= get(value).zero;
     scale = add(scale, get(value).scale);
+    if (fixed && llvm::isa<dfg::MulOp>(op) && fixed.isShare(value) && llvm::none_of(linear, isRows))
+      scale = add(scale, -1);
   }
   return zero ? std::optional<int>(0) : scale;
 }
@@ -518,7 +523,7 @@ Flow BatchFlow::prove(Operation *op, OpResult result) const {
   if (isJoinedReduction(op))
     return Flow();
   // What every replica computes from the whole batch's values is the whole batch's, whatever it does with its rows.
-  bool isWholes = !fixedBatch && !op->hasTrait<dfg::DrawsNumbers>() &&
+  bool isWholes = !fixed && !op->hasTrait<dfg::DrawsNumbers>() &&
                   llvm::all_of(op->getOperands(), [&](Value operand) { return isWhole(operand); });
   return isWholes ? Flow() : flow;
 }
@@ -566,10 +571,10 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
       std::optional<dfg::Dims> elements = shapes.getElements(operand.get());
       bool isConstant = elements && llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); });
       // Also where its elements are known: they are not those that a program would compute.
-      if (at.ofShare || (at.kind == Flow::Local && !fixedBatch))
+      if (at.ofShare || at.kind == Flow::Local)
         return unproven;
       bool isWhole = at.kind == Flow::Replicated && at.scale == 0;
-      if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated && !fixedBatch) && !fixedBatch)
+      if (!isConstant && !isWhole && !(elements && at.kind == Flow::Replicated))
         return unproven;
       // The gradient of a slice has the rows of what was sliced.
       auto shape = operand.get().getDefiningOp<dfg::ShapeOp>();
@@ -588,7 +593,7 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     numPartial += at.kind == Flow::Partial;
   }
   // The batch's size in a parameter: what it does must be seen.
-  if (numSharded == 0 && !fixedBatch && !showsParametersInSizes(op))
+  if (numSharded == 0 && !showsParametersInSizes(op))
     for (OpOperand &operand : op->getOpOperands())
       if (isParameterOperand(op, operand.getOperandNumber()) && get(operand.get()).scale != 0)
         return unproven;
@@ -606,7 +611,7 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     return unproven;
   flow.scale = scale;
 
-  BatchPlacement placement = findBatchPlacement(op, result.getResultNumber(), axes, shapes, fixedBatch);
+  BatchPlacement placement = findBatchPlacement(op, result.getResultNumber(), axes, shapes, fixed ? &fixed : nullptr);
   auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial; };
   // Rows that are added to what is no zero: added once a replica, unless that is a sum over the batch too.
   if (placement.kind == BatchPlacement::Summed &&
@@ -698,7 +703,7 @@ void BatchFlow::visit(Operation *op) {
       flow = prove(op, result);
       if (flow->kind == Flow::Local && estimates)
         flow = estimate(op, result);
-      if (fixedBatch && flow->scale)
+      if (fixed && estimates && !ofOneReplica && flow->scale)
         flow->scale = 0;
     }
     flows[result] = std::move(*flow);
@@ -725,7 +730,7 @@ void BatchFlow::findBatch(Block &block) {
     size = type.getDimSize(0);
     feeds.push_back(feed);
   }
-  fixedBatch = size;
+  fixed.size = size;
   for (auto feed : feeds) {
     dfg::Dims sizes = *shapes.getShape(feed.getResult());
     sizes[0] = dfg::Dim::batch();
@@ -734,10 +739,15 @@ void BatchFlow::findBatch(Block &block) {
 }
 
 /// A graph that fixes its batch has it as a number in shapes too ([32, -1]), which meets b and makes sizes unknown or
-/// fixed: takes a first size that is a multiple of the batch as one of b, where a sharded operand says that it may be.
-void BatchFlow::restoreBatchAxis(Operation *op) {
-  if (llvm::none_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Sharded; }))
-    return;
+/// fixed: takes a first size that is a multiple of the batch as one of b, where a sharded operand says that it may be,
+/// or what it was found to be combined with. Returns what the sizes were.
+SmallVector<dfg::Dims> BatchFlow::restoreBatchAxis(Operation *op) {
+  SmallVector<dfg::Dims> old;
+  for (Value result : op->getResults())
+    old.push_back(shapes.getShape(result).value_or(dfg::Dims()));
+  bool isSharded = llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Sharded; });
+  if (!isSharded && !fixed.makesRows(op))
+    return old;
   for (Value result : op->getResults()) {
     std::optional<dfg::Dims> sizes = shapes.getShape(result);
     auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
@@ -746,11 +756,64 @@ void BatchFlow::restoreBatchAxis(Operation *op) {
     dfg::Dim &first = sizes->front();
     bool lost = !first.isKnown();
     int64_t size = first.isConstant() ? first.getConstant() : type && !type.isDynamicDim(0) ? type.getDimSize(0) : -1;
-    if (size <= 0 || size % fixedBatch || (!lost && sumsOverBatch(op)))
+    if (size <= 0 || size % fixed.size || (!lost && isSharded && sumsOverBatch(op)))
       continue;
-    first = dfg::Dim::batch(size / fixedBatch);
+    first = dfg::Dim::batch(size / fixed.size);
     shapes.setShape(result, std::move(*sizes));
   }
+  return old;
+}
+
+/// Visits a node of a graph that fixes its batch.
+void BatchFlow::visitFixed(Operation *op) {
+  SmallVector<dfg::Dims> old = restoreBatchAxis(op);
+  visit(op);
+  if (llvm::isa<dfg::ConstOp>(op) && fixed.makesRows(op)) {
+    Flow flow;
+    flow.kind = Flow::Sharded;
+    flow.batch = {0, {(*shapes.getShape(op->getResult(0)))[0].getScale()}, true};
+    flow.zero = isZeroConstant(op);
+    flows[op->getResult(0)] = std::move(flow);
+  }
+  // A size was no row's after all.
+  for (auto [result, sizes] : llvm::zip(op->getResults(), old))
+    if (const Flow &at = get(result); at.kind != Flow::Sharded && !sizes.empty())
+      shapes.setShape(result, std::move(sizes));
+  if (!estimates || ofOneReplica)
+    learn(op);
+}
+
+/// What `op` says of the numbers that it combines with the batch's rows and sums.
+void BatchFlow::learn(Operation *op) {
+  if (llvm::isa<dfg::ScalarInterface, dfg::SelectOp, dfg::SelectV2Op, dfg::ConcatV2Op,
+                dfg::SoftmaxCrossEntropyWithLogitsOp>(op) &&
+      op->getNumResults() > 0) {
+    auto rankOf = [&](Value value) {
+      auto sizes = shapes.getShape(value);
+      return sizes ? static_cast<int64_t>(sizes->size()) : -1;
+    };
+    const int64_t rank = rankOf(op->getResult(0));
+    auto hasRows = [&](Value value) { return rankOf(value) == rank && get(value).isSharded(0); };
+    if (rank > 0 && llvm::any_of(op->getOperands(), hasRows))
+      for (Value operand : op->getOperands())
+        if (rankOf(operand) == rank && get(operand).kind == Flow::Replicated)
+          fixed.noteRows(operand, shapes);
+  }
+  auto isSum = [&](Value value) {
+    const Flow &at = get(value);
+    return !at.zero && at.scale && *at.scale >= 1 && (at.kind != Flow::Sharded || at.batch.uniform);
+  };
+  const bool divides = op->hasTrait<dfg::Divides>() && op->getNumOperands() == 2;
+  if (divides && fixed.question == FixedBatch::Rows)
+    fixed.noteCopies(op->getOperand(0), op->getOperand(1), shapes);
+  if (fixed.learned)
+    return;
+  if (divides && fixed.question == FixedBatch::Counts && isSum(op->getOperand(0)))
+    fixed.noteCount(op->getOperand(1));
+  if (llvm::isa<dfg::MulOp>(op) && fixed.question == FixedBatch::Shares)
+    for (unsigned operand : {0u, 1u})
+      if (isSum(op->getOperand(operand)))
+        fixed.noteShare(op->getOperand(1 - operand));
 }
 
 LogicalResult BatchFlow::revisit(Operation *op) {
@@ -786,16 +849,26 @@ llvm::FailureOr<BatchFlow> BatchFlow::computeOfOneReplica(dfg::GraphOp graph) {
 
 LogicalResult BatchFlow::follow(dfg::GraphOp graph) {
   Block &block = graph.getBody().front();
-  findBatch(block);
-  for (Operation &op : block) {
-    if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
-      if (failed(node.inferShapes(shapes)))
-        return failure();
-    if (fixedBatch)
-      restoreBatchAxis(&op);
-    visit(&op);
+  const dfg::ShapeContext unknown = shapes;
+  while (true) {
+    fixed.learned = false;
+    shapes = unknown;
+    flows.clear();
+    findBatch(block);
+    for (Operation &op : block) {
+      if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
+        if (failed(node.inferShapes(shapes)))
+          return failure();
+      if (fixed)
+        visitFixed(&op);
+      else
+        visit(&op);
+    }
+    if (!fixed || (!fixed.learned && fixed.question == FixedBatch::Shares))
+      return success();
+    // What was learned of a number holds where it is made, too.
+    fixed.question = fixed.learned ? FixedBatch::Rows : FixedBatch::Question(fixed.question + 1);
   }
-  return success();
 }
 
 std::string BatchFlow::explain(Value value) const {

@@ -29,8 +29,8 @@
 //
 // A feed is batched where its placeholder's first size is unknown. In a graph in
 // which no placeholder's is, the batch is the first size that all placeholders of
-// rank 1 and more have in common; such a graph keeps its batch in each replica, and
-// there is no symbol to follow, so that partial values count as means.
+// rank 1 and more have in common; such a graph keeps its batch in each replica. Which
+// of its numbers are that size is seen from what they meet (FixedBatch.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef DISTC_PASSES_DISTRIBUTE_FLOW_BATCHFLOW_H
@@ -86,7 +86,7 @@ public:
   /// Whether each replica is given its own part of what is fed.
   bool isBatched(dfg::PlaceholderOp feed) const { return get(feed.getResult()).kind == Flow::Sharded; }
   /// The batch that the graph fixes, 0 where it is open.
-  int64_t getFixedBatch() const { return fixedBatch; }
+  int64_t getFixedBatch() const { return fixed.size; }
 
   /// Whether a size of `value` depends on the batch's.
   bool hasBatchSize(mlir::Value value) const;
@@ -100,7 +100,9 @@ private:
   BatchFlow() = default;
   llvm::LogicalResult follow(dfg::GraphOp graph);
   void findBatch(mlir::Block &block);
-  void restoreBatchAxis(mlir::Operation *op);
+  llvm::SmallVector<dfg::Dims> restoreBatchAxis(mlir::Operation *op);
+  void visitFixed(mlir::Operation *op);
+  void learn(mlir::Operation *op);
   void visit(mlir::Operation *op);
   bool visitSynchronizer(mlir::Operation *op);
   bool visitCoupling(mlir::Operation *op);
@@ -117,7 +119,7 @@ private:
 
   dfg::ShapeContext shapes;
   llvm::DenseMap<mlir::Value, Flow> flows;
-  int64_t fixedBatch = 0;
+  FixedBatch fixed;
   bool estimates = false;
   bool ofOneReplica = false;
 };

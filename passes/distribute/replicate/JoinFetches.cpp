@@ -78,6 +78,10 @@ private:
     case Flow::Partial:
       if (at.zero || at.scale == 0)
         return std::string(isCoupled(value) ? "batch" : "mean");
+      if (at.scale == 1 && flow.getFixedBatch() && replicas > 1 && !flow.isEstimated() && !isLoss(tensor))
+        return refuse(tensor, value,
+                      "it is a sum over the batch, which the graph fixes to the rows of each replica, and whether a "
+                      "number beside it counts them is not seen");
       if (at.scale == 1)
         return std::string("sum");
       break;
@@ -159,6 +163,11 @@ private:
         << "'" << tensor << "' of " << replicas << " replicas (" << flow.explain(value)
         << "): the replicas' values do not make the whole batch's, for " << why;
     return failure();
+  }
+
+  bool isLoss(llvm::StringRef tensor) {
+    StringAttr loss = graph.getLossAttr();
+    return loss && (loss.getValue() == tensor || (loss.getValue() + ":0").str() == tensor);
   }
 
   bool isOnlySummary(llvm::StringRef tensor) {

@@ -7,7 +7,6 @@
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
-#include "passes/distribute/synchronize/FixedLoss.h"
 #include "passes/distribute/synchronize/OwnRows.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "passes/distribute/synchronize/ShardedUpdates.h"
@@ -60,10 +59,6 @@ private:
     strategies::StepNodes step(graph);
     FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, policies);
     if (failed(gradients))
-      return failure();
-    // An aggregator that the user names says what the gradients become.
-    auto isGuessed = [&](const auto &gradient) { return !policies.get(gradient.second.variable).reduction; };
-    if (policies.replicas > 1 && llvm::any_of(gradients->values, isGuessed) && failed(checkFixedLoss(graph, flow)))
       return failure();
     if (policies.accumulateSteps > 1) {
       if (step.isKnown() && gradients->values.empty())

@@ -206,10 +206,9 @@ private:
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient->values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
-    // Where the graph fixes its batch, what divides by its size is a number among others: like every sum over the batch
-    // there, rows are averaged over the replicas.
-    bool isSum = *scale == 0 && !flow.getFixedBatch();
-    dist::Reduction reduction = isSum ? dist::Reduction::Sum : dist::Reduction::Mean;
+    if (*scale == 0 && failed(checkFixedSum({gradient->values, update})))
+      return failure();
+    dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
     if (policies.get(variable).place) {
       wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
       chooseOwnRows(*gradient);
@@ -321,17 +320,16 @@ private:
     case Flow::Partial:
       if (at.zero)
         return success();
-      // Where the graph fixes its batch no scale tells a sum of such rows from a norm.
-      if (flow.getFixedBatch() && isOfSparseRows(item.value)) {
-        walkThrough(item.value.getDefiningOp(), item.update);
-        return success();
-      }
       if (at.scale == 0)
         return reduce(item, dist::Reduction::Mean);
-      if (at.scale == 1)
-        return reduce(item, dist::Reduction::Sum);
+      if (at.scale == 1) {
+        // A fetch is left as it is, and refused.
+        if (!item.update && flow.getFixedBatch())
+          return success();
+        return failed(checkFixedSum(item)) ? failure() : reduce(item, dist::Reduction::Sum);
+      }
       // A norm over rows that were divided by the batch's size: no sum of the replicas' norms, but that of all rows.
-      if (sumsRows(item.value.getDefiningOp())) {
+      if (sumsRows(item.value.getDefiningOp()) || isOfSparseRows(item.value)) {
         walkThrough(item.value.getDefiningOp(), item.update);
         return success();
       }
@@ -509,6 +507,17 @@ private:
                                << "' depends on, " << why;
     error.attachNote(op->getLoc()) << "the value is made here by '" << op->getName() << "'";
     return error;
+  }
+
+  /// Where the graph fixes its batch, a number beside a sum over it may count the rows without being seen to do so.
+  LogicalResult checkFixedSum(Item item) {
+    if (!flow.getFixedBatch() || flow.isEstimated() || policies.get(getUpdatedVariable(item.update)).reduction)
+      return success();
+    return refuse(item, ("is a sum over the batch, which the graph fixes to the " + llvm::Twine(flow.getFixedBatch()) +
+                         " rows of each replica: of such a sum no number is seen to be that of its terms; leave the "
+                         "placeholders' first size open (None), divide the sum by the number of rows, or name an "
+                         "aggregator, mean or sum, in the strategy")
+                            .str());
   }
 
   LogicalResult refuseUnproven(Item item) {

@@ -47,17 +47,54 @@ module @mean_loss {
 
 // -----
 
-// No first size is open: the batch is the one that the feeds have in common, and stays in each replica.
+// No first size is open: the batch is the one that the feeds have in common, and stays in each replica. Which numbers are its size shows
+// where they meet the batch's rows and sums.
 // CHECK-LABEL: @fixed_batch
 module @fixed_batch {
+  dfg.variable @state : tensor<32x4xf32>
   dfg.graph {
     // CHECK: dfg.placeholder {flow = "sharded(0)"}
     %x = dfg.placeholder : () -> tensor<32x4xf32>
     // CHECK: dfg.placeholder {flow = "replicated"}
     %rate = dfg.placeholder : () -> tensor<f32>
     %y = dfg.placeholder : () -> tensor<32x32xf32>
-    // CHECK: dfg.mat_mul {{.*}}flow = "partial mean"
+    // CHECK: dfg.mat_mul {{.*}}flow = "partial sum"
     %g = dfg.mat_mul %y, %x {transpose_a = true} : (tensor<32x32xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
+    // A number that divides a sum over the batch counts its terms; one that divides rows is a number.
+    %rows = dfg.const dense<64.0> : tensor<f32> : tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "sharded(0)"
+    %scaled = dfg.real_div %x, %rows : (tensor<32x4xf32>, tensor<f32>) -> tensor<32x4xf32>
+    // CHECK: dfg.real_div {{.*}}flow = "partial mean"
+    %mean = dfg.real_div %g, %rows : (tensor<32x4xf32>, tensor<f32>) -> tensor<32x4xf32>
+    // So does one that divides copies by how many there are.
+    %one = dfg.const dense<1.0> : tensor<1x1xf32> : tensor<1x1xf32>
+    %sizes = dfg.const dense<[32, 4]> : tensor<2xi32> : tensor<2xi32>
+    %count = dfg.const dense<128.0> : tensor<f32> : tensor<f32>
+    // CHECK: dfg.tile {{.*}}flow = "sharded(0), uniform"
+    %copies = dfg.tile %one, %sizes : (tensor<1x1xf32>, tensor<2xi32>) -> tensor<32x4xf32>
+    // CHECK: dfg.real_div {{.*}}flow = "sharded(0), uniform * N^-1"
+    %seed = dfg.real_div %copies, %count : (tensor<32x4xf32>, tensor<f32>) -> tensor<32x4xf32>
+    // Drawn for the rows that it is multiplied with.
+    // CHECK: dfg.random_uniform {{.*}}flow = "sharded(0)"
+    %noise = dfg.random_uniform %sizes : (tensor<2xi32>) -> tensor<32x4xf32>
+    // CHECK: dfg.mul {{.*}}flow = "sharded(0)"
+    %kept = dfg.mul %x, %noise : (tensor<32x4xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
+    // CHECK: dfg.mul {{.*}}flow = "sharded(0) * N^-1"
+    %back = dfg.mul %kept, %seed : (tensor<32x4xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
+    // Rows that are made in another way are not the batch's: positions, and what a variable holds.
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %size = dfg.const dense<32> : tensor<i32> : tensor<i32>
+    %step = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %range = dfg.range %zero, %size, %step : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<32xi32>
+    %numbers = dfg.cast %range : (tensor<32xi32>) -> tensor<32xf32>
+    %shape = dfg.const dense<[32, 1]> : tensor<2xi32> : tensor<2xi32>
+    %positions = dfg.reshape %numbers, %shape : (tensor<32xf32>, tensor<2xi32>) -> tensor<32x1xf32>
+    // CHECK: dfg.mul {{.*}}flow = "local"
+    %placed = dfg.mul %x, %positions : (tensor<32x4xf32>, tensor<32x1xf32>) -> tensor<32x4xf32>
+    %handle = dfg.var_handle @state : !dfg.ref<tensor<32x4xf32>>
+    %state = dfg.read_variable %handle : (!dfg.ref<tensor<32x4xf32>>) -> tensor<32x4xf32>
+    // CHECK: dfg.add_v2 {{.*}}flow = "local"
+    %moved = dfg.add_v2 %x, %state : (tensor<32x4xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
   }
 }
 

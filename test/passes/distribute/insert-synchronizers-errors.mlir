@@ -143,39 +143,40 @@ module {
 
 // -----
 
-// In a graph that fixes its batch gradients are averaged: a loss that is a sum has others. What is divided by the number of rows is a mean.
+// In a graph that fixes its batch no number beside this sum is seen to count its terms: 7 is no multiple of the rows.
 module {
   dfg.variable @w : tensor<4xf32> {trainable}
-  dfg.graph attributes {loss = "loss:0"} {
+  dfg.graph {
     %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
     %x = dfg.placeholder : () -> tensor<6x4xf32>
     %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
-    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
-    // expected-error @below {{the loss 'loss:0' is a sum over the batch, node '' (sum), which the graph fixes to the 6 rows of each replica}}
-    %total = dfg.sum %x, %all : (tensor<6x4xf32>, tensor<2xi32>) -> tensor<f32>
     %seven = dfg.const dense<7.0> : tensor<f32> : tensor<f32>
-    %loss = dfg.real_div %total, %seven : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
-    %g = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %total = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    // expected-note @below {{the value is made here by 'dfg.real_div'}}
+    %g = dfg.real_div %total, %seven : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-error @below {{variable 'w' cannot be synchronized: the value of node '' (partial sum), which its update '' depends on, is a sum over the batch, which the graph fixes to the 6 rows of each replica: of such a sum no number is seen to be that of its terms}}
     dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
 
 // -----
 
+// One that divides it by the number of terms, or multiplies it with one by that, makes it a mean; of a mean they are numbers.
 module {
   dfg.variable @w : tensor<4xf32> {trainable}
-  dfg.graph attributes {loss = "loss:0"} {
+  dfg.graph {
     %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
     %x = dfg.placeholder : () -> tensor<6x4xf32>
     %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
-    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
-    %total = dfg.sum %x, %all : (tensor<6x4xf32>, tensor<2xi32>) -> tensor<f32>
+    %total = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
     %count = dfg.const dense<24.0> : tensor<f32> : tensor<f32>
-    %quotient = dfg.real_div %total, %count : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %mean = dfg.mean %x, %all : (tensor<6x4xf32>, tensor<2xi32>) -> tensor<f32>
-    %loss = dfg.add_v2 %quotient, %mean : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
-    %g = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %quotient = dfg.real_div %total, %count : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    %twelfth = dfg.const dense<0.0833333358> : tensor<f32> : tensor<f32>
+    %product = dfg.mul %twelfth, %total : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+    %sum = dfg.add_v2 %quotient, %product : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %twelve = dfg.const dense<12.0> : tensor<f32> : tensor<f32>
+    %g = dfg.real_div %sum, %twelve : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
     dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }

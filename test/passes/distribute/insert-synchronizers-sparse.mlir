@@ -146,27 +146,30 @@ module @indices_before_rows attributes {dist.strategy = #dist.strategy<"node_con
 
 // -----
 
-// Where the graph fixes its batch, sums over the batch are averaged over the replicas, of sparse gradients too; a norm of their rows
-// sees those of the whole batch.
+// Where the graph fixes its batch, too, rows that are parts of a mean are averaged; a norm of them sees those of the whole batch.
 // CHECK-LABEL: @fixed_batch
 module @fixed_batch attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @table : tensor<9x4xf32> {trainable}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<6xi32> loc("ids")
-    %size = dfg.const dense<6.0> : tensor<f32> : tensor<f32> loc("size")
+    %one = dfg.const dense<1.0> : tensor<1x1xf32> : tensor<1x1xf32> loc("one")
+    %sizes = dfg.const dense<[6, 4]> : tensor<2xi32> : tensor<2xi32> loc("sizes")
+    %count = dfg.const dense<24.0> : tensor<f32> : tensor<f32> loc("count")
+    %copies = dfg.tile %one, %sizes : (tensor<1x1xf32>, tensor<2xi32>) -> tensor<6x4xf32> loc("copies")
+    %seed = dfg.real_div %copies, %count : (tensor<6x4xf32>, tensor<f32>) -> tensor<6x4xf32> loc("seed")
     %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32> loc("two")
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
     %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<6xi32>) -> tensor<6x4xf32> loc("x")
-    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices mean
-    // CHECK: %[[GRAD:.*]] = dfg.real_div %[[V]],
-    // CHECK: dfg.l2_loss %[[GRAD]]
-    %grad = dfg.real_div %x, %size : (tensor<6x4xf32>, tensor<f32>) -> tensor<6x4xf32> loc("grad")
+    // CHECK: %[[GRAD:.*]] = dfg.mul
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices mean bucket 0 group 0 (%{{.*}}, %[[GRAD]])
+    // CHECK: dfg.l2_loss %[[V]]
+    %grad = dfg.mul %x, %seed : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32> loc("grad")
     // CHECK-NOT: dist.all_reduce
     %half = dfg.l2_loss %grad : (tensor<6x4xf32>) -> tensor<f32> loc("half")
     %square = dfg.mul %half, %two : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("square")
     %norm = dfg.sqrt %square : (tensor<f32>) -> tensor<f32> loc("norm")
-    // CHECK: dfg.real_div %[[GRAD]],
+    // CHECK: dfg.real_div %[[V]],
     %clipped = dfg.real_div %grad, %norm : (tensor<6x4xf32>, tensor<f32>) -> tensor<6x4xf32> loc("clipped")
     // CHECK: dfg.scatter_sub %{{.*}}, %[[I]],
     dfg.scatter_sub %table, %ids, %clipped : (!dfg.ref<tensor<9x4xf32>>, tensor<6xi32>, tensor<6x4xf32>) -> () loc("update")

@@ -1,0 +1,65 @@
+//===- FixedBatch.h - A batch that the graph has as a number ------*- C++ -*-===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Where the placeholders' first size is a number, each replica is given so many rows,
+// and N replicas do what the graph with N times the number would. Which of the graph's
+// other numbers are the batch's is seen from what they meet:
+//
+//   rows    what has as many rows as the examples that it is combined with has a row for
+//           each of them: it is drawn for them, or is alike in all rows (a fill). Where
+//           it is neither, as positions in the batch, nothing is known of the result.
+//   counts  a number that divides a sum over the batch and is a multiple of its size, or
+//           divides by as many as a value was broadcast to, is the number of terms.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
+#define DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
+
+#include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace distc {
+
+class FixedBatch {
+public:
+  explicit operator bool() const { return size > 0; }
+
+  /// Whether `value` has the same for every row at its axis `axis`. Negative: it has no such axis.
+  bool isAlikeAlong(mlir::Value value, int64_t axis, const dfg::ShapeContext &shapes) const;
+
+  /// Whether op's result has a row for each of the batch's: it makes rows, and they met the batch's.
+  bool makesRows(mlir::Operation *op) const { return makers.contains(op); }
+  /// Notes what makes the rows of `value`, which are combined with the batch's.
+  void noteRows(mlir::Value value, const dfg::ShapeContext &shapes);
+
+  /// Whether the constant that `value` is counts the terms of a sum over the batch.
+  bool counts(mlir::Value value) const { return counted.contains(getConstant(value)); }
+  /// Whether it is one by such a number.
+  bool isShare(mlir::Value value) const { return shared.contains(getConstant(value)); }
+  /// Notes that `divisor` counts terms, if it is a multiple of the batch's size; of a factor that it is one by such.
+  void noteCount(mlir::Value divisor);
+  void noteShare(mlir::Value factor);
+  /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to, if it does.
+  void noteCopies(mlir::Value dividend, mlir::Value divisor, const dfg::ShapeContext &shapes);
+
+  /// The rows of each replica; 0 where the batch is open.
+  int64_t size = 0;
+  /// What is looked for: one thing after the other, for what a count makes a mean is no sum that another number counts.
+  enum Question { Rows, Counts, Shares } question = Rows;
+  /// Whether something was noted since, which other nodes may depend on.
+  bool learned = false;
+
+private:
+  static mlir::Operation *getConstant(mlir::Value value);
+  bool isMultiple(double number) const;
+
+  llvm::DenseSet<mlir::Operation *> makers, counted, shared;
+};
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
