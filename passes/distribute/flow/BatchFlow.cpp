@@ -785,14 +785,14 @@ void BatchFlow::visitFixed(Operation *op) {
 
 /// What `op` says of the numbers that it combines with the batch's rows and sums.
 void BatchFlow::learn(Operation *op) {
-  if (llvm::isa<dfg::ScalarInterface, dfg::SelectOp, dfg::SelectV2Op, dfg::ConcatV2Op,
+  if (llvm::isa<dfg::ScalarInterface, dfg::SelectOp, dfg::SelectV2Op, dfg::ConcatV2Op, dfg::PackOp,
                 dfg::SoftmaxCrossEntropyWithLogitsOp>(op) &&
       op->getNumResults() > 0) {
     auto rankOf = [&](Value value) {
       auto sizes = shapes.getShape(value);
       return sizes ? static_cast<int64_t>(sizes->size()) : -1;
     };
-    const int64_t rank = rankOf(op->getResult(0));
+    const int64_t rank = rankOf(llvm::isa<dfg::PackOp>(op) ? op->getOperand(0) : op->getResult(0));
     auto hasRows = [&](Value value) { return rankOf(value) == rank && get(value).isSharded(0); };
     if (rank > 0 && llvm::any_of(op->getOperands(), hasRows))
       for (Value operand : op->getOperands())
@@ -809,11 +809,11 @@ void BatchFlow::learn(Operation *op) {
   if (fixed.learned)
     return;
   if (divides && fixed.question == FixedBatch::Counts && isSum(op->getOperand(0)))
-    fixed.noteCount(op->getOperand(1));
+    fixed.noteCount(op->getOperand(0), op->getOperand(1));
   if (llvm::isa<dfg::MulOp>(op) && fixed.question == FixedBatch::Shares)
     for (unsigned operand : {0u, 1u})
       if (isSum(op->getOperand(operand)))
-        fixed.noteShare(op->getOperand(1 - operand));
+        fixed.noteShare(op->getOperand(operand), op->getOperand(1 - operand));
 }
 
 LogicalResult BatchFlow::revisit(Operation *op) {

@@ -6,14 +6,16 @@
 
 #include "passes/distribute/flow/FixedBatch.h"
 #include <cmath>
+#include <set>
+#include <vector>
 
 using namespace mlir;
 
 namespace distc {
 namespace {
 
-/// How far back rows are followed. Each step may take several operands.
-constexpr int kMaxDepth = 24;
+/// How far back rows and terms are followed.
+constexpr int kMaxDepth = 64;
 
 bool isElementwise(Operation *op) {
   return llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::SelectV2Op>(op) || op->hasTrait<dfg::Forwards>();
@@ -25,21 +27,67 @@ bool makesSplat(Operation *op) {
   return llvm::isa<dfg::FillOp, dfg::ZerosLikeOp, dfg::OnesLikeOp>(op);
 }
 
-/// Whether all elements of `value` are the same, which moving them does not change.
-bool isSplat(Value value, const dfg::ShapeContext &shapes, int depth) {
+/// Answers about values, each found once.
+class AlikeRows {
+public:
+  explicit AlikeRows(const dfg::ShapeContext &shapes) : shapes(shapes) {}
+
+  /// Whether `value` has the same for every index along `axis`, or no such axis.
+  bool isAlike(Value value, int64_t axis, int depth) {
+    auto [it, isNew] = alike.try_emplace({value, axis}, false);
+    if (!isNew)
+      return it->second;
+    bool found = findAlike(value, axis, depth);
+    alike[{value, axis}] = found;
+    return found;
+  }
+
+private:
+  /// Whether all elements of `value` are the same, which moving them does not change.
+  bool isSplat(Value value, int depth) {
+    auto [it, isNew] = splats.try_emplace(value, false);
+    if (!isNew)
+      return it->second;
+    bool found = findSplat(value, depth);
+    splats[value] = found;
+    return found;
+  }
+
+  bool findSplat(Value value, int depth);
+  bool findAlike(Value value, int64_t axis, int depth);
+
+  const dfg::ShapeContext &shapes;
+  llvm::DenseMap<std::pair<Value, int64_t>, bool> alike;
+  llvm::DenseMap<Value, bool> splats;
+};
+
+bool AlikeRows::findSplat(Value value, int depth) {
   Operation *op = value.getDefiningOp();
-  if (auto sizes = shapes.getShape(value); sizes && llvm::all_of(*sizes, [](dfg::Dim dim) { return dim == dfg::Dim(1); }))
+  if (auto sizes = shapes.getShape(value);
+      sizes && llvm::all_of(*sizes, [](dfg::Dim dim) { return dim == dfg::Dim(1); }))
     return true;
   if (!op || depth == 0)
     return false;
   if (makesSplat(op))
     return true;
-  auto isSplatToo = [&](Value operand) { return isSplat(operand, shapes, depth - 1); };
+  auto isSplatToo = [&](Value operand) { return isSplat(operand, depth - 1); };
   if (isElementwise(op))
     return llvm::all_of(op->getOperands(), isSplatToo);
-  bool moves = op->hasTrait<dfg::Reshapes>() || llvm::isa<dfg::BroadcastToOp, dfg::TileOp, dfg::TransposeOp,
-                                                           dfg::SliceOp, dfg::StridedSliceOp>(op);
+  bool moves = op->hasTrait<dfg::Reshapes>() ||
+               llvm::isa<dfg::BroadcastToOp, dfg::TileOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp>(op);
   return moves && isSplatToo(op->getOperand(0));
+}
+
+/// The operands that the result's rows are made of, if rows they have.
+SmallVector<unsigned> getRowOperands(Operation *op) {
+  if (isElementwise(op) || llvm::isa<dfg::PackOp, dfg::ConcatV2Op>(op))
+    return llvm::to_vector(llvm::seq<unsigned>(0, op->getNumOperands()));
+  if (llvm::isa<dfg::SplitOp>(op))
+    return {1};
+  bool keepsRows = op->hasTrait<dfg::Reduces>() || op->hasTrait<dfg::Reshapes>() ||
+                   llvm::isa<dfg::ZerosLikeOp, dfg::OnesLikeOp, dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::SliceOp,
+                             dfg::StridedSliceOp, dfg::MatMulOp, dfg::TransposeOp, dfg::UnpackOp>(op);
+  return keepsRows ? SmallVector<unsigned>{0} : SmallVector<unsigned>();
 }
 
 /// Whether the rows of a constant along `axis` are alike.
@@ -59,7 +107,7 @@ std::optional<int64_t> normalize(std::optional<int64_t> axis, int64_t rank) {
   return axis && *axis < 0 ? *axis + rank : axis;
 }
 
-bool isAlike(Value value, int64_t axis, const dfg::ShapeContext &shapes, int depth) {
+bool AlikeRows::findAlike(Value value, int64_t axis, int depth) {
   auto sizes = shapes.getShape(value);
   if (!sizes)
     return false;
@@ -69,11 +117,9 @@ bool isAlike(Value value, int64_t axis, const dfg::ShapeContext &shapes, int dep
   Operation *op = value.getDefiningOp();
   if (!op || axis >= rank || depth == 0)
     return false;
-  if (isSplat(value, shapes, depth))
+  if (isSplat(value, depth))
     return true;
-  auto isOperandAlike = [&](unsigned operand, int64_t at) {
-    return isAlike(op->getOperand(operand), at, shapes, depth - 1);
-  };
+  auto isOperandAlike = [&](unsigned operand, int64_t at) { return isAlike(op->getOperand(operand), at, depth - 1); };
   auto rankOf = [&](unsigned operand) {
     auto of = shapes.getShape(op->getOperand(operand));
     return of ? std::optional<int64_t>(of->size()) : std::nullopt;
@@ -145,12 +191,63 @@ std::optional<int64_t> countElements(Value value) {
   return type && type.hasStaticShape() ? std::optional<int64_t>(type.getNumElements()) : std::nullopt;
 }
 
+constexpr size_t kMaxCounts = 256;
+
+/// Every product of a number of `counts` and some of `sizes`.
+void multiply(std::set<int64_t> &counts, ArrayRef<int64_t> sizes) {
+  for (int64_t size : sizes)
+    for (int64_t count : std::vector<int64_t>(counts.begin(), counts.end()))
+      if (counts.size() < kMaxCounts)
+        counts.insert(count * size);
+}
+
+using KnownCounts = llvm::DenseMap<Value, std::set<int64_t>>;
+
+std::set<int64_t> findTermCounts(Value sum, int depth, KnownCounts &known);
+
+/// The numbers that terms of `sum` may be counted by: along some of the axes along which they were added.
+std::set<int64_t> countTerms(Value sum, int depth, KnownCounts &known) {
+  auto [it, isNew] = known.try_emplace(sum);
+  if (!isNew)
+    return it->second;
+  std::set<int64_t> counts = findTermCounts(sum, depth, known);
+  known[sum] = counts;
+  return counts;
+}
+
+std::set<int64_t> findTermCounts(Value sum, int depth, KnownCounts &known) {
+  std::set<int64_t> counts = {1};
+  Operation *op = sum.getDefiningOp();
+  if (!op || depth == 0 || llvm::isa<dfg::ConstOp>(op))
+    return counts;
+  auto sizesOf = [](Value value) {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    return type && type.hasStaticShape() ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>();
+  };
+  if (op->hasTrait<dfg::SumsRows>() || llvm::isa<dfg::MatMulOp, dfg::L2LossOp>(op)) {
+    // Sizes that the result has not.
+    SmallVector<int64_t> added = sizesOf(op->getOperand(0));
+    for (int64_t size : sizesOf(sum))
+      if (auto *it = llvm::find(added, size); it != added.end())
+        added.erase(it);
+    counts = countTerms(op->getOperand(0), depth - 1, known);
+    multiply(counts, added);
+    return counts;
+  }
+  if (isElementwise(op) || op->hasTrait<dfg::Reshapes>())
+    for (Value operand : op->getOperands()) {
+      std::set<int64_t> own = countTerms(operand, depth - 1, known);
+      counts.insert(own.begin(), own.end());
+    }
+  return counts;
+}
+
 bool draws(Operation *op) { return op->hasTrait<dfg::DrawsNumbers>() && !llvm::isa<dfg::RandomPermutationOp>(op); }
 
 } // namespace
 
 bool FixedBatch::isAlikeAlong(Value value, int64_t axis, const dfg::ShapeContext &shapes) const {
-  return isAlike(value, axis, shapes, kMaxDepth);
+  return AlikeRows(shapes).isAlike(value, axis, kMaxDepth);
 }
 
 void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes) {
@@ -175,10 +272,10 @@ void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes) {
                  (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) && isOneRow(op->getOperand(0)));
     if (makes)
       learned |= makers.insert(op).second;
-    else if (isElementwise(op))
-      for (Value operand : op->getOperands())
-        if (auto of = shapes.getShape(operand); of && of->size() == sizes->size())
-          worklist.push_back(operand);
+    else
+      for (unsigned operand : getRowOperands(op))
+        if (auto of = shapes.getShape(op->getOperand(operand)); of && !of->empty() && of->front() == sizes->front())
+          worklist.push_back(op->getOperand(operand));
   }
 }
 
@@ -190,20 +287,24 @@ Operation *FixedBatch::getConstant(Value value) {
   return llvm::isa_and_present<dfg::ConstOp>(op) ? op : nullptr;
 }
 
-bool FixedBatch::isMultiple(double number) const {
-  const double rows = number / static_cast<double>(size);
-  return rows > 0.5 && std::abs(rows - std::round(rows)) < 1e-5 * rows;
+bool FixedBatch::isCount(Value sum, double number) const {
+  KnownCounts known;
+  std::set<int64_t> counts = countTerms(sum, kMaxDepth, known);
+  counts.insert(size);
+  return llvm::any_of(counts, [&](int64_t count) {
+    return count % size == 0 && std::abs(number - static_cast<double>(count)) < 1e-5 * static_cast<double>(count);
+  });
 }
 
-void FixedBatch::noteCount(Value divisor) {
+void FixedBatch::noteCount(Value sum, Value divisor) {
   Operation *op = getConstant(divisor);
-  if (auto number = getNumber(op); number && isMultiple(*number))
+  if (auto number = getNumber(op); number && isCount(sum, *number))
     learned |= counted.insert(op).second;
 }
 
-void FixedBatch::noteShare(Value factor) {
+void FixedBatch::noteShare(Value sum, Value factor) {
   Operation *op = getConstant(factor);
-  if (auto number = getNumber(op); number && *number > 0 && isMultiple(1 / *number))
+  if (auto number = getNumber(op); number && *number > 0 && isCount(sum, 1 / *number))
     learned |= shared.insert(op).second;
 }
 

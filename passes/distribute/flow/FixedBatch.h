@@ -11,8 +11,9 @@
 //   rows    what has as many rows as the examples that it is combined with has a row for
 //           each of them: it is drawn for them, or is alike in all rows (a fill). Where
 //           it is neither, as positions in the batch, nothing is known of the result.
-//   counts  a number that divides a sum over the batch and is a multiple of its size, or
-//           divides by as many as a value was broadcast to, is the number of terms.
+//   counts  what divides a sum over the batch and is its size, or that times the sizes of
+//           other axes along which terms were added, is the number of terms; so is what
+//           divides by as many as a value was broadcast to.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
@@ -40,9 +41,10 @@ public:
   bool counts(mlir::Value value) const { return counted.contains(getConstant(value)); }
   /// Whether it is one by such a number.
   bool isShare(mlir::Value value) const { return shared.contains(getConstant(value)); }
-  /// Notes that `divisor` counts terms, if it is a multiple of the batch's size; of a factor that it is one by such.
-  void noteCount(mlir::Value divisor);
-  void noteShare(mlir::Value factor);
+  /// Notes that `divisor` counts terms of `sum`, if it is the batch's size, or that times sizes of other axes along
+  /// which it is a sum; of a factor that it is one by such a number.
+  void noteCount(mlir::Value sum, mlir::Value divisor);
+  void noteShare(mlir::Value sum, mlir::Value factor);
   /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to, if it does.
   void noteCopies(mlir::Value dividend, mlir::Value divisor, const dfg::ShapeContext &shapes);
 
@@ -55,7 +57,7 @@ public:
 
 private:
   static mlir::Operation *getConstant(mlir::Value value);
-  bool isMultiple(double number) const;
+  bool isCount(mlir::Value sum, double number) const;
 
   llvm::DenseSet<mlir::Operation *> makers, counted, shared;
 };

@@ -206,7 +206,10 @@ private:
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient->values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
-    if (*scale == 0 && failed(checkFixedSum({gradient->values, update})))
+    // Rows that are written as they are, are no sum.
+    const bool adds = !llvm::isa<dfg::ScatterUpdateOp, dfg::ScatterMinOp, dfg::ScatterMaxOp, dfg::ScatterNdUpdateOp,
+                                 dfg::ScatterNdMinOp, dfg::ScatterNdMaxOp>(update);
+    if (*scale == 0 && adds && failed(checkFixedSum({gradient->values, update})))
       return failure();
     dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
     if (policies.get(variable).place) {

@@ -61,7 +61,7 @@ module @fixed_batch {
     // CHECK: dfg.mat_mul {{.*}}flow = "partial sum"
     %g = dfg.mat_mul %y, %x {transpose_a = true} : (tensor<32x32xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
     // A number that divides a sum over the batch counts its terms; one that divides rows is a number.
-    %rows = dfg.const dense<64.0> : tensor<f32> : tensor<f32>
+    %rows = dfg.const dense<32.0> : tensor<f32> : tensor<f32>
     // CHECK: dfg.real_div {{.*}}flow = "sharded(0)"
     %scaled = dfg.real_div %x, %rows : (tensor<32x4xf32>, tensor<f32>) -> tensor<32x4xf32>
     // CHECK: dfg.real_div {{.*}}flow = "partial mean"

@@ -170,10 +170,10 @@ module {
     %x = dfg.placeholder : () -> tensor<6x4xf32>
     %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
     %total = dfg.sum %x, %axis : (tensor<6x4xf32>, tensor<1xi32>) -> tensor<4xf32>
-    %count = dfg.const dense<24.0> : tensor<f32> : tensor<f32>
+    %count = dfg.const dense<6.0> : tensor<f32> : tensor<f32>
     %quotient = dfg.real_div %total, %count : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
-    %twelfth = dfg.const dense<0.0833333358> : tensor<f32> : tensor<f32>
-    %product = dfg.mul %twelfth, %total : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+    %sixth = dfg.const dense<0.166666672> : tensor<f32> : tensor<f32>
+    %product = dfg.mul %sixth, %total : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
     %sum = dfg.add_v2 %quotient, %product : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %twelve = dfg.const dense<12.0> : tensor<f32> : tensor<f32>
     %g = dfg.real_div %sum, %twelve : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
