@@ -125,7 +125,10 @@ llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &f
         llvm::join(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; }), ", ");
     if (name.equals_insensitive("Auto"))
       return llvm::createStringError("strategy " + name + " is not supported yet; there are: " + names);
-    return llvm::createStringError("no strategy is called '" + name + "', and no file; there are: " + names);
+    std::string near = findNear(
+        name, llvm::to_vector(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; })));
+    return llvm::createStringError("no strategy is called '" + name + "', nor is there such a file" +
+                                   (near.empty() ? "; there are: " + names : "; did you mean '" + near + "'?"));
   }
   std::string what = ("strategy " + builder->name).str();
   std::vector<Parameter> parameters = builder->parameters;

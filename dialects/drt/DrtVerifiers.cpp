@@ -210,6 +210,11 @@ LogicalResult ProgramOp::verify() {
     return emitOpError() << "has a batch of " << batch << ", which " << next << " replicas do not divide";
   if (static_cast<int64_t>(getArenaBytes().value_or(0)) < 0 || static_cast<int64_t>(getVariableBytes().value_or(0)) < 0)
     return emitOpError("has memory of a negative size");
+  // Of a process, and several of them fit into 64 bits.
+  constexpr int64_t kAddresses = int64_t(1) << 47;
+  if (static_cast<int64_t>(getArenaBytes().value_or(0)) > kAddresses ||
+      static_cast<int64_t>(getVariableBytes().value_or(0)) > kAddresses)
+    return emitOpError("has more memory than there are addresses");
   if (getVariableBytes() && !getArenaBytes())
     return emitOpError("has a block of variables and no arena");
   return success();

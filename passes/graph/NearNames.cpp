@@ -22,7 +22,10 @@ std::string listNearNames(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> 
     if (distance <= limit)
       near.emplace_back(distance, other);
   }
-  llvm::stable_sort(near, [](const auto &x, const auto &y) { return x.first < y.first; });
+  // Of names that hold it the shortest is the nearest.
+  llvm::stable_sort(near, [](const auto &x, const auto &y) {
+    return std::pair(x.first, x.second.size()) < std::pair(y.first, y.second.size());
+  });
   std::string text;
   for (auto [distance, other] : llvm::ArrayRef(near).take_front(kListed))
     text += (text.empty() ? "; did you mean '" : "', '") + other.str();

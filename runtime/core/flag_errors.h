@@ -39,13 +39,27 @@ inline std::string describeFlagError(const CLI::App &app, const CLI::ParseError 
   for (const std::string &word : app.remaining(/*recurse=*/true)) {
     if (word.size() > 1 && word.front() == '-') {
       const std::string flag = word.substr(0, word.find('='));
-      return "there is no flag " + flag + nearNamesHint(flag, flags);
+      return "there is no flag " + flag + (nearNames(flag, flags).empty() ? "" : nearNamesHint(flag, flags));
     }
     if (!commands.empty())
       return "there is no command '" + word + "'" + nearNamesHint(word, commands);
+    return "'" + word + "' is one argument too many";
   }
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
+  // "--emit: exf not in {exe,dfg}"
+  const size_t colon = text.find(": "), says = text.find(" not in {");
+  if (colon != std::string::npos && says != std::string::npos && text.back() == '}') {
+    std::string values;
+    for (char c : text.substr(says + 9, text.size() - says - 10))
+      values += c == ',' ? std::string(", ") : std::string(1, c);
+    return text.substr(0, colon) + " is '" + text.substr(colon + 2, says - colon - 2) + "'; it can be " + values;
+  }
+  if (text == "A subcommand is required") {
+    text = "a command is missing:";
+    for (size_t i = 0; i < commands.size(); ++i)
+      text += (i == 0 ? " " : i + 1 < commands.size() ? ", " : " or ") + commands[i];
+  }
   return text;
 }
 

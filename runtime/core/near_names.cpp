@@ -29,20 +29,35 @@ size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+constexpr size_t mostShown = 5;
+
+std::string listed(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(mostShown, names.size()); ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  return names.size() > mostShown ? text + " and " + std::to_string(names.size() - mostShown) + " more" : text;
+}
+
 } // namespace
+
+std::vector<std::string> nearNames(std::string_view wanted, const std::vector<std::string> &names) {
+  const size_t limit = std::max<size_t>(2, wanted.size() / 3);
+  std::vector<std::pair<size_t, std::string>> ranked;
+  for (const std::string &name : names)
+    if (const size_t far = distance(wanted, name); far <= limit)
+      ranked.emplace_back(far, name);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> near;
+  for (size_t i = 0; i < std::min(mostShown, ranked.size()); ++i)
+    near.push_back(ranked[i].second);
+  return near;
+}
 
 std::string nearNamesHint(std::string_view wanted, const std::vector<std::string> &names) {
   if (names.empty())
     return "; it has none at all";
-  std::vector<std::pair<size_t, std::string_view>> ranked;
-  for (const std::string &name : names)
-    ranked.emplace_back(distance(wanted, name), name);
-  size_t shown = std::min<size_t>(5, ranked.size());
-  std::partial_sort(ranked.begin(), ranked.begin() + int64_t(shown), ranked.end());
-  std::string hint = "; near names:";
-  for (size_t i = 0; i < shown; ++i)
-    hint += (i ? ", '" : " '") + std::string(ranked[i].second) + "'";
-  return hint;
+  const std::vector<std::string> near = nearNames(wanted, names);
+  return near.empty() ? "; it has " + listed(names) : "; near names: " + listed(near);
 }
 
 } // namespace drt

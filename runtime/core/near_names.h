@@ -12,8 +12,11 @@
 
 namespace drt {
 
-// "; near names: 'a', 'b'" for the end of an error message; "; it has none" where
-// there are no names at all.
+// Names that may have been meant, the nearest first; none where none is near.
+std::vector<std::string> nearNames(std::string_view wanted, const std::vector<std::string> &names);
+
+// "; near names: 'a', 'b'" for the end of an error message; "; it has 'c', 'd'" where none is near, and "; it has none
+// at all" where there are none.
 std::string nearNamesHint(std::string_view wanted, const std::vector<std::string> &names);
 
 } // namespace drt

@@ -205,7 +205,7 @@ void checkFeedFlags(const FeederConfig &config, const drt_program &program) {
   const auto check = [&](const char *flag, const std::string &name) {
     if (std::find(feeds.begin(), feeds.end(), plainName(name)) == feeds.end())
       throw Error(std::string(flag) + " " + name + ": the program has no feed of that name" +
-                      nearNamesHint(plainName(name), feeds) + "; it has " + (feeds.empty() ? "none" : listed(feeds)),
+                      nearNamesHint(plainName(name), feeds),
                   2);
   };
   for (const auto &[feed, feature] : config.features)
@@ -307,6 +307,10 @@ void Feeder::addBatched(const drt_feed &feed, int32_t index, std::vector<const d
 }
 
 void Feeder::addArrays(const Dataset &data, const std::vector<const drt_feed *> &feeds) {
+  if (!config_.features.empty())
+    throw Error("--feature " + config_.features.front().first + "=" + config_.features.front().second +
+                    " names a feature of records, and " + data.path() + " has arrays, which have the feeds' names",
+                2);
   std::vector<std::vector<NpyArray>> arrays;
   for (const drt_feed *feed : feeds) {
     arrays.push_back(readArray(data, *feed));

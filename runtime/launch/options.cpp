@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "launch/options.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/flag_errors.h"
 #include "core/number_flags.h"
@@ -297,8 +298,8 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   Options options;
   options.command.assign(argv, argv + argc);
   Raw raw;
-  CLI::App app{std::string("Trains ") + program.graph + " with " + std::to_string(program.num_replicas) +
-               " replicas (strategy " + program.strategy + ")."};
+  CLI::App app{std::string("Trains ") + program.graph + " with " + countOf(program.num_replicas, "replica") +
+               " (strategy " + program.strategy + ")."};
   declare(app, options, raw);
   try {
     app.parse(argc, argv);
@@ -328,7 +329,9 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   }
   options.lastBatch = parseLastBatch(raw.lastBatch);
   options.shuffle |= options.shuffleWindow.has_value();
-  if (!raw.stopWhen.empty())
+  if (app.count("--keep") > 0 && options.checkpointDir.empty() && options.plan.empty())
+    throw Error("--keep is about a folder of checkpoints: say --checkpoint-dir D", 2);
+  if (app.count("--stop-when") > 0)
     options.stopWhen = parseStopCondition(raw.stopWhen);
   check(program, options);
   return options;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "collectives/all_reduce_algorithms.h"
+#include "core/counted.h"
 #include "core/device_memory.h"
 #include "core/dtype.h"
 #include "launch/program.h"
@@ -271,8 +272,8 @@ static std::string serversText(const drt_program &program) {
 
 std::string planText(const drt_program &program, bool schedule) {
   std::string out =
-      std::string(program.graph) + ": strategy " + program.strategy + ", " + std::to_string(program.num_replicas) +
-      " replicas in " + std::to_string(program.num_tasks) + " tasks, " +
+      std::string(program.graph) + ": strategy " + program.strategy + ", " + countOf(program.num_replicas, "replica") +
+      " in " + countOf(program.num_tasks, "task") + ", " +
       (program.global_batch ? "global batch " + std::to_string(program.global_batch) : "no batched feed") +
       ", target " + program.target + ", distc " + program.distc_version + "\n" + tasksText(program);
 

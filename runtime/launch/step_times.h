@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +33,7 @@ public:
 
   /// Nanoseconds that a share `part` of the durations, 0 to 1, do not exceed, to 1/64.
   int64_t percentile(double part) const {
-    const auto rank = static_cast<int64_t>(part * static_cast<double>(count_ - 1));
+    const auto rank = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(part * static_cast<double>(count_))) - 1);
     int64_t seen = 0;
     for (size_t slot = 0; slot < counts_.size(); ++slot)
       if (seen += counts_[slot]; seen > rank)

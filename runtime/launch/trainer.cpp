@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "launch/trainer.h"
+#include "core/counted.h"
 #include "core/dtype.h"
 #include "core/values.h"
 #include "launch/program.h"
@@ -602,8 +603,8 @@ void Trainer::finish() {
   if (!first_ || options_.quiet)
     return;
   const std::string how = stopped_ ? "stopped, as " + options_.stopWhen->text + "," : "done";
-  std::printf("%s after %lld steps in %.3g s", signal_ ? "stopped by a signal" : how.c_str(),
-              static_cast<long long>(done_ - begin_), seconds);
+  std::printf("%s after %s in %.3g s", signal_ ? "stopped by a signal" : how.c_str(),
+              countOf(done_ - begin_, "step").c_str(), seconds);
   if (last_.hasLoss)
     std::printf(", loss %.6g", last_.loss);
   if (program_.servers)

@@ -33,6 +33,12 @@ def moved_prefix():
         found += expect(run(["bash", "-c", complete]), 0, "--replicas")
         complete = f"source {script}; COMP_WORDS=(distc strategy ''); COMP_CWORD=2; _distc; echo ${{COMPREPLY[@]}}"
         found += expect(run(["bash", "-c", complete]), 0, "build show diff")
+        complete = f"source {script}; COMP_WORDS=(distc compile --emit = d); COMP_CWORD=4; _distc; echo ${{COMPREPLY[@]}}"
+        found += expect(run(["bash", "-c", complete]), 0, "dfg dist drt")
+        complete = f"source {script}; cd {prefix}; COMP_WORDS=(distc compile ''); COMP_CWORD=2; _distc; echo ${{COMPREPLY[@]}}"
+        found += expect(run(["bash", "-c", complete]), 0, "share")
+        complete = f"source {script}; COMP_WORDS=(distc completion ''); COMP_CWORD=2; _distc; echo ${{COMPREPLY[@]}}"
+        found += expect(run(["bash", "-c", complete]), 0, "bash zsh fish")
         for file in ("share/zsh/vendor-completions/_distc", "share/fish/vendor_completions.d/distc.fish"):
             if "replicas" not in (prefix / file).read_text():
                 found.append(f"{file} does not know --replicas")

@@ -328,8 +328,18 @@ int compile(Session &session, CompileOptions options) {
   if ((*stage == Stage::Plan && (options.emit == "dfg" || options.emit == "dist" || options.emit == "graphdef")) ||
       (*stage == Stage::Distributed && options.emit == "dfg"))
     return session.fail("the file is behind the stage that --emit=" + options.emit + " asks for", kWrongCommand);
-  if (*stage != Stage::Graph &&
-      !session.verifyGiven(*module, [&](OpPassManager &manager) { addVerifyStage(manager, *stage, *target); }))
+  // The program of tasks that find no common memory is `module`'s.
+  OwningOpRef<ModuleOp> joint;
+  if (*stage == Stage::Plan) {
+    FailureOr<OwningOpRef<ModuleOp>> given = takeJointPlan(*module);
+    if (failed(given))
+      return session.status();
+    joint = std::move(*given);
+  }
+  auto verify = [&](ModuleOp given) {
+    return session.verifyGiven(given, [&](OpPassManager &manager) { addVerifyStage(manager, *stage, *target); });
+  };
+  if (*stage != Stage::Graph && !(verify(*module) && (!joint || verify(*joint))))
     return session.status();
   // A stage has verified it, and a graph has nothing that aliases would shorten: to look for them takes as long as to
   // print it. Locations are its nodes' names.
@@ -368,8 +378,6 @@ int compile(Session &session, CompileOptions options) {
   parts.tls = options.tls;
   if (options.tls && !parts.collectives)
     return session.fail("--tls is for several tasks, and this plan has one, which speaks to nobody", kWrongCommand);
-  // The program of tasks that find no common memory is `module`'s.
-  OwningOpRef<ModuleOp> joint;
   if (*stage != Stage::Plan) {
     FailureOr<int64_t> replicaBatch = getReplicaBatch(*module, options);
     if (failed(replicaBatch))
@@ -381,7 +389,8 @@ int compile(Session &session, CompileOptions options) {
     if (options.minWorkers && failed(checkElastic(*module)))
       return session.status();
     // Of workers that come and go none holds the others' memory.
-    if (options.emit == "exe" && !target->isDevice() && !options.minWorkers && canShareMemory(*module))
+    const bool isWhole = options.emit == "exe" || options.emit == "drt" || options.emit == "llvm";
+    if (isWhole && !target->isDevice() && !options.minWorkers && canShareMemory(*module))
       joint = module->clone();
     if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }) ||
         (joint && !session.run(*joint, [&](OpPassManager &manager) {
@@ -428,6 +437,8 @@ int compile(Session &session, CompileOptions options) {
   };
   parts.library = anyPlan(hasLargeMatmuls);
   parts.convolutions = anyPlan(hasConvolutions);
+  if (options.emit == "drt" && joint)
+    addJointPlan(*module, *joint);
   if (options.emit == "drt")
     return write(OpPrintingFlags(), parts.collectives);
   if (options.emit == "html") {

@@ -13,6 +13,9 @@
 
 namespace distc {
 
+/// Of `--replicas` and `--ps` of one machine: each is a thread or a process.
+inline constexpr int kMostReplicas = 4096;
+
 /// What `--precision` can be.
 inline const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16"};
 
@@ -30,6 +33,8 @@ struct CompileOptions {
   /// Replicas on this machine; 0 where `resources` says which there are.
   int replicas = 1, servers = 0;
   bool oneProcessPerReplica = false;
+  /// Whether any of these was said, and not left out.
+  bool saysWhere = false;
   /// The executable has the programs of fewer workers, too, down to so many; 0: of all of them alone.
   int minWorkers = 0;
   /// Whether tasks can encrypt what they say to each other.
@@ -64,6 +69,7 @@ int inspectCommand(const CompileOptions &options);
 int checkCommand(const CompileOptions &options);
 /// What can be built, and the keys of each, for help.
 std::string describeBuilders();
+std::vector<std::string> listBuilders();
 int strategyBuildCommand(const CompileOptions &options);
 int strategyShowCommand(const CompileOptions &options);
 /// As diff: kWrongInput as well where the strategies differ.

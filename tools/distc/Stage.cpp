@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/lower/program/Target.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -60,7 +61,13 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
 
 } // namespace
 
-bool isIr(llvm::StringRef path) { return path.ends_with(".mlir") || path.ends_with(".mlirbc"); }
+bool isIr(llvm::StringRef path) {
+  if (path.ends_with(".mlir"))
+    return true;
+  constexpr llvm::StringLiteral bytecode = "ML\xefR"; // MLIR's magic number
+  auto begin = llvm::MemoryBuffer::getFileSlice(path, bytecode.size(), 0);
+  return begin && (*begin)->getBuffer() == bytecode;
+}
 
 void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTasks) {
   Builder builder(module.getContext());
@@ -75,6 +82,17 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
     said.set("feeds", builder.getStrArrayAttr(SmallVector<StringRef>(options.feeds.begin(), options.feeds.end())));
   if (!options.asserts)
     said.set("no_asserts", builder.getUnitAttr());
+  // What earlier stages than a distributed graph have not settled.
+  if (findStage(module) == Stage::Graph) {
+    if (options.replicas > 1)
+      said.set("replicas", builder.getI64IntegerAttr(options.replicas));
+    if (options.servers)
+      said.set("ps", builder.getI64IntegerAttr(options.servers));
+    if (options.oneProcessPerReplica)
+      said.set("one_process_per_replica", builder.getUnitAttr());
+    if (!options.resources.empty())
+      said.set("resources", builder.getStringAttr(options.resources));
+  }
   if (options.coresPerReplica)
     said.set("cores_per_replica", builder.getI64IntegerAttr(options.coresPerReplica));
   if (severalTasks)
@@ -121,8 +139,53 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   if (auto cores = said.getAs<IntegerAttr>("cores_per_replica"); cores && options.coresPerReplica == 0)
     options.coresPerReplica = static_cast<int>(cores.getInt());
   options.asserts &= !said.contains("no_asserts");
+  if (stage != Stage::Graph || options.saysWhere)
+    return stage;
+  // Where it runs is said as a whole.
+  auto number = [&](StringRef key, int &to) -> LogicalResult {
+    auto value = said.getAs<IntegerAttr>(key);
+    if (!value)
+      return success();
+    if (value.getInt() < 0 || value.getInt() > kMostReplicas)
+      return module.emitError() << "'" << kCommandAttr << "' says " << key << " " << value.getInt()
+                                << "; it can be 0 to " << kMostReplicas;
+    to = static_cast<int>(value.getInt());
+    return success();
+  };
+  if (failed(number("replicas", options.replicas)) || failed(number("ps", options.servers)))
+    return failure();
+  options.oneProcessPerReplica |= said.contains("one_process_per_replica");
+  text("resources", options.resources, unsaid.resources);
+  if (!options.resources.empty())
+    options.replicas = 0;
   return stage;
 }
+
+FailureOr<OwningOpRef<ModuleOp>> takeJointPlan(ModuleOp module) {
+  OwningOpRef<ModuleOp> joint;
+  for (auto other : llvm::make_early_inc_range(module.getOps<ModuleOp>())) {
+    if (joint)
+      return other.emitError("a program has two plans at most: of tasks that share their memory, and of others"),
+             failure();
+    other->remove();
+    joint = other;
+  }
+  if (!joint)
+    return joint;
+  auto getProgram = [](ModuleOp plan) {
+    auto programs = plan.getOps<drt::ProgramOp>();
+    return programs.empty() ? drt::ProgramOp() : *programs.begin();
+  };
+  drt::ProgramOp program = getProgram(module), other = getProgram(*joint);
+  if (!program || !other || program.getJoint() || !other.getJoint() || program.getBatch() != other.getBatch() ||
+      program.getTasks() != other.getTasks())
+    return joint->emitError(
+               "stands beside a plan, and is none of the same tasks and batch for tasks that share their memory"),
+           failure();
+  return joint;
+}
+
+void addJointPlan(ModuleOp module, ModuleOp joint) { module.getBody()->push_back(joint->clone()); }
 
 bool hasSeveralTasks(ModuleOp module) {
   for (auto topology : module.getOps<dist::TopologyOp>())

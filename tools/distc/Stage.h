@@ -14,7 +14,7 @@ namespace distc {
 /// Where a module is on its way: a graph, a distributed graph (--emit=dist), a plan (--emit=drt).
 enum class Stage { Graph, Distributed, Plan };
 
-/// Whether a file holds IR (.mlir text, .mlirbc bytecode) and not a TensorFlow graph.
+/// Whether a file holds IR (.mlir text, or bytecode of any name) and not a TensorFlow graph.
 bool isIr(llvm::StringRef path);
 
 /// Keeps in a module that is printed what the command line said of the stages behind it, so that they need not be told
@@ -24,6 +24,12 @@ void noteCommand(mlir::ModuleOp module, const CompileOptions &options, bool seve
 /// The stage of a module that was read, and in `options` what noteCommand kept, unless the command line says it anew.
 /// Fails, with a diagnostic, where the command line asks for what earlier stages have settled.
 llvm::FailureOr<Stage> resume(mlir::ModuleOp module, CompileOptions &options);
+
+/// The plan for tasks that share their memory, which stands in `module` beside the other plan where a program has both.
+/// It is taken out; null where there is none. `module` is a plan that was read; fails, with a diagnostic, where what
+/// stands there is no such plan.
+llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> takeJointPlan(mlir::ModuleOp module);
+void addJointPlan(mlir::ModuleOp module, mlir::ModuleOp joint);
 
 /// Whether the plan was made for more than one task.
 bool hasSeveralTasks(mlir::ModuleOp module);

@@ -70,6 +70,13 @@ int withStrategy(const CompileOptions &options,
 
 } // namespace
 
+std::vector<std::string> listBuilders() {
+  std::vector<std::string> names;
+  for (const strategies::Builder &builder : strategies::getBuilders())
+    names.push_back(builder.name.str());
+  return names;
+}
+
 std::string describeBuilders() {
   std::string text = "NAME and its keys:\n", keys;
   llvm::StringSet<> seen;

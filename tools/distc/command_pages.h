@@ -13,12 +13,17 @@
 
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <string>
+#include <vector>
 
 namespace distc {
 
-// For `shell`, "bash", "zsh" or "fish": completes commands, flags, and the choices of flags that have some.
-std::string completionScript(const CLI::App &app, const std::string &shell);
+// What flags ("--emit") and arguments ("SHELL") can be, where that is known.
+using FlagValues = std::map<std::string, std::vector<std::string>>;
+
+// For `shell`, "bash", "zsh" or "fish": completes commands, flags, their values, and files.
+std::string completionScript(const CLI::App &app, const std::string &shell, const FlagValues &values);
 
 // In the language of man(7).
 std::string manualPage(const CLI::App &app, const std::string &version);

@@ -16,18 +16,31 @@ namespace {
 
 using distc::CompileOptions;
 
-// Of one machine: each is a thread or a process.
-constexpr int64_t kMostReplicas = 4096;
+const std::vector<std::string> kEmits = {"exe",    "dfg",  "dist",     "drt", "llvm",
+                                         "report", "html", "roofline", "ptx", "graphdef"};
+const std::vector<std::string> kShells = {"bash", "zsh", "fish"};
+
+// What a shell completes.
+distc::FlagValues flagValues() {
+  return {{"--emit", kEmits},
+          {"--precision", distc::kPrecisions},
+          {"--strategy", distc::listBuilders()},
+          {"--target", {"cpu", "cpu:native", "cuda", "cuda:emulated"}},
+          {"NAME", distc::listBuilders()},
+          {"SHELL", kShells}};
+}
 
 void addResources(CLI::App &app, CompileOptions &options) {
   auto *resources = app.add_option("--resources", options.resources, "Hosts and devices (AutoDist's YAML)");
   auto *replicas = app.add_option("--replicas", options.replicas, "Replicas on this machine")
-                       ->check(drt::wholeNumber(1, kMostReplicas))
+                       ->check(drt::wholeNumber(1, distc::kMostReplicas))
                        ->capture_default_str();
   auto *servers = app.add_option("--ps", options.servers, "Parameter servers on this machine")
-                      ->check(drt::wholeNumber(0, kMostReplicas));
+                      ->check(drt::wholeNumber(0, distc::kMostReplicas));
   resources->excludes(replicas, servers);
-  app.callback([resources, &options] {
+  app.callback([&app, resources, replicas, servers, &options] {
+    const CLI::Option *processes = app.get_option_no_throw("--one-process-per-replica");
+    options.saysWhere = *resources || *replicas || *servers || (processes && *processes);
     if (*resources)
       options.replicas = 0;
   });
@@ -65,7 +78,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option(
          "--min-workers", options.minWorkers,
          "The executable can run with fewer workers as well, down to so many (--replicas, --one-process-per-replica)")
-      ->check(drt::wholeNumber(1, kMostReplicas));
+      ->check(drt::wholeNumber(1, distc::kMostReplicas));
   app.add_flag("--tls", options.tls,
                "Tasks can encrypt what they say to each other (the executable's --tls-cert); takes 5 MB");
   app.add_option(
@@ -123,7 +136,7 @@ int main(int argc, char **argv) {
   compile->add_option("-o,--output", options.output, "What to write; - is standard output, for text")
       ->capture_default_str();
   compile->add_option("--emit", options.emit, "What to write: the executable, or where the pipeline is to stop")
-      ->check(CLI::IsMember({"exe", "dfg", "dist", "drt", "llvm", "report", "html", "roofline", "ptx", "graphdef"}))
+      ->check(CLI::IsMember(kEmits))
       ->capture_default_str();
   compile
       ->add_option(
@@ -183,9 +196,7 @@ int main(int argc, char **argv) {
 
   std::string shell;
   CLI::App *completion = app.add_subcommand("completion", "Print what makes a shell complete distc's command line");
-  completion->add_option("SHELL", shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember(kShells));
   CLI::App *manual = app.add_subcommand("manual", "Print distc's manual page, for man");
 
   // `run`: what stands behind -- is the executable's.
@@ -202,7 +213,7 @@ int main(int argc, char **argv) {
     return wrongCommandStatus(app, error);
   }
   if (*completion)
-    std::cout << distc::completionScript(app, shell);
+    std::cout << distc::completionScript(app, shell, flagValues());
   else if (*manual)
     std::cout << distc::manualPage(app, DISTC_VERSION);
   else if (*compile)

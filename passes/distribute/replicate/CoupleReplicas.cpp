@@ -648,19 +648,20 @@ private:
   /// Where replicas meet in a step besides its gradients, and why.
   void remark(dfg::GraphOp graph) {
     constexpr size_t kShown = 3;
-    SmallVector<std::string> reduced, gathered;
+    // Each node once, whatever of it is reduced.
+    llvm::SmallSetVector<StringRef, 8> reduced, gathered;
     for (Operation &op : graph.getBody().front()) {
       if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
         for (auto name : reduce.getVariables().getAsRange<StringAttr>())
-          reduced.push_back(name.str());
+          reduced.insert(name.getValue());
       } else if (auto gather = llvm::dyn_cast<dist::AllGatherOp>(op)) {
-        gathered.push_back(gather.getName().str());
+        gathered.insert(gather.getName());
       }
     }
-    auto list = [&](ArrayRef<std::string> names) {
+    auto list = [&](ArrayRef<StringRef> names) {
       std::string text;
-      for (const std::string &name : names.take_front(kShown))
-        text += (text.empty() ? "'" : ", '") + name + "'";
+      for (StringRef name : names.take_front(kShown))
+        text += ((text.empty() ? "'" : ", '") + name + "'").str();
       return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
     };
     // Sizes of the whole batch are known without the others.
@@ -668,10 +669,10 @@ private:
       return;
     InFlightDiagnostic diagnostic = graph.emitRemark() << "values of the step depend on other replicas' examples: ";
     if (!reduced.empty())
-      diagnostic << "all-reduced " << (reduced.size() == 1 ? "is " : "are ") << list(reduced);
+      diagnostic << "all-reduced " << (reduced.size() == 1 ? "is " : "are ") << list(reduced.getArrayRef());
     if (!gathered.empty())
       diagnostic << (reduced.empty() ? "" : ", ") << "gathered " << (gathered.size() == 1 ? "is " : "are ")
-                 << list(gathered);
+                 << list(gathered.getArrayRef());
     diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
   }
 

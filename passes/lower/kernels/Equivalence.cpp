@@ -17,11 +17,20 @@ public:
   void add(Operation *op) {
     addHash(llvm::hash_combine(op->getName().getAsOpaquePointer(), op->getRawDictionaryAttrs().getAsOpaquePointer(),
                                op->hashProperties(), op->getNumOperands()));
+    // Where operands may be exchanged, MLIR's comparison exchanges them.
+    const bool commutes = op->hasTrait<OpTrait::IsCommutative>();
+    size_t sum = 0;
     for (Value operand : op->getOperands()) {
       auto inside = numbers.find(operand);
-      addHash(inside == numbers.end() ? llvm::hash_value(operand.getAsOpaquePointer())
-                                      : llvm::hash_value(inside->second));
+      llvm::hash_code own = inside == numbers.end() ? llvm::hash_value(operand.getAsOpaquePointer())
+                                                    : llvm::hash_value(inside->second);
+      if (commutes)
+        sum += static_cast<size_t>(own);
+      else
+        addHash(own);
     }
+    if (commutes)
+      addHash(llvm::hash_value(sum));
     for (Type type : op->getResultTypes())
       addHash(llvm::hash_value(type.getAsOpaquePointer()));
     number(op->getResults());

@@ -261,8 +261,8 @@ LogicalResult writeRooflines(ModuleOp module, ArrayRef<const Chip *> chips, bool
   drt::ProgramOp program = *planned;
   if (!isJson) {
     os << "Roofline of " << program.getGraph() << ", strategy " << program.getStrategy() << ", "
-       << program.getNumReplicas() << " replicas, batch " << static_cast<int64_t>(program.getBatch())
-       << ": one replica\n";
+       << program.getNumReplicas() << (program.getNumReplicas() == 1 ? " replica" : " replicas") << ", batch "
+       << static_cast<int64_t>(program.getBatch()) << ": one replica\n";
     for (const Chip *chip : chips) {
       os << "\n";
       Roofline(module, *chip).print(os);

@@ -36,6 +36,19 @@ drt.entry "step" {
     %v = arith.mulf %a, %c : f32
     linalg.yield %v : f32
   } -> tensor<32xf32>
+  // Operands that may be exchanged are, always and not where a table of addresses happens to show it.
+  %10 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]} ins(%same, %again : tensor<32xf32>, tensor<32xf32>) outs(%empty : tensor<32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.constant 2.0 : f32
+    %v = arith.mulf %c, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  %11 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]} ins(%same, %again : tensor<32xf32>, tensor<32xf32>) outs(%empty : tensor<32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.constant 3.0 : f32
+    %v = arith.mulf %c, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
   // CHECK: drt.update
   drt.update {kernel = @rule, variables = [@w], count = 32 : i64} : () -> ()
   // CHECK: %[[NEW:.*]] = drt.read @w

@@ -149,5 +149,5 @@ TEST_CASE("a strategy that is loaded is complete") {
   CHECK(strategy.graph_config().replicas_size() == 3);
   CHECK(strategy.node_config(0).part_config(1).var_name() == "w/part_1");
   CHECK(llvm::toString(loadStrategy("/nowhere/S.pbtxt", some, Resources::local(3, 2), remarks).takeError())
-            .rfind("no strategy is called '/nowhere/S.pbtxt', and no file", 0) == 0);
+            .rfind("no strategy is called '/nowhere/S.pbtxt', nor is there such a file", 0) == 0);
 }

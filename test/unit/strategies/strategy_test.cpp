@@ -49,9 +49,13 @@ TEST_CASE("AllReduce groups chunk_size trained variables in their order") {
 
 TEST_CASE("errors of NAME:key=value list what there is") {
   CHECK(buildError("Auto").rfind("strategy Auto is not supported yet; there are: PS, ", 0) == 0);
-  CHECK(buildError("AllRed").rfind("no strategy is called 'AllRed', and no file; there are: PS, ", 0) == 0);
-  CHECK(buildError("AllReduce:chunk=1")
-            .rfind("strategy AllReduce: unknown parameter 'chunk'; it has chunk_size=128 (", 0) == 0);
+  CHECK(buildError("Gossip").rfind("no strategy is called 'Gossip', nor is there such a file; there are: PS, ", 0) ==
+        0);
+  CHECK(buildError("allredce") ==
+        "no strategy is called 'allredce', nor is there such a file; did you mean 'AllReduce'?");
+  CHECK(buildError("AllReduce:chunk=1") == "strategy AllReduce: unknown parameter 'chunk'; did you mean 'chunk_size'?");
+  CHECK(buildError("AllReduce:gossip=1")
+            .rfind("strategy AllReduce: unknown parameter 'gossip'; it has chunk_size=128 (", 0) == 0);
   CHECK(buildError("AllReduce:chunk_size").rfind("strategy AllReduce: 'chunk_size' is not key=value; it has ", 0) == 0);
   CHECK(buildError("AllReduce:chunk_size=0") == "strategy AllReduce: chunk_size=0 is not a whole number of at least 1");
   CHECK(buildError("AllReduce:all_reduce_alg=tree") ==
