@@ -108,7 +108,7 @@ llvm::Expected<Arguments> parseArguments(llvm::StringRef what, llvm::ArrayRef<Pa
       message += (pair.contains('=') ? "unknown parameter '" + key + "'" : "'" + pair + "' is not key=value").str();
       std::string near = findNear(
           key, llvm::to_vector(llvm::map_range(parameters, [](const Parameter &known) { return known.name; })));
-      if (!near.empty())
+      if (!near.empty() && near != key)
         return llvm::createStringError(message + "; did you mean '" + near + "'?");
       message += "; it has";
       for (const Parameter &known : parameters)

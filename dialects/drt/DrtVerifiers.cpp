@@ -184,9 +184,14 @@ LogicalResult verifyPlaces(Operation *op) {
   if (places.size() != static_cast<int64_t>(op->getNumResults()))
     return op->emitOpError() << "has " << places.size() << " places in the arena for " << op->getNumResults()
                              << " results";
-  for (int64_t place : places.asArrayRef())
+  for (auto [result, place] : llvm::zip(op->getResults(), places.asArrayRef())) {
     if (place < 0)
       return op->emitOpError() << "has place " << place << " in the arena";
+    Type element = getElementTypeOrSelf(result.getType());
+    const int64_t bytes = element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 1;
+    if (place % bytes != 0)
+      return op->emitOpError() << "has place " << place << " in the arena, where no " << element << " can lie";
+  }
   return success();
 }
 

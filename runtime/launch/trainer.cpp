@@ -48,6 +48,23 @@ std::optional<cpu_set_t> ownCores() {
   return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::optional(cores) : std::nullopt;
 }
 
+/// Whether a compressor has a state, which checkpoints do not hold.
+bool keepsBack(const drt_program &program) {
+  for (int32_t e = 0; e < program.num_entries; ++e)
+    for (int32_t b = 0; b < program.entries[e].num_buckets; ++b)
+      if (const drt_exchange *exchange = program.entries[e].buckets[b].exchange)
+        switch (exchange->compressor) {
+        case DRT_COMPRESS_F16_EF:
+        case DRT_COMPRESS_BF16_EF:
+        case DRT_COMPRESS_POWER_SGD:
+        case DRT_COMPRESS_TOP_K:
+          return true;
+        default:
+          break;
+        }
+  return false;
+}
+
 } // namespace
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
@@ -339,6 +356,9 @@ void Trainer::initialize() {
 void Trainer::openFiles() {
   if (!first_)
     return;
+  if (isResumed() && keepsBack(program_))
+    std::fprintf(stderr, "note: what compressors with error feedback kept back for the next step is in no checkpoint: "
+                         "from here on the numbers are not those of a run that was left alone\n");
   if (runReport_)
     runReport_->open();
   if (!options_.checkpointDir.empty())

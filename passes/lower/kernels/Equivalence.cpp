@@ -22,8 +22,8 @@ public:
     size_t sum = 0;
     for (Value operand : op->getOperands()) {
       auto inside = numbers.find(operand);
-      llvm::hash_code own = inside == numbers.end() ? llvm::hash_value(operand.getAsOpaquePointer())
-                                                    : llvm::hash_value(inside->second);
+      llvm::hash_code own =
+          inside == numbers.end() ? llvm::hash_value(operand.getAsOpaquePointer()) : llvm::hash_value(inside->second);
       if (commutes)
         sum += static_cast<size_t>(own);
       else

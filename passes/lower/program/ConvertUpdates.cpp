@@ -32,6 +32,18 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
     return failure();
   SmallVector<Attribute> members;
   const SmallVector<int64_t> offsets = getMemberOffsets(op);
+  for (auto [gradient, offset] : llvm::zip(op.getGradients(), offsets)) {
+    auto result = llvm::dyn_cast<OpResult>(gradient);
+    auto places = result ? result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("at") : DenseI64ArrayAttr();
+    if (places && places[result.getResultNumber()] != (*op.getAt())[0] + offset)
+      return op.emitOpError() << "has a bucket at " << (*op.getAt())[0] << ", whose gradient at " << offset
+                              << " in it lies at " << places[result.getResultNumber()];
+  }
+  const int64_t place = op.getGradients().empty() ? 0 : (*op.getAt())[0];
+  const int64_t bytes = offsets.back();
+  if (place > program.arenaBytes || bytes > program.arenaBytes - place)
+    return op.emitOpError() << "has a place in the arena, " << place << ", behind whose " << program.arenaBytes
+                            << " bytes it ends";
   for (size_t i = 0; i < op.getGradients().size(); ++i)
     members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element)));
   const int32_t kind = op.getGather()    ? DRT_BUCKET_GATHER_ROWS
@@ -42,7 +54,7 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   tables.buckets.push_back(constants.structure(
       {constants.string(name), constants.i32(kind), constants.i32(getDtype(element)),
        constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM),
-       constants.i64(op.getGradients().empty() ? 0 : (*op.getAt())[0]),
+       constants.i64(place),
        constants.i64(op.getGather() ? countElements(op.getGradients().front())
                                     : offsets.back() / getElementBytes(element)),
        constants.i32(members.size()), constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
