@@ -93,11 +93,17 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
   }
   SmallVector<Value> data = getData(op);
   dfg::Linearity linearity = getLinearity(op);
+  // Integers may be sizes and axes, but sums over the batch are none.
   auto estimate = [&](ArrayRef<Value> values) -> std::optional<int> {
     for (Value value : values)
-      if (const Flow &flow = get(value); isFloatOrUnknown(value) && !flow.zero && flow.scale != 0)
+      if (const Flow &flow = get(value);
+          (isFloatOrUnknown(value) || flow.kind == Flow::Partial) && !flow.zero && flow.scale != 0)
         return std::nullopt;
     return 0;
+  };
+  auto hasOneElement = [&](Value value) {
+    auto sizes = shapes.getShape(value);
+    return sizes && llvm::all_of(*sizes, [](dfg::Dim size) { return size == dfg::Dim(1); });
   };
   switch (linearity) {
   case dfg::Linearity::Joint: {
@@ -139,6 +145,8 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
   case dfg::Linearity::None:
     if (llvm::isa<dfg::SquareOp, dfg::L2LossOp>(op))
       result.scale = add(get(data.front()).scale, get(data.front()).scale);
+    else if (op->hasTrait<dfg::Reduces>() && hasOneElement(op->getOperand(0)))
+      result.scale = get(op->getOperand(0)).scale; // of one element
     else
       result.scale = estimate(llvm::to_vector(op->getOperands()));
     break;
@@ -671,6 +679,9 @@ Flow BatchFlow::estimate(Operation *op, Value result) const {
   bool batched = sizes && axis != sizes->end();
   bool contracts = sharded && !batched && sumsOverBatch(op);
   Flow flow = estimateScale(op, contracts);
+  // Of sizes that are not known it is open whether the batch is among those that were added up.
+  if (sharded && !known && !batched && sumsOverBatch(op) && !flow.zero)
+    flow.scale = std::nullopt;
   flow.cause = op;
   if (batched) {
     flow.kind = Flow::Sharded;

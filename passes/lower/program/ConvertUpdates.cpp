@@ -53,8 +53,7 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
   tables.buckets.push_back(constants.structure(
       {constants.string(name), constants.i32(kind), constants.i32(getDtype(element)),
-       constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM),
-       constants.i64(place),
+       constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), constants.i64(place),
        constants.i64(op.getGather() ? countElements(op.getGradients().front())
                                     : offsets.back() / getElementBytes(element)),
        constants.i32(members.size()), constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
