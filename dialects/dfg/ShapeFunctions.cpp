@@ -927,6 +927,10 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
       }
     }
     auto part = context.getElements(value);
+    // Of some elements nothing is known; of the others there is.
+    if (Dim count = product(*next); !part && isInteger(value) && count.isConstant() && count.getConstant() >= 0 &&
+                                    count.getConstant() <= ShapeContext::kMaxElements)
+      part = Dims(count.getConstant());
     if (!part)
       parts.reset();
     else if (parts)

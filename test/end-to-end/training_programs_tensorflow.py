@@ -13,6 +13,9 @@ from random_training_tensorflow import KINDS, Case, Failure, in_child
 from support import DISTC, ROOT, TRANSLATE, Checks, Folder, expect, need_tensorflow, need_tools, run, skip
 
 sys.path.insert(0, str(ROOT / "test"))
+SHARES = 2
+# Its class weights are a feed of another size, so that no size is the batch's.
+NOT_FIXED = {"weighted_classes"}
 
 
 def main():
@@ -23,6 +26,7 @@ def main():
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--kinds", default=",".join((*KINDS, "emulated")))
     parser.add_argument("--forms", type=int, default=4, help="programs of update operations, where no names are given")
+    parser.add_argument("--fixed", type=int, default=6, help="programs whose batch is a number as well, where no names are given; with names all of them")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the graphs")
     arguments = parser.parse_args()
     need_tensorflow()
@@ -40,7 +44,31 @@ def main():
     for name in arguments.names or chosen:
         kinds = ["executable", "emulated"] if name in training_programs.FIXED_BATCH else arguments.kinds.split(",")
         checks.check(name, check_program, arguments, name, kinds, training_programs.write)
+    # What a batch of another size or another feed would need is no program of these.
+    of_numbers = [name for name in arguments.names or random.Random(f"fixed {arguments.seed}").sample(
+        sorted(training_programs.PROGRAMS), min(arguments.fixed, len(training_programs.PROGRAMS))) if name not in NOT_FIXED | training_programs.FIXED_BATCH]
+    for name in of_numbers if arguments.fixed else []:
+        checks.check(f"{name}, whose batch is a number", check_fixed, arguments, name, training_programs.write)
     checks.exit()
+
+
+def check_fixed(arguments, name, write):
+    """Feeds of a share's size as a number: two replicas are what TensorFlow computes of feeds of the batch's, or it is refused."""
+    with Folder() as scratch:
+        folder = arguments.keep / f"{name}-fixed" if arguments.keep else scratch / name
+        failed, text = in_child(write, name, folder, SHARES)
+        if failed:
+            return [f"{failed}: {text}"[:600]]
+        case, rng = Case(folder), random.Random(f"{arguments.seed} {name} fixed")
+        configuration = case.configuration(rng, [kind for kind in ("executable", "emulated") if kind in arguments.kinds]) | {"replicas": SHARES}
+        configuration["strategy"] = configuration["strategy"].replace("coupling=replica", "coupling=auto")
+        try:
+            case.check(configuration, 1, rng)
+        except Failure as failure:
+            if failure.kind != "refused":
+                return [f"{configuration['kind']} {configuration['strategy']}: {failure}"[:900]]
+            print(f"refused {name}: {failure.text[-300:]}")
+        return []
 
 
 def check_program(arguments, name, kinds, write):

@@ -104,6 +104,18 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   const Stage stage = findStage(module);
   if (stage == Stage::Plan && module.getOps<drt::EntryOp>().empty())
     return module.emitError("has neither a graph nor a plan"), failure();
+  // A graph that is distributed says over what.
+  if (stage == Stage::Graph) {
+    WalkResult found = module.walk([](Operation *op) {
+      const bool isDistributed = llvm::isa_and_nonnull<dist::DISTDialect>(op->getDialect()) ||
+                                 llvm::any_of(op->getDiscardableAttrs(), [](NamedAttribute attribute) {
+                                   return attribute.getName().strref().starts_with("dist.");
+                                 });
+      return isDistributed && !llvm::isa<ModuleOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (found.wasInterrupted())
+      return module.emitError("has nodes of a distributed graph, and no 'dist.topology'"), failure();
+  }
   if (stage != Stage::Graph)
     if (SmallVector<StringRef> settled = getSettled(options, stage); !settled.empty())
       return module.emitError() << settled.front() << " was settled when '" << options.graph

@@ -86,8 +86,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
          "Cores that compute each replica's step together (else one, and library calls take what the replicas leave)")
       ->check(drt::wholeNumber(1, 1024));
   addEndpoints(app, options);
-  app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->take_all();
-  app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->take_all();
+  app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->allow_extra_args(false);
+  app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->allow_extra_args(false);
   addTarget(app, options);
   app.add_option("--precision", options.precision,
                  "Of products and convolutions of float32: fp32 as they are, tf32 or bf16 on GPUs' matrix units")
@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
       ->add_option(
           "--timeline", options.timelines,
           "With --emit=html: what runs of the executable wrote (--timeline), a file a task: shows what was measured")
-      ->take_all();
+      ->allow_extra_args(false);
 
   CLI::App *run =
       app.add_subcommand("run", "Compile to a temporary file, then run it: distc run GRAPH ... -- --data F --steps N");
@@ -157,10 +157,10 @@ int main(int argc, char **argv) {
   CLI::Option *check =
       inspect->add_flag("--check", options.check, "Say instead what must run and has no code for the target: status 1");
   inspect->add_option("--fetch", options.fetches, "With --check: further tensors that are to be given")
-      ->take_all()
+      ->allow_extra_args(false)
       ->needs(check);
   inspect->add_option("--feed", options.feeds, "With --check: NAME=2x3, the shape that a placeholder is fed")
-      ->take_all()
+      ->allow_extra_args(false)
       ->needs(check);
   inspect->add_option("--batch", options.batch, "With --check: the batch to check with")
       ->check(drt::wholeNumber(1, INT32_MAX))

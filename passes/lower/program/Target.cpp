@@ -11,6 +11,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
 
 namespace distc {
 
@@ -76,7 +77,10 @@ static llvm::Error parseCPU(Target &target, llvm::StringRef cpu) {
     return llvm::Error::success();
   }
   target.cpu = cpu.str();
-  if (!isValid(kHostTriple, cpu))
+  // A name of a processor of 32 bits is known, too.
+  llvm::SmallVector<llvm::StringRef> of64Bits;
+  llvm::X86::fillValidCPUArchList(of64Bits, /*Only64Bit=*/true);
+  if (!isValid(kHostTriple, cpu) || !llvm::is_contained(of64Bits, cpu))
     return llvm::createStringError("unknown CPU '" + cpu + "' in target '" + target.name +
                                    "': name one that LLVM knows (x86-64-v3, znver4, ...) or cpu:native");
   return llvm::Error::success();
@@ -118,6 +122,8 @@ llvm::Expected<Target> Target::parse(llvm::StringRef text) {
         "unknown target '" + text +
         "': targets are cpu (x86-64-v3), cpu:native, cpu:NAME, cuda (sm_90), cuda:CHIP,... and "
         "cuda:emulated");
+  if (text.ends_with(":"))
+    return llvm::createStringError("target '" + text + "' names no machine behind the colon");
   if (llvm::Error error = kind == "cpu" ? parseCPU(target, machine) : parseChips(target, machine))
     return error;
   return target;
