@@ -903,6 +903,7 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
     return success();
   std::optional<Dims> sizes;
   std::optional<SmallVector<Dims>> parts = SmallVector<Dims>();
+  bool someKnown = false;
   for (Value value : values) {
     auto next = context.getShape(value);
     if (!next)
@@ -927,6 +928,7 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
       }
     }
     auto part = context.getElements(value);
+    someKnown |= part.has_value();
     // Of some elements nothing is known; of the others there is.
     if (Dim count = product(*next); !part && isInteger(value) && count.isConstant() && count.getConstant() >= 0 &&
                                     count.getConstant() <= ShapeContext::kMaxElements)
@@ -938,7 +940,7 @@ LogicalResult concat(Operation *op, ShapeContext &context) {
   }
   Dim outer = product(ArrayRef<Dim>(*sizes).take_front(*axis));
   context.setShape(op->getResult(0), std::move(*sizes));
-  if (!parts || !outer.isConstant() || outer.getConstant() <= 0)
+  if (!parts || !someKnown || !outer.isConstant() || outer.getConstant() <= 0)
     return success();
   // Row by row of the axes before: a piece of each part.
   Dims elements;
