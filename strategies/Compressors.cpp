@@ -50,7 +50,7 @@ std::string printCompressor(AllReduceSynchronizer::Compressor compressor) {
 
 std::string checkCompressor(const AllReduceSynchronizer &synchronizer) {
   if (!AllReduceSynchronizer::Compressor_IsValid(synchronizer.compressor()))
-    return "has compressor " + std::to_string(synchronizer.compressor()) + ", which there is not";
+    return "has compressor " + std::to_string(synchronizer.compressor()) + ", which does not exist";
   int32_t rank = synchronizer.power_sgd_rank();
   float ratio = synchronizer.top_k_ratio();
   if (rank < 0)

@@ -118,7 +118,7 @@ LogicalResult SliceAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErr
 LogicalResult VarHandleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(*this, getVariableAttr());
   if (!variable)
-    return emitOpError() << "names variable '" << getVariable() << "', which there is not";
+    return emitOpError() << "names variable '" << getVariable() << "', which does not exist";
   auto ref = llvm::dyn_cast<RefType>(getHandle().getType());
   if (ref && ref.getValueType() != variable.getType())
     return emitOpError() << "is a handle of " << ref.getValueType() << ", but variable '" << getVariable() << "' is "

@@ -44,7 +44,8 @@ std::vector<std::string> nearNames(std::string_view wanted, const std::vector<st
   const size_t limit = std::max<size_t>(2, wanted.size() / 3);
   std::vector<std::pair<size_t, std::string>> ranked;
   for (const std::string &name : names)
-    if (const size_t far = distance(wanted, name); far <= limit)
+    // Of names of a letter or two nothing may be alike.
+    if (const size_t far = distance(wanted, name); far <= limit && far < std::max(wanted.size(), name.size()))
       ranked.emplace_back(far, name);
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> near;

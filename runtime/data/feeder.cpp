@@ -226,7 +226,7 @@ Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config)
   }
   if (!wanted.empty())
     throw Error("the graph is fed " + listed(wanted) +
-                    "; say where from: --data FILE.npz, a folder of .npy files, or TFRecord files",
+                    "; give it data: --data FILE.npz, a folder of .npy files, or TFRecord files",
                 2);
   path_ = data ? data->path() : "";
   for (int32_t i = 0; i < entry.num_feeds; ++i) {

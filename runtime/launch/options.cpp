@@ -45,7 +45,7 @@ LastBatch parseLastBatch(const std::string &text) {
         "--last-batch pad is refused: nothing proves that a weight of 0 takes an example out of the graph's loss and "
         "of every update; say drop or mix, or give data whose examples are a multiple of the batch",
         2);
-  throw Error("--last-batch is mix or drop, not '" + text + "'", 2);
+  throw Error("--last-batch must be mix or drop, not '" + text + "'", 2);
 }
 
 void declare(CLI::App &app, Options &o, Raw &raw) {
@@ -240,9 +240,9 @@ void check(const drt_program &program, const Options &o) {
     wrong("--resume and --overwrite exclude each other");
   if (o.checkpointDir.empty() && (o.overwrite || (o.resume && o.resume->empty())))
     wrong(std::string(o.overwrite ? "--overwrite" : "--resume") +
-          " is about a folder of checkpoints: say --checkpoint-dir D");
+          " needs a folder of checkpoints: --checkpoint-dir D");
   if (!o.steps && !o.epochs)
-    wrong("say for how long: --steps N or --epochs E");
+    wrong("--steps N or --epochs E is required");
   if (o.steps && o.epochs)
     wrong("--steps and --epochs exclude each other");
   if (o.saveEvery > 0 && o.checkpointDir.empty())
@@ -330,7 +330,7 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
   options.lastBatch = parseLastBatch(raw.lastBatch);
   options.shuffle |= options.shuffleWindow.has_value();
   if (app.count("--keep") > 0 && options.checkpointDir.empty() && options.plan.empty())
-    throw Error("--keep is about a folder of checkpoints: say --checkpoint-dir D", 2);
+    throw Error("--keep needs a folder of checkpoints: --checkpoint-dir D", 2);
   if (app.count("--stop-when") > 0)
     options.stopWhen = parseStopCondition(raw.stopWhen);
   check(program, options);

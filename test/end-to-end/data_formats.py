@@ -244,7 +244,7 @@ def says_what_is_wrong():
         found += expect(command("absent-*"), 1, "no file is named like")
         os.mkfifo(folder / "pipe.npz")
         found += expect(command("pipe.npz"), 1, "no regular file")
-        found += expect(command("data.npz", "--feature", "z=a"), WRONG_COMMAND, "--feature z", "x, y")
+        found += expect(command("data.npz", "--feature", "z=a"), WRONG_COMMAND, "--feature z", "it has 'x', 'y'")
         found += expect(command("data.npz", "--value", "x=a"), WRONG_COMMAND, "'a' is not a number")
         found += expect(command("data.npz", "--last-batch", "keep"), WRONG_COMMAND, "mix or drop")
         found += expect(command("data.npz", "--last-batch", "pad"), WRONG_COMMAND, "a weight of 0", "drop or mix")

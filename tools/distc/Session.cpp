@@ -201,6 +201,8 @@ bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add
 }
 
 int Session::checkOutput(llvm::StringRef path) {
+  if (path == "-")
+    return fail("an executable cannot go to standard output: name a file with -o", kWrongCommand);
   if (llvm::sys::fs::is_directory(path))
     return fail("cannot write '" + path + "': it is a folder; name a file with -o");
   llvm::StringRef folder = llvm::sys::path::parent_path(path);

@@ -86,7 +86,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
          "Cores that compute each replica's step together (else one, and library calls take what the replicas leave)")
       ->check(drt::wholeNumber(1, 1024));
   addEndpoints(app, options);
-  app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")->allow_extra_args(false);
+  app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")
+      ->allow_extra_args(false);
   app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->allow_extra_args(false);
   addTarget(app, options);
   app.add_option("--precision", options.precision,
@@ -101,9 +102,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
                "Compile the graph's own scalar summaries in, for the executable's --summary-dir");
   app.add_flag("--strip-export-info", options.stripsExportInfo,
                "With --emit=dfg and dist: leave out what only an export to TensorFlow needs, for people to read");
-  app.add_flag("--timing", options.timing, "Say how long each pass took");
+  app.add_flag("--timing", options.timing, "Report how long each pass took");
   app.add_flag("--verbose", options.verbose,
-               "Say what ptxas says: the registers that kernels use, and what they spill");
+               "Print what ptxas reports: the registers that kernels use, and what they spill");
   app.add_option("--runtime", options.runtime, "Folder of libdrt.a (else beside distc)");
 }
 
@@ -111,8 +112,10 @@ int wrongCommandStatus(const CLI::App &app, const CLI::ParseError &error) {
   if (error.get_exit_code() == 0)
     return app.exit(error); // --help, --version
   std::string command = "distc";
-  for (const CLI::App *used : app.get_subcommands())
+  for (const CLI::App *used = &app; !used->get_subcommands().empty();) {
+    used = used->get_subcommands().front();
     command += " " + used->get_name();
+  }
   std::cerr << "distc: error: " << drt::describeFlagError(app, error) << " (" << command
             << " --help lists what there is)\n";
   return distc::kWrongCommand;
@@ -195,7 +198,7 @@ int main(int argc, char **argv) {
       *app.add_subcommand("checkpoint", "List, compare and convert TensorFlow's checkpoints"), ofCheckpoint);
 
   std::string shell;
-  CLI::App *completion = app.add_subcommand("completion", "Print what makes a shell complete distc's command line");
+  CLI::App *completion = app.add_subcommand("completion", "Print the completion script of a shell");
   completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember(kShells));
   CLI::App *manual = app.add_subcommand("manual", "Print distc's manual page, for man");
 

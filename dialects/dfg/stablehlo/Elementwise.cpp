@@ -440,7 +440,7 @@ Converter::Result Converter::customCall(Operation *op, Values operands, Builder 
   // Where values should be kept, which the strategy says here.
   if (operands.size() == op->getNumResults())
     return operands;
-  return fail(g, "calls '" + target + "', which there is no code for");
+  return fail(g, "calls '" + target + "', for which there is no code");
 }
 
 } // namespace distc::stablehlo

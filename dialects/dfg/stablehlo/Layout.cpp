@@ -414,7 +414,7 @@ Converter::Result Converter::dimensionSize(Operation *op, Values operands, Build
   FailureOr<Dims> shape = g.getShape(operands[0]);
   int64_t axis = getInt(op, "dimension");
   if (failed(shape) || axis < 0 || axis >= static_cast<int64_t>(shape->size()))
-    return fail(g, "asks for the size of an axis that there is not");
+    return fail(g, "asks for the size of an axis that does not exist");
   return one(g, g.sizeOf(operands[0], axis, elementOfResult(op)));
 }
 

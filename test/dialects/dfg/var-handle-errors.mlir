@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --split-input-file --verify-diagnostics
 
 dfg.graph {
-  // expected-error @below {{names variable 'w', which there is not}}
+  // expected-error @below {{names variable 'w', which does not exist}}
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
 }
 
