@@ -239,8 +239,7 @@ void check(const drt_program &program, const Options &o) {
   if (o.resume && o.resume->empty() && o.overwrite)
     wrong("--resume and --overwrite exclude each other");
   if (o.checkpointDir.empty() && (o.overwrite || (o.resume && o.resume->empty())))
-    wrong(std::string(o.overwrite ? "--overwrite" : "--resume") +
-          " needs a folder of checkpoints: --checkpoint-dir D");
+    wrong(std::string(o.overwrite ? "--overwrite" : "--resume") + " needs a folder of checkpoints: --checkpoint-dir D");
   if (!o.steps && !o.epochs)
     wrong("--steps N or --epochs E is required");
   if (o.steps && o.epochs)
