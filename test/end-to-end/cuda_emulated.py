@@ -165,7 +165,8 @@ def main():
                 pool.submit(checks.check, f"{name} is refused", check_refused, name)
                 continue
             batch = Model(name).case["batch"]
-            for replicas in REPLICAS:
+            # Models of many operations show what their kernels compute; one and two replicas have the same.
+            for replicas in REPLICAS[:2] if name.startswith("ops-") else REPLICAS:
                 if batch and batch % replicas:
                     continue
                 pool.submit(checks.check, f"{name} x{replicas}", check_model, name, replicas)
