@@ -36,23 +36,25 @@ endfunction()
 function(distc_mlir_flags target)
   # As LLVM is compiled. What would clean up behind exceptions is a good part of the code and of the time that it takes.
   target_compile_options(${target} PRIVATE -fno-rtti -fno-exceptions)
-  distc_inline_less(${target})
   target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 endfunction()
 
 # A library, a tool or a test of the compiler.
+# distc_precompiled_mlir(<name> [<threshold>]): see distc_inline_less.
 function(distc_precompiled_mlir name)
   distc_mlir_flags(${name})
+  distc_inline_less(${name} ${ARGN})
   distc_reuse_precompiled(${name} DistcPrecompiled)
 endfunction()
 
-# distc_mlir_library(<name> SOURCES ... DEPENDS <tablegen targets> LINK <libraries>)
+# distc_mlir_library(<name> [HOT] SOURCES ... DEPENDS <tablegen targets> LINK <libraries>). HOT: every node of a large
+# graph goes through it, many times.
 function(distc_mlir_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${DISTC_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 10)
-  distc_precompiled_mlir(${name})
+  distc_precompiled_mlir(${name} $<IF:$<BOOL:${ARG_HOT}>,100,30>)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
