@@ -92,6 +92,10 @@ SmallVector<unsigned> getRowOperands(Operation *op) {
 
 /// Whether the rows of a constant along `axis` are alike.
 bool areRowsAlike(DenseElementsAttr elements, int64_t axis) {
+  // What somebody typed; a table is not.
+  constexpr int64_t kMaxElements = 1 << 16;
+  if (elements.getNumElements() > kMaxElements)
+    return false;
   ArrayRef<int64_t> sizes = elements.getType().getShape();
   int64_t inner = 1, rows = sizes[axis];
   for (int64_t size : sizes.drop_front(axis + 1))
