@@ -18,9 +18,6 @@ using dfg::Dims;
 using Axis = std::optional<BatchAxis>;
 using Segments = SmallVector<int64_t, 1>;
 
-/// Whether the numbers of a share's rows are a part of those of the whole batch's. Of a permutation they are not.
-bool drawsRows(Operation *op) { return op->hasTrait<dfg::DrawsNumbers>() && !llvm::isa<dfg::RandomPermutationOp>(op); }
-
 /// Longer lists of segments are not followed.
 constexpr size_t kMaxSegments = 4096;
 
@@ -818,6 +815,8 @@ BatchPlacement Rules::unsharded() {
 }
 
 } // namespace
+
+bool drawsRows(Operation *op) { return op->hasTrait<dfg::DrawsNumbers>() && !llvm::isa<dfg::RandomPermutationOp>(op); }
 
 bool isParameterOperand(Operation *op, unsigned operand) {
   unsigned last = op->getNumOperands() - 1;

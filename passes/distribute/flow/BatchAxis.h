@@ -39,6 +39,9 @@ struct BatchPlacement {
   BatchAxis axis;
 };
 
+/// Whether `op` draws numbers, of which those of a share's rows are a part of the whole batch's. Of a permutation they
+/// are not.
+bool drawsRows(mlir::Operation *op);
 /// Operands that say how large, where or along which axis, and are not computed with.
 bool isParameterOperand(mlir::Operation *op, unsigned operand);
 /// Whether all that parameters with the batch's size in them do shows in the result's sizes.

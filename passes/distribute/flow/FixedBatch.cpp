@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/flow/FixedBatch.h"
+#include "passes/distribute/flow/BatchAxis.h"
 #include <cmath>
 #include <set>
 #include <vector>
@@ -246,8 +247,6 @@ std::set<int64_t> findTermCounts(Value sum, int depth, KnownCounts &known) {
   return counts;
 }
 
-bool draws(Operation *op) { return op->hasTrait<dfg::DrawsNumbers>() && !llvm::isa<dfg::RandomPermutationOp>(op); }
-
 } // namespace
 
 bool FixedBatch::isAlikeAlong(Value value, int64_t axis, const dfg::ShapeContext &shapes) const {
@@ -265,13 +264,13 @@ void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes) {
       continue;
     const int64_t count = sizes->front().getConstant();
     // One row is that of all, but where a replica has one.
-    if (count <= 0 || count % size || (count == 1 && !draws(op)))
+    if (count <= 0 || count % size || (count == 1 && !drawsRows(op)))
       continue;
     auto isOneRow = [&](Value operand) {
       auto of = shapes.getShape(operand);
       return of && (of->size() < sizes->size() || of->front() == dfg::Dim(1));
     };
-    bool makes = draws(op) || llvm::isa<dfg::FillOp>(op) ||
+    bool makes = drawsRows(op) || llvm::isa<dfg::FillOp>(op) ||
                  (llvm::isa<dfg::ConstOp>(op) && isAlikeAlong(rows, 0, shapes)) ||
                  (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) && isOneRow(op->getOperand(0)));
     if (makes)

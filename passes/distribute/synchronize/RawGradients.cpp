@@ -332,7 +332,7 @@ private:
         return failed(checkFixedSum(item)) ? failure() : reduce(item, dist::Reduction::Sum);
       }
       // A norm over rows that were divided by the batch's size: no sum of the replicas' norms, but that of all rows.
-      if (sumsRows(item.value.getDefiningOp()) || isOfSparseRows(item.value)) {
+      if (isOfSparseRows(item.value)) {
         walkThrough(item.value.getDefiningOp(), item.update);
         return success();
       }
@@ -389,19 +389,6 @@ private:
         return false;
       return at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand));
     });
-  }
-
-  /// Whether all that op sums over the batch are a sparse gradient's values.
-  bool sumsRows(Operation *op) const {
-    bool any = false;
-    for (Value operand : op->getOperands())
-      if (flow.get(operand).kind == Flow::Sharded) {
-        auto rows = found.values.find(operand);
-        if (!wholeRows.contains(operand) && (rows == found.values.end() || !rows->second.indices))
-          return false;
-        any = true;
-      }
-    return any;
   }
 
   /// Whether a sharded value is made of rows of sparse gradients alone, or a partial one sums up such rows.

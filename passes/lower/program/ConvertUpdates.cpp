@@ -32,14 +32,14 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
     return failure();
   SmallVector<Attribute> members;
   const SmallVector<int64_t> offsets = getMemberOffsets(op);
+  const int64_t place = op.getGradients().empty() ? 0 : (*op.getAt())[0];
   for (auto [gradient, offset] : llvm::zip(op.getGradients(), offsets)) {
     auto result = llvm::dyn_cast<OpResult>(gradient);
     auto places = result ? result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("at") : DenseI64ArrayAttr();
-    if (places && places[result.getResultNumber()] != (*op.getAt())[0] + offset)
-      return op.emitOpError() << "has a bucket at " << (*op.getAt())[0] << ", whose gradient at " << offset
-                              << " in it lies at " << places[result.getResultNumber()];
+    if (places && places[result.getResultNumber()] != place + offset)
+      return op.emitOpError() << "has a bucket at " << place << ", whose gradient at " << offset << " in it lies at "
+                              << places[result.getResultNumber()];
   }
-  const int64_t place = op.getGradients().empty() ? 0 : (*op.getAt())[0];
   const int64_t bytes = offsets.back();
   if (place > program.arenaBytes || bytes > program.arenaBytes - place)
     return op.emitOpError() << "has a place in the arena, " << place << ", behind whose " << program.arenaBytes
