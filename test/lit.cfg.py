@@ -15,7 +15,7 @@ config.test_source_root = os.path.dirname(__file__)
 
 config.environment["PATH"] = os.pathsep.join([config.distc_tools, config.llvm_tools, os.environ["PATH"]])
 config.environment["DISTC_BIN"] = config.distc_tools
-for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "CXX", "CUDA_HOME"):
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "CXX", "CUDA_HOME", "XDG_CACHE_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%{models}", os.path.join(config.test_source_root, "models")))

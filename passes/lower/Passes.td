@@ -363,6 +363,7 @@ def MakeImages : Pass<"drt-make-images", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cuda:sm_90\"", "as distc's --target">,
     Option<"ptxOnly", "ptx-only", "bool", "false", "no cubins">,
     Option<"verbose", "verbose", "bool", "false", "remarks of the registers that kernels use, and what they spill">,
+    Option<"cached", "cached", "bool", "false", "kernels of the host that were compiled before are taken from the user's cache">,
   ];
 }
 

@@ -458,7 +458,8 @@ int compile(Session &session, CompileOptions options) {
   auto toLLVM = [&](ModuleOp plan, std::unique_ptr<llvm::Module> &code) -> int {
     if (!session.run(plan, [&](OpPassManager &manager) { addLLVMStage(manager, *target); }))
       return session.status();
-    code = emitLLVM(plan, context, *target);
+    TimingScope timing = session.time("translate to LLVM IR");
+    code = emitLLVM(plan, context);
     return code ? kDone : session.internalError("LLVM IR could not be made");
   };
   std::unique_ptr<llvm::Module> code, jointCode;
@@ -481,12 +482,17 @@ int compile(Session &session, CompileOptions options) {
   }
   if (!names.empty())
     addProgramTable(*code, names);
-  if (options.emit == "llvm")
+  if (options.emit == "llvm") {
+    optimize(*code, *createHostMachine(*target));
     return writeText(session, options, [&](llvm::raw_ostream &os) { code->print(os, nullptr); });
-  llvm::Expected<llvm::SmallVector<char, 0>> object = emitObject(*code, *target);
-  if (!object)
-    return session.internalError(llvm::toString(object.takeError()));
-  if (llvm::Error error = linkExecutable(*object, findRuntime(options), *target, parts, options.output)) {
+  }
+  TimingScope timing = session.time("generate code");
+  llvm::Expected<std::vector<ObjectCode>> objects =
+      emitObjects(*code, *target, options.cache ? ObjectCache::ofUser() : ObjectCache());
+  if (!objects)
+    return session.internalError(llvm::toString(objects.takeError()));
+  timing = session.time("link");
+  if (llvm::Error error = linkExecutable(*objects, findRuntime(options), *target, parts, options.output)) {
     // What the runtime lacks no user can give it.
     const bool ours = error.isA<MissingSymbolError>();
     std::string message = llvm::toString(std::move(error));

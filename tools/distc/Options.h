@@ -51,6 +51,7 @@ struct CompileOptions {
   bool check = false;
   /// Check indices and labels when the program runs.
   bool asserts = true;
+  bool cache = true; // of code that was generated before
   /// Say at the end how long each pass took.
   bool timing = false;
   /// Say what the tools that distc calls have to say.

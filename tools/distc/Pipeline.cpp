@@ -116,6 +116,7 @@ void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options,
   images.target = target.name;
   images.ptxOnly = options.emit == "ptx";
   images.verbose = options.verbose;
+  images.cached = options.cache;
   manager.addPass(createMakeImages(images));
 }
 

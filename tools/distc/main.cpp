@@ -98,6 +98,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_flag_callback(
       "--no-asserts", [&options] { options.asserts = false; },
       "Leave out the checks of indices and labels in the data");
+  app.add_flag_callback(
+      "--no-cache", [&options] { options.cache = false; },
+      "Generate all code again, and keep none (else in $XDG_CACHE_HOME/distc or ~/.cache/distc)");
   app.add_flag("--summaries", options.summaries,
                "Compile the graph's own scalar summaries in, for the executable's --summary-dir");
   app.add_flag("--strip-export-info", options.stripsExportInfo,

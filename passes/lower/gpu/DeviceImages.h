@@ -6,6 +6,7 @@
 #ifndef DISTC_PASSES_LOWER_GPU_DEVICEIMAGES_H
 #define DISTC_PASSES_LOWER_GPU_DEVICEIMAGES_H
 
+#include "passes/lower/program/ObjectCache.h"
 #include "passes/lower/program/Target.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
@@ -21,7 +22,7 @@ llvm::Expected<std::string> emitPtx(llvm::Module &kernels, llvm::StringRef chip)
 
 /// A shared object for the emulated driver (runtime/cuda/emulator/emulated.h): each kernel is one thread's code. Fails
 /// where a kernel uses what the emulator does not have.
-llvm::Expected<std::string> emitHostKernels(llvm::Module &kernels, const Target &target);
+llvm::Expected<std::string> emitHostKernels(llvm::Module &kernels, const Target &target, const ObjectCache &cache);
 
 } // namespace distc
 

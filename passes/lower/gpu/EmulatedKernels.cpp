@@ -6,6 +6,7 @@
 #include "passes/lower/gpu/DeviceImages.h"
 
 #include "passes/lower/program/EmitObject.h"
+#include "passes/lower/program/KernelParts.h"
 #include "passes/lower/program/LinkExecutable.h"
 #include "runtime/cuda/emulator/emulated.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -224,6 +225,7 @@ private:
     kernel.setName(name + ".thread");
     kernel.setCallingConv(CallingConv::C);
     kernel.setLinkage(GlobalValue::InternalLinkage);
+    kernel.addFnAttr(kKernelFunctionAttr);
     IRBuilder<> builder(module.getContext());
     auto *type = FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, /*isVarArg=*/false);
     Function *exported = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
@@ -245,17 +247,13 @@ private:
 
 } // namespace
 
-Expected<std::string> emitHostKernels(Module &kernels, const Target &target) {
+Expected<std::string> emitHostKernels(Module &kernels, const Target &target, const ObjectCache &cache) {
   if (Error error = Emulation(kernels).run())
     return error;
-  std::unique_ptr<TargetMachine> machine = createHostMachine(target);
-  if (!machine)
-    return createStringError("LLVM has no code generator for " + target.cpu);
-  optimize(kernels, *machine);
-  Expected<SmallVector<char, 0>> object = emitObject(kernels, target);
-  if (!object)
-    return object.takeError();
-  return linkSharedObject(*object);
+  Expected<std::vector<ObjectCode>> objects = emitObjects(kernels, target, cache);
+  if (!objects)
+    return objects.takeError();
+  return linkSharedObject(*objects);
 }
 
 } // namespace distc

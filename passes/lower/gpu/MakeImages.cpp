@@ -59,7 +59,8 @@ struct MakeImages : impl::MakeImagesBase<MakeImages> {
   }
 
   llvm::Error makeHostImage(llvm::Module &kernels, const Target &target) {
-    llvm::Expected<std::string> object = emitHostKernels(kernels, target);
+    llvm::Expected<std::string> object =
+        emitHostKernels(kernels, target, cached ? ObjectCache::ofUser() : ObjectCache());
     if (!object)
       return object.takeError();
     add("host", *object);

@@ -21,13 +21,14 @@ namespace {
 // Of one function: some hundred calls, each with its scope and its addresses.
 constexpr unsigned kMaxEntryOperations = 4000;
 
-// Kernels are seen by this object alone. They stay functions of their own: entries of thousands of calls would
-// otherwise be optimized as one function, which takes long and gains nothing.
+// Kernels are seen by this program alone. They stay functions of their own, and are compiled each by itself: entries of
+// thousands of calls would otherwise be optimized as one function, which takes long and gains nothing.
 void hideKernels(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal()) {
       function.setLinkage(LLVM::Linkage::Internal);
       function.setNoInline(true);
+      markAsKernel(function);
     }
 }
 

@@ -201,6 +201,7 @@ FailureOr<Value> EntryConverter::rangeKernel(Operation *op, StringRef name, size
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
                                             {tables.int64, tables.int64, tables.ptr, tables.ptr});
     auto thunk = LLVM::LLVMFuncOp::create(builder, thunkName, type, LLVM::Linkage::Internal);
+    markAsKernel(thunk);
     program.symbols.insert(thunk);
     Block *block = thunk.addEntryBlock(builder);
     builder.setInsertionPointToStart(block);

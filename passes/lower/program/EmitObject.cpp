@@ -8,11 +8,17 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "passes/lower/program/KernelParts.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/Threading.h"
 
 namespace distc {
 
@@ -48,7 +54,7 @@ static void defineTruncation(llvm::Module &module) {
   builder.CreateRet(builder.CreateBitCast(result, f32));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool vectorized) {
   if (machine.getTargetTriple().isX86())
     defineTruncation(module);
   module.setTargetTriple(machine.getTargetTriple());
@@ -65,7 +71,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = true;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = vectorized;
   llvm::PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
@@ -75,15 +81,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext &context, const Target &target) {
+std::unique_ptr<llvm::Module> emitLLVM(mlir::ModuleOp module, llvm::LLVMContext &context) {
   mlir::registerBuiltinDialectTranslation(*module->getContext());
   mlir::registerLLVMDialectTranslation(*module->getContext());
-  std::unique_ptr<llvm::TargetMachine> machine = createHostMachine(target);
-  std::unique_ptr<llvm::Module> result = mlir::translateModuleToLLVMIR(module, context, "distc");
-  if (!result || !machine)
-    return nullptr;
-  optimize(*result, *machine);
-  return result;
+  return mlir::translateModuleToLLVMIR(module, context, "distc");
 }
 
 bool addProgram(llvm::Module &module, std::unique_ptr<llvm::Module> other, llvm::StringRef name) {
@@ -130,11 +131,63 @@ llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::Module &module, llvm::
   return code;
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const Target &target) {
+llvm::Expected<ObjectCode> emitObject(llvm::Module &module, const Target &target, bool vectorized) {
   std::unique_ptr<llvm::TargetMachine> machine = createHostMachine(target);
   if (!machine)
     return llvm::createStringError("LLVM has no code generator for " + target.cpu);
+  optimize(module, *machine, vectorized);
   return emitCode(module, *machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+/// An object of `code`, in a context of its own.
+static llvm::Expected<ObjectCode> emitObject(const Bitcode &code, const Target &target, bool vectorized,
+                                             const ObjectCache &cache) {
+  const llvm::StringRef bytes(code.data(), code.size());
+  const std::string name =
+      nameContent(target.cpu + '\0' + target.features + '\0' + (vectorized ? 'v' : 's') + bytes.str());
+  if (std::optional<ObjectCode> made = cache.find(name))
+    return std::move(*made);
+  llvm::LLVMContext context;
+  auto module = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, ""), context);
+  if (!module)
+    return module.takeError();
+  llvm::Expected<ObjectCode> object = emitObject(**module, target, vectorized);
+  if (object)
+    cache.keep(name, *object);
+  return object;
+}
+
+llvm::Expected<std::vector<ObjectCode>> emitObjects(llvm::Module &module, const Target &target,
+                                                    const ObjectCache &cache) {
+  if (!createHostMachine(target)) // which registers what all threads use
+    return llvm::createStringError("LLVM has no code generator for " + target.cpu);
+  std::vector<Bitcode> parts(1);
+  for (KernelPart &kernel : takeKernels(module))
+    parts.push_back(std::move(kernel.code));
+  parts.front() = writeBitcode(module);
+
+  std::vector<std::optional<llvm::Expected<ObjectCode>>> made(parts.size());
+  // A program is calls, thousands in a block: there is nothing to vectorize, and looking for it takes long.
+  auto emitPart = [&](size_t i) { made[i].emplace(emitObject(parts[i], target, /*vectorized=*/i != 0, cache)); };
+  // What takes long first, so that no core is left with it in the end.
+  auto order = llvm::to_vector(llvm::seq(parts.size()));
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return parts[a].size() > parts[b].size(); });
+  llvm::DefaultThreadPool threads(llvm::hardware_concurrency());
+  for (size_t i : order)
+    threads.async(emitPart, i);
+  threads.wait();
+  cache.prune();
+
+  std::vector<ObjectCode> objects;
+  llvm::Error errors = llvm::Error::success();
+  for (std::optional<llvm::Expected<ObjectCode>> &object : made)
+    if (*object)
+      objects.push_back(std::move(**object));
+    else
+      errors = llvm::joinErrors(std::move(errors), object->takeError());
+  if (errors)
+    return errors;
+  return objects;
 }
 
 } // namespace distc

@@ -10,11 +10,16 @@
 #include "passes/graph/Passes.h"
 #include "passes/lower/gpu/DeviceTables.h"
 #include "passes/lower/plan/Addresses.h"
+#include "passes/lower/program/KernelParts.h"
 #include "passes/lower/program/ScopeNames.h"
 
 using namespace mlir;
 
 namespace distc {
+
+void markAsKernel(LLVM::LLVMFuncOp function) {
+  function.setPassthroughAttr(Builder(function).getStrArrayAttr({kKernelFunctionAttr}));
+}
 
 ProgramConversion::ProgramConversion(ModuleOp module, drt::ProgramOp program)
     : module(module), symbols(module), tables(module),

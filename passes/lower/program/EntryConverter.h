@@ -23,6 +23,9 @@ inline constexpr int32_t kArena = getFieldNumber<drt_replica>(offsetof(drt_repli
                          kLocalIndex = getFieldNumber<drt_replica>(offsetof(drt_replica, local_index)),
                          kGlobalIndex = getFieldNumber<drt_replica>(offsetof(drt_replica, global_index));
 
+/// Says to code generation that the function is a kernel (KernelParts.h).
+void markAsKernel(mlir::LLVM::LLVMFuncOp function);
+
 /// What converting every entry shares.
 struct ProgramConversion {
   ProgramConversion(mlir::ModuleOp module, drt::ProgramOp program);

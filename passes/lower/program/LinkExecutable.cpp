@@ -24,6 +24,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/MCTargetOptions.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -95,6 +96,9 @@ private:
   SmallString<128> folder;
 };
 
+// The archive of what the program calls.
+static constexpr StringLiteral kKernels = "kernels.a";
+
 // What a linker has said: its first line is what is wrong; a compiler driver adds only that its linker failed.
 static Error linkError(StringRef log) {
   // As lld and the GNU linkers have it: "undefined symbol: f", "undefined reference to `f'".
@@ -123,8 +127,9 @@ static Error linkByDriver(const LinkFolder &folder, StringRef output, ArrayRef<S
   Expected<std::string> driver = findDriver();
   if (!driver)
     return driver.takeError();
-  std::string input = folder.path("program.o"), linked = folder.path(output), errors = folder.path("errors"), message;
-  SmallVector<StringRef> arguments = {*driver, input, "-o", linked};
+  std::string program = folder.path("program.o"), kernels = folder.path(kKernels), linked = folder.path(output),
+              errors = folder.path("errors"), message;
+  SmallVector<StringRef> arguments = {*driver, program, kernels, "-o", linked};
   arguments.append(flags.begin(), flags.end());
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(), errors};
   int status = sys::ExecuteAndWait(*driver, arguments, std::nullopt, redirects, 0, 0, &message);
@@ -143,7 +148,9 @@ enum class Form { Executable, SharedObject, Kernels };
 // added to kernels.
 static Error link(const LinkFolder &folder, StringRef toolchain, StringRef input, StringRef output, Form form,
                   ArrayRef<StringRef> flags) {
-  SmallVector<std::string> arguments = {"ld.lld", "-m", "elf_x86_64", "--eh-frame-hdr", "-o", folder.path(output)};
+  // Threads take longer to start than they save: a program links in 0.1 s.
+  SmallVector<std::string> arguments = {"ld.lld", "--threads=1",      "-m", "elf_x86_64", "--eh-frame-hdr",
+                                        "-o",     folder.path(output)};
   auto add = [&](std::initializer_list<StringRef> more) {
     for (StringRef argument : more)
       arguments.push_back(argument.str());
@@ -308,10 +315,11 @@ static bool isStaticToo(StringRef soname) {
                 [&](StringRef prefix) { return soname.starts_with(prefix); });
 }
 
-// program.o with the runtime as a plain executable, `program`.
+// program.o and its kernels with the runtime as a plain executable, `program`.
 static Error linkPlain(const LinkFolder &folder, StringRef toolchain, ArrayRef<StringRef> searched,
                        ArrayRef<StringRef> flags) {
-  SmallVector<StringRef> ofExecutable = {"--gc-sections", "-z", "nostart-stop-gc"};
+  const std::string kernels = folder.path(kKernels);
+  SmallVector<StringRef> ofExecutable = {kernels, "--gc-sections", "-z", "nostart-stop-gc"};
   append_range(ofExecutable, searched);
   for (StringRef flag : flags)
     addFlag(ofExecutable, flag, Form::Executable);
@@ -319,14 +327,16 @@ static Error linkPlain(const LinkFolder &folder, StringRef toolchain, ArrayRef<S
   return link(folder, toolchain, "program.o", "program", Form::Executable, ofExecutable);
 }
 
-// program.o with the runtime as `program`, which needs nothing but glibc: the libraries that there are only shared ones
-// of are carried. Where the program calls none of them it is a plain executable; `plain`: that is to be expected.
+// program.o and its kernels with the runtime as `program`, which needs nothing but glibc: the libraries that there are
+// only shared ones of are carried. Where the program calls none of them it is a plain executable; `plain`: that is to
+// be expected.
 static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, StringRef toolchain, bool plain,
                        ArrayRef<StringRef> flags) {
   SmallString<128> libraries(runtimeFolder);
   sys::path::append(libraries, "carried");
   const std::string ofRuntime = ("-L" + runtimeFolder).str(), ofToolchain = ("-L" + toolchain).str(),
-                    search = ("-L" + libraries).str(), exports = "--version-script=" + folder.path("exports");
+                    search = ("-L" + libraries).str(), exports = "--version-script=" + folder.path("exports"),
+                    kernels = folder.path(kKernels);
   const StringRef searched[] = {ofRuntime, ofToolchain, search};
   if (plain) {
     if (Error error = linkPlain(folder, toolchain, searched, flags))
@@ -339,7 +349,7 @@ static Error linkAlone(const LinkFolder &folder, StringRef runtimeFolder, String
   }
   if (std::error_code code = folder.write("exports", ArrayRef(kExports.data(), kExports.size())))
     return fileError("cannot write", folder.path("exports"), code);
-  SmallVector<StringRef> ofProgram = {"-Bsymbolic", "--undefined=main", "--no-undefined", exports};
+  SmallVector<StringRef> ofProgram = {kernels, "-Bsymbolic", "--undefined=main", "--no-undefined", exports};
   append_range(ofProgram, searched);
   for (StringRef flag : flags)
     addFlag(ofProgram, flag, Form::SharedObject);
@@ -404,7 +414,20 @@ static Error publish(const Twine &program, StringRef output) {
   return code ? fileError("cannot write", output, code) : Error::success();
 }
 
-Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Target &target, LinkedParts parts,
+// program.o, and the archive of what it calls, in a new folder.
+static std::error_code writeObjects(LinkFolder &folder, StringRef prefix, ArrayRef<ObjectCode> objects) {
+  std::vector<NewArchiveMember> members;
+  for (const ObjectCode &object : objects.drop_front())
+    members.emplace_back(MemoryBufferRef(StringRef(object.data(), object.size()), "kernel.o"));
+  if (std::error_code code = folder.create(prefix))
+    return code;
+  if (std::error_code code = folder.write("program.o", objects.front()))
+    return code;
+  return errorToErrorCode(writeArchive(folder.path(kKernels), members, SymtabWritingMode::NormalSymtab,
+                                       object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false));
+}
+
+Error linkExecutable(ArrayRef<ObjectCode> objects, StringRef runtimeFolder, const Target &target, LinkedParts parts,
                      StringRef named) {
   // A symbolic link stays, and what it names is written.
   SmallString<128> output(named), followed;
@@ -434,9 +457,8 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
   LinkFolder folder;
   if (std::error_code code = sys::fs::make_absolute(prefix))
     return fileError("cannot write", output, code);
-  for (std::error_code code : {folder.create(prefix), folder.write("program.o", object)})
-    if (code)
-      return fileError("cannot write", output, code);
+  if (std::error_code code = writeObjects(folder, prefix, objects))
+    return fileError("cannot write", output, code);
   // A runtime that is built with sanitizers has none: its programs use the machine's libraries.
   const bool alone = sys::fs::is_directory(toolchain);
   if (!alone)
@@ -451,15 +473,15 @@ Error linkExecutable(ArrayRef<char> object, StringRef runtimeFolder, const Targe
   return publish(folder.path("program"), output);
 }
 
-Expected<std::string> linkSharedObject(ArrayRef<char> object) {
+Expected<std::string> linkSharedObject(ArrayRef<ObjectCode> objects) {
   SmallString<128> prefix;
   sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
   sys::path::append(prefix, "distc");
   LinkFolder folder;
-  for (std::error_code code : {folder.create(prefix), folder.write("program.o", object)})
-    if (code)
-      return fileError("cannot write", prefix, code);
-  if (Error error = link(folder, /*toolchain=*/"", "program.o", "program", Form::Kernels, {}))
+  if (std::error_code code = writeObjects(folder, prefix, objects))
+    return fileError("cannot write", prefix, code);
+  const std::string kernels = folder.path(kKernels);
+  if (Error error = link(folder, /*toolchain=*/"", "program.o", "program", Form::Kernels, {kernels}))
     return createStringError("cannot link the kernels: " + toString(std::move(error)));
   ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(folder.path("program"));
   if (!linked)

@@ -6,6 +6,7 @@
 #ifndef DISTC_PASSES_LOWER_PROGRAM_LINKEXECUTABLE_H
 #define DISTC_PASSES_LOWER_PROGRAM_LINKEXECUTABLE_H
 
+#include "passes/lower/program/ObjectCache.h"
 #include "passes/lower/program/Target.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -33,16 +34,17 @@ struct LinkedParts {
   bool convolutions = false; // which take oneDNN anyway
 };
 
-/// Links `object` with the runtime into `output`, by lld with what a compiler would add, of the folder's `toolchain`; a
-/// runtime that is built with sanitizers has none, and its programs are linked by a C++ compiler ($CXX). The flags
-/// stand in a file of `runtimeFolder`, one a line, which the build of the runtime writes: drt.link, drt-cuda.link or
-/// drt-cuda-emulated.link. What the program calls of the shared libraries in the folder's `carried` becomes part of
-/// `output`, which needs glibc alone. `output` appears when it is complete, or not at all.
-llvm::Error linkExecutable(llvm::ArrayRef<char> object, llvm::StringRef runtimeFolder, const Target &target,
+/// Links `objects`, the program's first and those that it calls (emitObjects), with the runtime into `output`, by lld
+/// with what a compiler would add, of the folder's `toolchain`; a runtime that is built with sanitizers has none, and
+/// its programs are linked by a C++ compiler ($CXX). The flags stand in a file of `runtimeFolder`, one a line, which
+/// the build of the runtime writes: drt.link, drt-cuda.link or drt-cuda-emulated.link. What the program calls of the
+/// shared libraries in the folder's `carried` becomes part of `output`, which needs glibc alone. `output` appears when
+/// it is complete, or not at all.
+llvm::Error linkExecutable(llvm::ArrayRef<ObjectCode> objects, llvm::StringRef runtimeFolder, const Target &target,
                            LinkedParts parts, llvm::StringRef output);
 
-/// A shared object that is linked with nothing: symbols that it lacks are found when it is opened.
-llvm::Expected<std::string> linkSharedObject(llvm::ArrayRef<char> object);
+/// A shared object of `objects` alone: symbols that it lacks are found when it is opened.
+llvm::Expected<std::string> linkSharedObject(llvm::ArrayRef<ObjectCode> objects);
 
 } // namespace distc
 

@@ -123,11 +123,11 @@ void compile(const std::string &update, const std::string &output) {
   llvm::Expected<distc::Target> target = distc::Target::parse("cpu");
   REQUIRE(bool(target));
   llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> llvmModule = distc::emitLLVM(*module, llvmContext, *target);
+  std::unique_ptr<llvm::Module> llvmModule = distc::emitLLVM(*module, llvmContext);
   REQUIRE(llvmModule);
-  auto object = distc::emitObject(*llvmModule, *target);
-  REQUIRE(bool(object));
-  llvm::Error linked = distc::linkExecutable(*object, DISTC_RUNTIME_FOLDER, *target, {}, output);
+  auto objects = distc::emitObjects(*llvmModule, *target, {});
+  REQUIRE(bool(objects));
+  llvm::Error linked = distc::linkExecutable(*objects, DISTC_RUNTIME_FOLDER, *target, {}, output);
   std::string message = linked ? llvm::toString(std::move(linked)) : "";
   INFO(message);
   REQUIRE(message.empty());

@@ -191,9 +191,9 @@ std::unique_ptr<Library> compileRangeKernels(ModuleOp module) {
   copy->walk([](LLVM::LLVMFuncOp function) { function.setLinkage(LLVM::Linkage::External); });
   llvm::LLVMContext context;
   const Target target = llvm::cantFail(Target::parse("cpu"));
-  std::unique_ptr<llvm::Module> code = emitLLVM(*copy, context, target);
+  std::unique_ptr<llvm::Module> code = emitLLVM(*copy, context);
   REQUIRE(code);
-  const llvm::SmallVector<char, 0> object = llvm::cantFail(emitObject(*code, target));
+  const ObjectCode object = llvm::cantFail(emitObject(*code, target));
   return std::make_unique<Library>(llvm::cantFail(linkSharedObject(object)));
 }
 

@@ -79,7 +79,7 @@ void BothWays::compileForHost(mlir::ModuleOp module) {
   auto target = Target::parse("cpu");
   REQUIRE(bool(target));
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = emitLLVM(module, context, *target);
+  std::unique_ptr<llvm::Module> code = emitLLVM(module, context);
   REQUIRE(code);
   auto object = emitObject(*code, *target);
   REQUIRE(bool(object));
