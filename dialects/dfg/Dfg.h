@@ -87,6 +87,21 @@ inline constexpr llvm::StringLiteral kCompiledByXla = "_XlaMustCompile";
 /// On a graph, and on the module once entries are taken from it: the slices that variables are, a dictionary of
 /// #dfg.slice by the variables' names.
 inline constexpr llvm::StringLiteral kSlicesAttr = "dfg.slices";
+/// On a function that is an entry: its name ("step"), the tensors that it gives and how the log joins the replicas'
+/// values of each (arrays of strings).
+inline constexpr llvm::StringLiteral kEntryAttr = "dfg.entry", kFetchesAttr = "dfg.fetches",
+                                     kEntryJoinsAttr = "dfg.joins";
+/// On the module, once entries are taken from the graph: the names of its placeholders (array of strings), since entries
+/// have only those that they need; the tags of its scalar summaries, by tensor name; its `objects`
+/// (dialects/dfg/tensorflow/Import.h).
+inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders", kSummariesAttr = "dfg.summaries",
+                                     kProgramObjectsAttr = "dfg.objects";
+/// On a node that gives the index -1 to rows that are not there, which is no mistake of the data.
+inline constexpr llvm::StringLiteral kPaddingAttr = "dfg.padding";
+/// On a placeholder of signless integers, and on its `drt.feed`: the integers that the data have are unsigned ones.
+inline constexpr llvm::StringLiteral kUnsignedFeedAttr = "dfg.unsigned";
+/// On the module that is printed: what the command line said, a dictionary (tools/distc/Stage.h).
+inline constexpr llvm::StringLiteral kCommandAttr = "dfg.command";
 
 /// Whether a part of `sizes` at `offsets` lies in a whole of `shape`, and has elements.
 bool isSlice(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> sizes);

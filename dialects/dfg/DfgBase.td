@@ -28,6 +28,7 @@ def DFG_Dialect : Dialect {
     types are not stored; `getTypeAttributes()` of the node says how export
     makes them again.
   }];
+  let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/AssemblyFormat.h"
+#include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "mlir/IR/Builders.h"
@@ -48,6 +49,44 @@ std::optional<Dialect::ParseOpHook> DFGDialect::getParseOperationHook(llvm::Stri
 
 llvm::unique_function<void(Operation *, OpAsmPrinter &)> DFGDialect::getOperationPrinter(Operation *) const {
   return printOperandsAndAttributes;
+}
+
+namespace {
+
+bool isSlices(Attribute value) {
+  auto slices = llvm::dyn_cast<DictionaryAttr>(value);
+  return slices && llvm::all_of(slices, [](NamedAttribute slice) { return llvm::isa<SliceAttr>(slice.getValue()); });
+}
+
+const AttachedAttribute kAttached[] = {
+    {kSlicesAttr, isOn<GraphOp, ModuleOp>, "a graph or the module", isSlices, "a dictionary of #dfg.slice"},
+    {kEntryAttr, isOn<FuncOp>, "a function", isA<StringAttr>, "a string"},
+    {kFetchesAttr, isOn<FuncOp>, "a function", isStrings, "an array of strings"},
+    {kEntryJoinsAttr, isOn<FuncOp>, "a function", isStrings, "an array of strings"},
+    {kPlaceholdersAttr, isOn<ModuleOp>, "the module", isStrings, "an array of strings"},
+    {kSummariesAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
+    {kProgramObjectsAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
+    {kPaddingAttr, [](Operation *op) { return !llvm::isa<ModuleOp>(op); }, "a node", isA<UnitAttr>, "a unit"},
+    {kUnsignedFeedAttr, [](Operation *op) { return !llvm::isa<ModuleOp>(op); }, "a feed", isA<UnitAttr>, "a unit"},
+    {kCommandAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
+};
+
+} // namespace
+
+LogicalResult DFGDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  return verifyAttached(op, attribute, kAttached, getNamespace());
+}
+
+LogicalResult verifyCarried(Operation *op) {
+  auto carries = [&](llvm::StringRef name, bool (*isValue)(Attribute value), llvm::StringRef what) -> LogicalResult {
+    Attribute value = op->getDiscardableAttr(name);
+    if (!value || isValue(value))
+      return success();
+    return op->emitOpError() << "attribute '" << name << "' is not " << what;
+  };
+  return success(succeeded(carries(kControlAttr, isStrings, "an array of nodes' names")) &&
+                 succeeded(carries(kDeviceAttr, isA<StringAttr>, "a string")) &&
+                 succeeded(carries(kTensorFlowAttr, isA<DictionaryAttr>, "a dictionary")));
 }
 
 bool isHandle(Type type) {

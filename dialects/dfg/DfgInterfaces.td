@@ -33,9 +33,11 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
       of the batch's flow asks (passes/distribute/flow/BatchFlow.h).
     }], "::distc::dfg::Linearity", "getLinearity">,
   ];
-  // What is said of the types is held at every node.
+  // What is said of the types is held at every node, and what any node may carry is what passes take it for.
   let verify = [{
     static const auto rules = ::distc::dfg::parseTypeRules(ConcreteOp::getTypeAttributes());
+    if (failed(::distc::dfg::verifyCarried($_op)))
+      return ::mlir::failure();
     return ::distc::dfg::verifyTypes($_op, rules);
   }];
 }

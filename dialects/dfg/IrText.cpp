@@ -7,6 +7,7 @@
 #include "dialects/dfg/IrText.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include <cstring>
 
 using namespace mlir;
@@ -61,6 +62,13 @@ LogicalResult checkIrText(StringRef text, StringRef path, MLIRContext *context) 
     }
   }
   return success();
+}
+
+bool survivesParsing(llvm::function_ref<void()> parse) {
+  llvm::CrashRecoveryContext::Enable();
+  const bool survived = llvm::CrashRecoveryContext().RunSafely(parse);
+  llvm::CrashRecoveryContext::Disable();
+  return survived;
 }
 
 } // namespace distc::dfg

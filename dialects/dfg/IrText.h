@@ -8,6 +8,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/LLVM.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace distc::dfg {
 
@@ -15,6 +16,11 @@ namespace distc::dfg {
 /// or a vector of more elements than any register: the parser would make room for as many, and end the process where
 /// there is none.
 llvm::LogicalResult checkIrText(llvm::StringRef text, llvm::StringRef path, mlir::MLIRContext *context);
+
+/// Whether MLIR's parsers come through in `parse`. Those of its own dialects read wild memory at texts that no printer
+/// writes: linalg.generic's takes every attribute of its iterator_types for a string. Where they do not, the process
+/// should end at once.
+bool survivesParsing(llvm::function_ref<void()> parse);
 
 } // namespace distc::dfg
 

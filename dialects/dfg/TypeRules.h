@@ -31,6 +31,9 @@ struct TypeRule {
 
 llvm::SmallVector<TypeRule, 4> parseTypeRules(llvm::StringRef text);
 
+/// Whether `control`, `device` and `tf` of a node are what the dialect's description says; fails with an error at `op`.
+llvm::LogicalResult verifyCarried(mlir::Operation *op);
+
 /// Whether the node's types are those of its rules: the operands that they name are there, a fixed result has its type,
 /// every other one without a rule the first named operand's, and an element-wise node's operands agree. What is not
 /// known (`!dfg.unknown`, resources) agrees with all. Fails with a diagnostic that names the result or operand.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -53,35 +54,35 @@ void DISTDialect::registerAttributes() {
 
 namespace {
 
-/// What stands on operations that are not this dialect's.
-struct AttachedAttribute {
-  llvm::StringLiteral name;
-  /// Where it may stand, and what it may be: both as a check, and as words of the error.
-  bool (*isOn)(Operation *op);
-  llvm::StringLiteral on;
-  bool (*isValue)(Attribute value);
-  llvm::StringLiteral value;
-};
+using dfg::isA;
+using dfg::isAtLeast;
+using dfg::isOn;
+using dfg::isOneOf;
 
-template <typename... Ops> bool isOn(Operation *op) { return llvm::isa<Ops...>(op); }
 bool isOnNode(Operation *op) { return !llvm::isa<ModuleOp, dfg::GraphOp>(op); }
 bool isOnGraphOrNode(Operation *op) { return !llvm::isa<ModuleOp>(op); }
 
-template <typename Attr> bool isA(Attribute value) { return llvm::isa<Attr>(value); }
-bool isOneOf(Attribute value, ArrayRef<llvm::StringRef> words) {
+/// How the log joins the replicas' values of a tensor: "concat:1" along that axis.
+bool isJoin(Attribute value) {
   auto text = llvm::dyn_cast<StringAttr>(value);
-  return text && llvm::is_contained(words, text.getValue());
-}
-bool isAtLeast(Attribute value, int64_t least) {
-  auto number = llvm::dyn_cast<IntegerAttr>(value);
-  return number && number.getType().isSignlessInteger(64) && number.getInt() >= least;
+  if (!text || isOneOf(value, {"mean", "sum", "first", "batch"}))
+    return text != nullptr;
+  StringRef axis = text.getValue();
+  unsigned number = 0;
+  return axis.consume_front("concat:") && !axis.getAsInteger(10, number);
 }
 
-const AttachedAttribute kAttached[] = {
+/// What stands on operations that are not this dialect's.
+const dfg::AttachedAttribute kAttached[] = {
     {kStrategyAttr, isOn<ModuleOp>, "the module", isA<StrategyAttr>, "a #dist.strategy"},
     {kCouplingAttr, isOn<ModuleOp>, "the module", [](Attribute value) { return isOneOf(value, {"replica"}); },
      "\"replica\""},
-    {kJoinsAttr, isOn<dfg::GraphOp>, "a graph", isA<DictionaryAttr>, "a dictionary of tensors' names"},
+    {kJoinsAttr, isOn<dfg::GraphOp>, "a graph",
+     [](Attribute value) {
+       auto joins = llvm::dyn_cast<DictionaryAttr>(value);
+       return joins && llvm::all_of(joins, [](NamedAttribute join) { return isJoin(join.getValue()); });
+     },
+     "a dictionary of \"mean\", \"sum\", \"first\", \"batch\" or \"concat:AXIS\" by tensors' names"},
     {kRoleAttr, isOn<dfg::GraphOp>, "a graph",
      [](Attribute value) { return isOneOf(value, {"chief", "worker", "server"}); },
      "\"chief\" or \"worker\" or \"server\""},
@@ -121,14 +122,8 @@ LogicalResult verifySlice(dfg::VariableOp variable, SliceAttr slice) {
 } // namespace
 
 LogicalResult DISTDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  llvm::StringRef name = attribute.getName().getValue();
-  const auto *attached = llvm::find_if(kAttached, [&](const AttachedAttribute &known) { return known.name == name; });
-  if (attached == std::end(kAttached))
-    return op->emitOpError() << "attribute '" << name << "' is none of the dialect 'dist'";
-  if (!attached->isOn(op))
-    return op->emitOpError() << "attribute '" << name << "' stands on " << attached->on << " only";
-  if (!attached->isValue(attribute.getValue()))
-    return op->emitOpError() << "attribute '" << name << "' is not " << attached->value;
+  if (failed(dfg::verifyAttached(op, attribute, kAttached, getNamespace())))
+    return failure();
   if (auto slice = llvm::dyn_cast<SliceAttr>(attribute.getValue()))
     return verifySlice(llvm::cast<dfg::VariableOp>(op), slice);
   return success();

@@ -68,6 +68,8 @@ inline constexpr int64_t kRandomStateWords = 7;
 /// On a linalg operation: the number of the group of operations over the same rows that it is in; a group becomes one
 /// kernel.
 inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
+/// On a kernel of a GPU: the schedule that made it, for people to read.
+inline constexpr llvm::StringLiteral kScheduleAttr = "drt.schedule";
 
 /// DRT_FILTER_* of a convolution, or of a gradient of one; none where its `filter_layout` is unknown.
 std::optional<int32_t> getFilterLayout(mlir::Operation *op);

@@ -16,6 +16,7 @@ include "dialects/drt/DrtInterfaces.td"
 def DRT_Dialect : Dialect {
   let name = "drt";
   let cppNamespace = "::distc::drt";
+  let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let summary = "What one task runs, one to one with the runtime's C API";
   let description = [{

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/AssemblyFormat.h"
+#include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/drt/Servers.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -37,6 +38,28 @@ void distc::drt::DRTDialect::initialize() {
 }
 
 namespace distc::drt {
+
+static bool isKernel(Operation *op) { return llvm::isa<FunctionOpInterface>(op); }
+
+static const dfg::AttachedAttribute kAttached[] = {
+    {kKernelAttr, isKernel, "a kernel", dfg::isA<UnitAttr>, "a unit"},
+    {kRangeKernelAttr, isKernel, "a kernel", dfg::isA<UnitAttr>, "a unit"},
+    {kDividedAttr, isKernel, "a kernel",
+     [](Attribute value) {
+       auto numbers = llvm::dyn_cast<DenseI64ArrayAttr>(value);
+       return numbers && numbers.size() == 2;
+     },
+     "array<i64: EXTENT, GRAIN>"},
+    {kGridAttr, isKernel, "a kernel", dfg::isA<DenseI64ArrayAttr>, "array<i64: X, Y, Z>"},
+    {kBlockAttr, isKernel, "a kernel", dfg::isA<DenseI64ArrayAttr>, "array<i64: X, Y, Z>"},
+    {kScheduleAttr, isKernel, "a kernel", dfg::isA<StringAttr>, "a string"},
+    {kRowsAttr, [](Operation *op) { return !isKernel(op); }, "an operation of a kernel",
+     [](Attribute value) { return dfg::isAtLeast(value, 0); }, "a 64-bit integer that is not negative"},
+};
+
+LogicalResult DRTDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  return dfg::verifyAttached(op, attribute, kAttached, getNamespace());
+}
 
 std::optional<Dialect::ParseOpHook> DRTDialect::getParseOperationHook(llvm::StringRef name) const {
   return getSharedParser(name, getContext());

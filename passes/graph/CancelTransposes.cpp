@@ -477,7 +477,7 @@ struct CancelTransposes : impl::CancelTransposesBase<CancelTransposes> {
       if (block.getOps<dfg::TransposeOp>().empty())
         continue;
       dfg::ShapeContext shapes;
-      if (function->hasAttr("dfg.entry"))
+      if (function->hasAttr(dfg::kEntryAttr))
         shapes.useBounds();
       shapes.setReplicas(dist::getReplicas(getOperation()));
       if (failed(shapes.run(block)) || failed(Layouts(block, shapes).run()))

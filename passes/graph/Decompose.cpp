@@ -25,7 +25,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
       if (!llvm::isa<dfg::GraphOp, dfg::FuncOp>(op))
         continue;
       dfg::ShapeContext context;
-      if (op.hasAttr("dfg.entry"))
+      if (op.hasAttr(dfg::kEntryAttr))
         context.useBounds();
       context.setReplicas(dist::getReplicas(getOperation()));
       noteEndpoints(&op);

@@ -92,7 +92,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     notePlaceholders();
     DictionaryAttr objects = graph.getObjectsAttr();
     if (objects)
-      getOperation()->setAttr(kProgramObjectsAttr, objects);
+      getOperation()->setAttr(dfg::kProgramObjectsAttr, objects);
     if (auto slices = graph->getAttrOfType<DictionaryAttr>(dfg::kSlicesAttr))
       getOperation()->setAttr(dfg::kSlicesAttr, slices);
     removeUnused();
@@ -153,7 +153,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
         outputs.push_back(summary.getName().str());
     }
     if (!kept.empty())
-      getOperation()->setAttr(kSummariesAttr, kept.getDictionary(&getContext()));
+      getOperation()->setAttr(dfg::kSummariesAttr, kept.getDictionary(&getContext()));
     return success();
   }
 
@@ -315,9 +315,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       symbol += "_entry";
     state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(symbol));
     state.addAttribute("function_type", TypeAttr::get(builder.getFunctionType({}, types)));
-    state.addAttribute("dfg.entry", builder.getStringAttr(entry.name));
-    state.addAttribute("dfg.fetches", builder.getStrArrayAttr(names));
-    state.addAttribute("dfg.joins", builder.getStrArrayAttr(joins));
+    state.addAttribute(dfg::kEntryAttr, builder.getStringAttr(entry.name));
+    state.addAttribute(dfg::kFetchesAttr, builder.getStrArrayAttr(names));
+    state.addAttribute(dfg::kEntryJoinsAttr, builder.getStrArrayAttr(joins));
     builder.setInsertionPointToEnd(getOperation().getBody());
     builder.create(state);
     return success();
@@ -329,7 +329,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     for (auto placeholder : graph.getBody().front().getOps<dfg::PlaceholderOp>())
       names.push_back(dfg::getNodeName(placeholder));
     if (!names.empty())
-      getOperation()->setAttr(kPlaceholdersAttr, Builder(&getContext()).getStrArrayAttr(names));
+      getOperation()->setAttr(dfg::kPlaceholdersAttr, Builder(&getContext()).getStrArrayAttr(names));
   }
 
   /// Variables that no object owns and no entry needs: a SavedModel has copies of Keras 3's.
@@ -349,7 +349,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     SymbolTable symbols(getOperation());
     SetVector<Operation *> reached;
     for (Operation &op : getOperation().getOps())
-      if (!llvm::isa<dfg::FuncOp>(op) || op.hasAttr("dfg.entry"))
+      if (!llvm::isa<dfg::FuncOp>(op) || op.hasAttr(dfg::kEntryAttr))
         reached.insert(&op);
     for (size_t i = 0; i < reached.size(); ++i) {
       std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(reached[i]);

@@ -27,7 +27,7 @@ struct Fold : impl::FoldBase<Fold> {
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<dfg::FuncOp>())
-      if (failed(fold(function.getBody().front(), function->hasAttr("dfg.entry"))))
+      if (failed(fold(function.getBody().front(), function->hasAttr(dfg::kEntryAttr))))
         return signalPassFailure();
     if (graph)
       for (auto whole : getOperation().getOps<dfg::GraphOp>())

@@ -33,7 +33,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
         continue;
       dfg::ShapeContext context = batch > 0 ? dfg::ShapeContext(batch) : dfg::ShapeContext();
       // An entry is what code is generated for.
-      if (op.hasAttr("dfg.entry"))
+      if (op.hasAttr(dfg::kEntryAttr))
         context.useBounds();
       context.setReplicas(replicas);
       if (failed(setFeeds(context, op, *block)) || failed(context.run(*block)))

@@ -11,16 +11,6 @@
 
 namespace distc {
 
-/// On a module behind `dfg-extract-entries`: the names of the graph's placeholders (array of strings), since entries
-/// have only those that they need.
-inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders";
-
-/// On the module, once entries are taken from the graph: the tags of its scalar summaries, by tensor name.
-inline constexpr llvm::StringLiteral kSummariesAttr = "dfg.summaries";
-
-/// On the module, once entries are taken from the graph: its `objects` (dialects/dfg/tensorflow/Import.h).
-inline constexpr llvm::StringLiteral kProgramObjectsAttr = "dfg.objects";
-
 #define GEN_PASS_DECL
 #include "passes/graph/Passes.h.inc"
 

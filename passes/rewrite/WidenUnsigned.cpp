@@ -11,7 +11,6 @@
 
 #include "mlir/IR/Builders.h"
 #include "passes/rewrite/Passes.h"
-#include "passes/rewrite/UnsignedFeeds.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -126,7 +125,7 @@ private:
       Value cut = result;
       if (llvm::isa<dfg::PlaceholderOp>(op)) {
         // The bytes are there as the machine has them.
-        op->setAttr(kUnsignedFeedAttr, builder.getUnitAttr());
+        op->setAttr(dfg::kUnsignedFeedAttr, builder.getUnitAttr());
         result.setType(type.clone(builder.getIntegerType(width)));
         cut = dfg::CastOp::create(builder, locate(op, "/wide"), type.clone(wide), result);
       } else {

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/rows/MaskedRows.h"
-#include "passes/rows/Padding.h"
 
 using namespace mlir;
 
@@ -208,7 +207,7 @@ Value RowMasker::keep(Builder &g, Value value, const MaskedValue &rows, double o
 Value RowMasker::keepIndices(Builder &g, Value indices, const MaskedValue &rows) {
   Value there = keep(g, indices, rows, -1);
   if (there)
-    there.getDefiningOp()->setDiscardableAttr(kPaddingAttr, g.builder.getUnitAttr());
+    there.getDefiningOp()->setDiscardableAttr(dfg::kPaddingAttr, g.builder.getUnitAttr());
   return there;
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/IrText.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/InitAllDialects.h"
@@ -17,15 +18,11 @@
 #include "passes/lower/Passes.h"
 #include "passes/rewrite/Passes.h"
 #include "passes/rows/Passes.h"
-#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/SourceMgr.h"
 #include <unistd.h>
 
-/// Whether MLIR's parsers come through `text`. Those of its own dialects read wild memory at some that no printer
-/// writes: linalg.generic's takes every attribute of its iterator_types for a string.
-static bool survivesParsing(llvm::StringRef text, const mlir::DialectRegistry &registry) {
-  llvm::CrashRecoveryContext::Enable();
-  bool survived = llvm::CrashRecoveryContext().RunSafely([&] {
+static bool canBeParsed(llvm::StringRef text, const mlir::DialectRegistry &registry) {
+  return distc::dfg::survivesParsing([&] {
     // Parts of --split-input-file, which may be errors on purpose.
     llvm::SmallVector<llvm::StringRef> parts;
     text.split(parts, mlir::kDefaultSplitMarker);
@@ -39,8 +36,6 @@ static bool survivesParsing(llvm::StringRef text, const mlir::DialectRegistry &r
       (void)mlir::parseSourceFile(sources, &block, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
     }
   });
-  llvm::CrashRecoveryContext::Disable();
-  return survived;
 }
 
 int main(int argc, char **argv) {
@@ -59,7 +54,7 @@ int main(int argc, char **argv) {
   if (input != "-") {
     std::string error;
     std::unique_ptr<llvm::MemoryBuffer> text = mlir::openInputFile(input, &error);
-    if (text && !survivesParsing(text->getBuffer(), registry)) {
+    if (text && !canBeParsed(text->getBuffer(), registry)) {
       llvm::errs() << input << ": error: MLIR's parser breaks off at this text, which no printer writes\n";
       // Where it broke off, destructors may not.
       _exit(1);

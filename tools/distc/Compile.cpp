@@ -505,8 +505,16 @@ int compile(Session &session, CompileOptions options) {
 
 int compileCommand(const CompileOptions &options) {
   Session session(options);
-  if (options.emit != "report")
-    return compile(session, options);
+  if (options.emit != "report") {
+    const int status = compile(session, options);
+    if (status == kInternalError) {
+      CompileOptions again = options;
+      again.writesReproducer = true;
+      Session repeated(again);
+      (void)compile(repeated, again);
+    }
+    return status;
+  }
   // A report is what the executable says of itself.
   llvm::SmallString<64> path, report;
   if (llvm::sys::fs::createTemporaryFile("distc", "", path) || llvm::sys::fs::createTemporaryFile("distc", "", report))

@@ -52,6 +52,9 @@ struct CompileOptions {
   /// Check indices and labels when the program runs.
   bool asserts = true;
   bool cache = true; // of code that was generated before
+  /// A compilation ended by an internal error, and this is the same once more: it says nothing, and keeps each stage's
+  /// module until the stage is done, for the reproducer.
+  bool writesReproducer = false;
   /// Say at the end how long each pass took.
   bool timing = false;
   /// Say what the tools that distc calls have to say.
@@ -60,7 +63,7 @@ struct CompileOptions {
   std::vector<std::string> runArguments;
 };
 
-enum ExitStatus { kDone = 0, kWrongInput = 1, kWrongCommand = 2, kDefect = 70 };
+enum ExitStatus { kDone = 0, kWrongInput = 1, kWrongCommand = 2, kInternalError = 70 };
 
 /// Each returns an exit status; what is wrong was said on stderr, in one line that holds "error:".
 int compileCommand(const CompileOptions &options);

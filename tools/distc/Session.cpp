@@ -22,6 +22,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -65,7 +66,8 @@ static DialectRegistry makeRegistry() {
 }
 
 Session::Session(const CompileOptions &options)
-    : file(options.graph), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+    : file(options.graph), context(makeRegistry(), MLIRContext::Threading::DISABLED),
+      writesReproducer(options.writesReproducer) {
   // What makes attributes and locations unique asks only this call: without it each look-up takes locks and a second
   // table.
   context.disableMultithreading();
@@ -83,6 +85,9 @@ Session::Session(const CompileOptions &options)
     if (name)
       if (std::string quoted = ("'" + name.getName().getValue() + "'").str(); message.find(quoted) == std::string::npos)
         message = "node " + quoted + ": " + message;
+    // It was said when it happened first.
+    if (writesReproducer && diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return success();
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
       verifiesPlan && !isPlanGiven ? internalError(message) : fail(message);
@@ -96,7 +101,7 @@ Session::Session(const CompileOptions &options)
     case DiagnosticSeverity::Note:
       break;
     }
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && !writesReproducer)
       for (Diagnostic &note : diagnostic.getNotes())
         llvm::errs() << this->file << ": note: " << note.str() << "\n";
     return success();
@@ -108,6 +113,8 @@ int Session::fail(const llvm::Twine &message, int status) {
   if (failed != kDone)
     return failed;
   failed = status;
+  if (writesReproducer)
+    return status;
   std::string text = message.str();
   bool namesFile = llvm::StringRef(text).starts_with(file);
   llvm::errs() << (namesFile ? "" : file + ": ") << "error: " << text << "\n";
@@ -115,7 +122,7 @@ int Session::fail(const llvm::Twine &message, int status) {
 }
 
 int Session::internalError(const llvm::Twine &message) {
-  return fail("internal error: " + message + "; please report it with the graph and the command line", kDefect);
+  return fail("internal error: " + message + "; please report it with the graph and the command line", kInternalError);
 }
 
 /// The tensors of an .npz, a .safetensors or a checkpoint.
@@ -131,7 +138,12 @@ static OwningOpRef<ModuleOp> readIr(const std::string &path, MLIRContext *contex
   if (auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
       text && !isBytecode((*text)->getMemBufferRef()) && failed(dfg::checkIrText((*text)->getBuffer(), path, context)))
     return nullptr;
-  return parseSourceFile<ModuleOp>(path, ParserConfig(context));
+  OwningOpRef<ModuleOp> module;
+  if (!dfg::survivesParsing([&] { module = parseSourceFile<ModuleOp>(path, ParserConfig(context)); })) {
+    llvm::errs() << path << ": error: MLIR's parser breaks off at this text, which no printer writes\n";
+    _exit(kWrongInput); // where it broke off, destructors may not come through
+  }
+  return module;
 }
 
 OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
@@ -177,27 +189,47 @@ bool Session::run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add
   // Once a stage: after every pass it would cost a large graph more than the passes.
   manager.enableVerifier(false);
   manager.addInstrumentation(std::make_unique<WatchPlanVerifiers>(verifiesPlan));
-  // A pass that fails without saying why leaves a file that repeats it.
   addStage(manager);
-  std::string pipeline;
-  llvm::raw_string_ostream os(pipeline);
-  manager.printAsTextualPipeline(os);
+  OwningOpRef<ModuleOp> before;
+  if (writesReproducer)
+    before = module.clone();
   LogicalResult ran = manager.run(module);
   TimingScope scope = time("verify");
   if (succeeded(ran) && succeeded(verify(module)))
     return true;
-  if (failed == kDone || failed == kDefect) {
-    std::string path = "distc-reproducer.mlir";
-    std::error_code code;
-    llvm::raw_fd_ostream reproducer(path, code);
-    if (!code)
-      reproducer << "// distc-opt --pass-pipeline='" << pipeline << "'\n" << module;
-    if (failed == kDone)
-      internalError("a pass failed; '" + path + "' repeats it");
-    else
-      llvm::errs() << file << ": note: '" << path << "' repeats it\n";
-  }
+  if (failed == kDone)
+    internalError("a pass failed");
+  if (writesReproducer && failed == kInternalError)
+    writeReproducer(*before, manager);
   return false;
+}
+
+/// As MLIR writes one, with the names of nodes.
+static void printReproducer(ModuleOp module, OpPassManager &pipeline, raw_ostream &os) {
+  std::string text;
+  llvm::raw_string_ostream textOs(text);
+  pipeline.printAsTextualPipeline(textOs);
+  AsmState state(module, OpPrintingFlags().enableDebugInfo());
+  state.attachResourcePrinter("mlir_reproducer", [&](Operation *, AsmResourceBuilder &builder) {
+    builder.buildString("pipeline", text);
+    builder.buildBool("disable_threading", true);
+    builder.buildBool("verify_each", true);
+  });
+  module->print(os, state);
+}
+
+void Session::writeReproducer(ModuleOp module, OpPassManager &pipeline) {
+  const llvm::StringRef path = "distc-reproducer.mlir";
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code);
+  if (code)
+    return;
+  printReproducer(module, pipeline, os);
+  os.flush();
+  if (os.has_error())
+    os.clear_error();
+  else
+    llvm::errs() << file << ": note: 'distc-opt --run-reproducer " << path << "' repeats it\n";
 }
 
 int Session::checkOutput(llvm::StringRef path) {

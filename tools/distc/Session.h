@@ -54,6 +54,9 @@ public:
   llvm::ArrayRef<PassRemark> getRemarks() const { return remarks; }
 
 private:
+  /// distc-reproducer.mlir: what repeats the failure of a stage that is an internal error.
+  void writeReproducer(mlir::ModuleOp module, mlir::OpPassManager &pipeline);
+
   std::string file;
   mlir::MLIRContext context;
   mlir::DefaultTimingManager timing;
@@ -65,6 +68,7 @@ private:
   /// While a verifier of plans runs: what it refuses, passes before it did wrong.
   bool verifiesPlan = false;
   bool isPlanGiven = false;
+  bool writesReproducer;
 };
 
 } // namespace distc

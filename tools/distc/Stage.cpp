@@ -18,9 +18,6 @@ namespace distc {
 
 namespace {
 
-/// A dictionary of the module: what the command line said.
-constexpr llvm::StringLiteral kCommandAttr = "dfg.command";
-
 Stage findStage(ModuleOp module) {
   for (Operation &op : *module.getBody())
     if (llvm::isa<dfg::GraphOp>(op))
@@ -97,7 +94,7 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
     said.set("cores_per_replica", builder.getI64IntegerAttr(options.coresPerReplica));
   if (severalTasks)
     said.set("several_tasks", builder.getUnitAttr());
-  module->setAttr(kCommandAttr, said.getDictionary(module.getContext()));
+  module->setAttr(dfg::kCommandAttr, said.getDictionary(module.getContext()));
 }
 
 FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
@@ -121,7 +118,7 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
       return module.emitError() << settled.front() << " was settled when '" << options.graph
                                 << "' was printed; give it where the graph is compiled, or leave it out",
              failure();
-  auto said = module->getAttrOfType<DictionaryAttr>(kCommandAttr);
+  auto said = module->getAttrOfType<DictionaryAttr>(dfg::kCommandAttr);
   if (!said)
     return stage;
   const CompileOptions unsaid;
@@ -137,15 +134,18 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   // What the command line says is checked there.
   if (auto target = said.getAs<StringAttr>("target"); target && target.getValue() == options.target)
     if (llvm::Error error = Target::parse(options.target).takeError())
-      return module.emitError() << "'" << kCommandAttr << "': " << llvm::toString(std::move(error)), failure();
+      return module.emitError() << "'" << dfg::kCommandAttr << "': " << llvm::toString(std::move(error)), failure();
   text("precision", options.precision, unsaid.precision);
   if (!llvm::is_contained(kPrecisions, options.precision))
-    return module.emitError() << "'" << kCommandAttr << "' says precision '" << options.precision << "'; it can be "
-                              << llvm::join(kPrecisions, ", "),
+    return module.emitError() << "'" << dfg::kCommandAttr << "' says precision '" << options.precision
+                              << "'; it can be " << llvm::join(kPrecisions, ", "),
            failure();
   if (auto batch = said.getAs<IntegerAttr>("batch"); batch && options.batch == 0)
     options.batch = batch.getInt();
-  if (auto feeds = said.getAs<ArrayAttr>("feeds"); feeds && options.feeds.empty())
+  auto feeds = said.getAs<ArrayAttr>("feeds");
+  if (feeds && !llvm::all_of(feeds, llvm::IsaPred<StringAttr>))
+    return module.emitError() << "'" << dfg::kCommandAttr << "' has feeds that are no strings", failure();
+  if (feeds && options.feeds.empty())
     for (auto feed : feeds.getAsRange<StringAttr>())
       options.feeds.push_back(feed.getValue().str());
   if (auto cores = said.getAs<IntegerAttr>("cores_per_replica"); cores && options.coresPerReplica == 0)
@@ -159,7 +159,7 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
     if (!value)
       return success();
     if (value.getInt() < 0 || value.getInt() > kMostReplicas)
-      return module.emitError() << "'" << kCommandAttr << "' says " << key << " " << value.getInt()
+      return module.emitError() << "'" << dfg::kCommandAttr << "' says " << key << " " << value.getInt()
                                 << "; it can be 0 to " << kMostReplicas;
     to = static_cast<int>(value.getInt());
     return success();
@@ -202,7 +202,7 @@ void addJointPlan(ModuleOp module, ModuleOp joint) { module.getBody()->push_back
 bool hasSeveralTasks(ModuleOp module) {
   for (auto topology : module.getOps<dist::TopologyOp>())
     return topology.getTasks().size() > 1;
-  auto said = module->getAttrOfType<DictionaryAttr>(kCommandAttr);
+  auto said = module->getAttrOfType<DictionaryAttr>(dfg::kCommandAttr);
   return said && said.contains("several_tasks");
 }
 

@@ -416,14 +416,16 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
                                        bool &zero) const {
   bool zeroOthers = false;
   dfg::Linearity linearity = getLinearity(op);
-  // What divides rows that differ is a number of its own.
+  // What divides rows that differ is a number of its own, but where their gradients are copies that it counts.
   auto isRows = [&](Value value) { return get(value).kind == Flow::Sharded && !get(value).batch.uniform; };
   if (op->hasTrait<dfg::Divides>() && linear.size() == 1) {
     const Flow &dividend = get(linear.front()), &divisor = get(others.front());
     zero = dividend.zero;
     if (!divisor.scale || (!zero && !dividend.scale))
       return std::nullopt;
-    int count = fixed && fixed.counts(others.front()) && !isRows(linear.front()) ? 1 : *divisor.scale;
+    const bool counts =
+        fixed && fixed.counts(others.front()) && (!isRows(linear.front()) || fixed.countsCopies(others.front()));
+    int count = counts ? 1 : *divisor.scale;
     return zero ? 0 : *dividend.scale - count;
   }
   std::optional<int> otherScale = getCommonScale(others, *this, zeroOthers);

@@ -319,8 +319,32 @@ void FixedBatch::noteCopies(Value dividend, Value divisor, const dfg::ShapeConte
     return;
   auto from = countElements(copies->getOperand(0)), to = countElements(copies->getResult(0));
   auto number = getNumber(op);
-  if (from && to && *from > 0 && number && *number * *from == *to && *to / *from % size == 0)
-    learned |= counted.insert(op).second;
+  if (!from || !to || *from <= 0 || !number || *number * *from != *to ||
+      !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
+    return;
+  learned |= counted.insert(op).second;
+  learned |= ofCopies.insert(op).second;
+}
+
+/// Whether `copies` has rows of the batch where `value` has one: as many features as there are examples are copied
+/// along another axis.
+bool FixedBatch::isAlongBatch(Value value, Value copies) const {
+  ArrayRef<int64_t> from = llvm::cast<RankedTensorType>(value.getType()).getShape(),
+                    to = llvm::cast<RankedTensorType>(copies.getType()).getShape();
+  const size_t added = to.size() - from.size();
+  auto isCopied = [&](size_t axis) { return axis < added || (from[axis - added] == 1 && to[axis] != 1); };
+  // Rows are the first axis where they can be.
+  if (to.front() % size == 0)
+    return isCopied(0);
+  bool along = false;
+  for (size_t axis = 1; axis < to.size(); ++axis) {
+    if (to[axis] % size)
+      continue;
+    if (!isCopied(axis))
+      return false;
+    along = true;
+  }
+  return along;
 }
 
 } // namespace distc

@@ -39,13 +39,15 @@ public:
 
   /// Whether the constant that `value` is counts the terms of a sum over the batch.
   bool counts(mlir::Value value) const { return counted.contains(getConstant(value)); }
+  /// Whether it counts the copies of a gradient, and so what it divides elsewhere: `sum(loss / 8)`.
+  bool countsCopies(mlir::Value value) const { return ofCopies.contains(getConstant(value)); }
   /// Whether it is one by such a number.
   bool isShare(mlir::Value value) const { return shared.contains(getConstant(value)); }
   /// Notes that `divisor` counts terms of `sum`, if it is the batch's size, or that times sizes of other axes along
   /// which it is a sum; of a factor that it is one by such a number.
   void noteCount(mlir::Value sum, mlir::Value divisor);
   void noteShare(mlir::Value sum, mlir::Value factor);
-  /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to, if it does.
+  /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to along the batch, if it does.
   void noteCopies(mlir::Value dividend, mlir::Value divisor, const dfg::ShapeContext &shapes);
 
   /// The rows of each replica; 0 where the batch is open.
@@ -58,8 +60,9 @@ public:
 private:
   static mlir::Operation *getConstant(mlir::Value value);
   bool isCount(mlir::Value sum, double number) const;
+  bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
-  llvm::DenseSet<mlir::Operation *> makers, counted, shared;
+  llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies;
 };
 
 } // namespace distc

@@ -110,7 +110,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
     bool failedAny = false;
     for (auto function : llvm::make_early_inc_range(module.getOps<dfg::FuncOp>())) {
       // A library function: every call of it has been inlined.
-      if (function->hasAttr("dfg.fetches")) {
+      if (function->hasAttr(dfg::kFetchesAttr)) {
         lower::PlanBuilder plan(module, function, table);
         plan.asserts = asserts;
         plan.isForDevices = device;

@@ -10,7 +10,6 @@
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/lower/kernels/FusionPlan.h"
-#include "passes/rows/Padding.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -102,7 +101,7 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
 void EntryLowering::notePadding(Operation *node) {
   // What a server takes its replicas have checked.
   auto take = llvm::dyn_cast<dist::TakeOp>(node);
-  bool makes = (take && take.getRows()) || node->hasAttr(kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
+  bool makes = (take && take.getRows()) || node->hasAttr(dfg::kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
                llvm::isa<dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());

@@ -302,7 +302,7 @@ LogicalResult lowerAssert(EntryLowering &lowering, Operation *op) {
 /// A step begins when all variables are initialized. Whether one is before another's initializer runs is for the graph
 /// to say; initializers that ask take the initial value, which both have.
 LogicalResult lowerIsInitialized(EntryLowering &lowering, Operation *op) {
-  auto entry = op->getParentOfType<dfg::FuncOp>()->getAttrOfType<StringAttr>("dfg.entry");
+  auto entry = op->getParentOfType<dfg::FuncOp>()->getAttrOfType<StringAttr>(dfg::kEntryAttr);
   const bool isStep = !entry || entry.getValue() != "init";
   lowering.set(op->getResult(0),
                lowering.constant(op->getLoc(), RankedTensorType::get({}, lowering.builder.getI1Type()), isStep));

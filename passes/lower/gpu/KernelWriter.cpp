@@ -84,8 +84,8 @@ void KernelWriter::cloneConstants() {
 
 void KernelWriter::setLaunch(int64_t blocks, int64_t threads) {
   blocks = std::max<int64_t>(blocks, 1);
-  function->setAttr("drt.grid", b.getDenseI64ArrayAttr({blocks, 1, 1}));
-  function->setAttr("drt.block", b.getDenseI64ArrayAttr({threads, 1, 1}));
+  function->setAttr(drt::kGridAttr, b.getDenseI64ArrayAttr({blocks, 1, 1}));
+  function->setAttr(drt::kBlockAttr, b.getDenseI64ArrayAttr({threads, 1, 1}));
   function.setKnownBlockSize(SmallVector<int32_t>{static_cast<int32_t>(threads), 1, 1});
   function.setKnownGridSize(SmallVector<int32_t>{static_cast<int32_t>(blocks), 1, 1});
   auto asNumber = [&](Value id) { return type.isIndex() ? id : arith::IndexCastUIOp::create(b, type, id).getResult(); };

@@ -79,7 +79,7 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
       else
         schedule->write(*kernel, writer);
       writer.finish();
-      writer.function->setAttr("drt.schedule", writer.b.getStringAttr(schedule->name));
+      writer.function->setAttr(drt::kScheduleAttr, writer.b.getStringAttr(schedule->name));
       return success();
     }
     return function.emitError() << "kernel '" << function.getSymName() << "' has " << kernel->ops.size()

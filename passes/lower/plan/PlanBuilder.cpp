@@ -11,7 +11,6 @@
 #include "passes/lower/entries/ShareTypes.h"
 #include "passes/lower/kernels/RangeKernel.h"
 #include "passes/lower/plan/Addresses.h"
-#include "passes/rewrite/UnsignedFeeds.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -84,7 +83,7 @@ LogicalResult PlanBuilder::build() {
   dfg::readGatheredVariables(entry.getBody().front());
   analyze();
   builder.setInsertionPoint(entry);
-  auto name = entry->getAttrOfType<StringAttr>("dfg.entry");
+  auto name = entry->getAttrOfType<StringAttr>(dfg::kEntryAttr);
   auto plan = drt::EntryOp::create(builder, entry.getLoc(), name ? name.getValue() : entry.getSymName());
   builder.setInsertionPointToStart(&plan.getBody().front());
   if (failed(beginServed()))
@@ -210,8 +209,8 @@ void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
   auto share = node->getAttrOfType<StringAttr>("dist.feed");
   bool batched = share && share.getValue() == "sharded";
   auto feed = drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched);
-  if (Attribute isUnsigned = node->getDiscardableAttr(kUnsignedFeedAttr))
-    feed->setDiscardableAttr(kUnsignedFeedAttr, isUnsigned);
+  if (Attribute isUnsigned = node->getDiscardableAttr(dfg::kUnsignedFeedAttr))
+    feed->setDiscardableAttr(dfg::kUnsignedFeedAttr, isUnsigned);
   set(node.getResult(), feed);
 }
 
@@ -600,7 +599,7 @@ void PlanBuilder::lowerAccumulate(Operation *node) {
   int64_t steps = accumulate.getSteps();
   accumulators += gradients.size();
   // All batches but an update's last keep their gradients; nothing follows from them.
-  if (auto name = entry->getAttrOfType<StringAttr>("dfg.entry"); name && name.getValue() == "accumulate") {
+  if (auto name = entry->getAttrOfType<StringAttr>(dfg::kEntryAttr); name && name.getValue() == "accumulate") {
     drt::AccumulateOp::create(builder, node->getLoc(), first, steps, accumulate.getSlices(), gradients);
   } else {
     SmallVector<Type> types;
@@ -623,8 +622,8 @@ void PlanBuilder::lowerAccumulate(Operation *node) {
 // ---- Fetches ---------------------------------------------------------------------------------------------
 
 void PlanBuilder::emitFetches(dfg::ReturnOp ret) {
-  auto names = entry->getAttrOfType<ArrayAttr>("dfg.fetches");
-  auto joins = entry->getAttrOfType<ArrayAttr>("dfg.joins");
+  auto names = entry->getAttrOfType<ArrayAttr>(dfg::kFetchesAttr);
+  auto joins = entry->getAttrOfType<ArrayAttr>(dfg::kEntryJoinsAttr);
   for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
     Value tensor = get(value);
     auto type = llvm::dyn_cast<RankedTensorType>(tensor.getType());

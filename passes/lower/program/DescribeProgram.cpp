@@ -39,7 +39,7 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     for (auto variable : module.getOps<dfg::VariableOp>())
       if (variable.getSymName() == "global_step")
         globalStep = FlatSymbolRefAttr::get(variable.getSymNameAttr());
-    auto placeholders = llvm::cast_or_null<ArrayAttr>(module->removeAttr(kPlaceholdersAttr));
+    auto placeholders = llvm::cast_or_null<ArrayAttr>(module->removeAttr(dfg::kPlaceholdersAttr));
     const auto batch = static_cast<int64_t>(replicaBatch * topology.getReplicas());
     drt::ProgramOp::create(b, topology.getLoc(), b.getStringAttr(graph), b.getStringAttr(strategy),
                            b.getStringAttr(target), b.getI64IntegerAttr(batch), b.getArrayAttr(tasks), globalStep,

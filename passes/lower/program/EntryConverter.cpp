@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lower/program/EntryConverter.h"
-#include "passes/rewrite/UnsignedFeeds.h"
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "passes/graph/Passes.h"
@@ -131,7 +130,7 @@ FailureOr<Value> EntryConverter::loadFeed(Operation *op, StringRef name, bool ba
   auto [it, inserted] = feeds.try_emplace(name, static_cast<int64_t>(tables.feeds.size()));
   if (inserted) {
     auto tensor = cast<RankedTensorType>(op->getResult(0).getType());
-    if (op->hasAttr(kUnsignedFeedAttr))
+    if (op->hasAttr(dfg::kUnsignedFeedAttr))
       tensor = cast<RankedTensorType>(
           tensor.clone(builder.getIntegerType(tensor.getElementTypeBitWidth(), /*isSigned=*/false)));
     FailureOr<Attribute> type = describeType(program.tables, op->getLoc(), tensor);
@@ -168,7 +167,7 @@ LogicalResult EntryConverter::convertFetch(drt::FetchOp op) {
   if (!places)
     return op.emitOpError("needs a value in the arena; run drt-plan-memory");
   int64_t place = places[cast<OpResult>(getStorage(op.getValue())).getResultNumber()];
-  auto summaries = program.module->getAttrOfType<DictionaryAttr>(kSummariesAttr);
+  auto summaries = program.module->getAttrOfType<DictionaryAttr>(dfg::kSummariesAttr);
   auto tag = summaries ? summaries.getAs<StringAttr>(op.getName()) : StringAttr();
   tables.fetches.push_back(program.tables.structure(
       {program.tables.string(op.getName()), *type, program.tables.i32(op.getJoin()), program.tables.i32(op.getAxis()),

@@ -100,6 +100,9 @@ static std::unique_ptr<Module> copyPart(Function &kernel) {
       cast<GlobalVariable>(copies[value])->setInitializer(MapValue(variable->getInitializer(), copies));
     }
   }
+  // Cloning leaves an empty list of compile units, of which readers of bitcode warn.
+  if (NamedMDNode *units = part->getNamedMetadata("llvm.dbg.cu"); units && units->getNumOperands() == 0)
+    part->eraseNamedMetadata(units);
   auto *root = cast<Function>(copies[&kernel]);
   root->setLinkage(GlobalValue::ExternalLinkage);
   root->setVisibility(GlobalValue::HiddenVisibility);

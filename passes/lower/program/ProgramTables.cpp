@@ -125,7 +125,7 @@ SmallVector<std::pair<StringRef, dfg::SliceAttr>> findCompleteSlices(ModuleOp mo
 
 /// Where checkpoints have the variables (drt/checkpoint_keys.h).
 void writeCheckpointKeys(ModuleOp module, ConstantTables &tables) {
-  auto objects = module->getAttrOfType<DictionaryAttr>(kProgramObjectsAttr);
+  auto objects = module->getAttrOfType<DictionaryAttr>(dfg::kProgramObjectsAttr);
   auto graph = objects ? objects.getAs<StringAttr>("graph") : StringAttr();
   std::map<StringRef, Attribute> rows; // by the variable's name
   if (auto keys = objects ? objects.getAs<DictionaryAttr>("keys") : DictionaryAttr())

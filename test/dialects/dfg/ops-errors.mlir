@@ -35,3 +35,29 @@ dfg.graph {
 // expected-error @below {{'table' of shape [9, 4] has no slice at [6, 0] of sizes [4, 4]}}
 dfg.graph attributes {dfg.slices = {"table/part_1" = #dfg.slice<"table" [9, 4] at [6, 0] sizes [4, 4]>}} {
 }
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'control' is not an array of nodes' names}}
+  dfg.group {control = [3]} : () -> ()
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{attribute 'tf' is not a dictionary}}
+  dfg.group {tf = "x"} : () -> ()
+}
+
+// -----
+
+// expected-error @below {{attribute 'dfg.trainop' is none of the dialect 'dfg'}}
+dfg.graph attributes {dfg.trainop = "x"} {
+}
+
+// -----
+
+// expected-error @below {{attribute 'dfg.entry' stands on a function only}}
+dfg.graph attributes {dfg.entry = "step"} {
+}

@@ -103,7 +103,7 @@ dfg.graph attributes {dist.role = "boss"} {
 
 // -----
 
-// expected-error @below {{attribute 'dist.joins' is not a dictionary of tensors' names}}
+// expected-error @below {{attribute 'dist.joins' is not a dictionary of "mean"}}
 dfg.graph attributes {dist.joins = "x"} {
 }
 
@@ -192,4 +192,10 @@ dfg.graph {
 dfg.graph {
   // expected-error @below {{has padding, but no rows}}
   %i, %v = dist.take mean "g/a" from <"worker" 0> of 2 variable "a" {padded} : tensor<?xi32>, tensor<?x2xf32>
+}
+
+// -----
+
+// expected-error @below {{attribute 'dist.joins' is not a dictionary of "mean"}}
+dfg.graph attributes {dist.joins = {"loss:0" = "foo"}} {
 }
