@@ -667,6 +667,67 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
   return flow;
 }
 
+/// Whether the examples of a mask are named by their positions in the batch and a number that was computed, as the one
+/// of the largest loss: how many they are need not grow with the batch.
+bool BatchFlow::namesByPosition(Value mask) const {
+  bool positions = false, computed = false;
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist = {mask};
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second || isFloatOrUnknown(value))
+      continue;
+    if (llvm::isa<dfg::RangeOp>(op)) // of a share, or of the whole batch
+      positions |= !shapes.getShape(value) || !shapes.getShape(value)->front().isConstant();
+    else if (!hasBatchSize(value) && llvm::any_of(op->getOperands(), isFloatOrUnknown))
+      computed = true;
+    else if (llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::FillOp, dist::TakeRowsOp>(op) ||
+             op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>())
+      llvm::append_range(worklist, op->getOperands());
+    else
+      computed |= get(value).kind == Flow::Local;
+  }
+  return positions && computed;
+}
+
+/// Whether a mask is of one example, by its position in the batch.
+bool BatchFlow::namesOneExample(Value mask) const {
+  auto getReshaped = [](Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      if (!op->hasTrait<dfg::Reshapes>() && !op->hasTrait<dfg::Forwards>())
+        break;
+      value = op->getOperand(0);
+    }
+    return value;
+  };
+  auto equal = getReshaped(mask).getDefiningOp<dfg::EqualOp>();
+  return equal && llvm::any_of(ArrayRef<unsigned>{0, 1}, [&](unsigned side) {
+           Value positions = equal->getOperand(side);
+           auto number = shapes.getShape(equal->getOperand(1 - side));
+           return hasBatchSize(positions) && getReshaped(positions).getDefiningOp<dfg::RangeOp>() && number &&
+                  llvm::all_of(*number, [](dfg::Dim size) { return size == dfg::Dim(1); });
+         });
+}
+
+/// Whether op's rows are zero but for as many as do not depend on the batch: of a number of updates, each is added to
+/// its row.
+bool BatchFlow::fillsFewRows(Operation *op) const {
+  auto isFew = [&](Value value) {
+    auto sizes = shapes.getShape(value);
+    return sizes && llvm::none_of(*sizes, [](dfg::Dim size) { return !size.isKnown() || size.dependsOnBatch(); });
+  };
+  if (llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+    return isFew(op->getOperand(0));
+  if (llvm::isa<dfg::ScatterNdOp>(op))
+    return isFew(op->getOperand(1));
+  if (llvm::isa<dfg::TensorScatterAddOp>(op))
+    return get(op->getOperand(0)).zero && isFew(op->getOperand(2));
+  if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op))
+    return get(op->getOperand(2)).zero && namesOneExample(op->getOperand(0));
+  return llvm::isa<dfg::OneHotOp>(op) && isFew(op->getOperand(0));
+}
+
 /// As prove, where a replica's own values may take the place of the whole batch's.
 Flow BatchFlow::estimate(Operation *op, Value result) const {
   bool sharded = false, other = false;
@@ -716,6 +777,13 @@ void BatchFlow::visit(Operation *op) {
       flow = prove(op, result);
       if (flow->kind == Flow::Local && estimates)
         flow = estimate(op, result);
+      // What few rows of many say does not grow with their number, as a sum over all of them would.
+      if (estimates && flow->kind == Flow::Sharded) {
+        if (fillsFewRows(op))
+          flow->scale = add(flow->scale, -1);
+        else if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op) && namesByPosition(op->getOperand(0)))
+          flow->scale = std::nullopt;
+      }
       if (fixed && estimates && !ofOneReplica && flow->scale)
         flow->scale = 0;
     }

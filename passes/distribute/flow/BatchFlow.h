@@ -114,6 +114,9 @@ private:
   std::optional<int> getScale(mlir::Operation *op, llvm::ArrayRef<mlir::Value> linear,
                               llvm::ArrayRef<mlir::Value> others, bool &zero) const;
   Flow estimate(mlir::Operation *op, mlir::Value result) const;
+  bool namesByPosition(mlir::Value mask) const;
+  bool namesOneExample(mlir::Value mask) const;
+  bool fillsFewRows(mlir::Operation *op) const;
   Flow estimateScale(mlir::Operation *op, bool contracts) const;
   bool keepsPartial(mlir::Operation *op) const;
 
