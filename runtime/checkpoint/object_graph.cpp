@@ -7,6 +7,7 @@
 #include "checkpoint/bundle.pb.h"
 #include "core/error.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -47,6 +48,21 @@ std::map<std::string, std::string> match(const Graph &own, const Graph &stored) 
 }
 
 } // namespace
+
+std::string keepSaved(std::string_view objects, const std::set<std::string> &saved) {
+  Graph graph;
+  if (!graph.ParseFromArray(objects.data(), int(objects.size())))
+    return std::string(objects);
+  for (Object &object : *graph.mutable_nodes()) {
+    auto &tensors = *object.mutable_attributes();
+    const auto isSaved = [&](const Object::SerializedTensor &tensor) {
+      return saved.count(tensor.checkpoint_key()) != 0;
+    };
+    const auto kept = std::stable_partition(tensors.begin(), tensors.end(), isSaved);
+    tensors.erase(kept, tensors.end());
+  }
+  return graph.SerializeAsString();
+}
 
 ObjectKeys::ObjectKeys(const CheckpointReader &reader, std::string_view objects) : reader_(reader) {
   if (!reader.find(kObjectGraphKey))

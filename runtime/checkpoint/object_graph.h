@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,10 @@ namespace drt {
 
 /// Under which a checkpoint of objects has their graph.
 inline constexpr std::string_view kObjectGraphKey = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+/// `objects`, a graph of objects, without the tensors whose keys are not `saved`: what a checkpoint's graph names,
+/// readers look for. A SavedModel's objects have variables that a training step does not.
+std::string keepSaved(std::string_view objects, const std::set<std::string> &saved);
 
 /// Finds variables in a checkpoint that objects may have been saved to.
 class ObjectKeys {

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 namespace drt {
@@ -168,10 +169,12 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
 
 void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
   Wholes wholes;
+  std::set<std::string> saved;
   forEachSaved(variables.task().program(), [&](const drt_variable &v, int32_t i) {
     const drt_type type = wholeType(v);
     const Place place = placeInCheckpoint(v);
     const Shape shape = extents(type.shape, type.rank);
+    saved.insert(place.key);
     // TensorFlow reads no slices of float16.
     if (place.isSlice && type.dtype == DRT_F16)
       put(wholes, place, type, variables.data(i));
@@ -182,7 +185,7 @@ void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
   });
   writeAll(writer, wholes);
   if (const std::string_view objects = objectGraph(); !objects.empty())
-    writer.addString(std::string(kObjectGraphKey), objects);
+    writer.addString(std::string(kObjectGraphKey), keepSaved(objects, saved));
 }
 
 void exportVariables(const WholeVariables &variables, const std::string &path) {

@@ -106,6 +106,10 @@ class Graph:
         tf = self.tf
         return tf.reduce_mean(tf.boolean_mask(self.examples(), self.w > 0.5))
 
+    def loss_hardest(self):
+        """The examples with the largest losses, whose number is fixed."""
+        return self.tf.reduce_mean(self.tf.math.top_k(self.examples(), 2)[0])
+
     def loss_others_alone(self):
         """A softmax over the other examples (SimCLR)."""
         tf = self.tf
@@ -253,7 +257,7 @@ def refused(folder, replicas, flags):
 
 
 # Sums that the whole batch's numbers divide are parts of means.
-ACCUMULATED = ["contrastive", "cumulative_sum", "masked", "mean_of_chosen", "plain_mean"]
+ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "masked", "mean_of_chosen", "plain_mean"]
 # One replica's estimate has no number of the examples that are chosen; how the sizes of tf.eye add up is not known.
 NOT_ACCUMULATED = {"mean_of_chosen": [1], "others_alone": [1, 2]}
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts"]

@@ -113,6 +113,10 @@ private:
   /// The sign bit turned, so that signed comparisons order unsigned numbers.
   Value flipSign(Builder &g, Value x);
   Value widen(Builder &g, Value x, mlir::Type element);
+  /// `x`, which operand `operand` of `op` became, in a wider type: as unsigned as the operand is.
+  Value widenOperand(Builder &g, mlir::Operation *op, unsigned operand, Value x, mlir::Type element);
+  /// Indices as integers with a sign, of 32 or 64 bits.
+  Value asIndices(Builder &g, mlir::Operation *op, unsigned operand, Value x);
   Value iota(Builder &g, Dims shape, int64_t axis, mlir::Type element, Value sizes);
   Value padAll(Builder &g, Value x, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
                llvm::ArrayRef<int64_t> interior, Value value);

@@ -100,6 +100,20 @@ Value Converter::widen(Builder &g, Value x, Type element) {
   return g.make<dfg::BitwiseAndOp>({wide, makeConstant(g, mask)});
 }
 
+Value Converter::widenOperand(Builder &g, Operation *op, unsigned operand, Value x, Type element) {
+  Type own = Builder::elementOf(x);
+  const bool widens = own.isInteger() && element.isInteger() && isUnsigned(op->getOperand(operand));
+  return widens ? widen(g, x, element) : g.cast(x, element);
+}
+
+Value Converter::asIndices(Builder &g, Operation *op, unsigned operand, Value x) {
+  Type own = Builder::elementOf(x);
+  if (!own || own.isInteger(64))
+    return x;
+  // Of 32 bits without a sign no index is so large; where one is, it is as far outside as it was.
+  return own.isInteger(32) ? x : widenOperand(g, op, operand, x, g.builder.getI32Type());
+}
+
 Converter::Result Converter::compare(Operation *op, Values operands, Builder &g) {
   StringRef direction = getKeyword(op, "comparison_direction");
   Value x = operands[0];
@@ -328,8 +342,16 @@ Converter::Result Converter::convertElements(Operation *op, Values operands, Bui
   }
   bool fromUnsigned = isUnsigned(op->getOperand(0)), toUnsigned = isUnsigned(op->getResult(0));
   bool fromFloat = llvm::isa<FloatType>(from), toFloat = llvm::isa<FloatType>(to);
-  if (fromUnsigned && from.isInteger(64) && toFloat)
-    return fail(g, "converts unsigned integers of 64 bits to floats");
+  if (fromUnsigned && from.isInteger(64) && toFloat) {
+    // Half of a number of 64 bits has a sign; its last bit still says to which side the number is rounded.
+    Value one64 = g.scalar(from, 1);
+    APInt most = APInt::getSignedMaxValue(64);
+    Value mask = makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, from), most));
+    Value half = g.make<dfg::BitwiseAndOp>({g.make<dfg::RightShiftOp>({x, one64}), mask});
+    Value sticky = g.make<dfg::BitwiseOrOp>({half, g.make<dfg::BitwiseAndOp>({x, one64})});
+    Value large = g.mul(g.cast(sticky, to), g.scalar(to, 2));
+    return one(g, g.select(g.less(x, g.scalar(from, 0)), large, g.cast(x, to)));
+  }
   if (fromUnsigned && toFloat)
     return one(g, g.cast(widen(g, x, g.builder.getI64Type()), to));
   if (fromUnsigned)

@@ -302,6 +302,7 @@ Ints join(ArrayRef<int64_t> a, ArrayRef<int64_t> b, ArrayRef<int64_t> c = {}) {
 // ---------------------------------------------------------------------------------------------------------
 
 Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indices, ArrayRef<Dim> window, Builder &g) {
+  indices = asIndices(g, op, 1, indices);
   std::optional<DimensionNumbers> numbers = DimensionNumbers::get(op, "dimension_numbers");
   FailureOr<Dims> shape = g.getShape(operand);
   if (!numbers || failed(shape))
@@ -494,6 +495,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   std::optional<Combination> combination = op->getNumRegions() == 1 ? getCombination(op->getRegion(0)) : std::nullopt;
   if (operands.size() != 3 || !numbers || !combination)
     return fail(g, "scatters by a function that is not a sum, product, maximum or minimum, nor the new value");
+  operands[1] = asIndices(g, op, 1, operands[1]);
   Value operand = operands[0], updates = operands[2];
   FailureOr<Dims> shape = g.getShape(operand), updateSizes = g.getShape(updates);
   if (failed(shape) || failed(updateSizes))
@@ -749,10 +751,14 @@ Converter::Result Converter::takeSlice(Builder &g, Value x, ArrayRef<Value> star
 }
 
 Converter::Result Converter::dynamicSlice(Operation *op, Values operands, Builder &g) {
+  for (unsigned i = 1; i < operands.size(); ++i)
+    operands[i] = asIndices(g, op, i, operands[i]);
   return takeSlice(g, operands[0], ArrayRef(operands).drop_front(), getInts(op, "slice_sizes"));
 }
 
-Converter::Result Converter::dynamicUpdateSlice(Operation *, Values operands, Builder &g) {
+Converter::Result Converter::dynamicUpdateSlice(Operation *op, Values operands, Builder &g) {
+  for (unsigned i = 2; op && i < operands.size(); ++i)
+    operands[i] = asIndices(g, op, i, operands[i]);
   Value x = operands[0], update = operands[1];
   FailureOr<Dims> shape = g.getShape(x), part = g.getShape(update);
   if (failed(shape) || failed(part) || shape->size() != part->size() || operands.size() != 2 + shape->size())

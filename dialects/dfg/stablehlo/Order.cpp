@@ -34,8 +34,15 @@ Converter::Result Converter::topK(Operation *op, Values operands, Builder &g) {
   }
   if (k < 0 || op->getNumResults() != 2)
     return fail(g, "does not say how many elements it takes");
-  Values results = g.makeAll<dfg::TopKV2Op>(
-      {operands[0], g.integer(k)}, {Builder::elementOf(operands[0]), elementOfResult(op, 1)}, g.flag("sorted", true));
+  Value x = operands[0];
+  Type element = Builder::elementOf(x);
+  const bool natural = isUnsigned(op->getOperand(0));
+  if (natural)
+    x = orderKey(g, x, natural, /*joinsZeros=*/false);
+  Values results = g.makeAll<dfg::TopKV2Op>({x, g.integer(k)}, {Builder::elementOf(x), elementOfResult(op, 1)},
+                                            g.flag("sorted", true));
+  if (natural && results.size() == 2)
+    results[0] = element.getIntOrFloatBitWidth() < 32 ? g.cast(results[0], element) : flipSign(g, results[0]);
   return results;
 }
 
@@ -59,6 +66,8 @@ Converter::Result Converter::approximateTopK(Operation *op, Values operands, Bui
     return fail(g, "orders by a comparator that is no order of its operand");
   const Ints last = getOrderWithLast(rank, along), back = invertPermutationVector(last);
   const bool takesLargest = (*greater)[0] != 0;
+  if (isUnsigned(op->getOperand(0)))
+    return fail(g, "takes the largest of unsigned integers by approx_max_k; take lax.top_k");
   Value x = g.transpose(operands[0], last);
   Values found = g.makeAll<dfg::TopKV2Op>({takesLargest ? x : g.neg(x), g.integer(k.getInt())},
                                           {Builder::elementOf(x), elementOfResult(op, 1)}, g.flag("sorted", true));

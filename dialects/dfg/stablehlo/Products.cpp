@@ -81,7 +81,7 @@ Converter::Result Converter::dotGeneral(Operation *op, Values operands, Builder 
   const Ints &batchLeft = (*numbers)["lhs_batching_dimensions"], &batchRight = (*numbers)["rhs_batching_dimensions"];
   const Ints &sumLeft = (*numbers)["lhs_contracting_dimensions"], &sumRight = (*numbers)["rhs_contracting_dimensions"];
   Type element = elementOfResult(op);
-  Value a = g.cast(operands[0], element), b = g.cast(operands[1], element);
+  Value a = widenOperand(g, op, 0, operands[0], element), b = widenOperand(g, op, 1, operands[1], element);
   if (batchLeft.empty() && left->size() == 2 && right->size() == 2 && sumLeft.size() == 1 && sumRight.size() == 1)
     return one(g, g.matMul(a, b, sumLeft[0] == 0, sumRight[0] == 1));
   if (left->size() + right->size() > 26 * 2 || batchLeft.size() != batchRight.size() ||
@@ -339,12 +339,13 @@ Converter::Result Converter::convolution(Operation *op, Values operands, Builder
   if (!llvm::isa<FloatType>(element))
     return fail(g, "is a convolution of integers");
   if (rank == 3)
-    return convolveVolumes(op, g.transpose(g.cast(operands[0], element), getOrder(numbers->input, false)),
-                           g.transpose(g.cast(operands[1], element), getOrder(numbers->kernel, true)),
+    return convolveVolumes(op,
+                           g.transpose(widenOperand(g, op, 0, operands[0], element), getOrder(numbers->input, false)),
+                           g.transpose(widenOperand(g, op, 1, operands[1], element), getOrder(numbers->kernel, true)),
                            getOrder(numbers->output, false), g);
   Convolution conv{g,
-                   g.transpose(g.cast(operands[0], element), getOrder(numbers->input, false)),
-                   g.transpose(g.cast(operands[1], element), getOrder(numbers->kernel, true)),
+                   g.transpose(widenOperand(g, op, 0, operands[0], element), getOrder(numbers->input, false)),
+                   g.transpose(widenOperand(g, op, 1, operands[1], element), getOrder(numbers->kernel, true)),
                    getInts(op, "window_strides"),
                    getInts(op, "lhs_dilation"),
                    getInts(op, "rhs_dilation"),

@@ -95,20 +95,23 @@ Converter::Result Converter::reduce(Operation *op, Values operands, Builder &g) 
   bool isMax = count == 2 && isArgExtremum(region, true), isMin = count == 2 && isArgExtremum(region, false);
   if (axes.size() != 1 || !(isMax || isMin) || !isPosition(op->getOperand(1), axes[0]) ||
       !isIdentity(op->getOperand(2), isMax ? Combination::Max : Combination::Min) ||
-      !isIdentity(op->getOperand(3), Combination::Add) || isUnsigned(op->getOperand(0)))
+      !isIdentity(op->getOperand(3), Combination::Add))
     return fail(g, "reduces several operands together, which there is code for where they are an argmax or argmin");
   Type position = elementOfResult(op, 1);
   auto positionOf = [&](Value x, bool largest) {
     Value axis = g.integer(axes[0]);
     return largest ? g.make<dfg::ArgMaxOp>({x, axis}, {}, position) : g.make<dfg::ArgMinOp>({x, axis}, {}, position);
   };
-  const bool isBool = element.isInteger(1);
+  const bool isBool = element.isInteger(1), natural = isUnsigned(op->getOperand(0));
   Value value = reduceAxes(g,
                            isBool  ? isMax ? Combination::Or : Combination::And
                            : isMax ? Combination::Max
                                    : Combination::Min,
-                           operands[0], axes, false);
-  Value at = positionOf(isBool ? g.cast(operands[0], g.builder.getI32Type()) : operands[0], isMax);
+                           operands[0], axes, natural);
+  Value at = positionOf(isBool    ? g.cast(operands[0], g.builder.getI32Type())
+                        : natural ? orderKey(g, operands[0], natural, /*joinsZeros=*/false)
+                                  : operands[0],
+                        isMax);
   if (llvm::isa<FloatType>(element)) {
     // The first NaN, where there is one.
     Value isNan = g.make<dfg::IsNanOp>(operands[0], {}, g.builder.getI1Type());

@@ -39,6 +39,11 @@ dfg::Linearity getLinearity(Operation *op) {
   if (llvm::isa<dfg::CastOp>(op) && ((isFloatOrUnknown(op->getOperand(0)) && !isFloatOrUnknown(op->getResult(0))) ||
                                      getElementTypeOrSelf(op->getResult(0)).isInteger(1)))
     return dfg::Linearity::None;
+  // Sums of narrow integers wrap around: those of shares do so each by itself.
+  if (llvm::isa<dfg::CastOp>(op))
+    if (auto integer = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(op->getOperand(0)));
+        integer && integer.getWidth() > 1 && integer.getWidth() <= 16)
+      return dfg::Linearity::None;
   return node.getLinearity();
 }
 

@@ -49,6 +49,16 @@ std::string write(Folder &folder, const std::vector<Child> &children) {
 
 } // namespace
 
+TEST_CASE("a checkpoint's graph names what is in it") {
+  const std::string objects = graphOf({{"w", "w", "model/w"}, {"unused", "unused", "model/unused"}});
+  distc::checkpoint::TrackableObjectGraph graph;
+  REQUIRE(graph.ParseFromString(keepSaved(objects, {"model/w"})));
+  REQUIRE(graph.nodes_size() == 3);
+  CHECK(graph.nodes(1).attributes_size() == 1);
+  CHECK(graph.nodes(2).attributes_size() == 0);
+  CHECK(graph.nodes(0).children(1).local_name() == "unused");
+}
+
 TEST_CASE("a string is read as it was written, whatever its length") {
   Folder folder;
   for (size_t length : {0, 1, 127, 128, 300000}) {

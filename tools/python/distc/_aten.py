@@ -80,6 +80,10 @@ def _rsub(x, y, alpha=1):
 
 @_define("mul")
 def _mul(x, y):
+    for one, other in ((x, y), (y, x)):
+        # As a hash does: what wraps around at 64 bits in PyTorch would at 32.
+        if isinstance(one, int) and abs(one) >= 1 << 16 and getattr(other, "dtype", None) == jnp.int32:
+            raise NotImplementedError(f"integers are of 32 bits here, and a product by {one} needs more: set jax_enable_x64")
     return x * y
 
 
@@ -87,7 +91,13 @@ def _mul(x, y):
 def _div(x, y, rounding_mode=None):
     if rounding_mode is None:
         return x / y
-    return jnp.floor_divide(x, y) if rounding_mode == "floor" else jnp.trunc(x / y)
+    if rounding_mode == "floor":
+        return jnp.floor_divide(x, y)
+    dtype = jnp.result_type(x, y)
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return jnp.trunc(x / y)
+    # Exactly: a float has no room for all integers.
+    return lax.div(*jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype)))
 
 
 @_define("abs")
@@ -274,7 +284,10 @@ def _vector_norm(x, order=2, axes=None, keepdim=False, *, dtype=None):
 @_define("prod")
 def _prod(x, axes=None, keepdim=False, dtype=None):
     """By halves: of jnp.prod there is no gradient beside axes whose size is open."""
-    x = x if dtype is None else x.astype(to_dtype(dtype))
+    if dtype is not None:
+        x = x.astype(to_dtype(dtype))
+    elif not jnp.issubdtype(x.dtype, jnp.inexact):
+        x = x.astype(to_dtype(torch.int64))  # as PyTorch's sums and products of integers
     axes = range(x.ndim) if axes is None else (axes,)
     if not all(isinstance(x.shape[axis], int) for axis in axes):
         raise NotImplementedError("there is no code for products over the examples of the batch: sum their logarithms")
