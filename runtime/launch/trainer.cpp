@@ -370,7 +370,7 @@ void Trainer::openFiles() {
   if (!options_.summaryDir.empty())
     events_ = std::make_unique<EventFile>(options_.summaryDir, isResumed() ? std::optional(begin_) : std::nullopt);
   if (!options_.quiet && end_ > begin_)
-    progress_ = std::make_unique<Progress>(begin_, end_, examplesOfStep(program_));
+    progress_ = std::make_unique<ProgressLine>(begin_, end_, examplesOfStep(program_));
 }
 
 // This task's part of a fetch's value, to be added over all tasks.

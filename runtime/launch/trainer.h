@@ -13,7 +13,7 @@
 #include "launch/event_file.h"
 #include "launch/input_position.h"
 #include "launch/options.h"
-#include "launch/progress.h"
+#include "launch/progress_line.h"
 #include "launch/run_report.h"
 #include "launch/signals.h"
 #include "launch/step_log.h"
@@ -148,7 +148,7 @@ private:
   std::unique_ptr<CheckpointManager> checkpoints_;
   std::unique_ptr<StepLog> log_;
   std::unique_ptr<EventFile> events_;
-  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<ProgressLine> progress_;
 };
 
 } // namespace drt

@@ -1,10 +1,10 @@
-//===- progress.h - How far a run is, for who watches it ------------------===//
+//===- progress_line.h - How far a run is, for who watches it ------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_LAUNCH_PROGRESS_H
-#define DRT_LAUNCH_PROGRESS_H
+#ifndef DRT_LAUNCH_PROGRESS_LINE_H
+#define DRT_LAUNCH_PROGRESS_LINE_H
 
 #include "launch/step_log.h"
 
@@ -14,10 +14,10 @@ namespace drt {
 
 /// On stderr: a bar that moves ten times a second where that is a terminal, a line
 /// every few seconds elsewhere.
-class Progress {
+class ProgressLine {
 public:
   /// examples: of a step, 0 where unknown.
-  Progress(int64_t firstStep, int64_t steps, int64_t examples);
+  ProgressLine(int64_t firstStep, int64_t steps, int64_t examples);
 
   void update(const StepRecord &record) {
     if (record.endNs >= nextNs_)
@@ -41,4 +41,4 @@ private:
 
 } // namespace drt
 
-#endif // DRT_LAUNCH_PROGRESS_H
+#endif // DRT_LAUNCH_PROGRESS_LINE_H

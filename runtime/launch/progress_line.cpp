@@ -1,9 +1,9 @@
-//===- progress.cpp - How far a run is, for who watches it ----------------===//
+//===- progress_line.cpp - How far a run is, for who watches it ----------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "launch/progress.h"
+#include "launch/progress_line.h"
 #include "core/timeline.h"
 
 #include <algorithm>
@@ -38,14 +38,14 @@ std::string clockText(double seconds) {
 
 } // namespace
 
-Progress::Progress(int64_t firstStep, int64_t steps, int64_t examples)
+ProgressLine::ProgressLine(int64_t firstStep, int64_t steps, int64_t examples)
     : firstStep_(firstStep), steps_(steps), examples_(examples), startNs_(nowNs()), shownStep_(firstStep),
       shownNs_(startNs_), terminal_(isatty(STDERR_FILENO) == 1) {
   periodNs_ = terminal_ ? second / 10 : 5 * second;
   nextNs_ = startNs_ + periodNs_;
 }
 
-void Progress::show(const StepRecord &record) {
+void ProgressLine::show(const StepRecord &record) {
   const int64_t done = record.step + 1;
   const double sinceStart = static_cast<double>(record.endNs - startNs_) * 1e-9;
   const double each = sinceStart / static_cast<double>(std::max<int64_t>(done - firstStep_, 1));
@@ -71,12 +71,12 @@ void Progress::show(const StepRecord &record) {
   nextNs_ = record.endNs + periodNs_;
 }
 
-void Progress::interrupt() {
+void ProgressLine::interrupt() {
   if (terminal_)
     std::fputs("\r\033[K", stderr);
 }
 
-void Progress::finish(const StepRecord &last) {
+void ProgressLine::finish(const StepRecord &last) {
   if (shownStep_ <= last.step)
     show(last);
   if (terminal_)
