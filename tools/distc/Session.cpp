@@ -159,6 +159,13 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
   }
   Builder builder(&context);
   for (auto graph : module->getOps<dfg::GraphOp>()) {
+    // Endpoints and control edges name nodes, whose names are locations.
+    Block &nodes = graph.getBody().front();
+    auto isNamed = [](Operation &op) { return !dfg::getNodeName(&op).empty(); };
+    if (!nodes.empty() && llvm::none_of(nodes, isNamed)) {
+      fail("has no names of nodes: print it with --mlir-print-debuginfo, as distc compile --emit does");
+      return nullptr;
+    }
     if (!options.trainOp.empty())
       graph.setTrainOp(options.trainOp);
     if (!options.loss.empty())

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 namespace distc {
@@ -123,15 +124,28 @@ std::string mustBePrefix(const std::string &path) {
   return isTensorFile(path) ? path + " must be a checkpoint's prefix" : "";
 }
 
+// Of a folder of checkpoints the newest one, as the executable's --restore takes it.
+std::string takeNewest(const std::string &path) {
+  if (!std::filesystem::is_directory(path))
+    return path;
+  const std::string newest = drt::CheckpointManager(path).latest();
+  if (newest.empty())
+    throw drt::Error("'" + path + "' holds no complete checkpoint");
+  return newest;
+}
+
 } // namespace
 
 void declareCheckpointCommand(CLI::App &app, CheckpointArguments &arguments) {
   app.require_subcommand(1);
   auto &[from, to, list, diff, write, read] = arguments;
   list = app.add_subcommand("list", "Print every tensor with its type, shape, bytes, slices and checksum");
-  list->add_option("PREFIX", from, "The checkpoint, without .index")->required()->check(mustBePrefix);
+  list->add_option("PREFIX", from, "The checkpoint, without .index, or a folder: its newest one")
+      ->required()
+      ->check(mustBePrefix);
   diff = app.add_subcommand("diff", "Print the largest differences of each tensor; exit status 1 where there are any");
-  diff->add_option("A", from, "A checkpoint's prefix, or an .npz or .safetensors file")->required();
+  diff->add_option("A", from, "A checkpoint's prefix, a folder of checkpoints, or an .npz or .safetensors file")
+      ->required();
   diff->add_option("B", to, "What it is compared with")->required();
   write = app.add_subcommand("export", "Write a checkpoint as .npz or .safetensors");
   write->add_option("PREFIX", from, "The checkpoint, without .index")->required()->check(mustBePrefix);
@@ -145,9 +159,12 @@ int checkpointCommand(int argc, const char *const *argv) {
   CLI::App app("List, compare and convert TensorFlow's checkpoints", "distc checkpoint");
   CheckpointArguments arguments;
   declareCheckpointCommand(app, arguments);
-  const auto &[from, to, list, diff, write, read] = arguments;
+  auto &[from, to, list, diff, write, read] = arguments;
   try {
     app.parse(argc, argv);
+    for (std::string *checkpoint : {&from, diff->parsed() ? &to : nullptr})
+      if (checkpoint && !read->parsed())
+        *checkpoint = takeNewest(*checkpoint);
     if (list->parsed())
       return listTensors(from);
     return diff->parsed() ? diffTensors(from, to) : convert(from, to);
