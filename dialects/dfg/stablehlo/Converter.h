@@ -115,6 +115,8 @@ private:
   Value widen(Builder &g, Value x, mlir::Type element);
   /// `x`, which operand `operand` of `op` became, in a wider type: as unsigned as the operand is.
   Value widenOperand(Builder &g, mlir::Operation *op, unsigned operand, Value x, mlir::Type element);
+  /// A float as an integer, as XLA converts it: the nearest that the integer holds, 0 for NaN.
+  Value saturate(Builder &g, Value x, mlir::Type to, bool isUnsigned);
   /// Indices as integers with a sign, of 32 or 64 bits.
   Value asIndices(Builder &g, mlir::Operation *op, unsigned operand, Value x);
   Value iota(Builder &g, Dims shape, int64_t axis, mlir::Type element, Value sizes);

@@ -330,6 +330,24 @@ Converter::Result Converter::shift(Operation *op, Values operands, Builder &g) {
 
 // ---- Conversions ---------------------------------------------------------------------------------------------------
 
+Value Converter::saturate(Builder &g, Value x, Type to, bool isUnsigned) {
+  if (Builder::elementOf(x).getIntOrFloatBitWidth() < 32) // which hold no bound of wider integers
+    x = g.cast(x, g.builder.getF32Type());
+  Type from = Builder::elementOf(x), wide = g.builder.getI64Type();
+  const int width = static_cast<int>(to.getIntOrFloatBitWidth());
+  const double beyond = std::ldexp(1.0, isUnsigned ? width : width - 1), least = isUnsigned ? 0 : -beyond;
+  Value held;
+  if (width == 64) {
+    APInt most = APInt::getSignedMaxValue(64);
+    Value largest = makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, wide), most));
+    held = g.select(g.lessEqual(g.scalar(from, beyond), x), largest, g.cast(x, wide));
+  } else {
+    Value near = g.make<dfg::MinimumOp>({g.make<dfg::MaximumOp>({x, g.scalar(from, least)}), g.scalar(from, beyond)});
+    held = g.cast(g.make<dfg::MinimumOp>({g.cast(near, wide), g.scalar(wide, beyond - 1)}), to);
+  }
+  return g.select(g.make<dfg::IsNanOp>(x, {}, g.builder.getI1Type()), g.scalar(to, 0), held);
+}
+
 Converter::Result Converter::convertElements(Operation *op, Values operands, Builder &g) {
   Value x = operands[0];
   Type from = Builder::elementOf(x), to = elementOfResult(op);
@@ -358,8 +376,8 @@ Converter::Result Converter::convertElements(Operation *op, Values operands, Bui
     return one(g, widen(g, x, to));
   if (fromFloat && toUnsigned && to.isInteger(64))
     return fail(g, "converts floats to unsigned integers of 64 bits");
-  if (fromFloat && toUnsigned)
-    return one(g, g.cast(g.cast(x, g.builder.getI64Type()), to));
+  if (fromFloat && to.isInteger() && !to.isInteger(1))
+    return one(g, saturate(g, x, to, toUnsigned));
   return one(g, g.cast(x, to));
 }
 

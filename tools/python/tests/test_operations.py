@@ -36,6 +36,7 @@ WHOLE = {
     "unsigned quotients": lambda w, i, u: (u // 7 + u % 1000).astype(jnp.int32) % 1000,
     "unsigned order": lambda w, i, u: (u > u[::-1]) + 2 * (u.max(0) > u[0]) + 3 * (jnp.minimum(u, u[::-1]) == u),
     "unsigned as floats": lambda w, i, u: u.astype(jnp.float32) / 1e9,
+    "floats beyond integers": lambda w, i, u: (w * 100).astype(jnp.uint8) + (w * 100).astype(jnp.int8) + (w * 4e9).astype(jnp.int32) % 1000 + (w * 4e9).astype(jnp.uint32) % 1000 + jnp.where(w > 0.5, jnp.nan, w).astype(jnp.int16),
     "narrow unsigned": lambda w, i, u: u.astype(jnp.uint8).astype(jnp.float32) + u.astype(jnp.uint8).astype(jnp.int32),
     "shifts": lambda w, i, u: ((u >> 5) ^ (u << 27)).astype(jnp.int32) % 1000 + (i >> 1) + lax.shift_right_logical(i, 28),
     "shifts by data": lambda w, i, u: lax.shift_right_logical(u, (u & 63)).astype(jnp.int32) % 1000 + (i << (jnp.abs(i) * 4)) % 999,
