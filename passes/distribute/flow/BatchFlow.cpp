@@ -426,7 +426,7 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
   if (op->hasTrait<dfg::Divides>() && linear.size() == 1) {
     const Flow &dividend = get(linear.front()), &divisor = get(others.front());
     zero = dividend.zero;
-    if (!divisor.scale || (!zero && !dividend.scale))
+    if (!divisor.scale || (!zero && !dividend.scale) || (fixed && fixed.isAmbiguous(others.front())))
       return std::nullopt;
     const bool counts =
         fixed && fixed.counts(others.front()) && (!isRows(linear.front()) || fixed.countsCopies(others.front()));
@@ -892,6 +892,9 @@ void BatchFlow::learn(Operation *op) {
   const bool divides = op->hasTrait<dfg::Divides>() && op->getNumOperands() == 2;
   if (divides && fixed.question == FixedBatch::Rows)
     fixed.noteCopies(op->getOperand(0), op->getOperand(1), shapes);
+  if (divides && get(op->getOperand(0)).kind == Flow::Sharded && !get(op->getOperand(0)).batch.uniform &&
+      fixed.countsCopies(op->getOperand(1)))
+    fixed.noteOtherTerms(op->getOperand(0), op->getOperand(1));
   if (fixed.learned)
     return;
   if (divides && fixed.question == FixedBatch::Counts && isSum(op->getOperand(0)))

@@ -326,6 +326,13 @@ void FixedBatch::noteCopies(Value dividend, Value divisor, const dfg::ShapeConte
   learned |= ofCopies.insert(op).second;
 }
 
+void FixedBatch::noteOtherTerms(Value sum, Value divisor) {
+  Operation *op = getConstant(divisor);
+  KnownCounts known;
+  if (auto number = getNumber(op); number && countTerms(sum, kMaxDepth, known).count(std::llround(*number)))
+    learned |= ambiguous.insert(op).second;
+}
+
 /// Whether `copies` has rows of the batch where `value` has one: as many features as there are examples are copied
 /// along another axis.
 bool FixedBatch::isAlongBatch(Value value, Value copies) const {

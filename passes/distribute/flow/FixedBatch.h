@@ -50,6 +50,11 @@ public:
   /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to along the batch, if it does.
   void noteCopies(mlir::Value dividend, mlir::Value divisor, const dfg::ShapeContext &shapes);
 
+  /// Notes that `divisor`, which counts copies along the batch, may as well count what each row of `sum` is a sum of.
+  void noteOtherTerms(mlir::Value sum, mlir::Value divisor);
+  /// Whether it is open what the constant counts.
+  bool isAmbiguous(mlir::Value value) const { return ambiguous.contains(getConstant(value)); }
+
   /// The rows of each replica; 0 where the batch is open.
   int64_t size = 0;
   /// What is looked for: one thing after the other, for what a count makes a mean is no sum that another number counts.
@@ -62,7 +67,7 @@ private:
   bool isCount(mlir::Value sum, double number) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
-  llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies;
+  llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies, ambiguous;
 };
 
 } // namespace distc
