@@ -340,6 +340,8 @@ bool FixedBatch::isAlongBatch(Value value, Value copies) const {
                     to = llvm::cast<RankedTensorType>(copies.getType()).getShape();
   const size_t added = to.size() - from.size();
   auto isCopied = [&](size_t axis) { return axis < added || (from[axis - added] == 1 && to[axis] != 1); };
+  if (to.empty())
+    return false;
   // Rows are the first axis where they can be.
   if (to.front() % size == 0)
     return isCopied(0);
