@@ -78,31 +78,26 @@ def descend(tape, loss, variables, rate=0.1):
         variable.assign_sub(rate * tf.convert_to_tensor(gradient))
 
 
-def wide_means(make):
+def wide_means(make, join, rate=0.1):
     """A mean for each example of as many values as there are examples."""
     w = make.weights("w", FEATURES, BATCH)
-    return tf.reduce_mean(tf.square(tf.tanh(make.x @ w) - 0.3), 1), w
+    loss = join(tf.reduce_mean(tf.square(tf.tanh(make.x @ w) - 0.3), 1))
+    return loss, tf1.train.GradientDescentOptimizer(rate).minimize(loss, var_list=[w])
 
 
 @program
 def mean_of_wide_means(make):
-    losses, w = wide_means(make)
-    loss = tf.reduce_mean(losses)
-    return loss, tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[w])
+    return wide_means(make, tf.reduce_mean)
 
 
 @program
 def shares_of_wide_means(make):
-    losses, w = wide_means(make)
-    loss = tf.reduce_sum(losses / tf.cast(tf.shape(losses)[0], losses.dtype))
-    return loss, tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[w])
+    return wide_means(make, lambda losses: tf.reduce_sum(losses / tf.cast(tf.shape(losses)[0], losses.dtype)))
 
 
 @program_of_sum
 def sum_of_wide_means(make):
-    losses, w = wide_means(make)
-    loss = tf.reduce_sum(losses)
-    return loss, tf.compat.v1.train.GradientDescentOptimizer(0.01).minimize(loss, var_list=[w])
+    return wide_means(make, tf.reduce_sum, rate=0.01)
 
 
 @program

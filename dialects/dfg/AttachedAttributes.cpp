@@ -5,11 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/AttachedAttributes.h"
+#include "dialects/dfg/Dfg.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
 
 namespace distc::dfg {
+
+bool isOnNode(Operation *op) { return !llvm::isa<ModuleOp, GraphOp>(op); }
 
 bool isOneOf(Attribute value, ArrayRef<llvm::StringRef> words) {
   auto text = llvm::dyn_cast<StringAttr>(value);

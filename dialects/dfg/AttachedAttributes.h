@@ -22,6 +22,8 @@ struct AttachedAttribute {
 };
 
 template <typename... Ops> bool isOn(mlir::Operation *op) { return llvm::isa<Ops...>(op); }
+/// Neither the module nor its graph.
+bool isOnNode(mlir::Operation *op);
 template <typename Attr> bool isA(mlir::Attribute value) { return llvm::isa<Attr>(value); }
 bool isOneOf(mlir::Attribute value, llvm::ArrayRef<llvm::StringRef> words);
 bool isAtLeast(mlir::Attribute value, int64_t least);

@@ -66,8 +66,8 @@ const AttachedAttribute kAttached[] = {
     {kPlaceholdersAttr, isOn<ModuleOp>, "the module", isStrings, "an array of strings"},
     {kSummariesAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
     {kProgramObjectsAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
-    {kPaddingAttr, [](Operation *op) { return !llvm::isa<ModuleOp>(op); }, "a node", isA<UnitAttr>, "a unit"},
-    {kUnsignedFeedAttr, [](Operation *op) { return !llvm::isa<ModuleOp>(op); }, "a feed", isA<UnitAttr>, "a unit"},
+    {kPaddingAttr, isOnNode, "a node", isA<UnitAttr>, "a unit"},
+    {kUnsignedFeedAttr, isOnNode, "a feed", isA<UnitAttr>, "a unit"},
     {kCommandAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
 };
 

@@ -58,8 +58,8 @@ using dfg::isA;
 using dfg::isAtLeast;
 using dfg::isOn;
 using dfg::isOneOf;
+using dfg::isOnNode;
 
-bool isOnNode(Operation *op) { return !llvm::isa<ModuleOp, dfg::GraphOp>(op); }
 bool isOnGraphOrNode(Operation *op) { return !llvm::isa<ModuleOp>(op); }
 
 /// How the log joins the replicas' values of a tensor: "concat:1" along that axis.

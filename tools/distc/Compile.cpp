@@ -275,7 +275,7 @@ int checkElasticFlags(Session &session, const CompileOptions &options, const Tar
 /// Where `inspect --check` stops: nothing is written, and the strategy is one replica's.
 constexpr llvm::StringLiteral kEmitNothing = "nothing";
 
-int compile(Session &session, CompileOptions options) {
+int compileOnce(Session &session, CompileOptions options) {
   options.strategy = strategies::spellSpec(options.strategy);
   if (options.emit == "exe")
     if (int status = session.checkOutput(options.output))
@@ -501,20 +501,24 @@ int compile(Session &session, CompileOptions options) {
   return kDone;
 }
 
+/// An internal error is repeated for the reproducer.
+int compile(Session &session, const CompileOptions &options) {
+  const int status = compileOnce(session, options);
+  if (status == kInternalError) {
+    CompileOptions again = options;
+    again.writesReproducer = true;
+    Session repeated(again);
+    (void)compileOnce(repeated, again);
+  }
+  return status;
+}
+
 } // namespace
 
 int compileCommand(const CompileOptions &options) {
   Session session(options);
-  if (options.emit != "report") {
-    const int status = compile(session, options);
-    if (status == kInternalError) {
-      CompileOptions again = options;
-      again.writesReproducer = true;
-      Session repeated(again);
-      (void)compile(repeated, again);
-    }
-    return status;
-  }
+  if (options.emit != "report")
+    return compile(session, options);
   // A report is what the executable says of itself.
   llvm::SmallString<64> path, report;
   if (llvm::sys::fs::createTemporaryFile("distc", "", path) || llvm::sys::fs::createTemporaryFile("distc", "", report))

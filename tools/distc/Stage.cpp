@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/distc/Stage.h"
+#include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/Builders.h"
@@ -143,7 +144,7 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   if (auto batch = said.getAs<IntegerAttr>("batch"); batch && options.batch == 0)
     options.batch = batch.getInt();
   auto feeds = said.getAs<ArrayAttr>("feeds");
-  if (feeds && !llvm::all_of(feeds, llvm::IsaPred<StringAttr>))
+  if (feeds && !dfg::isStrings(feeds))
     return module.emitError() << "'" << dfg::kCommandAttr << "' has feeds that are no strings", failure();
   if (feeds && options.feeds.empty())
     for (auto feed : feeds.getAsRange<StringAttr>())

@@ -124,7 +124,7 @@ std::string mustBePrefix(const std::string &path) {
   return isTensorFile(path) ? path + " must be a checkpoint's prefix" : "";
 }
 
-// Of a folder of checkpoints the newest one, as the executable's --restore takes it.
+// Of a folder of checkpoints the newest complete one, damaged or not: that is what is looked for here.
 std::string takeNewest(const std::string &path) {
   if (!std::filesystem::is_directory(path))
     return path;
@@ -162,9 +162,10 @@ int checkpointCommand(int argc, const char *const *argv) {
   auto &[from, to, list, diff, write, read] = arguments;
   try {
     app.parse(argc, argv);
-    for (std::string *checkpoint : {&from, diff->parsed() ? &to : nullptr})
-      if (checkpoint && !read->parsed())
-        *checkpoint = takeNewest(*checkpoint);
+    if (!read->parsed())
+      from = takeNewest(from);
+    if (diff->parsed())
+      to = takeNewest(to);
     if (list->parsed())
       return listTensors(from);
     return diff->parsed() ? diffTensors(from, to) : convert(from, to);

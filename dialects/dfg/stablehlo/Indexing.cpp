@@ -120,8 +120,8 @@ class RowFinder {
 public:
   RowFinder(dfg::GraphBuilder &g, IndexForm form) : g(g), form(std::move(form)) {}
 
-  /// `window`: the size of the window along each axis of the operand. `clamps`: windows that are not inside are moved
-  /// there.
+  /// `indices`: of 32 or 64 bits (asIndices). `window`: the size of the window along each axis of the operand.
+  /// `clamps`: windows that are not inside are moved there.
   FailureOr<Rows> find(Value operand, ArrayRef<Dim> shape, Value indices, ArrayRef<Dim> window, bool clamps) {
     FailureOr<Dims> sizes = g.getShape(indices);
     if (failed(sizes))
@@ -136,8 +136,6 @@ public:
       return g.fail("has dimension_numbers that its operands are not of");
     if (vectorAxis < rank && form.indexMap.size() > 1)
       indices = shareExamples(shape, indices, window, *sizes);
-    if (!g.elementOf(indices).isInteger(64))
-      indices = g.cast(indices, g.builder.getI32Type());
     if (vectorAxis == rank) {
       indices = g.expandDims(indices, rank);
       sizes->push_back(Dim(1));

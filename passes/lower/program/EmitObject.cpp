@@ -161,10 +161,8 @@ llvm::Expected<std::vector<ObjectCode>> emitObjects(llvm::Module &module, const 
                                                     const ObjectCache &cache) {
   if (!createHostMachine(target)) // which registers what all threads use
     return llvm::createStringError("LLVM has no code generator for " + target.cpu);
-  std::vector<Bitcode> parts(1);
-  for (KernelPart &kernel : takeKernels(module))
-    parts.push_back(std::move(kernel.code));
-  parts.front() = writeBitcode(module);
+  std::vector<Bitcode> parts = takeKernels(module);
+  parts.insert(parts.begin(), writeBitcode(module));
 
   std::vector<std::optional<llvm::Expected<ObjectCode>>> made(parts.size());
   // A program is calls, thousands in a block: there is nothing to vectorize, and looking for it takes long.

@@ -116,8 +116,8 @@ Bitcode writeBitcode(const Module &module) {
   return code;
 }
 
-std::vector<KernelPart> takeKernels(Module &module) {
-  std::vector<KernelPart> parts;
+std::vector<Bitcode> takeKernels(Module &module) {
+  std::vector<Bitcode> parts;
   for (GlobalValue *value : findKernels(module)) {
     auto *kernel = cast<Function>(value);
     std::unique_ptr<Module> part = copyPart(*kernel);
@@ -130,7 +130,7 @@ std::vector<KernelPart> takeKernels(Module &module) {
       continue;
     }
     part->getFunction("part.0")->setName(name);
-    parts.push_back({name, writeBitcode(*part)});
+    parts.push_back(writeBitcode(*part));
     kernel->deleteBody(); // of external linkage now
     kernel->setVisibility(GlobalValue::HiddenVisibility);
     kernel->setName(name);

@@ -8,7 +8,6 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Module.h"
-#include <string>
 #include <vector>
 
 namespace distc {
@@ -21,14 +20,10 @@ using Bitcode = llvm::SmallVector<char, 0>;
 
 Bitcode writeBitcode(const llvm::Module &module);
 
-/// A kernel with all that it calls, and the constants that it reads.
-struct KernelPart {
-  std::string name; // of its content: equal kernels have one, whatever program they are of
-  Bitcode code;     // a module that defines the function `name`, hidden
-};
-
-/// Takes the kernels out of `module`, where what is left calls them by their new names. Each is there once.
-std::vector<KernelPart> takeKernels(llvm::Module &module);
+/// Takes the kernels out of `module`: each as a module of its own, with all that it calls and the constants that it
+/// reads. What is left calls them by new names, of their content: equal kernels have one, whatever program they are of,
+/// and are there once.
+std::vector<Bitcode> takeKernels(llvm::Module &module);
 
 } // namespace distc
 

@@ -60,13 +60,11 @@ std::optional<ObjectCode> ObjectCache::find(StringRef name) const {
   if (folder.empty())
     return std::nullopt;
   // The time of the last use decides what is pruned.
-  int descriptor = -1;
-  if (sys::fs::openFileForRead(getPath(name), descriptor, sys::fs::OF_UpdateAtime))
+  auto opened = expectedToOptional(sys::fs::openNativeFileForRead(getPath(name), sys::fs::OF_UpdateAtime));
+  if (!opened)
     return std::nullopt;
-  auto file = MemoryBuffer::getOpenFile(sys::fs::convertFDToNativeFile(descriptor), "", /*FileSize=*/-1,
-                                        /*RequiresNullTerminator=*/false);
-  sys::fs::file_t native = sys::fs::convertFDToNativeFile(descriptor);
-  sys::fs::closeFile(native);
+  auto file = MemoryBuffer::getOpenFile(*opened, "", /*FileSize=*/-1, /*RequiresNullTerminator=*/false);
+  sys::fs::closeFile(*opened);
   constexpr size_t digits = 2 * kNameBytes;
   if (!file || (*file)->getBufferSize() < digits)
     return std::nullopt;
