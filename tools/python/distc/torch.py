@@ -26,6 +26,7 @@ from torch.utils.checkpoint import CheckpointFunction
 
 from distc import jax as distc_jax
 from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
+from distc._python_state import PythonState
 from distc._signature import Step
 
 __all__ = ["UnknownOperations", "export", "load_state"]
@@ -462,6 +463,30 @@ def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.E
     return exported, max(smallest, least if suggested else 1)
 
 
+def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.export.ExportedProgram) -> None:
+    """Refuses a loss that changes what it may read of Python's: a number, or what makes its next call write down another step."""
+    changed = list(dict.fromkeys(name for name, _ in with_loss.changed))
+    if not changed:
+        return
+    names = ", ".join(f"'{name}'" for name in changed[:5]) + (f" and {len(changed) - 5} others" if len(changed) > 5 else "")
+    error = NotImplementedError(f"the loss changes {names}, which would stay in the exported step what it is now: keep it in a buffer of the module "
+                                "(register_buffer), feed it with the batch, or change it outside of the loss")
+    if any(is_number for _, is_number in with_loss.changed):
+        raise error
+    try:
+        with torch.enable_grad(), _with_ways_out(), _with_open_parts():
+            again, _ = _export_program(with_loss, batch)
+    except Exception:  # It holds what only the first call could use, such as a tensor of its own.
+        raise error from None
+    if exported.graph_module.code != again.graph_module.code or not _are_equal(exported.constants, again.constants):
+        raise error
+
+
+def _are_equal(constants: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return constants.keys() == others.keys() and all(torch.equal(value, others[name]) for name, value in constants.items()
+                                                     if isinstance(value, torch.Tensor))
+
+
 # Of how many examples at least a step may be.
 _MOST_EXAMPLES = 64
 
@@ -497,14 +522,23 @@ class _WithLoss(torch.nn.Module):
         self.loss = loss
         # No list: torch.export gives attributes that are trees back what they were.
         self.assigned: collections.deque[tuple[str, str, torch.Tensor]] = _Log()
+        # What the loss changed of Python's, and whether that is a number.
+        self.changed: collections.deque[tuple[str, bool]] = _Log()
 
     def forward(self, batch: Any) -> Any:
         # One size, not one for each tensor.
         sizes = [leaf.shape[0] for leaf in _pytree.tree_leaves(batch)]
         for size in sizes[1:]:
             torch._check(size == sizes[0])
+        before = PythonState(self.loss, self.module)
         with _with_known_gradients(), _with_assigned_buffers(self.assigned):
-            return self.loss(self.module, batch)
+            value = self.loss(self.module, batch)
+        after = PythonState(self.loss, self.module)
+        if package := before.draws(after):
+            raise NotImplementedError(f"the loss draws random numbers of Python's '{package}', which would stay in the exported step what they are now: draw "
+                                      "them with torch (torch.rand), or feed them with the batch")
+        self.changed.extend(before.find_changes(after))
+        return value
 
 
 _PREFIX = "module."
@@ -553,6 +587,7 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         if any(constant is old or (isinstance(constant, torch.Tensor) and constant.data_ptr() == old.data_ptr()) for constant in exported.constants.values()):
             raise NotImplementedError(f"the loss reads the tensor '{name}' of {part} and assigns it anew, which would stay in the exported step what it is "
                                       "now: make it a buffer (register_buffer)")
+    _expect_the_same_again(with_loss, batch, exported)
     stop_gradients(exported.graph_module)
     exported = exported.run_decompositions(get_decompositions())
     graph = Graph(exported.graph)

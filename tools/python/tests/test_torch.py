@@ -1,4 +1,5 @@
 import copy
+import random
 
 import pytest
 
@@ -282,6 +283,48 @@ def test_what_would_stay_as_it_was_exported_is_refused(tmp_path):
     module = Annealed()
     with pytest.raises(NotImplementedError, match="the number 'temperature' of Annealed"):
         distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+
+def test_python_that_a_loss_changes_is_refused(tmp_path):
+    module, data = torch.nn.Linear(6, 4), {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
+    calls, kept, rows = 0, {"mean": torch.zeros(())}, []
+    entropy = lambda batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
+
+    def count(_, batch):
+        nonlocal calls
+        calls += 1
+        return entropy(batch) * min(calls / 4, 1)
+
+    def keep_mean(_, batch):
+        value = entropy(batch)
+        result = value * (1 + kept["mean"])
+        kept["mean"] = (0.9 * kept["mean"] + 0.1 * value).detach()
+        return result
+
+    def grow(_, batch):
+        rows.append(0.5)
+        return entropy(batch) * sum(rows)
+
+    def mix(_, batch):
+        return torch.nn.functional.cross_entropy(module(batch["x"] * np.random.beta(2, 2)), batch["y"])
+
+    def skip(_, batch):
+        return entropy(batch) * (0.0 if random.random() < 0.5 else 1.0)
+
+    refused = ((count, "changes 'calls'"), (keep_mean, r"changes 'kept\['mean'\]'"), (grow, r"changes 'len\(rows\)'"),
+               (mix, "'numpy.random'"), (skip, "'random'"))
+    for loss, message in refused:
+        with pytest.raises(NotImplementedError, match=message):
+            distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+    # What nothing reads may change.
+    shapes = []
+
+    def log(_, batch):
+        shapes.append(tuple(batch["x"].shape[1:]))
+        return entropy(batch)
+
+    distc.torch.export(module, log, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
 
 
 def test_dropout_differs_from_step_to_step(tmp_path):
