@@ -11,6 +11,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <optional>
 
 using namespace mlir;
 
@@ -39,14 +40,20 @@ static std::string getSizes(Operation *kernel, StringRef attribute) {
   return text;
 }
 
+// The functions of a program's devices by their names; none where it has no code for devices.
+static std::optional<SymbolTable> findDeviceFunctions(ModuleOp program) {
+  if (Operation *code = program.lookupSymbol(drt::kKernelModule))
+    return SymbolTable(code);
+  return std::nullopt;
+}
+
 // " [kernel_3, 8 blocks of 256 threads]", the second half for devices only.
-static std::string getKernelText(Operation *op) {
+static std::string getKernelText(Operation *op, const std::optional<SymbolTable> &code) {
   auto kernel = op->getAttrOfType<FlatSymbolRefAttr>("kernel");
   if (!kernel)
     return "";
   std::string text = (" [" + kernel.getValue()).str();
-  Operation *code = op->getParentOfType<ModuleOp>().lookupSymbol(drt::kKernelModule);
-  if (Operation *function = code ? SymbolTable::lookupSymbolIn(code, kernel.getAttr()) : nullptr) {
+  if (Operation *function = code ? code->lookup(kernel.getAttr()) : nullptr) {
     std::string grid = getSizes(function, drt::kGridAttr), block = getSizes(function, drt::kBlockAttr);
     text +=
         ", " + grid + (grid == "1" ? " block of " : " blocks of ") + block + (block == "1" ? " thread" : " threads");
@@ -67,6 +74,7 @@ static std::string getGroupText(drt::UpdateGroupOp group) {
 std::string getPlanText(drt::EntryOp entry) {
   std::string text;
   llvm::raw_string_ostream os(text);
+  std::optional<SymbolTable> code = findDeviceFunctions(entry->getParentOfType<ModuleOp>());
   os << "  " << entry.getName() << "\n";
   for (Operation &op : entry.getBody().front()) {
     StringRef category = getScopeCategory(&op);
@@ -74,7 +82,7 @@ std::string getPlanText(drt::EntryOp entry) {
       continue;
     os << "    " << llvm::left_justify(category, 11) << getScopeName(&op);
     if (!isa<drt::UpdateOp, drt::SparseUpdateOp, drt::MatmulUpdateOp>(op))
-      os << getKernelText(&op);
+      os << getKernelText(&op, code);
     if (auto group = dyn_cast<drt::UpdateGroupOp>(op))
       os << getGroupText(group);
     auto [bytes, place] = getWritten(&op);
