@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "core/near_names.h"
 #include "strategies/Aggregators.h"
 #include "strategies/Builder.h"
 #include "llvm/ADT/STLExtras.h"
@@ -121,14 +122,15 @@ llvm::Expected<Strategy> buildStrategy(llvm::StringRef spec, const GraphFacts &f
   auto [name, text] = spec.split(':');
   const Builder *builder = findBuilder(name);
   if (!builder) {
-    std::string names =
-        llvm::join(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; }), ", ");
+    std::vector<std::string> known;
+    for (const Builder &each : getBuilders())
+      known.push_back(each.name.str());
+    std::string all = "; there are: " + llvm::join(known, ", ");
     if (name.equals_insensitive("Auto"))
-      return llvm::createStringError("strategy " + name + " is not supported yet; there are: " + names);
-    std::string near = findNear(
-        name, llvm::to_vector(llvm::map_range(getBuilders(), [](const Builder &known) { return known.name; })));
+      return llvm::createStringError("strategy " + name + " is not supported yet" + all);
+    std::string near = ::drt::didYouMean(name, known);
     return llvm::createStringError("no strategy is called '" + name + "', nor is there such a file" +
-                                   (near.empty() ? "; there are: " + names : "; did you mean '" + near + "'?"));
+                                   (near.empty() ? all : near));
   }
   std::string what = ("strategy " + builder->name).str();
   std::vector<Parameter> parameters = builder->parameters;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "strategies/Parameters.h"
+#include "core/near_names.h"
 #include "strategies/Aggregators.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -67,20 +68,6 @@ double Arguments::getFraction(llvm::StringRef name) const {
   return value;
 }
 
-std::string findNear(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known) {
-  unsigned least = std::max<unsigned>(2, word.size() / 3) + 1;
-  std::string near;
-  for (llvm::StringRef other : known)
-    // The beginning of a name is near it.
-    if (unsigned distance =
-            !word.empty() && other.starts_with_insensitive(word) ? 1 : other.edit_distance_insensitive(word);
-        distance < least) {
-      least = distance;
-      near = other.str();
-    }
-  return near;
-}
-
 /// "a=1,b=2,3" as {"a=1", "b=2,3"}.
 static llvm::SmallVector<std::string> splitPairs(llvm::StringRef text) {
   llvm::SmallVector<std::string> pairs;
@@ -106,10 +93,12 @@ llvm::Expected<Arguments> parseArguments(llvm::StringRef what, llvm::ArrayRef<Pa
     if (parameter == parameters.end() || !pair.contains('=')) {
       std::string message = (what + ": ").str();
       message += (pair.contains('=') ? "unknown parameter '" + key + "'" : "'" + pair + "' is not key=value").str();
-      std::string near = findNear(
-          key, llvm::to_vector(llvm::map_range(parameters, [](const Parameter &known) { return known.name; })));
-      if (!near.empty() && near != key)
-        return llvm::createStringError(message + "; did you mean '" + near + "'?");
+      std::vector<std::string> names;
+      for (const Parameter &known : parameters)
+        names.push_back(known.name.str());
+      std::string near = ::drt::didYouMean(key, names);
+      if (!near.empty() && !llvm::is_contained(names, key))
+        return llvm::createStringError(message + near);
       message += "; it has";
       for (const Parameter &known : parameters)
         message += ((&known == &parameters.front() ? " " : ", ") + known.name + "=" + known.defaultValue + " (" +

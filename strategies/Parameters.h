@@ -56,9 +56,6 @@ private:
   llvm::StringMap<std::string> values;
 };
 
-/// The nearest of `known`, whatever the case of its letters; "" where none is near.
-std::string findNear(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known);
-
 /// Reads "key=value,..." over the defaults of `parameters`. Errors begin with `what`, and name what is near, or list
 /// what there is.
 llvm::Expected<Arguments> parseArguments(llvm::StringRef what, llvm::ArrayRef<Parameter> parameters,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "strategies/StrategyCheck.h"
+#include "core/near_names.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -12,27 +13,17 @@
 
 namespace distc::strategies {
 
-/// "; near: a, b", or the first variables where none is near.
+/// What may have been meant; where no variable's name is near, some that the graph trains.
 static std::string suggest(llvm::StringRef name, const GraphFacts &facts) {
-  std::vector<std::pair<unsigned, llvm::StringRef>> near;
-  unsigned limit = std::max<size_t>(2, name.size() / 3);
+  std::vector<std::string> all, trainable;
   for (const VariableFacts &variable : facts.variables) {
-    unsigned distance = name.edit_distance(variable.name, true, limit);
-    if (distance <= limit)
-      near.emplace_back(distance, variable.name);
+    all.push_back(variable.name);
+    if (variable.trainable)
+      trainable.push_back(variable.name);
   }
-  llvm::stable_sort(near, llvm::less_first());
-  if (near.empty()) {
-    for (const VariableFacts &variable : facts.variables)
-      if (variable.trainable)
-        near.emplace_back(0, variable.name);
-    if (near.empty())
-      return "; the graph has no trainable variable";
-  }
-  bool more = near.size() > 3;
-  near.resize(std::min<size_t>(near.size(), 3));
-  return (limit && !near.empty() && near.front().first ? "; near: " : "; it has: ") +
-         llvm::join(llvm::map_range(near, [](const auto &item) { return item.second; }), ", ") + (more ? ", ..." : "");
+  if (std::string near = ::drt::didYouMean(name, all); !near.empty())
+    return near;
+  return trainable.empty() ? "; the graph has no trainable variable" : ::drt::nearNamesHint(name, trainable);
 }
 
 llvm::Error checkAgainstGraph(const Strategy &strategy, const GraphFacts &facts, std::vector<std::string> &remarks,

@@ -5,22 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/graph/EndpointNodes.h"
-#include "passes/graph/NearNames.h"
+#include "core/near_names.h"
+#include "passes/graph/ListNames.h"
 
 using namespace mlir;
 
 namespace distc {
-
-/// " 'a', 'b' and 7 more".
-template <typename Names> static void listNames(Diagnostic &text, Names &&names) {
-  constexpr size_t kListed = 5;
-  size_t count = 0;
-  for (StringRef name : names)
-    if (++count <= kListed)
-      text << (count > 1 ? ", '" : " '") << name << "'";
-  if (count > kListed)
-    text << " and " << count - kListed << " more";
-}
 
 EndpointNodes::EndpointNodes(dfg::GraphOp graph) : graph(graph) {
   for (Operation &op : graph.getBody().front())
@@ -41,12 +31,11 @@ Operation *EndpointNodes::findNode(StringRef name, StringRef kind) {
   name.consume_front("^");
   if (Operation *op = nodes.lookup(name.split(':').first))
     return op;
-  SmallVector<StringRef> known;
+  std::vector<std::string> known;
   for (auto &entry : nodes)
-    known.push_back(entry.getKey());
-  llvm::sort(known);
+    known.push_back(entry.getKey().str());
   emitError(graph.getLoc()) << kind << " '" << name << "' is not in the graph"
-                            << listNearNames(name.split(':').first, known);
+                            << ::drt::didYouMean(name.split(':').first, known);
   return nullptr;
 }
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "core/near_names.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
-#include "passes/graph/NearNames.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -48,10 +48,10 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   LogicalResult setFeeds(dfg::ShapeContext &context, Operation &op, Block &block) {
     if (feeds.empty())
       return success();
-    SmallVector<StringRef> names;
+    std::vector<std::string> names;
     for (Operation &node : block)
       if (llvm::isa<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>(node))
-        names.push_back(dfg::getNodeName(&node));
+        names.push_back(dfg::getNodeName(&node).str());
     for (StringRef feed : feeds) {
       auto [name, shape] = feed.split('=');
       name.consume_back(":0");
@@ -59,7 +59,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       if (!llvm::is_contained(names, name)) {
         if (llvm::isa<dfg::GraphOp>(op))
           return emitError(op.getLoc()) << "feeds: there is no placeholder '" << name << "'"
-                                        << listNearNames(name, names);
+                                        << ::drt::didYouMean(name, names);
         continue;
       }
       SmallVector<int64_t> sizes;

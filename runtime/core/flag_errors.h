@@ -39,7 +39,7 @@ inline std::string describeFlagError(const CLI::App &app, const CLI::ParseError 
   for (const std::string &word : app.remaining(/*recurse=*/true)) {
     if (word.size() > 1 && word.front() == '-') {
       const std::string flag = word.substr(0, word.find('='));
-      return "there is no flag " + flag + (nearNames(flag, flags).empty() ? "" : nearNamesHint(flag, flags));
+      return "there is no flag " + flag + didYouMean(flag, flags);
     }
     if (!commands.empty())
       return "there is no command '" + word + "'" + nearNamesHint(word, commands);

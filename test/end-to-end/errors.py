@@ -253,7 +253,7 @@ class Running:
         return found + ([f"with --no-asserts: {unchecked.out}"] if unchecked.returncode != 0 else [])
 
     def array_that_nothing_reads(self, folder):
-        return self._refused_data(folder, ["'yy'", "near names: 'y'"], yy=np.zeros(36, np.int32))
+        return self._refused_data(folder, ["'yy'", "did you mean 'y'"], yy=np.zeros(36, np.int32))
 
     def data_folder_with_a_shifted_array(self, folder):
         (folder / "data").mkdir()

@@ -7,8 +7,10 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/graph/ListNames.h"
 #include "passes/lower/Passes.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -74,37 +76,46 @@ Type getUnknownElement(Operation *op) {
   return Type();
 }
 
+// What has no code, with the nodes that do it and the entries that these stand in.
+struct MissingCode {
+  Operation *first;
+  llvm::SetVector<StringRef> nodes, entries;
+};
+
 struct CheckForGpu : impl::CheckForGpuBase<CheckForGpu> {
   void runOnOperation() override {
-    // One report of all: an error at the first, with a note for each other node.
-    std::optional<InFlightDiagnostic> error;
-    llvm::StringSet<> reported;
-    auto refuse = [&](Operation *op, const Twine &what) {
-      std::string node = getNodeText(op);
-      if (!reported.insert((node + what).str()).second) // it is in several entries
-        return;
-      if (reported.size() == 1)
-        error.emplace(op->emitError()) << what << " has no code for GPUs yet; compile the graph for --target=cpu";
-      else
-        error->attachNote(op->getLoc()) << node << what << " has no code for GPUs yet";
-    };
+    llvm::MapVector<StringAttr, MissingCode> missing;
     getOperation().walk([&](Operation *op) {
-      if (StringRef missing = getMissing(op); !missing.empty())
-        refuse(op, missing);
-      else if (Type element = getUnknownElement(op)) {
-        std::string name;
-        llvm::raw_string_ostream(name) << element;
-        refuse(op, "'" + op->getName().getStringRef() + "' of " + name);
-      }
+      std::string what = getMissing(op).str();
+      if (Type element = what.empty() ? getUnknownElement(op) : Type())
+        llvm::raw_string_ostream(what) << "'" << op->getName().getStringRef() << "' of " << element;
+      if (what.empty())
+        return;
+      MissingCode &code =
+          missing.try_emplace(StringAttr::get(&getContext(), what), MissingCode{op, {}, {}}).first->second;
+      if (StringRef node = dfg::getNodeName(op); !node.empty())
+        code.nodes.insert(node);
+      if (auto entry = op->getParentOfType<drt::EntryOp>())
+        code.entries.insert(entry.getName());
     });
-    if (!reported.empty())
-      signalPassFailure();
-  }
-
-  /// "node 'x': ", where it has a name.
-  static std::string getNodeText(Operation *op) {
-    auto name = op->getLoc()->findInstanceOf<NameLoc>();
-    return name ? ("node '" + name.getName().getValue() + "': ").str() : std::string();
+    if (missing.empty())
+      return;
+    signalPassFailure();
+    auto &[what, code] = missing.front();
+    InFlightDiagnostic error = code.first->emitError();
+    error << what.getValue() << " has no code for GPUs yet; compile the graph for --target=cpu";
+    // One report of all: who meets one at a time compiles as often as there are.
+    for (const auto &[what, code] : missing) {
+      if (code.nodes.empty())
+        continue;
+      Diagnostic &note = error.attachNote(code.first->getLoc());
+      note << what.getValue() << " has no code for GPUs yet: node" << (code.nodes.size() == 1 ? "" : "s");
+      listNames(note, code.nodes);
+      if (code.entries.empty())
+        continue;
+      note << "; needed by";
+      listNames(note, code.entries);
+    }
   }
 };
 

@@ -167,7 +167,7 @@ TEST_CASE("an array that nothing reads is told, with the nearest feed") {
   data.name = "x:0";
   CHECK_NOTHROW(checkAllRead(data.open(), program));
   data.name = "rates";
-  CHECK_THROWS_WITH(checkAllRead(data.open(), program), Contains("'rates'") && Contains("near names: 'rate'"));
+  CHECK_THROWS_WITH(checkAllRead(data.open(), program), Contains("'rates'") && Contains("did you mean 'rate'"));
 }
 
 TEST_CASE("other data have another digest") {

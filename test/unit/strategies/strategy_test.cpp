@@ -99,7 +99,7 @@ TEST_CASE("a strategy names variables of the graph, once each, and all trained o
   Strategy unknown = strategy;
   unknown.mutable_node_config(1)->set_var_name("hidden/biases");
   CHECK(graphError(unknown) ==
-        "the strategy names variable 'hidden/biases', which the graph does not have; near: hidden/bias");
+        "the strategy names variable 'hidden/biases', which the graph does not have; did you mean 'hidden/bias'?");
   Strategy twice = strategy;
   twice.mutable_node_config(1)->set_var_name("hidden/kernel");
   CHECK(graphError(twice) ==

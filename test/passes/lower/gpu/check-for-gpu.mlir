@@ -60,14 +60,18 @@ func.func @special(%x: tensor<4xf64>) -> tensor<4xf64> {
 
 // -----
 
-// One report names everything, of all entries.
-func.func @step(%x: tensor<4x4xi32>) {
+// One report names everything, with its nodes and the entries that need them.
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x4xi32>
   // expected-error @unknown {{'drt.matmul' of i32 has no code for GPUs yet}}
-  %0 = drt.matmul %x, %x : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi32> loc("x")
-  return
+  // expected-note @unknown {{'drt.matmul' of i32 has no code for GPUs yet: nodes 'a', 'b'; needed by 'step', 'eval'}}
+  // expected-note @unknown {{a scatter of this type has no code for GPUs yet: node 'rows'; needed by 'eval'}}
+  %0 = drt.matmul %x, %x : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi32> loc("a")
 }
-func.func @eval(%indices: tensor<2xi32>, %rows: tensor<2x4xui8>) {
-  // expected-note @unknown {{node 'rows': a scatter of this type has no code for GPUs yet}}
-  %0 = drt.scatter %indices, %rows {kind = 1 : i32, depth = 1 : i64} : (tensor<2xi32>, tensor<2x4xui8>) -> tensor<8x4xui8> loc("rows")
-  return
+drt.entry "eval" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x4xi32>
+  %indices = drt.feed {name = "indices"} : () -> tensor<2xi32>
+  %given = drt.feed {name = "given"} : () -> tensor<2x4xui8>
+  %0 = drt.matmul %x, %x : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi32> loc("b")
+  %1 = drt.scatter %indices, %given {kind = 1 : i32, depth = 1 : i64} : (tensor<2xi32>, tensor<2x4xui8>) -> tensor<8x4xui8> loc("rows")
 }
