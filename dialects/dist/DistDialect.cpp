@@ -447,12 +447,90 @@ LogicalResult TakeOp::verify() {
 LogicalResult PushOp::verify() {
   if (getGradient().empty() || getGradient().size() > 2)
     return emitOpError() << "has " << getGradient().size() << " values; a gradient is one value, or indices and values";
-  if (getRequired() < 1)
-    return emitOpError() << "waits for " << getRequired() << " gradients; at least one is needed";
+  if (static_cast<int64_t>(getRequired()) < 1)
+    return emitOpError() << "waits for " << static_cast<int64_t>(getRequired()) << " gradients; at least one is needed";
   if (getApart() && (getGradient().size() != 2 || getAsync()))
     return emitOpError("keeps rows apart, but has none: a gradient that servers add up is (indices, values)");
   return getGradient().size() == 2 ? verifySlices(*this, getGradient()[0].getType(), getGradient()[1].getType())
                                    : success();
+}
+
+/// The value behind a handle; of what is none the type itself.
+static Type getHeld(Type type) {
+  auto ref = llvm::dyn_cast<dfg::RefType>(type);
+  return ref ? ref.getValueType() : type;
+}
+
+static LogicalResult verifyElements(Operation *op, Type from, Type to) {
+  if (Type held = getHeld(from), given = getHeld(to); getElementTypeOrSelf(held) != getElementTypeOrSelf(given))
+    return op->emitOpError() << "makes " << given << " of " << held << "; elements stay what they are";
+  return success();
+}
+
+LogicalResult TakeShareOp::verify() { return verifyElements(*this, getValue().getType(), getShare().getType()); }
+LogicalResult ShareHandleOp::verify() { return verifyElements(*this, getHandle().getType(), getShare().getType()); }
+
+LogicalResult WholeSizeOp::verify() {
+  if (!getElementTypeOrSelf(getShare().getType()).isInteger() ||
+      failed(verifyElements(*this, getShare().getType(), getWhole().getType())))
+    return emitOpError() << "makes " << getWhole().getType() << " of " << getShare().getType()
+                         << "; sizes are integers of one type";
+  if (auto sizes = llvm::dyn_cast<RankedTensorType>(getShare().getType());
+      sizes && sizes.hasStaticShape() && sizes.getNumElements() != static_cast<int64_t>(getFactors().size()))
+    return emitOpError() << "has " << getFactors().size() << " factors for " << sizes.getNumElements() << " sizes";
+  for (int64_t factor : getFactors())
+    if (factor < 1)
+      return emitOpError() << "has the factor " << factor << "; a factor is a number of replicas, or 1";
+  return success();
+}
+
+LogicalResult RescaleOp::verify() {
+  if (getPower() == 0)
+    return emitOpError("has the power 0, which changes nothing");
+  return verifyReplicasKnown(*this);
+}
+
+LogicalResult AccumulateOp::verify() {
+  if (static_cast<int64_t>(getSteps()) < 1)
+    return emitOpError() << "is of " << static_cast<int64_t>(getSteps()) << " batches; at least one is needed";
+  if (getAccumulated().size() != getGradients().size())
+    return emitOpError() << "has " << getAccumulated().size() << " results of " << getGradients().size()
+                         << " gradients";
+  for (auto [gradient, accumulated] : llvm::zip(getGradients(), getAccumulated())) {
+    if (failed(verifyElements(*this, gradient.getType(), accumulated.getType())))
+      return failure();
+    auto from = llvm::dyn_cast<RankedTensorType>(gradient.getType()),
+         to = llvm::dyn_cast<RankedTensorType>(accumulated.getType());
+    // Rows of all batches lie one behind the other.
+    const size_t rows = getSlices() ? 1 : 0;
+    if (from && to &&
+        (from.getRank() != to.getRank() || from.getRank() < static_cast<int64_t>(rows) ||
+         failed(verifyCompatibleShape(from.getShape().drop_front(rows), to.getShape().drop_front(rows)))))
+      return emitOpError() << "makes " << to << " of " << from;
+  }
+  return success();
+}
+
+LogicalResult PullOp::verify() {
+  if (!dfg::isHandle(getHandle().getType()))
+    return emitOpError() << "pulls " << getHandle().getType() << ", which is no variable";
+  return verifyElements(*this, getHandle().getType(), getValue().getType());
+}
+
+LogicalResult PullRowsOp::verify() {
+  if (!dfg::isHandle(getHandle().getType()))
+    return emitOpError() << "pulls rows of " << getHandle().getType() << ", which is no variable";
+  if (!getElementTypeOrSelf(getIndices().getType()).isInteger())
+    return emitOpError() << "has the indices " << getIndices().getType() << "; rows are chosen by integers";
+  return verifyElements(*this, getHandle().getType(), getRows().getType());
+}
+
+LogicalResult TokensOp::verify() {
+  if (static_cast<int64_t>(getReplicas()) < 1 || static_cast<int64_t>(getStaleness()) < 0)
+    return emitOpError() << "is of " << static_cast<int64_t>(getReplicas()) << " replicas and "
+                         << static_cast<int64_t>(getStaleness())
+                         << " steps of staleness; there is a replica, and no fewer than 0 steps";
+  return success();
 }
 
 } // namespace distc::dist

@@ -216,6 +216,7 @@ def DIST_WholeSizeOp : Op<DIST_Dialect, "whole_size", [Pure, DeclareOpInterfaceM
   let arguments = (ins AnyTensor:$share, DenseI64ArrayAttr:$factors);
   let results = (outs AnyTensor:$whole);
   let assemblyFormat = "$share `by` $factors attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def DIST_RescaleOp : Op<DIST_Dialect, "rescale", [Pure, SameOperandsAndResultType, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
@@ -229,6 +230,7 @@ def DIST_RescaleOp : Op<DIST_Dialect, "rescale", [Pure, SameOperandsAndResultTyp
   let arguments = (ins AnyTensor:$share, I64Attr:$power);
   let results = (outs AnyTensor:$whole);
   let assemblyFormat = "$share `power` $power attr-dict `:` type($share)";
+  let hasVerifier = 1;
 }
 
 // ---- Sparse gradients -------------------------------------------------------------------------------
@@ -295,12 +297,14 @@ def DIST_TakeShareOp : Op<DIST_Dialect, "take_share", [Pure]> {
   let arguments = (ins AnyTensor:$value);
   let results = (outs AnyTensor:$share);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($share)";
+  let hasVerifier = 1;
 }
 def DIST_ShareHandleOp : Op<DIST_Dialect, "share_handle", [Pure]> {
   let summary = "The handle of the replica's share of a variable that all replicas have";
   let arguments = (ins AnyType:$handle);
   let results = (outs AnyType:$share);
   let assemblyFormat = "$handle attr-dict `:` type($handle) `->` type($share)";
+  let hasVerifier = 1;
 }
 def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
   let summary = "Gives every replica the shares of variables that the others have updated";
@@ -360,6 +364,7 @@ def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [MemoryEffects<[MemRead, 
   let assemblyFormat = [{
     $reduction `of` $steps ` ` `(` $gradients `)` `variables` $variables (`slices` $slices^)? attr-dict `:` type($gradients) `->` type($accumulated)
   }];
+  let hasVerifier = 1;
 }
 
 // ---- Parameter servers --------------------------------------------------------------------------------
@@ -374,12 +379,14 @@ def DIST_PullOp : Op<DIST_Dialect, "pull"> {
   let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, DIST_PlaceAttr:$place, UnitAttr:$proxy);
   let results = (outs AnyTensor:$value);
   let assemblyFormat = "$handle `from` $place (`proxy` $proxy^)? attr-dict `:` type($handle) `->` type($value)";
+  let hasVerifier = 1;
 }
 def DIST_PullRowsOp : Op<DIST_Dialect, "pull_rows"> {
   let summary = "Rows of a variable from the server that holds it";
   let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, AnyTensor:$indices, DIST_PlaceAttr:$place);
   let results = (outs AnyTensor:$rows);
   let assemblyFormat = "$handle `[` $indices `]` `from` $place attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 def DIST_PushOp : Op<DIST_Dialect, "push", [MemoryEffects<[MemWrite]>]> {
   let summary = "A replica's gradient, sent to the accumulator of the server that updates its variable";
@@ -431,5 +438,6 @@ def DIST_TokensOp : Op<DIST_Dialect, "tokens", [MemoryEffects<[MemRead, MemWrite
   }];
   let arguments = (ins DIST_PlaceAttr:$place, I64Attr:$replicas, DefaultValuedAttr<I64Attr, "0">:$staleness);
   let assemblyFormat = "`at` $place `of` $replicas (`staleness` $staleness^)? attr-dict";
+  let hasVerifier = 1;
 }
 #endif // DIST_OPS

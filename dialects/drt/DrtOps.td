@@ -291,6 +291,12 @@ def DRT_CheckIndicesOp : DRT_PlanOp<"check_indices", [DRT_Scope<"rows">, MemoryE
 }
 
 // ---- Synchronization ------------------------------------------------------------------------------
+// The dialect dist's, by name: a plan needs nothing else of it.
+class DRT_DistAttr<string mnemonic> : Attr<CPred<"$_self.getAbstractAttribute().getName() == \"dist." # mnemonic # "\"">, "a #dist." # mnemonic> {
+  let storageType = "::mlir::Attribute";
+  let returnType = "::mlir::Attribute";
+  let convertFromStorage = "$_self";
+}
 def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";
@@ -303,7 +309,7 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Scope<"all_reduce">, 
     over a network (DRT_ALL_REDUCE_*).
   }];
   let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<DRT_Tensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
-                       OptionalAttr<AnyAttr>:$compression, OptionalAttr<AnyAttr>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather,
+                       OptionalAttr<DRT_DistAttr<"compression">>:$compression, OptionalAttr<DRT_DistAttr<"aggregator">>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather,
                        OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room,
                        DefaultValuedAttr<ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<3>]>, "0">:$algorithm);
   let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients, CArg<"int64_t", "0">:$gather), [{

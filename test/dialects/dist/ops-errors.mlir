@@ -199,3 +199,82 @@ dfg.graph {
 // expected-error @below {{attribute 'dist.joins' is not a dictionary of "mean"}}
 dfg.graph attributes {dist.joins = {"loss:0" = "foo"}} {
 }
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{makes 'tensor<1xf64>' of 'tensor<2xf32>'; elements stay what they are}}
+  %r = dist.take_share %a : tensor<2xf32> -> tensor<1xf64>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xi32>
+  // expected-error @below {{has 1 factors for 2 sizes}}
+  %r = dist.whole_size %a by [4] : (tensor<2xi32>) -> tensor<2xi32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xi32>
+  // expected-error @below {{has the factor 0; a factor is a number of replicas, or 1}}
+  %r = dist.whole_size %a by [0, 1] : (tensor<2xi32>) -> tensor<2xi32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<f32>
+  // expected-error @below {{has the power 0, which changes nothing}}
+  %r = dist.rescale %a power 0 : tensor<f32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<f32>
+  // expected-error @below {{is of several replicas, and the module does not say how many}}
+  %r = dist.rescale %a power -1 : tensor<f32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{is of -1 batches; at least one is needed}}
+  %r = dist.accumulate mean of -1 (%a) variables ["a"] : tensor<2xf32> -> tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{makes 'tensor<3xf32>' of 'tensor<2xf32>'}}
+  %r = dist.accumulate mean of 2 (%a) variables ["a"] : tensor<2xf32> -> tensor<3xf32>
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{pulls 'tensor<2xf32>', which is no variable}}
+  %r = dist.pull %a from <"ps" 0> : tensor<2xf32> -> tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
+  // expected-error @below {{is of 0 replicas and 0 steps of staleness}}
+  dist.tokens at <"ps" 0> of 0
+}
+
+// -----
+
+dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{waits for -3 gradients; at least one is needed}}
+  dist.push mean "gradients/w" to <"ps" 0> of -3 (%a) variable "w" : tensor<2xf32>
+}

@@ -393,3 +393,19 @@ func.func @filter_layout(%x: tensor<1x8x8x4xf32>, %f: tensor<8x3x3x4xf32>) {
       : (tensor<1x8x8x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x8x8x8xf32>
   return
 }
+
+// -----
+
+func.func @compressed(%g: tensor<4xf32>) {
+  // expected-error @below {{attribute 'compression' failed to satisfy constraint: a #dist.compression}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], compression = 3 : i32} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @aggregated(%g: tensor<4xf32>) {
+  // expected-error @below {{attribute 'aggregator' failed to satisfy constraint: a #dist.aggregator}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], aggregator = #dist.compression<fp16>} : (tensor<4xf32>) -> ()
+  return
+}
