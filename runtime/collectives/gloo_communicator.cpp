@@ -10,11 +10,7 @@
 #include "collectives/reduce_sum.h"
 #include "core/error.h"
 
-#include <gloo/allgather.h>
-#include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
-#include <gloo/alltoall.h>
-#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/rendezvous/context.h>
@@ -25,6 +21,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <sys/random.h>
 #include <vector>
 
@@ -38,6 +35,7 @@ constexpr uint8_t abort_slot_prefix = 0x41;
 constexpr uint8_t verify_slot_prefix = 0x42;
 
 constexpr uint8_t channel_slot_prefix = 0x43;
+constexpr uint8_t exchange_slot_prefix = 0x44;
 
 constexpr size_t challenge_bytes = 32;
 
@@ -208,50 +206,30 @@ public:
   }
 
   void all_gather(const void *data, int64_t bytes, void *gathered) override {
-    if (bytes == 0)
-      return;
-    guarded([&] {
-      gloo::AllgatherOptions options(context);
-      // gloo takes no const pointer; it only reads the input.
-      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)), static_cast<size_t>(bytes));
-      options.setOutput(static_cast<uint8_t *>(gathered), static_cast<size_t>(bytes) * static_cast<size_t>(size()));
-      options.setTag(next_tag());
-      gloo::allgather(options);
-    });
+    std::memcpy(static_cast<char *>(gathered) + rank() * bytes, data, static_cast<size_t>(bytes));
+    all_gather(gathered, std::vector<int64_t>(static_cast<size_t>(size()), bytes));
   }
 
   void all_to_all(const void *data, int64_t bytes, void *received) override {
-    if (bytes == 0)
-      return;
-    guarded([&] {
-      gloo::AlltoallOptions options(context);
-      const size_t all = static_cast<size_t>(bytes) * static_cast<size_t>(size());
-      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)), all);
-      options.setOutput(static_cast<uint8_t *>(received), all);
-      options.setTag(next_tag());
-      gloo::alltoall(options);
-    });
+    const std::vector<int64_t> each(static_cast<size_t>(size()), bytes);
+    all_to_all(data, each, received, each);
   }
 
   void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
                   const std::vector<int64_t> &bytes_from) override {
-    guarded([&] {
-      gloo::AlltoallvOptions options(context);
-      options.setInput(static_cast<uint8_t *>(const_cast<void *>(data)), bytes_to);
-      options.setOutput(static_cast<uint8_t *>(received), bytes_from);
-      options.setTag(next_tag());
-      gloo::alltoallv(options);
-    });
+    const std::vector<int64_t> sent_at = offsets_of(bytes_to), received_at = offsets_of(bytes_from);
+    const auto self = static_cast<size_t>(rank());
+    std::memcpy(static_cast<char *>(received) + received_at[self], static_cast<const char *>(data) + sent_at[self],
+                static_cast<size_t>(bytes_from[self]));
+    exchange(data, sent_at, bytes_to, received, received_at, bytes_from);
   }
 
   void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
-    guarded([&] {
-      gloo::AllgathervOptions options(context);
-      // Without an input gloo takes this task's from the output.
-      options.setOutput(static_cast<uint8_t *>(gathered), std::vector<size_t>(bytes.begin(), bytes.end()));
-      options.setTag(next_tag());
-      gloo::allgatherv(options);
-    });
+    const std::vector<int64_t> at = offsets_of(bytes);
+    const auto self = static_cast<size_t>(rank());
+    // To each the same.
+    exchange(gathered, std::vector<int64_t>(bytes.size(), at[self]), std::vector<int64_t>(bytes.size(), bytes[self]),
+             gathered, at, bytes);
   }
 
   void barrier() override {
@@ -361,6 +339,46 @@ private:
   }
 
   uint32_t next_tag() { return tag++; }
+
+  static std::vector<int64_t> offsets_of(const std::vector<int64_t> &bytes) {
+    std::vector<int64_t> offsets(bytes.size());
+    std::exclusive_scan(bytes.begin(), bytes.end(), offsets.begin(), int64_t(0));
+    return offsets;
+  }
+
+  /// A part of `data` to each other task, a part of `received` from each. gloo sends what its peer has said to expect,
+  /// and says so in the order of calls: behind a large message, so late that the connection carries one way after the
+  /// other, as in its own all-to-all. So all receive first.
+  void exchange(const void *data, const std::vector<int64_t> &sent_at, const std::vector<int64_t> &bytes_to,
+                void *received, const std::vector<int64_t> &received_at, const std::vector<int64_t> &bytes_from) {
+    guarded([&] {
+      const gloo::Slot slot = gloo::Slot::build(exchange_slot_prefix, next_tag());
+      std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> in, out;
+      for (int i = 1; i < size(); ++i) {
+        const int from = (rank() + size() - i) % size();
+        const auto at = static_cast<size_t>(from);
+        if (bytes_from[at] == 0)
+          continue;
+        in.push_back(context->createUnboundBuffer(static_cast<char *>(received) + received_at[at],
+                                                  static_cast<size_t>(bytes_from[at])));
+        in.back()->recv(from, slot);
+      }
+      for (int i = 1; i < size(); ++i) {
+        const int to = (rank() + i) % size();
+        const auto at = static_cast<size_t>(to);
+        if (bytes_to[at] == 0)
+          continue;
+        // gloo takes no const pointer; it only reads what it sends.
+        out.push_back(context->createUnboundBuffer(const_cast<char *>(static_cast<const char *>(data)) + sent_at[at],
+                                                   static_cast<size_t>(bytes_to[at])));
+        out.back()->send(to, slot);
+      }
+      for (const auto &buffer : in)
+        buffer->waitRecv(no_timeout);
+      for (const auto &buffer : out)
+        buffer->waitSend(no_timeout);
+    });
+  }
 
   /// gloo has no call that ends a collective which waits, but a receive that times
   /// out fails every connection of its context, and with them whatever waits there.
