@@ -117,6 +117,15 @@ class Graph:
         scores = tf.matmul(z, z, transpose_b=True) - 1e3 * tf.eye(tf.shape(z)[0])
         return tf.reduce_mean(tf.reduce_logsumexp(scores, 1) - tf.reduce_sum(z * self.encoded("y"), 1))
 
+    def loss_head_of_mean(self):
+        """A layer behind the batch's mean: its gradient is a product of two values of the whole batch."""
+        tf = self.tf
+        pooled = tf.reduce_mean(self.encoded(), 0, keepdims=True)
+        return tf.reduce_sum(tf.square(tf.tanh(tf.matmul(pooled, self.variable("head", 4, 3))) - 0.5)) + tf.sqrt(tf.reduce_mean(tf.square(self.encoded("y"))))
+
+    def loss_head_of_mean_clipped(self):
+        return self.loss_head_of_mean()
+
     def loss_contrastive(self):
         tf = self.tf
         u, v = tf.nn.l2_normalize(self.encoded("x"), 1), tf.nn.l2_normalize(self.encoded("y"), 1)
@@ -214,8 +223,13 @@ def make(tf, name, folder):
         loss = tf.identity(getattr(graph, f"loss_{name}")(), "loss")
         optimizer = tf.train.MomentumOptimizer(RATE, 0.9)
         gradients = optimizer.compute_gradients(loss)
+        clip = (lambda values: tf.clip_by_global_norm(values, 0.3)[0]) if name.endswith("clipped") else (lambda values: values)
+        raw = [tf.convert_to_tensor(gradient) for gradient, _ in gradients]
+        variables = [variable for _, variable in gradients]
+        fed = [tf.placeholder(tf.float32, gradient.shape) for gradient in raw]
+        gradients = list(zip(clip(raw), variables)) if name.endswith("clipped") else gradients
         tf.group(optimizer.apply_gradients(gradients), *graph.updates, name="train")
-        tf.global_variables_initializer()
+        init = tf.global_variables_initializer()
         tf.train.export_meta_graph(str(folder / "graph.meta"))
         rows, numbers = BATCH * STEPS, np.random.default_rng(11)
         data = {"x": numbers.normal(size=(rows, 6)).astype(np.float32), "y": numbers.normal(size=(rows, 6)).astype(np.float32),
@@ -226,12 +240,22 @@ def make(tf, name, folder):
             session.run("init")
             losses = [session.run(["loss:0", "train"], feed)[0] for feed in feeds]
             want = losses, {v.op.name: session.run(v) for v in tf.global_variables()}
-            # One update of the mean of all batches' gradients.
-            session.run("init")
-            each = [session.run([loss, *(tf.convert_to_tensor(g) for g, _ in gradients)], feed) for feed in feeds]
-            means = [np.mean(values, 0) for values in list(zip(*each))[1:]]
-            session.run(optimizer.apply_gradients([(tf.constant(mean), v) for mean, (_, v) in zip(means, gradients)]))
-            return want, ([values[0] for values in each], {v.op.name: session.run(v) for v in tf.global_variables()})
+            apply = optimizer.apply_gradients(zip(clip(fed), variables))
+
+            def train_on_means(groups):
+                """Updates of the mean of each group's gradients."""
+                session.run(init)
+                losses = []
+                for group in groups:
+                    each = [session.run([loss, *raw], feed) for feed in group]
+                    session.run(apply, dict(zip(fed, (np.mean(values, 0) for values in list(zip(*each))[1:]))))
+                    losses.append([values[0] for values in each])
+                return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
+
+            halves = [[{key: array[at:at + BATCH // 2] for key, array in feed.items()} for at in (0, BATCH // 2)] for feed in feeds]
+            losses, state = train_on_means([feeds])
+            of_halves = train_on_means(halves)
+            return want, (losses[0], state), ([np.mean(of_step) for of_step in of_halves[0]], of_halves[1])
 
 
 def check(folder, want, replicas, flags, strategy="AllReduce"):
@@ -257,9 +281,11 @@ def refused(folder, replicas, flags):
 
 
 # Sums that the whole batch's numbers divide are parts of means.
-ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "masked", "mean_of_chosen", "plain_mean"]
-# One replica's estimate has no number of the examples that are chosen; how the sizes of tf.eye add up is not known.
-NOT_ACCUMULATED = {"mean_of_chosen": [1], "others_alone": [1, 2]}
+ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head_of_mean_clipped", "masked", "mean_of_chosen", "others_alone", "plain_mean"]
+# With coupling=replica, the mean of the gradients that replicas compute of their shares.
+APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
+# How the sizes of tf.eye add up is not known.
+NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4]}
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts"]
 
 
@@ -279,7 +305,7 @@ def main():
         if arguments.only and name not in arguments.only.split(","):
             continue
         with Folder() as folder:
-            want, accumulated = make(tf, name, folder)
+            want, accumulated, apart = make(tf, name, folder)
             for replicas in map(int, arguments.replicas.split(",")):
                 checks.check(f"{name}, {replicas} replicas", check, folder, want, replicas, flags)
             checks.check(f"{name}, 2 processes", check, folder, want, 2, [*flags, "--one-process-per-replica"])
@@ -297,6 +323,8 @@ def main():
                     if replicas not in NOT_ACCUMULATED.get(name, []):
                         checks.check(f"{name}, an update for {STEPS} batches, {replicas} replicas", check, folder, accumulated, replicas, flags,
                                      f"AllReduce:accumulate_steps={STEPS}")
+            if name in APART:
+                checks.check(f"{name}, each replica for itself", check, folder, apart, 2, flags, "AllReduce:coupling=replica")
             if name in EXPORTED and arguments.target == "cpu":
                 checks.check(f"{name}, exported, 2 workers", check_export, folder, want, ["--one-process-per-replica"])
                 checks.check(f"{name}, exported, 2 replicas of a worker", check_export, folder, want, [])

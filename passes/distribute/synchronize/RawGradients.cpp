@@ -9,7 +9,9 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/synchronize/FunctionUpdates.h"
+#include "passes/distribute/synchronize/MinimumCut.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <deque>
@@ -68,6 +70,8 @@ public:
   LogicalResult run() {
     if (policies.accumulateSteps > 1)
       findCoupled();
+    if (policies.accumulateSteps > 1 || flow.isEstimated())
+      findForward();
     SmallVector<Operation *> entries, others;
     for (Operation &op : graph.getBody().front()) {
       if (failed(checkUnknownUpdate(&op)))
@@ -86,6 +90,7 @@ public:
     for (Operation *op : found.updates)
       if (failed(findSparse(llvm::cast<dfg::UpdateInterface>(op))))
         return failure();
+    findGradients();
     for (ArrayRef<Operation *> updates : {ArrayRef(entries), ArrayRef(others)}) {
       for (Operation *op : updates)
         if (failed(start(op)))
@@ -129,6 +134,73 @@ private:
         coupled.insert(op.result_begin(), op.result_end());
     }
   }
+
+  /// What the loss is computed from, and the loss.
+  void findForward() {
+    auto loss = graph.getLossAttr();
+    if (!loss)
+      return;
+    auto [name, output] = loss.getValue().split(':');
+    unsigned number = 0;
+    output.getAsInteger(10, number);
+    SmallVector<Value> work;
+    for (Operation &op : graph.getBody().front())
+      if (dfg::getNodeName(&op) == name && number < op.getNumResults())
+        work.push_back(op.getResult(number));
+    if (!work.empty())
+      scaleOfLoss = flow.get(work.front()).scale;
+    while (!work.empty())
+      if (Value value = work.pop_back_val(); ofForward.insert(value).second)
+        if (Operation *op = value.getDefiningOp())
+          llvm::append_range(work, op->getOperands());
+  }
+
+  bool isOfBatch(Value value) const {
+    return !dfg::isHandle(value.getType()) && flow.get(value).kind != Flow::Replicated;
+  }
+
+  /// Of several losses (those of replicas that use their own statistics, or of several batches) the average of their
+  /// gradients is wanted, and a function of gradients (clipping) is one of the average. A gradient is computed
+  /// backwards from what the loss was computed from; what follows sees gradients alone. So gradients are the fewest
+  /// values that all comes through which updates see of a batch, and of as few those nearest to the loss: a minimum
+  /// cut.
+  void findGradients() {
+    if (ofForward.empty())
+      return;
+    MinimumCut graphOfValues;
+    llvm::MapVector<Value, unsigned> vertices;
+    for (Operation &op : graph.getBody().front())
+      for (Value value : op.getResults()) {
+        if (!isOfBatch(value) || ofForward.contains(value) || found.contains(value))
+          continue;
+        const bool isRow = flow.get(value).kind == Flow::Sharded || flow.hasBatchSize(value);
+        const unsigned vertex = graphOfValues.addVertex(/*canCut=*/!isRow);
+        vertices[value] = vertex;
+        bool hasOther = false;
+        for (Value operand : op.getOperands())
+          if (auto known = vertices.find(operand); known != vertices.end()) {
+            graphOfValues.addEdge(known->second, vertex);
+            hasOther = true;
+          } else if (!dfg::isHandle(operand.getType()) && isOfBatch(operand)) {
+            hasOther = true;
+            if (!found.contains(operand))
+              graphOfValues.addSource(vertex);
+          }
+        if (!hasOther)
+          graphOfValues.addSource(vertex);
+      }
+    for (Operation *update : found.updates)
+      for (Value operand : update->getOperands())
+        if (auto known = vertices.find(operand); known != vertices.end())
+          graphOfValues.addSink(known->second);
+    llvm::DenseSet<unsigned> cut = graphOfValues.find();
+    for (auto [value, vertex] : vertices)
+      if (cut.contains(vertex))
+        gradientsOfOneLoss.insert(value);
+  }
+
+  /// Whether a local value is of one loss alone, so that of several its average is wanted.
+  bool isOfOneLoss(Value value) const { return gradientsOfOneLoss.contains(value) || ofForward.contains(value); }
 
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
   /// has of others.
@@ -347,6 +419,13 @@ private:
       // A function of values that can be made whole sees the whole batch's from now on; one of rows cannot.
       if (!flow.isEstimated() && seesRows(item.value))
         return refuseUnproven(item);
+      if (isOfOneLoss(item.value)) {
+        if (flow.isEstimated() || policies.replicas == 1)
+          return reduceOfOneLoss(item);
+        return refuse(item, "is a function of values of one batch, whose average over accumulate_steps batches is "
+                            "wanted, and of each of "
+                            "which a replica has its share; take accumulate_steps=1, or coupling=replica");
+      }
       walkThrough(item.value.getDefiningOp(), item.update);
       return success();
     }
@@ -424,6 +503,16 @@ private:
     found.values.insert({item.value, {policies.get(variable).reduction.value_or(reduction), variable, {}}});
     reducedFor.insert({item.value, item.update});
     return success();
+  }
+
+  LogicalResult reduceOfOneLoss(Item item) {
+    std::optional<int> scale = flow.get(item.value).scale;
+    if (scale != 0 && scale != 1)
+      scale = scaleOfLoss;
+    if (scale != 0 && scale != 1)
+      return refuse(item, "is of one batch or of one replica's share, and whether those of several are parts of a sum "
+                          "or of a mean is not known");
+    return reduce(item, *scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean);
   }
 
   /// Moves reductions towards the loss, over nodes that are linear in partial values, until
@@ -531,6 +620,10 @@ private:
   FunctionUpdates functions;
   /// Where gradients are accumulated over several batches: what is computed from other replicas' examples.
   llvm::DenseSet<Value> coupled;
+  /// Where gradients are of several losses: what the loss is computed from, and the gradients.
+  llvm::DenseSet<Value> ofForward, gradientsOfOneLoss;
+  /// 0: the loss is a mean over the batch, as are gradients of several losses over them; 1: a sum.
+  std::optional<int> scaleOfLoss;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
   llvm::DenseMap<Value, RawGradient> wholeRows;
   std::optional<llvm::DenseSet<Value>> madeOfRows; // from those found so far
