@@ -50,7 +50,7 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
                          "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "pow": jnp.power,
                          "remainder": jnp.mod, "where": jnp.where, "floor_divide": jnp.floor_divide,
                          "reciprocal": lambda x: 1 / x, "lgamma": lax.lgamma, "digamma": lax.digamma,
-                         "erfinv": lax.erf_inv, "hypot": lambda x, y: _safe_root(x * x + y * y), "copysign": jnp.copysign,
+                         "erfinv": lax.erf_inv, "sinc": jnp.sinc, "hypot": lambda x, y: _safe_root(x * x + y * y), "copysign": jnp.copysign,
                          "exp2": jnp.exp2, "ldexp": lambda x, y: x * jnp.exp2(y.astype(x.dtype)), "frexp": jnp.frexp, "signbit": jnp.signbit, "gcd": jnp.gcd,
                          "__lshift__": jnp.left_shift, "__rshift__": jnp.right_shift, "bitwise_left_shift": jnp.left_shift, "bitwise_right_shift": jnp.right_shift,
                          "i0": jax.scipy.special.i0, "special_i0e": jax.scipy.special.i0e, "special_i1": jax.scipy.special.i1,
@@ -404,8 +404,10 @@ def _searchsorted(bounds, x, *, out_int32=False, right=False, side=None, sorter=
 @_define("topk")
 def _topk(x, k, axis=-1, largest=True, sorted=True):
     moved = jnp.moveaxis(x, axis, -1)
-    values, places = lax.top_k(moved if largest else -moved, k)
-    return jnp.moveaxis(values if largest else -values, -1, axis), jnp.moveaxis(places, -1, axis)
+    # ~x turns the order of integers around; -x is another number of the least one, and of those without a sign.
+    turned = (lambda y: y) if largest else jnp.invert if jnp.issubdtype(x.dtype, jnp.integer) else jnp.negative
+    values, places = lax.top_k(turned(moved), k)
+    return jnp.moveaxis(turned(values), -1, axis), jnp.moveaxis(places, -1, axis)
 
 
 def _count(x, axes):
@@ -1207,7 +1209,7 @@ def get_decompositions() -> Any:
     """How torch.export is to write operations that are none of the core. Those whose gradient is not that of what PyTorch makes of them
     stay whole, and attention: what PyTorch makes of it asks for views that the layout in memory of its own result does not allow."""
     whole = {f"aten::{name}" for name in ("scaled_dot_product_attention", "detach", "linalg_vector_norm", "std.correction", "hardswish",
-                                        "hardsigmoid", "xlogy.Tensor")}
+                                        "hardsigmoid", "xlogy.Tensor", "sinc")}
     table = torch.export.default_decompositions()
     for operation in [each for each in table if each.name() in whole]:
         table.pop(operation)

@@ -357,6 +357,49 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
                 original.copy_(value)
 
 
+@contextlib.contextmanager
+def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
+    """Refuses a parameter or buffer that is another object or another memory afterwards, whose new values torch.export would not see, and a
+    parameter that is frozen or trained in a part of the step alone."""
+    def get_tensors() -> dict[str, tuple[int, Any]]:
+        named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+        return {name: (id(tensor), tensor) for name, tensor in named.items()}
+
+    parameters = {id(parameter) for parameter in module.parameters()}
+    set_gradient, toggle = torch.Tensor.requires_grad, torch.Tensor.requires_grad_  # type: ignore[attr-defined]
+
+    def refuse_toggle(tensor: torch.Tensor, value: bool) -> None:
+        if id(tensor) in parameters and bool(value) != set_gradient.__get__(tensor):
+            raise NotImplementedError("the loss changes requires_grad of a parameter, which torch.export does not write down: set it before the export, or "
+                                      "call the module with detached parameters (torch.func.functional_call)")
+
+    def toggle_watched(tensor: torch.Tensor, value: bool = True) -> torch.Tensor:
+        refuse_toggle(tensor, value)
+        return toggle(tensor, value)
+
+    def set_watched(tensor: torch.Tensor, value: bool) -> None:
+        refuse_toggle(tensor, value)
+        set_gradient.__set__(tensor, value)
+
+    set_data = torch.Tensor.data  # type: ignore[attr-defined]
+
+    def set_data_watched(tensor: torch.Tensor, value: torch.Tensor) -> None:
+        if any(tensor is each for _, each in before.values()):
+            raise NotImplementedError("the loss assigns to .data of a parameter or buffer, which torch.export does not see: write copy_ with torch.no_grad() around")
+        set_data.__set__(tensor, value)
+
+    before = get_tensors()
+    with mock.patch.object(torch.Tensor, "requires_grad_", toggle_watched), \
+            mock.patch.object(torch.Tensor, "requires_grad", property(set_gradient.__get__, set_watched), create=True), \
+            mock.patch.object(torch.Tensor, "data", property(set_data.__get__, set_data_watched), create=True):
+        yield
+    after = get_tensors()
+    for name in dict.fromkeys([*before, *after]):
+        if name not in before or name not in after or before[name][0] != after[name][0]:
+            raise NotImplementedError(f"the loss makes '{name}' of the module another tensor, whose values the exported step would lose: write them in place, "
+                                      "as self.x.copy_(value), with torch.no_grad() around where it is a parameter")
+
+
 def _expect_no_hooks(module: torch.nn.Module) -> None:
     for name, parameter in module.named_parameters():
         if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
@@ -531,7 +574,7 @@ class _WithLoss(torch.nn.Module):
         for size in sizes[1:]:
             torch._check(size == sizes[0])
         before = PythonState(self.loss, self.module)
-        with _with_known_gradients(), _with_assigned_buffers(self.assigned):
+        with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned):
             value = self.loss(self.module, batch)
         after = PythonState(self.loss, self.module)
         if package := before.draws(after):
@@ -580,6 +623,8 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         example[_get_name(key)] = leaf
     if any(len(leaf) < 2 for leaf in example.values()):
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
+    if isinstance(loss, torch.nn.Module) and (list(loss.parameters()) or list(loss.buffers())):
+        raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
     with torch.enable_grad(), _with_ways_out(), _with_open_parts():
         with_loss = _WithLoss(module, loss)
         exported, smallest_batch = _export_program(with_loss, batch)

@@ -317,6 +317,42 @@ def test_python_that_a_loss_changes_is_refused(tmp_path):
         with pytest.raises(NotImplementedError, match=message):
             distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
 
+    # Tensors of the module that are others afterwards, and such as are trained in a part of the loss alone.
+    module.register_buffer("centre", torch.zeros(4))
+    module.codes = torch.nn.Parameter(torch.zeros(4), requires_grad=False)
+
+    def assign_data(_, batch):
+        module.centre.data = module.centre * 0.9
+        return entropy(batch) + module.centre.sum()
+
+    def make_parameter(_, batch):
+        module.codes = torch.nn.Parameter(module.codes.detach() * 0.9, requires_grad=False)
+        return entropy(batch) + module.codes.sum()
+
+    def make_buffer(_, batch):
+        module.register_buffer("centre", module.centre * 0.9)
+        return entropy(batch) + module.centre.sum()
+
+    def freeze(_, batch):
+        module.weight.requires_grad_(False)
+        value = entropy(batch)
+        module.weight.requires_grad_(True)
+        return value
+
+    class Criterion(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(()))
+
+        def forward(self, _, batch):
+            return entropy(batch) * self.scale
+
+    for loss, message in ((assign_data, r"assigns to \.data"), (make_parameter, "makes 'codes' of the module another tensor"),
+                          (make_buffer, "makes 'centre' of the module another tensor"), (freeze, "changes requires_grad"),
+                          (Criterion(), "Criterion.* has parameters or buffers of its own")):
+        with pytest.raises(NotImplementedError, match=message):
+            distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
     # What nothing reads may change.
     shapes = []
 
