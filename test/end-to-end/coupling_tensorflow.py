@@ -126,6 +126,11 @@ class Graph:
     def loss_head_of_mean_clipped(self):
         return self.loss_head_of_mean()
 
+    def loss_wrapped_sum(self):
+        """An integer sum that wraps around is one of the whole batch before it is a float."""
+        tf = self.tf
+        return tf.reduce_mean(self.examples()) + 1e-9 * tf.cast(tf.reduce_sum(self.i * 2**29), tf.float32)
+
     def loss_contrastive(self):
         tf = self.tf
         u, v = tf.nn.l2_normalize(self.encoded("x"), 1), tf.nn.l2_normalize(self.encoded("y"), 1)
@@ -286,7 +291,7 @@ ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
 # How the sizes of tf.eye add up is not known.
 NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4]}
-EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts"]
+EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts", "wrapped_sum"]
 
 
 def main():

@@ -169,8 +169,37 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
   return result;
 }
 
+/// Whether integers are small numbers of what is counted, so that no sum of them wraps around.
+static bool counts(Value value, int depth = 16) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return false;
+  if (llvm::isa<dfg::CastOp>(op)) {
+    auto from = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(op->getOperand(0)));
+    return from && (from.getWidth() == 1 || counts(op->getOperand(0), depth - 1));
+  }
+  if (llvm::isa<dfg::SumOp>(op) || op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>())
+    return counts(op->getOperand(0), depth - 1);
+  return llvm::isa<dfg::MulOp, dfg::AddOp, dfg::AddV2Op>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return counts(operand, depth - 1); });
+}
+
+/// Whether op makes a float or a wider integer of an integer. A sum over the batch is one modulo a power of two: of the
+/// replicas' parts, the sum of what is made of each is another number.
+static bool leavesModulus(Operation *op) {
+  if (!llvm::isa<dfg::CastOp>(op))
+    return false;
+  Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
+  if (!from.isInteger() || from.isInteger(1) ||
+      (to.isInteger() && to.getIntOrFloatBitWidth() <= from.getIntOrFloatBitWidth()))
+    return false;
+  return !counts(op->getOperand(0));
+}
+
 /// Whether op, none of whose operands is sharded, gives a partial value from partial ones.
 bool BatchFlow::keepsPartial(Operation *op) const {
+  if (leavesModulus(op))
+    return false;
   SmallVector<Value> data = getData(op);
   for (Value operand : op->getOperands())
     if (Flow::Kind kind = get(operand).kind;
@@ -568,6 +597,8 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     flow.zero = llvm::isa<dfg::ZerosLikeOp>(op);
     return flow;
   }
+  if (leavesModulus(op) && get(op->getOperand(0)).kind == Flow::Partial)
+    return unproven;
   if (!llvm::isa<dfg::ShapeInterface>(op))
     return llvm::all_of(op->getOperands(),
                         [&](Value operand) {

@@ -18,6 +18,13 @@ using namespace mlir;
 namespace distc {
 namespace {
 
+/// The collectives of TensorFlow have kernels for these elements; others travel as one that holds them.
+Type getTravellingType(Type element, OpBuilder &builder) {
+  if (element.isF16() || element.isF32() || element.isF64() || element.isInteger(32) || element.isInteger(64))
+    return element;
+  return llvm::isa<FloatType>(element) ? Type(builder.getF32Type()) : Type(builder.getI32Type());
+}
+
 /// Sums over all tasks of values that are sums over the task's replicas.
 class Reducer {
 public:
@@ -43,8 +50,13 @@ public:
 
 private:
   FailureOr<Value> exchange(Value value) {
-    if (!compression || compression.getKind() == dist::Compressor::None)
-      return worker.collective("Reduce", value, spec);
+    if (!compression || compression.getKind() == dist::Compressor::None) {
+      Type element = getElementTypeOrSelf(value.getType()), sent = getTravellingType(element, nodes.getBuilder());
+      // Integers wrap around alike in a wider type.
+      if (!element.isInteger() || sent == element)
+        return worker.collective("Reduce", value, spec);
+      return nodes.cast("received", worker.collective("Reduce", nodes.cast("sent", value, sent), spec), element);
+    }
     OpBuilder &builder = nodes.getBuilder();
     switch (compression.getKind()) {
     case dist::Compressor::FP16:
@@ -169,13 +181,6 @@ LogicalResult legalizeReduction(WorkerGraph &worker, const Issue &issue) {
     return failure();
   reduce->replaceAllUsesWith(*values);
   return success();
-}
-
-/// The collectives of TensorFlow have kernels for these elements; others travel as one that holds them.
-static Type getTravellingType(Type element, OpBuilder &builder) {
-  if (element.isF16() || element.isF32() || element.isF64() || element.isInteger(32) || element.isInteger(64))
-    return element;
-  return llvm::isa<FloatType>(element) ? Type(builder.getF32Type()) : Type(builder.getI32Type());
 }
 
 /// The values of all workers, of which each has as many rows.
