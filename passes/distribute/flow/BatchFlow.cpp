@@ -753,8 +753,11 @@ bool BatchFlow::fillsFewRows(Operation *op) const {
     auto sizes = shapes.getShape(value);
     return sizes && llvm::none_of(*sizes, [](dfg::Dim size) { return !size.isKnown() || size.dependsOnBatch(); });
   };
-  if (llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+  if (llvm::isa<dfg::UnsortedSegmentSumOp, dfg::PadOp>(op) ||
+      (llvm::isa<dfg::PadV2Op>(op) && get(op->getOperand(2)).zero))
     return isFew(op->getOperand(0));
+  if (auto grad = llvm::dyn_cast<dfg::StridedSliceGradOp>(op))
+    return isFew(grad->getOperand(4));
   if (llvm::isa<dfg::ScatterNdOp>(op))
     return isFew(op->getOperand(1));
   if (llvm::isa<dfg::TensorScatterAddOp>(op))
@@ -817,7 +820,8 @@ void BatchFlow::visit(Operation *op) {
       if (estimates && flow->kind == Flow::Sharded) {
         if (fillsFewRows(op))
           flow->scale = add(flow->scale, -1);
-        else if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op) && namesByPosition(op->getOperand(0)))
+        else if ((llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op) && namesByPosition(op->getOperand(0))) ||
+                 (llvm::isa<dfg::StridedSliceGradOp>(op) && !hasKnownSizes(op->getOperand(4))))
           flow->scale = std::nullopt;
       }
       if (fixed && estimates && !ofOneReplica && flow->scale)
@@ -825,6 +829,11 @@ void BatchFlow::visit(Operation *op) {
     }
     flows[result] = std::move(*flow);
   }
+}
+
+bool BatchFlow::hasKnownSizes(Value value) const {
+  auto sizes = shapes.getShape(value);
+  return sizes && llvm::all_of(*sizes, [](dfg::Dim size) { return size.isKnown(); });
 }
 
 bool BatchFlow::hasBatchSize(Value value) const {

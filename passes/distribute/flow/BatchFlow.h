@@ -117,6 +117,7 @@ private:
   bool namesByPosition(mlir::Value mask) const;
   bool namesOneExample(mlir::Value mask) const;
   bool fillsFewRows(mlir::Operation *op) const;
+  bool hasKnownSizes(mlir::Value value) const;
   Flow estimateScale(mlir::Operation *op, bool contracts) const;
   bool keepsPartial(mlir::Operation *op) const;
 
