@@ -126,6 +126,11 @@ class Graph:
     def loss_head_of_mean_clipped(self):
         return self.loss_head_of_mean()
 
+    def loss_some_rows(self):
+        """As many as the graph says, of a batch of any size."""
+        examples = self.examples()
+        return examples[0] + 0.5 * examples[-1] + self.tf.reduce_sum(examples[1:3])
+
     def loss_wrapped_sum(self):
         """An integer sum that wraps around is one of the whole batch before it is a float."""
         tf = self.tf
@@ -286,7 +291,7 @@ def refused(folder, replicas, flags):
 
 
 # Sums that the whole batch's numbers divide are parts of means.
-ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head_of_mean_clipped", "masked", "mean_of_chosen", "others_alone", "plain_mean"]
+ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head_of_mean_clipped", "masked", "mean_of_chosen", "others_alone", "plain_mean", "some_rows"]
 # With coupling=replica, the mean of the gradients that replicas compute of their shares.
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
 # How the sizes of tf.eye add up is not known.

@@ -748,6 +748,36 @@ bool BatchFlow::namesOneExample(Value mask) const {
 
 /// Whether op's rows are zero but for as many as do not depend on the batch: of a number of updates, each is added to
 /// its row.
+/// Whether integers are positions, a range from which a number is taken that all replicas have.
+static bool arePositions(Value value, const BatchFlow &flow, bool &any) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  any |= llvm::isa<dfg::RangeOp>(op);
+  if (llvm::isa<dfg::RangeOp, dfg::ConstOp>(op))
+    return true;
+  if (op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>())
+    return arePositions(op->getOperand(0), flow, any);
+  return llvm::isa<dfg::SubOp, dfg::AddV2Op>(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return arePositions(operand, flow, any) || flow.get(operand).kind == Flow::Replicated;
+         });
+}
+
+/// Whether a mask is true from one position on, for a constant number of them.
+static bool isWindow(Value mask, const BatchFlow &flow) {
+  Operation *op = mask.getDefiningOp();
+  while (op && (op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>()))
+    op = op->getOperand(0).getDefiningOp();
+  return llvm::isa_and_nonnull<dfg::LogicalAndOp>(op) && llvm::all_of(op->getOperands(), [&](Value side) {
+           Operation *compare = side.getDefiningOp();
+           bool any = false;
+           return compare && compare->hasTrait<dfg::Compares>() &&
+                  llvm::all_of(compare->getOperands(),
+                               [&](Value operand) { return arePositions(operand, flow, any); }) &&
+                  any;
+         });
+}
+
 bool BatchFlow::fillsFewRows(Operation *op) const {
   auto isFew = [&](Value value) {
     auto sizes = shapes.getShape(value);
@@ -763,7 +793,7 @@ bool BatchFlow::fillsFewRows(Operation *op) const {
   if (llvm::isa<dfg::TensorScatterAddOp>(op))
     return get(op->getOperand(0)).zero && isFew(op->getOperand(2));
   if (llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op))
-    return get(op->getOperand(2)).zero && namesOneExample(op->getOperand(0));
+    return get(op->getOperand(2)).zero && (namesOneExample(op->getOperand(0)) || isWindow(op->getOperand(0), *this));
   return llvm::isa<dfg::OneHotOp>(op) && isFew(op->getOperand(0));
 }
 
