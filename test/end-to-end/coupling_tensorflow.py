@@ -295,7 +295,7 @@ ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head
 # With coupling=replica, the mean of the gradients that replicas compute of their shares.
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
 # How the sizes of tf.eye add up is not known.
-NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4]}
+NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4], "some_rows": [2, 4]}
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts", "wrapped_sum"]
 
 
