@@ -422,9 +422,9 @@ private:
       if (isOfOneLoss(item.value)) {
         if (flow.isEstimated() || policies.replicas == 1)
           return reduceOfOneLoss(item);
-        return refuse(item, "is a function of values of one batch, whose average over accumulate_steps batches is "
-                            "wanted, and of each of "
-                            "which a replica has its share; take accumulate_steps=1, or coupling=replica");
+        return refuse(item,
+                      "is a function of one batch's values, of which each replica has its share's part, and over "
+                      "accumulate_steps batches its average is wanted; take accumulate_steps=1, or coupling=replica");
       }
       walkThrough(item.value.getDefiningOp(), item.update);
       return success();

@@ -359,11 +359,10 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
 
 @contextlib.contextmanager
 def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
-    """Refuses a parameter or buffer that is another object or another memory afterwards, whose new values torch.export would not see, and a
-    parameter that is frozen or trained in a part of the step alone."""
-    def get_tensors() -> dict[str, tuple[int, Any]]:
-        named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
-        return {name: (id(tensor), tensor) for name, tensor in named.items()}
+    """Refuses a parameter or buffer that is another tensor afterwards, whose new values torch.export would not see, and a parameter that is
+    frozen or trained in a part of the step alone."""
+    def get_tensors() -> dict[str, torch.Tensor]:
+        return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
 
     parameters = {id(parameter) for parameter in module.parameters()}
     set_gradient, toggle = torch.Tensor.requires_grad, torch.Tensor.requires_grad_  # type: ignore[attr-defined]
@@ -384,7 +383,7 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
     set_data = torch.Tensor.data  # type: ignore[attr-defined]
 
     def set_data_watched(tensor: torch.Tensor, value: torch.Tensor) -> None:
-        if any(tensor is each for _, each in before.values()):
+        if any(tensor is each for each in before.values()):
             raise NotImplementedError("the loss assigns to .data of a parameter or buffer, which torch.export does not see: write copy_ with torch.no_grad() around")
         set_data.__set__(tensor, value)
 
@@ -395,7 +394,7 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
         yield
     after = get_tensors()
     for name in dict.fromkeys([*before, *after]):
-        if name not in before or name not in after or before[name][0] != after[name][0]:
+        if before.get(name) is not after.get(name):
             raise NotImplementedError(f"the loss makes '{name}' of the module another tensor, whose values the exported step would lose: write them in place, "
                                       "as self.x.copy_(value), with torch.no_grad() around where it is a parameter")
 
