@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/distribute/synchronize/MinimumCut.h"
 
+#include <cassert>
 #include <limits>
 
 namespace distc {
@@ -24,6 +25,7 @@ void MinimumCut::addSource(unsigned vertex) {
 }
 
 void MinimumCut::addSink(unsigned vertex) {
+  assert(edges[in(vertex)].front().room == 1 && "a sink must be one that can be cut");
   if (sinks.insert(vertex).second)
     connect(out(vertex), kSink, /*isUnlimited=*/true);
 }

@@ -157,6 +157,8 @@ private:
 
   bool isOfBatch(Value value) const {
     return !dfg::isHandle(value.getType()) && flow.get(value).kind != Flow::Replicated;
+  bool isOfRows(Value value) const { return flow.get(value).kind == Flow::Sharded || flow.hasBatchSize(value); }
+
   }
 
   /// Of several losses (those of replicas that use their own statistics, or of several batches) the average of their
@@ -173,8 +175,7 @@ private:
       for (Value value : op.getResults()) {
         if (!isOfBatch(value) || ofForward.contains(value) || found.contains(value))
           continue;
-        const bool isRow = flow.get(value).kind == Flow::Sharded || flow.hasBatchSize(value);
-        const unsigned vertex = graphOfValues.addVertex(/*canCut=*/!isRow);
+        const unsigned vertex = graphOfValues.addVertex(/*canCut=*/!isOfRows(value));
         vertices[value] = vertex;
         bool hasOther = false;
         for (Value operand : op.getOperands())
@@ -191,7 +192,9 @@ private:
       }
     for (Operation *update : found.updates)
       for (Value operand : update->getOperands())
-        if (auto known = vertices.find(operand); known != vertices.end())
+        // Rows that an update is given are no gradient of the batch; what is wrong with them is said where they are
+        // met.
+        if (auto known = vertices.find(operand); known != vertices.end() && !isOfRows(operand))
           graphOfValues.addSink(known->second);
     llvm::DenseSet<unsigned> cut = graphOfValues.find();
     for (auto [value, vertex] : vertices)
