@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <numeric>
 #include <sys/random.h>
 #include <vector>
 
@@ -205,33 +204,6 @@ public:
     });
   }
 
-  void all_gather(const void *data, int64_t bytes, void *gathered) override {
-    std::memcpy(static_cast<char *>(gathered) + rank() * bytes, data, static_cast<size_t>(bytes));
-    all_gather(gathered, std::vector<int64_t>(static_cast<size_t>(size()), bytes));
-  }
-
-  void all_to_all(const void *data, int64_t bytes, void *received) override {
-    const std::vector<int64_t> each(static_cast<size_t>(size()), bytes);
-    all_to_all(data, each, received, each);
-  }
-
-  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
-                  const std::vector<int64_t> &bytes_from) override {
-    const std::vector<int64_t> sent_at = offsets_of(bytes_to), received_at = offsets_of(bytes_from);
-    const auto self = static_cast<size_t>(rank());
-    std::memcpy(static_cast<char *>(received) + received_at[self], static_cast<const char *>(data) + sent_at[self],
-                static_cast<size_t>(bytes_from[self]));
-    exchange(data, sent_at, bytes_to, received, received_at, bytes_from);
-  }
-
-  void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
-    const std::vector<int64_t> at = offsets_of(bytes);
-    const auto self = static_cast<size_t>(rank());
-    // To each the same.
-    exchange(gathered, std::vector<int64_t>(bytes.size(), at[self]), std::vector<int64_t>(bytes.size(), bytes[self]),
-             gathered, at, bytes);
-  }
-
   void barrier() override {
     guarded([&] {
       gloo::BarrierOptions options(context);
@@ -340,38 +312,25 @@ private:
 
   uint32_t next_tag() { return tag++; }
 
-  static std::vector<int64_t> offsets_of(const std::vector<int64_t> &bytes) {
-    std::vector<int64_t> offsets(bytes.size());
-    std::exclusive_scan(bytes.begin(), bytes.end(), offsets.begin(), int64_t(0));
-    return offsets;
-  }
-
-  /// A part of `data` to each other task, a part of `received` from each. gloo sends what its peer has said to expect,
-  /// and says so in the order of calls: behind a large message, so late that the connection carries one way after the
-  /// other, as in its own all-to-all. So all receive first.
-  void exchange(const void *data, const std::vector<int64_t> &sent_at, const std::vector<int64_t> &bytes_to,
-                void *received, const std::vector<int64_t> &received_at, const std::vector<int64_t> &bytes_from) {
+  /// gloo sends what its peer has said to expect, and says so in the order of calls: behind a large message, so late
+  /// that the connection carries one way after the other, as in its own all-to-all. So all receive first.
+  void exchange(const std::vector<Piece> &to, const std::vector<Piece> &from) override {
     guarded([&] {
       const gloo::Slot slot = gloo::Slot::build(exchange_slot_prefix, next_tag());
       std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> in, out;
       for (int i = 1; i < size(); ++i) {
-        const int from = (rank() + size() - i) % size();
-        const auto at = static_cast<size_t>(from);
-        if (bytes_from[at] == 0)
-          continue;
-        in.push_back(context->createUnboundBuffer(static_cast<char *>(received) + received_at[at],
-                                                  static_cast<size_t>(bytes_from[at])));
-        in.back()->recv(from, slot);
+        const int peer = (rank() + size() - i) % size();
+        if (const Piece &piece = from[static_cast<size_t>(peer)]; piece.bytes > 0) {
+          in.push_back(context->createUnboundBuffer(piece.data, static_cast<size_t>(piece.bytes)));
+          in.back()->recv(peer, slot);
+        }
       }
       for (int i = 1; i < size(); ++i) {
-        const int to = (rank() + i) % size();
-        const auto at = static_cast<size_t>(to);
-        if (bytes_to[at] == 0)
-          continue;
-        // gloo takes no const pointer; it only reads what it sends.
-        out.push_back(context->createUnboundBuffer(const_cast<char *>(static_cast<const char *>(data)) + sent_at[at],
-                                                   static_cast<size_t>(bytes_to[at])));
-        out.back()->send(to, slot);
+        const int peer = (rank() + i) % size();
+        if (const Piece &piece = to[static_cast<size_t>(peer)]; piece.bytes > 0) {
+          out.push_back(context->createUnboundBuffer(piece.data, static_cast<size_t>(piece.bytes)));
+          out.back()->send(peer, slot);
+        }
       }
       for (const auto &buffer : in)
         buffer->waitRecv(no_timeout);

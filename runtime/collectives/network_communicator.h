@@ -45,9 +45,21 @@ public:
       throw Error(reason_);
   }
 
+  // Whatever differs from task to task is one exchange, of which a task's own part is copied here.
+  void all_gather(const void *data, int64_t bytes, void *gathered) final;
+  void all_gather(void *gathered, const std::vector<int64_t> &bytes) final;
+  void all_to_all(const void *data, int64_t bytes, void *received) final;
+  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
+                  const std::vector<int64_t> &bytes_from) final;
+
 protected:
   /// `progress` outlives the communicator.
   NetworkCommunicator(Progress &progress, Explain explain) : progress_(progress), explain_(std::move(explain)) {}
+
+  /// to[p] to each other task p, from[p] from it; both ways at once, as far as the connections allow. A collective:
+  /// what one task sends to another is what that one receives, and may be nothing. This task's own pieces are none of
+  /// it.
+  virtual void exchange(const std::vector<Piece> &to, const std::vector<Piece> &from) = 0;
 
   /// Makes what waits at a connection fail, and whatever comes. Once, when the reason is there; any thread.
   virtual void break_connections() noexcept = 0;

@@ -147,57 +147,6 @@ public:
     });
   }
 
-  void all_gather(const void *data, int64_t bytes, void *gathered) override {
-    char *all = static_cast<char *>(gathered);
-    if (bytes == 0)
-      return;
-    std::copy_n(static_cast<const char *>(data), bytes, all + rank_ * bytes);
-    all_gather(gathered, std::vector<int64_t>(static_cast<size_t>(size_), bytes));
-  }
-
-  void all_to_all(const void *data, int64_t bytes, void *received) override {
-    const std::vector<int64_t> each(static_cast<size_t>(size_), bytes);
-    if (bytes > 0)
-      all_to_all(data, each, received, each);
-  }
-
-  void all_to_all(const void *data, const std::vector<int64_t> &bytes_to, void *received,
-                  const std::vector<int64_t> &bytes_from) override {
-    guarded([&] {
-      const char *from = static_cast<const char *>(data);
-      char *to = static_cast<char *>(received);
-      std::vector<Transfer> transfers;
-      for (int peer = 0; peer < size_; ++peer) {
-        const auto at = static_cast<size_t>(peer);
-        if (peer == rank_)
-          std::copy_n(from, bytes_to[at], to);
-        else
-          transfers.insert(transfers.end(), {sending(peer, from, bytes_to[at]), receiving(peer, to, bytes_from[at])});
-        from += bytes_to[at];
-        to += bytes_from[at];
-      }
-      move(std::move(transfers), stopped_);
-    });
-  }
-
-  void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
-    guarded([&] {
-      std::vector<char *> parts;
-      char *at = static_cast<char *>(gathered);
-      for (const int64_t part : bytes) {
-        parts.push_back(at);
-        at += part;
-      }
-      std::vector<Transfer> transfers;
-      const auto own = static_cast<size_t>(rank_);
-      for (size_t peer = 0; peer < parts.size(); ++peer)
-        if (peer != own)
-          transfers.insert(transfers.end(), {sending(static_cast<int>(peer), parts[own], bytes[own]),
-                                             receiving(static_cast<int>(peer), parts[peer], bytes[peer])});
-      move(std::move(transfers), stopped_);
-    });
-  }
-
   void barrier() override {
     int32_t nothing = 0;
     guarded([&] {
@@ -207,6 +156,17 @@ public:
   }
 
 private:
+  void exchange(const std::vector<Piece> &to, const std::vector<Piece> &from) override {
+    guarded([&] {
+      std::vector<Transfer> transfers;
+      for (int peer = 0; peer < size_; ++peer)
+        if (const auto at = static_cast<size_t>(peer); peer != rank_)
+          transfers.insert(transfers.end(),
+                           {sending(peer, to[at].data, to[at].bytes), receiving(peer, from[at].data, from[at].bytes)});
+      move(std::move(transfers), stopped_);
+    });
+  }
+
   /// Of an all-reduce.
   void operator()(int to, const void *sent, int64_t sentBytes, int from, void *received,
                   int64_t receivedBytes) override {
