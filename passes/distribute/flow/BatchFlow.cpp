@@ -39,11 +39,6 @@ dfg::Linearity getLinearity(Operation *op) {
   if (llvm::isa<dfg::CastOp>(op) && ((isFloatOrUnknown(op->getOperand(0)) && !isFloatOrUnknown(op->getResult(0))) ||
                                      getElementTypeOrSelf(op->getResult(0)).isInteger(1)))
     return dfg::Linearity::None;
-  // Sums of narrow integers wrap around: those of shares do so each by itself.
-  if (llvm::isa<dfg::CastOp>(op))
-    if (auto integer = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(op->getOperand(0)));
-        integer && integer.getWidth() > 1 && integer.getWidth() <= 16)
-      return dfg::Linearity::None;
   return node.getLinearity();
 }
 
@@ -169,19 +164,19 @@ Flow BatchFlow::estimateScale(Operation *op, bool contracts) const {
   return result;
 }
 
-/// Whether integers are small numbers of what is counted, so that no sum of them wraps around.
-static bool counts(Value value, int depth = 16) {
+/// Whether integers are numbers of truth values: of 32 bits and more no sum of them wraps around.
+static bool countsTruthValues(Value value, int depth = 16) {
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0)
     return false;
   if (llvm::isa<dfg::CastOp>(op)) {
     auto from = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(op->getOperand(0)));
-    return from && (from.getWidth() == 1 || counts(op->getOperand(0), depth - 1));
+    return from && (from.getWidth() == 1 || countsTruthValues(op->getOperand(0), depth - 1));
   }
   if (llvm::isa<dfg::SumOp>(op) || op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>())
-    return counts(op->getOperand(0), depth - 1);
+    return countsTruthValues(op->getOperand(0), depth - 1);
   return llvm::isa<dfg::MulOp, dfg::AddOp, dfg::AddV2Op>(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) { return counts(operand, depth - 1); });
+         llvm::all_of(op->getOperands(), [&](Value operand) { return countsTruthValues(operand, depth - 1); });
 }
 
 /// Whether op makes a float or a wider integer of an integer. A sum over the batch is one modulo a power of two: of the
@@ -193,7 +188,7 @@ static bool leavesModulus(Operation *op) {
   if (!from.isInteger() || from.isInteger(1) ||
       (to.isInteger() && to.getIntOrFloatBitWidth() <= from.getIntOrFloatBitWidth()))
     return false;
-  return !counts(op->getOperand(0));
+  return from.getIntOrFloatBitWidth() < 32 || !countsTruthValues(op->getOperand(0));
 }
 
 /// Whether op, none of whose operands is sharded, gives a partial value from partial ones.
