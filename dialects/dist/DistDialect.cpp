@@ -471,10 +471,10 @@ LogicalResult TakeShareOp::verify() { return verifyElements(*this, getValue().ge
 LogicalResult ShareHandleOp::verify() { return verifyElements(*this, getHandle().getType(), getShare().getType()); }
 
 LogicalResult WholeSizeOp::verify() {
-  if (!getElementTypeOrSelf(getShare().getType()).isInteger() ||
-      failed(verifyElements(*this, getShare().getType(), getWhole().getType())))
-    return emitOpError() << "makes " << getWhole().getType() << " of " << getShare().getType()
-                         << "; sizes are integers of one type";
+  if (failed(verifyElements(*this, getShare().getType(), getWhole().getType())))
+    return failure();
+  if (!getElementTypeOrSelf(getShare().getType()).isInteger())
+    return emitOpError() << "is of " << getShare().getType() << "; sizes are integers";
   if (auto sizes = llvm::dyn_cast<RankedTensorType>(getShare().getType());
       sizes && sizes.hasStaticShape() && sizes.getNumElements() != static_cast<int64_t>(getFactors().size()))
     return emitOpError() << "has " << getFactors().size() << " factors for " << sizes.getNumElements() << " sizes";

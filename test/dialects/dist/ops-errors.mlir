@@ -211,6 +211,14 @@ dfg.graph {
 // -----
 
 dfg.graph {
+  %a = dfg.placeholder : () -> tensor<2xf32>
+  // expected-error @below {{is of 'tensor<2xf32>'; sizes are integers}}
+  %r = dist.whole_size %a by [4, 1] : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+dfg.graph {
   %a = dfg.placeholder : () -> tensor<2xi32>
   // expected-error @below {{has 1 factors for 2 sizes}}
   %r = dist.whole_size %a by [4] : (tensor<2xi32>) -> tensor<2xi32>
