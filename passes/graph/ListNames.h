@@ -11,15 +11,14 @@
 
 namespace distc {
 
-/// Appends " 'a', 'b' and 7 more".
-template <typename Names> void listNames(mlir::Diagnostic &text, Names &&names) {
-  constexpr size_t kListed = 5;
+/// Appends " 'a', 'b' and 7 more", of `most` names.
+template <typename Names> void listNames(mlir::Diagnostic &text, Names &&names, size_t most = 5) {
   size_t count = 0;
   for (llvm::StringRef name : names)
-    if (++count <= kListed)
+    if (++count <= most)
       text << (count > 1 ? ", '" : " '") << name << "'";
-  if (count > kListed)
-    text << " and " << count - kListed << " more";
+  if (count > most)
+    text << " and " << count - most << " more";
 }
 
 } // namespace distc

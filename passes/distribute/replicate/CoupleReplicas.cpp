@@ -16,6 +16,7 @@
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "passes/distribute/synchronize/ShardedUpdates.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
+#include "passes/graph/ListNames.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -558,12 +559,9 @@ private:
     for (Operation &op : graph.getBody().front())
       nodes[dfg::getNodeName(&op)] = &op;
     for (const std::string &tensor : getFetchedTensors(graph)) {
-      auto [name, output] = llvm::StringRef(tensor).split(':');
-      Operation *node = nodes.lookup(name);
-      unsigned number = 0;
-      if (node && !output.getAsInteger(10, number) && number < node->getNumResults() &&
-          !dfg::isHandle(node->getResult(number).getType()))
-        visit(node, node->getResult(number));
+      Operation *node = nodes.lookup(llvm::StringRef(tensor).split(':').first);
+      if (Value value = node ? getTensor(node, tensor) : Value())
+        visit(node, value);
     }
   }
 
@@ -658,21 +656,18 @@ private:
         gathered.insert(gather.getName());
       }
     }
-    auto list = [&](ArrayRef<StringRef> names) {
-      std::string text;
-      for (StringRef name : names.take_front(kShown))
-        text += ((text.empty() ? "'" : ", '") + name + "'").str();
-      return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
-    };
     // Sizes of the whole batch are known without the others.
     if (reduced.empty() && gathered.empty())
       return;
     InFlightDiagnostic diagnostic = graph.emitRemark() << "values of the step depend on other replicas' examples: ";
+    auto say = [&](StringRef what, ArrayRef<StringRef> names) {
+      diagnostic << what << (names.size() == 1 ? " is" : " are");
+      listNames(*diagnostic.getUnderlyingDiagnostic(), names, kShown);
+    };
     if (!reduced.empty())
-      diagnostic << "all-reduced " << (reduced.size() == 1 ? "is " : "are ") << list(reduced.getArrayRef());
+      say("all-reduced", reduced.getArrayRef());
     if (!gathered.empty())
-      diagnostic << (reduced.empty() ? "" : ", ") << "gathered " << (gathered.size() == 1 ? "is " : "are ")
-                 << list(gathered.getArrayRef());
+      say(reduced.empty() ? "gathered" : ", gathered", gathered.getArrayRef());
     diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
   }
 

@@ -33,14 +33,12 @@ public:
     Builder builder(graph.getContext());
     NamedAttrList joins;
     for (const std::string &tensor : getFetchedTensors(graph)) {
-      auto [name, output] = llvm::StringRef(tensor).split(':');
-      Operation *node = nodes.lookup(name);
-      unsigned number = 0;
+      Operation *node = nodes.lookup(llvm::StringRef(tensor).split(':').first);
       // What is not there is said where it is looked for.
-      if (!node || output.getAsInteger(10, number) || number >= node->getNumResults() ||
-          dfg::isHandle(node->getResult(number).getType()))
+      Value value = node ? getTensor(node, tensor) : Value();
+      if (!value)
         continue;
-      FailureOr<std::string> join = getJoin(tensor, node->getResult(number));
+      FailureOr<std::string> join = getJoin(tensor, value);
       // A summary is no reason not to train.
       if (failed(join) && isOnlySummary(tensor)) {
         node->emitWarning() << "the summary of " << refusal << " (it is left out)";

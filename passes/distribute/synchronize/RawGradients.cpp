@@ -140,15 +140,13 @@ private:
     auto loss = graph.getLossAttr();
     if (!loss)
       return;
-    auto [name, output] = loss.getValue().split(':');
-    unsigned number = 0;
-    output.getAsInteger(10, number);
     SmallVector<Value> work;
     for (Operation &op : graph.getBody().front())
-      if (dfg::getNodeName(&op) == name && number < op.getNumResults())
-        work.push_back(op.getResult(number));
-    if (!work.empty())
-      scaleOfLoss = flow.get(work.front()).scale;
+      if (dfg::getNodeNameAttr(&op) == dfg::getEndpointNode(loss))
+        if (Value tensor = getTensor(&op, loss.getValue())) {
+          work.push_back(tensor);
+          scaleOfLoss = flow.get(tensor).scale;
+        }
     while (!work.empty())
       if (Value value = work.pop_back_val(); ofForward.insert(value).second)
         if (Operation *op = value.getDefiningOp())
@@ -157,9 +155,9 @@ private:
 
   bool isOfBatch(Value value) const {
     return !dfg::isHandle(value.getType()) && flow.get(value).kind != Flow::Replicated;
-  bool isOfRows(Value value) const { return flow.get(value).kind == Flow::Sharded || flow.hasBatchSize(value); }
-
   }
+
+  bool isOfRows(Value value) const { return flow.get(value).kind == Flow::Sharded || flow.hasBatchSize(value); }
 
   /// Of several losses (those of replicas that use their own statistics, or of several batches) the average of their
   /// gradients is wanted, and a function of gradients (clipping) is one of the average. A gradient is computed
@@ -658,6 +656,15 @@ std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
   else
     os << "whose value follows from the size of a replica's share, not of the whole batch";
   return text;
+}
+
+Value getTensor(Operation *node, llvm::StringRef tensor) {
+  llvm::StringRef output = tensor.split(':').second;
+  unsigned number = 0;
+  if ((!output.empty() && output.getAsInteger(10, number)) || number >= node->getNumResults() ||
+      dfg::isHandle(node->getResult(number).getType()))
+    return {};
+  return node->getResult(number);
 }
 
 std::string getFreeName(Block &block, const llvm::Twine &wanted) {

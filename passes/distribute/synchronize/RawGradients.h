@@ -53,6 +53,9 @@ struct RawGradients {
 llvm::StringRef getUpdatedVariable(mlir::Operation *op);
 /// The loss and the fetches of `graph`, "NODE:OUTPUT".
 std::vector<std::string> getFetchedTensors(dfg::GraphOp graph);
+/// The result of `node` that a tensor's name means, "NODE:OUTPUT" or "NODE" for the first; null where there is none, or
+/// only a handle.
+mlir::Value getTensor(mlir::Operation *node, llvm::StringRef tensor);
 /// Why nothing is proven of the results of `cause` (Flow::cause), for errors: "which ...".
 std::string describeUnproven(mlir::Operation *cause, const BatchFlow &flow);
 /// `wanted`, or that with a number behind it, which no node of the block has.
