@@ -96,7 +96,7 @@ class PythonState:
                 self._add(variable, cell.cell_contents)
             except ValueError:  # not yet assigned
                 pass
-        self._add_all(name, [("defaults", function.__defaults__ or ()), ("defaults", function.__kwdefaults__ or {}), ("", vars(function))])
+        self._add_all(name, [("defaults", function.__defaults__ or ()), ("defaults", function.__kwdefaults__ or {}), *vars(function).items()])
         for variable in sorted(_find_names(code)):
             if variable in function.__globals__:
                 self._add(variable, function.__globals__[variable])
