@@ -459,6 +459,45 @@ def PlanMemory : Pass<"drt-plan-memory", "::mlir::ModuleOp"> {
 }
 
 // ---- GPUs ---------------------------------------------------------------------------------------
+def JoinReductions : Pass<"drt-join-reductions", "::distc::drt::EntryOp"> {
+  let summary = "Reductions that go through the same elements are one, with several results";
+  let description = [{
+    For GPUs, behind `drt-fuse-elementwise`. A batch normalization's gradient needs two sums over the layer's gradient; one kernel for both reads it once.
+    The later reduction moves to the earlier one, where all that it reads is there.
+
+    ```mlir
+    %a = linalg.generic {iterator_types = ["reduction", "parallel"]} ins(%g : ...) outs(%zero : ...) ...
+    %b = linalg.generic {iterator_types = ["reduction", "parallel"]} ins(%g, %x : ...) outs(%zero : ...) ...
+    ```
+    becomes
+    ```mlir
+    %a:2 = linalg.generic {iterator_types = ["reduction", "parallel"]} ins(%g, %x : ...) outs(%zero, %zero : ...) ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def SplitReductions : Pass<"drt-split-reductions", "::distc::drt::EntryOp"> {
+  let summary = "Reductions with few results are made in parts, which fill the chip, and whose sums are made behind them";
+  let description = [{
+    For GPUs, behind `drt-fuse-elementwise`. A sum over all images and pixels has a result a channel: 64 results would be the work of one block of threads, on one of the
+    chip's multiprocessors. So the outermost reduction loops, or equal parts of one, become parallel, and a second reduction joins what they found: along rows, where
+    `drt-fuse-rows` has it together with what follows. Which parts there are follows from the sizes alone, so sums have the same order in each run.
+
+    ```mlir
+    %sum = linalg.generic {iterator_types = ["reduction", "parallel"]} ins(%x : tensor<131072x64xf32>) outs(%zero : tensor<64xf32>) ...
+    ```
+    becomes
+    ```mlir
+    %y = tensor.expand_shape %x [[0, 1], [2]] : tensor<131072x64xf32> into tensor<256x512x64xf32>
+    %parts = linalg.generic {iterator_types = ["parallel", "reduction", "parallel"]} ins(%y) outs(%zeros : tensor<64x256xf32>) ...
+    %sum = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%parts) outs(%zero : tensor<64xf32>) ...
+    ```
+    Arguments of maxima, whose elements depend on where the loop is, are split where whole loops do.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
   let summary = "Operations over the same rows become one kernel: softmax, cross entropy, layer normalization";
   let description = [{

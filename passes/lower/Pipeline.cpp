@@ -58,6 +58,9 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   entries.addPass(createFuseElementwise(fusion));
   entries.addPass(createEliminateCommonSubexpressions());
   manager.addPass(createFuseUpdates());
+  // What is large is read as seldom as can be, by as many threads as there are.
+  manager.addNestedPass<drt::EntryOp>(createJoinReductions());
+  manager.addNestedPass<drt::EntryOp>(createSplitReductions());
   // What element-wise fusion left of softmax and the like.
   manager.addNestedPass<drt::EntryOp>(createFuseRows());
   manager.addPass(createOutlineKernels());

@@ -15,16 +15,29 @@ using namespace mlir;
 namespace distc::schedule {
 namespace {
 
-/// A block is `width` columns wide. Its threads walk down the rows, `height` of them at a time, and join what they
-/// found.
+/// Of a block's shared memory.
+constexpr int64_t kSharedBytes = 32 * 1024;
+
+/// A block is some columns wide, of which a thread has `lanes` neighbours. Its threads walk down the rows, `height` of
+/// them at a time, and join what they found.
 class ColumnKernel {
 public:
   ColumnKernel(KernelWriter &w, linalg::LinalgOp op, const IterationSpace &space)
-      : w(w), op(op), space(space), reduction(*Reduction::match(op)), rows(space.getReductionSize()) {
-    columns = space.parallel.back().size;
-    width = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(columns));
-    // 8 rows and more a thread; whole warps.
-    int64_t threads = std::clamp<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(rows, 8)) * width, 64, 1024);
+      : w(w), op(op), space(space), reduction(*Reduction::match(op)), rows(space.getReductionSize()),
+        lanes(findLanes()) {
+    int64_t vectors = space.parallel[lanes.loop].size / lanes.count;
+    // 128 bytes of a row are enough for whole lines of the cache, and more blocks fill the chip.
+    width = std::min<int64_t>(lanes.count > 1 ? kWarp / 4 : kWarp, llvm::PowerOf2Ceil(vectors));
+    // 8 rows and more a thread; whole warps. Many blocks share a multiprocessor, of few each should be large.
+    const int64_t blocks = space.getParallelSize() / (lanes.count * width);
+    int64_t most = lanes.count > 1 && blocks > 256 ? 256 : 1024;
+    // Half of the threads store what they found.
+    int64_t bytes = 0;
+    for (Value init : op.getDpsInits())
+      bytes += lanes.count * llvm::divideCeil(cast<MemRefType>(init.getType()).getElementTypeBitWidth(), 8);
+    while (most / 2 * bytes > kSharedBytes)
+      most /= 2;
+    int64_t threads = std::clamp<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(rows, 8)) * width, 64, most);
     height = threads / width;
   }
 
@@ -32,24 +45,62 @@ public:
     SmallVector<int64_t> tiles;
     for (const Loop &loop : space.parallel)
       tiles.push_back(loop.size);
-    tiles.back() = llvm::divideCeil(columns, width);
+    const int64_t vectors = tiles[lanes.loop] / lanes.count;
+    tiles[lanes.loop] = llvm::divideCeil(vectors, width);
     w.setLaunch(computeProduct(tiles), width * height);
     Value row = w.div(w.getThread(), width), column = w.rem(w.getThread(), width);
     Point point{w.delinearize(w.getBlock(), tiles), {}};
-    Value position = w.add(w.mul(point.parallel.back(), width), column);
+    Value &position = point.parallel[lanes.loop];
+    position = w.add(w.mul(position, width), column);
     // All threads meet at the barriers: those behind the last column read the first one.
-    Value inside = columns % width ? w.less(position, columns) : Value();
-    point.parallel.back() = inside ? w.select(inside, position, w.number(0)) : position;
+    Value inside = vectors % width ? w.less(position, vectors) : Value();
+    if (inside)
+      position = w.select(inside, position, w.number(0));
+    position = w.mul(position, lanes.count);
     KernelWriter::Values partial = joinRows(walk(point, row), row, column);
-    w.when(w.both(inside, w.equal(row, 0)), [&] { storeReduced(w, reduction, op, space, point, partial); });
+    w.when(w.both(inside, w.equal(row, 0)), [&] {
+      for (int64_t lane = 0; lane < lanes.count; ++lane)
+        storeReduced(w, reduction, op, space, w.getLane(point, lanes, lane), ofLane(partial, lane));
+    });
   }
 
 private:
+  /// Neighbours along which the largest input is contiguous: 16 bytes of it.
+  Lanes findLanes() {
+    Lanes found{/*alongReduction=*/false, static_cast<unsigned>(space.parallel.size() - 1), 1};
+    int64_t largest = 0, step = 0;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      auto type = dyn_cast<MemRefType>(input->get().getType());
+      if (!type || type.getNumElements() <= largest)
+        continue;
+      largest = type.getNumElements();
+      step = INT64_MAX;
+      for (auto [number, loop] : llvm::enumerate(space.parallel)) {
+        int64_t stride = std::abs(loop.strides[input->getOperandNumber()]);
+        if (stride == 0 || stride >= step)
+          continue;
+        step = stride;
+        found.loop = number;
+      }
+      found.count = step == 1 ? std::max<int64_t>(128 / std::max(type.getElementTypeBitWidth(), 16u), 1) : 1;
+    }
+    while (space.parallel[found.loop].size % found.count != 0)
+      found.count /= 2;
+    return found;
+  }
+
+  ValueRange ofLane(ValueRange partial, int64_t lane) {
+    const size_t results = op.getNumDpsInits();
+    return partial.slice(lane * results, results);
+  }
+
   KernelWriter::Values walk(Point point, Value row) {
-    Lanes one{/*alongReduction=*/false, 0, 1};
-    return w.loop(row, w.number(rows), height, reduction.getIdentities(w), [&](Value at, ValueRange partial) {
+    KernelWriter::Values identities;
+    for (int64_t lane = 0; lane < lanes.count; ++lane)
+      llvm::append_range(identities, reduction.getIdentities(w));
+    return w.loop(row, w.number(rows), height, identities, [&](Value at, ValueRange partial) {
       point.reduction = w.delinearize(at, space.reduction);
-      return accumulate(w, op, space, point, one, partial);
+      return accumulateLanes(w, op, space, point, lanes, partial);
     });
   }
 
@@ -82,7 +133,10 @@ private:
     KernelWriter::Values others = llvm::map_to_vector(shared, [&](Value memory) -> Value {
       return memref::LoadOp::create(w.b, memory, ValueRange{w.toIndex(row), at});
     });
-    scf::YieldOp::create(w.b, reduction.join(w, partial, others));
+    KernelWriter::Values joined;
+    for (int64_t lane = 0; lane < lanes.count; ++lane)
+      llvm::append_range(joined, reduction.join(w, ofLane(partial, lane), ofLane(others, lane)));
+    scf::YieldOp::create(w.b, joined);
     return llvm::to_vector(ValueRange(branch.getResults()));
   }
 
@@ -94,7 +148,9 @@ private:
   linalg::LinalgOp op;
   const IterationSpace &space;
   Reduction reduction;
-  int64_t rows, columns, width, height;
+  int64_t rows;
+  Lanes lanes;           // of neighbouring columns
+  int64_t width, height; // of a block, in threads
 };
 
 bool matchesColumns(Kernel &kernel) {

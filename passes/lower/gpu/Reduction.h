@@ -36,6 +36,11 @@ private:
 KernelWriter::Values accumulate(KernelWriter &w, mlir::linalg::LinalgOp op, const IterationSpace &space,
                                 const Point &point, const Lanes &lanes, mlir::ValueRange partial);
 
+/// The same for neighbours along a parallel loop: a partial result for each, those of the first lane before those of
+/// the next.
+KernelWriter::Values accumulateLanes(KernelWriter &w, mlir::linalg::LinalgOp op, const IterationSpace &space,
+                                     const Point &point, const Lanes &lanes, mlir::ValueRange partial);
+
 /// Stores what the kernel's initial values and the joined partial ones make.
 void storeReduced(KernelWriter &w, const Reduction &reduction, mlir::linalg::LinalgOp op, const IterationSpace &space,
                   const Point &point, mlir::ValueRange partial);

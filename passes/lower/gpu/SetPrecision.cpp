@@ -56,7 +56,7 @@ bool isProductOfFloat32(Operation *op) {
 /// the batch holds is rounded for products alone.
 class NarrowProducts {
 public:
-  explicit NarrowProducts(drt::EntryOp entry) : narrow(BFloat16Type::get(entry.getContext())) {
+  explicit NarrowProducts(drt::EntryOp entry) : entry(entry), narrow(BFloat16Type::get(entry.getContext())) {
     entry.walk([&](Operation *op) {
       if (isProductOfFloat32(op))
         products.push_back(op);
@@ -67,6 +67,16 @@ public:
     for (Operation *product : products)
       if (isConvolution(product)) // the library has one type in all tensors
         narrowResult(product);
+    SmallVector<drt::MatmulOp> inner;
+    for (Operation *product : products)
+      if (auto matmul = dyn_cast<drt::MatmulOp>(product); matmul && isBetweenProducts(matmul))
+        inner.push_back(matmul);
+    for (drt::MatmulOp matmul : inner) {
+      if (Value bias = matmul.getBias()) // the library has one type in both
+        matmul.getBiasMutable().assign(round(bias));
+      narrowResult(matmul);
+    }
+    narrowPools();
     for (Operation *product : products)
       for (OpOperand &operand : product->getOpOperands())
         if (!isBias(operand) || isConvolution(product))
@@ -74,11 +84,94 @@ public:
     for (Operation *product : products)
       if (auto matmul = dyn_cast<drt::MatmulOp>(product))
         foldRounding(matmul);
+    narrowRectified();
   }
 
 private:
   static bool isBias(OpOperand &operand) {
     return isa<drt::MatmulOp, drt::Conv2DOp>(operand.getOwner()) && operand.getOperandNumber() == 2;
+  }
+
+  /// Whether the value is read on the way to other products alone, or by sums of many elements. A loss and what is
+  /// fetched stay float32, and so does what a variable is updated with as it is.
+  static bool isBetweenProducts(Operation *op) {
+    SmallVector<std::pair<Value, unsigned>> values = {{op->getResult(0), 0}}; // with whether it is summed
+    llvm::DenseSet<std::pair<Value, unsigned>> seen;
+    while (!values.empty()) {
+      auto [value, summed] = values.pop_back_val();
+      if (!seen.insert({value, summed}).second)
+        continue;
+      for (Operation *user : value.getUsers()) {
+        if (isa<drt::ProductInterface>(user))
+          continue;
+        const bool updates = isa<drt::UpdateOp, drt::AllReduceStartOp>(user);
+        if (updates && summed)
+          continue;
+        auto generic = dyn_cast<linalg::GenericOp>(user);
+        if (!generic) // its body reads by index
+          generic = user->getParentOfType<linalg::GenericOp>();
+        if (generic)
+          user = generic;
+        if (!generic && !isReshape(user) && !isa<drt::PoolOp, drt::PoolGradOp>(user))
+          return false;
+        for (Value result : user->getResults())
+          values.push_back({result, summed || (generic && generic.getNumReductionLoops() > 0)});
+      }
+    }
+    return true;
+  }
+
+  /// The maximum of rounded elements is the rounded maximum.
+  void narrowPools() {
+    auto isMaximum = [](auto pool) { return pool.getKind() == DRT_POOL_MAX; };
+    SmallVector<Operation *> pools;
+    entry.walk([&](drt::PoolOp pool) {
+      if (isMaximum(pool) && cast<RankedTensorType>(pool.getType()).getElementType().isF32() && isBetweenProducts(pool))
+        pools.push_back(pool);
+    });
+    entry.walk([&](drt::PoolGradOp pool) {
+      if (isMaximum(pool) && llvm::is_contained(pools, pool.getInputAndOutput()[1].getDefiningOp()))
+        pools.push_back(pool);
+    });
+    for (Operation *pool : pools)
+      narrowResult(pool);
+    for (Operation *pool : pools)
+      for (OpOperand &operand : pool->getOpOperands())
+        operand.set(round(operand.get()));
+  }
+
+  /// A rectifier's gradient is as exact as what is rectified, which products read: element-wise work and sums read it,
+  /// often several.
+  void narrowRectified() {
+    SmallVector<linalg::GenericOp> found;
+    entry.walk([&](linalg::GenericOp op) {
+      if (isRectified(op))
+        found.push_back(op);
+    });
+    for (linalg::GenericOp op : found) {
+      Value result = op.getResult(0);
+      OpBuilder builder(op.getContext());
+      builder.setInsertionPointAfter(op);
+      Value rounded = castTo(builder, op.getLoc(), result, narrow);
+      Value wide = widen(builder, rounded);
+      result.replaceAllUsesExcept(wide, rounded.getDefiningOp());
+    }
+  }
+
+  /// Whether a factor says if an element, which is kept as bfloat16, is above a bound.
+  bool isRectified(linalg::GenericOp op) {
+    if (op->getNumResults() != 1 || op.getNumReductionLoops() > 0 || narrowOf.contains(op->getResult(0)) ||
+        !cast<RankedTensorType>(op.getResult(0).getType()).getElementType().isF32())
+      return false;
+    auto product = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::MulFOp>();
+    return product && llvm::any_of(product->getOperands(), [&](Value factor) {
+             auto truth = factor.getDefiningOp<arith::UIToFPOp>();
+             auto comparison = truth ? truth.getIn().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+             return comparison && llvm::any_of(comparison->getOperands(), [&](Value compared) {
+                      auto element = dyn_cast<BlockArgument>(compared);
+                      return element && narrowOf.contains(op->getOperand(element.getArgNumber()));
+                    });
+           });
   }
 
   static bool isReshape(Operation *op) { return isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op); }
@@ -105,13 +198,23 @@ private:
   }
 
   /// Its readers get what is widened again.
-  void narrowResult(Operation *product) {
-    Value result = product->getResult(0);
+  void narrowResult(Operation *op) {
+    Value result = op->getResult(0);
     result.setType(cast<RankedTensorType>(result.getType()).clone(narrow));
-    OpBuilder builder(product->getContext());
-    builder.setInsertionPointAfter(product);
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
     Value wide = widen(builder, result);
-    result.replaceAllUsesExcept(wide, wide.getDefiningOp());
+    // An element that is read by index is widened where it is read.
+    for (Operation *user : llvm::make_early_inc_range(result.getUsers()))
+      if (auto extract = dyn_cast<tensor::ExtractOp>(user)) {
+        extract.getResult().setType(narrow);
+        builder.setInsertionPointAfter(extract);
+        Value element = arith::ExtFOp::create(builder, extract.getLoc(), builder.getF32Type(), extract.getResult());
+        extract.getResult().replaceAllUsesExcept(element, element.getDefiningOp());
+      }
+    result.replaceUsesWithIf(wide, [&](OpOperand &use) {
+      return use.getOwner() != wide.getDefiningOp() && !isa<tensor::ExtractOp>(use.getOwner());
+    });
   }
 
   Value round(Value value) {
@@ -159,6 +262,7 @@ private:
     cast->erase();
   }
 
+  drt::EntryOp entry;
   Type narrow;
   SmallVector<Operation *> products;
   llvm::DenseMap<Value, Value> narrowOf; // what holds it as bfloat16
