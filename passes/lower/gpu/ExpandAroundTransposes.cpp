@@ -38,13 +38,22 @@ bool isOfTranspose(Value tensor) {
   return transposes(input) || isOfTranspose(input.get());
 }
 
+/// Whether the operand is transposed, or what is made of it, element by element.
+bool leadsToTranspose(OpOperand &operand) {
+  if (transposes(operand))
+    return true;
+  auto op = llvm::dyn_cast<linalg::GenericOp>(operand.getOwner());
+  return op && op.isDpsInput(&operand) && isElementwise(op) && op->getNumResults() == 1 && op->hasOneUse() &&
+         leadsToTranspose(*op->use_begin());
+}
+
 /// Asked with the operand that reads the reshape, of an operation behind it, or that the reshape reads, of one before
 /// it.
 bool isBesideTranspose(OpOperand *operand) {
   if (auto expand = llvm::dyn_cast<tensor::ExpandShapeOp>(operand->getOwner())) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     return producer && isElementwise(producer) && producer.getNumDpsInits() == 1 &&
-           llvm::all_of(expand->getUses(), transposes);
+           llvm::all_of(expand->getUses(), leadsToTranspose);
   }
   auto collapse = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
   return collapse && isOfTranspose(collapse.getSrc());

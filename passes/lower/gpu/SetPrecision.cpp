@@ -6,8 +6,10 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/ProductType.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -85,6 +87,7 @@ public:
       if (auto matmul = dyn_cast<drt::MatmulOp>(product))
         foldRounding(matmul);
     narrowRectified();
+    fillChannels();
   }
 
 private:
@@ -201,20 +204,150 @@ private:
   void narrowResult(Operation *op) {
     Value result = op->getResult(0);
     result.setType(cast<RankedTensorType>(result.getType()).clone(narrow));
-    OpBuilder builder(op->getContext());
-    builder.setInsertionPointAfter(op);
-    Value wide = widen(builder, result);
-    // An element that is read by index is widened where it is read.
-    for (Operation *user : llvm::make_early_inc_range(result.getUsers()))
-      if (auto extract = dyn_cast<tensor::ExtractOp>(user)) {
+    widenReaders(result);
+  }
+
+  /// The readers of a value that became bfloat16 widen it; those of its reshapes do, so that nothing stands between it
+  /// and what it is fused with.
+  void widenReaders(Value value) {
+    OpBuilder builder(value.getContext());
+    Value wide;
+    for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+      Operation *user = use.getOwner();
+      if (isReshape(user)) {
+        Value reshaped = user->getResult(0);
+        reshaped.setType(cast<RankedTensorType>(reshaped.getType()).clone(narrow));
+        widenReaders(reshaped);
+      } else if (auto extract = dyn_cast<tensor::ExtractOp>(user)) {
         extract.getResult().setType(narrow);
         builder.setInsertionPointAfter(extract);
         Value element = arith::ExtFOp::create(builder, extract.getLoc(), builder.getF32Type(), extract.getResult());
         extract.getResult().replaceAllUsesExcept(element, element.getDefiningOp());
+      } else {
+        if (!wide) {
+          builder.setInsertionPointAfterValue(value);
+          wide = widen(builder, value);
+        }
+        use.set(wide);
       }
-    result.replaceUsesWithIf(wide, [&](OpOperand &use) {
-      return use.getOwner() != wide.getDefiningOp() && !isa<tensor::ExtractOp>(use.getOwner());
-    });
+    }
+  }
+
+  /// Matrix units take eight channels at once; of images with three the library would use none.
+  void fillChannels() {
+    constexpr int64_t kChannels = 8;
+    constexpr size_t kImageChannels = 3; // of the descriptor; its last number is that of groups
+    for (Operation *product : products) {
+      if (!isa<drt::Conv2DOp, drt::Conv2DGradFilterOp>(product))
+        continue;
+      auto name = StringAttr::get(product->getContext(), "descriptor");
+      SmallVector<int64_t> descriptor(cast<DenseI64ArrayAttr>(product->getAttr(name)).asArrayRef());
+      const int64_t channels = descriptor[kImageChannels];
+      auto layout = product->getAttrOfType<StringAttr>("filter_layout");
+      if (channels >= kChannels || descriptor.back() != 1 || !layout || layout.getValue() != "OHWI")
+        continue;
+      descriptor[kImageChannels] = kChannels;
+      product->setAttr(name, DenseI64ArrayAttr::get(product->getContext(), descriptor));
+      product->setOperand(0, withChannels(product->getOperand(0), kChannels));
+      if (isa<drt::Conv2DOp>(product)) {
+        product->setOperand(1, withChannels(product->getOperand(1), kChannels));
+        continue;
+      }
+      Value result = product->getResult(0);
+      auto type = cast<RankedTensorType>(result.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape.back() = kChannels;
+      result.setType(type.clone(shape));
+      Value own = withChannels(result, channels);
+      result.replaceUsesWithIf(own,
+                               [&](OpOperand &use) { return use.getOwner()->getParentOp() != own.getDefiningOp(); });
+    }
+  }
+
+  /// The innermost axis with so many elements: its first ones, or zeros behind all.
+  Value withChannels(Value value, int64_t channels) {
+    Value &found = channelsOf[{value, static_cast<unsigned>(channels)}];
+    if (found)
+      return found;
+    auto type = cast<RankedTensorType>(value.getType());
+    const int64_t rank = type.getRank(), own = type.getShape().back();
+    SmallVector<int64_t> shape(type.getShape());
+    shape.back() = channels;
+    ImplicitLocOpBuilder b(value.getLoc(), value.getContext());
+    b.setInsertionPointAfterValue(value);
+    Value empty = tensor::EmptyOp::create(b, shape, type.getElementType());
+    auto generic = linalg::GenericOp::create(
+        b, empty.getType(), ValueRange(), empty, b.getMultiDimIdentityMap(rank),
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+        [&](OpBuilder &body, Location at, ValueRange) {
+          SmallVector<Value> place;
+          for (int64_t axis = 0; axis < rank; ++axis)
+            place.push_back(linalg::IndexOp::create(body, at, axis));
+          Value inside;
+          if (channels > own) {
+            inside = arith::CmpIOp::create(body, at, arith::CmpIPredicate::ult, place.back(),
+                                           arith::ConstantIndexOp::create(body, at, own));
+            place.back() =
+                arith::MinUIOp::create(body, at, place.back(), arith::ConstantIndexOp::create(body, at, own - 1));
+          }
+          Value element = tensor::ExtractOp::create(body, at, value, place);
+          if (inside) {
+            Value zero = arith::ConstantOp::create(body, at, body.getZeroAttr(type.getElementType()));
+            element = arith::SelectOp::create(body, at, inside, element, zero);
+          }
+          linalg::YieldOp::create(body, at, element);
+        });
+    return found = generic.getResult(0);
+  }
+
+  /// The element that is read, where a value is that or else a constant; null where it is anything else.
+  static tensor::ExtractOp getRead(Value value) {
+    Value one, other;
+    if (auto extract = value.getDefiningOp<tensor::ExtractOp>())
+      return extract;
+    if (auto select = value.getDefiningOp<arith::SelectOp>()) {
+      one = select.getTrueValue();
+      other = select.getFalseValue();
+    } else if (auto branch = value.getDefiningOp<scf::IfOp>(); branch && branch.getNumResults() == 1) {
+      one = branch.thenYield().getOperand(0);
+      other = branch.elseYield().getOperand(0);
+    }
+    if (!one)
+      return {};
+    return matchPattern(other, m_Constant()) ? getRead(one)
+           : matchPattern(one, m_Constant()) ? getRead(other)
+                                             : tensor::ExtractOp();
+  }
+
+  /// The same for an operation that pads a tensor or cuts something out of it.
+  static tensor::ExtractOp getMoved(Operation *op) {
+    auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+    if (!generic || generic.getNumDpsInputs() > 0 || generic->getNumResults() != 1 ||
+        generic.getNumReductionLoops() > 0)
+      return {};
+    return getRead(generic.getBody()->getTerminator()->getOperand(0));
+  }
+
+  /// Takes the elements from a tensor of bfloat16; what it gives is no less exact.
+  Value moveFrom(OpBuilder &builder, linalg::GenericOp op, tensor::ExtractOp extract, Value source) {
+    const Location loc = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getResult(0).getType());
+    IRMapping mapping;
+    mapping.map(op.getDpsInits()[0], tensor::EmptyOp::create(builder, loc, type.getShape(), narrow).getResult());
+    auto moved = cast<linalg::GenericOp>(builder.clone(*op, mapping));
+    moved->getResult(0).setType(type.clone(narrow));
+    moved.getBody()->getArgument(0).setType(narrow);
+    auto read = mapping.lookup(extract.getResult()).getDefiningOp<tensor::ExtractOp>();
+    read.getTensorMutable().assign(source);
+    read.getResult().setType(narrow);
+    builder.setInsertionPointAfter(read);
+    Value wide = arith::ExtFOp::create(builder, loc, type.getElementType(), read.getResult());
+    read.getResult().replaceAllUsesExcept(wide, wide.getDefiningOp());
+    Operation *end = moved.getBody()->getTerminator();
+    builder.setInsertionPoint(end);
+    end->setOperand(0, arith::TruncFOp::create(builder, loc, narrow, end->getOperand(0)));
+    builder.setInsertionPointAfter(moved);
+    return moved->getResult(0);
   }
 
   Value round(Value value) {
@@ -231,6 +364,11 @@ private:
       reshape->setOperand(0, source);
       reshape->getResult(0).setType(cast<RankedTensorType>(value.getType()).clone(narrow));
       return narrowOf[value] = reshape->getResult(0);
+    }
+    if (tensor::ExtractOp extract = getMoved(def)) {
+      const Value source = round(extract.getTensor());
+      builder.setInsertionPoint(def);
+      return narrowOf[value] = moveFrom(builder, cast<linalg::GenericOp>(def), extract, source);
     }
     Value cast = castTo(builder, value.getLoc(), value, narrow);
     narrowOf[value] = cast;
@@ -265,8 +403,9 @@ private:
   drt::EntryOp entry;
   Type narrow;
   SmallVector<Operation *> products;
-  llvm::DenseMap<Value, Value> narrowOf; // what holds it as bfloat16
-  llvm::DenseSet<Operation *> casts;     // that round
+  llvm::DenseMap<Value, Value> narrowOf;                        // what holds it as bfloat16
+  llvm::DenseSet<Operation *> casts;                            // that round
+  llvm::DenseMap<std::pair<Value, unsigned>, Value> channelsOf; // with so many channels
 };
 
 struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
