@@ -18,6 +18,9 @@ namespace {
 /// Of a block's shared memory.
 constexpr int64_t kSharedBytes = 32 * 1024;
 
+/// Rows that a thread reads before it joins them.
+constexpr int64_t kRowsAtOnce = 4;
+
 /// A block is some columns wide, of which a thread has `lanes` neighbours. Its threads walk down the rows, `height` of
 /// them at a time, and join what they found.
 class ColumnKernel {
@@ -98,9 +101,30 @@ private:
     KernelWriter::Values identities;
     for (int64_t lane = 0; lane < lanes.count; ++lane)
       llvm::append_range(identities, reduction.getIdentities(w));
-    return w.loop(row, w.number(rows), height, identities, [&](Value at, ValueRange partial) {
-      point.reduction = w.delinearize(at, space.reduction);
-      return accumulateLanes(w, op, space, point, lanes, partial);
+    // Several loads are on their way at once; what they give is joined in the order of the rows.
+    const int64_t whole = rows / (kRowsAtOnce * height) * (kRowsAtOnce * height);
+    KernelWriter::Values partial = walk(point, row, 0, whole, kRowsAtOnce, identities);
+    return walk(point, row, whole, rows, 1, partial);
+  }
+
+  /// From row `begin` to `end`, `count` of them at a time.
+  KernelWriter::Values walk(Point point, Value row, int64_t begin, int64_t end, int64_t count,
+                            KernelWriter::Values partial) {
+    if (begin == end)
+      return partial;
+    Value first = begin == 0 ? row : w.add(row, w.number(begin));
+    return w.loop(first, w.number(end), count * height, partial, [&](Value at, ValueRange soFar) {
+      SmallVector<Point> points;
+      SmallVector<SmallVector<KernelWriter::Values>> loaded;
+      for (int64_t i = 0; i < count; ++i) {
+        points.push_back(point);
+        points.back().reduction = w.delinearize(i == 0 ? at : w.add(at, w.number(i * height)), space.reduction);
+        loaded.push_back(loadInputs(w, op, space, points.back(), lanes));
+      }
+      KernelWriter::Values sums(soFar);
+      for (auto [place, inputs] : llvm::zip(points, loaded))
+        sums = accumulateLanes(w, op, space, place, lanes, inputs, sums);
+      return sums;
     });
   }
 

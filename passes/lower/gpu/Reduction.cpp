@@ -70,9 +70,8 @@ Reduction::Values Reduction::joinBlock(KernelWriter &w, Values partial, int64_t 
   return joinLanes(w, ofWarps, warps);
 }
 
-/// The inputs' elements, by lane.
-static SmallVector<KernelWriter::Values> loadInputs(KernelWriter &w, linalg::LinalgOp op, const IterationSpace &space,
-                                                    const Point &point, const Lanes &lanes) {
+SmallVector<KernelWriter::Values> loadInputs(KernelWriter &w, linalg::LinalgOp op, const IterationSpace &space,
+                                             const Point &point, const Lanes &lanes) {
   SmallVector<KernelWriter::Values> inputs(lanes.count);
   for (unsigned operand = 0; operand < op.getNumDpsInputs(); ++operand)
     for (auto [elements, element] : llvm::zip(inputs, w.loadLanes(op, space, operand, point, lanes)))
@@ -91,9 +90,10 @@ KernelWriter::Values accumulate(KernelWriter &w, linalg::LinalgOp op, const Iter
 }
 
 KernelWriter::Values accumulateLanes(KernelWriter &w, linalg::LinalgOp op, const IterationSpace &space,
-                                     const Point &point, const Lanes &lanes, ValueRange partial) {
+                                     const Point &point, const Lanes &lanes,
+                                     MutableArrayRef<KernelWriter::Values> inputs, ValueRange partial) {
   KernelWriter::Values sums;
-  for (auto [lane, elements] : llvm::enumerate(loadInputs(w, op, space, point, lanes))) {
+  for (auto [lane, elements] : llvm::enumerate(inputs)) {
     llvm::append_range(elements, partial.slice(lane * op.getNumDpsInits(), op.getNumDpsInits()));
     llvm::append_range(sums, w.writeBody(op, space, elements, w.getLane(point, lanes, lane)));
   }

@@ -36,10 +36,15 @@ private:
 KernelWriter::Values accumulate(KernelWriter &w, mlir::linalg::LinalgOp op, const IterationSpace &space,
                                 const Point &point, const Lanes &lanes, mlir::ValueRange partial);
 
-/// The same for neighbours along a parallel loop: a partial result for each, those of the first lane before those of
-/// the next.
+/// The inputs' elements at neighbours, by lane.
+llvm::SmallVector<KernelWriter::Values> loadInputs(KernelWriter &w, mlir::linalg::LinalgOp op,
+                                                   const IterationSpace &space, const Point &point, const Lanes &lanes);
+
+/// Joins the elements to the partial results of neighbours along a parallel loop, those of the first lane before those
+/// of the next.
 KernelWriter::Values accumulateLanes(KernelWriter &w, mlir::linalg::LinalgOp op, const IterationSpace &space,
-                                     const Point &point, const Lanes &lanes, mlir::ValueRange partial);
+                                     const Point &point, const Lanes &lanes,
+                                     llvm::MutableArrayRef<KernelWriter::Values> inputs, mlir::ValueRange partial);
 
 /// Stores what the kernel's initial values and the joined partial ones make.
 void storeReduced(KernelWriter &w, const Reduction &reduction, mlir::linalg::LinalgOp op, const IterationSpace &space,

@@ -22,14 +22,16 @@ namespace {
 
 using namespace schedule;
 
-/// Blocks that keep a chip's multiprocessors busy, some four on each of the 132 of an H100.
-constexpr int64_t kBlocks = 512;
+/// Blocks that keep a chip's multiprocessors busy, some eight on each of the 132 of an H100.
+constexpr int64_t kBlocks = 1024;
 /// Of a column, what a block should have to walk down; of a row, what it should have to read. With less, the second
 /// launch takes longer than the first one saves.
 constexpr int64_t kColumnPart = 256, kRowPart = 2048;
 constexpr int64_t kFewestColumnParts = 4, kFewestRowParts = 8;
-/// A block's columns.
-constexpr int64_t kColumns = 32;
+/// Elements that should stay side by side.
+constexpr int64_t kLine = 32;
+/// What a block of columns is wide.
+constexpr int64_t kColumnBits = 128 * 8;
 
 /// A loop that becomes two, of `parts` and of `size` iterations; of one that is taken as a whole `size` is 1.
 struct SplitLoop {
@@ -76,24 +78,24 @@ private:
     });
   }
 
-  /// Whether the body's elements of the largest input lie side by side along a reduction.
-  bool readsRows() {
-    int64_t largest = 0;
-    bool rows = true;
-    for (OpOperand *input : op.getDpsInputOperands()) {
+  OpOperand *getLargest() {
+    OpOperand *largest = nullptr;
+    auto count = [](OpOperand *input) {
       auto type = dyn_cast<RankedTensorType>(input->get().getType());
-      if (!type || type.getNumElements() <= largest)
-        continue;
-      largest = type.getNumElements();
-      AffineMap map = op.getMatchingIndexingMap(input);
-      auto innermost = llvm::find_if(llvm::reverse(map.getResults()), [&](AffineExpr expr) {
-        auto dim = dyn_cast<AffineDimExpr>(expr);
-        return dim && sizes[dim.getPosition()] != 1;
-      });
-      rows = innermost == llvm::reverse(map.getResults()).end() ||
-             isReduction(cast<AffineDimExpr>(*innermost).getPosition());
-    }
-    return rows;
+      return type ? type.getNumElements() : 0;
+    };
+    for (OpOperand *input : op.getDpsInputOperands())
+      if (!largest || count(input) > count(largest))
+        largest = input;
+    return largest;
+  }
+
+  /// Whether the input's elements lie side by side along a reduction.
+  bool readsRows(OpOperand *input) {
+    for (AffineExpr expr : llvm::reverse(op.getMatchingIndexingMap(input).getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr); dim && sizes[dim.getPosition()] != 1)
+        return isReduction(dim.getPosition());
+    return true;
   }
 
   bool isReduction(unsigned loop) { return op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction; }
@@ -102,8 +104,11 @@ private:
     int64_t parallel = 1, reduced = 1;
     for (auto [loop, size] : llvm::enumerate(sizes))
       (isReduction(loop) ? reduced : parallel) *= size;
-    const bool rows = readsRows();
-    const int64_t blocks = rows ? parallel : llvm::divideCeil(parallel, kColumns);
+    OpOperand *largest = getLargest();
+    const bool rows = !largest || readsRows(largest);
+    const int64_t width =
+        rows ? 1 : kColumnBits / std::max(getElementTypeOrSelf(largest->get()).getIntOrFloatBitWidth(), 16u);
+    const int64_t blocks = llvm::divideCeil(parallel, width);
     int64_t wanted = std::min(kBlocks / blocks, reduced / (rows ? kRowPart : kColumnPart));
     if (wanted < (rows ? kFewestRowParts : kFewestColumnParts))
       return;
@@ -111,9 +116,12 @@ private:
     for (unsigned loop = 0; loop < sizes.size() && wanted > 1; ++loop) {
       if (!isReduction(loop) || sizes[loop] == 1)
         continue;
-      const int64_t parts = sizes[loop] <= wanted ? sizes[loop]
-                            : canDivide(loop)     ? getLargestDivisor(sizes[loop], wanted)
-                                                  : 1;
+      // What is read along a row stays together, as far as a line of the cache.
+      const int64_t most = rows && loop + 1 == sizes.size() && sizes[loop] > kLine ? sizes[loop] / kLine : wanted;
+      const int64_t limit = std::min(wanted, most);
+      const int64_t parts = sizes[loop] <= limit ? sizes[loop]
+                            : canDivide(loop)    ? getLargestDivisor(sizes[loop], limit)
+                                                 : 1;
       if (parts == 1)
         continue;
       loops.push_back({loop, parts, sizes[loop] / parts});

@@ -65,9 +65,69 @@ drt.entry "eval" {
 drt.entry "update" {
   %image = drt.feed {name = "image"} : () -> tensor<1x4x4x2xf32>
   %grad = drt.feed {name = "grad"} : () -> tensor<1x2x2x3xf32>
-  // CHECK: %[[NARROW:.*]] = drt.conv2d_grad_filter {{.*}} : (tensor<1x4x4x2xbf16>, tensor<1x2x2x3xbf16>) -> tensor<3x3x3x2xbf16>
-  // CHECK: %[[GRADIENT:.*]] = linalg.generic {{.*}} ins(%[[NARROW]] : tensor<3x3x3x2xbf16>) outs({{.*}} : tensor<3x3x3x2xf32>)
+  // Two channels are filled up to eight, which matrix units take.
+  // CHECK: %[[NARROW:.*]] = drt.conv2d_grad_filter {{.*}}descriptor = array<i64: 1, 4, 4, 8, {{.*}} : (tensor<1x4x4x8xbf16>, tensor<1x2x2x3xbf16>) -> tensor<3x3x3x8xbf16>
+  // CHECK: %[[OWN:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<3x3x3x2xbf16>)
+  // CHECK: tensor.extract %[[NARROW]]
+  // CHECK: %[[GRADIENT:.*]] = linalg.generic {{.*}} ins(%[[OWN]] : tensor<3x3x3x2xbf16>) outs({{.*}} : tensor<3x3x3x2xf32>)
   // CHECK: drt.fetch %[[GRADIENT]]
   %0 = drt.conv2d_grad_filter %image, %grad {descriptor = array<i64: 1, 4, 4, 2, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 1>, filter_layout = "OHWI"} : (tensor<1x4x4x2xf32>, tensor<1x2x2x3xf32>) -> tensor<3x3x3x2xf32>
   drt.fetch %0 {join = 0 : i32, name = "gradient"} : (tensor<3x3x3x2xf32>) -> ()
+}
+
+// Between products: scores that softmax takes on their way to the next product are bfloat16, behind their reshape; what the loss reads is not. The gradient of a
+// rectifier that products read is bfloat16, too, and maxima of what is rounded are those of the rounded.
+// CHECK-LABEL: drt.entry "between"
+drt.entry "between" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x8xf32>
+  %w = drt.feed {name = "w"} : () -> tensor<8x8xf32>
+  %g = drt.feed {name = "g"} : () -> tensor<2x2x8xf32>
+  // CHECK: %[[SCORES:.*]] = drt.matmul {{.*}} -> tensor<4x8xbf16>
+  %0 = drt.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK: %[[EXPANDED:.*]] = tensor.expand_shape %[[SCORES]] {{.*}} : tensor<4x8xbf16> into tensor<2x2x8xbf16>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [2, 2, 8] : tensor<4x8xf32> into tensor<2x2x8xf32>
+  // CHECK: linalg.generic {{.*}} ins(%[[EXPANDED]] : tensor<2x2x8xbf16>) outs({{.*}} : tensor<2x2x8xf32>)
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT: arith.extf
+  %e = tensor.empty() : tensor<2x2x8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%1 : tensor<2x2x8xf32>) outs(%e : tensor<2x2x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %t = arith.maximumf %in, %zero : f32
+    linalg.yield %t : f32
+  } -> tensor<2x2x8xf32>
+  // CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<2x2x8xbf16>)
+  // CHECK: %[[WIDE:.*]] = linalg.generic {{.*}} ins(%[[ROUNDED]] : tensor<2x2x8xbf16>) outs({{.*}} : tensor<2x2x8xf32>)
+  // CHECK: %[[MASKED:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %[[WIDE]] :
+  // CHECK: arith.mulf
+  // CHECK: linalg.generic {{.*}} ins(%[[MASKED]] : tensor<2x2x8xf32>) outs({{.*}} : tensor<2x2x8xbf16>)
+  %3 = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%g, %2 : tensor<2x2x8xf32>, tensor<2x2x8xf32>) outs(%e : tensor<2x2x8xf32>) {
+  ^bb0(%in: f32, %y: f32, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %positive = arith.cmpf olt, %zero, %y : f32
+    %one = arith.uitofp %positive : i1 to f32
+    %t = arith.mulf %in, %one : f32
+    linalg.yield %t : f32
+  } -> tensor<2x2x8xf32>
+  %4 = tensor.collapse_shape %2 [[0, 1], [2]] : tensor<2x2x8xf32> into tensor<4x8xf32>
+  // CHECK: drt.matmul {{.*}} -> tensor<4x8xf32>
+  %5 = drt.matmul %4, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %6 = tensor.collapse_shape %3 [[0, 1], [2]] : tensor<2x2x8xf32> into tensor<4x8xf32>
+  %7 = drt.matmul %6, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  drt.fetch %7 {join = 0 : i32, name = "gradient"} : (tensor<4x8xf32>) -> ()
+  drt.fetch %5 {join = 0 : i32, name = "logits"} : (tensor<4x8xf32>) -> ()
+}
+
+// CHECK-LABEL: drt.entry "pool"
+drt.entry "pool" {
+  %image = drt.feed {name = "image"} : () -> tensor<1x4x4x8xf32>
+  %w = drt.feed {name = "w"} : () -> tensor<8x2xf32>
+  // CHECK: drt.pool {{.*}} : (tensor<1x4x4x8xbf16>) -> tensor<1x2x2x8xbf16>
+  %0 = drt.pool %image {descriptor = array<i64: 1, 4, 4, 8, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0>, kind = 0 : i32} : (tensor<1x4x4x8xf32>) -> tensor<1x2x2x8xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1, 2], [3]] : tensor<1x2x2x8xf32> into tensor<4x8xf32>
+  %2 = drt.matmul %1, %w : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+  drt.fetch %2 {join = 0 : i32, name = "y"} : (tensor<4x2xf32>) -> ()
 }
