@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The same training with other frameworks; tools/bench runs it. Prints the milliseconds of each step as JSON.
 
-  peers.py tensorflow | pytorch | ddp | pytorch-cuda | pytorch-compile | pytorch-graphs   DATA.npz BATCH STEPS THREADS
+  peers.py tensorflow | pytorch | ddp   DATA.npz BATCH STEPS THREADS
   peers.py tensorflow | tensorflow-xla   DATA.npz BATCH STEPS THREADS MODEL     a model of tensorflow_models.py
 
-The last three are PyTorch on one GPU: eager, torch.compile, and the whole step captured as a CUDA graph; float32 without TF32.
+PyTorch on a GPU is gpu_models.py.
 """
 import json
 import os
@@ -134,74 +134,7 @@ def ddp(path, batch, steps, threads):
     return times
 
 
-def cuda_data(torch, path, batch):
-    """In pinned memory, as a data loader would have it."""
-    return [(torch.from_numpy(x).pin_memory(), torch.from_numpy(y).long().pin_memory()) for x, y in batches(path, batch)]
-
-
-def cuda_training(torch, **keywords):
-    """Model, criterion and optimizer on the GPU. Products are not rounded to TF32: distc's are not either."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    model = torch_model(torch).cuda()
-    return model, torch.nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM, **keywords)
-
-
-def pytorch_cuda(path, batch, steps, threads, compiled=False):
-    import torch
-
-    model, criterion, optimizer = cuda_training(torch)
-    forward = torch.compile(lambda x, y: criterion(model(x), y)) if compiled else lambda x, y: criterion(model(x), y)
-
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = forward(x.cuda(non_blocking=True), y.cuda(non_blocking=True))
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return timed(step, cuda_data(torch, path, batch), steps)
-
-
-def pytorch_compile(path, batch, steps, threads):
-    return pytorch_cuda(path, batch, steps, threads, compiled=True)
-
-
-def pytorch_graphs(path, batch, steps, threads):
-    """The whole step, captured after some on a stream beside, as PyTorch's documentation does it."""
-    import torch
-
-    model, criterion, optimizer = cuda_training(torch)
-    data = cuda_data(torch, path, batch)
-    x, y = (tensor.cuda() for tensor in data[0])
-
-    def train():
-        optimizer.zero_grad(set_to_none=True)
-        loss = criterion(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    beside = torch.cuda.Stream()
-    beside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(beside):
-        for _ in range(3):
-            train()
-    torch.cuda.current_stream().wait_stream(beside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = train()
-
-    def step(images, labels):
-        x.copy_(images, non_blocking=True)
-        y.copy_(labels, non_blocking=True)
-        graph.replay()
-        return loss.item()
-
-    return timed(step, data, steps)
-
-
-PEERS = {"tensorflow": tensorflow, "pytorch": pytorch, "ddp": ddp, "pytorch-cuda": pytorch_cuda,
-         "pytorch-compile": pytorch_compile, "pytorch-graphs": pytorch_graphs}
+PEERS = {"tensorflow": tensorflow, "pytorch": pytorch, "ddp": ddp}
 
 if __name__ == "__main__":
     peer, path, batch, steps, threads, *model = sys.argv[1:]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The benchmark's larger models as TensorFlow graphs: what distc compiles, and what a session of TensorFlow runs beside it.
 
-  tensorflow_models.py MODEL FOLDER     writes graph.meta and data.npz; needs tensorflow-cpu and tf-keras
+  tensorflow_models.py MODEL FOLDER [gpu]     writes graph.meta and data.npz; needs tensorflow-cpu and tf-keras
 
-Each is a function of MODELS that builds the graph and gives what is trained: a loss, an optimizer, arrays for the feeds.
+Each is a function of MODELS, or with gpu of GPU_MODELS, that builds the graph and gives what is trained: a loss, an optimizer, arrays for the feeds.
 """
 import dataclasses
+import functools
 import os
 import pathlib
 import sys
@@ -25,6 +26,7 @@ class Training:
     optimizer: object
     data: dict  # arrays of BATCHES global batches, by the names of their placeholders
     updates: tuple = ()  # the moving averages of normalizations
+    clip: float = 0.0  # the norm that all gradients together have at most; 0: any
 
 
 def draw(shape, classes=None):
@@ -86,6 +88,34 @@ def transformer(batch, length=128, width=512, heads=8, layers=4, words=30522, cl
                     {"words": draw([BATCHES * batch, length], words), "label": draw([BATCHES * batch, length], classes)})
 
 
+def bert_large(batch, length=512, width=1024, heads=16, layers=24, words=30522):
+    """BERT-large: 24 layers of 1024 with 16 heads, every token predicted by the table of words, gradients clipped, with Adam."""
+    words_in, label = tf1.placeholder(tf.int32, [None, length], "words"), tf1.placeholder(tf.int32, [None, length], "label")
+
+    def normalized(x, name):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        scale, shift = variable(f"{name}/scale", [width], tf1.ones_initializer()), variable(f"{name}/shift", [width], tf1.zeros_initializer())
+        return (x - mean) * tf.math.rsqrt(variance + 1e-6) * scale + shift
+
+    def attention(x, name):
+        query, key, value = (tf.transpose(tf.reshape(dense(x, f"{name}/{part}", width, width), [-1, length, heads, width // heads]), [0, 2, 1, 3])
+                             for part in ("query", "key", "value"))
+        weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * (width // heads) ** -0.5)
+        mixed = tf.reshape(tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3]), [-1, width])
+        return dense(mixed, f"{name}/output", width, width)
+
+    table = variable("words_table", [words, width])
+    x = normalized(tf.nn.embedding_lookup(table, words_in) + variable("positions", [length, width]), "embedded")
+    x = tf.reshape(x, [-1, width])
+    for layer in range(layers):
+        x = normalized(x + attention(x, f"layer{layer}/attention"), f"layer{layer}/behind_attention")
+        inner = tf.nn.gelu(dense(x, f"layer{layer}/inner", width, 4 * width))
+        x = normalized(x + dense(inner, f"layer{layer}/outer", 4 * width, width), f"layer{layer}/behind_dense")
+    logits = tf.matmul(x, table, transpose_b=True) + variable("output_bias", [words], tf1.zeros_initializer())
+    return Training(cross_entropy(tf.reshape(label, [-1]), logits), tf1.train.AdamOptimizer(1e-4),
+                    {"words": draw([BATCHES * batch, length], words), "label": draw([BATCHES * batch, length], words)}, clip=1.0)
+
+
 def lstm(batch, steps=64, width=256):
     """Two LSTM layers of 256 over 64 steps, with Adam."""
     import tf_keras
@@ -103,15 +133,16 @@ def perceptron(x, sizes):
     return dense(x, "output", sizes[-1], 1)
 
 
-def ncf(batch, rows=2_000_000, width=64):
-    """Neural collaborative filtering with two tables of 2 million x 64, with Adagrad."""
+def ncf(batch, users=2_000_000, items=2_000_000, width=64):
+    """Neural collaborative filtering with two tables of 2 million x 64 (on GPUs of 10 and 1 million), with Adagrad."""
     user, item = (tf1.placeholder(tf.int32, [None], name) for name in ("user", "item"))
     label = tf1.placeholder(tf.float32, [None], "label")
-    tables = [variable(f"{name}_table", [rows, width], tf1.random_uniform_initializer(-0.05, 0.05)) for name in ("user", "item")]
+    tables = [variable(f"{name}_table", [rows, width], tf1.random_uniform_initializer(-0.05, 0.05))
+              for name, rows in (("user", users), ("item", items))]
     x = tf.concat([tf.nn.embedding_lookup(table, ids) for table, ids in zip(tables, (user, item))], 1)
     count = BATCHES * batch
     return Training(logistic(label, perceptron(x, [2 * width, 256, 128, 64])), tf1.train.AdagradOptimizer(0.05),
-                    {"user": draw([count], rows), "item": draw([count], rows)[::-1].copy(), "label": draw([count]).round()})
+                    {"user": draw([count], users), "item": draw([count], items)[::-1].copy(), "label": draw([count]).round()})
 
 
 def wide_and_deep(batch, features=26, rows=100_000, width=16, numbers=13):
@@ -132,22 +163,29 @@ def wide_and_deep(batch, features=26, rows=100_000, width=16, numbers=13):
 # Name: what builds it, and the global batch.
 MODELS = {"resnet50": (resnet50, 8), "transformer": (transformer, 8), "lstm": (lstm, 64), "ncf": (ncf, 4096),
           "wide-and-deep": (wide_and_deep, 1024)}
+# The same at the size of a GPU.
+GPU_MODELS = {"resnet50": (resnet50, 256), "bert-large": (bert_large, 16),
+              "ncf": (functools.partial(ncf, users=10_000_000, items=1_000_000), 16384)}
 
 
-def build(name):
+def build(name, models=MODELS):
     """In the default graph: the loss, what trains, what initializes, and the data."""
     tf1.enable_resource_variables()
-    make, batch = MODELS[name]
+    make, batch = models[name]
     training = make(batch)
     with tf1.control_dependencies(training.updates):
-        train = training.optimizer.minimize(training.loss, name="train")
+        gradients = [(gradient, of) for gradient, of in training.optimizer.compute_gradients(training.loss) if gradient is not None]
+        if training.clip:
+            clipped, _ = tf1.clip_by_global_norm([gradient for gradient, _ in gradients], training.clip)
+            gradients = list(zip(clipped, [of for _, of in gradients]))
+        train = training.optimizer.apply_gradients(gradients, name="train")
     return training.loss, train, tf1.global_variables_initializer(), training.data
 
 
-def write(name, folder):
+def write(name, folder, models):
     tf1.disable_eager_execution()
     with tf.Graph().as_default() as graph:
-        loss, train, init, data = build(name)
+        loss, train, init, data = build(name, models)
         meta = tf1.train.export_meta_graph(graph=graph, saver_def=tf1.train.Saver().saver_def)
     for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
         meta.collection_def[key].node_list.value[:] = [node.name]
@@ -156,4 +194,4 @@ def write(name, folder):
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], pathlib.Path(sys.argv[2]))
+    write(sys.argv[1], pathlib.Path(sys.argv[2]), GPU_MODELS if sys.argv[3:] == ["gpu"] else MODELS)

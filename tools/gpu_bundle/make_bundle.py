@@ -55,7 +55,7 @@ def add_benchmark(arguments):
     out.mkdir()
     models = ROOT / "tools" / "bench_models"
     compile_case(arguments, models / "mlp.meta", BENCH_BATCH, out / "train", "--replicas", "1")
-    shutil.copy(models / "peers.py", out)
+    shutil.copy(models / "gpu_models.py", out)
     random = np.random.RandomState(0)
     rows = 8 * BENCH_BATCH
     np.savez_compressed(out / "data.npz", image=random.randint(0, 256, (rows, 784)).astype(np.float32) / 255,

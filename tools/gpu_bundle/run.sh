@@ -106,28 +106,28 @@ for test in "${selected[@]}"; do
 done
 
 # ---- a small benchmark --------------------------------------------------------------------------------------------------------
-median() { sort -g | awk '{ x[NR] = $1 } END { if (NR) printf "%.4f", (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'; }
+mean() { awk '{ sum += $1 } END { if (NR) printf "%.4f", sum / NR }'; }
 
 if [[ $bench -eq 1 ]]; then
   echo
-  echo "784-2048-2048-10, momentum, batch 128, float32: milliseconds a step, median of each of three rounds"
+  echo "784-2048-2048-10, momentum, batch 128, float32: milliseconds a step, in each of three rounds"
+  echo "PyTorch: compile is torch.compile, graphs its CUDA graphs, whole a CUDA graph of the whole step"
   peers=()
   if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
-    peers=(pytorch-cuda pytorch-compile pytorch-graphs)
+    peers=(compile graphs whole)
   else
     echo "PyTorch with a GPU is not found: only distc is measured"
   fi
   for round in 1 2 3; do
     line="round $round: distc "
     if timeout -k 10 "$longest" bench/train --data bench/data.npz --steps 2000 --log-json "$work/bench.jsonl" --quiet >"$work/output" 2>&1; then
-      line+=$(sed -n 's/.*"step_ms": *\([0-9.e+-]*\).*/\1/p' "$work/bench.jsonl" | tail -n +101 | median)
+      line+=$(sed -n 's/.*"step_ms": *\([0-9.e+-]*\).*/\1/p' "$work/bench.jsonl" | tail -n +101 | mean)
     else
       line+="failed"
       [[ $round -eq 1 ]] && { bench_failed=1; sed 's/^/      /' "$work/output"; }
     fi
     for peer in "${peers[@]}"; do
-      times=$(timeout -k 10 "$longest" python3 bench/peers.py "$peer" bench/data.npz 128 600 1 2>/dev/null | tail -n 1)
-      line+=", $peer $(tr -d '[] ' <<<"$times" | tr ',' '\n' | tail -n +101 | median)"
+      line+=", $peer $(timeout -k 10 "$longest" python3 bench/gpu_models.py classifier "$peer" fp32 2000 1 2>/dev/null | tail -n 1)"
     done
     echo "$line"
   done

@@ -15,8 +15,8 @@ using dfg::ScalarBuilder;
 
 /// Rows of logits, less their maximum, and the sum of their exponentials; the last axis is the classes.
 struct ShiftedRows {
-  Value shifted; // as the logits
-  Value sum;     // with a last axis of 1
+  Value shifted;      // as the logits
+  Value sum, largest; // with a last axis of 1
 };
 
 Value keepLast(EntryLowering &lowering, Location loc, Value reduced) {
@@ -43,10 +43,11 @@ ShiftedRows shiftRows(EntryLowering &lowering, Location loc, Value logits) {
   Value largest = lowering.reduce(
       loc, logits, type.getRank() - 1, element, [&](ScalarBuilder &s) { return s.lowest(element); },
       [](ScalarBuilder &s, Value accumulator, Value next) { return s.maximum(accumulator, next); });
-  Value shifted = lowering.elementwise(loc, type, {logits, keepLast(lowering, loc, largest)},
+  largest = keepLast(lowering, loc, largest);
+  Value shifted = lowering.elementwise(loc, type, {logits, largest},
                                        [](ScalarBuilder &s, ValueRange x) { return s.sub(x[0], x[1]); });
   Value sum = sumRows(lowering, loc, exponentials(lowering, loc, shifted));
-  return {shifted, keepLast(lowering, loc, sum)};
+  return {shifted, keepLast(lowering, loc, sum), largest};
 }
 
 LogicalResult lowerSoftmax(EntryLowering &lowering, Operation *op) {
@@ -90,7 +91,8 @@ LogicalResult lowerSparseCrossEntropy(EntryLowering &lowering, Operation *op) {
   int64_t classes = type->getDimSize(1);
   if (failed(lowering.checkIndices(op, 1, classes)))
     return failure();
-  ShiftedRows rows = shiftRows(lowering, loc, lowering.get(op->getOperand(0)));
+  Value logits = lowering.get(op->getOperand(0));
+  ShiftedRows rows = shiftRows(lowering, loc, logits);
   Type element = type->getElementType();
   // Where it is not checked, a label that is no class makes NaN, as on TensorFlow's GPUs, and reads no foreign memory.
   lowering.set(op->getResult(0), lowering.gather(loc, *lossType, [&](ScalarBuilder &s, ValueRange at) {
@@ -100,8 +102,10 @@ LogicalResult lowerSparseCrossEntropy(EntryLowering &lowering, Operation *op) {
     Value zero = arith::ConstantIndexOp::create(s.builder, s.loc, 0);
     Value valid = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult, label, count);
     Value row = at[0], column = s.select(valid, label, zero);
-    Value loss = s.sub(s.math<math::LogOp>(EntryLowering::load(s, rows.sum, {row, zero})),
-                       EntryLowering::load(s, rows.shifted, {row, column}));
+    // One shifted element a row is no reason to write all of them.
+    Value shifted =
+        s.sub(EntryLowering::load(s, logits, {row, column}), EntryLowering::load(s, rows.largest, {row, zero}));
+    Value loss = s.sub(s.math<math::LogOp>(EntryLowering::load(s, rows.sum, {row, zero})), shifted);
     return s.select(valid, loss, s.constant(element, std::numeric_limits<double>::quiet_NaN()));
   }));
   MLIRContext *context = op->getContext();
