@@ -58,6 +58,20 @@ def check_shares(name):
     return [] if whole / 2 <= share <= 0.75 * whole else [f"updates of shares move {share} bytes, of the whole {whole}"]
 
 
+def check_rows():
+    """An update of a table moves the rows that the batch names, not the table."""
+    with Folder() as folder:
+        command = [str(part) for part in Model("embedding-adagrad").compile_command(folder / "roofline.json", 1, "AllReduce", "--target=cuda:sm_90", "--emit=roofline")]
+        command[command.index("--batch") + 1] = "2"
+        must(command)
+        [chip] = json.loads((folder / "roofline.json").read_text())["chips"]
+    step = next(entry for entry in chip["entries"] if entry["name"] == "step")
+    moved = next(row["moves"] for row in step["operations"] if row["category"] == "update" and "table" in row["name"])
+    rows, width, element = 4, 4, 4  # two lookups an example; table and slot are read and written, gradients and indices read
+    most = rows * width * element * 5 + rows * element
+    return [] if moved <= most else [f"{rows} of 9 rows are updated, but {moved} bytes moved, more than {most}"]
+
+
 if __name__ == "__main__":
     need_tools()
     checks = Checks()
@@ -65,4 +79,5 @@ if __name__ == "__main__":
         for replicas, strategy in ((1, "AllReduce"), (2, "AllReduce"), (2, "ShardedUpdate")):
             checks.check(f"{name} x{replicas} {strategy}", check_totals, name, replicas, strategy)
     checks.check("sharded updates", check_shares, "mlp-momentum")
+    checks.check("updates of rows", check_rows)
     checks.exit()

@@ -123,6 +123,19 @@ void WorkEstimate::addMemory(Operation *op, const Kernel &kernel, Work &work) {
   }
 }
 
+/// Elements of the rows that a group's only member updates, which its first arguments are: rows by index. None where
+/// whole variables are.
+static std::optional<int64_t> countRowElements(drt::UpdateGroupOp group) {
+  if (group.getVariables().size() != 1 || group.getArguments().size() < 2)
+    return std::nullopt;
+  auto indices = cast<RankedTensorType>(group.getArguments()[0].getType());
+  auto rows = cast<RankedTensorType>(group.getArguments()[1].getType());
+  if (!indices.getElementType().isInteger() || indices.getRank() != 1 || rows.getRank() == 0 ||
+      rows.getDimSize(0) != indices.getDimSize(0))
+    return std::nullopt;
+  return rows.getNumElements();
+}
+
 int64_t WorkEstimate::addUpdated(Operation *op, Work &work) {
   int64_t written = 0;
   auto add = [&](ArrayAttr variables, std::optional<int64_t> share, bool hasGradient) {
@@ -148,7 +161,7 @@ int64_t WorkEstimate::addUpdated(Operation *op, Work &work) {
     add(sparse.getVariables(), countElements(sparse.getValues()), false);
   else if (auto group = dyn_cast<drt::UpdateGroupOp>(op))
     for (auto [member, variables] : llvm::enumerate(group.getVariables().getAsRange<ArrayAttr>()))
-      add(variables, group.getShares() ? std::optional((*group.getShares())[member]) : std::nullopt,
+      add(variables, group.getShares() ? std::optional((*group.getShares())[member]) : countRowElements(group),
           group.getBucket().has_value());
   return written;
 }
