@@ -125,30 +125,51 @@ class ManyRows(Graph):
                 self.run_update(name, "apply_gradient_descent", (handle, self.lr, sums))
 
 
-def check_many_rows():
-    """As on a CPU, by one device and by two; and the same bits in any order of what is not ordered."""
+class LargeSums(Graph):
+    """Reductions over so many elements that they are made in parts: of columns, two over the same elements, and of all."""
+
+    BATCH_SIZE, STEPS, WIDTH = 6000, 2, 24
+
+    def build(self):
+        self.optimizer, width = "gradient_descent", self.WIDTH
+        self.lr = self.constant(0.01, name="lr")
+        rows, all_axes = self.constant([0], "i32"), self.constant([0, 1], "i32")
+        x = self.placeholder("x", lambda count: full((count, width), lambda: round(self.numbers.gauss(0.2, 1), 3)), "f32", BATCH, width)
+        handles = [self.weights(name, width) for name in ("sums", "squares", "maxima", "norms")]
+        scaled = self.like("add", x, self.f32("mul", (x, self.read(handles[0])), BATCH, width))
+        square = self.like("square", scaled)
+        norm = self.f32("sum", (square, all_axes))
+        found = [self.f32("sum", (scaled, rows), width), self.f32("sum", (square, rows), width), self.f32("max", (scaled, rows), width),
+                 self.f32("mul", (self.read(handles[3]), norm), width)]
+        self.f32("mul", (norm, self.constant(0.0001)), name="loss")
+        for name, handle, gradient in zip(("sums", "squares", "maxima", "norms"), handles, found):
+            gradient = self.f32("mul", (gradient, self.constant(0.0001)), width)
+            self.run_update(name, "apply_gradient_descent", (handle, self.lr, gradient))
+
+
+def check_against_cpu(graph, replicas):
+    """As on a CPU, by devices; and the same bits in any order of what is not ordered."""
     with Folder() as folder:
-        graph = ManyRows(random.Random("many rows"))
         graph.loss_is_sum = True
         (folder / "graph.mlir").write_text(graph.print())
         text = must([TRANSLATE, "--export-graphdef", "--text", folder / "graph.mlir"]).stdout
         (folder / "graph.meta").write_text(make_meta_graph(graph, text))
         np.savez(folder / "feeds.npz", **{name: np.array(rows, {"f32": np.float32, "i32": np.int32}[element]) for name, (element, rows) in
-                                          graph.make_feeds(ManyRows.BATCH_SIZE * ManyRows.STEPS).items()})
+                                          graph.make_feeds(graph.BATCH_SIZE * graph.STEPS).items()})
 
         def train(name, replicas, *flags, seeds=(0,)):
-            must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", ManyRows.BATCH_SIZE, "-o",
+            must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", graph.BATCH_SIZE, "-o",
                   folder / name, *flags])
             for seed in seeds:
-                must([folder / name, "--data", folder / "feeds.npz", "--steps", ManyRows.STEPS, "--export-npz", folder / "final.npz"],
+                must([folder / name, "--data", folder / "feeds.npz", "--steps", graph.STEPS, "--export-npz", folder / "final.npz"],
                      env=dict(os.environ, DRT_EMULATED_SEED=str(seed)))
                 yield dict(np.load(folder / "final.npz"))
 
         want, = train("cpu", 1)
         one, again = train("one", 1, TARGET, seeds=(1, 2))
-        two, = train("two", 2, TARGET)
         found = [f"{name} has other bits in another run" for name in want if not np.array_equal(one[name], again[name])]
-        for devices, got in (("one device", one), ("two devices", two)):
+        results = [("one device", one)] + [(f"{count} devices", next(train(f"{count}", count, TARGET))) for count in replicas]
+        for devices, got in results:
             found += [f"{name} on {devices}: {np.abs(got[name] - want[name]).max():.1e} apart" for name in want
                       if not np.allclose(got[name], want[name], rtol=1e-4, atol=1e-5)]
         return found
@@ -174,7 +195,8 @@ def main():
                     pool.submit(checks.check, f"{name} --one-process-per-replica", check_model, name, replicas,
                                 "--one-process-per-replica")
         if not sys.argv[1:]:
-            pool.submit(checks.check, "many rows", check_many_rows)
+            pool.submit(checks.check, "many rows", check_against_cpu, ManyRows(random.Random("many rows")), (2,))
+            pool.submit(checks.check, "large sums", check_against_cpu, LargeSums(random.Random("large sums")), ())
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
             for name, replicas in (("mlp-adam", 2), ("convnet-momentum", 1)):
                 for precision, tolerance in (("tf32", 1e-2), ("bf16", 4e-2)):
