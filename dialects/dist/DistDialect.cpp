@@ -190,13 +190,13 @@ static LogicalResult verifyBucket(Operation *op, OperandRange gradients, ArrayAt
   return success();
 }
 
-/// A sparse gradient: indices of rank 1, and as many rows of values.
+/// A sparse gradient: indices of rank 1, or what they are computed from element by element, and as many rows of values.
 static LogicalResult verifySlices(Operation *op, Type indices, Type values) {
   auto indexType = llvm::dyn_cast<RankedTensorType>(indices), valueType = llvm::dyn_cast<RankedTensorType>(values);
   if (!indexType || !valueType)
     return success();
-  if (indexType.getRank() != 1 || !indexType.getElementType().isInteger())
-    return op->emitOpError() << "has indices " << indexType << "; a sparse gradient's are integers of rank 1";
+  if (indexType.getRank() != 1 || !indexType.getElementType().isIntOrFloat())
+    return op->emitOpError() << "has indices " << indexType << "; a sparse gradient's are numbers of rank 1";
   if (valueType.getRank() == 0 ||
       failed(verifyCompatibleShape(indexType.getShape(), valueType.getShape().take_front())))
     return op->emitOpError() << "has values " << valueType << " for indices " << indexType

@@ -125,7 +125,7 @@ dfg.graph {
 dfg.graph {
   %i = dfg.placeholder : () -> tensor<4x2xi32>
   %v = dfg.placeholder : () -> tensor<4x3xf32>
-  // expected-error @below {{has indices 'tensor<4x2xi32>'; a sparse gradient's are integers of rank 1}}
+  // expected-error @below {{has indices 'tensor<4x2xi32>'; a sparse gradient's are numbers of rank 1}}
   %r:2 = dist.all_gather_slices mean bucket 0 group 0 (%i, %v) variable "e" : (tensor<4x2xi32>, tensor<4x3xf32>) -> (tensor<8xi32>, tensor<8x3xf32>)
 }
 
