@@ -110,7 +110,8 @@ public:
       atEnd.insert(added);
       makeNamesUnique(added->getRegion(0).front());
     }
-    if (failed(addEndpoints(graph, *results)) || (read && failed(addInitializers(graph, read))))
+    if (failed(addEndpoints(graph, *results, source.getTerminator()->getOperandTypes())) ||
+        (read && failed(addInitializers(graph, read))))
       return failure();
     markTrainable((*results)[signature.loss]);
     removeUnused();
@@ -211,7 +212,21 @@ private:
     return add<dfg::ReadVariableOp>(argument.name + "/read", type, handle).getValue();
   }
 
-  LogicalResult addEndpoints(dfg::GraphOp graph, ArrayRef<Value> results) {
+  /// What an unsigned number of up to 32 bits is, in a type that has it; the runtime knows integers with a sign.
+  Value asSigned(const Twine &name, Value value, Type given) {
+    auto element = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(given));
+    if (!element || !element.isUnsigned() || element.getWidth() > 32)
+      return value;
+    auto wide = builder.getIntegerType(element.getWidth() == 32 ? 64 : 32);
+    auto type = llvm::cast<RankedTensorType>(value.getType()).clone(wide);
+    Value extended = add<dfg::CastOp>(name + "/extended", type, value);
+    auto bits = DenseElementsAttr::get(RankedTensorType::get({}, wide),
+                                       APInt::getLowBitsSet(wide.getWidth(), element.getWidth()));
+    Value mask = add<dfg::ConstOp>(name + "/bits", bits.getType(), bits);
+    return add<dfg::BitwiseAndOp>(name + "/unsigned", type, extended, mask);
+  }
+
+  LogicalResult addEndpoints(dfg::GraphOp graph, ArrayRef<Value> results, TypeRange given) {
     builder.setInsertionPointToEnd(body);
     auto isTaken = [&](StringRef name) {
       return llvm::any_of(signature.arguments, [&](auto &argument) { return argument.name == name; });
@@ -224,7 +239,7 @@ private:
     graph.setLossAttr(builder.getStringAttr(kLoss + ":0"));
     SmallVector<Attribute> fetches, updates;
     for (const Signature::Fetch &fetch : signature.fetches) {
-      Value value = results[fetch.result];
+      Value value = asSigned(fetch.name, results[fetch.result], given[fetch.result]);
       add<dfg::IdentityOp>(fetch.name, value.getType(), value);
       fetches.push_back(builder.getStringAttr(fetch.name + ":0"));
     }

@@ -125,6 +125,21 @@ def test_fetches(tmp_path):
     np.testing.assert_allclose(executable.train(data, 3).fetches["size"], [2.0, 1.9, 1.8], rtol=1e-6)
 
 
+def test_unsigned_fetches(tmp_path):
+    data = {"x": np.arange(1, 9, dtype=np.float32)[:, None], "byte": np.array([200, 1, 2, 3, 250, 5, 6, 7], np.uint8), "word": np.full(8, 10 ** 9, np.uint32)}
+
+    def step(state, batch):
+        fetches = {"first": batch["byte"][0], "largest": batch["byte"].max(), "wrapped": batch["word"].sum()}
+        return {"w": state["w"] + batch["x"].mean()}, batch["x"].mean(), fetches
+
+    state = {"w": jnp.float32(0)}
+    expected = {name: float(value) for name, value in jax.jit(step)(state, data)[2].items()}
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    for replicas in (1, 2):
+        fetches = distc.compile(exported, batch=8, replicas=replicas, output=tmp_path / "train").train(data, 1).fetches
+        assert {name: float(value[0]) for name, value in fetches.items()} == pytest.approx(expected)
+
+
 def test_a_step_that_was_read_has_names(exported):
     step, data, losses, state = exported("mlp-sgd")
     result = distc.compile(str(step.path), batch=BATCH).train(data, STEPS)
