@@ -90,7 +90,7 @@ linalg::GenericOp join(linalg::GenericOp first, linalg::GenericOp second) {
   bool possible = llvm::all_of(second.getDpsInputs(), isThere);
   second->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
-      possible &= inner == second || operand.getParentRegion() == &second.getRegion() || isThere(operand);
+      possible &= inner == second || second.getRegion().isAncestor(operand.getParentRegion()) || isThere(operand);
   });
   if (!possible)
     return {};

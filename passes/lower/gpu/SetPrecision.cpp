@@ -148,7 +148,7 @@ private:
   void narrowRectified() {
     SmallVector<linalg::GenericOp> found;
     entry.walk([&](linalg::GenericOp op) {
-      if (isRectified(op))
+      if (isRectified(op) && isBetweenProducts(op))
         found.push_back(op);
     });
     for (linalg::GenericOp op : found) {
@@ -328,6 +328,20 @@ private:
     return getRead(generic.getBody()->getTerminator()->getOperand(0));
   }
 
+  /// Whether all of what the elements are taken from may be rounded: it is made by the entry, and is not much more. Of
+  /// a table by rows, and of what the batch holds, only what is taken is.
+  static bool isWorthRounding(Value source, Value moved) {
+    Operation *def = source.getDefiningOp();
+    auto count = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
+    return !isGiven(def) && count(source) <= 2 * count(moved);
+  }
+
+  /// A variable, a feed or a constant.
+  static bool isGiven(Operation *def) {
+    return !def || isa<drt::ReadOp, drt::FeedOp>(def) || def->hasTrait<OpTrait::ConstantLike>() ||
+           (isReshape(def) && isGiven(def->getOperand(0).getDefiningOp()));
+  }
+
   /// Takes the elements from a tensor of bfloat16; what it gives is no less exact.
   Value moveFrom(OpBuilder &builder, linalg::GenericOp op, tensor::ExtractOp extract, Value source) {
     const Location loc = op.getLoc();
@@ -365,7 +379,7 @@ private:
       reshape->getResult(0).setType(cast<RankedTensorType>(value.getType()).clone(narrow));
       return narrowOf[value] = reshape->getResult(0);
     }
-    if (tensor::ExtractOp extract = getMoved(def)) {
+    if (tensor::ExtractOp extract = getMoved(def); extract && isWorthRounding(extract.getTensor(), value)) {
       const Value source = round(extract.getTensor());
       builder.setInsertionPoint(def);
       return narrowOf[value] = moveFrom(builder, cast<linalg::GenericOp>(def), extract, source);
@@ -373,7 +387,7 @@ private:
     Value cast = castTo(builder, value.getLoc(), value, narrow);
     narrowOf[value] = cast;
     casts.insert(cast.getDefiningOp());
-    if (!def || isa<drt::ReadOp, drt::FeedOp>(def) || def->hasTrait<OpTrait::ConstantLike>())
+    if (isGiven(def))
       return cast;
     auto readsElements = [&](OpOperand &use) {
       return isa<linalg::LinalgOp>(use.getOwner()) && use.getOwner() != cast.getDefiningOp();

@@ -63,3 +63,37 @@ drt.entry "normalization" {
   drt.fetch %c {name = "c", join = 0 : i32} : (tensor<64xf32>) -> ()
   drt.fetch %d {name = "d", join = 0 : i32} : (tensor<64xf32>) -> ()
 }
+
+// A body may have regions of its own.
+// CHECK-LABEL: drt.entry "regions"
+// CHECK: linalg.generic
+// CHECK: scf.if
+// CHECK: linalg.yield %{{.*}}, %{{.*}}
+// CHECK-NOT: linalg.generic
+drt.entry "regions" {
+  %g = drt.feed {name = "g"} : () -> tensor<4096x64xf32>
+  %empty = tensor.empty() : tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>) -> tensor<64xf32>
+  %a = linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%g : tensor<4096x64xf32>) outs(%start : tensor<64xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %s = arith.addf %o, %e : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %b = linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%g : tensor<4096x64xf32>) outs(%start : tensor<64xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %positive = arith.cmpf ogt, %e, %zero : f32
+    %p = scf.if %positive -> f32 {
+      %square = arith.mulf %e, %e : f32
+      scf.yield %square : f32
+    } else {
+      scf.yield %e : f32
+    }
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  drt.fetch %a {name = "a", join = 0 : i32} : (tensor<64xf32>) -> ()
+  drt.fetch %b {name = "b", join = 0 : i32} : (tensor<64xf32>) -> ()
+}

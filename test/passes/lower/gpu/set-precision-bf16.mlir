@@ -131,3 +131,57 @@ drt.entry "pool" {
   %2 = drt.matmul %1, %w : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
   drt.fetch %2 {join = 0 : i32, name = "y"} : (tensor<4x2xf32>) -> ()
 }
+
+// Padding on the way to a product takes what is rounded before it: the activation is bfloat16 and nothing else. Of a table only the rows that are taken are rounded.
+// CHECK-LABEL: drt.entry "moved"
+drt.entry "moved" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x8xf32>
+  %w = drt.feed {name = "w"} : () -> tensor<10x2xf32>
+  %ids = drt.feed {name = "ids"} : () -> tensor<4xi32>
+  %table = drt.read @w : tensor<8x8xf32>
+  %e = tensor.empty() : tensor<4x8xf32>
+  %p = tensor.empty() : tensor<4x10xf32>
+  // CHECK: math.tanh
+  // CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<4x8xbf16>)
+  %0 = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %t = math.tanh %in : f32
+    linalg.yield %t : f32
+  } -> tensor<4x8xf32>
+  // CHECK: %[[PADDED:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<4x10xbf16>)
+  // CHECK: tensor.extract %[[ROUNDED]]
+  // CHECK: drt.matmul %[[PADDED]]
+  %1 = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} outs(%p : tensor<4x10xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %eight = arith.constant 8 : index
+    %inside = arith.cmpi ult, %j, %eight : index
+    %t = scf.if %inside -> f32 {
+      %v = tensor.extract %0[%i, %j] : tensor<4x8xf32>
+      scf.yield %v : f32
+    } else {
+      %zero = arith.constant 0.0 : f32
+      scf.yield %zero : f32
+    }
+    linalg.yield %t : f32
+  } -> tensor<4x10xf32>
+  %2 = drt.matmul %1, %w : (tensor<4x10xf32>, tensor<10x2xf32>) -> tensor<4x2xf32>
+  // CHECK: %[[TAKEN:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<4x8xf32>)
+  // CHECK: tensor.extract {{.*}} : tensor<8x8xf32>
+  // CHECK: %[[ROWS:.*]] = linalg.generic {{.*}} ins(%[[TAKEN]] : tensor<4x8xf32>) outs({{.*}} : tensor<4x8xbf16>)
+  // CHECK: drt.matmul %[[ROWS]]
+  %3 = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<4x8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %id = tensor.extract %ids[%i] : tensor<4xi32>
+    %row = arith.index_cast %id : i32 to index
+    %v = tensor.extract %table[%row, %j] : tensor<8x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  %4 = drt.matmul %3, %table : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  drt.fetch %2 {join = 0 : i32, name = "padded"} : (tensor<4x2xf32>) -> ()
+  drt.fetch %4 {join = 0 : i32, name = "taken"} : (tensor<4x8xf32>) -> ()
+}
