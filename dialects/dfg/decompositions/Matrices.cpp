@@ -30,7 +30,8 @@ struct Matrices {
   Value take(Value x, int64_t m, int64_t n, int64_t k) {
     FailureOr<Dims> shape = g.getShape(x);
     int64_t length = lengthOf(m, n, k);
-    if (failed(shape) || length <= 0)
+    const bool isEmpty = length == 0 && k == 0; // of a matrix without elements
+    if (failed(shape) || (length <= 0 && !isEmpty))
       return (void)g.fail("diagonal " + Twine(k) + " is outside of its matrix"), Value();
     int64_t rank = shape->size();
     Value square =
