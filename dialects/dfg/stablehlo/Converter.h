@@ -45,6 +45,10 @@ public:
   /// Functions that were made for loops and branches; they go to the end of the module of the graph.
   llvm::SmallVector<mlir::Operation *> takeFunctions() { return std::move(functions); }
 
+  /// `value`, which operand `operand` of `op` became, in a type that has all its numbers where they are unsigned ones
+  /// of up to 32 bits.
+  llvm::FailureOr<mlir::Value> withSign(mlir::Operation *op, unsigned operand, mlir::Value value);
+
   /// What is made goes to `graph`, whose batch has at least `count` examples.
   void needExamples(dfg::GraphOp graph, int64_t count);
 

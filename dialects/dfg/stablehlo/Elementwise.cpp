@@ -100,6 +100,17 @@ Value Converter::widen(Builder &g, Value x, Type element) {
   return g.make<dfg::BitwiseAndOp>({wide, makeConstant(g, mask)});
 }
 
+FailureOr<Value> Converter::withSign(Operation *op, unsigned operand, Value value) {
+  const unsigned width = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  if (!isUnsigned(op->getOperand(operand)) || width > 32)
+    return value;
+  Builder g(builder, shapes, op);
+  Value wide = widen(g, value, builder.getIntegerType(width == 32 ? 64 : 32));
+  if (g.failed())
+    return op->emitError() << "operand " << operand << ": " << g.getReason();
+  return wide;
+}
+
 Value Converter::widenOperand(Builder &g, Operation *op, unsigned operand, Value x, Type element) {
   Type own = Builder::elementOf(x);
   const bool widens = own.isInteger() && element.isInteger() && isUnsigned(op->getOperand(operand));

@@ -110,7 +110,7 @@ public:
       atEnd.insert(added);
       makeNamesUnique(added->getRegion(0).front());
     }
-    if (failed(addEndpoints(graph, *results, source.getTerminator()->getOperandTypes())) ||
+    if (failed(addEndpoints(graph, *results, converter, source.getTerminator())) ||
         (read && failed(addInitializers(graph, read))))
       return failure();
     markTrainable((*results)[signature.loss]);
@@ -212,21 +212,8 @@ private:
     return add<dfg::ReadVariableOp>(argument.name + "/read", type, handle).getValue();
   }
 
-  /// What an unsigned number of up to 32 bits is, in a type that has it; the runtime knows integers with a sign.
-  Value asSigned(const Twine &name, Value value, Type given) {
-    auto element = llvm::dyn_cast<IntegerType>(getElementTypeOrSelf(given));
-    if (!element || !element.isUnsigned() || element.getWidth() > 32)
-      return value;
-    auto wide = builder.getIntegerType(element.getWidth() == 32 ? 64 : 32);
-    auto type = llvm::cast<RankedTensorType>(value.getType()).clone(wide);
-    Value extended = add<dfg::CastOp>(name + "/extended", type, value);
-    auto bits = DenseElementsAttr::get(RankedTensorType::get({}, wide),
-                                       APInt::getLowBitsSet(wide.getWidth(), element.getWidth()));
-    Value mask = add<dfg::ConstOp>(name + "/bits", bits.getType(), bits);
-    return add<dfg::BitwiseAndOp>(name + "/unsigned", type, extended, mask);
-  }
-
-  LogicalResult addEndpoints(dfg::GraphOp graph, ArrayRef<Value> results, TypeRange given) {
+  /// `end`: what gives the results in the module, with the types that they have there.
+  LogicalResult addEndpoints(dfg::GraphOp graph, ArrayRef<Value> results, Converter &converter, Operation *end) {
     builder.setInsertionPointToEnd(body);
     auto isTaken = [&](StringRef name) {
       return llvm::any_of(signature.arguments, [&](auto &argument) { return argument.name == name; });
@@ -239,8 +226,11 @@ private:
     graph.setLossAttr(builder.getStringAttr(kLoss + ":0"));
     SmallVector<Attribute> fetches, updates;
     for (const Signature::Fetch &fetch : signature.fetches) {
-      Value value = asSigned(fetch.name, results[fetch.result], given[fetch.result]);
-      add<dfg::IdentityOp>(fetch.name, value.getType(), value);
+      // The runtime knows integers with a sign.
+      FailureOr<Value> value = converter.withSign(end, fetch.result, results[fetch.result]);
+      if (failed(value))
+        return failure();
+      add<dfg::IdentityOp>(fetch.name, value->getType(), *value);
       fetches.push_back(builder.getStringAttr(fetch.name + ":0"));
     }
     if (!fetches.empty())
