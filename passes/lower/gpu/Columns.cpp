@@ -71,22 +71,18 @@ private:
   /// Neighbours along which the largest input is contiguous: 16 bytes of it.
   Lanes findLanes() {
     Lanes found{/*alongReduction=*/false, static_cast<unsigned>(space.parallel.size() - 1), 1};
-    int64_t largest = 0, step = 0;
-    for (OpOperand *input : op.getDpsInputOperands()) {
-      auto type = dyn_cast<MemRefType>(input->get().getType());
-      if (!type || type.getNumElements() <= largest)
-        continue;
-      largest = type.getNumElements();
-      step = INT64_MAX;
-      for (auto [number, loop] : llvm::enumerate(space.parallel)) {
-        int64_t stride = std::abs(loop.strides[input->getOperandNumber()]);
-        if (stride == 0 || stride >= step)
-          continue;
+    OpOperand *input = getLargestInput(op);
+    if (!input)
+      return found;
+    int64_t step = INT64_MAX;
+    for (auto [number, loop] : llvm::enumerate(space.parallel))
+      if (int64_t stride = std::abs(loop.strides[input->getOperandNumber()]); stride != 0 && stride < step) {
         step = stride;
         found.loop = number;
       }
-      found.count = step == 1 ? std::max<int64_t>(128 / std::max(type.getElementTypeBitWidth(), 16u), 1) : 1;
-    }
+    if (step == 1)
+      found.count =
+          std::max<int64_t>(128 / std::max(getElementTypeOrSelf(input->get()).getIntOrFloatBitWidth(), 16u), 1);
     while (space.parallel[found.loop].size % found.count != 0)
       found.count /= 2;
     return found;

@@ -8,8 +8,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/gpu/Hoist.h"
 #include "passes/lower/gpu/Reduction.h"
 #include "passes/lower/gpu/RowForm.h"
 
@@ -60,54 +60,6 @@ std::optional<RowForm> getOwnForm(linalg::GenericOp op) {
   if (form.rows < 1 || form.columns < 2)
     return std::nullopt;
   return form;
-}
-
-/// What does not depend on when it runs, or is a variable that nothing in between changes, may stand earlier.
-class Hoist {
-public:
-  explicit Hoist(Operation *place) : place(place) {}
-
-  /// Whether `value` is there at the place, or can be.
-  bool isPossible(Value value) {
-    Operation *op = value.getDefiningOp();
-    if (!op || op->isBeforeInBlock(place))
-      return true;
-    if (op->getNumRegions() > 0 && !isa<linalg::FillOp>(op))
-      return false;
-    if (auto read = dyn_cast<drt::ReadOp>(op); read && isUnchanged(read))
-      return true;
-    if (!op->hasTrait<OpTrait::ConstantLike>() &&
-        !isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, linalg::FillOp>(op))
-      return false;
-    return llvm::all_of(op->getOperands(), [&](Value operand) { return isPossible(operand); });
-  }
-
-  void move(Value value) {
-    Operation *op = value.getDefiningOp();
-    if (!op || op->isBeforeInBlock(place))
-      return;
-    for (Value operand : op->getOperands())
-      move(operand);
-    op->moveBefore(place);
-  }
-
-private:
-  bool isUnchanged(drt::ReadOp read) {
-    for (Operation *op = place; op != read; op = op->getNextNode())
-      if (isa<drt::DRTDialect>(op->getDialect()) &&
-          !isa<drt::ReadOp, drt::FeedOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::PoolOp>(op))
-        return false;
-    return true;
-  }
-
-  Operation *place;
-};
-
-/// The values from outside of the body: operands, and those that it reads by index.
-SetVector<Value> getUsed(linalg::GenericOp op) {
-  SetVector<Value> used(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op.getRegion(), used);
-  return used;
 }
 
 bool fits(linalg::GenericOp op, const RowGroup &group) {

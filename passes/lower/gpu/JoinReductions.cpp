@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/gpu/Hoist.h"
 #include "passes/lower/gpu/Reduction.h"
 
 using namespace mlir;
@@ -26,25 +26,14 @@ constexpr unsigned kMostResults = 4;
 /// Below, a launch is what takes the time, and rows are fused with more than reductions (drt-fuse-rows).
 constexpr int64_t kFewestElements = 1 << 16;
 
-int64_t getElements(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.hasStaticShape() ? type.getNumElements() : 0;
-}
-
-/// The input with the most elements.
-OpOperand *getLargest(linalg::GenericOp op) {
-  OpOperand *largest = nullptr;
-  for (OpOperand *input : op.getDpsInputOperands())
-    if (!largest || getElements(input->get()) > getElements(largest->get()))
-      largest = input;
-  return largest;
+int64_t countElements(OpOperand *input) {
+  return input ? cast<ShapedType>(input->get().getType()).getNumElements() : 0;
 }
 
 bool canJoin(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0 || !op.hasPureTensorSemantics() || !Reduction::match(op))
     return false;
-  OpOperand *largest = getLargest(op);
-  return largest && getElements(largest->get()) >= kFewestElements && llvm::all_of(op.getDpsInits(), [](Value init) {
+  return countElements(getLargestInput(op)) >= kFewestElements && llvm::all_of(op.getDpsInits(), [](Value init) {
            return isa_and_nonnull<linalg::FillOp>(init.getDefiningOp());
          });
 }
@@ -56,50 +45,26 @@ bool readTheSame(linalg::GenericOp first, linalg::GenericOp second) {
       first.getMatchingIndexingMap(first.getDpsInitOperand(0)) !=
           second.getMatchingIndexingMap(second.getDpsInitOperand(0)))
     return false;
-  OpOperand *largest = getLargest(second);
+  const int64_t most = countElements(getLargestInput(second));
   return llvm::any_of(first.getDpsInputOperands(), [&](OpOperand *input) {
-    return getElements(input->get()) == getElements(largest->get()) &&
-           llvm::any_of(second.getDpsInputOperands(), [&](OpOperand *other) {
+    auto type = dyn_cast<RankedTensorType>(input->get().getType());
+    return type && type.getNumElements() == most && llvm::any_of(second.getDpsInputOperands(), [&](OpOperand *other) {
              return other->get() == input->get() &&
                     first.getMatchingIndexingMap(input) == second.getMatchingIndexingMap(other);
            });
   });
 }
 
-/// The fill of a result, in front of `place`; null where what it fills with comes behind it.
-Value moveFill(Value init, Operation *place) {
-  auto fill = init.getDefiningOp<linalg::FillOp>();
-  if (fill->isBeforeInBlock(place))
-    return init;
-  Value element = fill.getInputs()[0];
-  Operation *constant = element.getDefiningOp();
-  if (!constant || !constant->hasTrait<OpTrait::ConstantLike>())
-    return {};
-  ImplicitLocOpBuilder b(fill.getLoc(), place);
-  auto type = cast<RankedTensorType>(init.getType());
-  Value empty = tensor::EmptyOp::create(b, type.getShape(), type.getElementType());
-  return linalg::FillOp::create(b, b.clone(*constant)->getResult(0), empty).getResult(0);
-}
-
 /// The second reduction moves to the first one; null where what it reads is made in between.
 linalg::GenericOp join(linalg::GenericOp first, linalg::GenericOp second) {
-  auto isThere = [&](Value value) {
-    Operation *op = value.getDefiningOp();
-    return !op || op->isBeforeInBlock(first);
-  };
-  bool possible = llvm::all_of(second.getDpsInputs(), isThere);
-  second->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      possible &= inner == second || second.getRegion().isAncestor(operand.getParentRegion()) || isThere(operand);
-  });
-  if (!possible)
+  const llvm::SetVector<Value> used = getUsed(second);
+  Hoist hoist(first);
+  if (!llvm::all_of(used, [&](Value value) { return hoist.isPossible(value); }))
     return {};
+  for (Value value : used)
+    hoist.move(value);
   SmallVector<Value> inits(first.getDpsInits());
-  for (Value init : second.getDpsInits()) {
-    inits.push_back(moveFill(init, first));
-    if (!inits.back())
-      return {};
-  }
+  llvm::append_range(inits, second.getDpsInits());
   SmallVector<Value> inputs(first.getDpsInputs());
   SmallVector<AffineMap> maps, initMaps;
   for (OpOperand *input : first.getDpsInputOperands())

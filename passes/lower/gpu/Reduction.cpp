@@ -112,25 +112,30 @@ void storeReduced(KernelWriter &w, const Reduction &reduction, linalg::LinalgOp 
     w.store(op, result, value, addresses[result]);
 }
 
+OpOperand *getLargestInput(linalg::LinalgOp op) {
+  OpOperand *largest = nullptr;
+  int64_t most = 0;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (auto type = dyn_cast<ShapedType>(input->get().getType());
+        type && type.hasStaticShape() && type.getNumElements() > most) {
+      largest = input;
+      most = type.getNumElements();
+    }
+  return largest;
+}
+
 bool readsRows(linalg::LinalgOp op, const IterationSpace &space) {
-  int64_t largest = 0;
-  bool rows = true;
-  auto getStep = [](ArrayRef<Loop> loops, unsigned operand) {
+  OpOperand *input = getLargestInput(op);
+  if (!input)
+    return true;
+  auto getStep = [operand = input->getOperandNumber()](ArrayRef<Loop> loops) {
     int64_t step = INT64_MAX;
     for (const Loop &loop : loops)
       if (loop.strides[operand] != 0)
         step = std::min(step, std::abs(loop.strides[operand]));
     return step;
   };
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    auto type = dyn_cast<MemRefType>(input->get().getType());
-    if (!type || type.getNumElements() <= largest)
-      continue;
-    largest = type.getNumElements();
-    unsigned operand = input->getOperandNumber();
-    rows = getStep(space.reduction, operand) <= getStep(space.parallel, operand);
-  }
-  return rows;
+  return getStep(space.reduction) <= getStep(space.parallel);
 }
 
 } // namespace distc::schedule

@@ -50,6 +50,9 @@ KernelWriter::Values accumulateLanes(KernelWriter &w, mlir::linalg::LinalgOp op,
 void storeReduced(KernelWriter &w, const Reduction &reduction, mlir::linalg::LinalgOp op, const IterationSpace &space,
                   const Point &point, mlir::ValueRange partial);
 
+/// The input with the most elements, of tensors or buffers; null where none has any.
+mlir::OpOperand *getLargestInput(mlir::linalg::LinalgOp op);
+
 /// Where a reduction's operation reads along a row, neighbours of the innermost reduction loop; else along a column,
 /// neighbours of the innermost parallel one: by its largest input.
 bool readsRows(mlir::linalg::LinalgOp op, const IterationSpace &space);

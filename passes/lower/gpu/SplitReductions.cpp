@@ -78,18 +78,6 @@ private:
     });
   }
 
-  OpOperand *getLargest() {
-    OpOperand *largest = nullptr;
-    auto count = [](OpOperand *input) {
-      auto type = dyn_cast<RankedTensorType>(input->get().getType());
-      return type ? type.getNumElements() : 0;
-    };
-    for (OpOperand *input : op.getDpsInputOperands())
-      if (!largest || count(input) > count(largest))
-        largest = input;
-    return largest;
-  }
-
   /// Whether the input's elements lie side by side along a reduction.
   bool readsRows(OpOperand *input) {
     for (AffineExpr expr : llvm::reverse(op.getMatchingIndexingMap(input).getResults()))
@@ -104,7 +92,7 @@ private:
     int64_t parallel = 1, reduced = 1;
     for (auto [loop, size] : llvm::enumerate(sizes))
       (isReduction(loop) ? reduced : parallel) *= size;
-    OpOperand *largest = getLargest();
+    OpOperand *largest = getLargestInput(op);
     const bool rows = !largest || readsRows(largest);
     const int64_t width =
         rows ? 1 : kColumnBits / std::max(getElementTypeOrSelf(largest->get()).getIntOrFloatBitWidth(), 16u);
