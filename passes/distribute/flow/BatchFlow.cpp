@@ -741,8 +741,6 @@ bool BatchFlow::namesOneExample(Value mask) const {
          });
 }
 
-/// Whether op's rows are zero but for as many as do not depend on the batch: of a number of updates, each is added to
-/// its row.
 /// Whether integers are positions, a range from which a number is taken that all replicas have.
 static bool arePositions(Value value, const BatchFlow &flow, bool &any) {
   Operation *op = value.getDefiningOp();
@@ -773,6 +771,8 @@ static bool isWindow(Value mask, const BatchFlow &flow) {
          });
 }
 
+/// Whether op's rows are zero but for as many as do not depend on the batch: of a number of updates, each is added to
+/// its row.
 bool BatchFlow::fillsFewRows(Operation *op) const {
   auto isFew = [&](Value value) {
     auto sizes = shapes.getShape(value);
