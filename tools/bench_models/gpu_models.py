@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """The benchmark's models in PyTorch on one GPU. Prints the milliseconds of a step, a number a line for each round.
 
-  gpu_models.py MODEL MODE PRECISION STEPS ROUNDS [WAIT]     PRECISION: fp32 | tf32 | bf16 (autocast)
+  gpu_models.py MODEL MODE PRECISION STEPS ROUNDS     PRECISION: fp32 | tf32 | bf16 (autocast)
 
   MODEL   classifier (of mlp.py), or one of GPU_MODELS of tensorflow_models.py, as it is there
   MODE    eager; compile: torch.compile; graphs: torch.compile with its CUDA graphs; whole: the whole step as one CUDA graph
 
 A round trains STEPS steps and divides what they took by their number: nothing waits for a step's loss. Inputs lie in pinned memory and are copied
-on a stream beside, a step ahead. With WAIT, the name of a file: it compiles, writes WAIT.ready and goes on when WAIT is there.
+on a stream beside, a step ahead.
 """
 import contextlib
-import os
 import sys
 import time
 
@@ -104,7 +103,7 @@ MODELS = {"classifier": classifier, "resnet50": resnet50, "bert-large": bert_lar
 
 
 def main():
-    name, mode, precision, steps, rounds, *wait = sys.argv[1:]
+    name, mode, precision, steps, rounds = sys.argv[1:]
     steps, rounds = int(steps), int(rounds)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     torch.manual_seed(0)
@@ -117,7 +116,7 @@ def main():
             return loss_of(*batch)
 
     if mode in ("compile", "graphs"):
-        forward = torch.compile(forward, mode="reduce-overhead" if mode == "graphs" and name != "ncf" else "default")
+        forward = torch.compile(forward, mode="reduce-overhead" if mode == "graphs" else "default")
 
     def train(batch):
         optimizer.zero_grad(set_to_none=True)
@@ -168,11 +167,6 @@ def main():
     started = time.perf_counter()
     run(6)
     print(f"# {name} {mode} {precision}: the first 6 steps took {time.perf_counter() - started:.1f} s", flush=True)
-    if wait:
-        open(wait[0] + ".ready", "w").close()
-        while not os.path.exists(wait[0]):
-            time.sleep(0.05)
-        run(3)
     for _ in range(rounds):
         started = time.perf_counter()
         run(steps)

@@ -50,6 +50,23 @@ def logistic(label, logits):
     return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=label, logits=tf.reshape(logits, [-1])), name="loss")
 
 
+def normalized(x, name):
+    """Layer normalization."""
+    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    scale, shift = (variable(f"{name}/{part}", [x.shape[-1]], initial()) for part, initial in (("scale", tf1.ones_initializer), ("shift", tf1.zeros_initializer)))
+    return (x - mean) * tf.math.rsqrt(variance + 1e-6) * scale + shift
+
+
+def attention(x, name, length, heads):
+    """Of rows that are the tokens of all examples."""
+    width = x.shape[-1]
+    query, key, value = (tf.transpose(tf.reshape(dense(x, f"{name}/{part}", width, width), [-1, length, heads, width // heads]), [0, 2, 1, 3])
+                         for part in ("query", "key", "value"))
+    weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * (width // heads) ** -0.5)
+    mixed = tf.reshape(tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3]), [-1, width])
+    return dense(mixed, f"{name}/output", width, width)
+
+
 def resnet50(batch):
     """ResNet-50 at 224 x 224, with momentum; batch normalization of the whole batch."""
     import tf_keras
@@ -65,22 +82,10 @@ def transformer(batch, length=128, width=512, heads=8, layers=4, words=30522, cl
     """BERT's encoder, 4 layers of 512 with 8 heads over 128 tokens, with Adam."""
     words_in, label = tf1.placeholder(tf.int32, [None, length], "words"), tf1.placeholder(tf.int32, [None, length], "label")
 
-    def normalized(x, name):
-        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
-        scale, shift = variable(f"{name}/scale", [width], tf1.ones_initializer()), variable(f"{name}/shift", [width], tf1.zeros_initializer())
-        return (x - mean) * tf.math.rsqrt(variance + 1e-6) * scale + shift
-
-    def attention(x, name):
-        query, key, value = (tf.transpose(tf.reshape(dense(x, f"{name}/{part}", width, width), [-1, length, heads, width // heads]), [0, 2, 1, 3])
-                             for part in ("query", "key", "value"))
-        weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * (width // heads) ** -0.5)
-        mixed = tf.reshape(tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3]), [-1, width])
-        return dense(mixed, f"{name}/output", width, width)
-
     x = tf.nn.embedding_lookup(variable("words_table", [words, width]), words_in) + variable("positions", [length, width])
     x = tf.reshape(x, [-1, width])
     for layer in range(layers):
-        x += attention(normalized(x, f"layer{layer}/before_attention"), f"layer{layer}/attention")
+        x += attention(normalized(x, f"layer{layer}/before_attention"), f"layer{layer}/attention", length, heads)
         inner = tf.nn.gelu(dense(normalized(x, f"layer{layer}/before_dense"), f"layer{layer}/inner", width, 4 * width))
         x += dense(inner, f"layer{layer}/outer", 4 * width, width)
     logits = dense(normalized(x, "last"), "classes", width, classes)
@@ -92,23 +97,11 @@ def bert_large(batch, length=512, width=1024, heads=16, layers=24, words=30522):
     """BERT-large: 24 layers of 1024 with 16 heads, every token predicted by the table of words, gradients clipped, with Adam."""
     words_in, label = tf1.placeholder(tf.int32, [None, length], "words"), tf1.placeholder(tf.int32, [None, length], "label")
 
-    def normalized(x, name):
-        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
-        scale, shift = variable(f"{name}/scale", [width], tf1.ones_initializer()), variable(f"{name}/shift", [width], tf1.zeros_initializer())
-        return (x - mean) * tf.math.rsqrt(variance + 1e-6) * scale + shift
-
-    def attention(x, name):
-        query, key, value = (tf.transpose(tf.reshape(dense(x, f"{name}/{part}", width, width), [-1, length, heads, width // heads]), [0, 2, 1, 3])
-                             for part in ("query", "key", "value"))
-        weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * (width // heads) ** -0.5)
-        mixed = tf.reshape(tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3]), [-1, width])
-        return dense(mixed, f"{name}/output", width, width)
-
     table = variable("words_table", [words, width])
     x = normalized(tf.nn.embedding_lookup(table, words_in) + variable("positions", [length, width]), "embedded")
     x = tf.reshape(x, [-1, width])
     for layer in range(layers):
-        x = normalized(x + attention(x, f"layer{layer}/attention"), f"layer{layer}/behind_attention")
+        x = normalized(x + attention(x, f"layer{layer}/attention", length, heads), f"layer{layer}/behind_attention")
         inner = tf.nn.gelu(dense(x, f"layer{layer}/inner", width, 4 * width))
         x = normalized(x + dense(inner, f"layer{layer}/outer", 4 * width, width), f"layer{layer}/behind_dense")
     logits = tf.matmul(x, table, transpose_b=True) + variable("output_bias", [words], tf1.zeros_initializer())
