@@ -171,6 +171,10 @@ Value GraphBuilder::sizeOf(Value of, int64_t axis, Type element) {
     return {};
   if ((*shape)[axis].isConstant() && !(*shape)[axis].isBound())
     return scalar(element, (*shape)[axis].getConstant());
+  return askSizeOf(of, axis, element);
+}
+
+Value GraphBuilder::askSizeOf(Value of, int64_t axis, Type element) {
   Value all = make<ShapeOp>(of, {}, builder.getI32Type());
   Value size = make<StridedSliceOp>({all, integers({axis}), integers({axis + 1}), integers({1})},
                                     attribute("shrink_axis_mask", builder.getI64IntegerAttr(1)));

@@ -76,6 +76,9 @@ public:
   /// 0, 1, ... below the size of `axis` of `of`.
   Value positions(Value of, int64_t axis, Type element);
   Value sizeOf(Value of, int64_t axis, Type element);
+  /// As sizeOf, but a node that asks for it also where it is a number: that of the batch's rows, of which replicas have
+  /// shares.
+  Value askSizeOf(Value of, int64_t axis, Type element);
 
   // ---- Arithmetic, with broadcasting -----------------------------------------------------------
   Value add(Value x, Value y);

@@ -48,16 +48,16 @@ struct Channels {
     int64_t constant = 1;
     Value count;
     for (int64_t at : reduced) {
-      if (shape[at].isConstant()) {
+      const bool isBatch = at == 0;
+      if (shape[at].isConstant() && !isBatch) {
         constant *= shape[at].getConstant();
         continue;
       }
-      Value size = g.sizeOf(images, at, g.builder.getI32Type());
+      // Of a batch that the graph fixes, too: replicas have shares of it.
+      Value size = isBatch ? g.askSizeOf(images, at, g.builder.getI32Type()) : g.sizeOf(images, at, g.builder.getI32Type());
       count = count ? g.mul(count, size) : size;
     }
     Type element = g.builder.getF32Type();
-    if (!count)
-      return g.scalar(element, static_cast<double>(constant) / std::max<int64_t>(constant - 1, 1));
     if (constant != 1)
       count = g.mul(count, g.integer(constant));
     Value less = g.sub(count, g.integer(1));

@@ -135,6 +135,9 @@ Value BatchConversions::reduce(Value value) {
   const Flow at = flow.get(value);
   Type element = getElementTypeOrSelf(value.getType());
   bool sums = at.scale == 1;
+  // Of a whole sum no number would be seen to count its terms.
+  if (flow.getFixedBatch() && at.scale > 0 && flow.findUnexplainedNumber(value))
+    return {};
   // Rounded quotients are no mean, and truth values no sum.
   if (!llvm::isa<FloatType>(element) && (!sums || element.getIntOrFloatBitWidth() < 32))
     return {};
@@ -181,7 +184,8 @@ Value BatchConversions::moveFromFront(Value value, int64_t axis) {
 Value BatchConversions::gather(Value value) {
   const Flow at = flow.get(value);
   auto sizes = flow.getShapes().getShape(value);
-  if (!sizes || !getType(value, *sizes))
+  // A graph that fixes its batch has it in shapes too, as a number that would have to change.
+  if (!sizes || !getType(value, *sizes) || flow.getFixedBatch())
     return {};
   int64_t axis = at.batch.axis;
   Value front = moveToFront(value, axis);

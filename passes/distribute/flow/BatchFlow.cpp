@@ -866,27 +866,65 @@ bool BatchFlow::hasBatchSize(Value value) const {
   return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); });
 }
 
-/// Where no placeholder leaves the batch open: the first size that all have in common.
-void BatchFlow::findBatch(Block &block) {
-  SmallVector<dfg::PlaceholderOp> feeds;
-  int64_t size = 0;
-  for (auto feed : block.getOps<dfg::PlaceholderOp>()) {
+int64_t findFixedBatch(dfg::GraphOp graph) {
+  std::optional<int64_t> size;
+  for (auto feed : graph.getOps<dfg::PlaceholderOp>()) {
     auto type = llvm::dyn_cast<RankedTensorType>(feed.getResult().getType());
     if (!type || (type.getRank() > 0 && type.isDynamicDim(0)))
-      return;
+      return 0;
     if (type.getRank() == 0)
       continue;
-    if (!feeds.empty() && type.getDimSize(0) != size)
-      return;
+    if (size && type.getDimSize(0) != *size)
+      return 0;
     size = type.getDimSize(0);
-    feeds.push_back(feed);
   }
-  fixed.size = size;
-  for (auto feed : feeds) {
-    dfg::Dims sizes = *shapes.getShape(feed.getResult());
-    sizes[0] = dfg::Dim::batch();
-    shapes.setShape(feed.getResult(), std::move(sizes));
+  return size.value_or(0);
+}
+
+/// Gives the placeholders the batch where the graph fixes it.
+void BatchFlow::setFixedBatch(dfg::GraphOp graph) {
+  fixed.size = findFixedBatch(graph);
+  if (!fixed)
+    return;
+  for (auto feed : graph.getOps<dfg::PlaceholderOp>())
+    if (dfg::Dims sizes = *shapes.getShape(feed.getResult()); !sizes.empty()) {
+      sizes[0] = dfg::Dim::batch();
+      shapes.setShape(feed.getResult(), std::move(sizes));
+    }
+}
+
+/// The shape that a reshape to [32, -1], or [1, 32, 10], gives rows of a batch that the graph fixes to 32: as many as
+/// there were. By itself -1 would be a multiple of b.
+std::optional<dfg::Dims> BatchFlow::findReshapedRows(Operation *op) const {
+  if (!llvm::isa<dfg::ReshapeOp>(op))
+    return std::nullopt;
+  auto sizes = shapes.getShape(op->getOperand(0));
+  auto target = shapes.getConstants(op->getOperand(1));
+  if (!sizes || sizes->empty() || !sizes->front().isMultipleOfBatch() || !target)
+    return std::nullopt;
+  const auto *rows = llvm::find_if(*target, [](int64_t size) { return size != 1; });
+  if (rows == target->end() || *rows <= 0 || *rows % fixed.size)
+    return std::nullopt;
+  int64_t count = sizes->front().getScale(), rest = *rows / fixed.size;
+  for (dfg::Dim size : ArrayRef(*sizes).drop_front()) {
+    if (!size.isConstant())
+      return std::nullopt;
+    count *= size.getConstant();
   }
+  dfg::Dims given(target->begin(), target->end());
+  given[rows - target->begin()] = dfg::Dim::batch(rest);
+  dfg::Dim *open = nullptr;
+  for (auto [axis, size] : llvm::enumerate(*target)) {
+    if (size == -1)
+      open = &given[axis];
+    else if (target->begin() + axis != rows)
+      rest *= size;
+  }
+  if (rest <= 0 || count % rest || (!open && count != rest))
+    return std::nullopt;
+  if (open)
+    *open = dfg::Dim(count / rest);
+  return given;
 }
 
 /// A graph that fixes its batch has it as a number in shapes too ([32, -1]), which meets b and makes sizes unknown or
@@ -902,6 +940,10 @@ SmallVector<dfg::Dims> BatchFlow::restoreBatchAxis(Operation *op) {
   for (Value result : op->getResults()) {
     std::optional<dfg::Dims> sizes = shapes.getShape(result);
     auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
+    if (auto rows = isSharded ? findReshapedRows(op) : std::nullopt) {
+      shapes.setShape(result, std::move(*rows));
+      continue;
+    }
     if (!sizes || sizes->empty() || llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }))
       continue;
     dfg::Dim &first = sizes->front();
@@ -916,7 +958,7 @@ SmallVector<dfg::Dims> BatchFlow::restoreBatchAxis(Operation *op) {
 }
 
 /// Visits a node of a graph that fixes its batch.
-void BatchFlow::visitFixed(Operation *op) {
+void BatchFlow::visitFixed(Operation *op, bool learns) {
   SmallVector<dfg::Dims> old = restoreBatchAxis(op);
   visit(op);
   if (llvm::isa<dfg::ConstOp>(op) && fixed.makesRows(op)) {
@@ -926,11 +968,11 @@ void BatchFlow::visitFixed(Operation *op) {
     flow.zero = isZeroConstant(op);
     flows[op->getResult(0)] = std::move(flow);
   }
-  // A size was no row's after all.
+  // A size was no row's after all. What is made for the rows has them also where nothing is known of it yet.
   for (auto [result, sizes] : llvm::zip(op->getResults(), old))
-    if (const Flow &at = get(result); at.kind != Flow::Sharded && !sizes.empty())
+    if (const Flow &at = get(result); at.kind != Flow::Sharded && !fixed.makesRows(op) && !sizes.empty())
       shapes.setShape(result, std::move(sizes));
-  if (!estimates || ofOneReplica)
+  if (learns && (!estimates || ofOneReplica))
     learn(op);
 }
 
@@ -944,10 +986,15 @@ void BatchFlow::learn(Operation *op) {
       return sizes ? static_cast<int64_t>(sizes->size()) : -1;
     };
     const int64_t rank = rankOf(llvm::isa<dfg::PackOp>(op) ? op->getOperand(0) : op->getResult(0));
-    auto hasRows = [&](Value value) { return rankOf(value) == rank && get(value).isSharded(0); };
+    // Also where they are no proven ones yet, but will be once replicas are coupled.
+    auto hasRows = [&](Value value) {
+      auto sizes = shapes.getShape(value);
+      return rankOf(value) == rank && (get(value).isSharded(0) ||
+                                       (get(value).kind == Flow::Local && sizes->front().isMultipleOfBatch()));
+    };
     if (rank > 0 && llvm::any_of(op->getOperands(), hasRows))
       for (Value operand : op->getOperands())
-        if (rankOf(operand) == rank && get(operand).kind == Flow::Replicated)
+        if (rankOf(operand) == rank && get(operand).kind != Flow::Sharded)
           fixed.noteRows(operand, shapes);
   }
   auto isSum = [&](Value value) {
@@ -971,6 +1018,9 @@ void BatchFlow::learn(Operation *op) {
 }
 
 LogicalResult BatchFlow::revisit(Operation *op) {
+  // What its rows are, its type does not say where the graph fixes its batch.
+  if (fixed && llvm::isa<dfg::PlaceholderOp>(op))
+    return success();
   for (Value result : op->getResults()) {
     shapes.forget(result);
     flows.erase(result);
@@ -978,8 +1028,55 @@ LogicalResult BatchFlow::revisit(Operation *op) {
   if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
     if (failed(node.inferShapes(shapes)))
       return failure();
-  visit(op);
+  // What numbers count was found of the whole graph, before anything in it changed.
+  if (fixed)
+    visitFixed(op, /*learns=*/false);
+  else
+    visit(op);
   return success();
+}
+
+Operation *BatchFlow::findUnexplainedNumber(Value sum) const {
+  // Products of rows, and what else has rules of its own, have numbers of another kind.
+  auto isBeside = [](Operation *op) {
+    return llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::TileOp, dfg::BroadcastToOp, dfg::AddNOp>(op) ||
+           op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Reduces>() ||
+           isCoupling(op);
+  };
+  SmallVector<Operation *> worklist(sum.getUsers());
+  if (Operation *op = sum.getDefiningOp())
+    worklist.push_back(op);
+  llvm::DenseSet<Operation *> seen;
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    // What is computed of sizes follows from them.
+    if (!isBeside(op) || !seen.insert(op).second ||
+        llvm::any_of(op->getResults(), [&](Value result) { return shapes.getElements(result).has_value(); }))
+      continue;
+    for (Value operand : op->getOperands()) {
+      Operation *number = fixed.findUnexplained(operand);
+      if (number && (llvm::isa<dfg::MulOp>(op) || op->hasTrait<dfg::Divides>()))
+        return number;
+      if (Operation *made = operand.getDefiningOp())
+        worklist.push_back(made);
+    }
+    worklist.append(op->user_begin(), op->user_end());
+  }
+  return nullptr;
+}
+
+Operation *BatchFlow::findFixedSize(Operation *op) const {
+  // A batch of so few has its size's number everywhere.
+  constexpr int64_t kFewest = 4;
+  if (fixed.size < kFewest || !llvm::isa<dfg::ScalarInterface, dfg::AssignAddOp, dfg::AssignSubOp>(op))
+    return nullptr;
+  // What is computed of sizes follows from them.
+  if (llvm::any_of(op->getResults(), [&](Value result) { return shapes.getElements(result).has_value(); }))
+    return nullptr;
+  for (Value operand : op->getOperands())
+    if (Operation *number = fixed.findSize(operand))
+      return number;
+  return nullptr;
 }
 
 llvm::FailureOr<BatchFlow> BatchFlow::compute(dfg::GraphOp graph) {
@@ -1008,13 +1105,13 @@ LogicalResult BatchFlow::follow(dfg::GraphOp graph) {
     fixed.learned = false;
     shapes = unknown;
     flows.clear();
-    findBatch(block);
+    setFixedBatch(graph);
     for (Operation &op : block) {
       if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
         if (failed(node.inferShapes(shapes)))
           return failure();
       if (fixed)
-        visitFixed(&op);
+        visitFixed(&op, /*learns=*/true);
       else
         visit(&op);
     }

@@ -87,6 +87,13 @@ public:
   bool isBatched(dfg::PlaceholderOp feed) const { return get(feed.getResult()).kind == Flow::Sharded; }
   /// The batch that the graph fixes, 0 where it is open.
   int64_t getFixedBatch() const { return fixed.size; }
+  /// Where the graph fixes its batch: a number that what `sum`, a sum over the batch, is made of, or what is made of it,
+  /// is multiplied or divided by, element by element, and that may be the batch's size or a function of it and was not
+  /// seen to count terms; null where there is none.
+  mlir::Operation *findUnexplainedNumber(mlir::Value sum) const;
+  /// Where the graph fixes its batch: a number that `op` takes, element by element, that is the batch's size, or one by
+  /// it, and was not seen to count terms; null where there is none.
+  mlir::Operation *findFixedSize(mlir::Operation *op) const;
 
   /// Whether a size of `value` depends on the batch's.
   bool hasBatchSize(mlir::Value value) const;
@@ -99,9 +106,10 @@ public:
 private:
   BatchFlow() = default;
   llvm::LogicalResult follow(dfg::GraphOp graph);
-  void findBatch(mlir::Block &block);
+  void setFixedBatch(dfg::GraphOp graph);
+  std::optional<dfg::Dims> findReshapedRows(mlir::Operation *op) const;
   llvm::SmallVector<dfg::Dims> restoreBatchAxis(mlir::Operation *op);
-  void visitFixed(mlir::Operation *op);
+  void visitFixed(mlir::Operation *op, bool learns);
   void learn(mlir::Operation *op);
   void visit(mlir::Operation *op);
   bool visitSynchronizer(mlir::Operation *op);
@@ -127,6 +135,9 @@ private:
   bool estimates = false;
   bool ofOneReplica = false;
 };
+
+/// The first size of all placeholders of rank 1 and more, where none leaves it open; else 0.
+int64_t findFixedBatch(dfg::GraphOp graph);
 
 /// Whether `op` gives a replica of other replicas' examples, or of the whole batch's size, what a value of its step is
 /// computed from (dist-couple-replicas).

@@ -55,6 +55,13 @@ public:
   /// Whether it is open what the constant counts.
   bool isAmbiguous(mlir::Value value) const { return ambiguous.contains(getConstant(value)); }
 
+  /// The constant that `value` is, if it may be the batch's size or a function of it (a multiple of it, one less, its
+  /// root, and one by any of them) and was not seen to count terms; else null.
+  mlir::Operation *findUnexplained(mlir::Value value) const;
+
+  /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
+  mlir::Operation *findSize(mlir::Value value) const;
+
   /// The rows of each replica; 0 where the batch is open.
   int64_t size = 0;
   /// What is looked for: one thing after the other, for what a count makes a mean is no sum that another number counts.
@@ -65,6 +72,7 @@ public:
 private:
   static mlir::Operation *getConstant(mlir::Value value);
   bool isCount(mlir::Value sum, double number) const;
+  mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
   llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies, ambiguous;

@@ -428,8 +428,13 @@ private:
         return failure();
       BatchFlow flow = std::move(*computed);
       Wanted wanted = findWanted(graph, flow, step, policies);
-      // A graph that fixes its batch has it in shapes too, as a number that would have to change.
-      if (wanted.values.empty() || flow.getFixedBatch())
+      if (wanted.values.empty()) {
+        if (policies.replicas > 1)
+          warnOfSizes(graph, flow, step);
+        break;
+      }
+      // Of values of their own it is estimated how they add up, for which numbers would have to be taken at their word.
+      if (flow.getFixedBatch() && (policies.replicas == 1 || isLoose(policies)))
         break;
       // One replica's own are the whole batch's.
       if (policies.replicas == 1) {
@@ -669,6 +674,23 @@ private:
     if (!gathered.empty())
       say(reduced.empty() ? "gathered" : ", gathered", gathered.getArrayRef());
     diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
+  }
+
+  /// Of a batch that the graph fixes: numbers that may be its size, which stay as they are.
+  static void warnOfSizes(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step) {
+    llvm::SmallSetVector<StringRef, 8> numbers;
+    for (Operation &op : graph.getBody().front())
+      if (step.contains(&op))
+        if (Operation *number = flow.findFixedSize(&op))
+          numbers.insert(dfg::getNodeName(number));
+    if (numbers.empty())
+      return;
+    InFlightDiagnostic warning = graph.emitWarning()
+                                 << "the graph fixes its batch to the " << flow.getFixedBatch()
+                                 << " rows of each replica, and nothing shows whether what it computes with that number "
+                                    "counts examples: it is left as it is at";
+    listNames(*warning.getUnderlyingDiagnostic(), numbers.getArrayRef());
+    warning << "; where it does, leave the placeholders' first size open (None) and take it of tf.shape";
   }
 
   bool serves = false; // servers in the replicas' process, on their own: replicas are not in step

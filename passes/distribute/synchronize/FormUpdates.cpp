@@ -95,6 +95,7 @@ public:
     if (assignments.empty())
       return;
     endpoints = dfg::getEndpointNames(graph);
+    findMeans();
     makeTerms();
     for (Assignment &assignment : assignments)
       findReads(assignment);
@@ -143,6 +144,23 @@ private:
 
   static bool isMemoryRead(Operation *op) {
     return op->hasTrait<dfg::ReadsVariable>() || llvm::isa<dfg::IsInitializedOp, dfg::VariableShapeOp>(op);
+  }
+
+  /// Of a batch that the graph fixes, sums over it that are divided by its size: the mean is what is given, for as a
+  /// learning rate the number would count nothing.
+  void findMeans() {
+    if (findFixedBatch(graph) == 0)
+      return;
+    llvm::FailureOr<BatchFlow> flow = BatchFlow::computeOfOneReplica(graph);
+    if (failed(flow))
+      return;
+    auto isPartial = [&](Value value, int scale) {
+      return flow->get(value).kind == Flow::Partial && flow->get(value).scale == scale;
+    };
+    for (Operation &op : block)
+      if (op.getNumResults() == 1 && isPartial(op.getResult(0), 0) &&
+          llvm::any_of(op.getOperands(), [&](Value operand) { return isPartial(operand, 1); }))
+        means.insert(op.getResult(0));
   }
 
   unsigned addTerm(Term term) {
@@ -199,7 +217,7 @@ private:
           RankedTensorType each = getFullType(operand.getType());
           return isOneElement(operand) || (each && each.getShape() == type.getShape());
         });
-    if (!isNode)
+    if (!isNode || means.contains(result))
       return addTerm({Term::Given, result, {}});
     SmallVector<unsigned> operands =
         llvm::map_to_vector(op->getOperands(), [&](Value operand) { return getTerm(operand); });
@@ -553,6 +571,7 @@ private:
   llvm::DenseMap<Operation *, Assignment *> ofNode;
   std::vector<Term> terms;
   llvm::DenseMap<Value, unsigned> ofValue;
+  llvm::DenseSet<Value> means; // of the batch
   llvm::StringSet<> endpoints;
   llvm::SetVector<Operation *> renamed;
   std::vector<Operation *> replaced;

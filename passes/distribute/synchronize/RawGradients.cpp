@@ -400,7 +400,7 @@ private:
         return reduce(item, dist::Reduction::Mean);
       if (at.scale == 1) {
         // A fetch is left as it is, and refused.
-        if (!item.update && flow.getFixedBatch())
+        if (!item.update && flow.getFixedBatch() && flow.findUnexplainedNumber(item.value))
           return success();
         return failed(checkFixedSum(item)) ? failure() : reduce(item, dist::Reduction::Sum);
       }
@@ -591,7 +591,8 @@ private:
 
   /// Where the graph fixes its batch, a number beside a sum over it may count the rows without being seen to do so.
   LogicalResult checkFixedSum(Item item) {
-    if (!flow.getFixedBatch() || flow.isEstimated() || policies.get(getUpdatedVariable(item.update)).reduction)
+    if (!item.update || !flow.getFixedBatch() || flow.isEstimated() ||
+        policies.get(getUpdatedVariable(item.update)).reduction)
       return success();
     return refuse(item, ("is a sum over the batch, which the graph fixes to the " + llvm::Twine(flow.getFixedBatch()) +
                          " rows of each replica: of such a sum no number is seen to be that of its terms; leave the "

@@ -62,8 +62,8 @@ bool hasCode(Operation *op, Type element) {
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp, drt::PoolGradOp>(
           [&](auto) { return element.isF32() || element.isF16() || element.isBF16(); })
       .Case([&](drt::AllReduceStartOp start) { // rows are joined whatever they are
-        return start.getGather() || element.isF32() || element.isF64() || element.isInteger(32) ||
-               element.isInteger(64);
+        return start.getGather() || element.isF32() || element.isF64() || element.isInteger(1) ||
+               element.isInteger(32) || element.isInteger(64);
       })
       .Default(true);
 }

@@ -51,7 +51,24 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     target.addLegalDialect<drt::DRTDialect>();
     target.markOpRecursivelyLegal<drt::EntryOp>();
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    flattenTables();
+  }
+
+  /// LLVM makes a constant of each innermost row of a table, of a convolution's filter a million of a few numbers. One
+  /// row has them all in the same order.
+  void flattenTables() {
+    for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {
+      auto elements = llvm::dyn_cast_if_present<DenseElementsAttr>(global.getValueAttr());
+      if (!elements || elements.getType().getRank() < 2)
+        continue;
+      auto type = RankedTensorType::get(elements.getNumElements(), elements.getElementType());
+      Type element = global.getGlobalType();
+      while (auto array = llvm::dyn_cast<LLVM::LLVMArrayType>(element))
+        element = array.getElementType();
+      global.setGlobalType(LLVM::LLVMArrayType::get(element, elements.getNumElements()));
+      global.setValueAttr(elements.reshape(type));
+    }
   }
 
   /// The runtime's functions of drt.h.
