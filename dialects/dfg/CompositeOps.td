@@ -158,7 +158,7 @@ def DFG_RollOp : DFG_Composite<"roll", "\"Roll\"", "roll"> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$shift, DFG_Tensor:$axis);
   let results = oneResult;
   let types = "T:0 Tshift:1 Taxis:2";
-  let shape = "same"; // also along the batch, where it is not made of others yet
+  let shape = "sameShape"; // also along the batch, where it is not made of others yet
 }
 def DFG_ReverseSequenceOp : DFG_Composite<"reverse_sequence", "\"ReverseSequence\"", "reverseSequence"> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$seq_lengths, I64Attr:$seq_dim, DefaultValuedAttr<I64Attr, "0">:$batch_dim);

@@ -7,6 +7,7 @@
 #include "dialects/dfg/ShapeContext.h"
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/ShapeFunctions.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -178,8 +179,35 @@ std::optional<SmallVector<double>> ShapeContext::getReals(Value value) const {
                              [&](auto pair) { return round(std::get<0>(pair) / std::get<1>(pair)); });
 }
 
+/// Whether a tensor of elements of `type` has `element` as it is: integers do not wrap around, floats do not round.
+/// What is not known has no other value; a multiple of the batch is below the limits of all but narrow types.
+static bool holds(Type type, Dim element) {
+  if (!element.isKnown() && !element.isBound())
+    return true;
+  int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  if (auto floating = llvm::dyn_cast<FloatType>(type)) {
+    if (unsigned digits = floating.getFPMantissaWidth(); digits < 63) {
+      most = int64_t(1) << digits;
+      least = -most;
+    }
+  } else if (auto integer = llvm::dyn_cast<IntegerType>(type)) {
+    const unsigned width = integer.getWidth();
+    const bool isUnsigned = integer.isUnsigned() || width == 1;
+    if (width < 64) {
+      most = (int64_t(1) << (width - (isUnsigned ? 0 : 1))) - 1;
+      least = isUnsigned ? 0 : -most - 1;
+    } else if (isUnsigned) {
+      least = 0;
+    }
+  }
+  constexpr int64_t kMostRows = int64_t(1) << 24;
+  return element.isConstant() ? element.getConstant() >= least && element.getConstant() <= most : most >= kMostRows;
+}
+
 void ShapeContext::setElements(Value value, Dims known) {
-  if (static_cast<int64_t>(known.size()) <= kMaxElements)
+  Type type = getElementTypeOrSelf(value.getType());
+  if (static_cast<int64_t>(known.size()) <= kMaxElements &&
+      llvm::all_of(known, [&](Dim element) { return holds(type, element); }))
     elements[value] = std::move(known);
 }
 

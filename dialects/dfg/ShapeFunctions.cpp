@@ -111,9 +111,17 @@ static FailureOr<Dims> broadcastShapes(Operation *op, ArrayRef<Dim> x, ArrayRef<
 
 LogicalResult unknown(Operation *, ShapeContext &) { return success(); }
 
-LogicalResult same(Operation *op, ShapeContext &context) {
+/// Other elements in the shape of the first operand.
+LogicalResult sameShape(Operation *op, ShapeContext &context) {
   if (auto shape = context.getShape(op->getOperand(0)))
     context.setShape(op->getResult(0), *shape);
+  return success();
+}
+
+/// The first operand itself.
+LogicalResult same(Operation *op, ShapeContext &context) {
+  if (failed(sameShape(op, context)))
+    return failure();
   if (auto elements = context.getElements(op->getOperand(0)))
     context.setElements(op->getResult(0), *elements);
   return success();
@@ -155,7 +163,25 @@ LogicalResult scan(Operation *op, ShapeContext &context) {
   if (auto axis = context.getConstant(op->getOperand(1));
       input && axis && failed(normalizeAxis(op, *axis, input->size())))
     return failure();
-  return same(op, context);
+  auto elements = context.getElements(op->getOperand(0));
+  if (input && input->size() == 1 && elements && isInteger(op->getResult(0)) && llvm::isa<CumsumOp, CumprodOp>(op)) {
+    auto isSet = [&](StringRef name) {
+      auto flag = op->getAttrOfType<BoolAttr>(name);
+      return flag && flag.getValue();
+    };
+    if (isSet("reverse"))
+      std::reverse(elements->begin(), elements->end());
+    Dim all = llvm::isa<CumsumOp>(op) ? 0 : 1;
+    for (Dim &element : *elements) {
+      Dim next = llvm::isa<CumsumOp>(op) ? all + element : all * element;
+      element = isSet("exclusive") ? all : next;
+      all = next;
+    }
+    if (isSet("reverse"))
+      std::reverse(elements->begin(), elements->end());
+    context.setElements(op->getResult(0), std::move(*elements));
+  }
+  return sameShape(op, context);
 }
 
 LogicalResult reverse(Operation *op, ShapeContext &context) {
@@ -185,7 +211,7 @@ LogicalResult reverse(Operation *op, ShapeContext &context) {
 LogicalResult rows(Operation *op, ShapeContext &context) {
   if (auto input = context.getShape(op->getOperand(0)); input && input->empty())
     return op->emitOpError("needs a tensor with an axis, not a scalar");
-  return same(op, context);
+  return sameShape(op, context);
 }
 
 LogicalResult scalar(Operation *op, ShapeContext &context) {
@@ -326,6 +352,18 @@ static Dim isEqual(Dim x, Dim y) {
   return isLess(x, y, false) == Dim(1) || isLess(y, x, false) == Dim(1) ? Dim(0) : Dim();
 }
 
+/// Rounded towards zero.
+static Dim truncateDiv(Dim x, Dim y) {
+  if (x.isBound() || y.isBound())
+    return floorDiv(x, y); // of sizes
+  auto isNegative = [](Dim z) { return isLess(z, Dim(0), false); };
+  Dim less = isNegative(x), by = isNegative(y);
+  if (!less.isConstant() || !by.isConstant())
+    return {};
+  Dim quotient = floorDiv(less == Dim(1) ? Dim(0) - x : x, by == Dim(1) ? Dim(0) - y : y);
+  return less == by ? quotient : Dim(0) - quotient;
+}
+
 /// The elements of an integer result, where the operands' are known.
 static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
   if (op->hasTrait<Forwards>())
@@ -336,7 +374,8 @@ static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
       .Case<MulOp>([&](auto) { return x[0] * x[1]; })
       .Case<NegOp>([&](auto) { return Dim(0) - x[0]; })
       .Case<SquareOp>([&](auto) { return x[0] * x[0]; })
-      .Case<FloorDivOp, DivOp, TruncateDivOp>([&](auto) { return floorDiv(x[0], x[1]); })
+      .Case<FloorDivOp>([&](auto) { return floorDiv(x[0], x[1]); })
+      .Case<DivOp, TruncateDivOp>([&](auto) { return truncateDiv(x[0], x[1]); })
       .Case<FloorModOp>([&](auto) { return floorMod(x[0], x[1]); })
       .Case<MaximumOp>([&](auto) { return max(x[0], x[1]); })
       .Case<MinimumOp>([&](auto) { return min(x[0], x[1]); })
@@ -506,8 +545,13 @@ LogicalResult cast(Operation *op, ShapeContext &context) {
   if (auto shape = context.getShape(op->getOperand(0)))
     context.setShape(op->getResult(0), *shape);
   // Elements are followed through floats too (b as the divisor of a mean), exactly where they are integers.
-  if (auto elements = context.getElements(op->getOperand(0)))
-    context.setElements(op->getResult(0), *elements);
+  auto elements = context.getElements(op->getOperand(0));
+  if (elements && getElementTypeOrSelf(op->getResult(0)).isInteger(1))
+    for (Dim &element : *elements)
+      if (element.isConstant())
+        element = Dim(element.getConstant() != 0);
+  if (elements)
+    context.setElements(op->getResult(0), std::move(*elements));
   else if (Type type = getElementTypeOrSelf(op->getResult(0)); type.isInteger(32) || type.isInteger(64))
     if (std::optional<double> known = evaluateFloat(op->getOperand(0), context); known && std::abs(*known) < (1 << 30))
       context.setElements(op->getResult(0), {Dim(static_cast<int64_t>(*known))});
@@ -1722,7 +1766,7 @@ LogicalResult biasAdd(Operation *op, ShapeContext &context) {
     if (value->size() < 2 || bias->size() != 1 || !fits((*bias)[0], channelsFirst ? (*value)[1] : value->back()))
       return op->emitOpError() << "adds a bias of shape " << print(*bias) << " to shape " << print(*value);
   }
-  return same(op, context);
+  return sameShape(op, context);
 }
 
 LogicalResult biasAddGrad(Operation *op, ShapeContext &context) {

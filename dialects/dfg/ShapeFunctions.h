@@ -35,6 +35,7 @@ DISTC_SHAPE_FUNCTION(unknown)
 // That of operand 0; a scalar; that of the type; the assigned variable's.
 DISTC_SHAPE_FUNCTION(same)
 // That of operand 0, too: along an axis (operand 1), along axes, of at least one axis.
+DISTC_SHAPE_FUNCTION(sameShape)
 DISTC_SHAPE_FUNCTION(scan)
 DISTC_SHAPE_FUNCTION(reverse)
 DISTC_SHAPE_FUNCTION(rows)

@@ -59,3 +59,30 @@ dfg.func @bins() -> tensor<i32> {
   %bins = dfg.minimum %three, %least : (tensor<i32>, tensor<i32>) -> tensor<i32>
   dfg.return %bins : tensor<i32>
 }
+
+// Elements that are known are what the operations make of them: sums, quotients rounded towards zero, truth values.
+// CHECK-LABEL: dfg.func @elements
+dfg.func @elements() -> (tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3x1xi32>) {
+  %x = dfg.const dense<[3, -7, 2]> : tensor<3xi32> : tensor<3xi32>
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  // CHECK-DAG: %[[SUMS:.*]] = dfg.const dense<[-5, 2, 0]> : tensor<3xi32>
+  %sums = dfg.cumsum %x, %zero {exclusive = true, reverse = true} : (tensor<3xi32>, tensor<i32>) -> tensor<3xi32>
+  // CHECK-DAG: %[[HALVES:.*]] = dfg.const dense<[1, -3, 1]> : tensor<3xi32>
+  %halves = dfg.truncate_div %x, %two : (tensor<3xi32>, tensor<i32>) -> tensor<3xi32>
+  // CHECK-DAG: %[[TRUE:.*]] = dfg.const dense<1> : tensor<3xi32>
+  %truth = dfg.cast %x : (tensor<3xi32>) -> tensor<3xi1>
+  %ones = dfg.cast %truth : (tensor<3xi1>) -> tensor<3xi32>
+  // What does not fit is not followed: it is computed as the program would.
+  // CHECK-DAG: %[[NARROW:.*]] = dfg.cast %{{.*}} : (tensor<3xi32>) -> tensor<3xi8>
+  // CHECK-DAG: %[[WRAPPED:.*]] = dfg.cast %[[NARROW]]
+  %large = dfg.const dense<[300, 1, 2]> : tensor<3xi32> : tensor<3xi32>
+  %narrow = dfg.cast %large : (tensor<3xi32>) -> tensor<3xi8>
+  %wrapped = dfg.cast %narrow : (tensor<3xi8>) -> tensor<3xi32>
+  // Nor are those of a scan of more axes.
+  // CHECK-DAG: %[[SCANNED:.*]] = dfg.cumsum
+  %column = dfg.const dense<[[3], [1], [2]]> : tensor<3x1xi32> : tensor<3x1xi32>
+  %scanned = dfg.cumsum %column, %zero : (tensor<3x1xi32>, tensor<i32>) -> tensor<3x1xi32>
+  // CHECK: dfg.return %[[SUMS]], %[[HALVES]], %[[TRUE]], %[[WRAPPED]], %[[SCANNED]]
+  dfg.return %sums, %halves, %ones, %wrapped, %scanned : tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3x1xi32>
+}
