@@ -14,6 +14,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -384,6 +385,46 @@ bool namesOperation(StringRef text) {
   });
 }
 
+/// The number of elements that `tensor<3x4xi1>` has, where `type` begins with such a type of truth values.
+std::optional<uint64_t> countTruthValues(StringRef type) {
+  uint64_t count = 1, size = 0;
+  if (!type.consume_front("tensor<"))
+    return std::nullopt;
+  while (!type.consumeInteger(10, size)) {
+    count = llvm::SaturatingMultiply(count, size);
+    if (!type.consume_front("x"))
+      return std::nullopt;
+  }
+  return type.starts_with("i1>") ? std::optional(count) : std::nullopt;
+}
+
+/// The text with truth values in hexadecimal as this MLIR has them, eight in a byte, the first in its lowest bit. Newer
+/// ones (jaxlib's) print a byte for each.
+std::string packTruthValues(StringRef text) {
+  constexpr StringRef kBegin = "dense<\"0x", kEnd = "\"> : ";
+  std::string packed;
+  for (size_t at = text.find(kBegin); at != StringRef::npos; at = text.find(kBegin)) {
+    packed += text.take_front(at + kBegin.size());
+    text = text.drop_front(at + kBegin.size());
+    StringRef digits = text.take_while(llvm::isHexDigit);
+    text = text.drop_front(digits.size());
+    auto count = text.starts_with(kEnd) ? countTruthValues(text.drop_front(kEnd.size())) : std::nullopt;
+    if (!count || *count < 2 || digits.size() / 2 != *count || digits.size() % 2) {
+      packed += digits;
+      continue;
+    }
+    for (size_t first = 0; first < *count; first += 8) {
+      unsigned byte = 0;
+      for (size_t i = first; i < std::min<size_t>(first + 8, *count); ++i)
+        byte |= (digits[2 * i] != '0' || digits[2 * i + 1] != '0') << (i - first);
+      packed += llvm::hexdigit(byte >> 4, /*LowerCase=*/false);
+      packed += llvm::hexdigit(byte & 15, /*LowerCase=*/false);
+    }
+  }
+  packed += text;
+  return packed;
+}
+
 } // namespace
 
 bool isStableHlo(StringRef path) {
@@ -432,7 +473,7 @@ OwningOpRef<ModuleOp> importStep(StringRef path, MLIRContext *context, ReadTenso
     llvm::scope_exit restore(
         [&, before = context->allowsUnregisteredDialects()] { context->allowUnregisteredDialects(before); });
     context->allowUnregisteredDialects();
-    source = parseSourceString<ModuleOp>(buffer->getBuffer(), ParserConfig(context), path);
+    source = parseSourceString<ModuleOp>(packTruthValues(buffer->getBuffer()), ParserConfig(context), path);
     if (!source)
       return nullptr;
     OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(context, path, 0, 0));
