@@ -37,6 +37,7 @@ ncclDataType_t typeOf(int32_t dtype) {
   case DRT_I8:
     return ncclInt8;
   case DRT_U8:
+  case DRT_BOOL: // rows are joined by adding zeros
     return ncclUint8;
   default:
     throw Error("NCCL reduces no " + dtypeName(dtype) + ": an internal error of the compiler", 70);

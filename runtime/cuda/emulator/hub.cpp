@@ -75,6 +75,8 @@ void reduceAny(const Request &request, std::vector<std::vector<char>> &parts) {
     return reduce<int32_t>(request, parts);
   case ncclInt64:
     return reduce<int64_t>(request, parts);
+  case ncclUint8:
+    return reduce<uint8_t>(request, parts);
   default: // communicators take no others
     return;
   }
