@@ -42,3 +42,12 @@ func.func private @kernel_f64(%x: memref<4xf64>, %y: memref<4xf64>) attributes {
   }
   return
 }
+
+// A table is one row, whatever its shape: LLVM would make a constant of each innermost row.
+// CHECK-DAG: llvm.mlir.global private constant @table(dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>) {{.*}}: !llvm.array<4 x f32>
+memref.global "private" constant @table : memref<2x2x1xf32> = dense<[[[1.0], [2.0]], [[3.0], [4.0]]]>
+func.func private @copies(%out: memref<2x2x1xf32>) {
+  %table = memref.get_global @table : memref<2x2x1xf32>
+  memref.copy %table, %out : memref<2x2x1xf32> to memref<2x2x1xf32>
+  return
+}
