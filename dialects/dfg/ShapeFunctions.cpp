@@ -1391,6 +1391,7 @@ LogicalResult ensureShape(Operation *op, ShapeContext &context) {
   Dims sizes;
   for (int64_t size : required.getSizes())
     sizes.push_back(size < 0 ? Dim() : Dim(size));
+  const Dims asked = sizes;
   bool fits = !input || input->size() == sizes.size();
   for (size_t i = 0; input && fits && i < sizes.size(); ++i) {
     fits = !(*input)[i].isConstant() || !sizes[i].isConstant() || (*input)[i] == sizes[i];
@@ -1398,7 +1399,7 @@ LogicalResult ensureShape(Operation *op, ShapeContext &context) {
       sizes[i] = (*input)[i];
   }
   if (!fits)
-    return op->emitOpError() << "requires shape " << print(sizes) << " of a value of shape " << print(*input);
+    return op->emitOpError() << "requires shape " << print(asked) << " of a value of shape " << print(*input);
   context.setShape(op->getResult(0), std::move(sizes));
   return success();
 }

@@ -12,7 +12,7 @@ from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, re
 
 BATCH, STEPS = 36, 2
 RATE = 0.1
-FIXED_REFUSALS = ("with coupling=replica", "is a sum over the batch, which the graph fixes", "sizes of the batch")
+FIXED_REFUSALS = ("with coupling=replica", "is a sum over the batch, which the graph fixes", "still carries the batch's axis", "depends on the batch's size")
 
 
 class Losses:

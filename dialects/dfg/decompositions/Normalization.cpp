@@ -54,7 +54,8 @@ struct Channels {
         continue;
       }
       // Of a batch that the graph fixes, too: replicas have shares of it.
-      Value size = isBatch ? g.askSizeOf(images, at, g.builder.getI32Type()) : g.sizeOf(images, at, g.builder.getI32Type());
+      Value size =
+          isBatch ? g.askSizeOf(images, at, g.builder.getI32Type()) : g.sizeOf(images, at, g.builder.getI32Type());
       count = count ? g.mul(count, size) : size;
     }
     Type element = g.builder.getF32Type();

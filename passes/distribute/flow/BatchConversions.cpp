@@ -121,6 +121,10 @@ Value BatchConversions::rescale(Value value) {
     return value;
   if (!at.scale || (!isFloat(value) && *at.scale < 0))
     return {};
+  // Where the graph fixes its batch, rows of its size that all replicas have alike may be meant as the batch's own.
+  if (flow.getFixedBatch() && at.kind == Flow::Replicated && !flow.getShapes().getElements(value) &&
+      !value.getDefiningOp<dist::AllReduceOp>())
+    return {};
   Value &result = rescaled[value];
   if (!result)
     result = create<dist::RescaleOp>(value, "rescaled", value.getType(), value, static_cast<int64_t>(*at.scale));
@@ -135,8 +139,8 @@ Value BatchConversions::reduce(Value value) {
   const Flow at = flow.get(value);
   Type element = getElementTypeOrSelf(value.getType());
   bool sums = at.scale == 1;
-  // Of a whole sum no number would be seen to count its terms.
-  if (flow.getFixedBatch() && at.scale > 0 && flow.findUnexplainedNumber(value))
+  // Where the graph fixes its batch, a number beside a sum may count its terms.
+  if (flow.getFixedBatch() && at.scale > 0 && !flow.getGrowth(value))
     return {};
   // Rounded quotients are no mean, and truth values no sum.
   if (!llvm::isa<FloatType>(element) && (!sums || element.getIntOrFloatBitWidth() < 32))

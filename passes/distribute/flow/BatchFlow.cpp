@@ -972,6 +972,9 @@ void BatchFlow::visitFixed(Operation *op, bool learns) {
   for (auto [result, sizes] : llvm::zip(op->getResults(), old))
     if (const Flow &at = get(result); at.kind != Flow::Sharded && !fixed.makesRows(op) && !sizes.empty())
       shapes.setShape(result, std::move(sizes));
+  if (std::optional<int> growth = findGrowth(op); growth != 0)
+    for (Value result : op->getResults())
+      growths[result] = growth;
   if (learns && (!estimates || ofOneReplica))
     learn(op);
 }
@@ -989,8 +992,8 @@ void BatchFlow::learn(Operation *op) {
     // Also where they are no proven ones yet, but will be once replicas are coupled.
     auto hasRows = [&](Value value) {
       auto sizes = shapes.getShape(value);
-      return rankOf(value) == rank && (get(value).isSharded(0) ||
-                                       (get(value).kind == Flow::Local && sizes->front().isMultipleOfBatch()));
+      return rankOf(value) == rank &&
+             (get(value).isSharded(0) || (get(value).kind == Flow::Local && sizes->front().isMultipleOfBatch()));
     };
     if (rank > 0 && llvm::any_of(op->getOperands(), hasRows))
       for (Value operand : op->getOperands())
@@ -1024,6 +1027,7 @@ LogicalResult BatchFlow::revisit(Operation *op) {
   for (Value result : op->getResults()) {
     shapes.forget(result);
     flows.erase(result);
+    growths.erase(result);
   }
   if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))
     if (failed(node.inferShapes(shapes)))
@@ -1036,33 +1040,98 @@ LogicalResult BatchFlow::revisit(Operation *op) {
   return success();
 }
 
-Operation *BatchFlow::findUnexplainedNumber(Value sum) const {
-  // Products of rows, and what else has rules of its own, have numbers of another kind.
-  auto isBeside = [](Operation *op) {
-    return llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::TileOp, dfg::BroadcastToOp, dfg::AddNOp>(op) ||
-           op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Reduces>() ||
-           isCoupling(op);
-  };
-  SmallVector<Operation *> worklist(sum.getUsers());
-  if (Operation *op = sum.getDefiningOp())
-    worklist.push_back(op);
-  llvm::DenseSet<Operation *> seen;
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val();
-    // What is computed of sizes follows from them.
-    if (!isBeside(op) || !seen.insert(op).second ||
-        llvm::any_of(op->getResults(), [&](Value result) { return shapes.getElements(result).has_value(); }))
+/// Whether `number`, which `op` multiplies or divides a sum over the batch by, may count its terms without being seen
+/// to.
+bool BatchFlow::mayCount(Operation *op, Value number) const {
+  auto elements = number.getDefiningOp<dfg::ConstOp>();
+  auto splat = elements ? llvm::dyn_cast<SplatElementsAttr>(elements.getValue()) : SplatElementsAttr();
+  if (!elements || fixed.counts(number) || fixed.isShare(number))
+    return false;
+  if (!splat || !llvm::isa<FloatType>(splat.getElementType()))
+    return true;
+  // What gradients of squares and roots have.
+  const double magnitude = std::abs(splat.getSplatValue<APFloat>().convertToDouble());
+  if (magnitude == 0.5 || magnitude == 1 || magnitude == 2)
+    return false;
+  // And the gradient of a mean over something else.
+  for (Value other : op->getOperands()) {
+    Operation *copies = other.getDefiningOp();
+    while (copies && copies->hasTrait<dfg::Forwards>())
+      copies = copies->getOperand(0).getDefiningOp();
+    if (!llvm::isa_and_present<dfg::TileOp, dfg::BroadcastToOp>(copies))
       continue;
-    for (Value operand : op->getOperands()) {
-      Operation *number = fixed.findUnexplained(operand);
-      if (number && (llvm::isa<dfg::MulOp>(op) || op->hasTrait<dfg::Divides>()))
-        return number;
-      if (Operation *made = operand.getDefiningOp())
-        worklist.push_back(made);
-    }
-    worklist.append(op->user_begin(), op->user_end());
+    auto from = llvm::dyn_cast<RankedTensorType>(copies->getOperand(0).getType()),
+         to = llvm::dyn_cast<RankedTensorType>(copies->getResult(0).getType());
+    if (from && to && from.hasStaticShape() && to.hasStaticShape() && from.getNumElements() > 0 &&
+        magnitude * static_cast<double>(from.getNumElements()) == static_cast<double>(to.getNumElements()))
+      return false;
   }
-  return nullptr;
+  return true;
+}
+
+std::optional<int> BatchFlow::findGrowth(Operation *op) const {
+  if (llvm::isa<dfg::UpdateInterface>(op) || op->getNumResults() == 0)
+    return 0;
+  if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
+    std::optional<int> growth = getGrowth(rescale.getShare());
+    return growth ? std::optional(*growth + static_cast<int>(rescale.getPowerAttr().getInt())) : growth;
+  }
+  if (auto size = llvm::dyn_cast<dist::WholeSizeOp>(op))
+    return llvm::any_of(size.getFactors(), [](int64_t factor) { return factor != 1; }) ? 1 : 0;
+  auto isConstant = [](Value value) { return llvm::isa_and_present<dfg::ConstOp>(value.getDefiningOp()); };
+  if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
+    // One collective may have several sums, which grow alike where they are reduced for the same thing.
+    std::optional<int> growth = getGrowth(reduce.getGradients().front());
+    for (Value share : reduce.getGradients())
+      if (getGrowth(share) != growth)
+        return std::nullopt;
+    return growth && reduce.getReduction() == dist::Reduction::Sum ? std::optional(*growth + 1) : growth;
+  }
+  // Numbers beside what grows: also of what no collective has changed yet.
+  auto grows = [&](Value value) {
+    const Flow &at = get(value);
+    return getGrowth(value) != 0 || (at.kind == Flow::Partial && !at.zero && at.scale != 0);
+  };
+  if ((llvm::isa<dfg::MulOp>(op) || op->hasTrait<dfg::Divides>()) && llvm::any_of(op->getOperands(), grows))
+    for (Value operand : op->getOperands())
+      if (mayCount(op, operand))
+        return std::nullopt;
+  if (llvm::all_of(op->getOperands(), [&](Value operand) { return getGrowth(operand) == 0; }))
+    return 0;
+  SmallVector<Value> linear, others;
+  sortOperands(op, linear, others);
+  auto add = [&](ArrayRef<Value> values, int sign, std::optional<int> sum) {
+    for (Value value : values) {
+      std::optional<int> growth = getGrowth(value);
+      sum = sum && growth ? std::optional(*sum + sign * *growth) : std::nullopt;
+    }
+    return sum;
+  };
+  auto common = [&](ArrayRef<Value> values) {
+    std::optional<int> growth = 0;
+    bool first = true;
+    for (Value value : values) {
+      if (get(value).zero || isConstant(value))
+        continue;
+      growth = first || growth == getGrowth(value) ? getGrowth(value) : std::nullopt;
+      first = false;
+    }
+    return growth;
+  };
+  const dfg::Linearity linearity = getLinearity(op);
+  if (op->hasTrait<dfg::Divides>() && linear.size() == 1)
+    return add(others, -1, add(linear, 1, 0));
+  if (linearity == dfg::Linearity::None) {
+    std::optional<double> degree = getDegree(op);
+    std::optional<int> growth = common(others);
+    if (!degree || !growth)
+      return std::nullopt;
+    const double power = *degree * *growth;
+    return power == std::floor(power) ? std::optional(static_cast<int>(power)) : std::nullopt;
+  }
+  if (llvm::any_of(others, [&](Value value) { return getGrowth(value) != 0; }))
+    return std::nullopt;
+  return linearity == dfg::Linearity::Joint ? common(linear) : add(linear, 1, 0);
 }
 
 Operation *BatchFlow::findFixedSize(Operation *op) const {
@@ -1105,6 +1174,7 @@ LogicalResult BatchFlow::follow(dfg::GraphOp graph) {
     fixed.learned = false;
     shapes = unknown;
     flows.clear();
+    growths.clear();
     setFixedBatch(graph);
     for (Operation &op : block) {
       if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op))

@@ -87,10 +87,18 @@ public:
   bool isBatched(dfg::PlaceholderOp feed) const { return get(feed.getResult()).kind == Flow::Sharded; }
   /// The batch that the graph fixes, 0 where it is open.
   int64_t getFixedBatch() const { return fixed.size; }
-  /// Where the graph fixes its batch: a number that what `sum`, a sum over the batch, is made of, or what is made of it,
-  /// is multiplied or divided by, element by element, and that may be the batch's size or a function of it and was not
-  /// seen to count terms; null where there is none.
-  mlir::Operation *findUnexplainedNumber(mlir::Value sum) const;
+  /// Where the graph fixes its batch, the power of N by which collectives and rescaling made `value` larger than what
+  /// the graph gives of a replica's rows; with the scale, how it grows with the batch. None where that is not known, as
+  /// of a sum beside a number that may be its count.
+  std::optional<int> getGrowth(mlir::Value value) const {
+    auto it = growths.find(value);
+    return it == growths.end() ? std::optional<int>(0) : it->second;
+  }
+  /// Whether `value`, of which the flow knows the scale, is the same of a larger batch like this: no sum over it.
+  bool growsNot(mlir::Value value) const {
+    std::optional<int> growth = getGrowth(value), scale = get(value).scale;
+    return get(value).zero || (growth && scale && *growth + *scale == 0);
+  }
   /// Where the graph fixes its batch: a number that `op` takes, element by element, that is the batch's size, or one by
   /// it, and was not seen to count terms; null where there is none.
   mlir::Operation *findFixedSize(mlir::Operation *op) const;
@@ -112,6 +120,8 @@ private:
   void visitFixed(mlir::Operation *op, bool learns);
   void learn(mlir::Operation *op);
   void visit(mlir::Operation *op);
+  std::optional<int> findGrowth(mlir::Operation *op) const;
+  bool mayCount(mlir::Operation *op, mlir::Value number) const;
   bool visitSynchronizer(mlir::Operation *op);
   bool visitCoupling(mlir::Operation *op);
   bool isJoinedReduction(mlir::Operation *op) const;
@@ -132,6 +142,7 @@ private:
   dfg::ShapeContext shapes;
   llvm::DenseMap<mlir::Value, Flow> flows;
   FixedBatch fixed;
+  llvm::DenseMap<mlir::Value, std::optional<int>> growths; // but for 0
   bool estimates = false;
   bool ofOneReplica = false;
 };

@@ -334,28 +334,14 @@ void FixedBatch::noteOtherTerms(Value sum, Value divisor) {
     learned |= ambiguous.insert(op).second;
 }
 
-/// Whether numbers differ by no more than how they are rounded.
-static bool isNear(double x, double y) { return std::abs(x - y) < 1e-5 * std::abs(y); }
-
-Operation *FixedBatch::findUnexplained(Value value) const {
-  const auto rows = static_cast<double>(size);
-  return findNumber(value, [&](double x) {
-    return isNear(x, rows - 1) || isNear(x, rows / (rows - 1)) || isNear(x, std::sqrt(rows)) ||
-           (x >= rows && isNear(std::round(x / rows), x / rows));
-  });
-}
-
 Operation *FixedBatch::findSize(Value value) const {
-  return findNumber(value, [&](double x) { return isNear(x, static_cast<double>(size)); });
-}
-
-/// The constant that `value` is, if it was not seen to count terms, and it or one by it has a magnitude that `is`.
-Operation *FixedBatch::findNumber(Value value, llvm::function_ref<bool(double)> is) const {
   Operation *op = getConstant(value);
   if (!op || counted.contains(op) || shared.contains(op))
     return nullptr;
+  const auto rows = static_cast<double>(size);
+  auto isSize = [&](double x) { return std::abs(x - rows) < 1e-5 * rows; };
   auto number = getNumber(op);
-  return number && *number != 0 && (is(std::abs(*number)) || is(std::abs(1 / *number))) ? op : nullptr;
+  return number && *number != 0 && (isSize(std::abs(*number)) || isSize(std::abs(1 / *number))) ? op : nullptr;
 }
 
 /// Whether `copies` has rows of the batch where `value` has one: as many features as there are examples are copied

@@ -55,10 +55,6 @@ public:
   /// Whether it is open what the constant counts.
   bool isAmbiguous(mlir::Value value) const { return ambiguous.contains(getConstant(value)); }
 
-  /// The constant that `value` is, if it may be the batch's size or a function of it (a multiple of it, one less, its
-  /// root, and one by any of them) and was not seen to count terms; else null.
-  mlir::Operation *findUnexplained(mlir::Value value) const;
-
   /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
   mlir::Operation *findSize(mlir::Value value) const;
 
@@ -72,7 +68,6 @@ public:
 private:
   static mlir::Operation *getConstant(mlir::Value value);
   bool isCount(mlir::Value sum, double number) const;
-  mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
   llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies, ambiguous;

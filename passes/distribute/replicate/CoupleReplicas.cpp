@@ -454,7 +454,7 @@ private:
       // Nothing but the updates' operands themselves is left.
       if (!progress) {
         for (const Obstacle &obstacle : wanted.obstacles)
-          makeOperandWhole(conversions, obstacle);
+          makeOperandWhole(flow, conversions, obstacle);
         makeFetchesWhole(graph, flow, policies, conversions);
         for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
           if (Value whole = conversions.makeWhole(assertion.getCondition()))
@@ -598,11 +598,13 @@ private:
     return found;
   }
 
-  static void makeOperandWhole(BatchConversions &conversions, const Obstacle &obstacle) {
+  static void makeOperandWhole(const BatchFlow &flow, BatchConversions &conversions, const Obstacle &obstacle) {
     if (!obstacle.update)
       return;
     for (OpOperand &operand : obstacle.update->getOpOperands())
-      if (!dfg::isHandle(operand.get().getType()))
+      // A sum over a batch that the graph fixes is refused.
+      if (!dfg::isHandle(operand.get().getType()) &&
+          (flow.get(operand.get()).kind != Flow::Partial || flow.growsNot(operand.get()) || !flow.getFixedBatch()))
         if (Value whole = conversions.makeWhole(operand.get()))
           operand.set(whole);
   }
@@ -685,10 +687,10 @@ private:
           numbers.insert(dfg::getNodeName(number));
     if (numbers.empty())
       return;
-    InFlightDiagnostic warning = graph.emitWarning()
-                                 << "the graph fixes its batch to the " << flow.getFixedBatch()
-                                 << " rows of each replica, and nothing shows whether what it computes with that number "
-                                    "counts examples: it is left as it is at";
+    InFlightDiagnostic warning =
+        graph.emitWarning() << "the graph fixes its batch to the " << flow.getFixedBatch()
+                            << " rows of each replica, and nothing shows whether what it computes with that number "
+                               "counts examples: it is left as it is at";
     listNames(*warning.getUnderlyingDiagnostic(), numbers.getArrayRef());
     warning << "; where it does, leave the placeholders' first size open (None) and take it of tf.shape";
   }

@@ -380,6 +380,8 @@ private:
       if (coupled.contains(item.value))
         return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
                             "known; take accumulate_steps=1, or coupling=replica");
+      if (at.scale == 0 && item.update && failed(checkFixedSum(item)))
+        return failure();
       // With values of the replicas' own, a size is the share's. What is computed with a size (n - 1) is another
       // number.
       if (at.zero || at.scale == 0 || (!at.scale && ((item.ofRows && isInteger(item.value)) || flow.isEstimated())))
@@ -397,10 +399,10 @@ private:
       if (at.zero)
         return success();
       if (at.scale == 0)
-        return reduce(item, dist::Reduction::Mean);
+        return item.update && failed(checkFixedSum(item)) ? failure() : reduce(item, dist::Reduction::Mean);
       if (at.scale == 1) {
         // A fetch is left as it is, and refused.
-        if (!item.update && flow.getFixedBatch() && flow.findUnexplainedNumber(item.value))
+        if (!item.update && flow.getFixedBatch() && !flow.growsNot(item.value))
           return success();
         return failed(checkFixedSum(item)) ? failure() : reduce(item, dist::Reduction::Sum);
       }
@@ -591,7 +593,7 @@ private:
 
   /// Where the graph fixes its batch, a number beside a sum over it may count the rows without being seen to do so.
   LogicalResult checkFixedSum(Item item) {
-    if (!item.update || !flow.getFixedBatch() || flow.isEstimated() ||
+    if (!flow.getFixedBatch() || flow.isEstimated() || flow.growsNot(item.value) ||
         policies.get(getUpdatedVariable(item.update)).reduction)
       return success();
     return refuse(item, ("is a sum over the batch, which the graph fixes to the " + llvm::Twine(flow.getFixedBatch()) +
@@ -648,14 +650,21 @@ std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
   }
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (sum)
+  const bool isFixed = flow.getFixedBatch() != 0;
+  if (sum) {
     os << "which in each replica sees its own share's part of the sum or mean '"
        << dfg::getNodeName(sum.getDefiningOp()) << "' over the batch";
-  else if (rows)
+    if (isFixed && flow.get(sum).scale.value_or(0) > 0)
+      os << " (where the graph fixes its batch a sum is not made whole, for a number beside it may count its terms: "
+            "divide it by them, or leave the placeholders' first size open, None)";
+  } else if (rows) {
     os << "which takes together rows of the batch that replicas have shares of, of '"
        << dfg::getNodeName(rows.getDefiningOp()) << "'";
-  else
+    if (isFixed)
+      os << " (where the graph fixes its batch no rows are gathered: leave the placeholders' first size open, None)";
+  } else {
     os << "whose value follows from the size of a replica's share, not of the whole batch";
+  }
   return text;
 }
 
