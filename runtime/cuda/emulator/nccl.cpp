@@ -76,8 +76,8 @@ ncclResult_t finishJoining(Lock &lock, const std::vector<std::shared_ptr<Communi
 
 void requireReduction(ncclDataType_t type, ncclRedOp_t op) {
   bool known = op == ncclSum || op == ncclAvg || op == ncclMax || op == ncclMin;
-  bool reduced = type == ncclFloat32 || type == ncclFloat64 || type == ncclInt32 || type == ncclInt64 ||
-                 type == ncclUint8;
+  bool reduced =
+      type == ncclFloat32 || type == ncclFloat64 || type == ncclInt32 || type == ncclInt64 || type == ncclUint8;
   require(known && reduced, CUDA_ERROR_NOT_SUPPORTED, "the emulator has no such reduction");
 }
 

@@ -1,7 +1,6 @@
 """Graphs that torch.export wrote, as functions of JAX: PyTorch's core operations (core ATen), one entry of a table each.
 
-Only the forward pass is translated; gradients are JAX's. Every result has the element type that PyTorch says, of those that JAX has
-(int64 is int32 unless jax_enable_x64 is set).
+Only the forward pass is translated; gradients are JAX's. Every result has the element type and the shape that PyTorch says.
 """
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ for _name in ("exp log log1p log2 log10 expm1 sqrt sin cos tan tanh sinh cosh si
 for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan,
                          "asinh": jnp.arcsinh, "acosh": jnp.arccosh, "atanh": jnp.arctanh, "atan2": jnp.arctan2,
                          "rsqrt": lax.rsqrt, "erf": lax.erf, "erfc": lax.erfc, "sigmoid": jax.nn.sigmoid, "relu": jax.nn.relu,
-                         "silu": jax.nn.silu, "mish": jax.nn.mish, "round": jnp.round, "eq": operator.eq, "ne": operator.ne,
+                         "silu": jax.nn.silu, "mish": jax.nn.mish, "round": jnp.round, "mul": operator.mul, "eq": operator.eq, "ne": operator.ne,
                          "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "pow": jnp.power,
                          "remainder": jnp.mod, "where": jnp.where, "floor_divide": jnp.floor_divide,
                          "reciprocal": lambda x: 1 / x, "lgamma": lax.lgamma, "digamma": lax.digamma,
@@ -76,15 +75,6 @@ def _sub(x, y, alpha=1):
 @_define("rsub")
 def _rsub(x, y, alpha=1):
     return y - (x if alpha == 1 else alpha * x)
-
-
-@_define("mul")
-def _mul(x, y):
-    for one, other in ((x, y), (y, x)):
-        # As a hash does: what wraps around at 64 bits in PyTorch would at 32.
-        if isinstance(one, int) and abs(one) >= 1 << 16 and getattr(other, "dtype", None) == jnp.int32:
-            raise NotImplementedError(f"integers are of 32 bits here, and a product by {one} needs more: set jax_enable_x64")
-    return x * y
 
 
 @_define("div", "true_divide")
@@ -313,6 +303,8 @@ def _logcumsumexp(x, axis):
 
 
 def _cumulative_extreme(is_max, x, axis):
+    if x.ndim == 0:
+        return x, jnp.zeros((), int)
     """With places: of those that are alike the last, which alone has the gradient."""
     axis %= x.ndim
     number = jnp.broadcast_to(jnp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis)), x.shape)
@@ -368,7 +360,7 @@ def _cumprod(x, axis, dtype=None):
 
 @_define("cumsum")
 def _cumsum(x, axis, dtype=None):
-    return jnp.cumsum(x, axis)
+    return jnp.cumsum(x, axis) if x.ndim else x
 
 
 @_define("sort")
@@ -403,6 +395,8 @@ def _searchsorted(bounds, x, *, out_int32=False, right=False, side=None, sorter=
 
 @_define("topk")
 def _topk(x, k, axis=-1, largest=True, sorted=True):
+    if x.ndim == 0:
+        return x, jnp.zeros((), int)
     moved = jnp.moveaxis(x, axis, -1)
     # ~x turns the order of integers around; -x is another number of the least one, and of those without a sign.
     turned = (lambda y: y) if largest else jnp.invert if jnp.issubdtype(x.dtype, jnp.integer) else jnp.negative
@@ -837,7 +831,7 @@ def _matrix_exponential(x):
 
 # ---- Complex numbers and Fourier transforms ------------------------------------------------------------------------------
 
-for _name, _function in {"complex": lax.complex, "polar": lambda size, angle: lax.complex(size * jnp.cos(angle), size * jnp.sin(angle)),
+for _name, _function in {"complex": lambda real, imaginary: lax.complex(*jnp.broadcast_arrays(real, imaginary)), "polar": lambda size, angle: lax.complex(size * jnp.cos(angle), size * jnp.sin(angle)),
                          "view_as_complex": lambda x: lax.complex(x[..., 0], x[..., 1]),
                          "view_as_real": lambda x: jnp.stack([jnp.real(x), jnp.imag(x)], -1),
                          "real": jnp.real, "imag": jnp.imag, "angle": jnp.angle}.items():
@@ -1095,7 +1089,8 @@ def _layer_norm(x, shape, weight, bias, eps):
     out = (x - mean) * rsqrt
     if weight is not None:
         out = out * weight
-    return out if bias is None else out + bias, mean, rsqrt
+    # PyTorch's gradient goes through the first result alone.
+    return out if bias is None else out + bias, lax.stop_gradient(mean), lax.stop_gradient(rsqrt)
 
 
 @_define("native_group_norm")
@@ -1107,14 +1102,15 @@ def _group_norm(x, weight, bias, n, channels, size, groups, eps):
     out = ((grouped - mean) * rsqrt).reshape(x.shape)
     if weight is not None:
         out = out * _along_channels(x, weight)
-    return out if bias is None else out + _along_channels(x, bias), mean, rsqrt
+    statistics = (x.shape[0], groups)
+    return out if bias is None else out + _along_channels(x, bias), mean.reshape(statistics), rsqrt.reshape(statistics)
 
 
 # ---- Random numbers: JAX's, drawn from a key that the step hands on ------------------------------------------------------
 
 _RANDOM: dict[str, Callable[..., Any]] = {
-    "rand": lambda key, shape, **_: jax.random.uniform(key, tuple(shape)),
-    "randn": lambda key, shape, **_: jax.random.normal(key, tuple(shape)),
+    "rand": lambda key, shape, dtype=None, **_: jax.random.uniform(key, tuple(shape), _of(dtype, jnp.float32)),
+    "randn": lambda key, shape, dtype=None, **_: jax.random.normal(key, tuple(shape), _of(dtype, jnp.float32)),
     "rand_like": lambda key, x, **_: jax.random.uniform(key, x.shape, x.dtype),
     "randn_like": lambda key, x, **_: jax.random.normal(key, x.shape, x.dtype),
 }
@@ -1134,7 +1130,7 @@ def _dropout(key, x, p, train=True):
         return x, jnp.ones(x.shape, bool)
     if p == 1:
         return jnp.zeros_like(x), jnp.zeros(x.shape, bool)
-    mask = jax.random.bernoulli(key, 1 - p, x.shape)
+    mask = jax.random.bernoulli(key, np.float32(1 - p), x.shape)
     return jnp.where(mask, x / (1 - p), 0), mask
 
 
@@ -1147,12 +1143,12 @@ def _rrelu(key, x, noise, lower=0.125, upper=1 / 3, training=False, **_):
 @_random("randperm")
 def _permutation(key, count, **_):
     # Of a size that is open jax.random.permutation knows no number of rounds.
-    return jnp.argsort(jax.random.uniform(key, (count,)))
+    return jnp.argsort(jax.random.uniform(key, (count,), jnp.float32))
 
 
 @_random("bernoulli")
 def _bernoulli(key, x, p=None, **_):
-    return jax.random.bernoulli(key, x if p is None else p, x.shape).astype(x.dtype)
+    return jax.random.bernoulli(key, x if p is None else np.float32(p), x.shape).astype(x.dtype)
 
 
 # ---- Graphs ------------------------------------------------------------------------------------------------------------
@@ -1351,14 +1347,19 @@ class Graph:
 
     @staticmethod
     def _as_said(node: torch.fx.Node, value: Any) -> Any:
-        """Of the type that PyTorch's rules of promotion give."""
+        """Of the type that PyTorch's rules of promotion give. Of another shape than PyTorch says it would be broadcast to other elements."""
         said = node.meta.get("val")
+
+        def is_other(size: Any, to: Any) -> bool:
+            return isinstance(size, int) and isinstance(to, int) and size != to
 
         def convert(each: Any, to: Any) -> Any:
             if not isinstance(to, torch.Tensor) or each is None:
                 return each
             dtype = to_dtype(to.dtype)
             each = jnp.asarray(each)
+            if each.ndim != to.ndim or any(is_other(size, of) for size, of in zip(each.shape, to.shape)):
+                raise NotImplementedError(f"there is no code for {node.target} that gives a tensor of shape {tuple(to.shape)}")
             return each if each.dtype == dtype else each.astype(dtype)
 
         if isinstance(said, (list, tuple)):

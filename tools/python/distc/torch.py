@@ -283,7 +283,7 @@ def _make_optax_update(optimizer: Any, parameters: Arrays) -> tuple[Any, Callabl
 # ---- Modules -----------------------------------------------------------------------------------------------------------
 
 def to_array(tensor: torch.Tensor) -> np.ndarray:
-    """As JAX has it: int64 as int32, unless jax_enable_x64 is set."""
+    """As JAX has it."""
     tensor = tensor.detach().cpu()
     if tensor.dtype == torch.bfloat16:
         return np.asarray(jnp.asarray(tensor.float().numpy()).astype(jnp.bfloat16))
@@ -586,6 +586,14 @@ class _WithLoss(torch.nn.Module):
 _PREFIX = "module."
 
 
+def _with_wide_integers() -> Any:
+    """JAX has integers of 64 bits, as PyTorch's are: what a hash of them is, or a product of two, is no other number."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64
+    return enable_x64()
+
+
 def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str], *,
            schedule: Callable[[Any], Any] | None = None, max_norm: float | None = None, seed: int = 0) -> Step:
     """Writes a training step to `path` (a file .mlir), with its signature (.json) and initial state (.npz) beside it.
@@ -594,12 +602,17 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
                state_dict; those that share memory are one, under the first name.
     loss:      `loss(module, batch)` gives one number; or that and a dictionary of further values, which may be fetched.
     optimizer: one of torch.optim (all but Muon, SparseAdam and LBFGS) over the module's parameters, with groups; or one of optax.
-    batch:     a tensor, or a dictionary, tuple or list of tensors: two examples or more, first axis; its size is left open. Integers
-               are int32 in the step.
+    batch:     a tensor, or a dictionary, tuple or list of tensors: two examples or more, first axis; its size is left open.
     schedule:  of torch.optim's: the factor of the learning rate as a function of the step's number from 0 (as of LambdaLR), in jax.numpy.
     max_norm:  gradients are clipped by their global norm (torch.nn.utils.clip_grad_norm_).
     seed:      of dropout and other random numbers, which are JAX's, not PyTorch's.
     """
+    with _with_wide_integers():
+        return _export(module, loss, optimizer, batch, path, schedule, max_norm, seed)
+
+
+def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str],
+            schedule: Callable[[Any], Any] | None, max_norm: float | None, seed: int) -> Step:
     named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
     first: dict[int, str] = {}
     for name, tensor in named.items():

@@ -371,3 +371,19 @@ def test_line_search_of_any_length(tmp_path):
         state, value = jax.jit(step)(state, tuple(x[k:k + 8] for x in data))
         losses.append(float(value))
     np.testing.assert_allclose(result.losses, losses, rtol=1e-4)
+
+
+def test_masks_that_a_step_closes_over(tmp_path):
+    mask = np.tril(np.ones((16, 16), bool))  # More elements than are printed one by one.
+
+    def step(w, batch):
+        def loss(w):
+            return jax.nn.softmax(jnp.where(mask, batch["x"][:, :, None] * w, -1e9))[:, :, 0].mean()
+        value, gradient = jax.value_and_grad(loss)(w)
+        return w - 0.1 * gradient, value
+
+    data = {"x": np.random.RandomState(0).randn(8, 16).astype("f")}
+    result = distc.compile(distc.jax.export(step, jnp.ones(16), data, tmp_path / "step.mlir"), replicas=2, batch=8).train(data, 1)
+    state, value = step(jnp.ones(16), data)
+    np.testing.assert_allclose(result.losses, [value], rtol=1e-6)
+    np.testing.assert_allclose(result.state, state, rtol=1e-6)
