@@ -86,6 +86,11 @@ def _with_ways_out() -> Iterator[None]:
             "distc.jax.export says how many there are at least), equal parts of it, a shape that is no multiple of it, or a random order "
             "(jax.random.permutation; jnp.argsort(jax.random.uniform(key, (n,))) is one). Compute with all examples and weights that are zero for some, or "
             f"give what belongs together as one example. JAX says: {str(error).strip().splitlines()[0]}") from error
+    except TypeError as error:
+        if "_DimExpr" not in str(error):
+            raise
+        raise TypeError("the step takes how large the batch is, which is left open, for a number of Python's (len(x), int(x.shape[0]), range, a float): "
+                        f"write x.shape[0], which jax.numpy computes with (jnp.arange(x.shape[0]), total / x.shape[0]). JAX says: {error}") from error
     except NotImplementedError as error:
         missing = re.search(r"translation rule for primitive '(\w+)' not found", str(error))
         if missing is None:

@@ -387,3 +387,11 @@ def test_masks_that_a_step_closes_over(tmp_path):
     state, value = step(jnp.ones(16), data)
     np.testing.assert_allclose(result.losses, [value], rtol=1e-6)
     np.testing.assert_allclose(result.state, state, rtol=1e-6)
+
+
+def test_the_batchs_size_is_no_number_of_pythons(tmp_path):
+    def step(w, batch):
+        return w, (batch["x"] * w * jnp.arange(len(batch["x"]))[:, None]).sum()
+
+    with pytest.raises(TypeError, match="write x.shape"):
+        distc.jax.export(step, jnp.ones(3), {"x": np.ones((8, 3), "f")}, tmp_path / "step.mlir")
