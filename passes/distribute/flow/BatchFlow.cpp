@@ -1134,6 +1134,32 @@ std::optional<int> BatchFlow::findGrowth(Operation *op) const {
   return linearity == dfg::Linearity::Joint ? common(linear) : add(linear, 1, 0);
 }
 
+Operation *BatchFlow::findSampleSize(Operation *op) const {
+  constexpr int64_t kFewest = 4; // see below
+  if (fixed.size < kFewest || (!llvm::isa<dfg::MulOp>(op) && !op->hasTrait<dfg::Divides>()))
+    return nullptr;
+  Operation *number = nullptr;
+  for (Value operand : op->getOperands())
+    if (Operation *found = fixed.findSampleSize(operand))
+      number = found;
+  if (!number)
+    return nullptr;
+  SmallVector<Value> worklist(op->getOperands());
+  llvm::DenseSet<Operation *> seen;
+  while (!worklist.empty()) {
+    Operation *made = worklist.pop_back_val().getDefiningOp();
+    if (!made || !seen.insert(made).second)
+      continue;
+    auto reduce = llvm::dyn_cast<dist::AllReduceOp>(made);
+    if (reduce && reduce.getCoupling())
+      return number;
+    if (llvm::isa<dfg::ScalarInterface, dfg::CastOp>(made) || made->hasTrait<dfg::Forwards>() ||
+        made->hasTrait<dfg::Reshapes>())
+      llvm::append_range(worklist, made->getOperands());
+  }
+  return nullptr;
+}
+
 Operation *BatchFlow::findFixedSize(Operation *op) const {
   // A batch of so few has its size's number everywhere.
   constexpr int64_t kFewest = 4;

@@ -99,6 +99,9 @@ public:
     std::optional<int> growth = getGrowth(value), scale = get(value).scale;
     return get(value).zero || (growth && scale && *growth + *scale == 0);
   }
+  /// Where the graph fixes its batch: a number that `op` multiplies or divides by what is computed, element by element,
+  /// of values that collectives made whole, and that may be the size of the sample; null where there is none.
+  mlir::Operation *findSampleSize(mlir::Operation *op) const;
   /// Where the graph fixes its batch: a number that `op` takes, element by element, that is the batch's size, or one by
   /// it, and was not seen to count terms; null where there is none.
   mlir::Operation *findFixedSize(mlir::Operation *op) const;

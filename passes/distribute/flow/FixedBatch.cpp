@@ -334,14 +334,27 @@ void FixedBatch::noteOtherTerms(Value sum, Value divisor) {
     learned |= ambiguous.insert(op).second;
 }
 
-Operation *FixedBatch::findSize(Value value) const {
+/// The constant that `value` is, if its magnitude `is` so and it was not seen to count terms.
+Operation *FixedBatch::findNumber(Value value, llvm::function_ref<bool(double)> is) const {
   Operation *op = getConstant(value);
   if (!op || counted.contains(op) || shared.contains(op))
     return nullptr;
-  const auto rows = static_cast<double>(size);
-  auto isSize = [&](double x) { return std::abs(x - rows) < 1e-5 * rows; };
   auto number = getNumber(op);
-  return number && *number != 0 && (isSize(std::abs(*number)) || isSize(std::abs(1 / *number))) ? op : nullptr;
+  return number && *number != 0 && is(std::abs(*number)) ? op : nullptr;
+}
+
+/// Whether numbers differ by no more than how they are rounded.
+static bool isNear(double x, double y) { return std::abs(x - y) < 1e-5 * y; }
+
+Operation *FixedBatch::findSize(Value value) const {
+  const auto rows = static_cast<double>(size);
+  return findNumber(value, [&](double x) { return isNear(x, rows) || isNear(1 / x, rows); });
+}
+
+Operation *FixedBatch::findSampleSize(Value value) const {
+  const auto rows = static_cast<double>(size);
+  return findNumber(value,
+                    [&](double x) { return isNear(x, rows) || isNear(x, rows - 1) || isNear(x, rows / (rows - 1)); });
 }
 
 /// Whether `copies` has rows of the batch where `value` has one: as many features as there are examples are copied

@@ -55,6 +55,9 @@ public:
   /// Whether it is open what the constant counts.
   bool isAmbiguous(mlir::Value value) const { return ambiguous.contains(getConstant(value)); }
 
+  /// The constant that `value` is, if it is the batch's size n, n - 1 or n / (n - 1), and was not seen to count terms;
+  /// else null. (One by n may be the share of a moving average as well.)
+  mlir::Operation *findSampleSize(mlir::Value value) const;
   /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
   mlir::Operation *findSize(mlir::Value value) const;
 
@@ -68,6 +71,7 @@ public:
 private:
   static mlir::Operation *getConstant(mlir::Value value);
   bool isCount(mlir::Value sum, double number) const;
+  mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
   llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies, ambiguous;

@@ -429,8 +429,8 @@ private:
       BatchFlow flow = std::move(*computed);
       Wanted wanted = findWanted(graph, flow, step, policies);
       if (wanted.values.empty()) {
-        if (policies.replicas > 1)
-          warnOfSizes(graph, flow, step);
+        if (policies.replicas > 1 && failed(checkSizes(graph, flow, step)))
+          return failure();
         break;
       }
       // Of values of their own it is estimated how they add up, for which numbers would have to be taken at their word.
@@ -678,21 +678,32 @@ private:
     diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
   }
 
-  /// Of a batch that the graph fixes: numbers that may be its size, which stay as they are.
-  static void warnOfSizes(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step) {
+  /// Of a batch that the graph fixes: numbers that may be its size stay as they are. Beside what was made the whole
+  /// batch's that is refused: the sample is larger than the number says.
+  static LogicalResult checkSizes(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step) {
     llvm::SmallSetVector<StringRef, 8> numbers;
-    for (Operation &op : graph.getBody().front())
-      if (step.contains(&op))
-        if (Operation *number = flow.findFixedSize(&op))
-          numbers.insert(dfg::getNodeName(number));
+    for (Operation &op : graph.getBody().front()) {
+      if (!step.contains(&op))
+        continue;
+      if (Operation *number = flow.findSampleSize(&op))
+        return op.emitError()
+               << "node '" << dfg::getNodeName(&op) << "' combines the number '" << dfg::getNodeName(number)
+               << "' with a mean or sum over the batch, which the graph fixes to the " << flow.getFixedBatch()
+               << " rows of each replica: it may be the size of the sample, which all replicas' rows are; "
+                  "leave the placeholders' first size open (None) and take it of tf.shape, or say "
+                  "coupling=replica in the strategy";
+      if (Operation *number = flow.findFixedSize(&op))
+        numbers.insert(dfg::getNodeName(number));
+    }
     if (numbers.empty())
-      return;
+      return success();
     InFlightDiagnostic warning =
         graph.emitWarning() << "the graph fixes its batch to the " << flow.getFixedBatch()
                             << " rows of each replica, and nothing shows whether what it computes with that number "
                                "counts examples: it is left as it is at";
     listNames(*warning.getUnderlyingDiagnostic(), numbers.getArrayRef());
     warning << "; where it does, leave the placeholders' first size open (None) and take it of tf.shape";
+    return success();
   }
 
   bool serves = false; // servers in the replicas' process, on their own: replicas are not in step

@@ -33,3 +33,25 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     dfg.group {control = ["count", "step"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// Bessel's correction of the rows of one replica.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<8xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %seven = dfg.const dense<7.0> : tensor<f32> : tensor<f32> loc("seven")
+    %mean = dfg.mean %x, %zero : (tensor<8xf32>, tensor<1xi32>) -> tensor<f32> loc("mean")
+    %centered = dfg.sub %x, %mean : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32> loc("centered")
+    %root = dfg.sqrt %mean : (tensor<f32>) -> tensor<f32> loc("root")
+    %rows = dfg.mul %centered, %root : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32> loc("rows")
+    %slope = dfg.mean %rows, %zero : (tensor<8xf32>, tensor<1xi32>) -> tensor<f32> loc("slope")
+    // expected-error@unknown {{node 'corrected' combines the number 'seven' with a mean or sum over the batch, which the graph fixes to the 8 rows of each replica: it may be the size of the sample}}
+    %corrected = dfg.real_div %root, %seven : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("corrected")
+    %v = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    dfg.apply_gradient_descent %v, %corrected, %slope : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
