@@ -972,8 +972,8 @@ void BatchFlow::visitFixed(Operation *op, bool learns) {
   for (auto [result, sizes] : llvm::zip(op->getResults(), old))
     if (const Flow &at = get(result); at.kind != Flow::Sharded && !fixed.makesRows(op) && !sizes.empty())
       shapes.setShape(result, std::move(sizes));
-  if (std::optional<int> growth = findGrowth(op); growth != 0)
-    for (Value result : op->getResults())
+  for (OpResult result : op->getResults())
+    if (std::optional<int> growth = findGrowth(op, result.getResultNumber()); growth != 0)
       growths[result] = growth;
   if (learns && (!estimates || ofOneReplica))
     learn(op);
@@ -1043,14 +1043,16 @@ LogicalResult BatchFlow::revisit(Operation *op) {
 /// Whether `number`, which `op` multiplies or divides a sum over the batch by, may count its terms without being seen
 /// to.
 bool BatchFlow::mayCount(Operation *op, Value number) const {
-  auto elements = number.getDefiningOp<dfg::ConstOp>();
+  auto elements = llvm::cast_if_present<dfg::ConstOp>(FixedBatch::getConstant(number));
   auto splat = elements ? llvm::dyn_cast<SplatElementsAttr>(elements.getValue()) : SplatElementsAttr();
   if (!elements || fixed.counts(number) || fixed.isShare(number))
     return false;
-  if (!splat || !llvm::isa<FloatType>(splat.getElementType()))
+  if (!splat || !splat.getElementType().isIntOrFloat())
     return true;
   // What gradients of squares and roots have.
-  const double magnitude = std::abs(splat.getSplatValue<APFloat>().convertToDouble());
+  const double magnitude =
+      std::abs(llvm::isa<FloatType>(splat.getElementType()) ? splat.getSplatValue<APFloat>().convertToDouble()
+                                                            : splat.getSplatValue<APInt>().signedRoundToDouble());
   if (magnitude == 0.5 || magnitude == 1 || magnitude == 2)
     return false;
   // And the gradient of a mean over something else.
@@ -1069,8 +1071,8 @@ bool BatchFlow::mayCount(Operation *op, Value number) const {
   return true;
 }
 
-std::optional<int> BatchFlow::findGrowth(Operation *op) const {
-  if (llvm::isa<dfg::UpdateInterface>(op) || op->getNumResults() == 0)
+std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
+  if (llvm::isa<dfg::UpdateInterface>(op))
     return 0;
   if (auto rescale = llvm::dyn_cast<dist::RescaleOp>(op)) {
     std::optional<int> growth = getGrowth(rescale.getShare());
@@ -1078,13 +1080,9 @@ std::optional<int> BatchFlow::findGrowth(Operation *op) const {
   }
   if (auto size = llvm::dyn_cast<dist::WholeSizeOp>(op))
     return llvm::any_of(size.getFactors(), [](int64_t factor) { return factor != 1; }) ? 1 : 0;
-  auto isConstant = [](Value value) { return llvm::isa_and_present<dfg::ConstOp>(value.getDefiningOp()); };
+  auto isConstant = [](Value value) { return FixedBatch::getConstant(value) != nullptr; };
   if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
-    // One collective may have several sums, which grow alike where they are reduced for the same thing.
-    std::optional<int> growth = getGrowth(reduce.getGradients().front());
-    for (Value share : reduce.getGradients())
-      if (getGrowth(share) != growth)
-        return std::nullopt;
+    std::optional<int> growth = getGrowth(reduce.getGradients()[result]);
     return growth && reduce.getReduction() == dist::Reduction::Sum ? std::optional(*growth + 1) : growth;
   }
   // Numbers beside what grows: also of what no collective has changed yet.

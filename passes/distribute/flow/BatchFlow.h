@@ -123,7 +123,7 @@ private:
   void visitFixed(mlir::Operation *op, bool learns);
   void learn(mlir::Operation *op);
   void visit(mlir::Operation *op);
-  std::optional<int> findGrowth(mlir::Operation *op) const;
+  std::optional<int> findGrowth(mlir::Operation *op, unsigned result) const;
   bool mayCount(mlir::Operation *op, mlir::Value number) const;
   bool visitSynchronizer(mlir::Operation *op);
   bool visitCoupling(mlir::Operation *op);

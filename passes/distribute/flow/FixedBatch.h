@@ -32,6 +32,8 @@ public:
   /// Whether `value` has the same for every row at its axis `axis`. Negative: it has no such axis.
   bool isAlikeAlong(mlir::Value value, int64_t axis, const dfg::ShapeContext &shapes) const;
 
+  /// The constant that `value` is, also as another type; null where it is none.
+  static mlir::Operation *getConstant(mlir::Value value);
   /// Whether op's result has a row for each of the batch's: it makes rows, and they met the batch's.
   bool makesRows(mlir::Operation *op) const { return makers.contains(op); }
   /// Notes what makes the rows of `value`, which are combined with the batch's.
@@ -69,7 +71,6 @@ public:
   bool learned = false;
 
 private:
-  static mlir::Operation *getConstant(mlir::Value value);
   bool isCount(mlir::Value sum, double number) const;
   mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
