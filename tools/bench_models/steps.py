@@ -150,6 +150,7 @@ def write(name, folder):
         import torch
         import distc.torch
         distc.torch.export(trained, loss_of, optimizer(trained.parameters()), to_tensors(torch, first), folder / "step.mlir")
+        data = {name: array.numpy() for name, array in to_tensors(torch, data).items()}  # Files have PyTorch's types.
     np.savez(folder / "data.npz", **data)
 
 
