@@ -1040,37 +1040,6 @@ LogicalResult BatchFlow::revisit(Operation *op) {
   return success();
 }
 
-/// Whether `number`, which `op` multiplies or divides a sum over the batch by, may count its terms without being seen
-/// to.
-bool BatchFlow::mayCount(Operation *op, Value number) const {
-  auto elements = llvm::cast_if_present<dfg::ConstOp>(FixedBatch::getConstant(number));
-  auto splat = elements ? llvm::dyn_cast<SplatElementsAttr>(elements.getValue()) : SplatElementsAttr();
-  if (!elements || fixed.counts(number) || fixed.isShare(number))
-    return false;
-  if (!splat || !splat.getElementType().isIntOrFloat())
-    return true;
-  // What gradients of squares and roots have.
-  const double magnitude =
-      std::abs(llvm::isa<FloatType>(splat.getElementType()) ? splat.getSplatValue<APFloat>().convertToDouble()
-                                                            : splat.getSplatValue<APInt>().signedRoundToDouble());
-  if (magnitude == 0.5 || magnitude == 1 || magnitude == 2)
-    return false;
-  // And the gradient of a mean over something else.
-  for (Value other : op->getOperands()) {
-    Operation *copies = other.getDefiningOp();
-    while (copies && copies->hasTrait<dfg::Forwards>())
-      copies = copies->getOperand(0).getDefiningOp();
-    if (!llvm::isa_and_present<dfg::TileOp, dfg::BroadcastToOp>(copies))
-      continue;
-    auto from = llvm::dyn_cast<RankedTensorType>(copies->getOperand(0).getType()),
-         to = llvm::dyn_cast<RankedTensorType>(copies->getResult(0).getType());
-    if (from && to && from.hasStaticShape() && to.hasStaticShape() && from.getNumElements() > 0 &&
-        magnitude * static_cast<double>(from.getNumElements()) == static_cast<double>(to.getNumElements()))
-      return false;
-  }
-  return true;
-}
-
 std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
   if (llvm::isa<dfg::UpdateInterface>(op))
     return 0;
@@ -1092,7 +1061,7 @@ std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
   };
   if ((llvm::isa<dfg::MulOp>(op) || op->hasTrait<dfg::Divides>()) && llvm::any_of(op->getOperands(), grows))
     for (Value operand : op->getOperands())
-      if (mayCount(op, operand))
+      if (fixed.mayCount(op, operand))
         return std::nullopt;
   if (llvm::all_of(op->getOperands(), [&](Value operand) { return getGrowth(operand) == 0; }))
     return 0;
@@ -1133,8 +1102,7 @@ std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
 }
 
 Operation *BatchFlow::findSampleSize(Operation *op) const {
-  constexpr int64_t kFewest = 4; // see below
-  if (fixed.size < kFewest || (!llvm::isa<dfg::MulOp>(op) && !op->hasTrait<dfg::Divides>()))
+  if (!llvm::isa<dfg::MulOp>(op) && !op->hasTrait<dfg::Divides>())
     return nullptr;
   Operation *number = nullptr;
   for (Value operand : op->getOperands())
@@ -1159,9 +1127,7 @@ Operation *BatchFlow::findSampleSize(Operation *op) const {
 }
 
 Operation *BatchFlow::findFixedSize(Operation *op) const {
-  // A batch of so few has its size's number everywhere.
-  constexpr int64_t kFewest = 4;
-  if (fixed.size < kFewest || !llvm::isa<dfg::ScalarInterface, dfg::AssignAddOp, dfg::AssignSubOp>(op))
+  if (!llvm::isa<dfg::ScalarInterface, dfg::AssignAddOp, dfg::AssignSubOp>(op))
     return nullptr;
   // What is computed of sizes follows from them.
   if (llvm::any_of(op->getResults(), [&](Value result) { return shapes.getElements(result).has_value(); }))

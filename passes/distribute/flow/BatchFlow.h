@@ -124,7 +124,6 @@ private:
   void learn(mlir::Operation *op);
   void visit(mlir::Operation *op);
   std::optional<int> findGrowth(mlir::Operation *op, unsigned result) const;
-  bool mayCount(mlir::Operation *op, mlir::Value number) const;
   bool visitSynchronizer(mlir::Operation *op);
   bool visitCoupling(mlir::Operation *op);
   bool isJoinedReduction(mlir::Operation *op) const;

@@ -192,9 +192,23 @@ std::optional<double> getNumber(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether numbers differ by no more than how they are rounded.
+bool isNear(double x, double y) { return std::abs(x - y) < 1e-5 * std::abs(y); }
+
 std::optional<int64_t> countElements(Value value) {
   auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
   return type && type.hasStaticShape() ? std::optional<int64_t>(type.getNumElements()) : std::nullopt;
+}
+
+/// What makes `value` of `number` copies of each element of something, if it does.
+Operation *findCopies(Value value, std::optional<double> number) {
+  Operation *copies = value.getDefiningOp();
+  while (copies && copies->hasTrait<dfg::Forwards>())
+    copies = copies->getOperand(0).getDefiningOp();
+  if (!number || !llvm::isa_and_present<dfg::TileOp, dfg::BroadcastToOp>(copies))
+    return nullptr;
+  auto from = countElements(copies->getOperand(0)), to = countElements(copies->getResult(0));
+  return from && to && *from > 0 && *number * *from == *to ? copies : nullptr;
 }
 
 constexpr size_t kMaxCounts = 256;
@@ -295,9 +309,8 @@ bool FixedBatch::isCount(Value sum, double number) const {
   KnownCounts known;
   std::set<int64_t> counts = countTerms(sum, kMaxDepth, known);
   counts.insert(size);
-  return llvm::any_of(counts, [&](int64_t count) {
-    return count % size == 0 && std::abs(number - static_cast<double>(count)) < 1e-5 * static_cast<double>(count);
-  });
+  return llvm::any_of(counts,
+                      [&](int64_t count) { return count % size == 0 && isNear(number, static_cast<double>(count)); });
 }
 
 void FixedBatch::noteCount(Value sum, Value divisor) {
@@ -313,18 +326,21 @@ void FixedBatch::noteShare(Value sum, Value factor) {
 }
 
 void FixedBatch::noteCopies(Value dividend, Value divisor, const dfg::ShapeContext &shapes) {
-  Operation *copies = dividend.getDefiningOp(), *op = getConstant(divisor);
-  while (copies && copies->hasTrait<dfg::Forwards>())
-    copies = copies->getOperand(0).getDefiningOp();
-  if (!llvm::isa_and_present<dfg::TileOp, dfg::BroadcastToOp>(copies))
-    return;
-  auto from = countElements(copies->getOperand(0)), to = countElements(copies->getResult(0));
-  auto number = getNumber(op);
-  if (!from || !to || *from <= 0 || !number || *number * *from != *to ||
-      !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
+  Operation *op = getConstant(divisor), *copies = findCopies(dividend, getNumber(op));
+  if (!copies || !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
     return;
   learned |= counted.insert(op).second;
   learned |= ofCopies.insert(op).second;
+}
+
+bool FixedBatch::mayCount(Operation *op, Value value) const {
+  Operation *constant = getConstant(value);
+  if (!constant || counts(value) || isShare(value))
+    return false;
+  auto number = getNumber(constant);
+  if (number && (std::abs(*number) == 0.5 || std::abs(*number) == 1 || std::abs(*number) == 2))
+    return false;
+  return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
 }
 
 void FixedBatch::noteOtherTerms(Value sum, Value divisor) {
@@ -336,15 +352,14 @@ void FixedBatch::noteOtherTerms(Value sum, Value divisor) {
 
 /// The constant that `value` is, if its magnitude `is` so and it was not seen to count terms.
 Operation *FixedBatch::findNumber(Value value, llvm::function_ref<bool(double)> is) const {
+  // A batch of fewer has its size's number everywhere.
+  constexpr int64_t kFewest = 4;
   Operation *op = getConstant(value);
-  if (!op || counted.contains(op) || shared.contains(op))
+  if (size < kFewest || !op || counted.contains(op) || shared.contains(op))
     return nullptr;
   auto number = getNumber(op);
   return number && *number != 0 && is(std::abs(*number)) ? op : nullptr;
 }
-
-/// Whether numbers differ by no more than how they are rounded.
-static bool isNear(double x, double y) { return std::abs(x - y) < 1e-5 * y; }
 
 Operation *FixedBatch::findSize(Value value) const {
   const auto rows = static_cast<double>(size);

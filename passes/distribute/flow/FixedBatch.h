@@ -57,6 +57,10 @@ public:
   /// Whether it is open what the constant counts.
   bool isAmbiguous(mlir::Value value) const { return ambiguous.contains(getConstant(value)); }
 
+  /// Whether the constant that `value` is, which `op` multiplies or divides a sum over the batch by, may count its
+  /// terms without having been seen to: no number of a gradient's own (of squares, of roots, of a mean over something
+  /// else).
+  bool mayCount(mlir::Operation *op, mlir::Value value) const;
   /// The constant that `value` is, if it is the batch's size n, n - 1 or n / (n - 1), and was not seen to count terms;
   /// else null. (One by n may be the share of a moving average as well.)
   mlir::Operation *findSampleSize(mlir::Value value) const;
