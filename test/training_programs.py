@@ -1091,3 +1091,34 @@ def write(name, folder, shares=None):
     case = {"loss": "loss:0", "train_op": "train_all", "init_op": "init", "feeds": sorted(f"{name}:0" for name in feeds), "steps": STEPS, "batch": BATCH,
             "loss_is_sum": name in SUMS, "loss_rtol": 1e-4, "penalties": False, "by_batch": [], "whole_batches": True}
     (folder / "case.json").write_text(json.dumps(case, indent=1))
+
+
+@program
+def quotients_of_rows(make):
+    """Adadelta on rows as Keras 3 divides them: where a divisor is 0, rows that no example names are quotients as well."""
+    table, w = make.weights("table", IDS, 5, scale=0.5), make.weights("w", 5)
+    squares, moves = make.state("squares", np.full((IDS, 5), 0.1, np.float32)), make.state("moves", np.full((IDS, 5), 0.1, np.float32))
+
+    def divide(rows, by):
+        none = tf.reduce_any(tf.logical_or(tf.equal(by, 0), tf.math.is_nan(by)), axis=1)
+
+        def with_others():
+            named = tf.scatter_nd(tf.expand_dims(rows.indices, 1), tf.ones(tf.shape(rows.indices), tf.bool), [IDS])
+            indices = tf.squeeze(tf.where(tf.logical_or(named, none)), -1)
+            values = tf.gather(tf.math.unsorted_segment_sum(rows.values, rows.indices, IDS), indices)
+            return values / tf.gather(by, indices), tf.cast(indices, tf.int32)
+        values, indices = tf.cond(tf.reduce_any(none), with_others, lambda: (rows.values / tf.gather(by, rows.indices), rows.indices))
+        return tf.IndexedSlices(values, indices)
+
+    def step(x, y, ids, *_):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(tf.gather(table, ids)), w) - y))
+        rows, gradient = tape.gradient(loss, [table, w])
+        squares.assign(0.9 * squares + 0.1 * tf.math.unsorted_segment_sum(tf.square(rows.values), rows.indices, IDS))
+        scaled = tf.IndexedSlices(rows.values * tf.gather(tf.sqrt(moves + 1e-3), rows.indices), rows.indices)
+        move = divide(scaled, tf.sqrt(squares + 1e-3))
+        moves.assign(0.9 * moves + 0.1 * tf.math.unsorted_segment_sum(tf.square(move.values), move.indices, IDS))
+        table.scatter_sub(tf.IndexedSlices(0.5 * move.values, move.indices))
+        w.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)

@@ -95,16 +95,24 @@ void Synchronizer::copyWhatForwardNeeds() {
   consumers.insert(gradients.updates.begin(), gradients.updates.end());
   if (gradients.path.empty())
     return;
-  llvm::DenseSet<Operation *> needed;
+  // What is made of the replica's part and reduced by itself, where the step goes on with the whole batch's.
+  llvm::DenseSet<Operation *> needed, coupled;
   for (Operation &op : llvm::reverse(block)) {
     bool onPath = gradients.path.contains(&op);
+    auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+    if (reduce && reduce.getCoupling())
+      coupled.insert(&op);
     for (Value result : op.getResults()) {
+      const bool isPart = flow.get(result).kind == Flow::Partial;
+      if (isPart && llvm::any_of(result.getUsers(), [&](Operation *user) { return coupled.contains(user); }))
+        coupled.insert(&op);
       bool feeds = (onPath && gradients.contains(result)) || llvm::any_of(result.getUsers(), [&](Operation *user) {
                      // The path's own rows and reductions are not forward's.
                      return needed.contains(user) ||
-                            (!gradients.path.contains(user) && llvm::any_of(user->getResults(), [&](Value value) {
-                              return flow.get(value).kind == Flow::Sharded || gradients.contains(value);
-                            }));
+                            (!gradients.path.contains(user) &&
+                             (coupled.contains(user) || llvm::any_of(user->getResults(), [&](Value value) {
+                                return flow.get(value).kind == Flow::Sharded || gradients.contains(value);
+                              })));
                    });
       if (feeds)
         needed.insert(&op);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "passes/graph/control_flow/StraightLine.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -201,6 +202,34 @@ StraightLine::Results StraightLine::choose(Node &node, Value predicate, dfg::Fun
   return results;
 }
 
+/// Whether `function` chooses rows by what data say (Where), itself or in what it calls.
+static bool choosesRows(dfg::FuncOp function, const SymbolTable &symbols, int depth = 8) {
+  return function.getBody()
+      .walk([&](Operation *op) {
+        if (dfg::getKind(op) == "Where")
+          return WalkResult::interrupt();
+        SmallVector<dfg::FuncOp> called;
+        op->getAttrDictionary().walk([&](SymbolRefAttr name) {
+          if (auto of = symbols.lookup<dfg::FuncOp>(name.getRootReference()))
+            called.push_back(of);
+        });
+        const bool chooses =
+            depth > 0 && llvm::any_of(called, [&](dfg::FuncOp of) { return choosesRows(of, symbols, depth - 1); });
+        return chooses ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether it is "some element is 0 or no number": any(x == 0 or isnan(x)), in one reduction or two.
+static bool isAnyZeroOrNan(Value predicate) {
+  while (predicate.getDefiningOp<dfg::AnyOp>() || predicate.getDefiningOp<dfg::IdentityOp>())
+    predicate = predicate.getDefiningOp()->getOperand(0);
+  auto either = predicate.getDefiningOp<dfg::LogicalOrOp>();
+  auto equal = either ? either.getOperand(0).getDefiningOp<dfg::EqualOp>() : dfg::EqualOp();
+  auto nan = either ? either.getOperand(1).getDefiningOp<dfg::IsNanOp>() : dfg::IsNanOp();
+  return equal && nan && equal.getOperand(0) == nan.getOperand();
+}
+
 StraightLine::Results StraightLine::ifElse(Node &node) {
   FailureOr<Value> predicate = getPredicate(node, node.operands[0]);
   dfg::FuncOp chosen = getFunction(node, "then_branch"), otherwise = getFunction(node, "else_branch");
@@ -209,6 +238,15 @@ StraightLine::Results StraightLine::ifElse(Node &node) {
   ArrayRef<Datum> operands = ArrayRef(node.operands).drop_front();
   if (std::optional<int64_t> known = shapes.getConstant(*predicate))
     return call(node, *known ? chosen : otherwise, operands, node.name + "/");
+  // Keras 3 divides the rows of a sparse gradient by a dense tensor's, and adds the rows of a table in which that has a
+  // zero, whose quotients are no numbers: how many these are, data say. Where there are none it is the other branch.
+  if (isAnyZeroOrNan(*predicate) && choosesRows(chosen, symbols)) {
+    if (failed(
+            assertNot(*predicate, node.name + "/divides",
+                      "'" + node.name + "' divides the rows of a sparse gradient by a tensor that has a 0 or a NaN")))
+      return failure();
+    return call(node, otherwise, operands, node.name + "/");
+  }
   return choose(node, *predicate, chosen, otherwise, operands, node.name + "/");
 }
 

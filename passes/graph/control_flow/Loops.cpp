@@ -101,19 +101,22 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
 /// Where a loop would go on behind the last element of what it takes one of in each iteration, the program ends, as
 /// TensorFlow's does.
 LogicalResult StraightLine::assertEnd(Loop &loop, Value goesOn) {
-  std::string name = loop.node.name + "/ends";
-  if (goesOn && active)
-    goesOn = logicalAnd(active, goesOn, name + "/active");
-  Value ended = goesOn ? logicalNot(goesOn, name + "/ended") : Value();
-  if (!ended)
+  return assertNot(goesOn, loop.node.name + "/ends",
+                   "loop '" + loop.node.name +
+                       "' goes on behind the last of the elements that it takes one of in each iteration");
+}
+
+LogicalResult StraightLine::assertNot(Value condition, const std::string &name, StringRef text) {
+  if (condition && active)
+    condition = logicalAnd(active, condition, name + "/active");
+  Value holds = condition ? logicalNot(condition, name + "/not") : Value();
+  if (!holds)
     return failure();
   auto type = RankedTensorType::get({}, dfg::StringType::get(builder.getContext()));
-  std::string text =
-      "loop '" + loop.node.name + "' goes on behind the last of the elements that it takes one of in each iteration";
-  auto message = dfg::ConstOp::create(builder, locate(name + "/message"), type,
-                                      DenseStringElementsAttr::get(type, {StringRef(text)}));
+  auto message =
+      dfg::ConstOp::create(builder, locate(name + "/message"), type, DenseStringElementsAttr::get(type, {text}));
   auto assertion =
-      dfg::AssertOp::create(builder, locate(name), ended, ValueRange{message.getResult()}, /*summarize=*/3);
+      dfg::AssertOp::create(builder, locate(name), holds, ValueRange{message.getResult()}, /*summarize=*/3);
   assertion->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(builder.getNamedAttr(
                                                "T", builder.getTypeArrayAttr({type.getElementType()}))));
   if (failed(infer(message)) || failed(infer(assertion)))

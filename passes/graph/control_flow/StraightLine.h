@@ -268,6 +268,8 @@ private:
   /// Which of the variables something takes behind the loop.
   llvm::SmallVector<bool> findLive(const Loop &loop) const;
   llvm::LogicalResult assertEnd(Loop &loop, mlir::Value goesOn);
+  /// The program ends, and says `text`, where the condition holds in a branch that runs.
+  llvm::LogicalResult assertNot(mlir::Value condition, const std::string &name, llvm::StringRef text);
   // ---- Loops of which data alone say when they end (UnboundedLoops.cpp) ------------------------------------------
   /// Makes a `dfg.while` of the loop.
   Results runUnbounded(Loop &loop, const Data &initial);

@@ -451,3 +451,37 @@ dfg.graph attributes {loss = "end"} {
   // CHECK: dfg.identity {{.*}}control = ["while/ends"]
   %end = dfg.identity %while#2 : (tensor<*xf32>) -> tensor<*xf32> loc("end")
 }
+
+// -----
+
+// Quotients of rows by a tensor without a 0 or a NaN are those of the rows; that it has none is asserted, since with one data say how many others there are.
+dfg.func @with_others(%rows: tensor<?xf32>, %none: tensor<4xi1>) -> tensor<?xf32> {
+  %at = dfg.opaque "Where"(%none) : (tensor<4xi1>) -> tensor<?x1xi64> loc("where")
+  %others = dfg.cast %at : (tensor<?x1xi64>) -> tensor<?x1xf32> loc("others")
+  %shape = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("shape")
+  %flat = dfg.reshape %others, %shape : (tensor<?x1xf32>, tensor<1xi32>) -> tensor<?xf32> loc("flat")
+  dfg.return %flat : tensor<?xf32>
+}
+dfg.func @alone(%rows: tensor<?xf32>, %none: tensor<4xi1>) -> tensor<?xf32> {
+  %quotients = dfg.neg %rows : (tensor<?xf32>) -> tensor<?xf32> loc("quotients")
+  dfg.return %quotients : tensor<?xf32>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+  %by = dfg.placeholder : () -> tensor<4xf32> loc("by")
+  %zero = dfg.const dense<0.0> : tensor<f32> : tensor<f32> loc("zero")
+  %axes = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axes")
+  %equal = dfg.equal %by, %zero : (tensor<4xf32>, tensor<f32>) -> tensor<4xi1> loc("equal")
+  %nan = dfg.is_nan %by : (tensor<4xf32>) -> tensor<4xi1> loc("nan")
+  %none = dfg.logical_or %equal, %nan : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1> loc("none")
+  // CHECK: %[[ANY:.*]] = dfg.any
+  %any = dfg.any %none, %axes : (tensor<4xi1>, tensor<1xi32>) -> tensor<i1> loc("any")
+  // CHECK: %[[NOT:.*]] = dfg.logical_not %[[ANY]]
+  // CHECK: dfg.assert %[[NOT]]
+  // CHECK-NOT: Where
+  // CHECK: %[[QUOTIENTS:.*]] = dfg.neg {{.*}} loc("if/quotients")
+  %if = dfg.opaque "If"(%any, %x, %none) {tf = {then_branch = #dfg.func<@with_others, {}>, else_branch = #dfg.func<@alone, {}>}} : (tensor<i1>, tensor<?xf32>, tensor<4xi1>) -> tensor<?xf32> loc("if")
+  // CHECK: dfg.identity %[[QUOTIENTS]]
+  %loss = dfg.identity %if : (tensor<?xf32>) -> tensor<?xf32> loc("loss")
+}
