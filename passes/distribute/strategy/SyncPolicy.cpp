@@ -9,6 +9,8 @@
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 
+#include <charconv>
+#include <cstdlib>
 #include <limits>
 
 using namespace mlir;
@@ -39,6 +41,13 @@ void readAggregator(MLIRContext *context, const Aggregator &aggregator, SyncPoli
   }
 }
 
+/// A ratio that was written as 0.1 is 0.1, and not the float that is next to it.
+double toDouble(float ratio) {
+  char text[32];
+  *std::to_chars(text, text + sizeof text - 1, ratio).ptr = '\0';
+  return std::strtod(text, nullptr);
+}
+
 dist::CompressionAttr readCompression(MLIRContext *context, const autodist::proto::AllReduceSynchronizer &entry) {
   auto kind = static_cast<dist::Compressor>(entry.compressor());
   if (kind == dist::Compressor::None)
@@ -48,7 +57,7 @@ dist::CompressionAttr readCompression(MLIRContext *context, const autodist::prot
   if (kind == dist::Compressor::PowerSGD)
     rank = entry.power_sgd_rank();
   if (kind == dist::Compressor::TopK && entry.top_k_ratio() > 0)
-    ratio = FloatAttr::get(Float64Type::get(context), entry.top_k_ratio());
+    ratio = FloatAttr::get(Float64Type::get(context), toDouble(entry.top_k_ratio()));
   return dist::CompressionAttr::get(context, kind, rank, ratio);
 }
 
