@@ -65,6 +65,12 @@ bool keepsBack(const drt_program &program) {
   return false;
 }
 
+// Null where the program has none.
+const drt_fetch *findLoss(const drt_entry &step) {
+  const drt_fetch *first = step.num_fetches > 0 ? &step.fetches[0] : nullptr;
+  return first && isFloat(first->type.dtype) && elementCount(first->type) == 1 ? first : nullptr;
+}
+
 } // namespace
 
 Trainer::Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
@@ -154,8 +160,7 @@ Trainer::Entry Trainer::entryOf(const char *name) {
   }
   made.feeder = std::make_unique<Feeder>(data_ ? &*data_ : nullptr, *made.entry, std::move(feeding));
   const drt_entry &entry = *made.entry;
-  if (entry.num_fetches > 0 && isFloat(entry.fetches[0].type.dtype) && elementCount(entry.fetches[0].type) == 1)
-    made.loss = &entry.fetches[0];
+  made.loss = findLoss(entry);
   for (const Logged &logged : logged_)
     made.logged.push_back(findFetch(&entry, logged.name));
   return made;
@@ -189,8 +194,11 @@ void Trainer::chooseLogged() {
                   2);
   }
   if (const std::optional<StopCondition> &stop = options_.stopWhen) {
-    const drt_fetch *evaluated = options_.evalData.empty() ? nullptr : findFetch(eval, stop->name);
-    const drt_fetch *fetch = findFetch(&step, stop->name);
+    // The log calls it so, whatever the tensor's name is.
+    const bool isLoss = stop->name == "loss" && findLoss(step) && !findFetch(&step, "loss") && !findFetch(eval, "loss");
+    stopName_ = isLoss ? findLoss(step)->name : stop->name;
+    const drt_fetch *evaluated = options_.evalData.empty() ? nullptr : findFetch(eval, stopName_);
+    const drt_fetch *fetch = findFetch(&step, stopName_);
     const drt_fetch *watched = evaluated ? evaluated : fetch;
     if (!watched || !isNumber(*watched))
       throw Error("--stop-when " + stop->text + ": '" + stop->name +
@@ -391,7 +399,7 @@ bool Trainer::fetchesAreDue(int64_t done) const { return done % options_.fetchEv
 
 void Trainer::checkStop(std::string_view name, double value) {
   const std::optional<StopCondition> &stop = options_.stopWhen;
-  const bool named = stop && (name == stop->name || name == stop->name + ":0");
+  const bool named = stop && (name == stopName_ || name == stopName_ + ":0");
   stopped_ = stopped_ || (named && stop->holds(value));
 }
 

@@ -119,6 +119,7 @@ private:
   const std::optional<ElasticTask> elastic_;
   bool formsAgain_ = false;
   bool stopped_ = false; // --stop-when holds
+  std::string stopName_; // what it is asked of, as fetches are named
   int64_t startNs_ = 0;
 
   // A step is enqueued, waited for, its loss summed over the tasks, and reported. A task that runs ahead waits for a
