@@ -1,0 +1,87 @@
+"""Every model goes on from every stage that `distc compile --emit` prints, as text and as bytecode, to the same object.
+
+    tools/python.sh test/end-to-end/stages.py [--model NAME ...] [--seed S] [--all]
+
+Without --all each model takes one way of compiling (strategy, replicas, target), which follows from the seed.
+"""
+import argparse
+import itertools
+import random
+import sys
+
+from support import BIN, DISTC, Folder, Model, model_names, must, need_tools, run
+
+OPT = BIN / "distc-opt"
+# The stages from which a compilation goes on, in their order.
+STAGES = ("dfg", "dist", "drt")
+# How graphs are compiled: what a command line says, which the printed stages have to keep.
+WAYS = {
+    "one": ["--replicas", 1],
+    "all-reduce": ["--replicas", 2],
+    "parts": ["--replicas", 2, "--strategy", "PartitionedAR"],
+    "tasks": ["--replicas", 2, "--one-process-per-replica"],
+    "sharded": ["--replicas", 2, "--strategy", "ShardedUpdate"],
+    "servers": ["--replicas", 2, "--strategy", "PSLoadBalancing", "--ps", 2, "--one-process-per-replica"],
+    "parallax": ["--replicas", 2, "--strategy", "Parallax", "--ps", 1],
+    "device": ["--replicas", 2, "--target", "cuda:emulated"],
+    "cores": ["--replicas", 1, "--cores-per-replica", 2],
+}
+
+
+def code(graph, folder, name, *flags):
+    """What a graph, or a stage of it, compiles to: the whole module in LLVM's dialect, or why not."""
+    out = folder / f"{name}.llvm.mlir"
+    done = run([DISTC, "compile", graph, *flags, "--emit", "llvm", "-o", out])
+    if done.returncode == 1:
+        return None, done.stderr
+    if done.returncode != 0:
+        raise AssertionError(f"exit status {done.returncode}:\n{done.out}")
+    return out.read_bytes(), ""
+
+
+def problems_of(model, way, folder):
+    """Stages from which the graph goes on to something else."""
+    flags = [*WAYS[way], *(["--batch", model.case["batch"]] if model.case["batch"] else [])]
+    want, refusal = code(model.graph, folder, "whole", *flags)
+    found = []
+    for stage in STAGES:
+        printed, bytecode = folder / f"{stage}.mlir", folder / f"{stage}.mlirbc"
+        done = run([DISTC, "compile", model.graph, *flags, "--emit", stage, "-o", printed])
+        if done.returncode != 0:
+            # What is refused is refused from some stage on; the stages before it can be printed.
+            if want is not None:
+                found.append(f"is compiled, but {stage} is not printed: {done.stderr}")
+            break
+        must([OPT, printed, "-emit-bytecode", "-o", bytecode])
+        for form in (printed, bytecode):
+            got, says = code(form, folder, form.name)
+            if got != want:
+                found.append(f"{form.name} goes on to something else: {says or 'other code'}")
+            elif got is None and says.split("error: ", 1)[-1] != refusal.split("error: ", 1)[-1]:
+                found.append(f"{form.name} is refused otherwise: {says}\nand not: {refusal}")
+    return found, want is not None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", nargs="+", default=model_names())
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--all", action="store_true")
+    arguments = parser.parse_args()
+    need_tools(DISTC, OPT)
+    draw = random.Random(arguments.seed)
+    cases = [(name, way) for name in arguments.model for way in (WAYS if arguments.all else [draw.choice(sorted(WAYS))])]
+    failed, compiled = 0, 0
+    for name, way in cases:
+        with Folder() as folder:
+            found, is_compiled = problems_of(Model(name), way, folder)
+        compiled += is_compiled
+        for problem in found:
+            failed += 1
+            print(f"error: {name}, {way}: {problem}", flush=True)
+    print(f"{len(cases)} graphs, of which {compiled} compile; {failed} stages go on to something else")
+    return 1 if failed or not compiled else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
