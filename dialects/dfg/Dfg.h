@@ -91,8 +91,8 @@ inline constexpr llvm::StringLiteral kSlicesAttr = "dfg.slices";
 /// values of each (arrays of strings).
 inline constexpr llvm::StringLiteral kEntryAttr = "dfg.entry", kFetchesAttr = "dfg.fetches",
                                      kEntryJoinsAttr = "dfg.joins";
-/// On the module, once entries are taken from the graph: the names of its placeholders (array of strings), since entries
-/// have only those that they need; the tags of its scalar summaries, by tensor name; its `objects`
+/// On the module, once entries are taken from the graph: the names of its placeholders (array of strings), since
+/// entries have only those that they need; the tags of its scalar summaries, by tensor name; its `objects`
 /// (dialects/dfg/tensorflow/Import.h).
 inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders", kSummariesAttr = "dfg.summaries",
                                      kProgramObjectsAttr = "dfg.objects";
@@ -100,6 +100,9 @@ inline constexpr llvm::StringLiteral kPlaceholdersAttr = "dfg.placeholders", kSu
 inline constexpr llvm::StringLiteral kPaddingAttr = "dfg.padding";
 /// On a placeholder of signless integers, and on its `drt.feed`: the integers that the data have are unsigned ones.
 inline constexpr llvm::StringLiteral kUnsignedFeedAttr = "dfg.unsigned";
+/// On a placeholder of bools, and on its `drt.feed`: of each row of the batch whether the data have an example for it.
+/// The runtime gives it, and where some have none they are the last ones.
+inline constexpr llvm::StringLiteral kValidityAttr = "dfg.validity";
 /// On the module that is printed: what the command line said, a dictionary (tools/distc/Stage.h).
 inline constexpr llvm::StringLiteral kCommandAttr = "dfg.command";
 

@@ -68,6 +68,7 @@ const AttachedAttribute kAttached[] = {
     {kProgramObjectsAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
     {kPaddingAttr, isOnNode, "a node", isA<UnitAttr>, "a unit"},
     {kUnsignedFeedAttr, isOnNode, "a feed", isA<UnitAttr>, "a unit"},
+    {kValidityAttr, isOnNode, "a feed", isA<UnitAttr>, "a unit"},
     {kCommandAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
 };
 

@@ -59,8 +59,11 @@ Dim floorDiv(Dim x, Dim y) {
       return {};
     if (x.isConstant())
       return Dim(llvm::divideFloorSigned(x.offset, y.offset)).with(x).with(y);
-    if (x.scale % y.offset == 0 && x.whole % y.offset == 0 && x.offset % y.offset == 0)
-      return Dim::make(x.scale / y.offset, x.whole / y.offset, x.offset / y.offset).with(x).with(y);
+    // A multiple of the divisor comes out whole: floor((q d b + o) / d) = q b + floor(o / d).
+    if (x.scale % y.offset == 0 && x.whole % y.offset == 0)
+      return Dim::make(x.scale / y.offset, x.whole / y.offset, llvm::divideFloorSigned(x.offset, y.offset))
+          .with(x)
+          .with(y);
     return {};
   }
   // Proportional sizes: (q s b + q o) / (s b + o) = q.

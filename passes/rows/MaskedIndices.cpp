@@ -69,7 +69,12 @@ LogicalResult RowMasker::gather(Operation *op) {
         (!of || (of->axis == 0 && of->rows->isPrefix)))
       return replace(g, op->getResult(0), spread(g, params, numbers.grid), {at->rows, 0, {}, of && of->areTerms});
   }
-  if (of && at)
+  // Each row takes its own.
+  if (of && at && batchDims && batchDims.getInt() > 0)
+    return visitByAxis(op);
+  const bool areOfBatch =
+      of && at && of->rows->isBatch && at->rows->getWhole()->isBatch && of->axis == 0 && at->axis == 0 && axis == 0;
+  if (of && at && !areOfBatch)
     return refuse(op, "its indices are no places that are known");
   if (at) {
     Value there = keep(g, indices, *at, 0);
@@ -77,6 +82,11 @@ LogicalResult RowMasker::gather(Operation *op) {
       return refuse(op, g.getReason());
     masked[there] = {at->rows, at->axis, {}};
     op->setOperand(1, there);
+  }
+  // The rows of a batch have their places for numbers.
+  if (areOfBatch) {
+    masked[op->getResult(0)] = {getMasked(op->getOperand(1))->rows, 0, {}};
+    return success();
   }
   // Columns of a vector of places.
   if (of && of->numbers.kind == RowNumbers::Coordinates && axis == 1)
@@ -144,7 +154,7 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
   // Rows that are segments, at their places.
   if (isSum && at->numbers.kind == RowNumbers::Number && hasSize(rows->rows)) {
     const Selection *among = at->numbers.among;
-    if (among ? counted.size() == 1 && counted.front() == among : counted.empty())
+    if (among ? counted.size() == 1 && counted.front() == among->getWhole() : counted.empty())
       return replace(g, op->getResult(0), keep(g, data, *of, 0),
                      {among, 0, {}, of->areTerms || (among && among->repeats)});
   }
@@ -153,7 +163,7 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
     const Dims grid = at->numbers.grid;
     SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(grid.size())));
     return replace(g, op->getResult(0), g.sum(onGrid(g, keep(g, data, *of, 0), grid), axes),
-                   {counted.empty() ? nullptr : counted.front(), 0, {}});
+                   {counted.empty() ? nullptr : divide(g, counted.front(), grid.front()), 0, {}});
   }
   // The largest of a row's, whose places are its columns.
   if (!rows->repeats && !isSum && llvm::isa<FloatType>(g.elementOf(data)) &&
@@ -170,7 +180,8 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
     return replace(g, op->getResult(0),
                    g.reduce(reduction, onGrid(g, keep(g, data, *of, otherwise), grid), axes, false));
   }
-  if (!counted.empty())
+  const Selection *asked = nullptr;
+  if (!counted.empty() && !(asked = getRowsByPlace(g, counted, size)))
     return refuse(op, "as many segments are asked for");
   if (rows->repeats && !of->areTerms)
     return refuse(op, "distinct rows are not summed up");
@@ -179,7 +190,18 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
     return refuse(op, g.getReason());
   op->setOperand(0, there);
   op->setOperand(1, named);
+  if (asked)
+    masked[op->getResult(0)] = {asked, 0, {}};
   return success();
+}
+
+/// Where as many rows are asked for as a batch has, or a multiple: those rows, whose places are their numbers.
+const Selection *RowMasker::getRowsByPlace(Builder &g, const llvm::SetVector<const Selection *> &counted,
+                                           const std::optional<Dims> &sizes) {
+  if (counted.size() != 1 || !counted.front()->isBatch || !sizes || sizes->empty() ||
+      !llvm::all_of(ArrayRef(*sizes).drop_front(), [](Dim size) { return size.isConstant(); }))
+    return nullptr;
+  return divide(g, counted.front(), sizes->front());
 }
 
 /// Operands: data and segments in order; of a sparse one the rows of the data between them.
@@ -254,20 +276,24 @@ LogicalResult RowMasker::scatterNd(Operation *op) {
   const RowNumbers &numbers = at->numbers;
   if (numbers.kind == RowNumbers::Coordinates && sizes) {
     const Dims grid = numbers.among ? Dims{at->rows->rows} : numbers.grid;
-    bool isPlace = sizes->size() >= grid.size() && ArrayRef(*sizes).take_front(grid.size()) == ArrayRef(grid) &&
-                   (numbers.among ? counted.size() == 1 && counted.front() == numbers.among : counted.empty());
+    bool isPlace =
+        sizes->size() >= grid.size() && ArrayRef(*sizes).take_front(grid.size()) == ArrayRef(grid) &&
+        (numbers.among ? counted.size() == 1 && counted.front() == numbers.among->getWhole() : counted.empty());
     if (isPlace) {
       Value there = keep(g, updates, *of, 0);
       return replace(g, op->getResult(0), numbers.among ? there : onGrid(g, there, grid), {numbers.among, 0, {}});
     }
   }
-  if (!counted.empty())
+  const Selection *asked = nullptr;
+  if (!counted.empty() && !(asked = getRowsByPlace(g, counted, sizes)))
     return refuse(op, "as many rows are asked for");
   Value named = keepIndices(g, indices, *at), there = keep(g, updates, *of, 0);
   if (!named || !there)
     return refuse(op, g.getReason());
   op->setOperand(0, named);
   op->setOperand(1, there);
+  if (asked)
+    masked[op->getResult(0)] = {asked, 0, {}};
   return success();
 }
 

@@ -10,6 +10,8 @@
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace distc {
@@ -54,7 +56,8 @@ LogicalResult RowMasker::checkFetches() {
   for (Operation &op : graph.getBody().front())
     if (fetched.contains(dfg::getNodeName(&op)))
       for (Value result : op.getResults())
-        if ((isMasked(result) && getMasked(result)->rows) || sized.contains(result))
+        if ((isMasked(result) && getMasked(result)->rows && !getMasked(result)->rows->isBatch) ||
+            sized.contains(result))
           return op.emitError()
                  << "'" << dfg::getNodeName(&op)
                  << "' has as many rows as data say, and cannot be fetched: fetch a sum or a mean over them";
@@ -200,11 +203,16 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
       return takeAsWhole(op, rows) ? success() : refuse(op, "it does not work row by row");
     case BatchPlacement::Without:
       break;
-    case BatchPlacement::Along:
-      if (placement.axis.segments.size() != 1 || placement.axis.segments.front() != rows->rows.getScale())
+    case BatchPlacement::Along: {
+      const bool areSame =
+          placement.axis.segments.size() == 1 && placement.axis.segments.front() == rows->rows.getScale();
+      const MaskedValue *from = areSame ? nullptr : getMasked(op->getOperand(0));
+      const Selection *made = areSame ? rows : from ? reshapeRows(op, *from, placement.axis) : nullptr;
+      if (!made)
         return refuse(op, "it makes other rows of them");
-      masked[result] = {rows, placement.axis.axis, followNumbers(op, result), areTerms};
+      masked[result] = {made, placement.axis.axis, areSame ? followNumbers(op, result) : RowNumbers(), areTerms};
       break;
+    }
     case BatchPlacement::Summed:
       if (rows->repeats && !areTerms)
         return refuse(op, "distinct rows are not summed up");
@@ -251,6 +259,9 @@ bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
     return false;
   if (rows->isAll)
     return true;
+  // Others that a smaller batch leaves out are none that it knows.
+  if (rows->isBatch)
+    return false;
   StringAttr &checked = complete[rows];
   if (!checked) {
     OpBuilder builder(op);
@@ -424,9 +435,17 @@ LogicalResult RowMasker::reduce(Operation *op) {
   const bool isFloat = llvm::isa<FloatType>(element), isLarge = llvm::isa<dfg::MinOp>(op);
   double otherwise = llvm::isa<dfg::ProdOp, dfg::AllOp>(op) ? 1 : 0;
   if (llvm::isa<dfg::MaxOp, dfg::MinOp>(op)) {
-    if (!isFloat)
+    // Of a batch at least one row is there, in some replica.
+    const unsigned bits = element.getIntOrFloatBitWidth();
+    if (!isFloat && (!rows->rows->isBatch || bits < 8))
       return refuse(op, "of integers there is none of no rows");
-    otherwise = isLarge ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+    const double least =
+        isFloat ? -std::numeric_limits<double>::infinity() : -std::ldexp(1.0, static_cast<int>(bits) - 1);
+    // What a double has of the largest int64 is one too many.
+    const double most = isFloat     ? std::numeric_limits<double>::infinity()
+                        : bits > 32 ? std::ldexp(1.0, 62)
+                                    : -least - 1;
+    otherwise = isLarge ? most : least;
   }
   OpBuilder builder(op);
   Builder g(builder, shapes, op);

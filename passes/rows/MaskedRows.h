@@ -57,6 +57,13 @@ struct Selection {
   bool isPrefix = false;
   /// Of each row of the grid that it was made for something is there.
   bool fillsGrid = false;
+  /// The rows of a batch that has fewer than others (`dfg-pad-batch`). A fetch may have all of them, since who asks for
+  /// it knows how many there are, and numbers are drawn for all.
+  bool isBatch = false;
+  /// Each row of it is so many of these, behind each other: an axis of rows and what lies behind it became one.
+  const Selection *of = nullptr;
+
+  const Selection *getWhole() const { return of ? of : this; }
 };
 
 /// What the elements of a tensor of indices are.
@@ -130,6 +137,8 @@ private:
   llvm::LogicalResult subtractSizes(Operation *op);
   llvm::LogicalResult selectParts(dfg::DynamicPartitionOp op);
   const Selection *findPartition(Builder &g, Value parts, const Selection *among, int64_t count);
+  const Selection *divide(Builder &g, const Selection *rows, dfg::Dim size);
+  const Selection *reshapeRows(Operation *op, const MaskedValue &from, const BatchAxis &to);
   const Selection *getNonEmptyPrefix(Builder &g, const Selection *rows, const dfg::Dims &grid);
   Value getCount(Builder &g, const Selection *rows, mlir::Type element);
   Value numberRows(Builder &g, const Selection *rows, mlir::Type element);
@@ -154,6 +163,7 @@ private:
   // Sizes (MaskedSizes.cpp).
   llvm::LogicalResult visitSizes(Operation *op);
   llvm::LogicalResult fillRows(Operation *op);
+  bool isOfBatch(Operation *op) const;
   Value makeExact(Builder &g, Value value);
   llvm::SetVector<const Selection *> getSelections(Operation *op) const;
 
@@ -181,6 +191,8 @@ private:
   llvm::LogicalResult unique(Operation *op);
   llvm::LogicalResult repeatRows(Operation *op);
   bool isLookedUp(Value distinct) const;
+  const Selection *getRowsByPlace(Builder &g, const llvm::SetVector<const Selection *> &counted,
+                                  const std::optional<dfg::Dims> &sizes);
   bool isVectorOfRows(Value value) const;
   bool isLinearInTerms(Operation *op) const;
   Value spread(Builder &g, Value value, const dfg::Dims &grid);
@@ -201,6 +213,7 @@ private:
   llvm::SmallVector<std::unique_ptr<Selection>> selections;
   llvm::DenseMap<const Selection *, llvm::SmallVector<std::pair<dfg::Dims, const Selection *>, 1>> prefixes, filled;
   llvm::DenseMap<std::pair<const Selection *, mlir::Type>, Value> counts;
+  llvm::DenseMap<std::pair<const Selection *, int64_t>, const Selection *> divided;
   /// The node that ends the program where some of the rows are not there.
   llvm::DenseMap<const Selection *, mlir::StringAttr> complete;
   llvm::SmallVector<Operation *> unneeded;

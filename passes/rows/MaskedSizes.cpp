@@ -19,23 +19,23 @@ llvm::SetVector<const Selection *> RowMasker::getSelections(Operation *op) const
     if (auto it = sized.find(operand); it != sized.end())
       found.insert_range(it->second);
     if (const MaskedValue *rows = getMasked(operand); rows && rows->rows)
-      found.insert(rows->rows);
+      found.insert(rows->rows->getWhole());
   }
   return found;
 }
 
 /// Operands that say how large a result is, whose rows then are all rows.
 static bool takesSize(Operation *op, unsigned operand) {
-  return llvm::isa<dfg::BroadcastGradientArgsOp>(op) || (llvm::isa<dfg::StridedSliceGradOp>(op) && operand == 0) ||
-         (llvm::isa<dfg::ReshapeOp, dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp, dfg::UnsortedSegmentSumOp,
-                    dfg::ScatterNdOp>(op) &&
-          isParameterOperand(op, operand));
+  if (llvm::isa<dfg::StridedSliceGradOp>(op))
+    return operand == 0;
+  return llvm::isa<dfg::BroadcastGradientArgsOp>(op) || (llvm::isa<dfg::SliceOp>(op) && operand == 2) ||
+         (showsParametersInSizes(op) && isParameterOperand(op, operand));
 }
 
 /// The sizes have the number of all rows; what is no size takes the number of those that are there.
 LogicalResult RowMasker::visitSizes(Operation *op) {
   if (op->hasTrait<dfg::DrawsNumbers>())
-    return refuse(op, "random numbers are drawn for all of them");
+    return isOfBatch(op) ? fillRows(op) : refuse(op, "random numbers are drawn for all of them");
   if (llvm::isa<dfg::RangeOp>(op)) {
     llvm::SetVector<const Selection *> of = getSelections(op);
     std::optional<Dims> sizes = shapes.getShape(op->getResult(0));
@@ -45,6 +45,12 @@ LogicalResult RowMasker::visitSizes(Operation *op) {
       Builder g(builder, shapes, op);
       return replace(g, op->getResult(0), numberRows(g, of.front(), g.elementOf(op->getResult(0))),
                      {of.front(), 0, {RowNumbers::Number, 0, of.front()}});
+    }
+    // The rows of a batch have their places for numbers.
+    if (isOfBatch(op) && !sized.contains(op->getOperand(0)) && !sized.contains(op->getOperand(2)) && sizes &&
+        sizes->front() == of.front()->rows) {
+      masked[op->getResult(0)] = {of.front(), 0, {}};
+      return success();
     }
   }
   bool isSize = false;
@@ -89,7 +95,13 @@ LogicalResult RowMasker::visitSizes(Operation *op) {
   return isSize && !anyMasked ? fillRows(op) : success();
 }
 
-/// Rows that are alike, as many as there are.
+/// Whether what it knows of sizes is of the batch's rows alone.
+bool RowMasker::isOfBatch(Operation *op) const {
+  llvm::SetVector<const Selection *> of = getSelections(op);
+  return of.size() == 1 && of.front()->isBatch;
+}
+
+/// Rows that are alike, or of numbers that are drawn, as many as there are.
 LogicalResult RowMasker::fillRows(Operation *op) {
   llvm::SetVector<const Selection *> of = getSelections(op);
   Value result = op->getResult(0);
@@ -100,21 +112,27 @@ LogicalResult RowMasker::fillRows(Operation *op) {
       runBehind(op, complete.lookup(rows));
     return success();
   }
-  if (of.size() != 1 || !sizes || !llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp>(op))
+  if (of.size() != 1 || !sizes ||
+      !(llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp>(op) || op->hasTrait<dfg::DrawsNumbers>()))
     return refuse(op, "it makes other rows of them");
   std::optional<int64_t> axis;
   for (auto [i, size] : llvm::enumerate(*sizes)) {
     if (size.isKnown() && !size.isBound())
       continue;
-    if (axis || !(size == of.front()->rows))
+    if (axis)
       return refuse(op, "it makes another number of rows");
     axis = i;
   }
   if (!axis)
     return success();
-  (*sizes)[*axis] = of.front()->rows;
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  const Selection *rows = divide(g, of.front(), (*sizes)[*axis]);
+  if (!rows)
+    return refuse(op, "it makes another number of rows");
+  (*sizes)[*axis] = rows->rows;
   shapes.setShape(result, *sizes);
-  masked[result] = {of.front(), *axis, {}};
+  masked[result] = {rows, *axis, {}};
   return success();
 }
 
@@ -174,7 +192,7 @@ LogicalResult RowMasker::noteShapes(Operation *op) {
       return refuse(op, "its axes must be known");
     (*sizes)[rows->axis] = rows->rows->rows.asBound();
     shapes.setElements(result, llvm::isa<dfg::SizeOp>(op) ? Dims{product(*sizes)} : *sizes);
-    sized[result].insert(rows->rows);
+    sized[result].insert(rows->rows->getWhole());
   }
   return success();
 }

@@ -32,4 +32,27 @@ def MaskRows : Pass<"dfg-mask-rows", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect"];
 }
 
+def PadBatch : Pass<"dfg-pad-batch", "::mlir::ModuleOp"> {
+  let summary = "The step computes what it does of the batch's rows that are there, which a feed says";
+  let description = [{
+    For executables of `--pad-batch`, whose last batch of an epoch may have fewer examples than the others: the batch is the rows that a placeholder of bools,
+    `distc/valid_rows`, chooses, as if the graph did so by `tf.boolean_mask`. It has the attribute `dfg.validity`; the runtime gives it. What follows from that,
+    `dfg-mask-rows` says, or refuses.
+
+    Before:
+    ```mlir
+    %x = dfg.placeholder : tensor<?x4xf32>
+    ```
+    After:
+    ```mlir
+    %valid = dfg.placeholder {dfg.validity} : tensor<?xi1>
+    %at = dfg.opaque "Where" (%valid) : (tensor<?xi1>) -> tensor<?x1xi64>
+    %x = dfg.placeholder : tensor<?x4xf32>
+    %rows = dfg.gather_nd %x, %at : ... -> tensor<?x4xf32>
+    ```
+  }];
+  let options = [ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape that a placeholder is fed, which then has no batch">];
+  let dependentDialects = ["::distc::dfg::DFGDialect"];
+}
+
 #endif // ROWS_PASSES

@@ -66,8 +66,12 @@ LogicalResult RowMasker::selectWhere(Operation *op) {
                   "only rows of the batch are chosen; there are " + Twine(all.isKnown() ? "others" : "unknown ones"));
   RowCondition asked = getCondition(condition);
   const Selection *rows = findSelection(asked, nullptr, all);
-  if (!rows)
-    rows = add({g.reshape(isSet(g, condition), {all}), all, nullptr, condition, asked});
+  if (!rows) {
+    Selection made{g.reshape(isSet(g, condition), {all}), all, nullptr, condition, asked};
+    auto placeholder = condition.getDefiningOp<dfg::PlaceholderOp>();
+    made.isBatch = made.isPrefix = placeholder && placeholder->hasAttr(dfg::kValidityAttr);
+    rows = add(std::move(made));
+  }
   SmallVector<Value> columns;
   for (size_t axis = 0; axis < sizes->size(); ++axis) {
     Value along = g.positions(condition, axis, wide);
@@ -171,6 +175,41 @@ Value RowMasker::getCount(Builder &g, const Selection *rows, Type element) {
 /// Of each row that is there its number among those that are.
 Value RowMasker::numberRows(Builder &g, const Selection *rows, Type element) {
   return g.make<dfg::CumsumOp>({g.cast(rows->mask, element), g.integer(0)}, g.flag("exclusive", true));
+}
+
+/// The same rows as `size` elements of an axis, so many of which are one row; null where that is no multiple.
+const Selection *RowMasker::divide(Builder &g, const Selection *rows, Dim size) {
+  rows = rows->getWhole();
+  if (!size.isMultipleOfBatch() || size.getScale() <= 0 || size.getScale() % rows->rows.getScale() != 0)
+    return nullptr;
+  size = Dim::batch(size.getScale());
+  const int64_t parts = size.getScale() / rows->rows.getScale();
+  if (parts == 1)
+    return rows;
+  const Selection *&made = divided[{rows, parts}];
+  if (made)
+    return made;
+  Selection selection{g.reshape(g.tile(g.expandDims(rows->mask, 1), {1, parts}), {size}), size, nullptr, rows->origin};
+  selection.repeats = rows->repeats;
+  selection.isAll = rows->isAll;
+  selection.isPrefix = rows->isPrefix;
+  selection.isBatch = rows->isBatch;
+  selection.of = rows;
+  return selection.mask ? made = add(std::move(selection)) : nullptr;
+}
+
+/// Where a reshape makes one axis of the rows and what lies behind them, or takes it apart again.
+const Selection *RowMasker::reshapeRows(Operation *op, const MaskedValue &from, const BatchAxis &to) {
+  std::optional<Dims> before = shapes.getShape(op->getOperand(0)), behind = shapes.getShape(op->getResult(0));
+  if (!op->hasTrait<dfg::Reshapes>() || !before || !behind || to.segments.size() != 1)
+    return nullptr;
+  // Elements are in row-major order: with as many elements before the axis, each row is as many of the new ones.
+  Dim outer = product(ArrayRef(*before).take_front(from.axis)), others = product(ArrayRef(*behind).take_front(to.axis));
+  if (!outer.isConstant() || !(outer == others))
+    return nullptr;
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  return divide(g, from.rows, (*behind)[to.axis]);
 }
 
 /// The rows of the grid up to the last one in which something is.

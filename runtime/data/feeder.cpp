@@ -221,7 +221,7 @@ Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config)
   std::vector<const drt_feed *> batched;
   for (int32_t i = 0; i < entry.num_feeds; ++i) {
     const drt_feed &feed = entry.feeds[i];
-    if (!feed.optional && !data && !findOf(config_.values, feed))
+    if (!feed.optional && !feed.validity && !data && !findOf(config_.values, feed))
       wanted.push_back(quoted(feed.name) + " " + dtypeName(feed.type.dtype) + " " + wantedShape(feed));
   }
   if (!wanted.empty())
@@ -232,7 +232,9 @@ Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config)
   for (int32_t i = 0; i < entry.num_feeds; ++i) {
     const drt_feed &feed = entry.feeds[i];
     const bool inData = data && data->has(arrayOf(feed, *data));
-    if (findOf(config_.values, feed)) {
+    if (feed.validity)
+      addValidity(feed, i);
+    else if (findOf(config_.values, feed)) {
       if (inData)
         throw Error(
             "the feed " + quoted(feed.name) + " is in " + path_ + " and has a --value, too; leave one of them out", 2);
@@ -244,6 +246,10 @@ Feeder::Feeder(const Dataset *data, const drt_entry &entry, FeederConfig config)
     } else {
       addWhole(*data, feed, i);
     }
+  }
+  if (validity_) {
+    validity_->offset = batchBytes_;
+    batchBytes_ += validity_->shareBytes * config_.localReplicas;
   }
   if (batched.empty())
     return;
@@ -306,6 +312,13 @@ void Feeder::addBatched(const drt_feed &feed, int32_t index, std::vector<const d
   batchBytes_ += (shareBytes * config_.localReplicas + 63) / 64 * 64;
 }
 
+// The program's own, no array of the data.
+void Feeder::addValidity(const drt_feed &feed, int32_t index) {
+  const int64_t share = elementCount(feed.type);
+  validity_ = Batched{index, 1, share, 0};
+  allValid_.assign(static_cast<size_t>(share * config_.localReplicas), 1);
+}
+
 void Feeder::addArrays(const Dataset &data, const std::vector<const drt_feed *> &feeds) {
   if (!config_.features.empty())
     throw Error("--feature " + config_.features.front().first + "=" + config_.features.front().second +
@@ -359,7 +372,7 @@ void Feeder::prepare() {
 void Feeder::checkCount(int64_t examples) const {
   if (examples == 0)
     throw Error(path_ + " holds no example");
-  if (config_.lastBatch != LastBatch::Fill && examples < batch_)
+  if (config_.lastBatch != LastBatch::Fill && config_.lastBatch != LastBatch::Pad && examples < batch_)
     throw Error(path_ + " has " + std::to_string(examples) + " examples, fewer than the batch of " +
                 std::to_string(batch_) + "; give more data, or compile with a smaller --batch");
 }
@@ -378,8 +391,10 @@ void Feeder::startAt(int64_t step, int64_t position, std::optional<uint64_t> shu
     order_ = std::make_unique<ShuffledOrder>(examples_->count(), *shuffleSeed);
 }
 
-// Without what is left out.
+// Without what is left out, and with the rows that no example is for.
 int64_t Feeder::epochLength(int64_t examples) const {
+  if (config_.lastBatch == LastBatch::Pad)
+    return (examples + batch_ - 1) / batch_ * batch_;
   return config_.lastBatch == LastBatch::Drop ? examples / batch_ * batch_ : examples;
 }
 
@@ -398,13 +413,15 @@ std::optional<int64_t> Feeder::batchesOf(int64_t epochs) const {
   return rows / batch_;
 }
 
-// Which example is at a position of the sequence; nothing where one fills the batch up.
+// Which example is at a position of the sequence; nothing where there is none, and the batch is padded or filled up.
 std::optional<int64_t> Feeder::exampleAt(int64_t position) {
   if (config_.lastBatch == LastBatch::Fill)
     return position < *examples_->known() ? std::optional(position) : std::nullopt;
   for (;;) {
     const std::optional<int64_t> known = examples_->known();
     const int64_t length = known ? epochLength(*known) : INT64_MAX;
+    if (config_.lastBatch == LastBatch::Pad && position % length >= *known)
+      return std::nullopt;
     if (const std::optional<int64_t> example = order_->at(position / length, position % length))
       return example;
     // The first epoch has ended: now it is known where.
@@ -446,13 +463,29 @@ void Feeder::copyRow(std::optional<int64_t> example, char *const *rows) {
   kept_.emplace_back(wanted, std::move(bytes));
 }
 
+// A row that is not there has the values of one that is, so that nothing is computed of it that would end the program.
+void Feeder::padRow(int64_t step, const std::vector<char *> &rows, bool isFirst) {
+  if (isFirst) {
+    copyRow(exampleAt(position(step)), rows.data());
+    return;
+  }
+  for (size_t i = 0; i < batched_.size(); ++i)
+    std::memcpy(rows[i], rows[i] - batched_[i].rowBytes, static_cast<size_t>(batched_[i].rowBytes));
+}
+
 void Feeder::makeBatch(int64_t step, char *batch) {
   const int64_t share = batch_ / config_.numReplicas, first = position(step) + config_.firstReplica * share;
   std::vector<char *> rows(batched_.size());
   for (int64_t i = 0; i < share * config_.localReplicas; ++i) {
     for (size_t feed = 0; feed < batched_.size(); ++feed)
       rows[feed] = batch + batched_[feed].offset + i * batched_[feed].rowBytes;
-    copyRow(exampleAt(first + i), rows.data());
+    const std::optional<int64_t> example = exampleAt(first + i);
+    if (validity_)
+      batch[validity_->offset + i] = example || config_.lastBatch != LastBatch::Pad;
+    if (!example && config_.lastBatch == LastBatch::Pad)
+      padRow(step, rows, i == 0);
+    else
+      copyRow(example, rows.data());
   }
 }
 
@@ -471,6 +504,8 @@ bool Feeder::feedInPlace(int64_t step, const SetFeed &set) {
     set(batched_[i].feed, arrays_->find(i, first, count), batched_[i].shareBytes);
     arrays_->readOn(i, first, count);
   }
+  if (validity_)
+    set(validity_->feed, allValid_.data(), validity_->shareBytes);
   return true;
 }
 
@@ -496,11 +531,15 @@ void Feeder::feed(int64_t step, const SetFeed &set) {
       set(feed, nullptr, 0);
   }
   wholeGiven_ = true;
+  if (batched_.empty() && validity_)
+    set(validity_->feed, allValid_.data(), validity_->shareBytes);
   if (batched_.empty() || feedInPlace(step, set))
     return;
   const char *batch = stagedBatch(step);
   for (const Batched &batched : batched_)
     set(batched.feed, batch + batched.offset, batched.shareBytes);
+  if (validity_)
+    set(validity_->feed, batch + validity_->offset, validity_->shareBytes);
 }
 
 } // namespace drt

@@ -25,11 +25,11 @@ namespace drt {
 
 class ArrayExamples;
 
-/// What becomes of an epoch's last examples where they are fewer than a batch. A training step with examples that do
-/// not count would need a proof that a weight takes them out of the loss and of every update: there is none.
+/// What becomes of an epoch's last examples where they are fewer than a batch.
 enum class LastBatch {
   Mix,  // the next epoch's first ones fill the batch up
   Drop, // they are left out
+  Pad,  // they are a batch of their own: a feed says which rows are there (drt_feed::validity)
   Fill  // an example fills the batch up, see setFiller; there is one epoch
 };
 
@@ -108,6 +108,7 @@ private:
   void addValue(const drt_feed &feed, int32_t index);
   void addWhole(const Dataset &data, const drt_feed &feed, int32_t index);
   void addBatched(const drt_feed &feed, int32_t index, std::vector<const drt_feed *> &batched);
+  void addValidity(const drt_feed &feed, int32_t index);
   void addArrays(const Dataset &data, const std::vector<const drt_feed *> &feeds);
   void addRecords(const Dataset &data, const std::vector<const drt_feed *> &feeds);
   void prepare();
@@ -116,6 +117,7 @@ private:
   std::optional<int64_t> exampleAt(int64_t position);
   bool isKept(int64_t example) const;
   void copyRow(std::optional<int64_t> example, char *const *rows);
+  void padRow(int64_t step, const std::vector<char *> &rows, bool isFirst);
   void makeBatch(int64_t step, char *batch);
   const char *stagedBatch(int64_t step);
   bool feedInPlace(int64_t step, const SetFeed &set);
@@ -124,6 +126,8 @@ private:
   std::string path_;
   std::vector<Batched> batched_;
   std::vector<int32_t> missing_; // optional feeds that the data does not have
+  std::optional<Batched> validity_;
+  std::vector<char> allValid_; // a byte a row of the task's shares
   std::vector<std::pair<int32_t, NpyArray>> whole_;
   bool wholeGiven_ = false;
   int64_t batch_ = 0, batchBytes_ = 0, filler_ = -1;

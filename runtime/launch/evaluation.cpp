@@ -111,11 +111,16 @@ std::vector<const drt_fetch *> select(TaskRuntime &task, const drt_entry &entry,
   return selected;
 }
 
-FeederConfig feederConfig(const TaskRuntime &task, FeederConfig feeding) {
+// Whether a feed says which rows of a batch are there.
+bool takesFewer(const drt_entry &entry) {
+  return std::any_of(entry.feeds, entry.feeds + entry.num_feeds, [](const drt_feed &feed) { return feed.validity; });
+}
+
+FeederConfig feederConfig(const TaskRuntime &task, const drt_entry &entry, FeederConfig feeding) {
   feeding.firstReplica = 0;
   feeding.localReplicas = feeding.numReplicas = task.localReplicas();
   feeding.shuffleSeed.reset();
-  feeding.lastBatch = LastBatch::Fill;
+  feeding.lastBatch = takesFewer(entry) ? LastBatch::Pad : LastBatch::Fill;
   feeding.alternates = true; // with the step's feeds, in training
   return feeding;
 }
@@ -163,6 +168,17 @@ bool agree(const std::vector<char> &a, const std::vector<char> &b, int32_t dtype
       return false;
   }
   return true;
+}
+
+// A batch of `count` examples alone, by a program that takes fewer than a batch: rows that are not there are cut.
+void addSmallerBatch(Fetched &f, const Value &value, int64_t count, const Feeder &feeder, bool first) {
+  if (f.fetch->join == DRT_JOIN_CONCAT) {
+    const int64_t rows = countRows(value.parts) * count / feeder.batch();
+    f.parts.push_back({concatenate(*f.fetch, value.parts, rows), rows});
+    return;
+  }
+  // A sum over the examples counts like that of another batch.
+  addBatch(f, value, f.fetch->join == DRT_JOIN_SUM ? feeder.batch() : count, first);
 }
 
 // The last examples, fewer than a batch, in a batch that an example fills up; and a batch of nothing but that one.
@@ -277,10 +293,11 @@ struct Evaluation::Impl {
 
   Impl(TaskRuntime &task, const Dataset *data, const std::vector<std::string> &names, FeederConfig feeding)
       : task(task), entry(evalEntry(task, names)), selected(select(task, entry, names)),
-        feeder(data, entry, feederConfig(task, std::move(feeding))) {
+        feeder(data, entry, feederConfig(task, entry, std::move(feeding))) {
     // Before anything is computed.
     for (const drt_fetch *fetch : selected)
-      if (fetch->join == DRT_JOIN_BATCH && feeder.batch() > 0 && feeder.examples() % feeder.batch() != 0)
+      if (!takesFewer(entry) && fetch->join == DRT_JOIN_BATCH && feeder.batch() > 0 &&
+          feeder.examples() % feeder.batch() != 0)
         refusePartialBatch(*fetch, feeder);
   }
 
@@ -306,7 +323,12 @@ struct Evaluation::Impl {
       for (size_t i = 0; i < fetched.size(); ++i)
         addBatch(fetched[i], values[i], batched ? feeder.batch() : 1, k == 0);
     }
-    if (const int64_t left = batched ? feeder.examples() % feeder.batch() : 0) {
+    const int64_t left = batched ? feeder.examples() % feeder.batch() : 0;
+    if (left && takesFewer(entry)) {
+      const std::vector<Value> values = runBatch(fullBatches);
+      for (size_t i = 0; i < fetched.size(); ++i)
+        addSmallerBatch(fetched[i], values[i], left, feeder, fullBatches == 0);
+    } else if (left) {
       // Fillers that differ where any two of the examples do: the last one, and the first of the data or of the batch.
       std::vector<std::vector<Value>> runs;
       for (const int64_t filler : {feeder.examples() - 1, fullBatches > 0 ? int64_t{0} : feeder.examples() - left}) {

@@ -26,7 +26,7 @@ constexpr double byHandArrival = 60; // time to start the tasks of other machine
 /// What is understood once all of the line is known.
 struct Raw {
   std::string resume, stopWhen;
-  std::string lastBatch = "mix";
+  std::string lastBatch;
   std::vector<std::string> features, values;
 };
 
@@ -37,15 +37,26 @@ std::pair<std::string, std::string> splitAssignment(const char *flag, const std:
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-LastBatch parseLastBatch(const std::string &text) {
+bool takesPadding(const drt_program &program) {
+  for (int32_t e = 0; e < program.num_entries; ++e)
+    for (int32_t i = 0; i < program.entries[e].num_feeds; ++i)
+      if (program.entries[e].feeds[i].validity)
+        return true;
+  return false;
+}
+
+LastBatch parseLastBatch(const std::string &text, const drt_program &program) {
+  const bool pads = takesPadding(program);
+  if (text.empty())
+    return pads ? LastBatch::Pad : LastBatch::Mix;
   if (text == "mix" || text == "drop")
     return text == "mix" ? LastBatch::Mix : LastBatch::Drop;
-  if (text == "pad")
+  if (text != "pad")
+    throw Error("--last-batch must be mix, drop or pad, not '" + text + "'", 2);
+  if (!pads)
     throw Error(
-        "--last-batch pad is refused: nothing proves that a weight of 0 takes an example out of the graph's loss and "
-        "of every update; say drop or mix, or give data whose examples are a multiple of the batch",
-        2);
-  throw Error("--last-batch must be mix or drop, not '" + text + "'", 2);
+        "--last-batch pad: the program's step takes whole batches; compile it with --pad-batch, or say drop or mix", 2);
+  return LastBatch::Pad;
 }
 
 void declare(CLI::App &app, Options &o, Raw &raw) {
@@ -66,8 +77,9 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
               "shuffles by drawing each example from the next so many, which is what has to be in memory")
              ->check(wholeNumber(1, INT32_MAX)),
          last(app, "--last-batch", raw.lastBatch,
-              "an epoch's last examples, fewer than a batch: mix (with the next epoch's first ones) or drop")
-             ->type_name("mix|drop"),
+              "an epoch's last examples, fewer than a batch: mix (with the next epoch's first ones), drop, or pad "
+              "(a step of them alone: the default of programs compiled with --pad-batch)")
+             ->type_name("mix|drop|pad"),
          app.add_option("--feature", raw.features,
                         "FEED=FEATURE: the feature of tf.Examples that a feed takes; default: "
                         "of the feed's name")
@@ -326,7 +338,7 @@ std::optional<Options> parseOptions(const drt_program &program, int argc, char *
     std::erase_if(options.values, [&, name = feed](const auto &other) { return other.first == name; });
     options.values.emplace_back(feed, value);
   }
-  options.lastBatch = parseLastBatch(raw.lastBatch);
+  options.lastBatch = parseLastBatch(raw.lastBatch, program);
   options.shuffle |= options.shuffleWindow.has_value();
   if (app.count("--keep") > 0 && options.checkpointDir.empty() && options.plan.empty())
     throw Error("--keep needs a folder of checkpoints: --checkpoint-dir D", 2);

@@ -223,6 +223,40 @@ def converts_tables():
         return found
 
 
+def takes_a_smaller_last_batch():
+    """Its step is that of a program whose batch is as small, in every format and number of tasks, and after a resumption."""
+    full, left = EXAMPLES // BATCH, EXAMPLES % BATCH
+    with Folder() as folder:
+        write_formats(folder)
+        whole, smaller = compiled(folder), compiled(folder, name="smaller", batch=left)
+        first = losses(whole, folder / "data.npz", full, "--checkpoint-dir", folder / "first")
+        np.savez(folder / "left.npz", **{name: array[full * BATCH:] for name, array in examples().items()})
+        last = losses(smaller, folder / "left.npz", 1, "--restore", folder / "first", "--checkpoint-dir", folder / "last")
+        want = first + last + losses(whole, folder / "data.npz", full, "--restore", folder / "last" / f"ckpt-{full + 1}", "--last-batch", "drop")[:1]
+        evaluated = must([whole, "--eval", "--restore", folder / "last", "--data", folder / "data.npz"]).stdout
+        found = []
+        for replicas, flags in [(1, []), (2, ["--one-process-per-replica"]), (4, []), (2, ["--target", "cuda:emulated"])]:
+            train = compiled(folder, "--pad-batch", "--replicas", replicas, *flags, name=f"padded{replicas}{len(flags)}")
+            for data in ["data.npz", "data.tfrecord.gz", "part-*.tfrecord*"]:
+                got = losses(train, folder / data, full + 1)
+                if not np.allclose(got, want[:full + 1], rtol=1e-5):
+                    found.append(f"{replicas} replicas {flags} on {data}: losses {got}, not {want[:full + 1]}")
+            losses(train, folder / "data.tfrecord", full, "--checkpoint-dir", folder / f"{train.name}-ckpt", "--seed", 1)
+            resumed = losses(train, folder / "data.tfrecord", full + 1, "--checkpoint-dir", folder / f"{train.name}-ckpt", "--resume")
+            if not np.allclose(resumed, want[:full + 1], rtol=1e-5):
+                found.append(f"{replicas} replicas {flags}, resumed: losses {resumed}, not {want[:full + 1]}")
+            log = folder / "epochs.jsonl"
+            must([train, "--quiet", "--data", folder / "data.npz", "--epochs", 2, "--log-json", log])
+            if len(got := read_losses(log)) != 2 * (full + 1):
+                found.append(f"{replicas} replicas {flags}: 2 epochs are {len(got)} steps")
+            if losses(train, folder / "data.npz", 2 * full, "--last-batch", "mix") == losses(train, folder / "data.npz", 2 * full):
+                found.append(f"{replicas} replicas {flags}: --last-batch mix is what padding is")
+            got = must([train, "--eval", "--restore", folder / "last", "--data", folder / "data.npz"]).stdout
+            if not np.allclose(*[float(text.split()[-1]) for text in (got, evaluated)], rtol=1e-5):
+                found.append(f"{replicas} replicas {flags}: --eval gives {got}, not {evaluated}")
+        return found
+
+
 def says_what_is_wrong():
     with Folder() as folder:
         write_formats(folder)
@@ -246,8 +280,8 @@ def says_what_is_wrong():
         found += expect(command("pipe.npz"), 1, "no regular file")
         found += expect(command("data.npz", "--feature", "z=a"), WRONG_COMMAND, "--feature z", "it has 'x', 'y'")
         found += expect(command("data.npz", "--value", "x=a"), WRONG_COMMAND, "'a' is not a number")
-        found += expect(command("data.npz", "--last-batch", "keep"), WRONG_COMMAND, "mix or drop")
-        found += expect(command("data.npz", "--last-batch", "pad"), WRONG_COMMAND, "a weight of 0", "drop or mix")
+        found += expect(command("data.npz", "--last-batch", "keep"), WRONG_COMMAND, "mix, drop or pad")
+        found += expect(command("data.npz", "--last-batch", "pad"), WRONG_COMMAND, "compile it with --pad-batch", "drop or mix")
         return found
 
 
@@ -289,6 +323,7 @@ def main():
         checks.check("more than memory", reads_more_than_memory)
     checks.check("tables converted", converts_tables)
     checks.check("booleans", takes_any_byte_but_0_as_true)
+    checks.check("a smaller last batch", takes_a_smaller_last_batch)
     checks.check("errors", says_what_is_wrong)
     checks.exit()
 

@@ -1,5 +1,5 @@
 """Random losses, with TensorFlow's gradients of them: two and three replicas train as one does and as TensorFlow does, whatever of a
-loss depends on other examples of the batch.
+loss depends on other examples of the batch, and so does a program of --pad-batch on a last batch of fewer examples.
 
   random_losses_tensorflow.py [--seed S] [--count N]
 """
@@ -12,6 +12,7 @@ from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, re
 
 BATCH, STEPS = 36, 2
 RATE = 0.1
+PADDED_REFUSALS = ("only known when the program runs", "no placeholder has a batch of open size")
 FIXED_REFUSALS = ("with coupling=replica", "is a sum over the batch, which the graph fixes", "still carries the batch's axis", "depends on the batch's size")
 
 
@@ -131,9 +132,8 @@ def write_step(tf, rng, make_loss, path):
     return loss, train, init
 
 
-def make_data(rng):
+def make_data(rng, rows=BATCH * STEPS):
     numbers = np.random.default_rng(rng.randrange(10 ** 6))
-    rows = BATCH * STEPS
     return {"x": numbers.normal(size=(rows, 3)).astype(np.float32), "y": numbers.normal(size=rows).astype(np.float32),
             "k": numbers.normal(size=rows).astype(np.float32), "i": numbers.integers(0, 5, rows).astype(np.int32)}
 
@@ -143,31 +143,31 @@ def save_data(data, path, loss, train):
     np.savez(path, **{name: array for name, array in data.items() if name in read})
 
 
-def train_in_tensorflow(tf, data, loss, train, init):
+def train_in_tensorflow(tf, data, loss, train, init, batches=tuple(slice(step * BATCH, (step + 1) * BATCH) for step in range(STEPS))):
     nodes = {node.name for node in tf.get_default_graph().as_graph_def().node}
     want = []
     with tf.Session() as session:
         session.run(init)
-        for step in range(STEPS):
-            feed = {f"{name}:0": array[step * BATCH:(step + 1) * BATCH] for name, array in data.items() if name in nodes}
+        for batch in batches:
+            feed = {f"{name}:0": array[batch] for name, array in data.items() if name in nodes}
             want.append(session.run(loss, feed))  # by itself: a read that no gradient needs may come behind the update
             session.run(train, feed)
         return want, {v.op.name: session.run(v) for v in tf.global_variables()}
 
 
-def compile_step(folder, replicas, init):
+def compile_step(folder, replicas, init, *flags):
     return run([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", BATCH, "--train-op",
-                "train", "--loss", "loss:0", "--init-op", init.name, "-o", folder / "train"])
+                "train", "--loss", "loss:0", "--init-op", init.name, "-o", folder / "train", *flags])
 
 
-def compare(folder, replicas, want, variables):
+def compare(folder, replicas, want, variables, what=""):
     found = []
-    losses, final = trained(folder / "train", folder / "data.npz", STEPS)
+    losses, final = trained(folder / "train", folder / "data.npz", len(want))
     if not np.allclose(losses, want, rtol=1e-3, atol=1e-4):
-        found.append(f"{replicas} replicas: losses {losses}, not {want}")
+        found.append(f"{replicas} replicas{what}: losses {losses}, not {want}")
     for name, value in variables.items():
         if name in final and not np.allclose(final[name], value, rtol=2e-3, atol=2e-4):
-            found.append(f"{replicas} replicas: variable {name} is\n{final[name]}, not\n{value}")
+            found.append(f"{replicas} replicas{what}: variable {name} is\n{final[name]}, not\n{value}")
     return found
 
 
@@ -227,6 +227,32 @@ def check_fixed(tf, seed, number, counts):
     return found
 
 
+def check_padded(tf, seed, number, counts):
+    """Epochs of a batch and of some examples more: the last batch is a step of these alone, or refused when compiling."""
+    rng = random.Random(f"padded {seed} {number}")
+    with Folder() as folder, tf.Graph().as_default():
+        made = Losses(tf, rng)
+        step = write_step(tf, rng, made.unusual if rng.random() < 0.4 else made.usual, folder / "graph.meta")
+        if not step:
+            return []
+        loss, train, init = step
+        data = make_data(rng, BATCH + rng.randint(1, BATCH - 1))
+        save_data(data, folder / "data.npz", loss, train)
+        first, last = slice(0, BATCH), slice(BATCH, None)
+        want, variables = train_in_tensorflow(tf, data, loss, train, init, (first, last, first))
+        if not np.all(np.isfinite(want)):
+            return []
+        found = []
+        for replicas in (1, 2, 3):
+            compiled = compile_step(folder, replicas, init, "--pad-batch")
+            if compiled.returncode != 0:
+                counts["padded, refused"] = counts.get("padded, refused", 0) + 1
+                return [] if any(reason in compiled.out for reason in PADDED_REFUSALS) else [f"{replicas} replicas, padded: {compiled.out}"]
+            found += compare(folder, replicas, want, variables, ", padded")
+        counts["padded, equal"] = counts.get("padded, equal", 0) + 1
+        return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
@@ -239,7 +265,9 @@ def main():
     checks, counts = Checks(), {}
     for number in range(arguments.first, arguments.first + arguments.count):
         checks.check(f"loss {number} of seed {arguments.seed}", check_loss, tf, arguments.seed, number, counts)
-        if number % 2 == 0:
+        if number % 2 == 1:
+            checks.check(f"padded batch {number} of seed {arguments.seed}", check_padded, tf, arguments.seed, number, counts)
+        else:
             checks.check(f"fixed batch {number} of seed {arguments.seed}", check_fixed, tf, arguments.seed, number, counts)
     print(counts)
     checks.exit()

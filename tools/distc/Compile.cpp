@@ -247,6 +247,32 @@ LogicalResult checkElastic(ModuleOp module) {
   return failure(own.wasInterrupted());
 }
 
+/// Whether a step in which some of the replicas may have no example of a smaller batch is one of the examples alone.
+LogicalResult checkPadded(ModuleOp module) {
+  FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
+  if (failed(applied))
+    return failure();
+  WalkResult own = module.walk([](Operation *op) {
+    auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
+    const bool isOwn = llvm::isa<dist::PushOp, dist::TakeOp>(op) || (reduce && reduce.getAggregator());
+    return isOwn ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  const bool several = applied->topology.getReplicas() > 1;
+  const char *what =
+      applied->strategy->accumulate_steps() > 1
+          ? "adds up gradients of several batches, of which a smaller one would count as much "
+            "as the others (accumulate_steps)"
+      : several && module->hasAttr(dist::kCouplingAttr)
+          ? "has each replica see its own part of the batch (coupling: replica), which may be empty"
+      : several && own.wasInterrupted()
+          ? "takes each replica's gradient for itself (an aggregator, or servers that serve on their own), "
+            "which may be of no example"
+          : nullptr;
+  if (what)
+    return module.emitError() << "--pad-batch: the strategy " << what << "; take another one, or leave the flag out";
+  return success();
+}
+
 /// What of the command line --min-workers does not go with.
 int checkElasticFlags(Session &session, const CompileOptions &options, const Target &target, Stage stage) {
   auto wrong = [&](const llvm::Twine &why) { return session.fail("--min-workers " + why.str(), kWrongCommand); };
@@ -318,6 +344,9 @@ int compileOnce(Session &session, CompileOptions options) {
                             (target->isDevice() ? "gradients between GPUs travel by NCCL, which does not encrypt them"
                                                 : "TensorFlow's servers have their own connections"),
                         kWrongCommand);
+  if (options.padsBatch && options.emit == "graphdef")
+    return session.fail("--pad-batch is for executables; a session of TensorFlow is fed batches of any size",
+                        kWrongCommand);
   if (options.minWorkers)
     if (int status = checkElasticFlags(session, options, *target, *stage))
       return status;
@@ -370,6 +399,8 @@ int compileOnce(Session &session, CompileOptions options) {
         addGraphStage(manager, /*exports=*/options.emit == "graphdef");
         addDistributeStage(manager, options);
       }))
+    return session.status();
+  if (options.padsBatch && *stage == Stage::Graph && failed(checkPadded(*module)))
     return session.status();
   if (options.emit == "dist")
     return writeGraph();

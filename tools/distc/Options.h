@@ -43,6 +43,8 @@ struct CompileOptions {
   int coresPerReplica = 0;
   /// Whether the executable has the graph's initializers; without them it starts from checkpoints alone.
   bool init = true;
+  /// Whether a step can be given fewer examples than a batch.
+  bool padsBatch = false;
   /// Whether the IR is written without what only an export to TensorFlow needs.
   bool stripsExportInfo = false;
   /// Whether the step gives the values of the graph's scalar summaries.

@@ -63,6 +63,11 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is
   // exported keeps its own.
   if (options.emit != "graphdef") {
+    if (options.padsBatch) {
+      rows::PadBatchOptions pad;
+      pad.feeds.assign(options.feeds.begin(), options.feeds.end());
+      manager.addPass(rows::createPadBatch(pad));
+    }
     manager.addPass(createDecompose());
     manager.addPass(rows::createMaskRows());
   }

@@ -46,6 +46,7 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
   add("--no-init", !options.init);
   add("--fetch", !options.fetches.empty());
   add("--summaries", options.summaries);
+  add("--pad-batch", options.padsBatch);
   if (stage == Stage::Plan) {
     add("--batch", options.batch != 0);
     add("--feed", !options.feeds.empty());
@@ -88,6 +89,8 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
       said.set("ps", builder.getI64IntegerAttr(options.servers));
     if (options.oneProcessPerReplica)
       said.set("one_process_per_replica", builder.getUnitAttr());
+    if (options.padsBatch)
+      said.set("pad_batch", builder.getUnitAttr());
     if (!options.resources.empty())
       said.set("resources", builder.getStringAttr(options.resources));
   }
@@ -152,6 +155,7 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   if (auto cores = said.getAs<IntegerAttr>("cores_per_replica"); cores && options.coresPerReplica == 0)
     options.coresPerReplica = static_cast<int>(cores.getInt());
   options.asserts &= !said.contains("no_asserts");
+  options.padsBatch |= stage == Stage::Graph && said.contains("pad_batch");
   if (stage != Stage::Graph || options.saysWhere)
     return stage;
   // Where it runs is said as a whole.

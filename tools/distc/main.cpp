@@ -74,6 +74,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   app.add_option("--strategy", options.strategy, "A file, or NAME[:key=value,...]")->capture_default_str();
   addResources(app, options);
   app.add_option("--batch", options.batch, "The global batch")->check(drt::wholeNumber(1, INT32_MAX));
+  app.add_flag(
+      "--pad-batch", options.padsBatch,
+      "The last, smaller batch of an epoch is a step of its examples alone (the executable's --last-batch pad)");
   app.add_flag("--one-process-per-replica", options.oneProcessPerReplica, "A process for each replica, not a thread");
   app.add_option(
          "--min-workers", options.minWorkers,

@@ -209,8 +209,9 @@ void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
   auto share = node->getAttrOfType<StringAttr>("dist.feed");
   bool batched = share && share.getValue() == "sharded";
   auto feed = drt::FeedOp::create(builder, node.getLoc(), node.getResult().getType(), dfg::getNodeName(node), batched);
-  if (Attribute isUnsigned = node->getDiscardableAttr(dfg::kUnsignedFeedAttr))
-    feed->setDiscardableAttr(dfg::kUnsignedFeedAttr, isUnsigned);
+  for (StringRef fact : {dfg::kUnsignedFeedAttr, dfg::kValidityAttr})
+    if (Attribute said = node->getDiscardableAttr(fact))
+      feed->setDiscardableAttr(fact, said);
   set(node.getResult(), feed);
 }
 

@@ -136,8 +136,9 @@ FailureOr<Value> EntryConverter::loadFeed(Operation *op, StringRef name, bool ba
     FailureOr<Attribute> type = describeType(program.tables, op->getLoc(), tensor);
     if (failed(type))
       return failure();
-    tables.feeds.push_back(program.tables.structure(
-        {program.tables.string(name), *type, program.tables.i32(batched), program.tables.i32(optional)}));
+    tables.feeds.push_back(
+        program.tables.structure({program.tables.string(name), *type, program.tables.i32(batched),
+                                  program.tables.i32(optional), program.tables.i32(op->hasAttr(dfg::kValidityAttr))}));
   }
   Value at = offset(replicaField(kFeeds), it->second * 8);
   return Value(LLVM::LoadOp::create(builder, program.tables.ptr, at));

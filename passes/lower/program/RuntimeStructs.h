@@ -80,7 +80,7 @@ template <typename Struct> consteval int32_t getFieldNumber(size_t offset) {
 DRT_LAYOUT(drt_type, DRT_FIELD(dtype), DRT_FIELD(rank), DRT_FIELD(shape));
 DRT_LAYOUT(drt_variable, DRT_FIELD(name), DRT_FIELD(type), DRT_FIELD(bytes), DRT_FIELD(flags), DRT_FIELD(full_shape),
            DRT_FIELD(slice_begin), DRT_FIELD(shares), DRT_FIELD(full_rank), DRT_FIELD(offset), DRT_FIELD(owner));
-DRT_LAYOUT(drt_feed, DRT_FIELD(name), DRT_FIELD(type), DRT_FIELD(batched), DRT_FIELD(optional));
+DRT_LAYOUT(drt_feed, DRT_FIELD(name), DRT_FIELD(type), DRT_FIELD(batched), DRT_FIELD(optional), DRT_FIELD(validity));
 DRT_LAYOUT(drt_fetch, DRT_FIELD(name), DRT_FIELD(type), DRT_FIELD(join), DRT_FIELD(axis), DRT_FIELD(arena_offset), DRT_FIELD(summary));
 DRT_LAYOUT(drt_scope, DRT_FIELD(name), DRT_FIELD(category));
 DRT_LAYOUT(drt_exchange, DRT_FIELD(compressor), DRT_FIELD(rank), DRT_FIELD(aggregator), DRT_FIELD(f), DRT_FIELD(m));

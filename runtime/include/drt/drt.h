@@ -112,11 +112,12 @@ typedef struct drt_feed {
   int32_t batched;  // 1: axis 0 is split over the replicas; 0: given whole
   int32_t
       optional; // 1: a placeholder with a default, which is taken where the feed's pointer is null; it is never batched
+  int32_t validity; // 1: a bool a row of the batch, whether the data have an example for it: the runtime's own
 } drt_feed;
 
 // How the replicas' values of a fetch become the whole batch's: parts along an axis, in the order of replicas; means
-// over each share; equal values, which no data change; sums over each share; equal values of the batch as a whole, which
-// are no sum or mean over its examples.
+// over each share; equal values, which no data change; sums over each share; equal values of the batch as a whole,
+// which are no sum or mean over its examples.
 enum { DRT_JOIN_CONCAT = 0, DRT_JOIN_MEAN = 1, DRT_JOIN_FIRST = 2, DRT_JOIN_SUM = 3, DRT_JOIN_BATCH = 4 };
 
 typedef struct drt_fetch {
@@ -613,7 +614,8 @@ typedef struct drt_random_desc {
   // element.
   int64_t reserved;
 } drt_random_desc;
-// minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype, or null where all of dtype's numbers may come; else null.
+// minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype, or null where all of dtype's numbers may come; else
+// null.
 void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,
                 void *out);
 // Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter

@@ -193,6 +193,55 @@ TEST_CASE("what fills a batch up can be chosen") {
   CHECK(firstElements(feeder, 2, 2) == std::vector<int>{1, 1, 1, 1});
 }
 
+TEST_CASE("an epoch's last examples are a batch of their own, and a feed says which rows are there") {
+  const int64_t validShape[] = {2};
+  const drt_feed own[] = {feeds[0], feeds[1], {"valid", {DRT_BOOL, 1, validShape}, 1, 0, 1}};
+  drt_entry padded = entry;
+  padded.num_feeds = 3;
+  padded.feeds = own;
+  // Of each row of the task's: its first element, or -1 where it is not there. Such a row is another one again.
+  const auto rowsOf = [&](Feeder &feeder, int64_t step, int32_t replicas) {
+    std::vector<int> rows(2 * static_cast<size_t>(replicas));
+    feeder.feed(step, [&](int32_t feed, const void *share0, int64_t shareBytes) {
+      if (feed == 0)
+        for (size_t i = 0; i < rows.size(); ++i)
+          rows[i] = static_cast<int>(static_cast<const float *>(share0)[i * 3]) / 3;
+      if (feed != 2)
+        return;
+      REQUIRE(shareBytes == 2);
+      for (size_t i = 0; i < rows.size(); ++i)
+        rows[i] = static_cast<const char *>(share0)[i] ? rows[i] : -1 - rows[i];
+    });
+    return rows;
+  };
+  Data data(9);
+  const Dataset set = data.open();
+  const auto make = [&](int32_t first, int32_t local, bool shuffled) {
+    FeederConfig config = configOf(first, local, 2);
+    config.lastBatch = LastBatch::Pad;
+    if (shuffled)
+      config.shuffleSeed = 3;
+    return Feeder(&set, padded, config);
+  };
+  Feeder both = make(0, 2, false), second = make(1, 1, false), shuffled = make(0, 2, true);
+  CHECK(both.batchesOf(2) == 6);
+  CHECK(rowsOf(both, 0, 2) == std::vector<int>{0, 1, 2, 3});
+  CHECK(rowsOf(both, 2, 2) == std::vector<int>{8, -9, -9, -9});
+  CHECK(rowsOf(both, 3, 2) == std::vector<int>{0, 1, 2, 3});
+  CHECK(rowsOf(second, 2, 1) == std::vector<int>{-9, -9});
+  CHECK(rowsOf(second, 4, 1) == std::vector<int>{6, 7});
+  std::set<int> seen;
+  for (int64_t step = 0; step < 3; ++step)
+    for (int row : rowsOf(shuffled, step, 2))
+      if (row >= 0)
+        CHECK(seen.insert(row).second);
+  CHECK(seen.size() == 9);
+  // All rows are there for who wants whole batches of such a program.
+  FeederConfig mixed = configOf(0, 2, 2);
+  Feeder mixing(&set, padded, mixed);
+  CHECK(rowsOf(mixing, 2, 2) == std::vector<int>{8, 0, 1, 2});
+}
+
 TEST_CASE("a graph that is fed needs data") {
   CHECK_THROWS_WITH(Feeder(nullptr, entry, configOf(0, 2, 2)),
                     Contains("'x' float32 (examples, 3)") && Contains("--data"));
