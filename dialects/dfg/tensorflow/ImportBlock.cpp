@@ -326,7 +326,8 @@ LogicalResult BlockImporter::createCapture(int index, Type type) {
 
 LogicalResult BlockImporter::createNode(int index) {
   const NodeDef &node = nodes[index];
-  if (Type captured = isFunction ? Type() : getCapturedType(node, nodes, context))
+  if (Type captured =
+          isFunction ? Type() : getCapturedType(node, nodes, shared.file.meta->graph_def().library(), context))
     return createCapture(index, captured);
   SmallVector<Value> operands;
   if (failed(getOperands(index, operands)))

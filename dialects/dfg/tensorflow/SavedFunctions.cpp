@@ -175,25 +175,93 @@ SavedVariables findSavedVariables(const MetaGraphDef &meta) {
   return saved;
 }
 
-Type getCapturedType(const NodeDef &node, const NodeList &nodes, MLIRContext *context) {
+namespace {
+
+/// What the nodes that take a variable's handle say of the variable.
+class HeldType {
+public:
+  HeldType(const FunctionDefLibrary &library, MLIRContext *context) : context(context) {
+    for (const FunctionDef &function : library.function())
+      functions[function.signature().name()] = &function;
+  }
+
+  Type find(llvm::StringRef handle, const NodeList &nodes) {
+    visit(handle, nodes);
+    return found;
+  }
+
+private:
+  void visit(llvm::StringRef handle, const NodeList &nodes) {
+    for (const NodeDef &user : nodes)
+      for (int i = 0; i < user.input_size(); ++i)
+        if (getProducer(user.input(i)) == handle && !llvm::StringRef(user.input(i)).starts_with("^")) {
+          if (i == 0)
+            take(user, nodes);
+          visitCallees(user, i);
+        }
+  }
+
+  void take(const NodeDef &user, const NodeList &nodes) {
+    const bool isRead = user.op() == "ReadVariableOp", isAssigned = user.op().starts_with("Assign");
+    const AttrValue *held = findAttr(user, isRead || isAssigned ? "dtype" : "T");
+    Type element = held ? getElementType(held->type(), context) : Type();
+    if (!element)
+      return;
+    const TensorShapeProto *shape = isRead ? getShape(user) : nullptr;
+    // What is assigned has the variable's shape.
+    if (isAssigned && user.input_size() > 1)
+      for (const NodeDef &value : nodes)
+        if (value.name() == getProducer(user.input(1)))
+          shape = getShape(value);
+    Type type = getTensorType(shape, element);
+    auto isStatic = [](Type type) {
+      auto ranked = llvm::dyn_cast_or_null<RankedTensorType>(type);
+      return ranked && ranked.hasStaticShape();
+    };
+    if (!found || isStatic(type) || (isRead && shape && !isStatic(found)))
+      found = type;
+  }
+
+  /// Of a node with one result; null where the graph does not say it.
+  static const TensorShapeProto *getShape(const NodeDef &node) {
+    const AttrValue *shapes = findAttr(node, "_output_shapes");
+    const bool isKnown = shapes && shapes->list().shape_size() == 1 && !shapes->list().shape(0).unknown_rank();
+    return isKnown ? &shapes->list().shape(0) : nullptr;
+  }
+
+  /// The functions of branches, loops and calls have the operand for an argument.
+  void visitCallees(const NodeDef &user, int operand) {
+    const llvm::StringRef op = user.op();
+    const int argument = op.ends_with("If") || op.ends_with("Case") ? operand - 1 : operand;
+    auto visitFunction = [&](const NameAttrList &name) {
+      const FunctionDef *function = functions.lookup(name.name());
+      if (!function || argument < 0 || argument >= function->signature().input_arg_size() ||
+          !visited.insert({function, argument}).second)
+        return;
+      visit(function->signature().input_arg(argument).name(), function->node_def());
+    };
+    for (const auto &[key, value] : user.attr()) {
+      if (value.has_func())
+        visitFunction(value.func());
+      for (const NameAttrList &branch : value.list().func())
+        visitFunction(branch);
+    }
+  }
+
+  MLIRContext *context;
+  llvm::StringMap<const FunctionDef *> functions;
+  llvm::DenseSet<std::pair<const FunctionDef *, int>> visited;
+  Type found;
+};
+
+} // namespace
+
+Type getCapturedType(const NodeDef &node, const NodeList &nodes, const FunctionDefLibrary &library,
+                     MLIRContext *context) {
   const AttrValue *dtype = findAttr(node, "dtype");
   if (node.op() != "Placeholder" || !dtype || dtype->type() != DT_RESOURCE)
     return {};
-  Type found;
-  for (const NodeDef &user : nodes) {
-    if (user.input().empty() || getProducer(user.input(0)) != node.name())
-      continue;
-    const bool isRead = user.op() == "ReadVariableOp";
-    const AttrValue *held = findAttr(user, isRead || user.op().starts_with("Assign") ? "dtype" : "T");
-    Type element = held ? getElementType(held->type(), context) : Type();
-    if (!element)
-      continue;
-    const AttrValue *shapes = isRead ? findAttr(user, "_output_shapes") : nullptr;
-    const bool hasShape = shapes && shapes->list().shape_size() == 1 && !shapes->list().shape(0).unknown_rank();
-    if (!found || hasShape)
-      found = getTensorType(hasShape ? &shapes->list().shape(0) : nullptr, element);
-  }
-  return found;
+  return HeldType(library, context).find(node.name(), nodes);
 }
 
 } // namespace distc::tf

@@ -36,9 +36,11 @@ struct SavedVariables {
 };
 SavedVariables findSavedVariables(const MetaGraphDef &meta);
 
-/// The type of the variable that `node`, a placeholder of a resource, stands for, by the nodes that use it; null where
-/// `node` is no such, or no user says it. Without a shape in the graph it is unranked.
-mlir::Type getCapturedType(const NodeDef &node, const NodeList &nodes, mlir::MLIRContext *context);
+/// The type of the variable that `node`, a placeholder of a resource, stands for, by the nodes that use it, in
+/// functions of the graph's library too; null where `node` is no such, or no user says it. Without a shape in the graph
+/// it is unranked.
+mlir::Type getCapturedType(const NodeDef &node, const NodeList &nodes, const FunctionDefLibrary &library,
+                           mlir::MLIRContext *context);
 
 } // namespace distc::tf
 
