@@ -390,7 +390,7 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
     if (failed(policies))
       return signalPassFailure();
     if (FailureOr<AppliedStrategy> strategy = applied.read(); succeeded(strategy))
-      serves = getServing(module, *strategy).has_value();
+      serving = getServing(module, *strategy);
     bool changed = false;
     if (policies->replicas > 1)
       for (auto graph : module.getOps<dfg::GraphOp>())
@@ -441,6 +441,8 @@ private:
         setOwnValues(changed);
         break;
       }
+      if (isInStep(policies) && failed(keepCoupledInStep(graph)))
+        return failure();
       if (isLoose(policies))
         return useOwnValues(graph, flow, wanted, changed);
       if (!isPruned) {
@@ -555,8 +557,30 @@ private:
     return llvm::isa_and_nonnull<dfg::LogicalAndOp, dfg::IdentityOp>(op) && llvm::all_of(op->getOperands(), holds);
   }
 
+  /// Whether servers that serve on their own make updates of a gradient of each replica.
+  bool isInStep(const SyncPolicies &policies) const {
+    return serving && !serving->async && serving->staleness == 0 && serving->required == policies.replicas;
+  }
+
   bool isLoose(const SyncPolicies &policies) const {
-    return serves || policies.hasAsync || policies.staleness > 0 || policies.required != policies.replicas;
+    return serving || policies.hasAsync || policies.staleness > 0 || policies.required != policies.replicas;
+  }
+
+  /// Servers that wait for a gradient of every replica (replicas_to_aggregate is their number) make synchronous
+  /// updates, and of replicas that need each other's examples none may be ahead: all take each step together.
+  LogicalResult keepCoupledInStep(dfg::GraphOp graph) {
+    AppliedStrategyAnalysis &analysis = getAnalysis<AppliedStrategyAnalysis>();
+    FailureOr<AppliedStrategy> applied = analysis.read();
+    if (failed(applied))
+      return failure();
+    strategies::Strategy strategy = *applied->strategy;
+    strategy.clear_replicas_to_aggregate();
+    analysis.write(std::move(strategy));
+    serving.reset();
+    graph.emitRemark() << "values of the step depend on other replicas' examples, so that replicas take each step "
+                          "together: with replicas_to_aggregate "
+                          "the number of replicas, every update is the one that it would be otherwise";
+    return success();
   }
 
   static void forEachFetch(dfg::GraphOp graph, llvm::function_ref<void(Operation *, Value)> visit) {
@@ -706,7 +730,7 @@ private:
     return success();
   }
 
-  bool serves = false; // servers in the replicas' process, on their own: replicas are not in step
+  std::optional<Serving> serving; // servers in the replicas' process, on their own: replicas are not in step
 };
 
 } // namespace

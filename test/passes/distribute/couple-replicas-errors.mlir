@@ -31,3 +31,21 @@ module @own attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 1
     dfg.apply_gradient_descent %h, %rate, %max : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// Updates of a gradient of every replica are synchronous ones, and replicas that need each other's examples are in step.
+module @in_step attributes {dist.strategy = #dist.strategy<"node_config { var_name: \"w\" PSSynchronizer { sync: true } } replicas_to_aggregate: 2">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>}
+  // expected-remark @+2 {{values of the step depend on other replicas' examples: gathered is}}
+  // expected-remark @below {{so that replicas take each step together: with replicas_to_aggregate the number of replicas, every update is the one that it would be otherwise}}
+  dfg.graph {
+    %rate = dfg.placeholder : () -> tensor<f32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %max = dfg.max %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    dfg.apply_gradient_descent %h, %rate, %max : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
