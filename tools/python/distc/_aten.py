@@ -54,12 +54,30 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
                          "__lshift__": jnp.left_shift, "__rshift__": jnp.right_shift, "bitwise_left_shift": jnp.left_shift, "bitwise_right_shift": jnp.right_shift,
                          "i0": jax.scipy.special.i0, "special_i0e": jax.scipy.special.i0e, "special_i1": jax.scipy.special.i1,
                          "special_i1e": jax.scipy.special.i1e, "special_zeta": jax.scipy.special.zeta,
-                         "polygamma": lambda n, x: jax.scipy.special.polygamma(n, x), "_is_all_true": jnp.all, "_is_any_true": jnp.any,
+                         "_is_all_true": jnp.all, "_is_any_true": jnp.any,
                          "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
     _TABLE[_name] = _function
 for _name in "clone alias lift_fresh_copy contiguous _to_copy lift view_as".split():
     _TABLE[_name] = lambda x, *_, **__: x
 _TABLE["detach"] = lax.stop_gradient
+
+
+@_define("polygamma")
+def _polygamma(n, x):
+    """By reflection where x is negative: the series behind the other form begins at 0."""
+    if n == 0:
+        return lax.digamma(x)
+
+    def cotangent(order, x):
+        """The derivative of that order of cot(pi x)."""
+        if order == 0:
+            return 1 / jnp.tan(jnp.pi * x)
+        return jax.jvp(lambda at: cotangent(order - 1, at), (x,), (jnp.ones_like(x),))[1]
+
+    is_negative = x < 0
+    right = jax.scipy.special.polygamma(n, jnp.where(is_negative, 1 - x, x))
+    left = jnp.where(is_negative, x, 0.5)  # where the other is taken, something finite
+    return jnp.where(is_negative, (-1) ** n * right - jnp.pi * cotangent(n, left), right)
 
 
 @_define("add")
@@ -303,10 +321,21 @@ def _logcumsumexp(x, axis):
 
 
 def _cumulative_extreme(is_max, x, axis):
+    """With places: of those that are alike the last, which alone has the gradient."""
     if x.ndim == 0:
         return x, jnp.zeros((), int)
-    """With places: of those that are alike the last, which alone has the gradient."""
     axis %= x.ndim
+    if not isinstance(x.shape[axis], int):
+        # Along the batch: each example beside all others.
+        moved = jnp.moveaxis(x, axis, -1)
+        number = jnp.arange(x.shape[axis])
+        so_far, seen = number <= number[:, None], lax.stop_gradient(moved)[..., None, :]
+        # One that is there takes the place of those that are not.
+        known = jnp.where(so_far, seen, seen[..., :1])
+        extreme = (jnp.max if is_max else jnp.min)(known, -1, keepdims=True)
+        places = jnp.max(jnp.where(so_far & (seen == extreme), number, -1), -1)
+        values = jnp.sum(jnp.where(number == places[..., None], moved[..., None, :], 0), -1, dtype=x.dtype)
+        return jnp.moveaxis(values, -1, axis), jnp.moveaxis(places, -1, axis)
     number = jnp.broadcast_to(jnp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis)), x.shape)
 
     def later(a, b):
@@ -355,6 +384,12 @@ def _median_of_all(x):
 
 @_define("cumprod")
 def _cumprod(x, axis, dtype=None):
+    axis %= max(x.ndim, 1)
+    if x.ndim > 0 and not isinstance(x.shape[axis], int):
+        # Along the batch: each example beside all others.
+        moved = jnp.moveaxis(x, axis, -1)
+        number = jnp.arange(x.shape[axis])
+        return jnp.moveaxis(jnp.prod(jnp.where(number <= number[:, None], moved[..., None, :], 1), -1, dtype=x.dtype), -1, axis)
     return lax.associative_scan(jnp.multiply, x, axis=axis)
 
 
@@ -729,6 +764,16 @@ def _arange(*bounds, dtype=None, **_):
 @_define("scalar_tensor")
 def _scalar_tensor(value, *, dtype=None, **_):
     return jnp.asarray(value, _of(dtype))
+
+
+@_define("tril_indices")
+def _tril_indices(rows, columns, offset=0, *, dtype=None, **_):
+    return jnp.stack(jnp.tril_indices(rows, offset, columns)).astype(_of(dtype, jnp.int64))
+
+
+@_define("triu_indices")
+def _triu_indices(rows, columns, offset=0, *, dtype=None, **_):
+    return jnp.stack(jnp.triu_indices(rows, offset, columns)).astype(_of(dtype, jnp.int64))
 
 
 @_define("eye")

@@ -13,6 +13,7 @@ import dataclasses
 import math
 import os
 import re
+import traceback
 from typing import Any, Callable, Iterator, Mapping
 from unittest import mock
 
@@ -425,6 +426,16 @@ def _with_ways_out() -> Iterator[None]:
             why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), x[mask], a check of arguments; of torch.nn, GaussianNLLLoss, CTCLoss, "
                    "BatchNorm with momentum=None, and Transformer without tgt_is_causal do). Write it with torch.where, or say it by an argument")
         raise NotImplementedError(f"torch.export cannot write the step down: {why}. It says: {text.strip().splitlines()[0]}") from error
+    except (RuntimeError, TypeError, AttributeError) as error:
+        text = str(error)
+        if "fake tensor in the exported program" in text or "has no attribute 'constant'" in text or "functorch tensor" in text:
+            why = ("it has no form for gradients within the loss (torch.autograd.grad, torch.func.grad, jacrev). Write the gradient out by hand, or the step in JAX, "
+                   "which differentiates any number of times (distc.jax.export)")
+        elif "FakeTensor" in text and any("nn/modules/rnn" in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
+            why = "pack_padded_sequence asks how long the sequences are. Give all steps to the network, and take what it gives at each length by a mask"
+        else:
+            raise
+        raise NotImplementedError(f"torch.export cannot write the step down: {why}. It says: {text.strip().splitlines()[0]}") from error
 
 
 def _is_known(condition: Any) -> bool:
@@ -460,15 +471,20 @@ def _with_open_parts() -> Iterator[None]:
     def diag_open(x: torch.Tensor, diagonal: Any = 0) -> torch.Tensor:
         return diag(x, diagonal) if isinstance(diagonal, int) or x.ndim != 2 else diagonal_open(x, diagonal)
 
+    def cdist_open(x: torch.Tensor, y: torch.Tensor, p: float = 2.0, compute_mode: str = "donot_use_mm_for_euclid_dist") -> torch.Tensor:
+        # By default it asks whether there are more than 25 rows.
+        return cdist(x, y, p, "donot_use_mm_for_euclid_dist")
+
     def len_open(x: Any) -> Any:
         return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim > 0 else length(x)
 
-    length, chunk, diag = builtins.len, torch.Tensor.chunk, torch.Tensor.diag
+    length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
     with contextlib.ExitStack() as stack:
         for name, function in (("split", split_open), ("chunk", chunk_open), ("diagonal", diagonal_open), ("diag", diag_open)):
             stack.enter_context(mock.patch.object(torch.Tensor, name, function))
             if name != "split":  # which calls the method
                 stack.enter_context(mock.patch.object(torch, name, function))
+        stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))
         yield
 
@@ -672,16 +688,20 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
     results = tokens = 0
     outputs = torch.export.graph_signature.OutputKind
     for spec in exported.graph_signature.output_specs:
-        if spec.kind == outputs.BUFFER_MUTATION:
-            if named[spec.target.removeprefix(_PREFIX)].is_complex():
-                raise NotImplementedError(f"the step changes the complex buffer '{spec.target.removeprefix(_PREFIX)}': keep its real and imaginary part")
-            mutated.append(first[id(named[spec.target.removeprefix(_PREFIX)])])
+        if spec.kind in (outputs.BUFFER_MUTATION, outputs.PARAMETER_MUTATION):
+            target = spec.target.removeprefix(_PREFIX)
+            if named[target].is_complex():
+                raise NotImplementedError(f"the step changes the complex buffer '{target}': keep its real and imaginary part")
+            if first[id(named[target])] in trained:
+                raise NotImplementedError(f"the loss changes the parameter '{target}', which the optimizer trains: leave it out of the optimizer, and "
+                                          "requires_grad_(False), or change it behind the step")
+            mutated.append(first[id(named[target])])
         elif spec.kind == outputs.USER_OUTPUT:
             results += 1
         elif spec.kind == outputs.TOKEN:  # before all others
             tokens += 1
         else:
-            raise NotImplementedError(f"the loss changes '{spec.target}', which is no buffer of the module")
+            raise NotImplementedError(f"the loss changes '{spec.target}', which is no parameter or buffer of the module")
     structure = exported.call_spec.out_spec
     if isinstance(optimizer, torch.optim.Optimizer):
         # PyTorch's optimizers pass over parameters without a gradient: they do not decay, either.

@@ -262,6 +262,41 @@ def test_buffers_that_are_assigned_anew_change(tmp_path):
         assert result.state["count"] == 3
 
 
+class Taught(torch.nn.Module):
+    """A student and the average of its weights, whose parameters no optimizer trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.student, self.teacher = torch.nn.Linear(6, 4), torch.nn.Linear(6, 4).requires_grad_(False)
+
+    def forward(self, x):
+        with torch.no_grad():
+            for target, source in zip(self.teacher.parameters(), self.student.parameters()):
+                target.lerp_(source, 0.1)
+        return self.student(x) - 0.5 * self.teacher(x)
+
+
+def test_parameters_that_the_step_changes(tmp_path):
+    module, data = Taught(), {"x": torch.randn(24, 6), "y": torch.randint(0, 4, (24,))}
+    loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
+    step = distc.torch.export(module, loss, optim.SGD(module.student.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    results = [distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 3) for replicas in (1, 2)]
+    losses = torch_models.train_here(module, loss, optim.SGD(module.student.parameters(), 0.1), data, 8, 3)
+    for result in results:
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+        np.testing.assert_allclose(result.state["teacher.weight"], module.teacher.weight, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_within_a_loss_are_refused(tmp_path):
+    module, data = torch.nn.Linear(6, 4), {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
+
+    def loss(module, batch):
+        x = batch["x"].clone().requires_grad_(True)
+        return torch.autograd.grad(module(x).sum(), x, create_graph=True)[0].square().mean()
+    with pytest.raises(NotImplementedError, match="no form for gradients within the loss"):
+        distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+
 def test_what_would_stay_as_it_was_exported_is_refused(tmp_path):
     data = {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
     loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
