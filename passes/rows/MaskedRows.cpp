@@ -149,6 +149,7 @@ LogicalResult RowMasker::visitMasked(Operation *op) {
       .Case<dfg::MeanOp>([&](auto) { return mean(op); })
       .Case<dfg::MaxOp, dfg::MinOp, dfg::ProdOp, dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp>(
           [&](auto) { return reduce(op); })
+      .Case<dfg::CumsumOp, dfg::CumprodOp, dfg::SoftmaxOp, dfg::LogSoftmaxOp>([&](auto) { return scan(op); })
       .Case<dfg::ConcatV2Op>([&](auto) { return concat(op); })
       .Default([&](Operation *) { return visitByAxis(op); });
 }
@@ -190,7 +191,7 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     rows = at->rows;
     axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};
   }
-  if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) && getSelections(op).size() != 1)
+  if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::SliceOp>(op) && getSelections(op).size() != 1)
     return refuse(op, "rows of two choices meet");
   if (areTerms && !isLinearInTerms(op))
     return refuse(op, "it is not linear in rows that are to be added up");
@@ -453,6 +454,32 @@ LogicalResult RowMasker::reduce(Operation *op) {
   if (!there)
     return refuse(op, g.getReason());
   op->setOperand(0, there);
+  return success();
+}
+
+/// What each row has of the others is as if those that are not there were none.
+LogicalResult RowMasker::scan(Operation *op) {
+  const MaskedValue *at = getMasked(op->getOperand(0));
+  std::optional<Dims> sizes = shapes.getShape(op->getOperand(0));
+  const bool isScan = llvm::isa<dfg::CumsumOp, dfg::CumprodOp>(op);
+  std::optional<int64_t> axis = isScan ? shapes.getConstant(op->getOperand(1)) : std::optional<int64_t>(-1);
+  if (!at || !at->rows || !sizes || !axis)
+    return refuse(op, "its axes must be known");
+  const MaskedValue rows = *at;
+  if ((*axis < 0 ? *axis + static_cast<int64_t>(sizes->size()) : *axis) != rows.axis)
+    return visitByAxis(op);
+  if (rows.rows->repeats || (rows.areTerms && !llvm::isa<dfg::CumsumOp>(op)))
+    return refuse(op, "distinct rows are not summed up");
+  const double otherwise = llvm::isa<dfg::CumsumOp>(op)    ? 0
+                           : llvm::isa<dfg::CumprodOp>(op) ? 1
+                                                           : -std::numeric_limits<double>::infinity();
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value there = keep(g, op->getOperand(0), rows, otherwise);
+  if (!there)
+    return refuse(op, g.getReason());
+  op->setOperand(0, there);
+  masked[op->getResult(0)] = {rows.rows, rows.axis, {}, rows.areTerms};
   return success();
 }
 

@@ -174,6 +174,7 @@ private:
   llvm::LogicalResult noteShapes(Operation *op);
   llvm::LogicalResult mean(Operation *op);
   llvm::LogicalResult reduce(Operation *op);
+  llvm::LogicalResult scan(Operation *op);
   llvm::LogicalResult concat(Operation *op);
   llvm::LogicalResult update(Operation *op);
   bool takeAsWhole(Operation *op, const Selection *rows);

@@ -577,9 +577,9 @@ private:
     strategy.clear_replicas_to_aggregate();
     analysis.write(std::move(strategy));
     serving.reset();
-    graph.emitRemark() << "values of the step depend on other replicas' examples, so that replicas take each step "
-                          "together: with replicas_to_aggregate "
-                          "the number of replicas, every update is the one that it would be otherwise";
+    graph.emitRemark("values of the step depend on other replicas' examples, so that replicas take each step together: "
+                     "with replicas_to_aggregate the number of replicas, every update is the one that it would be "
+                     "otherwise");
     return success();
   }
 

@@ -227,7 +227,7 @@ static bool isAnyZeroOrNan(Value predicate) {
   auto either = predicate.getDefiningOp<dfg::LogicalOrOp>();
   auto equal = either ? either.getOperand(0).getDefiningOp<dfg::EqualOp>() : dfg::EqualOp();
   auto nan = either ? either.getOperand(1).getDefiningOp<dfg::IsNanOp>() : dfg::IsNanOp();
-  return equal && nan && equal.getOperand(0) == nan.getOperand();
+  return equal && nan && equal.getOperand(0) == nan.getOperand() && matchPattern(equal.getOperand(1), m_AnyZeroFloat());
 }
 
 StraightLine::Results StraightLine::ifElse(Node &node) {

@@ -7,11 +7,10 @@ module {
     %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
     %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
     %rows = dfg.gather_nd %x, %at : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("rows")
-    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
-    // expected-error @below {{(cumsum) has no code here: the number of its rows is only known when the program runs (by 'w'), and it does not work row by row}}
-    %sums = dfg.cumsum %rows, %axis : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
-    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
-    %loss = dfg.sum %sums, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    // expected-error @below {{(reverse_v2) has no code here: the number of its rows is only known when the program runs (by 'w'), and it does not work row by row}}
+    %turned = dfg.reverse_v2 %rows, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>
+    %loss = dfg.sum %turned, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
 

@@ -451,3 +451,29 @@ module @numbers {
     %loss = dfg.mean %abc, %axes : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Cumulative sums, and a softmax over the rows, are as if those that are not there were none.
+// CHECK-LABEL: @scans
+module @scans {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    // CHECK: %[[ROWS:.*]] = dfg.identity %{{.*}} loc("rows")
+    %rows = dfg.gather_nd %x, %at : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("rows")
+    // CHECK: %[[NONE:.*]] = dfg.const dense<0.000000e+00>
+    // CHECK: %[[THERE:.*]] = dfg.select_v2 %{{.*}}, %[[ROWS]], %[[NONE]]
+    // CHECK: dfg.cumsum %[[THERE]]
+    %sums = dfg.cumsum %rows, %first : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32> loc("sums")
+    // CHECK: %[[LEAST:.*]] = dfg.const dense<0xFF800000>
+    // CHECK: %[[SEEN:.*]] = dfg.select_v2 %{{.*}}, %[[ROWS]], %[[LEAST]]
+    // CHECK: dfg.softmax %[[SEEN]]
+    %shares = dfg.softmax %rows : (tensor<?xf32>) -> tensor<?xf32> loc("shares")
+    %both = dfg.mul %sums, %shares : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("both")
+    %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
