@@ -210,6 +210,8 @@ private:
       return success();
     for (auto &[value, gradient] : found.values)
       gradient.batches = gradient.reduction;
+    if (failed(expectNoneOfAnother()))
+      return failure();
     if (llvm::none_of(graph.getBody().front(), [](Operation &op) { return isCoupling(&op); }))
       return success();
     llvm::FailureOr<BatchFlow> own = BatchFlow::computeOfOneReplica(graph);
@@ -234,6 +236,31 @@ private:
                << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
                   "accumulate_steps=1, or coupling=replica";
       gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
+    }
+    return success();
+  }
+
+  /// A gradient that is computed with what another one makes of its variable (two networks in turn, written as
+  /// functions) has one batch's of it, while the variable changes by that of all of them.
+  LogicalResult expectNoneOfAnother() {
+    llvm::DenseMap<Value, Value> madeOf;
+    for (Operation &op : graph.getBody().front()) {
+      Value of;
+      for (Value operand : op.getOperands())
+        if (Value known = found.values.contains(operand) ? operand : madeOf.lookup(operand))
+          of = known;
+      if (!of)
+        continue;
+      for (Value result : op.getResults()) {
+        madeOf[result] = of;
+        auto gradient = found.values.find(result);
+        if (gradient == found.values.end())
+          continue;
+        return op.emitError() << "the gradient of variable '" << gradient->second.variable << "' is accumulated over "
+                              << policies.accumulateSteps << " batches, but node '" << dfg::getNodeName(&op)
+                              << "' is made of the gradient of variable '" << found.values.find(of)->second.variable
+                              << "' of one of them; take accumulate_steps=1";
+      }
     }
     return success();
   }
