@@ -150,9 +150,11 @@ private:
   }
 
   std::string getEstimate(Value value) {
+    // The first axis that grows with the batch has its rows.
     auto sizes = flow.getShapes().getShape(value);
-    if (sizes && !sizes->empty() && sizes->front().dependsOnBatch())
-      return "concat:0";
+    for (auto [axis, size] : llvm::enumerate(sizes.value_or(dfg::Dims())))
+      if (size.dependsOnBatch())
+        return "concat:" + std::to_string(axis);
     return getReplicated(value);
   }
 
