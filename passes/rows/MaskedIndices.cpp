@@ -120,6 +120,12 @@ LogicalResult RowMasker::gatherNd(Operation *op) {
       return replace(g, op->getResult(0), g.reshape(params, flat), {at->rows, 0, {}});
     }
   }
+  // The rows of a batch have their places for numbers, also those that are not there, which have another's values.
+  if (of && at && of->rows->isBatch && at->rows->getWhole()->isBatch && of->axis == 0 && at->axis == 0 &&
+      !dfg::isHandle(params.getType())) {
+    masked[op->getResult(0)] = {at->rows, 0, {}};
+    return success();
+  }
   if (of && at)
     return refuse(op, "its indices are no places that are known");
   if (at) {

@@ -191,7 +191,8 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     rows = at->rows;
     axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};
   }
-  if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::SliceOp>(op) && getSelections(op).size() != 1)
+  if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::SliceOp, dfg::StridedSliceOp>(op) &&
+      getSelections(op).size() != 1)
     return refuse(op, "rows of two choices meet");
   if (areTerms && !isLinearInTerms(op))
     return refuse(op, "it is not linear in rows that are to be added up");

@@ -28,14 +28,16 @@ llvm::SetVector<const Selection *> RowMasker::getSelections(Operation *op) const
 static bool takesSize(Operation *op, unsigned operand) {
   if (llvm::isa<dfg::StridedSliceGradOp>(op))
     return operand == 0;
-  return llvm::isa<dfg::BroadcastGradientArgsOp>(op) || (llvm::isa<dfg::SliceOp>(op) && operand == 2) ||
+  return llvm::isa<dfg::BroadcastGradientArgsOp>(op) ||
+         (llvm::isa<dfg::SliceOp, dfg::StridedSliceOp>(op) && operand == 2) ||
+         (llvm::isa<dfg::PadOp, dfg::PadV2Op>(op) && operand == 1) ||
          (showsParametersInSizes(op) && isParameterOperand(op, operand));
 }
 
 /// The sizes have the number of all rows; what is no size takes the number of those that are there.
 LogicalResult RowMasker::visitSizes(Operation *op) {
-  if (op->hasTrait<dfg::DrawsNumbers>())
-    return isOfBatch(op) ? fillRows(op) : refuse(op, "random numbers are drawn for all of them");
+  if (op->hasTrait<dfg::DrawsNumbers>() && (!isOfBatch(op) || llvm::isa<dfg::RandomPermutationOp>(op)))
+    return refuse(op, "random numbers are drawn for all of them");
   if (llvm::isa<dfg::RangeOp>(op)) {
     llvm::SetVector<const Selection *> of = getSelections(op);
     std::optional<Dims> sizes = shapes.getShape(op->getResult(0));

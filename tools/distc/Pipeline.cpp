@@ -63,12 +63,13 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
   // Before the batch's flow, which knows simple operations, and sizes that follow from the batch's. A graph that is
   // exported keeps its own.
   if (options.emit != "graphdef") {
+    manager.addPass(createDecompose());
+    // Behind it, which asks for sizes: of rows that are chosen nothing says how many they are.
     if (options.padsBatch) {
       rows::PadBatchOptions pad;
       pad.feeds.assign(options.feeds.begin(), options.feeds.end());
       manager.addPass(rows::createPadBatch(pad));
     }
-    manager.addPass(createDecompose());
     manager.addPass(rows::createMaskRows());
   }
   // Before the batch's flow is asked about nodes that have no semantics.

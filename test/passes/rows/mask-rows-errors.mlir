@@ -165,3 +165,24 @@ module {
     %loss = dfg.sum %both, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// An order of all of a batch's rows is none of those that are there.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %valid = dfg.placeholder {dfg.validity} : () -> tensor<?xi1> loc("valid")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+    %at = dfg.opaque "Where"(%valid) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %rows = dfg.gather_nd %x, %at : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("rows")
+    %shape = dfg.shape %rows : (tensor<?xf32>) -> tensor<1xi32> loc("shape")
+    %size = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1 : i64} : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("size")
+    // expected-error @below {{(random_permutation) has no code here: the number of its rows is only known when the program runs (by 'valid'), and random numbers are drawn for all of them}}
+    %order = dfg.random_permutation %size {seed = 1 : i64, seed2 = 2 : i64} : (tensor<i32>) -> tensor<?xi32>
+    %some = dfg.cast %order : (tensor<?xi32>) -> tensor<?xf32> loc("some")
+    %both = dfg.mul %rows, %some : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("both")
+    %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}

@@ -36,3 +36,32 @@ module @fixed {
     %loss = dfg.mean %x, %both : (tensor<8x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// An integer is drawn below the number of rows that are there; the last row that is there of each example is one of its places.
+// MASKED-LABEL: @draws
+module @draws {
+  dfg.graph attributes {loss = "loss:0"} {
+    // MASKED: %[[VALID:.*]] = dfg.placeholder {{.*}}dfg.validity
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %last = dfg.placeholder : () -> tensor<?xi32> loc("last")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+    %begin = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("begin")
+    %end = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("end")
+    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32> loc("shape")
+    %size = dfg.strided_slice %shape, %begin, %end, %end {shrink_axis_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("size")
+    // MASKED: %[[TRUE:.*]] = dfg.strided_slice {{.*}} loc("size/of_rows")
+    // MASKED: dfg.random_uniform_int %{{.*}}, %{{.*}}, %[[TRUE]]
+    %drawn = dfg.random_uniform_int %end, %first, %size {seed = 1 : i64, seed2 = 2 : i64} : (tensor<1xi32>, tensor<i32>, tensor<i32>) -> tensor<1xi32> loc("drawn")
+    %numbers = dfg.range %first, %size, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("numbers")
+    %places = dfg.pack %numbers, %last {axis = 1 : i64} : (tensor<?xi32>, tensor<?xi32>) -> tensor<?x2xi32> loc("places")
+    // MASKED: %[[PICKED:.*]] = dfg.gather_nd
+    %picked = dfg.gather_nd %x, %places : (tensor<?x4xf32>, tensor<?x2xi32>) -> tensor<?xf32> loc("picked")
+    // MASKED: dfg.select_v2 %{{.*}}, %[[PICKED]]
+    %sum = dfg.sum %picked, %begin : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("sum")
+    %some = dfg.cast %drawn : (tensor<1xi32>) -> tensor<1xf32> loc("some")
+    %loss = dfg.mul %sum, %some : (tensor<f32>, tensor<1xf32>) -> tensor<1xf32> loc("loss")
+  }
+}
