@@ -83,8 +83,13 @@ LogicalResult RowMasker::gather(Operation *op) {
     masked[there] = {at->rows, at->axis, {}};
     op->setOperand(1, there);
   }
-  // The rows of a batch have their places for numbers.
+  // The rows of a batch have their places for numbers; one that is not there is out of range.
   if (areOfBatch) {
+    Value at = op->getOperand(1);
+    SmallVector<int64_t> axes =
+        llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(shapes.getShape(at)->size())));
+    Value inside = g.less(at, getCount(g, of->rows, g.elementOf(at)));
+    runBehind(op, check(g, g.reduce(dfg::AllOp::getOperationName(), inside, axes, false), at));
     masked[op->getResult(0)] = {getMasked(op->getOperand(1))->rows, 0, {}};
     return success();
   }

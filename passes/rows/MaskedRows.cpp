@@ -92,6 +92,11 @@ bool RowMasker::isVectorOfRows(Value value) const {
 
 LogicalResult RowMasker::refuse(Operation *op, const Twine &why) {
   llvm::SetVector<const Selection *> chosen = getSelections(op);
+  if (!chosen.empty() && chosen.front()->isBatch)
+    return op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                           << ") has no code here for a batch with fewer rows (--pad-batch): " << why
+                           << "; leave the flag out, and what of an epoch is no whole batch is mixed or dropped "
+                              "(--last-batch)";
   InFlightDiagnostic error = op->emitError()
                              << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
                              << ") has no code here: the number of its rows is only known when the program runs";
@@ -189,16 +194,28 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     if (rows && !areOneChoice(op, rows, at->rows))
       return refuse(op, "rows of two choices meet");
     rows = at->rows;
-    axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};
+    axes.back() = rows->getAxis(at->axis);
   }
   if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::SliceOp, dfg::StridedSliceOp>(op) &&
       getSelections(op).size() != 1)
     return refuse(op, "rows of two choices meet");
   if (areTerms && !isLinearInTerms(op))
     return refuse(op, "it is not linear in rows that are to be added up");
+  // An end that is the number of the rows is that of all of them here.
+  auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op);
+  std::optional<Dims> end = slice ? shapes.getElements(slice.getEnd()) : std::nullopt;
+  if (end && sized.contains(slice.getEnd())) {
+    shapes.setElements(slice.getEnd(), llvm::map_to_vector<4>(*end, [](Dim size) {
+                         return size.isBound() && size.isMultipleOfBatch() ? Dim::batch(size.getScale()) : size;
+                       }));
+    if (failed(slice.inferShapes(shapes)))
+      return failure();
+  }
   SmallVector<BatchPlacement> placements;
   for (OpResult result : op->getResults())
     placements.push_back(findBatchPlacement(op, result.getResultNumber(), axes, shapes));
+  if (end)
+    shapes.setElements(slice.getEnd(), *end);
   for (auto [result, placement] : llvm::zip(op->getResults(), placements)) {
     switch (placement.kind) {
     case BatchPlacement::Unknown:
@@ -206,8 +223,7 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     case BatchPlacement::Without:
       break;
     case BatchPlacement::Along: {
-      const bool areSame =
-          placement.axis.segments.size() == 1 && placement.axis.segments.front() == rows->rows.getScale();
+      const bool areSame = placement.axis.segments == rows->getAxis(placement.axis.axis).segments;
       const MaskedValue *from = areSame ? nullptr : getMasked(op->getOperand(0));
       const Selection *made = areSame ? rows : from ? reshapeRows(op, *from, placement.axis) : nullptr;
       if (!made)
@@ -243,13 +259,13 @@ bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
   for (Value operand : op->getOperands()) {
     axes.push_back(std::nullopt);
     if (const MaskedValue *at = getMasked(operand)) {
-      axes.back() = BatchAxis{at->axis, {rows->rows.getScale()}, false};
+      axes.back() = rows->getAxis(at->axis);
       continue;
     }
     std::optional<Dims> sizes = shapes.getShape(operand);
     for (auto [axis, size] : llvm::enumerate(sizes.value_or(Dims())))
       if (size == rows->rows && !axes.back()) {
-        axes.back() = BatchAxis{static_cast<int64_t>(axis), {rows->rows.getScale()}, false};
+        axes.back() = rows->getAxis(static_cast<int64_t>(axis));
         meets = true;
       }
   }
@@ -262,7 +278,7 @@ bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
   if (rows->isAll)
     return true;
   // Others that a smaller batch leaves out are none that it knows.
-  if (rows->isBatch)
+  if (rows->getWhole()->isBatch)
     return false;
   StringAttr &checked = complete[rows];
   if (!checked) {

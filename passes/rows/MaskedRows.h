@@ -60,10 +60,16 @@ struct Selection {
   /// The rows of a batch that has fewer than others (`dfg-pad-batch`). A fetch may have all of them, since who asks for
   /// it knows how many there are, and numbers are drawn for all.
   bool isBatch = false;
-  /// Each row of it is so many of these, behind each other: an axis of rows and what lies behind it became one.
+  /// An axis of its rows and what lies before and behind it became one: these are `outer` times its rows, each of which
+  /// is so many of these, behind each other.
   const Selection *of = nullptr;
+  int64_t outer = 1;
 
   const Selection *getWhole() const { return of ? of : this; }
+  /// The axis, as replicas have it.
+  BatchAxis getAxis(int64_t axis) const {
+    return {axis, llvm::SmallVector<int64_t, 1>(static_cast<size_t>(outer), rows.getScale() / outer), false};
+  }
 };
 
 /// What the elements of a tensor of indices are.
@@ -137,7 +143,7 @@ private:
   llvm::LogicalResult subtractSizes(Operation *op);
   llvm::LogicalResult selectParts(dfg::DynamicPartitionOp op);
   const Selection *findPartition(Builder &g, Value parts, const Selection *among, int64_t count);
-  const Selection *divide(Builder &g, const Selection *rows, dfg::Dim size);
+  const Selection *divide(Builder &g, const Selection *rows, dfg::Dim size, int64_t outer = 1);
   const Selection *reshapeRows(Operation *op, const MaskedValue &from, const BatchAxis &to);
   const Selection *getNonEmptyPrefix(Builder &g, const Selection *rows, const dfg::Dims &grid);
   Value getCount(Builder &g, const Selection *rows, mlir::Type element);
@@ -214,7 +220,7 @@ private:
   llvm::SmallVector<std::unique_ptr<Selection>> selections;
   llvm::DenseMap<const Selection *, llvm::SmallVector<std::pair<dfg::Dims, const Selection *>, 1>> prefixes, filled;
   llvm::DenseMap<std::pair<const Selection *, mlir::Type>, Value> counts;
-  llvm::DenseMap<std::pair<const Selection *, int64_t>, const Selection *> divided;
+  llvm::DenseMap<std::pair<const Selection *, std::pair<int64_t, int64_t>>, const Selection *> divided;
   /// The node that ends the program where some of the rows are not there.
   llvm::DenseMap<const Selection *, mlir::StringAttr> complete;
   llvm::SmallVector<Operation *> unneeded;

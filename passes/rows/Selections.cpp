@@ -177,39 +177,52 @@ Value RowMasker::numberRows(Builder &g, const Selection *rows, Type element) {
   return g.make<dfg::CumsumOp>({g.cast(rows->mask, element), g.integer(0)}, g.flag("exclusive", true));
 }
 
-/// The same rows as `size` elements of an axis, so many of which are one row; null where that is no multiple.
-const Selection *RowMasker::divide(Builder &g, const Selection *rows, Dim size) {
+/// The same rows as `size` elements of an axis: `outer` times all of them, each as often as that takes; null where it
+/// is no multiple.
+const Selection *RowMasker::divide(Builder &g, const Selection *rows, Dim size, int64_t outer) {
   rows = rows->getWhole();
-  if (!size.isMultipleOfBatch() || size.getScale() <= 0 || size.getScale() % rows->rows.getScale() != 0)
+  const int64_t least = rows->rows.getScale() * outer;
+  if (!size.isMultipleOfBatch() || size.getScale() <= 0 || size.getScale() % least != 0)
     return nullptr;
   size = Dim::batch(size.getScale());
-  const int64_t parts = size.getScale() / rows->rows.getScale();
-  if (parts == 1)
+  const int64_t inner = size.getScale() / least;
+  if (outer == 1 && inner == 1)
     return rows;
-  const Selection *&made = divided[{rows, parts}];
+  const Selection *&made = divided[{rows, {outer, inner}}];
   if (made)
     return made;
-  Selection selection{g.reshape(g.tile(g.expandDims(rows->mask, 1), {1, parts}), {size}), size, nullptr, rows->origin};
+  Value mask = rows->mask;
+  if (inner > 1)
+    mask = g.reshape(g.tile(g.expandDims(mask, 1), {1, inner}), {rows->rows * Dim(inner)});
+  if (outer > 1)
+    mask = g.tile(mask, {outer});
+  if (!mask)
+    return nullptr;
+  Selection selection{mask, size, nullptr, rows->origin};
   selection.repeats = rows->repeats;
   selection.isAll = rows->isAll;
-  selection.isPrefix = rows->isPrefix;
-  selection.isBatch = rows->isBatch;
+  selection.isPrefix = rows->isPrefix && outer == 1;
+  selection.isBatch = rows->isBatch && outer == 1;
   selection.of = rows;
-  return selection.mask ? made = add(std::move(selection)) : nullptr;
+  selection.outer = outer;
+  return made = add(std::move(selection));
 }
 
-/// Where a reshape makes one axis of the rows and what lies behind them, or takes it apart again.
+/// Where a reshape makes one axis of the rows and what lies before or behind them, or takes it apart again.
 const Selection *RowMasker::reshapeRows(Operation *op, const MaskedValue &from, const BatchAxis &to) {
   std::optional<Dims> before = shapes.getShape(op->getOperand(0)), behind = shapes.getShape(op->getResult(0));
-  if (!op->hasTrait<dfg::Reshapes>() || !before || !behind || to.segments.size() != 1)
+  if (!op->hasTrait<dfg::Reshapes>() || !before || !behind)
     return nullptr;
-  // Elements are in row-major order: with as many elements before the axis, each row is as many of the new ones.
+  // Elements are in row-major order: what lies before the rows does so on both sides.
   Dim outer = product(ArrayRef(*before).take_front(from.axis)), others = product(ArrayRef(*behind).take_front(to.axis));
-  if (!outer.isConstant() || !(outer == others))
+  if (!outer.isConstant() || !others.isConstant() || others.getConstant() <= 0)
+    return nullptr;
+  const int64_t times = outer.getConstant() * from.rows->outer;
+  if (times % others.getConstant() != 0)
     return nullptr;
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
-  return divide(g, from.rows, (*behind)[to.axis]);
+  return divide(g, from.rows, (*behind)[to.axis], times / others.getConstant());
 }
 
 /// The rows of the grid up to the last one in which something is.

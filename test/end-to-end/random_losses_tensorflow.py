@@ -12,7 +12,7 @@ from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, re
 
 BATCH, STEPS = 36, 2
 RATE = 0.1
-PADDED_REFUSALS = ("only known when the program runs", "no placeholder has a batch of open size")
+PADDED_REFUSALS = ("for a batch with fewer rows (--pad-batch)", "only known when the program runs", "no placeholder has a batch of open size")
 FIXED_REFUSALS = ("with coupling=replica", "is a sum over the batch, which the graph fixes", "still carries the batch's axis", "depends on the batch's size")
 
 

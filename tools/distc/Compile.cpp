@@ -55,6 +55,8 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
   SmallVector<StringRef> batched, known;
   dfg::PlaceholderOp fixed;
   module.walk([&](dfg::PlaceholderOp placeholder) {
+    if (placeholder->hasAttr(dfg::kValidityAttr)) // no one's feed
+      return;
     known.push_back(dfg::getNodeName(placeholder));
     auto type = llvm::dyn_cast<RankedTensorType>(placeholder.getResult().getType());
     auto share = placeholder->getAttrOfType<StringAttr>("dist.feed");

@@ -477,3 +477,44 @@ module @scans {
     %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Rows of time and batch that became one axis have the mask for each time, and taken apart they have their own again; an end that is their number is that of all.
+// CHECK-LABEL: @times
+module @times {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x5x4xf32> loc("x")
+    // CHECK: %[[W:.*]] = dfg.placeholder {{.*}} loc("w")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %begin = dfg.const dense<0> : tensor<3xi32> : tensor<3xi32> loc("begin")
+    %ones = dfg.const dense<1> : tensor<3xi32> : tensor<3xi32> loc("ones")
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+    %two = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32> loc("two")
+    %four = dfg.const dense<4> : tensor<i32> : tensor<i32> loc("four")
+    %first = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("first")
+    %swap = dfg.const dense<[1, 0, 2]> : tensor<3xi32> : tensor<3xi32> loc("swap")
+    %flat = dfg.const dense<[-1, 4]> : tensor<2xi32> : tensor<2xi32> loc("flat")
+    %apart = dfg.const dense<[5, -1, 4]> : tensor<3xi32> : tensor<3xi32> loc("apart")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %three = dfg.const dense<[0, 1, 2]> : tensor<3xi32> : tensor<3xi32> loc("three")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    // CHECK: %[[MASK:.*]] = dfg.reshape %[[W]]
+    %rows = dfg.gather_nd %x, %at : (tensor<?x5x4xf32>, tensor<?x1xi64>) -> tensor<?x5x4xf32> loc("rows")
+    %turned = dfg.transpose %rows, %swap : (tensor<?x5x4xf32>, tensor<3xi32>) -> tensor<5x?x4xf32> loc("turned")
+    // CHECK: dfg.tile %[[MASK]]
+    // CHECK: %[[FLAT:.*]] = dfg.reshape {{.*}} loc("merged")
+    %merged = dfg.reshape %turned, %flat : (tensor<5x?x4xf32>, tensor<2xi32>) -> tensor<?x4xf32> loc("merged")
+    // CHECK: dfg.select_v2 %{{.*}}, %[[FLAT]]
+    %sum = dfg.sum %merged, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("sum")
+    %back = dfg.reshape %merged, %apart : (tensor<?x4xf32>, tensor<3xi32>) -> tensor<5x?x4xf32> loc("back")
+    %shape = dfg.shape %back : (tensor<5x?x4xf32>) -> tensor<3xi32> loc("shape")
+    %size = dfg.strided_slice %shape, %one, %two, %one {shrink_axis_mask = 1 : i64} : (tensor<3xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("size")
+    %end = dfg.pack %first, %size, %four : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3xi32> loc("end")
+    // CHECK: %[[STEP:.*]] = dfg.strided_slice {{.*}} loc("step")
+    %step = dfg.strided_slice %back, %begin, %end, %ones : (tensor<5x?x4xf32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x?x4xf32> loc("step")
+    // CHECK: dfg.select_v2 %{{.*}}, %[[STEP]]
+    %of_step = dfg.sum %step, %three : (tensor<1x?x4xf32>, tensor<3xi32>) -> tensor<f32> loc("of_step")
+    %loss = dfg.mul %sum, %of_step : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
+  }
+}
