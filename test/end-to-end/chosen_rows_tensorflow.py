@@ -265,12 +265,23 @@ def columns_of_each_row(g):
     return g.loss_of(g.tf.gather(g.encoded(6), g.tf.maximum(g.ids, 0) % 6, batch_dims=1))
 
 
+@case()
+def sum_over_the_rows_before(g):
+    return g.tf.reduce_mean(g.tf.square(g.tf.cumsum(g.tf.boolean_mask(g.encoded(), g.w > 1)) * 0.2))
+
+
+@case()
+def shares_of_chosen_rows(g):
+    tf, chosen = g.tf, g.tf.boolean_mask(g.encoded(), g.w > 1)
+    return tf.reduce_sum(tf.nn.softmax(chosen[:, 0]) * tf.math.cumprod(1.1 - 0.1 * tf.sigmoid(chosen[:, 1]), exclusive=True))
+
+
 # ---- What is refused ----------------------------------------------------------------------------------------------------------------
 
 
 @case(refused="it does not work row by row")
-def sum_over_the_rows_before(g):
-    return g.tf.reduce_sum(g.tf.square(g.tf.cumsum(g.tf.boolean_mask(g.encoded(), g.w > 1))))
+def rows_in_reverse(g):
+    return g.tf.reduce_sum(g.tf.square(g.tf.reverse(g.tf.boolean_mask(g.encoded(), g.w > 1), [0]) + 1))
 
 
 @case(refused="rows of two choices meet")
