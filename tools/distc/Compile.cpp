@@ -423,8 +423,10 @@ int compileOnce(Session &session, CompileOptions options) {
       return session.status();
     // Of workers that come and go none holds the others' memory.
     const bool isWhole = options.emit == "exe" || options.emit == "drt" || options.emit == "llvm";
-    if (isWhole && !target->isDevice() && !options.minWorkers && canShareMemory(*module))
+    if (isWhole && !target->isDevice() && !options.minWorkers && canShareMemory(*module)) {
       joint = module->clone();
+      (*joint)->removeAttr(dfg::kCommandAttr); // of what was printed, which the other says
+    }
     if (!session.run(*module, [&](OpPassManager &manager) { addLowerStage(manager, options, *replicaBatch); }) ||
         (joint && !session.run(*joint, [&](OpPassManager &manager) {
           addLowerStage(manager, options, *replicaBatch, /*joint=*/true);
