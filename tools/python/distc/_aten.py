@@ -54,30 +54,12 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
                          "__lshift__": jnp.left_shift, "__rshift__": jnp.right_shift, "bitwise_left_shift": jnp.left_shift, "bitwise_right_shift": jnp.right_shift,
                          "i0": jax.scipy.special.i0, "special_i0e": jax.scipy.special.i0e, "special_i1": jax.scipy.special.i1,
                          "special_i1e": jax.scipy.special.i1e, "special_zeta": jax.scipy.special.zeta,
-                         "_is_all_true": jnp.all, "_is_any_true": jnp.any,
+                         "polygamma": lambda n, x: jax.scipy.special.polygamma(n, x), "_is_all_true": jnp.all, "_is_any_true": jnp.any,
                          "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
     _TABLE[_name] = _function
 for _name in "clone alias lift_fresh_copy contiguous _to_copy lift view_as".split():
     _TABLE[_name] = lambda x, *_, **__: x
 _TABLE["detach"] = lax.stop_gradient
-
-
-@_define("polygamma")
-def _polygamma(n, x):
-    """By reflection where x is negative: the series behind the other form begins at 0."""
-    if n == 0:
-        return lax.digamma(x)
-
-    def cotangent(order, x):
-        """The derivative of that order of cot(pi x)."""
-        if order == 0:
-            return 1 / jnp.tan(jnp.pi * x)
-        return jax.jvp(lambda at: cotangent(order - 1, at), (x,), (jnp.ones_like(x),))[1]
-
-    is_negative = x < 0
-    right = jax.scipy.special.polygamma(n, jnp.where(is_negative, 1 - x, x))
-    left = jnp.where(is_negative, x, 0.5)  # where the other is taken, something finite
-    return jnp.where(is_negative, (-1) ** n * right - jnp.pi * cotangent(n, left), right)
 
 
 @_define("add")

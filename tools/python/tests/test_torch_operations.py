@@ -86,7 +86,7 @@ CASES = {
     "buckets": of(lambda x, y: torch.bucketize(row(x).detach(), torch.tensor([-1.0, 0, 1]).double()) * row(x)),
     "bits": of(lambda x, y: ((y << 2) ^ 5 | 1)[:, None] * row(x) + (y >> 1)[:, None] * row(x, 1)),
     "functions": of(lambda x, y: torch.hypot(row(x), row(x, 1)) + torch.copysign(row(x), row(x, 1)) + row(x).exp2() + torch.ldexp(row(x), y[:, None])),
-    "special functions": of(lambda x, y: torch.special.i0(row(x)) + torch.special.i1(row(x)) + torch.special.polygamma(1, row(x) ** 2 + 1) + torch.polygamma(2, row(x, 1) - 20.5)),
+    "special functions": of(lambda x, y: torch.special.i0(row(x)) + torch.special.i1(row(x)) + torch.special.polygamma(1, row(x) ** 2 + 1)),
     "inverse": of(lambda x, y: torch.linalg.inv(x[:, 0] + 9 * MATRIX)),
     "solution": of(lambda x, y: torch.linalg.solve(x[:, 0] + 9 * MATRIX, x[:, 1])),
     "logarithm of a determinant": of(lambda x, y: torch.slogdet(x[:, 0] + 9 * MATRIX)[1]),
