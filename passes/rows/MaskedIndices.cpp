@@ -47,6 +47,11 @@ Value RowMasker::onGrid(Builder &g, Value value, const Dims &grid) {
   return g.reshape(value, there);
 }
 
+/// Whether rows of a batch take its rows: their places are their numbers.
+static bool areOfBatch(const MaskedValue *of, const MaskedValue *at) {
+  return of && at && of->rows->isBatch && at->rows->getWhole()->isBatch && of->axis == 0 && at->axis == 0;
+}
+
 LogicalResult RowMasker::gather(Operation *op) {
   Value params = op->getOperand(0), indices = op->getOperand(1);
   const MaskedValue *of = getMasked(params), *at = getMasked(indices);
@@ -72,9 +77,8 @@ LogicalResult RowMasker::gather(Operation *op) {
   // Each row takes its own.
   if (of && at && batchDims && batchDims.getInt() > 0)
     return visitByAxis(op);
-  const bool areOfBatch =
-      of && at && of->rows->isBatch && at->rows->getWhole()->isBatch && of->axis == 0 && at->axis == 0 && axis == 0;
-  if (of && at && !areOfBatch)
+  const bool isByPlace = areOfBatch(of, at) && axis == 0;
+  if (of && at && !isByPlace)
     return refuse(op, "its indices are no places that are known");
   if (at) {
     Value there = keep(g, indices, *at, 0);
@@ -84,7 +88,7 @@ LogicalResult RowMasker::gather(Operation *op) {
     op->setOperand(1, there);
   }
   // The rows of a batch have their places for numbers; one that is not there is out of range.
-  if (areOfBatch) {
+  if (isByPlace) {
     Value at = op->getOperand(1);
     SmallVector<int64_t> axes =
         llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(shapes.getShape(at)->size())));
@@ -126,8 +130,7 @@ LogicalResult RowMasker::gatherNd(Operation *op) {
     }
   }
   // The rows of a batch have their places for numbers, also those that are not there, which have another's values.
-  if (of && at && of->rows->isBatch && at->rows->getWhole()->isBatch && of->axis == 0 && at->axis == 0 &&
-      !dfg::isHandle(params.getType())) {
+  if (areOfBatch(of, at) && !dfg::isHandle(params.getType())) {
     masked[op->getResult(0)] = {at->rows, 0, {}};
     return success();
   }

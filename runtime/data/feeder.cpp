@@ -173,6 +173,10 @@ uint32_t addTo(uint32_t digest, const NpyArray &array) {
 
 } // namespace
 
+bool takesFewer(const drt_entry &entry) {
+  return std::any_of(entry.feeds, entry.feeds + entry.num_feeds, [](const drt_feed &feed) { return feed.validity; });
+}
+
 void checkAllRead(const Dataset &data, const drt_program &program) {
   if (data.holdsRecords()) // which often hold more than one graph takes
     return;

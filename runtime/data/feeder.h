@@ -55,6 +55,9 @@ struct FeederConfig {
   TimelineRow *timeline = nullptr;
 };
 
+/// Whether the entry takes fewer examples than a batch: a feed says which rows are there.
+bool takesFewer(const drt_entry &entry);
+
 /// Throws drt::Error for an array that no entry of the program reads: a misspelt name would train on something else.
 void checkAllRead(const Dataset &data, const drt_program &program);
 

@@ -111,11 +111,6 @@ std::vector<const drt_fetch *> select(TaskRuntime &task, const drt_entry &entry,
   return selected;
 }
 
-// Whether a feed says which rows of a batch are there.
-bool takesFewer(const drt_entry &entry) {
-  return std::any_of(entry.feeds, entry.feeds + entry.num_feeds, [](const drt_feed &feed) { return feed.validity; });
-}
-
 FeederConfig feederConfig(const TaskRuntime &task, const drt_entry &entry, FeederConfig feeding) {
   feeding.firstReplica = 0;
   feeding.localReplicas = feeding.numReplicas = task.localReplicas();

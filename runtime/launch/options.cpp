@@ -10,6 +10,7 @@
 #include "core/number_flags.h"
 #include "launch/program.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace drt {
@@ -37,16 +38,8 @@ std::pair<std::string, std::string> splitAssignment(const char *flag, const std:
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-bool takesPadding(const drt_program &program) {
-  for (int32_t e = 0; e < program.num_entries; ++e)
-    for (int32_t i = 0; i < program.entries[e].num_feeds; ++i)
-      if (program.entries[e].feeds[i].validity)
-        return true;
-  return false;
-}
-
 LastBatch parseLastBatch(const std::string &text, const drt_program &program) {
-  const bool pads = takesPadding(program);
+  const bool pads = std::any_of(program.entries, program.entries + program.num_entries, takesFewer);
   if (text.empty())
     return pads ? LastBatch::Pad : LastBatch::Mix;
   if (text == "mix" || text == "drop")

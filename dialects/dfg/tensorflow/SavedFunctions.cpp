@@ -180,10 +180,7 @@ namespace {
 /// What the nodes that take a variable's handle say of the variable.
 class HeldType {
 public:
-  HeldType(const FunctionDefLibrary &library, MLIRContext *context) : context(context) {
-    for (const FunctionDef &function : library.function())
-      functions[function.signature().name()] = &function;
-  }
+  HeldType(const FunctionDefLibrary &library, MLIRContext *context) : library(library), context(context) {}
 
   Type find(llvm::StringRef handle, const NodeList &nodes) {
     visit(handle, nodes);
@@ -234,9 +231,10 @@ private:
     const llvm::StringRef op = user.op();
     const int argument = op.ends_with("If") || op.ends_with("Case") ? operand - 1 : operand;
     auto visitFunction = [&](const NameAttrList &name) {
-      const FunctionDef *function = functions.lookup(name.name());
-      if (!function || argument < 0 || argument >= function->signature().input_arg_size() ||
-          !visited.insert({function, argument}).second)
+      auto function = llvm::find_if(library.function(),
+                                    [&](const FunctionDef &known) { return known.signature().name() == name.name(); });
+      if (function == library.function().end() || argument < 0 || argument >= function->signature().input_arg_size() ||
+          !visited.insert({&*function, argument}).second)
         return;
       visit(function->signature().input_arg(argument).name(), function->node_def());
     };
@@ -248,8 +246,8 @@ private:
     }
   }
 
+  const FunctionDefLibrary &library;
   MLIRContext *context;
-  llvm::StringMap<const FunctionDef *> functions;
   llvm::DenseSet<std::pair<const FunctionDef *, int>> visited;
   Type found;
 };
