@@ -28,7 +28,7 @@ def classifier():
     return model, lambda x, y: F.cross_entropy(model(x), y), torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True), data, 0
 
 
-def resnet50():
+def resnet50_of_keras():
     import torchvision
 
     model = torchvision.models.resnet50()
@@ -38,7 +38,11 @@ def resnet50():
             module.conv1.stride, module.conv2.stride = module.conv2.stride, (1, 1)
         if isinstance(module, nn.Conv2d):
             module.bias = nn.Parameter(torch.zeros(module.out_channels))
-    model = model.cuda().to(memory_format=torch.channels_last)
+    return model.to(memory_format=torch.channels_last)
+
+
+def resnet50():
+    model = resnet50_of_keras().cuda()
     data = [(torch.rand(256, 3, 224, 224).contiguous(memory_format=torch.channels_last), torch.randint(0, 1000, (256,))) for _ in range(2)]
     return model, lambda x, y: F.cross_entropy(model(x).float(), y), torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True), data, 0
 
@@ -79,22 +83,25 @@ def bert_large(length=512):
     return model, lambda x, y: F.cross_entropy(model(x).float(), y.flatten()), torch.optim.Adam(model.parameters(), lr=1e-4, fused=True), data, 1.0
 
 
+def perceptron(sizes):
+    layers = []
+    for n, m in zip(sizes, sizes[1:]):
+        layers += [nn.Linear(n, m), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], 1))
+
+
 class Ncf(nn.Module):
-    def __init__(self):
+    def __init__(self, users, items, width=64):
         super().__init__()
-        self.user, self.item = (nn.Embedding(n, 64, sparse=True) for n in (10_000_000, 1_000_000))
-        layers = []
-        sizes = (128, 256, 128, 64)
-        for n, m in zip(sizes, sizes[1:]):
-            layers += [nn.Linear(n, m), nn.ReLU()]
-        self.dense = nn.Sequential(*layers, nn.Linear(64, 1))
+        self.user, self.item = (nn.Embedding(n, width, sparse=True) for n in (users, items))
+        self.dense = perceptron((2 * width, 256, 128, 64))
 
     def forward(self, users, items):
         return self.dense(torch.cat([self.user(users), self.item(items)], 1))[:, 0]
 
 
 def ncf(batch=16384):
-    model = Ncf().cuda()
+    model = Ncf(10_000_000, 1_000_000).cuda()
     data = [(torch.randint(0, 10_000_000, (batch,)), torch.randint(0, 1_000_000, (batch,)), torch.randint(0, 2, (batch,)).float()) for _ in range(2)]
     return model, lambda u, i, y: F.binary_cross_entropy_with_logits(model(u, i), y), torch.optim.Adagrad(model.parameters(), lr=0.05, initial_accumulator_value=0.1), data, 0
 

@@ -104,7 +104,7 @@ def pytorch(path, batch, steps, threads):
     return torch_steps(torch, model, model.parameters(), path, batch, 0, 1, steps)
 
 
-def ddp_process(rank, processes, folder, path, batch, steps, results):
+def ddp_process(rank, processes, folder, results, path, batch, steps):
     import torch
 
     torch.set_num_threads(1)
@@ -116,8 +116,8 @@ def ddp_process(rank, processes, folder, path, batch, steps, results):
         results.put(times)
 
 
-def ddp(path, batch, steps, threads):
-    """A process of one thread for each core, gradients over gloo."""
+def run_processes(function, count, *arguments):
+    """What function(rank, count, folder, results, *arguments) puts into results, in `count` processes that have a folder in common."""
     import tempfile
 
     import torch.multiprocessing as processes
@@ -125,13 +125,18 @@ def ddp(path, batch, steps, threads):
     context = processes.get_context("spawn")
     results = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        started = [context.Process(target=ddp_process, args=(r, threads, folder, path, batch, steps, results)) for r in range(threads)]
+        started = [context.Process(target=function, args=(rank, count, folder, results, *arguments)) for rank in range(count)]
         for process in started:
             process.start()
-        times = results.get()
+        result = results.get()
         for process in started:
             process.join()
-    return times
+    return result
+
+
+def ddp(path, batch, steps, threads):
+    """A process of one thread for each core, gradients over gloo."""
+    return run_processes(ddp_process, threads, path, batch, steps)
 
 
 PEERS = {"tensorflow": tensorflow, "pytorch": pytorch, "ddp": ddp}

@@ -8,29 +8,19 @@ ddp: a process of one thread for each of THREADS, each on its share of the batch
 import functools
 import json
 import sys
-import tempfile
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from peers import timed
+from gpu_models import Ncf, perceptron, resnet50_of_keras
+from peers import run_processes, timed
 
 
 def resnet50():
-    import torchvision
-
-    model = torchvision.models.resnet50()
-    # As Keras has it: the first convolution of a block strides, and convolutions have biases.
-    for module in model.modules():
-        if isinstance(module, torchvision.models.resnet.Bottleneck):
-            module.conv1.stride, module.conv2.stride = module.conv2.stride, (1, 1)
-        if isinstance(module, nn.Conv2d):
-            module.bias = nn.Parameter(torch.zeros(module.out_channels))
-    model = model.to(memory_format=torch.channels_last)
-    # The data have channels last, and so do tensors of this format.
-    return model, lambda model, image, label: F.cross_entropy(model(image.permute(0, 3, 1, 2)), label.long()), momentum
+    # The data have channels last, and so do tensors of its format.
+    return resnet50_of_keras(), lambda model, image, label: F.cross_entropy(model(image.permute(0, 3, 1, 2)), label.long()), momentum
 
 
 class Layer(nn.Module):
@@ -76,25 +66,8 @@ def lstm():
     return Recurrent(), lambda model, x, label: F.cross_entropy(model(x), label.long()), adam
 
 
-def perceptron(sizes):
-    layers = []
-    for inputs, outputs in zip(sizes, sizes[1:]):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(sizes[-1], 1))
-
-
-class Ncf(nn.Module):
-    def __init__(self, rows=2_000_000, width=64):
-        super().__init__()
-        self.user, self.item = (nn.Embedding(rows, width, sparse=True) for _ in range(2))
-        self.dense = perceptron([2 * width, 256, 128, 64])
-
-    def forward(self, user, item):
-        return self.dense(torch.cat([self.user(user), self.item(item)], 1))[:, 0]
-
-
 def ncf():
-    return Ncf(), lambda model, user, item, label: F.binary_cross_entropy_with_logits(model(user, item), label), adagrad
+    return Ncf(2_000_000, 2_000_000), lambda model, user, item, label: F.binary_cross_entropy_with_logits(model(user, item), label), adagrad
 
 
 class WideAndDeep(nn.Module):
@@ -152,23 +125,10 @@ def train_process(rank, processes, folder, results, name, path, batch, steps):
         results.put(times)
 
 
-def train_processes(name, path, batch, steps, count):
-    context = torch.multiprocessing.get_context("spawn")
-    results = context.Queue()
-    with tempfile.TemporaryDirectory() as folder:
-        started = [context.Process(target=train_process, args=(rank, count, folder, results, name, path, batch, steps)) for rank in range(count)]
-        for process in started:
-            process.start()
-        times = results.get()
-        for process in started:
-            process.join()
-    return times
-
-
 if __name__ == "__main__":
     mode, path, batch, steps, threads, name = sys.argv[1:]
     batch, steps, threads = int(batch), int(steps), int(threads)
     torch.set_num_threads(threads)
-    times = (train_processes(name, path, batch, steps, threads) if mode == "ddp" else
+    times = (run_processes(train_process, threads, name, path, batch, steps) if mode == "ddp" else
              train(name, path, batch, steps, compiled=mode == "pytorch-compile"))
     print(json.dumps(times))
