@@ -296,10 +296,15 @@ def _logcumsumexp(x, axis):
     axis %= x.ndim
     if isinstance(x.shape[axis], int):
         return lax.cumlogsumexp(x, axis)
-    # Along the batch: each example beside all others.
-    moved = jnp.moveaxis(x, axis, -1)
+    others, _, so_far = _beside_others(x, axis)
+    return jnp.moveaxis(jax.nn.logsumexp(jnp.where(so_far, others, -jnp.inf), -1), -1, axis)
+
+
+def _beside_others(x, axis):
+    """Along the batch, whose size is open: each example (the axis before the last) beside all others (the last), their numbers, and
+    which are not behind it."""
     number = jnp.arange(x.shape[axis])
-    return jnp.moveaxis(jax.nn.logsumexp(jnp.where(number <= number[:, None], moved[..., None, :], -jnp.inf), -1), -1, axis)
+    return jnp.moveaxis(x, axis, -1)[..., None, :], number, number <= number[:, None]
 
 
 def _cumulative_extreme(is_max, x, axis):
@@ -308,15 +313,13 @@ def _cumulative_extreme(is_max, x, axis):
         return x, jnp.zeros((), int)
     axis %= x.ndim
     if not isinstance(x.shape[axis], int):
-        # Along the batch: each example beside all others.
-        moved = jnp.moveaxis(x, axis, -1)
-        number = jnp.arange(x.shape[axis])
-        so_far, seen = number <= number[:, None], lax.stop_gradient(moved)[..., None, :]
+        others, number, so_far = _beside_others(x, axis)
+        seen = lax.stop_gradient(others)
         # One that is there takes the place of those that are not.
         known = jnp.where(so_far, seen, seen[..., :1])
         extreme = (jnp.max if is_max else jnp.min)(known, -1, keepdims=True)
         places = jnp.max(jnp.where(so_far & (seen == extreme), number, -1), -1)
-        values = jnp.sum(jnp.where(number == places[..., None], moved[..., None, :], 0), -1, dtype=x.dtype)
+        values = jnp.sum(jnp.where(number == places[..., None], others, 0), -1, dtype=x.dtype)
         return jnp.moveaxis(values, -1, axis), jnp.moveaxis(places, -1, axis)
     number = jnp.broadcast_to(jnp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis)), x.shape)
 
@@ -368,10 +371,8 @@ def _median_of_all(x):
 def _cumprod(x, axis, dtype=None):
     axis %= max(x.ndim, 1)
     if x.ndim > 0 and not isinstance(x.shape[axis], int):
-        # Along the batch: each example beside all others.
-        moved = jnp.moveaxis(x, axis, -1)
-        number = jnp.arange(x.shape[axis])
-        return jnp.moveaxis(jnp.prod(jnp.where(number <= number[:, None], moved[..., None, :], 1), -1, dtype=x.dtype), -1, axis)
+        others, _, so_far = _beside_others(x, axis)
+        return jnp.moveaxis(jnp.prod(jnp.where(so_far, others, 1), -1, dtype=x.dtype), -1, axis)
     return lax.associative_scan(jnp.multiply, x, axis=axis)
 
 
