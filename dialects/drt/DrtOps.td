@@ -138,13 +138,6 @@ def DRT_TakeRowsOp : DRT_Placed<"take_rows", [DRT_Scope<"copy">, Pure, DRT_Acces
   let results = (outs DRT_Tensor:$result);
 }
 
-def DRT_PutRowsOp : DRT_Placed<"put_rows", [DRT_Scope<"copy">, Pure, DRT_AccessInterface]> {
-  let hasVerifier = 1;
-  let summary = "A copy of `initial` with the replica's rows in their place: what drt.take_rows takes";
-  let arguments = !con((ins DRT_Tensor:$initial, DRT_Tensor:$rows), placed);
-  let results = (outs DRT_Tensor:$result);
-}
-
 def DRT_EmptyOp : DRT_Placed<"empty"> {
   let hasVerifier = 1;
   let summary = "A tensor without elements: an extent is 0, so that nothing computes it and nothing reads it";

@@ -270,13 +270,6 @@ LogicalResult VariableOp::verify() {
 LogicalResult FeedOrOp::verify() { return expectSame(*this, getDefaultValue(), getResult()); }
 LogicalResult CopyOp::verify() { return expectSame(*this, getInput(), getResult()); }
 LogicalResult TakeRowsOp::verify() { return expectRows(*this, getResult(), getInput()); }
-
-LogicalResult PutRowsOp::verify() {
-  if (failed(expectSame(*this, getInitial(), getResult())))
-    return failure();
-  return expectRows(*this, getRows(), getResult());
-}
-
 LogicalResult EmptyOp::verify() { return expectCount(*this, "a result", getResult(), 0); }
 
 // ---- Work -----------------------------------------------------------------------------------------------

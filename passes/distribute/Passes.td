@@ -561,6 +561,30 @@ def DistServeUpdates : Pass<"dist-serve-updates", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistSpellOutExchange : Pass<"dist-spell-out-exchange", "mlir::ModuleOp"> {
+  let summary = "Makes compressors and aggregators of all-reduces nodes around plain collectives";
+  let description = [{
+    For devices, whose runtime only adds up and gathers. Of each entry's `dist.all_reduce` with a compressor or an aggregator: what a replica sends is
+    computed before a `dist.all_gather` (halves, the largest elements, all gradients of an aggregator) or a plain `dist.all_reduce` (the factors of
+    power_sgd), and the gradient from what comes back. That stands where the gradient is read first, so that the program computes meanwhile. Errors that are fed back, and factors,
+    are variables of a replica's own that begin as zeros (`kind = "local"`). Buckets are numbered anew.
+
+    Before:
+    ```mlir
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] {compression = #dist.compression<fp16>} : tensor<4xf32>
+    ```
+    After, of two replicas, without what keeps large numbers finite:
+    ```mlir
+    %half = dfg.cast %g : (tensor<4xf32>) -> tensor<4xf16>
+    %row = dfg.reshape %half, %shape : (tensor<4xf16>, tensor<2xi32>) -> tensor<1x4xf16>
+    %all = dist.all_gather bucket 0 (%row) name "all_reduce/0" : (tensor<1x4xf16>) -> tensor<2x4xf16>
+    %rows:2 = dfg.split %axis, %all : (tensor<i32>, tensor<2x4xf16>) -> (tensor<1x4xf16>, tensor<1x4xf16>)
+    ```
+    and their sum in float32, divided by 2 and rounded to a half once more.
+  }];
+  let dependentDialects = ["::distc::dfg::DFGDialect", "::distc::dist::DISTDialect"];
+}
+
 def TestBatchFlow : Pass<"test-batch-flow", "mlir::ModuleOp"> {
   let summary = "Annotates every node with how the batch flows through it (`flow`), for tests";
 }

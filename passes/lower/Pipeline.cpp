@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "passes/distribute/Passes.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/program/Target.h"
@@ -86,6 +87,11 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   shapes.batch = options.replicaBatch;
   shapes.feeds.assign(options.feeds.begin(), options.feeds.end());
   manager.addPass(createInferShapes(shapes));
+  // Here gradients' shapes are known; what it makes is decomposed and folded like the graph.
+  if (target.isDevice()) {
+    manager.addPass(createDistSpellOutExchange());
+    manager.addPass(createInferShapes(shapes));
+  }
   manager.addPass(createDecompose({/*last=*/true}));
   manager.addPass(createFold());
   manager.addPass(createCancelTransposes());

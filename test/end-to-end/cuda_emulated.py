@@ -13,7 +13,7 @@ import numpy as np
 
 from models import PROCESSES, REPLICAS
 from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, read_losses, run, skip
-from synchronization import accumulates, shards
+from synchronization import accumulates, apart, outvotes, shards, train
 
 sys.path.insert(0, str(ROOT / "test"))
 from random_training import BATCH, Graph, full, make_meta_graph  # noqa: E402
@@ -28,6 +28,12 @@ REFUSED = {
 # Models, the stage of sharding, replicas and flags; three replicas leave the last one little or nothing of most variables.
 SHARDED = [("mlp-adam", 1, 2, []), ("mlp-adam", 2, 4, []), ("mlp-momentum", 2, 2, []), ("convnet-momentum", 2, 3, []), ("mlp-clip", 2, 3, []),
            ("mlp-clip", 2, 2, ["--one-process-per-replica"]), ("mlp-adam", 2, 3, ["--one-process-per-replica"])]
+
+
+# Compressors and aggregators, which devices have as nodes of the graph, and replicas.
+EXCHANGES = [("compressor=fp16", 2), ("compressor=fp16_ef", 4), ("compressor=bf16", 1), ("compressor=bf16_ef", 3), ("compressor=top_k,top_k_ratio=0.1", 4),
+             ("compressor=power_sgd,power_sgd_rank=2,chunk_size=2", 2), ("compressor=power_sgd", 3), ("compressor=fp16_ef,aggregator=median", 4),
+             ("aggregator=trimmed_mean:1", 6), ("aggregator=krum:1", 6), ("aggregator=multi_krum:1,3", 6), ("aggregator=geometric_median", 3)]
 
 
 def refusal(name):
@@ -71,6 +77,15 @@ def check_precision(name, replicas, lower, tolerance):
     if np.array_equal(losses[lower], losses["fp32"]):
         found.append(f"the losses are float32's own: no product took {lower}")
     return found
+
+
+def check_exchange(key, replicas, *flags):
+    """Losses and variables of a CPU's replicas, whose runtime compresses and aggregates."""
+    with Folder() as folder:
+        losses, final = train(folder, f"AllReduce:{key}", replicas, 12, 20)
+        got, variables = train(folder, f"AllReduce:{key}", replicas, 12, 20, compiling=[TARGET, *flags])
+    found = [] if np.allclose(got, losses, rtol=1e-4) else [f"losses are {got}, on CPUs {losses}"]
+    return found if apart(variables, final) < 1e-3 else found + [f"variables are {apart(variables, final):.1e} apart"]
 
 
 def check_memory(name):
@@ -205,6 +220,10 @@ def main():
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,
                             [TARGET, *flags])
+            for key, replicas in EXCHANGES:
+                pool.submit(checks.check, f"{key} x{replicas}", check_exchange, key, replicas)
+            pool.submit(checks.check, "top_k, processes", check_exchange, "compressor=top_k,top_k_ratio=0.1", 3, "--one-process-per-replica")
+            pool.submit(checks.check, "a median outvotes garbage", outvotes, "median", True, [TARGET])
             pool.submit(checks.check, "several batches of sparse gradients an update x2", accumulates, 2, [TARGET], "embedding-adagrad")
     checks.exit()
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/tensorflow/ExportNode.h"
+#include "dialects/dfg/VariableKinds.h"
 #include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/Types.h"
 
@@ -107,7 +108,7 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
   }
   if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
     if (dfg::VariableOp variable = shared.variables.lookup(handle.getVariable());
-        shared.keepsCaptures && variable && variable.getKind() == kCapturedKind) {
+        shared.keepsCaptures && variable && variable.getKind() == dfg::kCapturedKind) {
       node.set_op("Placeholder");
       (*node.mutable_attr())["dtype"].set_type(DT_RESOURCE);
       (*node.mutable_attr())["shape"].mutable_shape();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/tensorflow/Import.h"
+#include "dialects/dfg/VariableKinds.h"
 #include "dialects/dfg/tensorflow/Attributes.h"
 #include "dialects/dfg/tensorflow/ImportBlock.h"
 #include "dialects/dfg/tensorflow/SavedFunctions.h"
@@ -98,7 +99,7 @@ dfg::VariableOp ImportContext::getVariable(const NodeDef &node, bool isReference
 
 dfg::VariableOp ImportContext::addCaptured(const NodeDef &node, Type type) {
   return dfg::VariableOp::create(variables, NameLoc::get(variables.getStringAttr(node.name())), node.name(), type,
-                                 kCapturedKind, /*trainable=*/false);
+                                 dfg::kCapturedKind, /*trainable=*/false);
 }
 
 // ---- The graph's attributes ------------------------------------------------------------

@@ -34,6 +34,35 @@ NodeTable::NodeTable(MLIRContext *context) {
   }
 }
 
+FailureOr<Operation *> raise(dfg::OpaqueOp op, const NodeTable &table) {
+  auto [known, nameIndex] = table.find(op.getOp());
+  if (!known)
+    return op.emitOpError() << "is of '" << op.getOp() << "', which dfg has no operation for";
+  OperationState state(op.getLoc(), known->name);
+  state.addOperands(op.getOperands());
+  state.addTypes(op->getResultTypes());
+  SmallVector<NamedAttribute> rest;
+  if (auto given = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr))
+    for (NamedAttribute attribute : given) {
+      const bool isType = llvm::any_of(known->types, [&, index = std::min(nameIndex, 1u)](const dfg::TypeRule &rule) {
+        return rule.names[index] == attribute.getName().getValue();
+      });
+      if (StringAttr declared = isType ? StringAttr() : known->getAttributeName(attribute.getName()))
+        state.addAttribute(declared, attribute.getValue());
+      else if (!isType)
+        rest.push_back(attribute);
+    }
+  OpBuilder builder(op);
+  if (!rest.empty())
+    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
+  if (Attribute control = op->getAttr(dfg::kControlAttr))
+    state.addAttribute(dfg::kControlAttr, control);
+  Operation *node = builder.create(state);
+  op->replaceAllUsesWith(node);
+  op->erase();
+  return node;
+}
+
 std::optional<TypeValue> getTypeValue(const dfg::TypeRule &rule, Operation *op) {
   TypeValue value;
   auto list = [&](TypeRange types) {

@@ -105,8 +105,7 @@ SmallVector<Value> getMember(const Issue &issue, unsigned index) {
   return values;
 }
 
-/// All replicas' values of the bucket, stacked, under the aggregator's rule; a sum over the batch is as many times
-/// that.
+/// By the aggregator's rule.
 LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::AllReduceOp reduce) {
   StockNodes &nodes = worker.nodes;
   SmallVector<Value> rows;
@@ -116,16 +115,10 @@ LogicalResult aggregateReduction(WorkerGraph &worker, const Issue &issue, dist::
       return op->emitOpError() << "has an aggregator for a gradient of unknown shape; use mean or sum";
     rows.push_back(nodes.flatten(values));
   }
-  Type flat = rows.front().getType();
-  Value stacked = nodes.pack("stacked", rows);
-  if (worker.workers.size() > 1)
-    stacked = worker.collective("Gather", stacked, reduce.getSpec());
-  FailureOr<Value> value = aggregate(worker, reduce, reduce.getAggregatorAttr(), stacked, worker.replicas, flat);
-  if (failed(value))
+  FailureOr<SmallVector<Value>> values = aggregateBucket(worker, reduce, rows);
+  if (failed(values))
     return failure();
-  if (reduce.getReduction() == dist::Reduction::Sum)
-    value = nodes.multiply("sum", *value, worker.replicas);
-  reduce->replaceAllUsesWith(nodes.unflatten(*value, SmallVector<Value>(reduce.getGradients())));
+  reduce->replaceAllUsesWith(*values);
   return success();
 }
 

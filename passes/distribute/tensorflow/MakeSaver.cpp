@@ -15,7 +15,7 @@
 #include "dialects/dfg/tensorflow/SavedSlices.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
-#include "passes/distribute/tensorflow/StockNodes.h"
+#include "passes/distribute/exchange/StockNodes.h"
 
 using namespace mlir;
 
@@ -102,7 +102,7 @@ private:
   }
 
   void make(dfg::GraphOp graph, ArrayRef<SavedVariable> variables) {
-    StockNodes nodes(graph);
+    StockNodes nodes(graph.getBody().front());
     OpBuilder &builder = nodes.getBuilder();
     auto string = RankedTensorType::get({}, dfg::StringType::get(&getContext()));
     auto strings = [&](StringRef name, ArrayRef<StringRef> values) {

@@ -15,8 +15,8 @@ constexpr int32_t kGroupKey = 1;
 
 WorkerGraph::WorkerGraph(dfg::GraphOp graph, dist::TopologyOp topology, dist::TaskAttr task,
                          ArrayRef<dist::TaskAttr> workers)
-    : graph(graph), block(graph.getBody().front()), nodes(graph), task(task), workers(workers),
-      replicas(topology.getReplicas()), taskReplicas(task.getNumReplicas()) {
+    : Exchange(graph.getBody().front(), topology.getReplicas()), graph(graph), block(graph.getBody().front()),
+      task(task), workers(workers), taskReplicas(task.getNumReplicas()) {
   for (auto member : topology.getTasks().getAsRange<dist::TaskAttr>())
     tasks.insert({member.getJob(), member.getIndex()});
   for (auto variable : graph->getParentOfType<ModuleOp>().getOps<dfg::VariableOp>()) {

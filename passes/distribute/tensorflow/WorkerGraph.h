@@ -7,7 +7,7 @@
 #define DISTC_PASSES_DISTRIBUTE_TENSORFLOW_WORKERGRAPH_H
 
 #include "dialects/dist/Dist.h"
-#include "passes/distribute/tensorflow/StockNodes.h"
+#include "passes/distribute/exchange/Exchange.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -16,18 +16,17 @@ namespace distc {
 
 /// What the parts of `dist-legalize-for-tensorflow` share. The graph is in the unrolled form where the task has several
 /// replicas; members of collectives are tasks.
-struct WorkerGraph {
+struct WorkerGraph final : Exchange {
   WorkerGraph(dfg::GraphOp graph, dist::TopologyOp topology, dist::TaskAttr task,
               mlir::ArrayRef<dist::TaskAttr> workers);
 
   dfg::GraphOp graph;
   mlir::Block &block;
-  StockNodes nodes;
   /// The task that runs this graph, and all that run replicas.
   dist::TaskAttr task;
   llvm::SmallVector<dist::TaskAttr> workers;
-  /// N of all tasks; L of this one.
-  int64_t replicas, taskReplicas;
+  /// Of this task.
+  int64_t taskReplicas;
 
   bool isChief() const { return task.getIndex() == 0; }
   /// "/job:worker/task:1".
@@ -52,7 +51,16 @@ struct WorkerGraph {
 
   /// A collective of all tasks, after the one before it: "Reduce" (with "Add") or "Gather".
   bool hasCollectives() const { return lastCollective; }
-  mlir::Value collective(llvm::StringRef kind, mlir::Value value, dist::Spec spec);
+  mlir::Value collective(llvm::StringRef kind, mlir::Value value, dist::Spec spec) override;
+  bool hasPeers() const override { return workers.size() > 1; }
+
+  mlir::Value addState(llvm::StringRef name, mlir::DenseElementsAttr initial) override {
+    return addVariable(name, initial);
+  }
+  mlir::Value readState(llvm::StringRef name, mlir::Value handle) override { return read(name, handle); }
+  void keepState(llvm::StringRef name, mlir::Value handle, mlir::Value value) override {
+    stepNodes.push_back(assign(name, handle, value));
+  }
 
   /// What the init op waits for besides, what the train op does.
   llvm::SmallVector<mlir::Operation *> initNodes, stepNodes;
@@ -132,9 +140,6 @@ private:
   int32_t collectives = 0;
 };
 
-/// The operations of `dist` that replicas of the task issue alike, as one: the local replicas' in their order.
-using Issue = llvm::SmallVector<mlir::Operation *, 2>;
-
 /// Placeholders are fed once and split; the loss and what else is named from outside has its name again.
 llvm::LogicalResult joinReplicas(WorkerGraph &worker);
 /// dist.all_reduce, dist.all_gather_slices.
@@ -157,12 +162,6 @@ void legalizeSlots(WorkerGraph &worker);
 llvm::LogicalResult legalizeAccumulate(WorkerGraph &worker, const Issue &issue);
 /// Counts batches, each worker its own, all of which run the same ones.
 const WorkerGraph::Batches &countBatches(WorkerGraph &worker, int64_t number);
-/// Sums over all replicas of which each compresses its own gradients, whose shapes are static and elements f32.
-llvm::SmallVector<mlir::Value> sumLargest(WorkerGraph &worker, const Issue &issue, dist::Spec spec,
-                                          dist::CompressionAttr compression);
-/// The same, or means, by PowerSGD.
-llvm::SmallVector<mlir::Value> reduceLowRank(WorkerGraph &worker, const Issue &issue, dist::Reduction reduction,
-                                             dist::Spec spec, dist::CompressionAttr compression);
 /// dist.push, dist.take, dist.tokens, dist.pull, dist.pull_rows.
 llvm::LogicalResult legalizePush(WorkerGraph &worker, const Issue &issue);
 llvm::LogicalResult legalizeTake(WorkerGraph &worker, const Issue &issue);
@@ -180,9 +179,6 @@ void pruneChiefsWork(WorkerGraph &worker);
 void orderUpdates(WorkerGraph &worker);
 /// dist.own_rows: each replica's rows by themselves.
 llvm::LogicalResult legalizeOwnRows(WorkerGraph &worker, const Issue &issue);
-/// The aggregator's rule over `stacked`, whose first axis is the replicas.
-llvm::FailureOr<mlir::Value> aggregate(WorkerGraph &worker, mlir::Operation *op, dist::AggregatorAttr rule,
-                                       mlir::Value stacked, int64_t count, mlir::Type result);
 /// The device of every node, and no colocation that contradicts it.
 void placeNodes(WorkerGraph &worker);
 /// Replicas draw what belongs to their examples, of the same numbers for the whole batch; anything else all workers

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/VariableKinds.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -84,7 +85,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
       if (!type || !type.hasStaticShape()) {
         variable.emitError() << "variable '" << variable.getSymName() << "' has no static shape (" << variable.getType()
                              << ")"
-                             << (variable.getKind() == "captured"
+                             << (variable.getKind() == dfg::kCapturedKind
                                      ? "; a function captured it, and its graph says shapes "
                                        "where it is written by as_graph_def(add_shapes=True)"
                                      : "");
@@ -100,7 +101,7 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
       }
       auto owner = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);
       drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(),
-                              /*saved=*/true, slice ? slice.getWhole() : StringAttr(),
+                              /*saved=*/variable.getKind() != dfg::kLocalKind, slice ? slice.getWhole() : StringAttr(),
                               slice ? slice.getShape() : DenseI64ArrayAttr(),
                               slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares, /*at=*/IntegerAttr(),
                               owner ? builder.getI64IntegerAttr(owner.getIndex()) : IntegerAttr());

@@ -111,6 +111,8 @@ LogicalResult PlanBuilder::build() {
   // Every replica starts and waits for every bucket, also one that nothing needed.
   for (auto &[op, bucket] : buckets)
     waitFor(bucket);
+  for (auto gather : llvm::to_vector(llvm::make_first_range(gatheredRows)))
+    receiveRows(gather);
   while (!gathers.empty())
     waitForGather(gathers.begin()->first(), entry.getLoc());
   if (missing)
@@ -236,6 +238,8 @@ Value PlanBuilder::get(Value graphValue) {
     return value;
   if (Operation *reduce = graphValue.getDefiningOp(); reduce && isAllReduce(reduce))
     return resultsOf(buckets[reduce])[llvm::cast<OpResult>(graphValue).getResultNumber()];
+  if (auto gather = graphValue.getDefiningOp<dist::AllGatherOp>(); gather && gatheredRows.contains(gather))
+    return receiveRows(gather);
   // Goes on with some value, so that the node says what is wrong and not what follows from it.
   Operation *producer = graphValue.getDefiningOp();
   missing = true;

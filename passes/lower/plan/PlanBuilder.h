@@ -66,8 +66,9 @@ private:
   llvm::LogicalResult gatherSlices(dist::AllGatherSlicesOp node);
   /// A replica's rows of a mean over so many gradients.
   mlir::Value scaleRows(mlir::Location loc, mlir::Value rows, int64_t divisor);
-  /// Joins the replicas' rows, right here.
+  /// Starts to join the replicas' rows; waits for them.
   llvm::LogicalResult gatherRows(dist::AllGatherOp node);
+  mlir::Value receiveRows(dist::AllGatherOp node);
   /// Indices and values of an update of rows, a value for each index.
   llvm::FailureOr<std::pair<Value, Value>> getSlices(dfg::UpdateInterface node);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
@@ -115,6 +116,8 @@ private:
   /// way.
   llvm::SmallVector<mlir::Operation *> waitingGathers;
   llvm::StringMap<int32_t> gathers;
+  /// Rows on their way, and their bucket.
+  llvm::MapVector<dist::AllGatherOp, int32_t> gatheredRows;
   int32_t accumulators = 0;
   bool missing = false; // a value that a node needed; the diagnostic is out
 };

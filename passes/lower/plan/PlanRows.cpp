@@ -19,20 +19,22 @@ LogicalResult PlanBuilder::gatherRows(dist::AllGatherOp node) {
   int64_t replicas = joined->getNumElements() / type.getNumElements();
   ArrayAttr names = builder.getStrArrayAttr(node.getName());
   int32_t bucket = startedBuckets++;
-  if (isForDevices) {
-    // Every replica's rows in their places, and zero elsewhere, add up to all of them.
-    Value zeros = elementwise(node.getLoc(), *joined, ValueRange(), [&](dfg::ScalarBuilder &s, ValueRange) {
-      return s.constant(joined->getElementType(), 0);
-    });
-    own = drt::PutRowsOp::create(builder, node.getLoc(), *joined, zeros, own, DenseI64ArrayAttr());
-    replicas = 0;
-  }
   drt::AllReduceStartOp::create(builder, node.getLoc(), bucket, /*mean=*/false, names, ValueRange(own),
                                 /*gather=*/replicas);
-  drt::AllReduceWaitOp::create(builder, node.getLoc(), bucket);
-  auto result = drt::AllReduceResultOp::create(builder, node.getLoc(), TypeRange{*joined}, bucket);
-  set(node.getAllRows(), result.getResult(0));
+  gatheredRows[node] = bucket;
+  // Where rows couple replicas, what follows needs them at once, and threads meet in it.
+  if (!isForDevices)
+    receiveRows(node);
   return success();
+}
+
+Value PlanBuilder::receiveRows(dist::AllGatherOp node) {
+  const int32_t bucket = gatheredRows.lookup(node);
+  gatheredRows.erase(node);
+  drt::AllReduceWaitOp::create(builder, node.getLoc(), bucket);
+  auto result = drt::AllReduceResultOp::create(builder, node.getLoc(), node.getAllRows().getType(), bucket);
+  set(node.getAllRows(), result.getResult(0));
+  return result.getResult(0);
 }
 
 Value PlanBuilder::scaleRows(Location loc, Value rows, int64_t divisor) {

@@ -186,7 +186,7 @@ Work WorkEstimate::operator()(Operation *op) {
   addMemory(op, kernel, work);
   const int64_t written = addUpdated(op, work);
   if (isPlaced(op) || isa<drt::UpdateGroupOp, drt::RandomAdvanceOp, drt::FetchOp>(op))
-    work.launches = isa<drt::PutRowsOp>(op) ? 2 : !isa<drt::EmptyOp>(op);
+    work.launches = !isa<drt::EmptyOp>(op);
   if (auto matmul = dyn_cast<drt::MatmulOp>(op))
     work.products = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
   else if (auto sum = dyn_cast<drt::MatmulSumOp>(op))

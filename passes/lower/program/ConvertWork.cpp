@@ -26,13 +26,6 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         copyBytes(address(take.getResult()), indexed(address(take.getInput()), kGlobalIndex, bytes), bytes);
         return success();
       })
-      .Case([&](drt::PutRowsOp put) {
-        int64_t bytes = getTensorBytes(cast<RankedTensorType>(put.getRows().getType()));
-        copyBytes(address(put.getResult()), address(put.getInitial()),
-                  getTensorBytes(cast<RankedTensorType>(put.getType())));
-        copyBytes(indexed(address(put.getResult()), kGlobalIndex, bytes), address(put.getRows()), bytes);
-        return success();
-      })
       .Case([&](drt::PullOp pull) { return convertPull(pull); })
       .Case([&](drt::PushOp push) { return convertPush(push); })
       .Case([&](drt::TakeTokenOp) {

@@ -1,17 +1,17 @@
-//===- TopK.cpp - The largest elements of gradients alone, for TensorFlow ---------===//
+//===- TopK.cpp - The largest elements of gradients alone ----------------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// As runtime/core/compressor.cpp: of each gradient the largest elements by
+// As runtime/cpu/compressor.cpp: of each gradient the largest elements by
 // magnitude travel, indices and values; what stays is added to the next step's
 // (Aji and Heafield 2017; Stich, Cordonnier and Jaggi 2018).
 //
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/TypeUtilities.h"
-#include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "passes/distribute/exchange/Exchange.h"
 #include <limits>
 
 using namespace mlir;
@@ -21,8 +21,8 @@ namespace {
 
 class TopK {
 public:
-  TopK(WorkerGraph &worker, const Issue &issue, dist::Spec spec, dist::CompressionAttr compression)
-      : worker(worker), nodes(worker.nodes), builder(nodes.getBuilder()), issue(issue), spec(spec),
+  TopK(Exchange &exchange, const Issue &issue, dist::Spec spec, dist::CompressionAttr compression)
+      : exchange(exchange), nodes(exchange.nodes), builder(nodes.getBuilder()), issue(issue), spec(spec),
         compression(compression) {}
 
   /// The sums over all replicas.
@@ -37,9 +37,9 @@ public:
       }
     }
     Value where = nodes.concat("indices", indices), what = nodes.concat("values", values);
-    if (worker.workers.size() > 1) {
-      where = worker.collective("Gather", where, spec);
-      what = worker.collective("Gather", what, spec);
+    if (exchange.hasPeers()) {
+      where = exchange.collective("Gather", where, spec);
+      what = exchange.collective("Gather", what, spec);
     }
     int64_t all = 0;
     for (Value gradient : like)
@@ -62,9 +62,9 @@ private:
       return;
     Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
     auto flat = RankedTensorType::get({count}, f32);
-    Value error = worker.addVariable("error", DenseElementsAttr::get(flat, builder.getF32FloatAttr(0)));
-    Value whole =
-        nodes.binary("AddV2", "corrected", nodes.reshape("flat", gradient, {count}), worker.read("error/Read", error));
+    Value error = exchange.addState("error", DenseElementsAttr::get(flat, builder.getF32FloatAttr(0)));
+    Value whole = nodes.binary("AddV2", "corrected", nodes.reshape("flat", gradient, {count}),
+                               exchange.readState("error/Read", error));
     // Not a number counts as larger than everything: it must show in the result.
     Value isNan = nodes.get("IsNan", "is_nan", whole, flat.clone(builder.getI1Type()), type("T", f32));
     Value infinite = nodes.scalar("infinity", std::numeric_limits<double>::infinity(), whole);
@@ -85,10 +85,10 @@ private:
         "nothing", DenseElementsAttr::get(RankedTensorType::get({kept}, f32), builder.getF32FloatAttr(0)));
     Value lost = nodes.get("TensorScatterUpdate", "lost", {whole, pairs, nothing}, flat,
                            {type("T", f32), type("Tindices", i32)});
-    worker.stepNodes.push_back(worker.assign("error/Update", error, lost));
+    exchange.keepState("error/Update", error, lost);
   }
 
-  WorkerGraph &worker;
+  Exchange &exchange;
   StockNodes &nodes;
   OpBuilder &builder;
   const Issue &issue;
@@ -98,9 +98,9 @@ private:
 
 } // namespace
 
-SmallVector<Value> sumLargest(WorkerGraph &worker, const Issue &issue, dist::Spec spec,
+SmallVector<Value> sumLargest(Exchange &exchange, const Issue &issue, dist::Spec spec,
                               dist::CompressionAttr compression) {
-  return TopK(worker, issue, spec, compression).run();
+  return TopK(exchange, issue, spec, compression).run();
 }
 
 } // namespace distc

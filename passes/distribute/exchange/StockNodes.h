@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_PASSES_DISTRIBUTE_TENSORFLOW_STOCKNODES_H
-#define DISTC_PASSES_DISTRIBUTE_TENSORFLOW_STOCKNODES_H
+#ifndef DISTC_PASSES_DISTRIBUTE_EXCHANGE_STOCKNODES_H
+#define DISTC_PASSES_DISTRIBUTE_EXCHANGE_STOCKNODES_H
 
 #include "dialects/dfg/Dfg.h"
 #include "mlir/IR/Builders.h"
@@ -12,17 +12,20 @@
 
 namespace distc {
 
-/// Makes nodes in one graph, each with a name of its own under a scope, at one point of the block. Nodes that dfg has
+/// Makes nodes in one block, each with a name of its own under a scope, at one point of the block. Nodes that dfg has
 /// no operation for are `dfg.opaque`.
 class StockNodes {
 public:
-  explicit StockNodes(dfg::GraphOp graph);
+  explicit StockNodes(mlir::Block &block);
 
   /// Where the next nodes stand, and what their names begin with.
   void setPlace(mlir::Operation *before, llvm::StringRef scope);
   /// What names begin with from here on; returns what they began with.
   std::string setScope(llvm::StringRef scope) { return std::exchange(this->scope, scope.str()); }
   void setPlaceAtEnd(llvm::StringRef scope);
+  llvm::StringRef getScope() const { return scope; }
+  /// `name` under the scope, with a number behind it where a node has that name.
+  std::string getUniqueName(llvm::StringRef name) const;
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::NamedAttribute attribute(llvm::StringRef name, mlir::Attribute value) {
@@ -56,7 +59,8 @@ public:
   /// `value` in the floating-point type of `like`.
   mlir::Value scalar(llvm::StringRef name, double value, mlir::Value like);
 
-  /// A variable's value; what gives it a new one.
+  /// The handle of a variable of dfg; a variable's value; what gives it a new one.
+  mlir::Value handle(llvm::StringRef name, mlir::FlatSymbolRefAttr variable, mlir::Type type);
   mlir::Value read(llvm::StringRef name, mlir::Value handle, mlir::TensorType type);
   mlir::Operation *assign(llvm::StringRef name, mlir::Value handle, mlir::Value value);
   mlir::Value identity(llvm::StringRef name, mlir::Value value);
@@ -100,4 +104,4 @@ private:
 
 } // namespace distc
 
-#endif // DISTC_PASSES_DISTRIBUTE_TENSORFLOW_STOCKNODES_H
+#endif // DISTC_PASSES_DISTRIBUTE_EXCHANGE_STOCKNODES_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/tensorflow/StockNodes.h"
+#include "passes/distribute/exchange/StockNodes.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -12,11 +12,11 @@ using namespace mlir;
 
 namespace distc {
 
-StockNodes::StockNodes(dfg::GraphOp graph) : builder(graph.getContext()) {
-  for (Operation &op : graph.getBody().front())
+StockNodes::StockNodes(Block &block) : builder(block.getParentOp()->getContext()) {
+  for (Operation &op : block)
     if (llvm::StringRef name = dfg::getNodeName(&op); !name.empty())
       nodes.try_emplace(name, &op);
-  builder.setInsertionPointToEnd(&graph.getBody().front());
+  builder.setInsertionPointToEnd(&block);
 }
 
 void StockNodes::setPlace(Operation *before, llvm::StringRef newScope) {
@@ -29,12 +29,14 @@ void StockNodes::setPlaceAtEnd(llvm::StringRef newScope) {
   scope = newScope.str();
 }
 
-Location StockNodes::locate(llvm::StringRef name) {
+std::string StockNodes::getUniqueName(llvm::StringRef name) const {
   std::string base = scope.empty() ? name.str() : name.empty() ? scope : scope + "/" + name.str(), unique = base;
   for (unsigned count = 1; nodes.contains(unique); ++count)
     unique = base + "_" + std::to_string(count);
-  return NameLoc::get(builder.getStringAttr(unique));
+  return unique;
 }
+
+Location StockNodes::locate(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(getUniqueName(name))); }
 
 NamedAttribute StockNodes::types(llvm::StringRef name, ArrayRef<Type> values) {
   SmallVector<Attribute> list;
@@ -72,6 +74,9 @@ Value StockNodes::scalar(llvm::StringRef name, double value, Value like) {
   return constant(name, DenseElementsAttr::get(RankedTensorType::get({}, type), builder.getFloatAttr(type, value)));
 }
 
+Value StockNodes::handle(llvm::StringRef name, FlatSymbolRefAttr variable, Type type) {
+  return track(dfg::VarHandleOp::create(builder, locate(name), type, variable));
+}
 Value StockNodes::read(llvm::StringRef name, Value handle, TensorType type) {
   return track(dfg::ReadVariableOp::create(builder, locate(name), type, handle));
 }

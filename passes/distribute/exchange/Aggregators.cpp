@@ -1,10 +1,10 @@
-//===- Aggregators.cpp - Rules that outvote wrong gradients, in TensorFlow --------===//
+//===- Aggregators.cpp - Rules that outvote wrong gradients ------------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// The rules of runtime/core/aggregation.h, over gradients that are the rows of one
+// The rules of runtime/cpu/aggregation.h, over gradients that are the rows of one
 // tensor. Krum and the geometric median (Weiszfeld's iteration; Pillutla, Kakade
 // and Harchaoui 2022) need the products of the rows alone, which are computed in
 // double precision.
@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/TypeUtilities.h"
-#include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "passes/distribute/exchange/Exchange.h"
 
 using namespace mlir;
 
@@ -52,7 +52,8 @@ public:
   Value krum(Value stacked, int64_t f, int64_t m) {
     findProducts(stacked);
     Value twice = binary("Mul", "twice", products, number("two", 2));
-    Value squares = binary("Sub", "squares", binary("AddV2", "norms", asColumn, asRow), twice);
+    Value norms = binary("AddV2", "norms", asColumn, asRow, twice.getType());
+    Value squares = binary("Sub", "squares", norms, twice);
     Value positive = binary("Maximum", "positive", squares, number("zero", 0));
     Value known = nodes.get("LogicalAnd", "known", {finiteColumn, finiteRow}, matrix(rows, rows, builder.getI1Type()));
     Value distances = select("distances", known, positive, number("far", kFar));
@@ -160,12 +161,12 @@ private:
 
 } // namespace
 
-FailureOr<Value> aggregate(WorkerGraph &worker, Operation *op, dist::AggregatorAttr rule, Value stacked, int64_t count,
+FailureOr<Value> aggregate(Exchange &exchange, Operation *op, dist::AggregatorAttr rule, Value stacked, int64_t count,
                            Type result) {
   auto type = llvm::dyn_cast<RankedTensorType>(result);
   if (!type || !type.hasStaticShape())
     return op->emitOpError() << "has an aggregator for a gradient of unknown shape; use mean or sum";
-  Rule maker(worker.nodes, count, type);
+  Rule maker(exchange.nodes, count, type);
   int64_t f = rule.getF();
   bool isKrum = rule.getKind() == dist::AggregatorKind::Krum || rule.getKind() == dist::AggregatorKind::MultiKrum;
   if ((rule.getKind() == dist::AggregatorKind::TrimmedMean && count <= 2 * f) || (isKrum && count < f + 3))
@@ -184,6 +185,21 @@ FailureOr<Value> aggregate(WorkerGraph &worker, Operation *op, dist::AggregatorA
     return maker.geometricMedian(stacked);
   }
   return failure();
+}
+
+// A sum over the batch is as many times what the rule gives.
+FailureOr<SmallVector<Value>> aggregateBucket(Exchange &exchange, dist::AllReduceOp reduce, ArrayRef<Value> rows) {
+  StockNodes &nodes = exchange.nodes;
+  Value stacked = nodes.pack("stacked", rows);
+  if (exchange.hasPeers())
+    stacked = exchange.collective("Gather", stacked, reduce.getSpec());
+  FailureOr<Value> value =
+      aggregate(exchange, reduce, reduce.getAggregatorAttr(), stacked, exchange.replicas, rows.front().getType());
+  if (failed(value))
+    return failure();
+  if (reduce.getReduction() == dist::Reduction::Sum)
+    value = nodes.multiply("sum", *value, static_cast<double>(exchange.replicas));
+  return nodes.unflatten(*value, SmallVector<Value>(reduce.getGradients()));
 }
 
 } // namespace distc

@@ -1,10 +1,10 @@
-//===- PowerSgd.cpp - Gradients as products of two thin matrices, for TensorFlow ---===//
+//===- PowerSgd.cpp - Gradients as products of two thin matrices -----------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// As runtime/core/power_sgd.cpp (Vogels, Karimireddy and Jaggi 2019), with the same
+// As runtime/cpu/power_sgd.cpp (Vogels, Karimireddy and Jaggi 2019), with the same
 // numbers to begin with. M_r is replica r's gradient and what it lost before:
 //
 //   P = orthogonalize(sum of M_r Q), Q_r = M_r^T P, Q = sum or mean of Q_r
@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/TypeUtilities.h"
-#include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "passes/distribute/exchange/Exchange.h"
 
 using namespace mlir;
 
@@ -38,9 +38,9 @@ float draw(uint64_t index) {
 
 class PowerSgd {
 public:
-  PowerSgd(WorkerGraph &worker, const Issue &issue, bool mean, dist::Spec spec, int64_t rank)
-      : worker(worker), nodes(worker.nodes), builder(nodes.getBuilder()), issue(issue), spec(spec),
-        scale(mean ? 1.0 / static_cast<double>(worker.replicas) : 1.0) {
+  PowerSgd(Exchange &exchange, const Issue &issue, bool mean, dist::Spec spec, int64_t rank)
+      : exchange(exchange), nodes(exchange.nodes), builder(nodes.getBuilder()), issue(issue), spec(spec),
+        scale(mean ? 1.0 / static_cast<double>(exchange.replicas) : 1.0) {
     for (unsigned member = 0; member < issue.front()->getNumOperands(); ++member)
       addMember(member, rank);
   }
@@ -52,12 +52,12 @@ public:
       sent.push_back(projectRows(matrix));
     for (unsigned member : plain)
       sent.push_back(scaled("plain", sumLocal("plain/sum", member)));
-    sent = exchange(sent);
+    sent = sumOverTasks(sent);
     for (auto [matrix, left] : llvm::zip(matrices, sent))
       orthogonalize(matrix, left);
     for (Matrix &matrix : matrices)
       rights.push_back(projectColumns(matrix));
-    rights = exchange(rights);
+    rights = sumOverTasks(rights);
     SmallVector<Value> results(issue.front()->getNumOperands());
     for (auto [matrix, right] : llvm::zip(matrices, rights)) {
       Value product = multiply("product", matrix.p, right, Transposed::Second);
@@ -103,8 +103,8 @@ private:
     for (float &element : first)
       element = draw(drawn++);
     Value handle =
-        worker.addVariable("q", DenseElementsAttr::get(matrixType(columns, rank, narrow()), ArrayRef<float>(first)));
-    matrices.push_back({member, rows, columns, rank, handle, worker.read("q/Read", handle), {}, {}, {}, {}});
+        exchange.addState("q", DenseElementsAttr::get(matrixType(columns, rank, narrow()), ArrayRef<float>(first)));
+    matrices.push_back({member, rows, columns, rank, handle, exchange.readState("q/Read", handle), {}, {}, {}, {}});
   }
 
   Value sumLocal(llvm::StringRef name, unsigned member) {
@@ -119,10 +119,10 @@ private:
   Value scaled(llvm::StringRef name, Value value) { return scale == 1 ? value : nodes.multiply(name, value, scale); }
 
   /// The sums over all tasks.
-  SmallVector<Value> exchange(ArrayRef<Value> values) {
-    if (worker.workers.size() == 1 || values.empty())
+  SmallVector<Value> sumOverTasks(ArrayRef<Value> values) {
+    if (!exchange.hasPeers() || values.empty())
       return llvm::to_vector(values);
-    return nodes.unflatten(worker.collective("Reduce", nodes.flatten(values), spec), values);
+    return nodes.unflatten(exchange.collective("Reduce", nodes.flatten(values), spec), values);
   }
 
   Value multiply(llvm::StringRef name, Value x, Value y, Transposed transposed) {
@@ -140,9 +140,9 @@ private:
     SmallVector<Value> lefts;
     for (Operation *op : issue) {
       Value gradient = nodes.reshape("matrix", op->getOperand(matrix.member), shape.getShape());
-      Value error = worker.addVariable("error", DenseElementsAttr::get(shape, builder.getF32FloatAttr(0)));
+      Value error = exchange.addState("error", DenseElementsAttr::get(shape, builder.getF32FloatAttr(0)));
       matrix.errors.push_back(error);
-      matrix.wholes.push_back(nodes.binary("AddV2", "corrected", gradient, worker.read("error/Read", error)));
+      matrix.wholes.push_back(nodes.binary("AddV2", "corrected", gradient, exchange.readState("error/Read", error)));
       lefts.push_back(multiply("left", matrix.wholes.back(), matrix.q, Transposed::None));
     }
     return sum("left/sum", lefts);
@@ -154,7 +154,7 @@ private:
     for (auto [whole, error] : llvm::zip(matrix.wholes, matrix.errors)) {
       rights.push_back(multiply("right", whole, matrix.p, Transposed::First));
       Value seen = multiply("seen", matrix.p, rights.back(), Transposed::Second);
-      worker.stepNodes.push_back(worker.assign("error/Update", error, nodes.binary("Sub", "lost", whole, seen)));
+      exchange.keepState("error/Update", error, nodes.binary("Sub", "lost", whole, seen));
     }
     return scaled("right/mean", sum("right/sum", rights));
   }
@@ -214,7 +214,7 @@ private:
       return;
     Type i64 = builder.getI64Type();
     auto number = RankedTensorType::get({}, i64);
-    Value counter = worker.addVariable("drawn", DenseElementsAttr::get(number, static_cast<int64_t>(drawn)));
+    Value counter = exchange.addState("drawn", DenseElementsAttr::get(number, static_cast<int64_t>(drawn)));
     SmallVector<Value> lost;
     SmallVector<int64_t> widths;
     for (Matrix &matrix : matrices) {
@@ -230,20 +230,19 @@ private:
     Value from = nodes.get(
         "Cumsum", "from", {counts, nodes.constant("from/axis", 0)}, all,
         {nodes.attribute("exclusive", builder.getBoolAttr(true)), type("T", i64), type("Tidx", builder.getI32Type())});
-    Value before = worker.read("drawn/Read", counter);
+    Value before = exchange.readState("drawn/Read", counter);
     Value firsts = nodes.get("AddV2", "firsts", {from, before}, all, type("T", i64));
     int64_t begin = 0;
     for (auto [matrix, right] : llvm::zip(matrices, rights)) {
       Value drawnAnew = drawColumns(matrix, firsts, begin);
       Value next =
           nodes.get("SelectV2", "q/next", {matrix.lost, drawnAnew, right}, right.getType(), type("T", narrow()));
-      worker.stepNodes.push_back(worker.assign("q/Update", matrix.handle, next));
+      exchange.keepState("q/Update", matrix.handle, next);
       begin += matrix.rank;
     }
     Value total = nodes.get("Sum", "total", {counts, nodes.constant("total/axes", ArrayRef<int32_t>{0})}, number,
                             {type("T", i64), type("Tidx", builder.getI32Type())});
-    worker.stepNodes.push_back(
-        worker.assign("drawn/Update", counter, nodes.binary("AddV2", "drawn/next", before, total)));
+    exchange.keepState("drawn/Update", counter, nodes.binary("AddV2", "drawn/next", before, total));
   }
 
   /// Columns of Q from the numbers on that `firsts` has for them from `begin` on.
@@ -264,22 +263,25 @@ private:
   }
 
   Value drawNumbers(Value numbers) {
-    Type natural = builder.getIntegerType(64, /*isSigned=*/false);
+    // Not as unsigned integers, which not every target has: products and exclusive ors have the same bits.
+    Type integer = builder.getI64Type();
     auto shape = llvm::cast<RankedTensorType>(numbers.getType());
     auto number = [&](llvm::StringRef name, uint64_t value) {
-      auto scalar = RankedTensorType::get({}, natural);
-      return nodes.constant(name, DenseElementsAttr::get(scalar, builder.getIntegerAttr(natural, APInt(64, value))));
+      auto scalar = RankedTensorType::get({}, integer);
+      return nodes.constant(name, DenseElementsAttr::get(scalar, static_cast<int64_t>(value)));
     };
     auto apply = [&](llvm::StringRef op, llvm::StringRef name, Value x, Value y) {
-      return nodes.get(op, name, {x, y}, shape.clone(natural), type("T", natural));
+      return nodes.get(op, name, {x, y}, shape, type("T", integer));
     };
-    auto mix = [&](Value z, uint64_t bits) {
-      return apply("BitwiseXor", "mixed", z, apply("RightShift", "shifted", z, number("bits", bits)));
+    auto shift = [&](llvm::StringRef name, Value z, uint64_t bits) {
+      Value shifted = apply("RightShift", name, z, number("bits", bits));
+      return apply("BitwiseAnd", "unsigned", shifted, number("mask", ~uint64_t(0) >> bits));
     };
-    Value z = apply("Mul", "stepped", nodes.cast("natural", numbers, natural), number("step", kStep));
+    auto mix = [&](Value z, uint64_t bits) { return apply("BitwiseXor", "mixed", z, shift("shifted", z, bits)); };
+    Value z = apply("Mul", "stepped", numbers, number("step", kStep));
     z = apply("Mul", "scrambled", mix(z, 30), number("first_factor", kFirstFactor));
     z = apply("Mul", "scrambled", mix(z, 27), number("second_factor", kSecondFactor));
-    Value high = apply("RightShift", "high", mix(z, 31), number("low_bits", 64 - kDrawnBits));
+    Value high = shift("high", mix(z, 31), 64 - kDrawnBits);
     constexpr int64_t half = 1 << (kDrawnBits - 1);
     Value signedHigh = nodes.cast("signed", high, narrow());
     Value middle = nodes.scalar("half", half, signedHigh);
@@ -287,7 +289,7 @@ private:
     return nodes.multiply("drawn", centered, 1.0 / half);
   }
 
-  WorkerGraph &worker;
+  Exchange &exchange;
   StockNodes &nodes;
   OpBuilder &builder;
   const Issue &issue;
@@ -300,9 +302,9 @@ private:
 
 } // namespace
 
-SmallVector<Value> reduceLowRank(WorkerGraph &worker, const Issue &issue, dist::Reduction reduction, dist::Spec spec,
+SmallVector<Value> reduceLowRank(Exchange &exchange, const Issue &issue, dist::Reduction reduction, dist::Spec spec,
                                  dist::CompressionAttr compression) {
-  return PowerSgd(worker, issue, reduction == dist::Reduction::Mean, spec, compression.getMatrixRank()).run();
+  return PowerSgd(exchange, issue, reduction == dist::Reduction::Mean, spec, compression.getMatrixRank()).run();
 }
 
 } // namespace distc
