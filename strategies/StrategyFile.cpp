@@ -155,10 +155,22 @@ llvm::Error writeStrategy(const Strategy &strategy, llvm::StringRef path) {
     }
     return llvm::Error::success();
   }
-  return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    os << bytes;
+  if (path == "-") {
+    llvm::outs() << bytes;
     return llvm::Error::success();
-  });
+  }
+  llvm::Expected<llvm::sys::fs::TempFile> file = llvm::sys::fs::TempFile::create(path + "-%%%%%%.tmp");
+  if (!file)
+    return llvm::createStringError("cannot write '" + path + "': " + llvm::toString(file.takeError()));
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  os << bytes;
+  os.flush();
+  if (std::error_code error = os.error()) {
+    os.clear_error();
+    llvm::consumeError(file->discard());
+    return llvm::createStringError(error, "cannot write '" + path + "': " + error.message());
+  }
+  return file->keep(path);
 }
 
 } // namespace distc::strategies

@@ -151,7 +151,7 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     behindEffects.clear();
     // Calls in a body that was put in are found on the way; `until` says where each body ends, for recursion.
     SmallVector<std::pair<Operation *, StringRef>> open;
-    for (Operation *op = &block.front(), *next; op; op = next) {
+    for (Operation *op = block.empty() ? nullptr : &block.front(), *next; op; op = next) {
       while (!open.empty() && open.back().first == op)
         open.pop_back();
       next = op->getNextNode();

@@ -75,6 +75,39 @@ std::string newestSoundCheckpoint(const std::string &folder, bool *damaged) {
   });
 }
 
+void checkOutputs(const Options &options) {
+  const auto check = [](const char *flag, const std::string &target) {
+    std::error_code ignored;
+    // Whatever else there is, a device or a pipe, is opened once.
+    const auto kind = std::filesystem::status(target, ignored).type();
+    if (target.empty() ||
+        (kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::none &&
+         kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::directory))
+      return;
+    try {
+      if (kind == std::filesystem::file_type::directory)
+        throw Error("it is a folder");
+      OutputFile begun(target); // it goes again
+    } catch (const Error &error) {
+      throw Error(std::string(flag) + " " + target + ": " + error.what());
+    }
+  };
+  check("--export-npz", options.exportNpz);
+  check("--timeline", options.timeline);
+  check("--report", options.report);
+  if (options.checkpointDir.empty())
+    return;
+  std::error_code error;
+  std::filesystem::create_directories(options.checkpointDir, error);
+  if (error)
+    throw Error("--checkpoint-dir " + options.checkpointDir + ": cannot make the folder: " + error.message());
+  try {
+    OutputFile begun(options.checkpointDir + "/checkpoint");
+  } catch (const Error &failure) {
+    throw Error("--checkpoint-dir " + options.checkpointDir + ": " + failure.what());
+  }
+}
+
 void removeUnfinished(const Options &options) {
   if (!options.checkpointDir.empty())
     CheckpointManager(options.checkpointDir).removeTemporaries();

@@ -35,6 +35,9 @@ private:
   Socket held_;
 };
 
+/// Throws where a file or folder that the run writes at its end could not be written: the training would be lost.
+void checkOutputs(const Options &options);
+
 /// Removes what tasks of this run, or of one before it, left unfinished when they were killed. Not while one runs.
 void removeUnfinished(const Options &options);
 

@@ -231,6 +231,7 @@ int train(const drt_program &program, Options options) {
       lock.emplace(options.checkpointDir);
     settleCheckpointDir(options);
     removeUnfinished(options);
+    checkOutputs(options);
   }
   if (needs_launch(place, options.maxRestarts))
     return launchTasks(options, tasks, place);

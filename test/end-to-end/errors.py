@@ -5,6 +5,7 @@
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -56,6 +57,11 @@ class Compiling:
     def empty_graph(self, folder):
         graph = self._changed_graph(folder, lambda data: b"")
         return refused(self._compile(graph, folder), ["changed.meta"], folder=folder)
+
+    def full_standard_output(self, folder):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(list(map(str, [DISTC, "inspect", LINREG.graph])), stdout=full, stderr=subprocess.PIPE, text=True)
+        return [] if done.returncode == 1 and "cannot write to standard output" in done.stderr else [f"exit status {done.returncode}: {done.stderr}"]
 
     def no_such_graph(self, folder):
         return refused(self._compile(folder / "absent.meta", folder), ["absent.meta"], folder=folder)
@@ -217,6 +223,13 @@ class Running:
     def _run_linreg(self, folder, *flags):
         """Without what is carried: the limit on files is one on files in memory as well."""
         return [self.linreg, "--data", LINREG.feeds, "--steps", 3, *flags]
+
+    def outputs_without_a_place(self, folder):
+        """Before the first step: a training that cannot be kept would be lost."""
+        missing = folder / "missing"
+        return [f"{flag}: {found}" for flag, target in (("--export-npz", missing / "final.npz"), ("--timeline", missing / "t.json"),
+                                                        ("--export-npz", folder), ("--checkpoint-dir", LINREG.feeds))
+                for found in refused([self.linreg, "--data", LINREG.feeds, "--steps", 10 ** 12, flag, target], [flag, target], folder=folder, timeout=60)]
 
     def _run_mlp(self, folder, *flags, data=None):
         return [self.mlp, "--data", data or MLP.feeds, "--steps", 3, *flags]

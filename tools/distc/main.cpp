@@ -9,6 +9,7 @@
 #include "tools/distc/Options.h"
 #include "tools/distc/checkpoint_command.h"
 #include "tools/distc/command_pages.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cstring>
 #include <iostream>
 
@@ -238,5 +239,12 @@ int main(int argc, char **argv) {
     status = distc::strategyShowCommand(options);
   else if (*diff)
     status = distc::strategyDiffCommand(options);
+  // Where standard output is a file on a full disk.
+  llvm::outs().flush();
+  if (std::error_code error = llvm::outs().error()) {
+    llvm::outs().clear_error();
+    llvm::errs() << "distc: error: cannot write to standard output: " << error.message() << '\n';
+    return distc::kWrongInput;
+  }
   return status;
 }

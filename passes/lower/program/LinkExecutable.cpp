@@ -26,6 +26,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Object/ELF.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -35,6 +37,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
+#include <csignal>
 #include <mutex>
 
 using namespace llvm;
@@ -69,10 +72,10 @@ static Error fileError(const Twine &what, StringRef path, std::error_code code) 
 // Where the linker's inputs and outputs lie; it is gone afterwards with what is left in it.
 class LinkFolder {
 public:
-  ~LinkFolder() {
-    if (!folder.empty())
-      sys::fs::remove_directories(folder);
-  }
+  LinkFolder() : handler(reportFullDisk, this) {}
+  ~LinkFolder() { remove(); }
+  LinkFolder(const LinkFolder &) = delete;
+  LinkFolder &operator=(const LinkFolder &) = delete;
   /// A new folder, its name begins with `prefix`.
   std::error_code create(StringRef prefix) { return sys::fs::createUniqueDirectory(prefix, folder); }
   std::string path(StringRef name) const {
@@ -93,7 +96,19 @@ public:
   }
 
 private:
+  void remove() const {
+    if (!folder.empty())
+      sys::fs::remove_directories(folder);
+  }
+  // What LLVM and lld cannot write ends the process: with a message, and without what was begun.
+  [[noreturn]] static void reportFullDisk(void *self, const char *reason, bool) {
+    static_cast<const LinkFolder *>(self)->remove();
+    errs() << "distc: error: cannot write the executable: " << reason << '\n';
+    sys::Process::Exit(1, /*NoCleanup=*/true);
+  }
+
   SmallString<128> folder;
+  ScopedFatalErrorHandler handler;
 };
 
 // The archive of what the program calls.
@@ -116,9 +131,14 @@ static Error runLLD(ArrayRef<std::string> arguments) {
       map_to_vector(arguments, [](const std::string &argument) { return argument.c_str(); });
   std::string log;
   raw_string_ostream os(log);
+  // It writes to memory that stands for a file: where that finds no place on the disk, a signal says so.
+  CrashRecoveryContext::Enable();
   lld::Result result = lld::lldMain(words, os, os, {{lld::Gnu, &lld::elf::link}});
+  CrashRecoveryContext::Disable();
   if (result.retCode == 0)
     return Error::success();
+  if (result.retCode == 128 + SIGBUS)
+    return createStringError("there is no space left on the device");
   return log.empty() ? createStringError("exit status " + std::to_string(result.retCode)) : linkError(log);
 }
 
