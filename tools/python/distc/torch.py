@@ -14,7 +14,7 @@ import math
 import os
 import re
 import traceback
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping, MutableMapping
 from unittest import mock
 
 import jax
@@ -34,6 +34,8 @@ __all__ = ["UnknownOperations", "export", "load_state"]
 
 Arrays = dict[str, Any]
 Loss = Callable[[torch.nn.Module, Any], Any]
+# Of a module's attribute: what it was first, and is now.
+_Numbers = MutableMapping[tuple[torch.nn.Module, str], tuple[Any, Any]]
 
 
 # ---- Optimizers: a rule is (gradient, parameter, slots, hyper-parameters, number of the step from 1) -> (parameter, slots) ---
@@ -330,10 +332,10 @@ def _with_known_gradients() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Tensor]]) -> Iterator[None]:
+def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Tensor]], numbers: _Numbers) -> Iterator[None]:
     """A buffer that forward assigns anew (`self.mean = 0.9 * self.mean + ...`) is written at its end: torch.export sees what is written in
-    place alone. A number of Python that forward changes would stay what it is when the step is exported. Tensors that are no buffers, and
-    were assigned, are appended to `assigned`: the module's class, the name, what it was."""
+    place alone. Tensors that are no buffers, and were assigned, are appended to `assigned`: the module's class, the name, what it was. What
+    numbers that forward has assigned were, and are, is added to `numbers`."""
     assign = torch.nn.Module.__setattr__
     originals: dict[tuple[torch.nn.Module, str], torch.Tensor] = {}
 
@@ -343,8 +345,7 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
             originals.setdefault((part, name), buffer)
         old = part.__dict__.get(name)
         if isinstance(old, (bool, int, float)) and isinstance(value, (bool, int, float)) and name != "training" and value != old:
-            raise NotImplementedError(f"the loss changes the number '{name}' of {type(part).__name__}, which stays in the exported step what it is "
-                                      "now: make it a buffer (register_buffer), or change it outside of forward and of the loss")
+            numbers[part, name] = (numbers[part, name][0] if (part, name) in numbers else old, value)
         if isinstance(old, torch.Tensor) and isinstance(value, torch.Tensor):
             assigned.append((type(part).__name__, name, old))
         assign(part, name, value)
@@ -489,16 +490,23 @@ def _with_open_parts() -> Iterator[None]:
         yield
 
 
-def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.ExportedProgram, int]:
-    """What torch.export writes, and how many examples the batch must have for it."""
-    def export(least: int, **options: Any) -> torch.export.ExportedProgram:
-        size = torch.export.Dim("batch", min=least)
+# What writes a step down again.
+_Write = Callable[[], torch.export.ExportedProgram]
+
+
+def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.ExportedProgram, int, _Write]:
+    """What torch.export writes, how many examples the batch must have for it, and what writes it again at once."""
+    def export(least: int, most: int | None = None, batch: Any = batch, **options: Any) -> torch.export.ExportedProgram:
+        size = torch.export.Dim("batch", min=least, max=most)
         shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
         return torch.export.export(module, (batch,), dynamic_shapes=(shapes,), strict=False, **options)
 
+    def written(smallest: int, *arguments: Any, **options: Any) -> tuple[torch.export.ExportedProgram, int, _Write]:
+        return export(*arguments, **options), smallest, lambda: export(*arguments, **options)
+
     least = 2
     try:
-        return export(least), 1
+        return written(1, least)
     except torch._dynamo.exc.UserError as error:
         if "Constraints violated" not in str(error):
             raise
@@ -508,35 +516,76 @@ def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.E
     if suggested and int(suggested[1]) <= _MOST_EXAMPLES:
         least = int(suggested[1])
         try:
-            return export(least), least
+            return written(least, least)
+        except torch._dynamo.exc.UserError:
+            pass
+    # Or change nothing: those of more examples may give the same step.
+    if limit := re.search(r"batch = Dim\('batch', (?:min=\d+, )?max=(\d+)\)", str(first)):
+        most = int(limit[1])
+        try:
+            few = written(1, least, most)
+            if most >= _NO_BATCH:
+                return few
+            copies = most // next(iter(_pytree.tree_leaves(batch))).shape[0] + 1
+            many = export(most + 1, _NO_BATCH, batch=_pytree.tree_map(lambda leaf: leaf.repeat(copies, *[1] * (leaf.ndim - 1)), batch))
+            if _get_code(few[0].graph_module) == _get_code(many.graph_module) and _are_equal(few[0].constants, many.constants):
+                return few
         except torch._dynamo.exc.UserError:
             pass
     try:
-        exported = export(least, prefer_deferred_runtime_asserts_over_guards=True)
+        exported, _, write = written(1, least, prefer_deferred_runtime_asserts_over_guards=True)
     except torch._dynamo.exc.UserError:
         raise first from None
     smallest = _find_smallest_batch(exported)
     if smallest is None:
         raise first
-    return exported, max(smallest, least if suggested else 1)
+    return exported, max(smallest, least if suggested else 1), write
 
 
-def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.export.ExportedProgram) -> None:
-    """Refuses a loss that changes what it may read of Python's: a number, or what makes its next call write down another step."""
+def _get_code(graph: torch.fx.GraphModule) -> list[tuple[Any, ...]]:
+    """The step, nodes by their numbers, without what says only how a tensor lies in memory."""
+    numbers: dict[torch.fx.Node, Any] = {}
+    code: list[tuple[Any, ...]] = []
+    for node in graph.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.aten.contiguous.default:
+            numbers[node] = numbers[node.args[0]]
+            continue
+        numbers[node] = f"%{len(code)}"
+        of = getattr(graph, node.target, None) if node.op == "get_attr" else None
+        inner = _get_code(of) if isinstance(of, torch.fx.GraphModule) else node.target
+        code.append((node.op, inner, str(torch.fx.map_arg((node.args, node.kwargs), numbers.__getitem__))))
+    return code
+
+
+def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.export.ExportedProgram, write: _Write) -> None:
+    """Refuses a loss that changes what it may read of Python's: a number, unless it is the same behind each call and no call writes down another
+    step, or what makes its next call write down another step."""
     changed = list(dict.fromkeys(name for name, _ in with_loss.changed))
     if not changed:
         return
-    names = ", ".join(f"'{name}'" for name in changed[:5]) + (f" and {len(changed) - 5} others" if len(changed) > 5 else "")
+    numbers = {name: f"the number '{name}' of {type(part).__name__}" for (part, name), (old, new) in with_loss.numbers.items() if old != new}
+    said = list(dict.fromkeys(numbers.get(name.rpartition(".")[2], f"'{name}'") for name in changed))
+    names = ", ".join(said[:5]) + (f" and {len(said) - 5} others" if len(said) > 5 else "")
     error = NotImplementedError(f"the loss changes {names}, which would stay in the exported step what it is now: keep it in a buffer of the module "
                                 "(register_buffer), feed it with the batch, or change it outside of the loss")
-    if any(is_number for _, is_number in with_loss.changed):
-        raise error
+    changes_numbers = any(is_number for _, is_number in with_loss.changed)
     try:
         with torch.enable_grad(), _with_ways_out(), _with_open_parts():
-            again, _ = _export_program(with_loss, batch)
+            # What was exported may be of a later call than the first, which met other numbers. (torch.export gives modules back theirs.)
+            if changes_numbers and len(with_loss.calls) > 1:
+                exported = write()
+            with_loss.changed.clear()
+            for (part, name), (_, number) in list(with_loss.numbers.items()):
+                setattr(part, name, number)
+            again = write()
+            if any(is_number for _, is_number in with_loss.changed):
+                raise error
     except Exception:  # It holds what only the first call could use, such as a tensor of its own.
         raise error from None
-    if exported.graph_module.code != again.graph_module.code or not _are_equal(exported.constants, again.constants):
+    finally:
+        for (part, name), (number, _) in list(with_loss.numbers.items()):
+            setattr(part, name, number)
+    if _get_code(exported.graph_module) != _get_code(again.graph_module) or not _are_equal(exported.constants, again.constants):
         raise error
 
 
@@ -545,6 +594,8 @@ def _are_equal(constants: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
                                                      if isinstance(value, torch.Tensor))
 
 
+# More examples than any batch has: whether sizes are too large for integers of 32 bits is asked in many places.
+_NO_BATCH = 1 << 20
 # Of how many examples at least a step may be.
 _MOST_EXAMPLES = 64
 
@@ -573,6 +624,10 @@ class _Log(collections.deque):
     """What was seen while a step was exported."""
 
 
+class _Originals(collections.UserDict):
+    """What was there before a step was exported."""
+
+
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
@@ -580,16 +635,19 @@ class _WithLoss(torch.nn.Module):
         self.loss = loss
         # No list: torch.export gives attributes that are trees back what they were.
         self.assigned: collections.deque[tuple[str, str, torch.Tensor]] = _Log()
-        # What the loss changed of Python's, and whether that is a number.
+        # What the loss changed of Python's, and whether that is a number; what numbers of modules were before.
         self.changed: collections.deque[tuple[str, bool]] = _Log()
+        self.numbers: _Numbers = _Originals()
+        self.calls: collections.deque[None] = _Log()
 
     def forward(self, batch: Any) -> Any:
+        self.calls.append(None)
         # One size, not one for each tensor.
         sizes = [leaf.shape[0] for leaf in _pytree.tree_leaves(batch)]
         for size in sizes[1:]:
             torch._check(size == sizes[0])
         before = PythonState(self.loss, self.module)
-        with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned):
+        with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned, self.numbers):
             value = self.loss(self.module, batch)
         after = PythonState(self.loss, self.module)
         if package := before.draws(after):
@@ -655,12 +713,12 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
     with torch.enable_grad(), _with_ways_out(), _with_open_parts():
         with_loss = _WithLoss(module, loss)
-        exported, smallest_batch = _export_program(with_loss, batch)
+        exported, smallest_batch, write = _export_program(with_loss, batch)
     for part, name, old in with_loss.assigned:
         if any(constant is old or (isinstance(constant, torch.Tensor) and constant.data_ptr() == old.data_ptr()) for constant in exported.constants.values()):
             raise NotImplementedError(f"the loss reads the tensor '{name}' of {part} and assigns it anew, which would stay in the exported step what it is "
                                       "now: make it a buffer (register_buffer)")
-    _expect_the_same_again(with_loss, batch, exported)
+    _expect_the_same_again(with_loss, batch, exported, write)
     stop_gradients(exported.graph_module)
     exported = exported.run_decompositions(get_decompositions())
     graph = Graph(exported.graph)

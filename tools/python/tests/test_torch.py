@@ -428,3 +428,62 @@ def test_what_there_is_no_code_for_is_listed(tmp_path):
         distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
     with pytest.raises(NotImplementedError, match="LBFGS"):
         distc.torch.export(module, torch_models.classify, optim.LBFGS(module.parameters()), get_example(data), tmp_path / "step.mlir")
+
+
+class Windows(torch.nn.Module):
+    """As Swin's layers: numbers that each call sets to the same; and a copy of many examples, as diffusers' networks have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.shift, self.factor = torch.nn.Linear(4, 4), 3, 5
+
+    def forward(self, x):
+        if x.shape[1] <= 7:
+            self.shift = 0
+        if x.shape[0] >= 64:
+            x = x.contiguous()
+        self.factor = 1
+        for _ in range(2):
+            self.factor *= 2
+            x = self.linear(x) * self.factor
+        return x.roll(self.shift, 1) if self.shift else x
+
+
+class Once(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.begun = torch.nn.Linear(4, 4), False
+
+    def forward(self, x):
+        factor, self.begun = 1 if self.begun else 2, True
+        return self.linear(x) * factor
+
+
+class More(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x * 2 if x.shape[0] >= 64 else x)
+
+
+def test_numbers_that_settle(tmp_path):
+    data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
+
+    def loss(module, batch):
+        return module(batch["x"]).square().mean()
+
+    def export(module):
+        return distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+    module = Windows()
+    step = export(module)
+    assert (module.shift, module.factor) == (3, 5)
+    result = distc.compile(step, replicas=2, batch=8).train(to_numpy(data), 3)
+    losses = torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.1), data, 8, 3)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="'begun'"):
+        export(Once())
+    with pytest.raises(NotImplementedError, match="batch's size does not stay open"):
+        export(More())
