@@ -231,6 +231,14 @@ def rows_without_ids(g):
     return g.loss_of(g.tf.nn.safe_embedding_lookup_sparse(g.variable("table", ROWS, 4), g.chosen_ids(), combiner="mean"))
 
 
+@case("Adagrad")
+def chosen_ids_and_all_ids_of_one_table(g):
+    """Of its gradient one example has rows of both, of different numbers."""
+    tf, table, ids = g.tf, g.variable("table", ROWS, 4), g.chosen_ids()
+    chosen = tf.nn.safe_embedding_lookup_sparse(table, ids, combiner="mean")
+    return g.loss_of(chosen + tf.gather(table, tf.cast(tf.sparse.to_dense(ids)[:, 0], tf.int32)))
+
+
 @case("Momentum")
 def rows_without_ids_of_a_table_in_parts(g):
     return g.loss_of(g.tf.nn.safe_embedding_lookup_sparse(g.tables(2), g.chosen_ids(), combiner="sum"))

@@ -213,40 +213,55 @@ Value BatchConversions::gatherFirstAxis(Value value) {
   };
   if (batch.uniform || batch.segments.size() == 1)
     return gatherOne(value);
-  int64_t unit = 0, count = 0;
-  for (int64_t segment : batch.segments)
-    unit = std::gcd(unit, segment);
-  for (int64_t segment : batch.segments)
-    count += segment / unit;
-  Value axis = constant(value, {0}, /*scalar=*/true);
-  builder.setInsertionPointAfterValue(axis);
-  auto split = dfg::SplitOp::create(builder, locate("segments", value),
-                                    SmallVector<Type>(count, typeOf(dfg::Dim::batch(unit))), axis, value);
-  if (!add(split))
+  Operation *split = splitSegments(value, batch.segments, typeOf);
+  if (!split)
     return {};
-  auto concat = [&](ArrayRef<Value> parts, dfg::Dim size) -> Value {
-    SmallVector<Value> operands(parts);
-    operands.push_back(axis);
-    // Behind the last of them.
-    Value last = parts.front();
-    for (Value part : parts)
-      if (last.getDefiningOp()->isBeforeInBlock(part.getDefiningOp()))
-        last = part;
-    return create<dfg::ConcatV2Op>(last, "concat", TypeRange(typeOf(size)), operands);
-  };
   SmallVector<Value> segments;
-  size_t next = 0;
-  for (int64_t segment : batch.segments) {
-    SmallVector<Value> parts;
-    for (int64_t i = 0; i < segment / unit; ++i)
-      parts.push_back(split->getResult(next++));
-    Value own = parts.size() == 1 ? parts.front() : concat(parts, dfg::Dim::batch(segment));
-    Value joined = own ? gatherOne(own) : Value();
+  Value last = split->getResults().front();
+  for (Value own : split->getResults()) {
+    Value joined = gatherOne(own);
     if (!joined)
       return {};
+    // Behind each other: the last one that is made stands first.
+    if (segments.empty() || last.getDefiningOp()->isBeforeInBlock(joined.getDefiningOp()))
+      last = joined;
     segments.push_back(joined);
   }
-  return concat(segments, dfg::Dim());
+  segments.push_back(constant(value, {0}, /*scalar=*/true));
+  return create<dfg::ConcatV2Op>(last, "concat", TypeRange(typeOf(dfg::Dim())), segments);
+}
+
+/// A node whose results are the replica's parts of the segments.
+Operation *BatchConversions::splitSegments(Value value, ArrayRef<int64_t> segments,
+                                           llvm::function_ref<Type(dfg::Dim)> typeOf) {
+  Value axis = constant(value, {0}, /*scalar=*/true);
+  SmallVector<Type> types;
+  int64_t total = 0;
+  for (int64_t segment : segments) {
+    types.push_back(typeOf(dfg::Dim::batch(segment)));
+    total += segment;
+  }
+  Operation *split;
+  if (llvm::all_equal(segments)) {
+    builder.setInsertionPointAfterValue(axis);
+    split = dfg::SplitOp::create(builder, locate("segments", value), types, axis, value);
+  } else {
+    auto vector = [&](int64_t size) -> Type { return RankedTensorType::get({size}, builder.getI32Type()); };
+    const Type single = vector(1);
+    auto rank = static_cast<int64_t>(flow.getShapes().getShape(value)->size());
+    Value zero = constant(axis, {0}), one = constant(zero, {1}), all = constant(one, {static_cast<int32_t>(total)}),
+          each = constant(all, SmallVector<int32_t>(segments.begin(), segments.end()));
+    Value shape = create<dfg::ShapeOp>(each, "shape", vector(rank), value);
+    Value rows = shape ? create<dfg::SliceOp>(shape, "rows", TypeRange(single), ValueRange{shape, zero, one}) : Value();
+    Value unit = rows ? create<dfg::FloorDivOp>(rows, "unit", TypeRange(single), ValueRange{rows, all}) : Value();
+    Value sizes =
+        unit ? create<dfg::MulOp>(unit, "sizes", vector(static_cast<int64_t>(segments.size())), unit, each) : Value();
+    if (!sizes)
+      return nullptr;
+    builder.setInsertionPointAfterValue(sizes);
+    split = dfg::SplitVOp::create(builder, locate("segments", value), types, value, sizes, axis);
+  }
+  return add(split) ? split : nullptr;
 }
 
 /// Sizes whose elements are known: each is the same in the whole batch, or N times as large.

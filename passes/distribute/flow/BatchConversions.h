@@ -50,6 +50,8 @@ private:
   mlir::Value convert(mlir::Value value);
   mlir::Value reduce(mlir::Value value);
   mlir::Value gather(mlir::Value value);
+  mlir::Operation *splitSegments(mlir::Value value, llvm::ArrayRef<int64_t> segments,
+                                 llvm::function_ref<mlir::Type(dfg::Dim)> typeOf);
   mlir::Value gatherFirstAxis(mlir::Value value);
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
   mlir::Value moveToFront(mlir::Value value, int64_t axis);

@@ -360,3 +360,32 @@ module @squeezed attributes {dist.strategy = #dist.strategy<"">} {
     %z = dfg.squeeze %y {control = ["x"]} : (tensor<*xf32>) -> tensor<*xf32> loc("z")
   }
 }
+
+// -----
+
+// Of each segment a replica's part is joined with the others'; these have other sizes.
+// CHECK-LABEL: @segments
+module @segments attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["total:0"]} {
+    %v = dfg.placeholder : () -> tensor<?xf32>
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %flat_shape = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32>
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %axes = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %flat = dfg.reshape %x, %flat_shape : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<?xf32> loc("flat")
+    // CHECK: %[[BOTH:.*]] = dfg.concat_v2 %v, %flat
+    // CHECK-DAG: %[[EACH:.*]] = dfg.const dense<[1, 4]> : tensor<2xi32>
+    // CHECK-DAG: %[[ALL:.*]] = dfg.const dense<5> : tensor<1xi32>
+    // CHECK: %[[UNIT:.*]] = dfg.floor_div %{{.*}}, %[[ALL]]
+    // CHECK: %[[SIZES:.*]] = dfg.mul %[[UNIT]], %[[EACH]]
+    // CHECK: %[[OWN:.*]]:2 = dfg.split_v %[[BOTH]], %[[SIZES]]
+    // CHECK-DAG: %[[FIRST:.*]] = dist.all_gather bucket {{.*}} (%[[OWN]]#0)
+    // CHECK-DAG: %[[SECOND:.*]] = dist.all_gather bucket {{.*}} (%[[OWN]]#1)
+    // CHECK: %[[WHOLE:.*]] = dfg.concat_v2 %[[FIRST]], %[[SECOND]]
+    // CHECK: dfg.cumsum %[[WHOLE]]
+    %both = dfg.concat_v2 %v, %flat, %zero : (tensor<?xf32>, tensor<?xf32>, tensor<i32>) -> tensor<?xf32> loc("both")
+    %sums = dfg.cumsum %both, %zero : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32> loc("sums")
+    %total = dfg.max %sums, %axes : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("total")
+  }
+}
