@@ -249,9 +249,10 @@ Operation *BatchConversions::splitSegments(Value value, ArrayRef<int64_t> segmen
     auto vector = [&](int64_t size) -> Type { return RankedTensorType::get({size}, builder.getI32Type()); };
     const Type single = vector(1);
     auto rank = static_cast<int64_t>(flow.getShapes().getShape(value)->size());
-    Value zero = constant(axis, {0}), one = constant(zero, {1}), all = constant(one, {static_cast<int32_t>(total)}),
-          each = constant(all, SmallVector<int32_t>(segments.begin(), segments.end()));
-    Value shape = create<dfg::ShapeOp>(each, "shape", vector(rank), value);
+    // Each in front of the one before it, so that all are there behind the axis.
+    Value zero = constant(value, {0}), one = constant(value, {1}), all = constant(value, {static_cast<int32_t>(total)}),
+          each = constant(value, SmallVector<int32_t>(segments.begin(), segments.end()));
+    Value shape = create<dfg::ShapeOp>(axis, "shape", vector(rank), value);
     Value rows = shape ? create<dfg::SliceOp>(shape, "rows", TypeRange(single), ValueRange{shape, zero, one}) : Value();
     Value unit = rows ? create<dfg::FloorDivOp>(rows, "unit", TypeRange(single), ValueRange{rows, all}) : Value();
     Value sizes =
