@@ -32,21 +32,29 @@ unsigned getUnsignedWidth(Value value) {
 /// What keeps elements as they are, or chooses among them.
 bool keepsElements(Operation *op) {
   return op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() ||
-         llvm::isa<dfg::EnsureShapeOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::PadOp, dfg::TileOp,
-                   dfg::ConcatV2Op, dfg::PackOp, dfg::UnpackOp, dfg::SplitOp, dfg::GatherV2Op, dfg::ReverseV2Op,
-                   dfg::SelectOp, dfg::SelectV2Op, dfg::BroadcastToOp, dfg::MaximumOp, dfg::MinimumOp, dfg::MaxOp,
-                   dfg::MinOp, dfg::BitwiseAndOp, dfg::BitwiseOrOp, dfg::BitwiseXorOp, dfg::FloorDivOp,
-                   dfg::FloorModOp>(op);
+         llvm::isa<dfg::EnsureShapeOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::PadOp, dfg::PadV2Op,
+                   dfg::MirrorPadOp, dfg::TileOp, dfg::ConcatV2Op, dfg::PackOp, dfg::UnpackOp, dfg::SplitOp,
+                   dfg::SplitVOp, dfg::BroadcastToOp, dfg::ExpandDimsOp, dfg::SqueezeOp>(op) ||
+         llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::GatherNdOp, dfg::ReverseV2Op, dfg::ReverseSequenceOp,
+                   dfg::RollOp, dfg::SelectOp, dfg::SelectV2Op, dfg::DynamicStitchOp, dfg::UniqueOp, dfg::TopKV2Op,
+                   dfg::MatrixBandPartOp, dfg::MatrixDiagOp, dfg::ZerosLikeOp, dfg::OnesLikeOp, dfg::FillOp>(op) ||
+         llvm::isa<dfg::SpaceToDepthOp, dfg::DepthToSpaceOp, dfg::SpaceToBatchNDOp, dfg::SpaceToBatchOp,
+                   dfg::BatchToSpaceOp, dfg::ExtractImagePatchesOp, dfg::ResizeNearestNeighborOp>(op) ||
+         llvm::isa<dfg::MaximumOp, dfg::MinimumOp, dfg::ClipByValueOp, dfg::MaxOp, dfg::MinOp, dfg::AbsOp, dfg::SignOp,
+                   dfg::BitwiseAndOp, dfg::BitwiseOrOp, dfg::BitwiseXorOp, dfg::FloorDivOp, dfg::FloorModOp>(op);
 }
 
 /// What may go beyond the type, and is cut to its low bits.
 bool wrapsAround(Operation *op) {
-  return op->hasTrait<dfg::Adds>() || llvm::isa<dfg::CastOp, dfg::SubOp, dfg::MulOp, dfg::InvertOp>(op);
+  return op->hasTrait<dfg::Adds>() || llvm::isa<dfg::CastOp, dfg::SubOp, dfg::MulOp, dfg::SquareOp, dfg::InvertOp,
+                                                dfg::SumOp, dfg::ProdOp, dfg::CumsumOp, dfg::ScatterNdOp>(op);
 }
 
 /// What only looks at numbers, whatever type they have.
 bool reads(Operation *op) {
-  return op->hasTrait<dfg::AsksShapes>() || op->hasTrait<dfg::Compares>() || llvm::isa<dfg::CastOp, dfg::OneHotOp>(op);
+  return op->hasTrait<dfg::AsksShapes>() || op->hasTrait<dfg::Compares>() ||
+         llvm::isa<dfg::CastOp, dfg::OneHotOp, dfg::ArgMaxOp, dfg::ArgMinOp, dfg::ResizeBilinearOp,
+                   dfg::ResizeBicubicOp, dfg::ResizeAreaOp, dfg::CropAndResizeOp>(op);
 }
 
 /// A node that begins unsigned values. Of feeds there are bytes.

@@ -49,6 +49,16 @@ def bytes_that_are_fed(g):
     return g.loss_of(tf.matmul(pixels, g.variable("w", 6, 3)))
 
 
+@case
+def bytes_that_are_arranged(g):
+    tf = g.tf
+    square = tf.pad(tf.reshape(g.image, [-1, 2, 3, 1]), [[0, 0], [1, 1], [2, 0], [0, 0]], constant_values=7)
+    chosen = tf.where(square > 99, square, tf.cast(255, tf.uint8) - square)
+    parts = (tf.image.resize(square, [3, 4]), tf.image.resize(chosen, [2, 2], "nearest"), tf.reduce_sum(chosen, 2), tf.argmax(square, 1),
+             tf.sort(chosen, 2), tf.roll(tf.gather(square, [2, 0], axis=1), 1, 2))
+    return g.loss_of(tf.concat([tf.reshape(tf.cast(part, tf.float32), [tf.shape(g.image)[0], -1]) for part in parts], 1) / 100)
+
+
 @case()
 def arithmetic_of_bytes(g):
     """It wraps around, and what is compared is above 0."""

@@ -303,7 +303,9 @@ FailureOr<RankedTensorType> getStaticType(Operation *node, unsigned result) {
   Type element = type.getElementType();
   if (!llvm::isa<FloatType>(element) && !element.isSignlessInteger()) {
     node->emitError() << "node '" << dfg::getNodeName(node) << "': no code can be generated for elements of type "
-                      << element;
+                      << element
+                      << (element.isUnsignedInteger() ? "; cast them to int32, int64 or float32 before what uses them"
+                                                      : "");
     return failure();
   }
   return type;

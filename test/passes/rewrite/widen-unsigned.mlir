@@ -46,3 +46,21 @@ dfg.graph {
   %p = dfg.opaque "Population"(%x) : (tensor<4xui8>) -> tensor<4xui8> loc("p")
   %y = dfg.cast %p : (tensor<4xui8>) -> tensor<4xi32> loc("y")
 }
+
+// -----
+
+// What arranges elements, adds them up, or looks at them alone.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[BYTES:.*]] = dfg.bitwise_and {{.*}} loc("x/unsigned")
+// CHECK: dfg.resize_bilinear %[[BYTES]], %{{.*}} : (tensor<?x4x4x3xi32>, tensor<2xi32>) -> tensor<?x8x8x3xf32>
+// CHECK: dfg.space_to_depth %[[BYTES]] {{.*}} : (tensor<?x4x4x3xi32>) -> tensor<?x2x2x12xi32>
+// CHECK: %[[SUM:.*]] = dfg.sum %[[BYTES]]
+// CHECK: dfg.bitwise_and %[[SUM]]
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?x4x4x3xui8> loc("x")
+  %size = dfg.const dense<8> : tensor<2xi32> : tensor<2xi32>
+  %large = dfg.resize_bilinear %x, %size {align_corners = false, half_pixel_centers = true} : (tensor<?x4x4x3xui8>, tensor<2xi32>) -> tensor<?x8x8x3xf32> loc("large")
+  %deep = dfg.space_to_depth %x {block_size = 2 : i64, data_format = "NHWC"} : (tensor<?x4x4x3xui8>) -> tensor<?x2x2x12xui8> loc("deep")
+  %axes = dfg.const dense<3> : tensor<1xi32> : tensor<1xi32>
+  %sum = dfg.sum %x, %axes : (tensor<?x4x4x3xui8>, tensor<1xi32>) -> tensor<?x4x4xui8> loc("sum")
+}
