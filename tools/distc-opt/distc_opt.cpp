@@ -21,21 +21,23 @@
 #include "llvm/Support/SourceMgr.h"
 #include <unistd.h>
 
-static bool canBeParsed(llvm::StringRef text, const mlir::DialectRegistry &registry) {
-  return distc::dfg::survivesParsing([&] {
-    // Parts of --split-input-file, which may be errors on purpose.
-    llvm::SmallVector<llvm::StringRef> parts;
-    text.split(parts, mlir::kDefaultSplitMarker);
-    for (llvm::StringRef part : parts) {
-      mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-      context.allowUnregisteredDialects();
-      mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
-      llvm::SourceMgr sources;
-      sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(part), llvm::SMLoc());
-      mlir::Block block;
-      (void)mlir::parseSourceFile(sources, &block, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
-    }
-  });
+static bool canBeParsed(llvm::StringRef text, llvm::StringRef path, const mlir::DialectRegistry &registry) {
+  return distc::dfg::survivesParsing(
+      [&] {
+        // Parts of --split-input-file, which may be errors on purpose.
+        llvm::SmallVector<llvm::StringRef> parts;
+        text.split(parts, mlir::kDefaultSplitMarker);
+        for (llvm::StringRef part : parts) {
+          mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+          context.allowUnregisteredDialects();
+          mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+          llvm::SourceMgr sources;
+          sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(part), llvm::SMLoc());
+          mlir::Block block;
+          (void)mlir::parseSourceFile(sources, &block, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
+        }
+      },
+      path);
 }
 
 int main(int argc, char **argv) {
@@ -54,7 +56,7 @@ int main(int argc, char **argv) {
   if (input != "-") {
     std::string error;
     std::unique_ptr<llvm::MemoryBuffer> text = mlir::openInputFile(input, &error);
-    if (text && !canBeParsed(text->getBuffer(), registry)) {
+    if (text && !canBeParsed(text->getBuffer(), input, registry)) {
       llvm::errs() << input << ": error: MLIR's parser breaks off at this text, which no printer writes\n";
       // Where it broke off, destructors may not.
       _exit(1);

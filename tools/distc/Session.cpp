@@ -139,7 +139,7 @@ static OwningOpRef<ModuleOp> readIr(const std::string &path, MLIRContext *contex
       text && !isBytecode((*text)->getMemBufferRef()) && failed(dfg::checkIrText((*text)->getBuffer(), path, context)))
     return nullptr;
   OwningOpRef<ModuleOp> module;
-  if (!dfg::survivesParsing([&] { module = parseSourceFile<ModuleOp>(path, ParserConfig(context)); })) {
+  if (!dfg::survivesParsing([&] { module = parseSourceFile<ModuleOp>(path, ParserConfig(context)); }, path)) {
     llvm::errs() << path << ": error: MLIR's parser breaks off at this text, which no printer writes\n";
     _exit(kWrongInput); // where it broke off, destructors may not come through
   }
