@@ -262,7 +262,7 @@ def DRT_RoutineOp : DRT_Placed<"routine", [DRT_Scope<"routine">, Pure, DRT_Acces
 }
 def DRT_AssertOp : DRT_PlanOp<"assert", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
-  let summary = "drt_assert: ends the program with `message` where the condition does not hold";
+  let summary = "drt_routine_assert: ends the program with `message` where the condition does not hold";
   let description = [{
     Where the message has a byte 1, the first `summarize` elements of the next tensor of `data` are put. With `prints` the program goes on, and the
     message is written to stderr where the condition holds.

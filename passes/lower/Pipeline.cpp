@@ -107,9 +107,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   manager.addPass(createMergeShares({/*device=*/target.isDevice()}));
   if (target.isDevice())
     manager.addPass(createAlignShares());
-  // On GPUs an index that is outside gives what TensorFlow's kernels give there: zeros, and NaN for a label.
-  manager.addPass(
-      createConvertDfgToDrt({/*asserts=*/options.asserts && !target.isDevice(), /*device=*/target.isDevice()}));
+  manager.addPass(createConvertDfgToDrt({options.asserts, /*device=*/target.isDevice()}));
   if (target.isDevice())
     addDevicePasses(manager, options.precision);
   else

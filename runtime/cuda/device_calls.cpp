@@ -41,6 +41,17 @@ void DeviceReplica::copy(void *to, const void *from, int64_t bytes) {
           "cuMemcpyDtoDAsync");
 }
 
+void DeviceReplica::callOnHost(drt_routine routine, const int64_t *numbers, void *const *tensors, const int64_t *bytes,
+                               int32_t inputs, int32_t count) {
+  std::vector<HostCalls::Tensor> all;
+  for (int32_t i = 0; i < count; ++i)
+    all.push_back({tensors[i], bytes[i]});
+  if (preparing)
+    hostCalls_.reserve(all);
+  else if (enqueues())
+    hostCalls_.enqueue(stream, scope, routine, numbers, all, static_cast<size_t>(inputs));
+}
+
 void *DeviceReplica::randomState(int32_t state, int64_t seed, int64_t seed2) {
   const auto index = static_cast<size_t>(state);
   if (!prepared_.at(index)) {
@@ -185,6 +196,12 @@ void drt_launch(drt_replica *replica, int32_t kernel, void *const *arguments) {
 
 void drt_copy(drt_replica *replica, void *to, const void *from, int64_t bytes) {
   guarded(replica, [&](Replica &) { DeviceReplica::of(replica).copy(to, from, bytes); });
+}
+
+void drt_call_on_host(drt_replica *replica, drt_routine routine, const int64_t *p, void *const *tensors,
+                      const int64_t *bytes, int32_t inputs, int32_t count) {
+  guarded(replica,
+          [&](Replica &) { DeviceReplica::of(replica).callOnHost(routine, p, tensors, bytes, inputs, count); });
 }
 
 void *drt_random_state(drt_replica *replica, int32_t state, int64_t seed, int64_t seed2) {

@@ -105,6 +105,7 @@ void DeviceReplica::prepare() {
   for (int32_t i = 0; i < program_.num_entries; ++i)
     runHostCode(program_.entries[i], 0);
   preparing = false;
+  hostCalls_.allocate();
   workspace_ = DeviceMemory(workspaceBytes, "the libraries' workspace");
   workspace = workspace_.data();
   rehearse();
@@ -178,6 +179,7 @@ void DeviceReplica::runHostCode(const drt_entry &entered, int set) {
   open_.clear();
   lastReduced_ = nullptr;
   feedBuffers_.addresses(entered, set, feedPointers_);
+  hostCalls_.begin(entered);
   if (leaves(entered))
     throw Error(failure);
 }
@@ -256,6 +258,7 @@ bool DeviceReplica::finished(int set) {
     return false;
   }
   check(status, "cuEventQuery");
+  hostCalls_.check();
   return true;
 }
 

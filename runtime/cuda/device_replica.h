@@ -10,6 +10,7 @@
 #include "core/task.h"
 #include "cuda/device.h"
 #include "cuda/feeds.h"
+#include "cuda/host_calls.h"
 #include "cuda/kernels.h"
 #include "cuda/nccl_rank.h"
 #include "cuda/replica.h"
@@ -88,6 +89,8 @@ public:
   void endScope();
   void launch(int32_t kernel, void *const *arguments);
   void copy(void *to, const void *from, int64_t bytes);
+  void callOnHost(drt_routine routine, const int64_t *numbers, void *const *tensors, const int64_t *bytes,
+                  int32_t inputs, int32_t count);
   void *randomState(int32_t state, int64_t seed, int64_t seed2);
   void startBucket(int32_t bucket);
   void waitBucket(int32_t bucket);
@@ -142,6 +145,7 @@ private:
   DeviceMemory arena_, variables_, states_, index_, workspace_;
   PinnedMemory fetches_;
   FeedBuffers feedBuffers_;
+  HostCalls hostCalls_;
   Kernels kernels_;
   std::vector<void *> variablePointers_;
   std::vector<const void *> feedPointers_;

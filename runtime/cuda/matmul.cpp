@@ -23,7 +23,7 @@ void freeOperation(cublasLtMatmulDesc_t operation) { cublasLt().cublasLtMatmulDe
 void freeLayout(cublasLtMatrixLayout_t layout) { cublasLt().cublasLtMatrixLayoutDestroy(layout); }
 void freePreference(cublasLtMatmulPreference_t preference) { cublasLt().cublasLtMatmulPreferenceDestroy(preference); }
 using Operation = Owned<cublasLtMatmulDesc_t, freeOperation>;
-using Layout = Owned<cublasLtMatrixLayout_t, freeLayout>;
+using MatrixLayout = Owned<cublasLtMatrixLayout_t, freeLayout>;
 using Preference = Owned<cublasLtMatmulPreference_t, freePreference>;
 
 // What NVIDIA recommends for its larger devices; the heuristic takes less where less does.
@@ -152,14 +152,14 @@ private:
   }
 
   // op(x) is rows x columns, column-major; x lies dense.
-  Layout layout(int32_t dtype, int64_t rows, int64_t columns, bool transposed, int64_t batchStride) const {
+  MatrixLayout layout(int32_t dtype, int64_t rows, int64_t columns, bool transposed, int64_t batchStride) const {
     if (transposed)
       std::swap(rows, columns);
     cublasLtMatrixLayout_t made = nullptr;
     check(cublasLt().cublasLtMatrixLayoutCreate(&made, typeOf(dtype), static_cast<uint64_t>(rows),
                                                 static_cast<uint64_t>(columns), rows),
           "cublasLtMatrixLayoutCreate");
-    Layout layout(made);
+    MatrixLayout layout(made);
     if (desc_.batch > 1) {
       set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(desc_.batch));
       set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batchStride);
@@ -193,7 +193,7 @@ private:
 
   drt_matmul_desc desc_;
   Operation operation_;
-  Layout a_, b_, c_;
+  MatrixLayout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};
   int64_t workspaceBytes_ = 0;
 };

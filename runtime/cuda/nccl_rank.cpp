@@ -20,7 +20,7 @@ namespace {
 // An abort that takes longer is left behind: the process is about to end.
 constexpr std::chrono::seconds abortPatience(5);
 
-ncclDataType_t typeOf(int32_t dtype) {
+ncclDataType_t ncclTypeOf(int32_t dtype) {
   switch (dtype) {
   case DRT_F32:
     return ncclFloat32;
@@ -65,8 +65,8 @@ void NcclRank::join(const ncclUniqueId &id, int rank, int ranks) {
 }
 
 void NcclRank::allReduce(void *data, int64_t count, int32_t dtype, int32_t reduction, CUstream stream) {
-  check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), typeOf(dtype), operationOf(reduction), handle(),
-                             stream),
+  check(nccl().ncclAllReduce(data, data, static_cast<size_t>(count), ncclTypeOf(dtype), operationOf(reduction),
+                             handle(), stream),
         "ncclAllReduce");
 }
 
@@ -84,8 +84,8 @@ void NcclGroup::end() {
 
 void NcclRank::reduceScatter(void *data, int64_t share, int32_t dtype, int32_t reduction, CUstream stream) {
   char *const own = static_cast<char *>(data) + rank_ * share * dtypeSize(dtype);
-  check(nccl().ncclReduceScatter(data, own, static_cast<size_t>(share), typeOf(dtype), operationOf(reduction), handle(),
-                                 stream),
+  check(nccl().ncclReduceScatter(data, own, static_cast<size_t>(share), ncclTypeOf(dtype), operationOf(reduction),
+                                 handle(), stream),
         "ncclReduceScatter");
 }
 

@@ -302,7 +302,7 @@ LogicalResult LoopLowering::checkIndices(Operation *node, unsigned operand, Arra
   if (indices.getDefiningOp<arith::ConstantOp>())
     return EntryLowering::checkIndices(node, operand, sizes);
   RankedTensorType type = typeOf(indices);
-  if (!asserts || sizes.empty() || isEmpty(type))
+  if (!asserts || isForDevices || sizes.empty() || isEmpty(type))
     return success();
   Location loc = node->getLoc();
   Value inside = gather(loc, type.clone(builder.getI1Type()), [&](ScalarBuilder &s, ValueRange at) {

@@ -179,8 +179,23 @@ template <Kind kind> LogicalResult lowerScatter(EntryLowering &lowering, Operati
 LogicalResult lowerCheckNumerics(EntryLowering &lowering, Operation *op) {
   Value input = lowering.get(op->getOperand(0));
   std::string message = (llvm::cast<dfg::CheckNumericsOp>(op).getMessage() + " : Tensor had NaN or Inf values").str();
-  drt::CheckNumericsOp::create(lowering.builder, op->getLoc(), message, input);
   lowering.set(op->getResult(0), input);
+  if (isEmpty(typeOf(input)))
+    return success();
+  if (!lowering.isForDevices) {
+    drt::CheckNumericsOp::create(lowering.builder, op->getLoc(), message, input);
+    return success();
+  }
+  // The host is told of a truth value, not of all elements.
+  Type flag = lowering.builder.getI1Type();
+  RankedTensorType type = typeOf(input);
+  Value finite = lowering.elementwise(op->getLoc(), type.clone(flag), input,
+                                      [](dfg::ScalarBuilder &s, ValueRange x) { return s.isFinite(x[0]); });
+  Value all = lowering.reduce(
+      op->getLoc(), finite, llvm::to_vector(llvm::seq<int64_t>(0, type.getRank())), flag,
+      [&](dfg::ScalarBuilder &s) { return s.constant(flag, 1.0); },
+      [](dfg::ScalarBuilder &s, Value accumulator, Value element) { return s.bitAnd(accumulator, element); });
+  drt::AssertOp::create(lowering.builder, op->getLoc(), message, /*summarize=*/0, /*prints=*/false, all, ValueRange());
   return success();
 }
 

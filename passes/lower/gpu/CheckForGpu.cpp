@@ -31,16 +31,7 @@ StringRef getMissing(Operation *op) {
       .Case<drt::ScatterOp>([](auto) { return "a scatter of this type"; })
       .Case<drt::CheckIndicesOp>([](auto) { return "a check of indices"; })
       .Case<drt::CheckNumericsOp>([](auto) { return "a check for numbers that are not finite"; })
-      .Case<drt::RoutineOp>([](drt::RoutineOp routine) {
-        return llvm::StringSwitch<StringRef>(routine.getName())
-            .Case("top_k", "what sorts")
-            .Case("sample_candidates", "candidate sampling")
-            .Case("accidental_hits", "candidate sampling")
-            .Case("ctc_loss", "a CTC loss")
-            .Default("linear algebra");
-      })
       .Case<drt::FeedOrOp>([](auto) { return "a feed that may be missing"; })
-      .Case<drt::AssertOp>([](drt::AssertOp check) { return check.getPrints() ? "a print" : "an assertion"; })
       .Case<dfg::SpecialFunctionOp>([](auto) { return "a special function"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "this kind of random numbers"; })
       .Case([](drt::AllReduceStartOp start) {

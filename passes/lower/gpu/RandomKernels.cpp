@@ -227,10 +227,13 @@ private:
 
   LogicalResult convert(drt::EntryOp entry) {
     SmallVector<Advanced> advanced;
-    // What draws numbers of its own from a state: candidate sampling has no code for GPUs, as drt-check-for-gpu says.
-    for (auto routine : llvm::make_early_inc_range(entry.getBody().front().getOps<drt::RoutineOp>()))
+    // What draws numbers of its own from a state.
+    for (auto routine : llvm::make_early_inc_range(entry.getBody().front().getOps<drt::RoutineOp>())) {
       if (routine.getName() == "random_permutation" && failed(convertPermutation(routine, advanced)))
         return failure();
+      if (routine.getName() == "sample_candidates" && failed(giveState(routine, advanced)))
+        return failure();
+    }
     for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
       if (auto random = llvm::dyn_cast<drt::RandomOp>(op); random && random.getDistribution() == DRT_RANDOM_STATE)
         continue;
@@ -246,24 +249,34 @@ private:
     return success();
   }
 
-  LogicalResult convertPermutation(drt::RoutineOp routine, SmallVectorImpl<Advanced> &advanced) {
+  /// The routine's state lies on the device.
+  LogicalResult giveState(drt::RoutineOp routine, SmallVectorImpl<Advanced> &advanced) {
     auto state = routine.getOperands().front().getDefiningOp<drt::RandomOp>();
     DenseIntElementsAttr positions;
     if (!state || !matchPattern(state.getBounds().front(), m_Constant(&positions)))
-      return routine.emitError("internal error: a permutation without a state");
+      return routine.emitError("internal error: a routine without the state that it draws from");
     if (failed(checkGenerator(state)))
       return failure();
     OpBuilder builder(routine);
-    auto type = llvm::cast<RankedTensorType>(routine->getResult(0).getType());
     Value onDevice = createState(builder, routine.getLoc(), state.getSeed(), state.getSeed2());
     advanced.push_back({onDevice, *positions.value_begin<int64_t>()});
+    routine->setOperand(0, onDevice);
+    state.erase();
+    return success();
+  }
+
+  LogicalResult convertPermutation(drt::RoutineOp routine, SmallVectorImpl<Advanced> &advanced) {
+    if (failed(giveState(routine, advanced)))
+      return failure();
+    OpBuilder builder(routine);
+    auto type = llvm::cast<RankedTensorType>(routine->getResult(0).getType());
+    Value onDevice = routine->getOperand(0);
     StringRef kernel = getKernel("permutation " + std::to_string(type.getNumElements()), [&](StringRef name) {
       writePermutation(getOperation(), name, routine.getLoc(), type.getNumElements());
     });
     routine->replaceAllUsesWith(drt::LaunchOp::create(builder, routine.getLoc(), TypeRange{type}, kernel,
                                                       ValueRange{onDevice}, DenseI64ArrayAttr()));
     routine.erase();
-    state.erase();
     return success();
   }
 

@@ -130,6 +130,7 @@ private:
         .Case([&](drt::AllReduceResultOp result) { return checkReduced(result, result.getBucket()); })
         .Case([&](drt::UpdateGroupOp group) { return visitUpdates(group); })
         .Case([&](drt::AccumulateOp accumulate) { return readAll(accumulate, accumulate.getGradients()); })
+        .Case([&](drt::AssertOp check) { return readAll(check, check->getOperands()); })
         .Case([&](drt::RandomAdvanceOp advance) { return visitAdvance(advance); })
         .Default([&](Operation *) { return isPlaced(op) ? visitWork(op) : refuseUnknown(op); });
   }

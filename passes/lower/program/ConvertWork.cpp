@@ -103,23 +103,29 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case([&](drt::RoutineOp routine) {
         SmallVector<Value> tensors = addressesOf(routine.getOperands());
         llvm::append_range(tensors, addressesOf(routine.getResults()));
-        Value numbers = symbolAddress(describeNumbers(program.tables, routine.getParameters()));
-        callRuntime(("drt_routine_" + routine.getName()).str(), {numbers, storeAddresses(tensors)});
+        SmallVector<int64_t> bytes;
+        for (Type type : llvm::concat<const Type>(routine.getOperandTypes(), routine.getResultTypes()))
+          bytes.push_back(getTensorBytes(cast<RankedTensorType>(type)));
+        callRoutine(routine.getName(), routine.getParameters(), tensors, bytes, routine.getNumOperands());
         return success();
       })
       .Case([&](drt::AssertOp check) {
-        SmallVector<int64_t> types;
+        const auto shown = static_cast<int64_t>(check.getSummarize());
+        SmallVector<int64_t> numbers = {shown, check.getPrints(), static_cast<int64_t>(check.getData().size())};
+        SmallVector<int64_t> bytes = {1};
+        SmallVector<Value> tensors = {address(check.getCondition())};
         for (Value tensor : check.getData()) {
           auto type = cast<RankedTensorType>(tensor.getType());
-          types.append({getDtype(type.getElementType()), type.getNumElements()});
+          const int64_t count = type.getNumElements();
+          numbers.append({getDtype(type.getElementType()), count});
+          // Of what is not put, nothing is asked.
+          bytes.push_back(std::max<int64_t>(shown < 0 ? count : std::min(count, shown), 1) *
+                          getElementBytes(type.getElementType()));
+          tensors.push_back(address(tensor));
         }
-        Value description = symbolAddress(
-            describeNumbers(program.tables, {static_cast<int64_t>(check.getSummarize()), check.getPrints()}));
-        types.push_back(0);
-        auto message = cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()));
-        callRuntime("drt_assert",
-                    {description, symbolAddress(describeNumbers(program.tables, types)), address(check.getCondition()),
-                     storeAddresses(addressesOf(check.getData())), symbolAddress(message)});
+        tensors.push_back(symbolAddress(cast<FlatSymbolRefAttr>(program.tables.string(check.getMessage()))));
+        bytes.push_back(0);
+        callRoutine("assert", numbers, tensors, bytes, tensors.size());
         return success();
       })
       .Case([&](drt::SparseUpdateOp update) { return convertSparseUpdate(update); })
@@ -146,6 +152,21 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         return success();
       })
       .Default([](Operation *other) { return other->emitOpError("has no call of the runtime"); });
+}
+
+void EntryConverter::callRoutine(StringRef name, ArrayRef<int64_t> numbers, ArrayRef<Value> tensors,
+                                 ArrayRef<int64_t> bytes, size_t inputs) {
+  const std::string symbol = ("drt_routine_" + name).str();
+  Value given = symbolAddress(describeNumbers(program.tables, numbers)), array = storeAddresses(tensors);
+  if (!program.isForDevices) {
+    callRuntime(symbol, {given, array});
+    return;
+  }
+  Type ptr = program.tables.ptr;
+  FlatSymbolRefAttr routine = declareRuntime(symbol, {ptr, ptr, ptr});
+  callRuntime("drt_call_on_host",
+              {symbolAddress(routine), given, array, symbolAddress(describeNumbers(program.tables, bytes)),
+               number32(static_cast<int32_t>(inputs)), number32(static_cast<int32_t>(tensors.size()))});
 }
 
 void EntryConverter::copyBytes(Value to, Value from, int64_t count) {

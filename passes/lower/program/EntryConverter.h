@@ -101,6 +101,11 @@ private:
 
   /// A function of drt.h: the replica, then `arguments`.
   Value callRuntime(llvm::StringRef name, llvm::ArrayRef<Value> arguments, mlir::Type result = {});
+  mlir::FlatSymbolRefAttr declareRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
+                                         mlir::Type result = {});
+  /// drt_routine_NAME, on a device through the host. Of `tensors` the first `inputs` are read, of `bytes` each.
+  void callRoutine(llvm::StringRef name, llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<Value> tensors,
+                   llvm::ArrayRef<int64_t> bytes, size_t inputs);
   /// Enqueues a kernel of a program for devices: `addresses`, one an argument. Fails with a diagnostic at `op`.
   llvm::LogicalResult callKernel(mlir::Operation *op, llvm::StringRef kernel, llvm::ArrayRef<Value> addresses);
   /// On a device: the replica's block of variables (drt.variable's `at` says where each lies in it).

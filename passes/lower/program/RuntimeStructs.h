@@ -120,7 +120,6 @@ DRT_LAYOUT(drt_unique_desc, DRT_FIELD(dtype), DRT_FIELD(index_dtype), DRT_FIELD(
 DRT_LAYOUT(drt_rows_desc, DRT_FIELD(index_dtype), DRT_FIELD(depth), DRT_FIELD(count), DRT_FIELD(row), DRT_FIELD(sizes));
 DRT_LAYOUT(drt_scatter_desc, DRT_FIELD(dtype), DRT_FIELD(kind), DRT_FIELD(elements), DRT_FIELD(rows));
 DRT_LAYOUT(drt_indices_desc, DRT_FIELD(padded), DRT_FIELD(reserved), DRT_FIELD(per_row), DRT_FIELD(rows));
-DRT_LAYOUT(drt_assert_desc, DRT_FIELD(summarize), DRT_FIELD(prints));
 DRT_LAYOUT(drt_random_desc, DRT_FIELD(dtype), DRT_FIELD(distribution), DRT_FIELD(seed), DRT_FIELD(seed2), DRT_FIELD(count),
            DRT_FIELD(per_replica), DRT_FIELD(reserved));
 DRT_LAYOUT(drt_accumulate_desc, DRT_FIELD(dtype), DRT_FIELD(concat), DRT_FIELD(count));

@@ -58,7 +58,8 @@
   F(cuModuleLoadDataEx)                                                                                                \
   F(cuModuleGetFunction)                                                                                               \
   F(cuModuleUnload)                                                                                                    \
-  F(cuLaunchKernel)
+  F(cuLaunchKernel)                                                                                                    \
+  F(cuLaunchHostFunc)
 
 // libcublasLt.so
 #define DRT_CUBLASLT_FUNCTIONS(F)                                                                                      \

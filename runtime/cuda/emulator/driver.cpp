@@ -216,6 +216,13 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
   return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
+  Lock lock = locked();
+  require(function != nullptr, CUDA_ERROR_INVALID_VALUE, "no function to launch");
+  enqueueOn(lock, stream, "cuLaunchHostFunc", [=](int) { function(data); });
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   Lock lock = locked();
   Machine &machine = Machine::get();

@@ -520,20 +520,23 @@ void drt_check_indices(drt_replica *, const drt_indices_desc *, const void *indi
 // Ends the task with `message` where an element is infinite or NaN.
 void drt_check_numerics(drt_replica *, int32_t dtype, int64_t count, const void *x, const char *message);
 
-// Ends the task with `message` where the condition (a bool) does not hold; where the message has a byte 1, the first
-// `summarize` elements of the next tensor are put (-1: all). With `prints` the task goes on, and the message is a line
-// of stderr where the condition holds.
-typedef struct drt_assert_desc {
-  int64_t summarize, prints;
-} drt_assert_desc;
-// `types`: of each tensor its dtype and the number of its elements.
-void drt_assert(drt_replica *, const drt_assert_desc *, const int64_t *types, const void *condition,
-                void *const *tensors, const char *message);
-
 // ---- Routines on whole tensors -------------------------------------------------------------------
 // Each has its numbers in `p`, and its tensors: what it reads, then what it writes. dtype, where there is one, is that
 // of the first.
 
+typedef void (*drt_routine)(drt_replica *, const int64_t *p, void *const *tensors);
+
+// On devices: the routine runs on the host, in the order of the replica's work. Of the `count` tensors the first
+// `inputs` are copied to the host's memory before, `bytes[i]` each, and the others to the device behind it; of 0 bytes
+// a tensor is the host's own.
+void drt_call_on_host(drt_replica *, drt_routine, const int64_t *p, void *const *tensors, const int64_t *bytes,
+                      int32_t inputs, int32_t count);
+
+// p: summarize, prints, how many tensors, then of each its dtype and the number of its elements. A condition (a bool),
+// the tensors, the message (text). Ends the task with the message where the condition does not hold; where it has a
+// byte 1, the first `summarize` elements of the next tensor are put (-1: all). With `prints` the task goes on, and the
+// message is a line of stderr where the condition holds.
+void drt_routine_assert(drt_replica *, const int64_t *p, void *const *tensors);
 // p: dtype, rows, columns, k, type of the indices. x; values, indices. The k largest of a row, the first of equal ones
 // first; NaN is less than all.
 void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors);

@@ -1174,6 +1174,56 @@ def _permutation(key, count, **_):
     return jnp.argsort(jax.random.uniform(key, (count,), jnp.float32))
 
 
+def _integers(key, low, high, shape, dtype):
+    # Drawn in 32 bits, where they fit.
+    fits = isinstance(low, int) and isinstance(high, int) and -2**31 <= low and high <= 2**31 - 1
+    return jax.random.randint(key, tuple(shape), low, high, jnp.int32 if fits else jnp.int64).astype(dtype)
+
+
+@_random("randint")
+def _randint(key, *bounds_and_shape, dtype=None, **_):
+    *bounds, shape = bounds_and_shape
+    return _integers(key, *(bounds if len(bounds) == 2 else (0, *bounds)), shape, _of(dtype, jnp.int64))
+
+
+@_random("randint_like")
+def _randint_like(key, x, *bounds, dtype=None, **_):
+    return _integers(key, *(bounds if len(bounds) == 2 else (0, *bounds)), x.shape, _of(dtype, x.dtype))
+
+
+@_random("normal")
+def _normal(key, mean, std=1.0, shape=None, *, dtype=None, **_):
+    if shape is None:  # Of tensors.
+        shape = jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(std))
+    kind = _of(dtype) or next((x.dtype for x in (mean, std) if hasattr(x, "dtype")), jnp.float32)
+    return mean + std * jax.random.normal(key, tuple(shape), kind)
+
+
+@_random("normal_functional")
+def _normal_like(key, x, mean=0.0, std=1.0, **_):
+    return mean + std * jax.random.normal(key, x.shape, x.dtype)
+
+
+@_random("uniform")
+def _uniform_like(key, x, low=0.0, high=1.0, **_):
+    return low + (high - low) * jax.random.uniform(key, x.shape, x.dtype)
+
+
+@_random("exponential")
+def _exponential_like(key, x, rate=1.0, **_):
+    return jax.random.exponential(key, x.shape, x.dtype) / rate
+
+
+@_random("multinomial")
+def _multinomial(key, weights, count, replacement=False, **_):
+    logits = jnp.log(weights)
+    if replacement:
+        noise = jax.random.gumbel(key, (*weights.shape[:-1], count, weights.shape[-1]), weights.dtype)
+        return jnp.argmax(logits[..., None, :] + noise, -1)
+    # The largest of logits with noise are drawn without replacement.
+    return lax.top_k(logits + jax.random.gumbel(key, weights.shape, weights.dtype), count)[1].astype(jnp.int64)
+
+
 @_random("bernoulli")
 def _bernoulli(key, x, p=None, **_):
     return jax.random.bernoulli(key, x if p is None else np.float32(p), x.shape).astype(x.dtype)
@@ -1276,7 +1326,8 @@ def _is_ordered(node: torch.fx.Node) -> bool:
 
 
 # Whose results PyTorch does not differentiate, though they are made of tensors.
-_WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "sym_size", "sym_numel"}
+_WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "randint_like", "normal_functional", "uniform",
+                     "exponential", "multinomial", "sym_size", "sym_numel"}
 
 
 # What to write in place of operations that there is no code for.

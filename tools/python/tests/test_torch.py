@@ -487,3 +487,37 @@ def test_numbers_that_settle(tmp_path):
         export(Once())
     with pytest.raises(NotImplementedError, match="batch's size does not stay open"):
         export(More())
+
+
+@pytest.mark.parametrize("draw", (
+    lambda x: torch.randint(0, 5, (x.shape[0], 1)), lambda x: torch.randint(3, (x.shape[0], 4)) + torch.randint_like(x, 1, 4),
+    lambda x: torch.normal(0.5, 0.1, x.shape) + torch.normal(x, 0.1), lambda x: torch.empty_like(x).uniform_(-1, 2) * torch.empty_like(x).exponential_(2.0),
+    lambda x: torch.multinomial(torch.softmax(x, 1), 2).repeat(1, 2), lambda x: torch.multinomial(torch.softmax(x, 1), 4, replacement=True),
+    lambda x: torch.nn.functional.gumbel_softmax(x, hard=True)))
+def test_replicas_draw_what_one_draws(tmp_path, draw):
+    data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
+    module = torch.nn.Linear(4, 4)
+    step = distc.torch.export(module, lambda m, b: (m(b["x"]) * draw(b["x"])).square().mean(), optim.SGD(module.parameters(), 0.01), data, tmp_path / "step.mlir")
+    one, two = (distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 4).losses for replicas in (1, 2))
+    np.testing.assert_allclose(two, one, rtol=1e-5)
+    assert len(set(one)) == 4
+
+
+def test_draws_have_their_distribution(tmp_path):
+    """What a step fetches of 4,096 examples: means, and how often each of some classes was drawn."""
+    module = torch.nn.Linear(1, 1)
+    data = {"x": torch.zeros(4096, 1)}
+    weights = torch.tensor([0.1, 0.2, 0.7])
+
+    def loss(m, batch):
+        rows = batch["x"]
+        classes = torch.multinomial(weights.expand(rows.shape[0], 3), 1)
+        found = {"integers": torch.randint(2, 7, rows.shape).float(), "uniform": torch.empty_like(rows).uniform_(-1, 2),
+                 "exponential": torch.empty_like(rows).exponential_(4.0), "normal": torch.normal(0.5, 2.0, rows.shape), "first": (classes == 0).float(),
+                 "last": (classes == 2).float()}
+        return m(rows).square().mean(), {name: value.mean() for name, value in found.items()}
+
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.01), data, tmp_path / "step.mlir")
+    fetches = distc.compile(step, replicas=2, batch=4096).train(to_numpy(data), 1).fetches
+    for name, mean, deviation in (("integers", 4, 1.5), ("uniform", 0.5, 0.9), ("exponential", 0.25, 0.25), ("normal", 0.5, 2), ("first", 0.1, 0.3), ("last", 0.7, 0.46)):
+        assert abs(float(np.ravel(fetches[name])[0]) - mean) < 5 * deviation / 64, name

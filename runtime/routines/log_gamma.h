@@ -3,8 +3,8 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CPU_KERNELS_LOG_GAMMA_H
-#define DRT_CPU_KERNELS_LOG_GAMMA_H
+#ifndef DRT_ROUTINES_LOG_GAMMA_H
+#define DRT_ROUTINES_LOG_GAMMA_H
 
 #include <math.h>
 
@@ -18,4 +18,4 @@ inline double logGamma(double x) {
 
 } // namespace drt
 
-#endif // DRT_CPU_KERNELS_LOG_GAMMA_H
+#endif // DRT_ROUTINES_LOG_GAMMA_H

@@ -3,10 +3,9 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/log_gamma.h"
-#include "cpu/replica.h"
 #include "drt/drt.h"
 #include "random/philox.h"
+#include "routines/log_gamma.h"
 
 #include <algorithm>
 #include <bit>
@@ -187,8 +186,7 @@ void print(char (&text)[40], int32_t dtype, const void *x, int64_t i) {
 }
 
 // A function of its own, so that nothing is left to destroy when the replica escapes.
-void describe(char (&text)[1024], const drt_assert_desc &d, const int64_t *types, void *const *tensors,
-              const char *message) {
+void describe(char (&text)[1024], int64_t summarize, const int64_t *types, void *const *tensors, const char *message) {
   size_t length = 0;
   const auto put = [&](const char *part, size_t size) {
     size = std::min(size, sizeof text - 1 - length);
@@ -201,7 +199,7 @@ void describe(char (&text)[1024], const drt_assert_desc &d, const int64_t *types
       put(message, 1);
       continue;
     }
-    const int64_t count = types[2 * next + 1], shown = d.summarize < 0 ? count : std::min(count, d.summarize);
+    const int64_t count = types[2 * next + 1], shown = summarize < 0 ? count : std::min(count, summarize);
     for (int64_t i = 0; i < shown; ++i) {
       char number[40];
       print(number, static_cast<int32_t>(types[2 * next]), tensors[next], i);
@@ -295,13 +293,13 @@ void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *t
   }
 }
 
-void drt_assert(drt_replica *replica, const drt_assert_desc *d, const int64_t *types, const void *condition,
-                void *const *tensors, const char *message) {
-  if ((*static_cast<const uint8_t *>(condition) != 0) != (d->prints != 0))
+void drt_routine_assert(drt_replica *replica, const int64_t *p, void *const *tensors) {
+  const bool prints = p[1] != 0;
+  if ((*static_cast<const uint8_t *>(tensors[0]) != 0) != prints)
     return;
   char text[1024];
-  describe(text, *d, types, tensors, message);
-  if (!d->prints)
+  describe(text, p[0], p + 3, tensors + 1, static_cast<const char *>(tensors[1 + p[2]]));
+  if (!prints)
     drt_fail(replica, text);
   else
     std::fprintf(stderr, "%s\n", text);

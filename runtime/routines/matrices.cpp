@@ -9,7 +9,6 @@
 // 5). They compute in float64 whatever the elements are.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/replica.h"
 #include "drt/drt.h"
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 // Domains and values at their ends are TensorFlow's (Eigen's SpecialFunctions).
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/log_gamma.h"
 #include "drt/drt.h"
+#include "routines/log_gamma.h"
 
 #include <cmath>
 #include <complex>

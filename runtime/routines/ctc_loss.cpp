@@ -11,7 +11,6 @@
 // TensorFlow's kernel.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/replica.h"
 #include "drt/drt.h"
 
 #include <algorithm>
