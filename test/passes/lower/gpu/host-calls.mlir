@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
   }
 }
 // The routine's numbers and bytes. Of the assertion's tensors one byte of the condition, and the two elements that are put; the message is the host's.
-// CHECK-DAG: (dense<[0, 1, 4, 0]> : tensor<4xi64>)
-// CHECK-DAG: (dense<64> : tensor<2xi64>)
-// CHECK-DAG: (dense<[2, 0, 1, {{[0-9]+}}, 16]> : tensor<5xi64>)
-// CHECK-DAG: (dense<[1, 8, 0]> : tensor<3xi64>)
+// CHECK-DAG: ([0, 1, 4, 0])
+// CHECK-DAG: ([64, 64])
+// CHECK-DAG: ([2, 0, 1, {{[0-9]+}}, 16])
+// CHECK-DAG: ([1, 8, 0])
