@@ -1,6 +1,5 @@
 """Models compiled for GPUs, on an emulated machine: the plan, its kernels and its library calls give TensorFlow's
-numbers, whatever the order in which a device runs what is not ordered. Models with operations that have no code for
-GPUs are refused.
+numbers, whatever the order in which a device runs what is not ordered.
 
   cuda_emulated.py [NAME…]
 """
@@ -19,24 +18,14 @@ sys.path.insert(0, str(ROOT / "test"))
 from random_training import BATCH, Graph, full, make_meta_graph  # noqa: E402
 
 TARGET = "--target=cuda:emulated"
-# What docs/gpu.md says is not there yet, and the first node of each model that needs it.
-REFUSED = {
-    "ops-bessel": "node 'BesselI0/bessel_i0/BesselI0': a special function has no code for GPUs yet",
-}
-
 # Models, the stage of sharding, replicas and flags; three replicas leave the last one little or nothing of most variables.
 SHARDED = [("mlp-adam", 1, 2, []), ("mlp-adam", 2, 4, []), ("mlp-momentum", 2, 2, []), ("convnet-momentum", 2, 3, []), ("mlp-clip", 2, 3, []),
            ("mlp-clip", 2, 2, ["--one-process-per-replica"]), ("mlp-adam", 2, 3, ["--one-process-per-replica"])]
-
 
 # Compressors and aggregators, which devices have as nodes of the graph, and replicas.
 EXCHANGES = [("compressor=fp16", 2), ("compressor=fp16_ef", 4), ("compressor=bf16", 1), ("compressor=bf16_ef", 3), ("compressor=top_k,top_k_ratio=0.1", 4),
              ("compressor=power_sgd,power_sgd_rank=2,chunk_size=2", 2), ("compressor=power_sgd", 3), ("compressor=fp16_ef,aggregator=median", 4),
              ("aggregator=trimmed_mean:1", 6), ("aggregator=krum:1", 6), ("aggregator=multi_krum:1,3", 6), ("aggregator=geometric_median", 3)]
-
-
-def refusal(name):
-    return next((words for start, words in REFUSED.items() if name.startswith(start)), None)
 
 
 def check_model(name, replicas, *flags):
@@ -52,14 +41,6 @@ def check_model(name, replicas, *flags):
                 start = "from init.ckpt" if restore else "own initializers"
                 found += [f"{start}: {d}" for d in model.differences(outputs, replicas)]
         return found
-
-
-def check_refused(name):
-    with Folder() as folder:
-        done = run(Model(name).compile_command(folder / "train", 1, "AllReduce", TARGET))
-        if done.returncode != 1 or refusal(name) not in done.stderr:
-            return [f"exit status {done.returncode}, expected 1 and: {refusal(name)}\n{done.out}"]
-        return []
 
 
 def check_precision(name, replicas, lower, tolerance):
@@ -196,9 +177,6 @@ def main():
     checks = Checks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name in sys.argv[1:] or model_names():
-            if refusal(name):
-                pool.submit(checks.check, f"{name} is refused", check_refused, name)
-                continue
             batch = Model(name).case["batch"]
             # Models of many operations show what their kernels compute; one and two replicas have the same.
             for replicas in REPLICAS[:2] if name.startswith("ops-") else REPLICAS:

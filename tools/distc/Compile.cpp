@@ -491,7 +491,7 @@ int compileOnce(Session &session, CompileOptions options) {
     return writeText(session, options, [&](llvm::raw_ostream &os) { os << getPtx(*module); });
   llvm::LLVMContext context;
   auto toLLVM = [&](ModuleOp plan, std::unique_ptr<llvm::Module> &code) -> int {
-    if (!session.run(plan, [&](OpPassManager &manager) { addLLVMStage(manager, *target); }))
+    if (!session.run(plan, [&](OpPassManager &manager) { addLLVMStage(manager); }))
       return session.status();
     TimingScope timing = session.time("translate to LLVM IR");
     code = emitLLVM(plan, context);

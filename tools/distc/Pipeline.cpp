@@ -126,9 +126,9 @@ void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options,
   manager.addPass(createMakeImages(images));
 }
 
-void addLLVMStage(mlir::OpPassManager &manager, const Target &target) {
-  if (!target.isDevice())
-    buildLowerKernelsPipeline(manager);
+void addLLVMStage(mlir::OpPassManager &manager) {
+  // Of a program for devices those that run on the host.
+  buildLowerKernelsPipeline(manager);
   manager.addPass(createConvertDrtToLLVM());
 }
 

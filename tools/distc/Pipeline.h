@@ -26,7 +26,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
 /// -> kernels of a grid's threads, and their images, on a target with devices: PTX alone where it is what to emit.
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target);
 /// -> LLVM's dialect: kernels, entries, the program's tables.
-void addLLVMStage(mlir::OpPassManager &manager, const Target &target);
+void addLLVMStage(mlir::OpPassManager &manager);
 
 } // namespace distc
 

@@ -32,7 +32,6 @@ StringRef getMissing(Operation *op) {
       .Case<drt::CheckIndicesOp>([](auto) { return "a check of indices"; })
       .Case<drt::CheckNumericsOp>([](auto) { return "a check for numbers that are not finite"; })
       .Case<drt::FeedOrOp>([](auto) { return "a feed that may be missing"; })
-      .Case<dfg::SpecialFunctionOp>([](auto) { return "a special function"; })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([](auto) { return "this kind of random numbers"; })
       .Case([](drt::AllReduceStartOp start) {
         auto compression = dyn_cast_or_null<dist::CompressionAttr>(start.getCompressionAttr());
@@ -74,6 +73,25 @@ struct MissingCode {
 };
 
 struct CheckForGpu : impl::CheckForGpuBase<CheckForGpu> {
+  /// What waits for the host in each step, and the device for it.
+  void remarkHost() {
+    Operation *first = nullptr;
+    llvm::SetVector<StringRef> nodes;
+    getOperation().walk([&](Operation *op) {
+      if (!isa<drt::RoutineOp, dfg::SpecialFunctionOp>(op))
+        return;
+      first = first ? first : op;
+      if (StringRef node = dfg::getNodeName(op); !node.empty())
+        nodes.insert(node);
+    });
+    if (!first || nodes.empty())
+      return;
+    InFlightDiagnostic remark = mlir::emitRemark(first->getLoc());
+    remark << "runs on the host, with copies there and back, since there is no code for GPUs: node"
+           << (nodes.size() == 1 ? "" : "s");
+    listNames(*remark.getUnderlyingDiagnostic(), nodes);
+  }
+
   void runOnOperation() override {
     llvm::MapVector<StringAttr, MissingCode> missing;
     getOperation().walk([&](Operation *op) {
@@ -90,7 +108,7 @@ struct CheckForGpu : impl::CheckForGpuBase<CheckForGpu> {
         code.entries.insert(entry.getName());
     });
     if (missing.empty())
-      return;
+      return remarkHost();
     signalPassFailure();
     auto &[what, code] = missing.front();
     InFlightDiagnostic error = code.first->emitError();

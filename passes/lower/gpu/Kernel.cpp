@@ -14,16 +14,6 @@ using namespace mlir;
 namespace distc::schedule {
 namespace {
 
-/// Special functions are the runtime's, which runs on the host.
-LogicalResult checkBody(linalg::LinalgOp op) {
-  WalkResult result = op->walk([&](dfg::SpecialFunctionOp special) {
-    special.emitError() << "node '" << dfg::getNodeName(special) << "': the special function '" << special.getFunction()
-                        << "' has no code on GPUs; compile for --target=cpu";
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 /// A result has an element for each iteration, or, where it is reduced, for each iteration of the parallel loops. What
 /// is written more often needs an order of threads, and its fill be in memory: schedules have neither.
 LogicalResult checkResults(linalg::LinalgOp op) {
@@ -76,7 +66,7 @@ FailureOr<Kernel> Kernel::get(func::FuncOp function) {
         continue;
       return op.emitOpError() << "has no schedule on GPUs in a kernel";
     }
-    if (failed(checkBody(linalgOp)) || failed(checkResults(linalgOp)))
+    if (failed(checkResults(linalgOp)))
       return failure();
     auto fill = dyn_cast<linalg::FillOp>(op);
     if (fill && isWrittenBehind(fill)) {

@@ -42,11 +42,17 @@ bool makesNothing(Kernel &kernel) {
   });
 }
 
+/// Special functions are the runtime's (runtime/routines), which is the host's: a kernel that calls one is compiled for
+/// it, and launched there.
+bool runsOnHost(func::FuncOp kernel) {
+  return kernel.walk([](dfg::SpecialFunctionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> kernels;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(drt::kKernelAttr))
+      if (function->hasAttr(drt::kKernelAttr) && !runsOnHost(function))
         kernels.push_back(function);
     if (kernels.empty())
       return;

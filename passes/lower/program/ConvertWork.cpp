@@ -157,16 +157,43 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
 void EntryConverter::callRoutine(StringRef name, ArrayRef<int64_t> numbers, ArrayRef<Value> tensors,
                                  ArrayRef<int64_t> bytes, size_t inputs) {
   const std::string symbol = ("drt_routine_" + name).str();
-  Value given = symbolAddress(describeNumbers(program.tables, numbers)), array = storeAddresses(tensors);
   if (!program.isForDevices) {
-    callRuntime(symbol, {given, array});
+    callRuntime(symbol, {symbolAddress(describeNumbers(program.tables, numbers)), storeAddresses(tensors)});
     return;
   }
   Type ptr = program.tables.ptr;
-  FlatSymbolRefAttr routine = declareRuntime(symbol, {ptr, ptr, ptr});
+  callOnHost(declareRuntime(symbol, {ptr, ptr, ptr}), numbers, tensors, bytes, inputs);
+}
+
+void EntryConverter::callOnHost(FlatSymbolRefAttr routine, ArrayRef<int64_t> numbers, ArrayRef<Value> tensors,
+                                ArrayRef<int64_t> bytes, size_t inputs) {
+  Value given = numbers.empty() ? null() : symbolAddress(describeNumbers(program.tables, numbers));
   callRuntime("drt_call_on_host",
-              {symbolAddress(routine), given, array, symbolAddress(describeNumbers(program.tables, bytes)),
-               number32(static_cast<int32_t>(inputs)), number32(static_cast<int32_t>(tensors.size()))});
+              {symbolAddress(routine), given, storeAddresses(tensors),
+               symbolAddress(describeNumbers(program.tables, bytes)), number32(static_cast<int32_t>(inputs)),
+               number32(static_cast<int32_t>(tensors.size()))});
+}
+
+FlatSymbolRefAttr EntryConverter::makeRoutine(LLVM::LLVMFuncOp kernel) {
+  const std::string name = (kernel.getSymName() + "_on_host").str();
+  auto symbol = FlatSymbolRefAttr::get(builder.getContext(), name);
+  if (program.symbols.lookup(name))
+    return symbol;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(kernel);
+  Type ptr = program.tables.ptr;
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {ptr, ptr, ptr});
+  auto routine = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), name, type, LLVM::Linkage::Internal);
+  markAsKernel(routine);
+  program.symbols.insert(routine);
+  Block *block = routine.addEntryBlock(builder);
+  builder.setInsertionPointToStart(block);
+  SmallVector<Value> operands;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    operands.push_back(LLVM::LoadOp::create(builder, ptr, offset(block->getArgument(2), 8 * static_cast<int64_t>(i))));
+  LLVM::CallOp::create(builder, kernel, operands);
+  LLVM::ReturnOp::create(builder, ValueRange());
+  return symbol;
 }
 
 void EntryConverter::copyBytes(Value to, Value from, int64_t count) {
@@ -180,9 +207,16 @@ void EntryConverter::copyBytes(Value to, Value from, int64_t count) {
 LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
   SmallVector<Value> operands = addressesOf(op.getOperands());
   llvm::append_range(operands, addressesOf(op.getResults()));
+  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
+  if (program.isForDevices && kernel) {
+    SmallVector<int64_t> bytes;
+    for (Type type : llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
+      bytes.push_back(getTensorBytes(cast<RankedTensorType>(type)));
+    callOnHost(makeRoutine(kernel), {}, operands, bytes, op.getNumOperands());
+    return success();
+  }
   if (program.isForDevices)
     return callKernel(op, op.getKernel(), operands);
-  auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
   if (auto divided = kernel ? kernel->getAttrOfType<DenseI64ArrayAttr>(drt::kDividedAttr) : nullptr) {
     FailureOr<Value> parts = rangeKernel(op, op.getKernel(), operands.size(), /*hasGradient=*/false);
     if (failed(parts))

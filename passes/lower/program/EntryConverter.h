@@ -103,7 +103,12 @@ private:
   Value callRuntime(llvm::StringRef name, llvm::ArrayRef<Value> arguments, mlir::Type result = {});
   mlir::FlatSymbolRefAttr declareRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
                                          mlir::Type result = {});
-  /// drt_routine_NAME, on a device through the host. Of `tensors` the first `inputs` are read, of `bytes` each.
+  /// On a device: a routine that runs on the host. Of `tensors` the first `inputs` are read, of `bytes` each.
+  void callOnHost(mlir::FlatSymbolRefAttr routine, llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<Value> tensors,
+                  llvm::ArrayRef<int64_t> bytes, size_t inputs);
+  /// A routine (drt_routine) that calls a kernel of the host's with its tensors.
+  mlir::FlatSymbolRefAttr makeRoutine(mlir::LLVM::LLVMFuncOp kernel);
+  /// drt_routine_NAME, on a device on the host.
   void callRoutine(llvm::StringRef name, llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<Value> tensors,
                    llvm::ArrayRef<int64_t> bytes, size_t inputs);
   /// Enqueues a kernel of a program for devices: `addresses`, one an argument. Fails with a diagnostic at `op`.

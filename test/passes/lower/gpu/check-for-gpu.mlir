@@ -45,17 +45,11 @@ func.func @integers(%x: tensor<4x4xi32>, %h: tensor<4x4xbf16>, %d: tensor<4x4xf6
 
 // -----
 
-// Inside a kernel to be, too.
-func.func @special(%x: tensor<4xf64>) -> tensor<4xf64> {
-  %empty = tensor.empty() : tensor<4xf64>
-  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
-      ins(%x : tensor<4xf64>) outs(%empty : tensor<4xf64>) {
-    ^bb0(%a: f64, %b: f64):
-      // expected-error @below {{a special function has no code for GPUs yet}}
-      %1 = dfg.special_function "bessel_i0"(%a) : (f64) -> f64
-      linalg.yield %1 : f64
-  } -> tensor<4xf64>
-  return %0 : tensor<4xf64>
+// Not so what the host does.
+func.func @on_the_host(%x: tensor<2x2xf32>) {
+  // expected-remark @unknown {{runs on the host, with copies there and back, since there is no code for GPUs: node 'inverse'}}
+  %0 = drt.routine "matrix_inverse" (%x) {parameters = array<i64: 0, 1, 2, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("inverse")
+  return
 }
 
 // -----

@@ -1,18 +1,5 @@
 // RUN: distc-opt %s --drt-schedule-for-gpu --split-input-file --verify-diagnostics
 
-#i = affine_map<(i) -> (i)>
-func.func private @special(%x: memref<4xf64>, %y: memref<4xf64>) attributes {drt.kernel} {
-  linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]} ins(%x : memref<4xf64>) outs(%y : memref<4xf64>) {
-  ^bb0(%a: f64, %o: f64):
-    // expected-error @unknown {{node 'bessel': the special function 'bessel_i0' has no code on GPUs; compile for --target=cpu}}
-    %e = dfg.special_function "bessel_i0"(%a) : (f64) -> f64 loc("bessel")
-    linalg.yield %e : f64
-  }
-  return
-}
-
-// -----
-
 func.func private @copy(%x: memref<4xf64>, %y: memref<4xf64>) attributes {drt.kernel} {
   // expected-error @below {{'memref.copy' op has no schedule on GPUs in a kernel}}
   memref.copy %x, %y : memref<4xf64> to memref<4xf64>
