@@ -1274,7 +1274,38 @@ def _as_strided(node, x, shape, strides, offset=None):
 
 
 # Those that are made of what the graph says of a value as well.
-_OF_NODES: dict[str, Callable[..., Any]] = {"_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag,
+# What keeps a vector's elements where they are.
+_KEEPS = {"_to_copy", "alias", "clone", "contiguous", "detach", "detach_", "lift_fresh_copy", "to", "view_of"}
+
+
+def _is_permutation(node: Any) -> bool:
+    """Whether it is the order of all of a vector's elements: each number below their count once."""
+    if not isinstance(node, torch.fx.Node) or node.op != "call_function" or getattr(node.meta.get("val"), "ndim", None) != 1:
+        return False
+    name = _get_names(node.target)[1] if node.target is not operator.getitem else "getitem"
+    if name in _KEEPS:
+        return _is_permutation(node.args[0])
+    if name == "getitem":
+        return node.args[1] == 1 and isinstance(node.args[0], torch.fx.Node) and _get_names(node.args[0].target)[1] == "sort"
+    return name in ("argsort", "randperm")
+
+
+def _put_rows(node, x, indices, values, accumulate=False):
+    first = node.args[1][0] if node.args[1] else None
+    if len(indices) == 1 and _is_permutation(first) and x.shape[0] == indices[0].shape[0]:
+        # Every row is written once, from the row that the inverse names.
+        rows = jnp.broadcast_to(values, x.shape).astype(x.dtype)[jnp.argsort(indices[0])]
+        return x + rows if accumulate else rows
+    return _index_put(x, indices, values, accumulate)
+
+
+def _scatter_rows(node, x, axis, index, source):
+    if x.ndim == 1 and _is_permutation(node.args[2]) and x.shape[0] == index.shape[0] and getattr(source, "ndim", 0) == 1:
+        return source[jnp.argsort(index)].astype(x.dtype)
+    return _scatter(x, axis, index, source)
+
+
+_OF_NODES: dict[str, Callable[..., Any]] = {"index_put": _put_rows, "scatter.src": _scatter_rows, "_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag,
                                             "as_strided": _as_strided, "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
                                             "max_pool2d": _max_pool, "max_pool1d": _max_pool}
 
@@ -1380,7 +1411,7 @@ class Graph:
     @staticmethod
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
-        return (full in _TABLE or name in _TABLE or name in _RANDOM or name in _OF_NODES
+        return (full in _TABLE or name in _TABLE or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
                 or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or Graph._is_check(node.target))
 
     @staticmethod
@@ -1411,8 +1442,8 @@ class Graph:
                 values[node] = math.prod(args[0].shape)
             elif self._is_check(node.target):
                 values[node] = None
-            elif name in _OF_NODES:
-                values[node] = _OF_NODES[name](node, *args, **kwargs)
+            elif full in _OF_NODES or name in _OF_NODES:
+                values[node] = (_OF_NODES.get(full) or _OF_NODES[name])(node, *args, **kwargs)
             elif name == "scaled_dot_product_attention":
                 values[node] = _attend(*args, **kwargs, random_key=jax.random.fold_in(key, draws) if _draws(node) else None)
                 draws += _draws(node)

@@ -521,3 +521,28 @@ def test_draws_have_their_distribution(tmp_path):
     fetches = distc.compile(step, replicas=2, batch=4096).train(to_numpy(data), 1).fetches
     for name, mean, deviation in (("integers", 4, 1.5), ("uniform", 0.5, 0.9), ("exponential", 0.25, 0.25), ("normal", 0.5, 2), ("first", 0.1, 0.3), ("last", 0.7, 0.46)):
         assert abs(float(np.ravel(fetches[name])[0]) - mean) < 5 * deviation / 64, name
+
+
+def invert(order):
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(order.shape[0])
+    return inverse
+
+
+@pytest.mark.parametrize("restore", (
+    lambda rows, order: rows[invert(order)], lambda rows, order: rows[torch.zeros_like(order).scatter(0, order, torch.arange(order.shape[0]))],
+    lambda rows, order: torch.zeros_like(rows).index_put((order,), rows), lambda rows, order: torch.ones_like(rows).index_put((order,), rows, accumulate=True)))
+def test_rows_go_back_to_where_they_were(tmp_path, restore):
+    """As transformers' experts sort tokens: what is written by an order of all rows is read by its inverse."""
+    data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
+    module = torch.nn.Linear(4, 4)
+
+    def loss(m, batch):
+        order = torch.argsort(batch["x"][:, 0])
+        return (restore(m(batch["x"][order]), order) * batch["x"]).sum(1).square().mean()
+
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    results = [distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 3) for replicas in (1, 2)]
+    losses = torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.1), data, 8, 3)
+    for result in results:
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
