@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -60,6 +60,16 @@ class Leaf:
     shape: tuple[int | None, ...]
 
 
+def _name_leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of mappings and lists, keys and places joined by /."""
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, (list, tuple)) else None
+    if items is None:
+        yield name, value
+        return
+    for key, item in items:
+        yield from _name_leaves(item, f"{name}/{key}" if name else str(key))
+
+
 @dataclasses.dataclass
 class Step:
     """A training step that was exported. `path` is the module; signature and initial state lie beside it."""
@@ -92,7 +102,11 @@ class Step:
             from distc.jax import flatten
             values = flatten(tree, value)
         else:
-            raise ValueError(f"expected arrays by name: {', '.join(names)}")
+            # A step that was read from its file: trees have the names that keys and places give.
+            by_name = dict(_name_leaves(value))
+            if set(by_name) != set(names):
+                raise ValueError(f"expected arrays by name: {', '.join(names)}; got {', '.join(by_name) or 'none'}")
+            values = [by_name[name] for name in names]
         return {leaf.name: to_file(leaf.name, _fit(leaf.name, each, leaf.dtype)) for leaf, each in zip(leaves, values)}
 
     def unflatten_state(self, arrays: Mapping[str, np.ndarray]) -> Any:

@@ -395,3 +395,18 @@ def test_the_batchs_size_is_no_number_of_pythons(tmp_path):
 
     with pytest.raises(TypeError, match="write x.shape"):
         distc.jax.export(step, jnp.ones(3), {"x": np.ones((8, 3), "f")}, tmp_path / "step.mlir")
+
+
+def test_a_step_that_is_read_takes_trees_by_their_names(tmp_path):
+    def step(state, batch):
+        loss, gradient = jax.value_and_grad(lambda w: jnp.mean((batch["x"][0] @ w + batch["x"][1] - batch["y"]) ** 2))(state["w"])
+        return {"w": state["w"] - 0.1 * gradient}, loss
+
+    batch = {"x": [np.ones((8, 3), np.float32), np.full((8,), 0.5, np.float32)], "y": np.ones((8,), np.float32)}
+    distc.jax.export(step, {"w": np.zeros(3, np.float32)}, batch, tmp_path / "step.mlir")
+    read = distc.jax.Step.read(tmp_path / "step.mlir")
+    executable = distc.compile(read, batch=8)
+    losses = executable.train(batch, 2).losses
+    np.testing.assert_array_equal(executable.train({"x/0": batch["x"][0], "x/1": batch["x"][1], "y": batch["y"]}, 2).losses, losses)
+    with pytest.raises(ValueError, match="got x/0, y"):
+        executable.train({"x": batch["x"][:1], "y": batch["y"]}, 2)
