@@ -111,8 +111,11 @@ template <class T> double squaredNorm(const T *a, int64_t count) {
 
 std::unique_ptr<Aggregation> Aggregation::make(const drt_bucket &bucket, int32_t parts, int32_t localReplicas) {
   const drt_exchange &rule = *bucket.exchange;
-  if (rule.aggregator == DRT_AGGREGATE_NONE || (bucket.dtype != DRT_F32 && bucket.dtype != DRT_F64))
+  if (rule.aggregator == DRT_AGGREGATE_NONE)
     return nullptr;
+  if (bucket.dtype != DRT_F32 && bucket.dtype != DRT_F64)
+    throw Error(
+        "gradients of this type are aggregated in float32, which the compiler has not written: an internal error", 70);
   const bool isKrum = rule.aggregator == DRT_AGGREGATE_KRUM || rule.aggregator == DRT_AGGREGATE_MULTI_KRUM;
   const int32_t least = rule.aggregator == DRT_AGGREGATE_TRIMMED_MEAN ? 2 * rule.f + 1 : isKrum ? rule.f + 3 : 1;
   if (parts < least)
@@ -243,11 +246,12 @@ void Aggregation::findAnchor(PerReplica &own) const {
 // |x_i - sum_j w_j x_j|^2 = G_ii - 2 sum_j w_j G_ij + sum_jk w_j w_k G_jk.
 void Aggregation::weiszfeld(PerReplica &own) const {
   constexpr int32_t iterations = 100;
-  constexpr double smoothing = 1e-6, tolerance = 1e-9;
+  // Where the median is one of the gradients, the others' weights go to nothing, and all distances with them.
+  constexpr double smoothing = 1e-6, tolerance = 1e-9, least = 1e-15;
   std::vector<double> &w = own.weights;
   std::vector<double> next(parts_), products(parts_);
   for (int32_t iteration = 0; iteration < iterations; ++iteration) {
-    double square = 0, scale = 0, total = 0, moved = 0;
+    double square = 0, scale = 0, farthest = 0, total = 0, moved = 0;
     for (int32_t i = 0; i < parts_; ++i) {
       products[i] = 0;
       for (int32_t j = 0; w[i] > 0 && j < parts_; ++j)
@@ -259,11 +263,12 @@ void Aggregation::weiszfeld(PerReplica &own) const {
       if (w[i] > 0) {
         next[i] = std::sqrt(std::max(0.0, own.matrix[i * parts_ + i] - 2 * products[i] + square));
         scale = std::max(scale, w[i] * next[i]);
+        farthest = std::max(farthest, next[i]);
       }
     if (scale == 0)
       return; // all are the same
     for (int32_t i = 0; i < parts_; ++i) {
-      next[i] = w[i] > 0 ? 1 / std::max(next[i], smoothing * scale) : 0; // scale: of a distance
+      next[i] = w[i] > 0 ? 1 / std::max({next[i], smoothing * scale, least * farthest}) : 0; // scale: of a distance
       total += next[i];
     }
     for (int32_t i = 0; i < parts_; ++i) {

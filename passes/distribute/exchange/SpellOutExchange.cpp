@@ -110,9 +110,7 @@ class Bucket {
 public:
   Bucket(ReplicaExchange &exchange, dist::AllReduceOp reduce)
       : exchange(exchange), nodes(exchange.nodes), builder(nodes.getBuilder()), reduce(reduce), issue({reduce}) {
-    if (auto attribute = reduce.getCompressionAttr();
-        attribute && getElementTypeOrSelf(reduce.getGradients().front().getType()).isF32())
-      compression = attribute;
+    compression = reduce.getCompressionAttr();
   }
 
   FailureOr<SmallVector<Value>> run() {
@@ -137,11 +135,18 @@ public:
       break;
     }
     Value flat = nodes.flatten(SmallVector<Value>(reduce.getGradients()));
+    if (Type element = getElementTypeOrSelf(flat.getType()); element.isF16() || element.isBF16()) {
+      // NCCL would round each sum of two.
+      narrow = element;
+      Value rounded = nodes.cast("rounded", sumHalves(flat), narrow);
+      return nodes.unflatten(rounded, SmallVector<Value>(reduce.getGradients()));
+    }
     if (narrow)
       flat = encode(flat, kind == dist::Compressor::FP16EF || kind == dist::Compressor::BF16EF);
     if (reduce.getAggregatorAttr())
       return aggregateBucket(exchange, reduce, narrow ? nodes.cast("decompressed", flat, wide()) : flat);
-    return sumHalves(flat);
+    Value rounded = nodes.cast("decompressed", toHalf("rounded", sumHalves(flat)), wide());
+    return nodes.unflatten(rounded, SmallVector<Value>(reduce.getGradients()));
   }
 
 private:
@@ -195,8 +200,8 @@ private:
     return sent;
   }
 
-  /// In the order of replicas, in float32, rounded once more.
-  SmallVector<Value> sumHalves(Value half) {
+  /// The sum or mean in the order of replicas, in float32.
+  Value sumHalves(Value half) {
     const int64_t count = StockNodes::count(half), replicas = exchange.replicas;
     Value sum;
     if (replicas > 1) {
@@ -212,9 +217,7 @@ private:
     } else {
       sum = nodes.cast("received", half, wide());
     }
-    SmallVector<Value> result = mean({sum});
-    Value rounded = nodes.cast("decompressed", toHalf("rounded", result.front()), wide());
-    return nodes.unflatten(rounded, SmallVector<Value>(reduce.getGradients()));
+    return mean({sum}).front();
   }
 
   ReplicaExchange &exchange;
@@ -257,10 +260,15 @@ struct DistSpellOutExchange : impl::DistSpellOutExchangeBase<DistSpellOutExchang
     for (auto function : module.getOps<dfg::FuncOp>()) {
       Block &block = function.getBody().front();
       SmallVector<dist::AllReduceOp> found;
-      for (auto reduce : block.getOps<dist::AllReduceOp>())
-        if (reduce.getAggregatorAttr() ||
+      for (auto reduce : block.getOps<dist::AllReduceOp>()) {
+        // Other elements are not compressed.
+        Type element = getElementTypeOrSelf(reduce.getGradients().front().getType());
+        if (!element.isF32())
+          reduce.removeCompressionAttr();
+        if (reduce.getAggregatorAttr() || element.isF16() || element.isBF16() ||
             (reduce.getCompressionAttr() && reduce.getCompressionAttr().getKind() != dist::Compressor::None))
           found.push_back(reduce);
+      }
       if (found.empty())
         continue;
       ReplicaExchange exchange(block, replicas, symbols);

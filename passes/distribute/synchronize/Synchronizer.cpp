@@ -227,11 +227,25 @@ void Synchronizer::reduce(Operation *after, const BucketKey &key, ArrayRef<Value
   for (Value member : members)
     variables.push_back(gradients.values.find(member)->second.variable);
   SmallVector<Value> values = accumulate(builder, key, members);
+  // Rules compare and weigh in float32 at least.
+  Type element = getElementTypeOrSelf(values.front().getType());
+  const bool widens = key.aggregator && llvm::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+  auto castTo = [&](Value value, llvm::StringRef suffix, Type to) -> Value {
+    auto type = llvm::cast<TensorType>(value.getType()).clone(to);
+    return dfg::CastOp::create(builder, getLocation("all_reduce/" + llvm::Twine(buckets) + suffix), type, value);
+  };
+  if (widens)
+    for (auto [number, value] : llvm::enumerate(values))
+      value = castTo(value, "/wide_" + std::to_string(number), builder.getF32Type());
   auto op = dist::AllReduceOp::create(builder, getLocation("all_reduce/" + llvm::Twine(buckets)), key.reduction,
                                       buckets, key.group, values, builder.getStrArrayAttr(variables), key.spec,
                                       key.compression, key.aggregator);
+  SmallVector<Value> results(op.getReduced());
+  if (widens)
+    for (auto [number, result] : llvm::enumerate(results))
+      result = castTo(result, "/narrow_" + std::to_string(number), element);
   ++buckets;
-  for (auto [member, reduced] : llvm::zip(members, op.getReduced()))
+  for (auto [member, reduced] : llvm::zip(members, results))
     replace(member, reduced);
 }
 

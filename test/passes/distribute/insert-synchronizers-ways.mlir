@@ -38,6 +38,27 @@ module @compressors attributes {dist.strategy = #dist.strategy<"node_config { va
 
 // -----
 
+// Of halves a rule judges in float32.
+// CHECK-LABEL: @halves
+module @halves attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' AllReduceSynchronizer { aggregator { kind: MEDIAN } } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @u : tensor<4xf16> {trainable}
+  dfg.graph {
+    %in = dfg.placeholder : () -> tensor<?x4xf16>
+    %lr = dfg.placeholder : () -> tensor<f16>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %hu = dfg.var_handle @u : !dfg.ref<tensor<4xf16>>
+    %gu = dfg.mean %in, %zero : (tensor<?x4xf16>, tensor<1xi32>) -> tensor<4xf16>
+    // CHECK: %[[WIDE:.*]] = dfg.cast %{{.*}} : (tensor<4xf16>) -> tensor<4xf32>
+    // CHECK: %[[MEDIAN:.*]] = dist.all_reduce mean bucket 0 group 0 (%[[WIDE]]) variables ["u"] {aggregator = #dist.aggregator<median>} : tensor<4xf32>
+    // CHECK: %[[NARROW:.*]] = dfg.cast %[[MEDIAN]] : (tensor<4xf32>) -> tensor<4xf16>
+    // CHECK: dfg.apply_gradient_descent %{{.*}}, %{{.*}}, %[[NARROW]]
+    dfg.apply_gradient_descent %hu, %lr, %gu : (!dfg.ref<tensor<4xf16>>, tensor<f16>, tensor<4xf16>) -> ()
+  }
+}
+
+// -----
+
 // One update of several batches.
 // CHECK-LABEL: @accumulate
 module @accumulate attributes {dist.strategy = #dist.strategy<"accumulate_steps: 4 node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }">} {

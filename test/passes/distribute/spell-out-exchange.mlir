@@ -81,7 +81,22 @@ dfg.func @voted(%g: tensor<4xf32>, %h: tensor<2xf32>) -> (tensor<4xf32>, tensor<
 
 // -----
 
-// Float64 is not compressed, and one replica has nobody to send anything to.
+// Float64 is not compressed. Halves of the graph's own are added up in float32, as compressed ones are, and rounded once.
+dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:GPU:0", "localhost:GPU:1"] replicas 2 from 0>]
+// CHECK-LABEL: dfg.func @others
+dfg.func @others(%g: tensor<4xf64>, %h: tensor<4xf16>) -> (tensor<4xf64>, tensor<4xf16>) {
+  // CHECK: dist.all_reduce mean bucket 0 group 0 (%arg0) variables ["w"] : tensor<4xf64>
+  // CHECK: dist.all_gather bucket 1 {{.*}} : (tensor<1x4xf16>) -> tensor<2x4xf16>
+  // CHECK: dfg.add_v2 {{.*}} : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+  // CHECK: dfg.cast {{.*}} : (tensor<4xf32>) -> tensor<4xf16>
+  %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] {compression = #dist.compression<fp16>} : tensor<4xf64> loc("all_reduce/0")
+  %s = dist.all_reduce mean bucket 1 group 0 (%h) variables ["b"] {compression = #dist.compression<power_sgd rank 1>} : tensor<4xf16> loc("all_reduce/1")
+  dfg.return %r, %s : tensor<4xf64>, tensor<4xf16>
+}
+
+// -----
+
+// One replica has nobody to send anything to.
 dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:GPU:0"] replicas 1 from 0>]
 // CHECK-LABEL: dfg.func @alone
 dfg.func @alone(%g: tensor<4xf32>) -> tensor<4xf32> {

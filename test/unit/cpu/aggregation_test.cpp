@@ -114,6 +114,19 @@ TEST_CASE("the geometric median has the smallest sum of distances") {
   CHECK(distance(result, std::vector<float>(z.begin(), z.end())) < 1e-3);
 }
 
+TEST_CASE("the geometric median may be one of the gradients") {
+  // On one line it is the one in the middle.
+  Gradients gradients = gradientsOf(1, 3);
+  const float distance = GENERATE(1e-20f, 1.0f, 1e15f);
+  for (int replica = 0; replica < 3; ++replica)
+    for (int64_t i = 0; i < count; ++i)
+      gradients[0][replica][i] = static_cast<float>(i % 7) + distance * static_cast<float>(replica == 2 ? 10 : replica);
+  const std::vector<float> result = aggregate(gradients, rule(DRT_AGGREGATE_GEOMETRIC_MEDIAN));
+  for (int64_t i = 0; i < count; ++i)
+    if (isElement(i))
+      REQUIRE(result[i] == Approx(gradients[0][1][i]).epsilon(1e-5).margin(1e-5 * distance));
+}
+
 TEST_CASE("one replica that sends anything is outvoted") {
   const int32_t replicas = 6;
   Gradients gradients = gradientsOf(1, replicas, 0.1f);
