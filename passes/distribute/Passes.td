@@ -577,7 +577,7 @@ def DistSpellOutExchange : Pass<"dist-spell-out-exchange", "mlir::ModuleOp"> {
     ```mlir
     %half = dfg.cast %g : (tensor<4xf32>) -> tensor<4xf16>
     %row = dfg.reshape %half, %shape : (tensor<4xf16>, tensor<2xi32>) -> tensor<1x4xf16>
-    %all = dist.all_gather bucket 0 (%row) name "all_reduce/0" : (tensor<1x4xf16>) -> tensor<2x4xf16>
+    %all = dist.all_gather bucket 0 (%row) name "w" : (tensor<1x4xf16>) -> tensor<2x4xf16>
     %rows:2 = dfg.split %axis, %all : (tensor<i32>, tensor<2x4xf16>) -> (tensor<1x4xf16>, tensor<1x4xf16>)
     ```
     and their sum in float32, divided by 2 and rounded to a half once more.

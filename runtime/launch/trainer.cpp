@@ -62,6 +62,11 @@ bool keepsBack(const drt_program &program) {
         default:
           break;
         }
+  // On devices it is variables. Sums over several batches are none where a checkpoint is taken.
+  for (int32_t i = 0; i < program.num_variables; ++i)
+    if (!(program.variables[i].flags & DRT_VARIABLE_SAVED) &&
+        !std::string_view(program.variables[i].name).starts_with("accumulator_"))
+      return true;
   return false;
 }
 

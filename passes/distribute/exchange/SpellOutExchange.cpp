@@ -15,6 +15,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/exchange/Exchange.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -32,13 +33,16 @@ public:
 
   bool hasPeers() const override { return replicas > 1; }
 
+  /// Whose gradients collectives are made for from here on.
+  void setVariables(ArrayAttr names) { variables = llvm::join(names.getAsValueRange<StringAttr>(), ", "); }
+
   Value collective(llvm::StringRef kind, Value value, dist::Spec spec) override {
     OpBuilder &builder = nodes.getBuilder();
     Location loc = NameLoc::get(builder.getStringAttr(nodes.getUniqueName("collective")));
     // It is numbered when all collectives are there.
     if (kind == "Reduce")
       return dist::AllReduceOp::create(builder, loc, dist::Reduction::Sum, /*bucket=*/0, /*group=*/-1,
-                                       ValueRange(value), builder.getStrArrayAttr(nodes.getScope()), spec,
+                                       ValueRange(value), builder.getStrArrayAttr(StringRef(variables)), spec,
                                        dist::CompressionAttr(), dist::AggregatorAttr())
           .getReduced()
           .front();
@@ -46,7 +50,7 @@ public:
     SmallVector<int64_t> shape(type.getShape());
     shape[0] *= replicas;
     return dist::AllGatherOp::create(builder, loc, type.clone(shape), /*bucket=*/0, value,
-                                     builder.getStringAttr(nodes.getScope()), spec);
+                                     builder.getStringAttr(variables), spec);
   }
 
   Value addState(llvm::StringRef name, DenseElementsAttr initial) override {
@@ -101,6 +105,7 @@ private:
   }
 
   SymbolTable &symbols;
+  std::string variables;
   llvm::DenseMap<Value, DenseElementsAttr> firstValues;
   Value begun, isFirst;
 };
@@ -290,6 +295,7 @@ private:
     Block &block = *reduce->getBlock();
     Operation *before = reduce->getPrevNode(), *reader = getFirstReader(reduce);
     exchange.nodes.setPlace(reduce, dfg::getNodeName(reduce));
+    exchange.setVariables(reduce.getVariables());
     FailureOr<SmallVector<Value>> results = Bucket(exchange, reduce).run();
     if (failed(results))
       return failure();

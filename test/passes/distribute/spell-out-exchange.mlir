@@ -14,7 +14,7 @@ dfg.func @fed_back(%g: tensor<4x2xf32>) -> tensor<4x2xf32> {
   // CHECK: dfg.sub %[[WHOLE]], %[[SEEN]]
   // CHECK: dfg.assign %[[ERROR]]
   // CHECK: %[[ROW:.*]] = dfg.reshape %[[HALF]], {{.*}} -> tensor<1x8xf16>
-  // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%[[ROW]]) name "all_reduce/0" : (tensor<1x8xf16>) -> tensor<2x8xf16>
+  // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%[[ROW]]) name "w" : (tensor<1x8xf16>) -> tensor<2x8xf16>
   // CHECK: %n = dfg.neg
   // CHECK: %[[ROWS:.*]]:2 = dfg.split {{.*}}, %[[ALL]]
   // CHECK: %[[FIRST:.*]] = dfg.cast %[[ROWS]]#0 : (tensor<1x8xf16>) -> tensor<1x8xf32>
@@ -71,7 +71,7 @@ dfg.func @voted(%g: tensor<4xf32>, %h: tensor<2xf32>) -> (tensor<4xf32>, tensor<
   // CHECK: %[[HALF:.*]] = dfg.cast {{.*}} -> tensor<6xbf16>
   // CHECK: %[[WIDE:.*]] = dfg.cast %[[HALF]] : (tensor<6xbf16>) -> tensor<6xf32>
   // CHECK: %[[ROW:.*]] = dfg.pack %[[WIDE]]
-  // CHECK: dist.all_gather bucket 0 (%[[ROW]]) {{.*}} : (tensor<1x6xf32>) -> tensor<3x6xf32>
+  // CHECK: dist.all_gather bucket 0 (%[[ROW]]) name "w, b" : (tensor<1x6xf32>) -> tensor<3x6xf32>
   // CHECK: dfg.top_k_v2
   // CHECK: dfg.split_v
   %r:2 = dist.all_reduce mean bucket 0 group 0 (%g, %h) variables ["w", "b"] {aggregator = #dist.aggregator<median>, compression = #dist.compression<bf16>}
