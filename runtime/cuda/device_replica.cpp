@@ -236,6 +236,7 @@ void DeviceReplica::enqueue(const drt_entry &entered, int index, int64_t number,
   feedBuffers_.send(entered, index, number, given, local_index, set.done, stream);
   set.entry = &entered;
   set.step = number;
+  set.hostRun = hostCalls_.enqueueRun(entered);
   Captured &ready = captured(entered, index);
   if (!ready.graph.get() && !shared)
     capture(entered, index, ready);
@@ -258,7 +259,7 @@ bool DeviceReplica::finished(int set) {
     return false;
   }
   check(status, "cuEventQuery");
-  hostCalls_.check();
+  hostCalls_.check(sets_[set].hostRun);
   return true;
 }
 

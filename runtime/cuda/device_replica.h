@@ -109,6 +109,7 @@ private:
     Event done;
     const drt_entry *entry = nullptr; // of the last run
     int64_t step = 0;
+    int64_t hostRun = 0; // of its host calls
     char *fetches = nullptr;
   };
   struct Timeline {

@@ -24,6 +24,12 @@ void HostCalls::reserve(const std::vector<Tensor> &tensors) {
   for (const Tensor &tensor : tensors)
     bytes += padded(tensor.bytes);
   bytes_ = std::max(bytes_, bytes);
+  if (std::find(entries_.begin(), entries_.end(), entry_) == entries_.end())
+    entries_.push_back(entry_);
+}
+
+int64_t HostCalls::enqueueRun(const drt_entry &entry) {
+  return enqueued_ += std::find(entries_.begin(), entries_.end(), &entry) != entries_.end();
 }
 
 void HostCalls::begin(const drt_entry &entry) {
@@ -40,7 +46,7 @@ void HostCalls::enqueue(CUstream stream, int32_t scope, drt_routine routine, con
     own = calls_.end() - 1;
   }
   if (next_ == own->second.size()) {
-    Call call = {this, entry_, scope, routine, numbers, {}};
+    Call call = {this, entry_, own->second.empty(), scope, routine, numbers, {}};
     char *place = memory_.data();
     for (const Tensor &tensor : tensors) {
       call.tensors.push_back(tensor.bytes ? place : tensor.address);
@@ -75,16 +81,18 @@ bool HostCalls::leaves(const Call &call) {
 void CUDA_CB HostCalls::run(void *data) {
   const Call &call = *static_cast<const Call *>(data);
   HostCalls &calls = *call.calls;
+  calls.begun_ += call.isFirst;
   if (calls.failed_.load(std::memory_order_acquire))
     return;
   calls.hostSide_.entry = call.entry;
   calls.hostSide_.scope = call.scope;
   if (leaves(call))
-    calls.failed_.store(true, std::memory_order_release);
+    calls.failed_.store(calls.begun_, std::memory_order_release);
 }
 
-void HostCalls::check() const {
-  if (failed_.load(std::memory_order_acquire))
+void HostCalls::check(int64_t run) const {
+  // A later run may be under way.
+  if (const int64_t failed = failed_.load(std::memory_order_acquire); failed && failed <= run)
     throw Error(hostSide_.failure);
 }
 

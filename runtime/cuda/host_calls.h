@@ -40,13 +40,17 @@ public:
   void enqueue(CUstream stream, int32_t scope, drt_routine routine, const int64_t *numbers,
                const std::vector<Tensor> &tensors, size_t inputs);
 
-  /// Throws what a routine has failed with, once its run has ended. Those behind it were passed over.
-  void check() const;
+  /// The entry is about to be enqueued: the number of the run.
+  int64_t enqueueRun(const drt_entry &entry);
+  /// Throws what a routine has failed with in this run, which has ended, or in one before it. Those behind it were
+  /// passed over.
+  void check(int64_t run) const;
 
 private:
   struct Call {
     HostCalls *calls;
     const drt_entry *entry;
+    bool isFirst; // of its run
     int32_t scope;
     drt_routine routine;
     const int64_t *numbers;
@@ -61,9 +65,13 @@ private:
   /// By entry: calls stay where they are, since graphs name them.
   std::vector<std::pair<const drt_entry *, std::deque<Call>>> calls_;
   size_t next_ = 0;
+  std::vector<const drt_entry *> entries_; // that have calls
+  /// Runs of such entries that were enqueued, and that the stream has begun.
+  int64_t enqueued_ = 0, begun_ = 0;
   /// What routines see of a replica: where they leave, and with what.
   Replica hostSide_{0};
-  std::atomic<bool> failed_ = false;
+  /// The run in which it failed; 0: none.
+  std::atomic<int64_t> failed_ = 0;
 };
 
 } // namespace drt::cuda

@@ -102,6 +102,9 @@ def check_broken(folder, replicas, value, words, *flags):
     """The run ends with the words, and its last checkpoint is of the step before."""
     compile_for(folder, replicas, *flags)
     step = 2 if value == 150 else 1
+    done = run([folder / "train", "--data", folder / f"wrong{value}.npz", "--steps", STEPS, "--log-json", folder / "log.jsonl"])
+    if f"failed in step {step} " not in done.stderr:
+        return [f"it did not fail in step {step}: {done.out}"]
     done = run([folder / "train", "--data", folder / f"wrong{value}.npz", "--steps", STEPS, "--checkpoint-dir", folder / "ckpt", "--save-every", 1,
                 "--overwrite"])
     saved = sorted(path.stem for path in (folder / "ckpt").glob("*.index"))
