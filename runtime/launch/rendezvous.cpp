@@ -232,6 +232,15 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
           ". Was it started twice, or does an old run use the port? Name another with --rendezvous";
   }
   if (!why.empty()) {
+    // Who waits for it should not ask whether it was started.
+    if (!ready && (f[2] != options.fingerprint || number(f[1]) != static_cast<int64_t>(options.tasks.size()))) {
+      const std::string name =
+          rank >= 0 && rank < static_cast<int64_t>(options.tasks.size()) ? describe(static_cast<int>(rank)) : "a task";
+      sent_away = name + " was here with another program or other flags and was sent away: start the same executable "
+                         "with the same flags everywhere";
+      if (options.note)
+        options.note(sent_away);
+    }
     say(from, {MessageKind::Refused, {again ? "1" : "0", why}});
     from.refused = true;
     return;
@@ -326,6 +335,8 @@ void RendezvousServer::check_arrivals() {
   message.append(count > 1 ? ": are they started, and can they" : ": is it started, and can it");
   message.append(" reach that address? (").append(std::to_string(arrived())).append(" of ");
   message.append(std::to_string(options.tasks.size())).append(" tasks are here)");
+  if (!sent_away.empty())
+    message.append("; ").append(sent_away);
   say_all({MessageKind::Refused, {"2", message}});
 }
 

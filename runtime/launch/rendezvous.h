@@ -140,8 +140,9 @@ private:
   std::map<std::string, std::string> values;
   std::map<std::string, std::vector<int>> awaited; // key -> ranks that asked for it
   std::string address_of_first;                    // task 0's, as another task reached it
-  std::vector<int> members;                        // of the group, once it is ready
-  std::optional<Clock::time_point> enough_since;   // an elastic run has the fewest tasks that it needs
+  std::string sent_away;    // the last task that came with another program or other flags; "" for none
+  std::vector<int> members; // of the group, once it is ready
+  std::optional<Clock::time_point> enough_since; // an elastic run has the fewest tasks that it needs
   std::atomic<bool> grows = false, forms_again = false;
   std::atomic<size_t> late_tasks = 0; // without which the run has ended, and who have not heard of it
   bool ready = false, over = false, ended = false, refused = false, noted_stranger = false;
