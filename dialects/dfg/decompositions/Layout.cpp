@@ -268,17 +268,36 @@ Result linSpace(Operation *op, GraphBuilder &g) {
   return one(g, g.select(g.equal(at, g.integer(*count - 1)), stop, points));
 }
 
+/// Of each size the operand that it is of: one of 1 gives way. Sizes of the batch are taken as they are.
 Result broadcastArgs(Operation *op, GraphBuilder &g) {
-  FailureOr<SmallVector<int64_t>> x = g.getConstants(op->getOperand(0)), y = g.getConstants(op->getOperand(1));
-  if (failed(x) || failed(y))
-    return failure();
-  if (x->size() < y->size())
-    std::swap(*x, *y);
-  for (size_t i = 0; i < y->size(); ++i) {
-    int64_t &size = (*x)[x->size() - y->size() + i];
-    size = size == 1 ? (*y)[i] : size;
+  Value longer = op->getOperand(0), shorter = op->getOperand(1);
+  std::optional<Dims> x = g.shapes.getElements(longer), y = g.shapes.getElements(shorter);
+  if (!x || !y)
+    return g.fail("the sizes that are broadcast are not known");
+  if (x->size() < y->size()) {
+    std::swap(longer, shorter);
+    std::swap(x, y);
   }
-  return one(g, g.integers(*x, g.elementOf(op->getOperand(0)).isInteger(64)));
+  const size_t lead = x->size() - y->size();
+  SmallVector<bool> ofLonger;
+  bool isShorter = lead == 0;
+  for (auto [axis, size] : llvm::enumerate(*x)) {
+    const bool is = axis < lead || size == (*y)[axis - lead] || (*y)[axis - lead] == Dim(1);
+    if (!is && !(size == Dim(1)))
+      return g.fail("the sizes that are broadcast are not known");
+    ofLonger.push_back(is);
+    isShorter &= !is || (axis >= lead && size == (*y)[axis - lead]);
+  }
+  if (llvm::all_of(ofLonger, [](bool is) { return is; }))
+    return one(g, longer);
+  if (isShorter)
+    return one(g, shorter);
+  SmallVector<Value> sizes;
+  for (auto [axis, is] : llvm::enumerate(ofLonger)) {
+    Value size = g.slice(is ? longer : shorter, 0, static_cast<int64_t>(is ? axis : axis - lead), 1);
+    sizes.push_back(g.reshape(size, ArrayRef<Dim>()));
+  }
+  return one(g, g.pack(sizes, 0));
 }
 
 } // namespace distc::dfg::decompositions

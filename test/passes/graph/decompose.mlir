@@ -150,3 +150,19 @@ dfg.func @quantized(%x: tensor<2x3xf32>, %dy: tensor<2x3xf32>, %low: tensor<3xf3
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
   dfg.return %d#1 : tensor<3xf32>
 }
+
+// Sizes that give way to others: those of one operand, or some of each.
+// CHECK-LABEL: dfg.graph
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+  %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32> loc("shape")
+  %none = dfg.const dense<> : tensor<0xi32> : tensor<0xi32>
+  %row = dfg.const dense<[1, 4]> : tensor<2xi32> : tensor<2xi32>
+  %column = dfg.const dense<[3, 1, 1]> : tensor<3xi32> : tensor<3xi32>
+  // CHECK: %a = dfg.identity %shape
+  // CHECK: %b = dfg.identity %shape
+  // CHECK: %[[PARTS:.*]] = dfg.pack %{{.*}}, %{{.*}}, %{{.*}} : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3xi32>
+  %a = dfg.broadcast_args %shape, %none : (tensor<2xi32>, tensor<0xi32>) -> tensor<2xi32> loc("a")
+  %b = dfg.broadcast_args %row, %shape : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32> loc("b")
+  %c = dfg.broadcast_args %column, %shape : (tensor<3xi32>, tensor<2xi32>) -> tensor<3xi32> loc("c")
+}
