@@ -73,6 +73,8 @@ class PythonState:
             self._add_all(name, [(key, item) for key, item in vars(value).items() if key not in _PARTS_OF_MODULES])
             self._add_function(name, type(value).forward)
         elif isinstance(value, (type, types.ModuleType)) or type(value).__module__.partition(".")[0] in _LIBRARIES:
+            if callable(value):
+                self.values[name] = ("callable", id(value))
             if isinstance(value, type) and value.__module__.partition(".")[0] not in _LIBRARIES:
                 self._add_all(name, [(key, item) for key, item in vars(value).items() if isinstance(item, (bool, int, float, list, dict, torch.Tensor))])
         else:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import builtins
 import collections
 import contextlib
+import copy
 import dataclasses
 import math
 import os
 import re
 import traceback
-from typing import Any, Callable, Iterator, Mapping, MutableMapping
+from typing import Any, Callable, Iterator, Mapping
 from unittest import mock
 
 import jax
@@ -27,15 +28,13 @@ from torch.utils.checkpoint import CheckpointFunction
 
 from distc import jax as distc_jax
 from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
-from distc._python_state import PythonState
+from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._signature import Step
 
 __all__ = ["UnknownOperations", "export", "load_state"]
 
 Arrays = dict[str, Any]
 Loss = Callable[[torch.nn.Module, Any], Any]
-# Of a module's attribute: what it was first, and is now.
-_Numbers = MutableMapping[tuple[torch.nn.Module, str], tuple[Any, Any]]
 
 
 # ---- Optimizers: a rule is (gradient, parameter, slots, hyper-parameters, number of the step from 1) -> (parameter, slots) ---
@@ -332,10 +331,9 @@ def _with_known_gradients() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Tensor]], numbers: _Numbers) -> Iterator[None]:
+def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Tensor]]) -> Iterator[None]:
     """A buffer that forward assigns anew (`self.mean = 0.9 * self.mean + ...`) is written at its end: torch.export sees what is written in
-    place alone. Tensors that are no buffers, and were assigned, are appended to `assigned`: the module's class, the name, what it was. What
-    numbers that forward has assigned were, and are, is added to `numbers`."""
+    place alone. Tensors that are no buffers, and were assigned, are appended to `assigned`: the module's class, the name, what it was."""
     assign = torch.nn.Module.__setattr__
     originals: dict[tuple[torch.nn.Module, str], torch.Tensor] = {}
 
@@ -344,8 +342,6 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
         if isinstance(buffer, torch.Tensor) and isinstance(value, torch.Tensor):
             originals.setdefault((part, name), buffer)
         old = part.__dict__.get(name)
-        if isinstance(old, (bool, int, float)) and isinstance(value, (bool, int, float)) and name != "training" and value != old:
-            numbers[part, name] = (numbers[part, name][0] if (part, name) in numbers else old, value)
         if isinstance(old, torch.Tensor) and isinstance(value, torch.Tensor):
             assigned.append((type(part).__name__, name, old))
         assign(part, name, value)
@@ -558,35 +554,81 @@ def _get_code(graph: torch.fx.GraphModule) -> list[tuple[Any, ...]]:
 
 
 def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.export.ExportedProgram, write: _Write) -> None:
-    """Refuses a loss that changes what it may read of Python's: a number, unless it is the same behind each call and no call writes down another
-    step, or what makes its next call write down another step."""
+    """Refuses a loss that changes what it may read of Python's, unless its next call writes down the same step and changes no number any more."""
     changed = list(dict.fromkeys(name for name, _ in with_loss.changed))
     if not changed:
         return
-    numbers = {name: f"the number '{name}' of {type(part).__name__}" for (part, name), (old, new) in with_loss.numbers.items() if old != new}
-    said = list(dict.fromkeys(numbers.get(name.rpartition(".")[2], f"'{name}'") for name in changed))
+    classes = {name: type(part).__name__ for part in with_loss.module.modules() for name in vars(part)}
+    said = [f"the number '{last}' of {classes[last]}" if is_number and (last := name.rpartition(".")[2]) in classes else f"'{name}'"
+            for name, is_number in dict(with_loss.changed).items()]
     names = ", ".join(said[:5]) + (f" and {len(said) - 5} others" if len(said) > 5 else "")
     error = NotImplementedError(f"the loss changes {names}, which would stay in the exported step what it is now: keep it in a buffer of the module "
                                 "(register_buffer), feed it with the batch, or change it outside of the loss")
-    changes_numbers = any(is_number for _, is_number in with_loss.changed)
     try:
         with torch.enable_grad(), _with_ways_out(), _with_open_parts():
-            # What was exported may be of a later call than the first, which met other numbers. (torch.export gives modules back theirs.)
-            if changes_numbers and len(with_loss.calls) > 1:
+            # What was exported may be of a later call than the first. (torch.export gives modules back what they had.)
+            if len(with_loss.calls) > 1:
                 exported = write()
-            with_loss.changed.clear()
-            for (part, name), (_, number) in list(with_loss.numbers.items()):
-                setattr(part, name, number)
-            again = write()
+            with _as_behind_a_call(with_loss, batch):
+                with_loss.changed.clear()
+                again = write()
             if any(is_number for _, is_number in with_loss.changed):
                 raise error
     except Exception:  # It holds what only the first call could use, such as a tensor of its own.
         raise error from None
-    finally:
-        for (part, name), (number, _) in list(with_loss.numbers.items()):
-            setattr(part, name, number)
     if _get_code(exported.graph_module) != _get_code(again.graph_module) or not _are_equal(exported.constants, again.constants):
         raise error
+
+
+def _holds_tensors(value: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in _pytree.tree_leaves(value))
+
+
+@contextlib.contextmanager
+def _as_behind_a_call(with_loss: _WithLoss, batch: Any) -> Iterator[None]:
+    """The module as a call of the loss leaves it, but for tensors that are kept: those are caches, or state. Then as it was."""
+    def copy_of(value: Any) -> Any:
+        return copy.copy(value) if isinstance(value, (dict, list, set, collections.deque)) else value
+
+    parts = list(with_loss.module.modules())
+    before = [{name: (value, copy_of(value)) for name, value in vars(part).items()} for part in parts]
+    tensors = {name: tensor.detach().clone() for name, tensor in with_loss.module.state_dict().items() if isinstance(tensor, torch.Tensor)}
+    random_state = torch.get_rng_state()
+
+    def give_back(part: torch.nn.Module, name: str, old: tuple[Any, Any]) -> None:
+        value, contents = old
+        if isinstance(value, (list, collections.deque)):
+            value[:] = contents if isinstance(value, list) else []
+            if isinstance(value, collections.deque):
+                value.clear()
+                value.extend(contents)
+        elif isinstance(value, (dict, set)):
+            value.clear()
+            value.update(contents)
+        part.__dict__[name] = value
+
+    try:
+        with torch.no_grad():
+            with_loss.loss(with_loss.module, batch)
+        for part, old in zip(parts, before):
+            for name, value in list(vars(part).items()):
+                if name not in _PARTS_OF_MODULES and _holds_tensors(value):
+                    if name in old:
+                        give_back(part, name, old[name])
+                    else:
+                        del part.__dict__[name]
+        yield
+    finally:
+        for part, old in zip(parts, before):
+            for name in [name for name in vars(part) if name not in old]:
+                del part.__dict__[name]
+            for name, value in old.items():
+                give_back(part, name, value)
+        with torch.no_grad():
+            state = with_loss.module.state_dict()
+            for name, tensor in tensors.items():
+                state[name].copy_(tensor)
+        torch.set_rng_state(random_state)
 
 
 def _are_equal(constants: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
@@ -624,10 +666,6 @@ class _Log(collections.deque):
     """What was seen while a step was exported."""
 
 
-class _Originals(collections.UserDict):
-    """What was there before a step was exported."""
-
-
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
@@ -635,9 +673,8 @@ class _WithLoss(torch.nn.Module):
         self.loss = loss
         # No list: torch.export gives attributes that are trees back what they were.
         self.assigned: collections.deque[tuple[str, str, torch.Tensor]] = _Log()
-        # What the loss changed of Python's, and whether that is a number; what numbers of modules were before.
+        # What the loss changed of Python's, and whether that is a number.
         self.changed: collections.deque[tuple[str, bool]] = _Log()
-        self.numbers: _Numbers = _Originals()
         self.calls: collections.deque[None] = _Log()
 
     def forward(self, batch: Any) -> Any:
@@ -647,7 +684,7 @@ class _WithLoss(torch.nn.Module):
         for size in sizes[1:]:
             torch._check(size == sizes[0])
         before = PythonState(self.loss, self.module)
-        with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned, self.numbers):
+        with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned):
             value = self.loss(self.module, batch)
         after = PythonState(self.loss, self.module)
         if package := before.draws(after):

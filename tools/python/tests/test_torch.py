@@ -459,6 +459,63 @@ class Once(torch.nn.Module):
         return self.linear(x) * factor
 
 
+class After(torch.nn.Module):
+    """Uses what the call before it has left."""
+
+    def __init__(self, name, first, use, then):
+        super().__init__()
+        self.linear, self.name, self.use, self.then = torch.nn.Linear(4, 4), name, use, then
+        setattr(self, name, first)
+
+    def forward(self, x):
+        result = self.use(self.linear(x), getattr(self, self.name))
+        setattr(self, self.name, self.then(getattr(self, self.name), x))
+        return result
+
+
+AFTER = {"alternates": (0, lambda y, k: y * (1 + k), lambda k, x: 1 - k), "flag": (False, lambda y, k: y * 2 if k else y, lambda k, x: not k),
+         "size": (1, lambda y, k: y / k, lambda k, x: x.shape[0]), "mode": ("a", lambda y, k: y * 2 if k == "a" else y, lambda k, x: "b"),
+         "missing": (None, lambda y, k: y * 2 if k is None else y, lambda k, x: 1.0), "function": (torch.tanh, lambda y, k: k(y), lambda k, x: torch.relu),
+         "table": ({}, lambda y, k: y * (1 + len(k)), lambda k, x: {**k, "a": 1})}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_what_the_next_call_reads_is_refused(tmp_path, name):
+    first, use, then = AFTER[name]
+    data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
+    for module in (After(name, first, use, then), torch.nn.Sequential(After(name, first, use, then))):
+        with pytest.raises(NotImplementedError, match=f"the loss changes .*{name}"):
+            distc.torch.export(module, lambda m, b: m(b["x"]).square().mean(), optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+
+
+class Cached(torch.nn.Module):
+    """A tensor that the first call makes is the same in every call; so is a size that is taken before it is used."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.positions, self.examples, self.norm = torch.nn.Linear(4, 4), None, 0, torch.nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        self.examples = x.shape[0]
+        if self.positions is None:
+            self.positions = torch.arange(4.0)
+        return self.norm(self.linear(x)).sum(0, keepdim=True) * self.positions / self.examples
+
+
+def test_what_every_call_makes_alike(tmp_path):
+    data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
+    module = Cached()
+
+    def loss(m, batch):
+        return (m(batch["x"]) - batch["x"]).square().mean()
+
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    assert (module.positions, module.examples) == (None, 0) and all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
+    result = distc.compile(step, replicas=2, batch=8).train(to_numpy(data), 3)
+    np.testing.assert_allclose(result.losses, torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.1), data, 8, 3), rtol=1e-5)
+
+
 class More(torch.nn.Module):
     def __init__(self):
         super().__init__()
