@@ -546,18 +546,25 @@ def test_numbers_that_settle(tmp_path):
         export(More())
 
 
-@pytest.mark.parametrize("draw", (
-    lambda x: torch.randint(0, 5, (x.shape[0], 1)), lambda x: torch.randint(3, (x.shape[0], 4)) + torch.randint_like(x, 1, 4),
-    lambda x: torch.normal(0.5, 0.1, x.shape) + torch.normal(x, 0.1), lambda x: torch.empty_like(x).uniform_(-1, 2) * torch.empty_like(x).exponential_(2.0),
-    lambda x: torch.multinomial(torch.softmax(x, 1), 2).repeat(1, 2), lambda x: torch.multinomial(torch.softmax(x, 1), 4, replacement=True),
-    lambda x: torch.nn.functional.gumbel_softmax(x, hard=True)))
-def test_replicas_draw_what_one_draws(tmp_path, draw):
+DRAWS = (lambda x: torch.randint(0, 5, (x.shape[0], 1)), lambda x: torch.randint(3, (x.shape[0], 4)) + torch.randint_like(x, 1, 4),
+         lambda x: torch.normal(0.5, 0.1, x.shape) + torch.normal(x, 0.1), lambda x: torch.empty_like(x).uniform_(-1, 2) * torch.empty_like(x).exponential_(2.0),
+         lambda x: torch.multinomial(torch.softmax(x, 1), 2).repeat(1, 2), lambda x: torch.multinomial(torch.softmax(x, 1), 4, replacement=True),
+         lambda x: torch.nn.functional.gumbel_softmax(x, hard=True))
+
+
+def test_replicas_draw_what_one_draws(tmp_path):
     data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
     module = torch.nn.Linear(4, 4)
-    step = distc.torch.export(module, lambda m, b: (m(b["x"]) * draw(b["x"])).square().mean(), optim.SGD(module.parameters(), 0.01), data, tmp_path / "step.mlir")
-    one, two = (distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 4).losses for replicas in (1, 2))
-    np.testing.assert_allclose(two, one, rtol=1e-5)
-    assert len(set(one)) == 4
+
+    def loss(m, batch):
+        found = {f"draw_{i}": (m(batch["x"]) * draw(batch["x"])).square().mean() for i, draw in enumerate(DRAWS)}
+        return sum(found.values()), found
+
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.01), data, tmp_path / "step.mlir")
+    one, two = (distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 4) for replicas in (1, 2))
+    for name, values in one.fetches.items():
+        np.testing.assert_allclose(two.fetches[name], values, rtol=1e-5, err_msg=name)
+        assert len(set(np.ravel(values))) == 4, name
 
 
 def test_draws_have_their_distribution(tmp_path):
@@ -586,17 +593,20 @@ def invert(order):
     return inverse
 
 
-@pytest.mark.parametrize("restore", (
-    lambda rows, order: rows[invert(order)], lambda rows, order: rows[torch.zeros_like(order).scatter(0, order, torch.arange(order.shape[0]))],
-    lambda rows, order: torch.zeros_like(rows).index_put((order,), rows), lambda rows, order: torch.ones_like(rows).index_put((order,), rows, accumulate=True)))
-def test_rows_go_back_to_where_they_were(tmp_path, restore):
+RESTORE = (lambda rows, order: rows[invert(order)], lambda rows, order: rows[torch.zeros_like(order).scatter(0, order, torch.arange(order.shape[0]))],
+           lambda rows, order: torch.zeros_like(rows).index_put((order,), rows),
+           lambda rows, order: torch.ones_like(rows).index_put((order,), rows, accumulate=True))
+
+
+def test_rows_go_back_to_where_they_were(tmp_path):
     """As transformers' experts sort tokens: what is written by an order of all rows is read by its inverse."""
     data = {"x": torch.randn(8, 4, generator=torch.Generator().manual_seed(3))}
     module = torch.nn.Linear(4, 4)
 
     def loss(m, batch):
         order = torch.argsort(batch["x"][:, 0])
-        return (restore(m(batch["x"][order]), order) * batch["x"]).sum(1).square().mean()
+        rows = m(batch["x"][order])
+        return sum((restore(rows * (i + 1), order) * batch["x"]).sum(1).square().mean() for i, restore in enumerate(RESTORE))
 
     step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
     results = [distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 3) for replicas in (1, 2)]
