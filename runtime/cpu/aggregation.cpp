@@ -247,11 +247,11 @@ void Aggregation::findAnchor(PerReplica &own) const {
 void Aggregation::weiszfeld(PerReplica &own) const {
   constexpr int32_t iterations = 100;
   // Where the median is one of the gradients, the others' weights go to nothing, and all distances with them.
-  constexpr double smoothing = 1e-6, tolerance = 1e-9, least = 1e-15;
+  constexpr double smoothing = 1e-6, tolerance = 1e-9, least = 1e-300;
   std::vector<double> &w = own.weights;
   std::vector<double> next(parts_), products(parts_);
   for (int32_t iteration = 0; iteration < iterations; ++iteration) {
-    double square = 0, scale = 0, farthest = 0, total = 0, moved = 0;
+    double square = 0, scale = 0, total = 0, moved = 0;
     for (int32_t i = 0; i < parts_; ++i) {
       products[i] = 0;
       for (int32_t j = 0; w[i] > 0 && j < parts_; ++j)
@@ -263,12 +263,11 @@ void Aggregation::weiszfeld(PerReplica &own) const {
       if (w[i] > 0) {
         next[i] = std::sqrt(std::max(0.0, own.matrix[i * parts_ + i] - 2 * products[i] + square));
         scale = std::max(scale, w[i] * next[i]);
-        farthest = std::max(farthest, next[i]);
       }
     if (scale == 0)
       return; // all are the same
     for (int32_t i = 0; i < parts_; ++i) {
-      next[i] = w[i] > 0 ? 1 / std::max({next[i], smoothing * scale, least * farthest}) : 0; // scale: of a distance
+      next[i] = w[i] > 0 ? 1 / std::max({next[i], smoothing * scale, least}) : 0; // scale: of a distance
       total += next[i];
     }
     for (int32_t i = 0; i < parts_; ++i) {

@@ -132,10 +132,6 @@ class Compiling:
             found += refused(command, ["servers that serve on their own", "not supported yet on devices", "--emit=graphdef"], folder=folder)
         return found
 
-    def what_has_no_code_on_gpus(self, folder):
-        graph = Model("ops-bessel").graph
-        return refused(self._compile(graph, folder, "--target", "cuda:emulated"), ["node '", "no code for GPUs", "--target=cpu"], folder=folder)
-
     def runtime_without_gpus(self, folder):
         (folder / "lib").mkdir()
         (folder / "lib" / "drt.link").write_text("")
