@@ -54,7 +54,7 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
                          "__lshift__": jnp.left_shift, "__rshift__": jnp.right_shift, "bitwise_left_shift": jnp.left_shift, "bitwise_right_shift": jnp.right_shift,
                          "i0": jax.scipy.special.i0, "special_i0e": jax.scipy.special.i0e, "special_i1": jax.scipy.special.i1,
                          "special_i1e": jax.scipy.special.i1e, "special_zeta": jax.scipy.special.zeta,
-                         "polygamma": lambda n, x: jax.scipy.special.polygamma(n, x), "_is_all_true": jnp.all, "_is_any_true": jnp.any,
+                         "polygamma": jax.scipy.special.polygamma, "_is_all_true": jnp.all, "_is_any_true": jnp.any,
                          "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
     _TABLE[_name] = _function
 for _name in "clone alias lift_fresh_copy contiguous _to_copy lift view_as".split():
@@ -1273,7 +1273,6 @@ def _as_strided(node, x, shape, strides, offset=None):
     return jnp.take(rows, places, axis=front, mode="clip")
 
 
-# Those that are made of what the graph says of a value as well.
 # What keeps a vector's elements where they are.
 _KEEPS = {"_to_copy", "alias", "clone", "contiguous", "detach", "detach_", "lift_fresh_copy", "to", "view_of"}
 
@@ -1305,6 +1304,7 @@ def _scatter_rows(node, x, axis, index, source):
     return _scatter(x, axis, index, source)
 
 
+# Those that are made of what the graph says of a value as well.
 _OF_NODES: dict[str, Callable[..., Any]] = {"index_put": _put_rows, "scatter.src": _scatter_rows, "_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag,
                                             "as_strided": _as_strided, "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
                                             "max_pool2d": _max_pool, "max_pool1d": _max_pool}

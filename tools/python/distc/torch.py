@@ -598,10 +598,8 @@ def _as_behind_a_call(with_loss: _WithLoss, batch: Any) -> Iterator[None]:
     def give_back(part: torch.nn.Module, name: str, old: tuple[Any, Any]) -> None:
         value, contents = old
         if isinstance(value, (list, collections.deque)):
-            value[:] = contents if isinstance(value, list) else []
-            if isinstance(value, collections.deque):
-                value.clear()
-                value.extend(contents)
+            value.clear()
+            value.extend(contents)
         elif isinstance(value, (dict, set)):
             value.clear()
             value.update(contents)

@@ -1,3 +1,4 @@
+import collections
 import copy
 import random
 
@@ -436,6 +437,7 @@ class Windows(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.linear, self.shift, self.factor = torch.nn.Linear(4, 4), 3, 5
+        self.recent = collections.deque([1, 2], maxlen=2)
 
     def forward(self, x):
         if x.shape[1] <= 7:
@@ -536,7 +538,7 @@ def test_numbers_that_settle(tmp_path):
 
     module = Windows()
     step = export(module)
-    assert (module.shift, module.factor) == (3, 5)
+    assert (module.shift, module.factor, list(module.recent)) == (3, 5, [1, 2])
     result = distc.compile(step, replicas=2, batch=8).train(to_numpy(data), 3)
     losses = torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.1), data, 8, 3)
     np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
