@@ -60,11 +60,12 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol, DRT_SymbolUser]> {
   let summary = "A variable that the task holds, in the order of the program's table";
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, UnitAttr:$trainable, UnitAttr:$saved,
                        OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin,
-                       OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$owner);
+                       OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$owner, UnitAttr:$carried);
   let description = [{
     With `owner` the task of that number alone has memory for it, and only updates of that owner access it. A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
     holds one of so many equal, flat shares of `whole`, together not less than it; the type is a share's, and whoever reads or updates it means the replica's own. In programs for devices
-    `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`).
+    `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`). One that is `carried` holds what a step leaves to the next one
+    and is not `saved`: a resumed run begins without it.
   }];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }

@@ -62,12 +62,9 @@ bool keepsBack(const drt_program &program) {
         default:
           break;
         }
-  // On devices it is variables. Sums over several batches are none where a checkpoint is taken.
-  for (int32_t i = 0; i < program.num_variables; ++i)
-    if (!(program.variables[i].flags & DRT_VARIABLE_SAVED) &&
-        !std::string_view(program.variables[i].name).starts_with("accumulator_"))
-      return true;
-  return false;
+  // On devices it is variables.
+  return std::any_of(program.variables, program.variables + program.num_variables,
+                     [](const drt_variable &variable) { return variable.flags & DRT_VARIABLE_CARRIED; });
 }
 
 // Null where the program has none.

@@ -100,11 +100,12 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
         return signalPassFailure();
       }
       auto owner = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr);
+      const bool isLocal = variable.getKind() == dfg::kLocalKind;
       drt::VariableOp::create(builder, variable.getLoc(), variable.getSymName(), type, variable.getTrainable(),
-                              /*saved=*/variable.getKind() != dfg::kLocalKind, slice ? slice.getWhole() : StringAttr(),
+                              /*saved=*/!isLocal, slice ? slice.getWhole() : StringAttr(),
                               slice ? slice.getShape() : DenseI64ArrayAttr(),
                               slice && !shares ? slice.getOffsets() : DenseI64ArrayAttr(), shares, /*at=*/IntegerAttr(),
-                              owner ? builder.getI64IntegerAttr(owner.getIndex()) : IntegerAttr());
+                              owner ? builder.getI64IntegerAttr(owner.getIndex()) : IntegerAttr(), /*carried=*/isLocal);
       variable.erase();
     }
     RefusedNodes refused;

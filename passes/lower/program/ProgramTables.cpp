@@ -56,8 +56,8 @@ FailureOr<SmallVector<Attribute>> describeVariables(ModuleOp module, ConstantTab
     auto numbers = [&](std::optional<ArrayRef<int64_t>> values) {
       return values ? tables.numbers(*values) : tables.null();
     };
-    int32_t flags =
-        (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) | (variable.getSaved() ? DRT_VARIABLE_SAVED : 0);
+    int32_t flags = (variable.getTrainable() ? DRT_VARIABLE_TRAINABLE : 0) |
+                    (variable.getSaved() ? DRT_VARIABLE_SAVED : 0) | (variable.getCarried() ? DRT_VARIABLE_CARRIED : 0);
     StringRef name = variable.getWhole().value_or(variable.getSymName());
     rows.push_back(tables.structure({tables.string(name), *described, tables.i64(getTensorBytes(type)),
                                      tables.i32(flags), numbers(variable.getFullShape()),

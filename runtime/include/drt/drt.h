@@ -81,7 +81,9 @@ typedef struct drt_type {
 
 // ---- What a program says of itself (constant data in the executable) ---------
 
-enum { DRT_VARIABLE_TRAINABLE = 1, DRT_VARIABLE_SAVED = 2 };
+// Carried: not saved, and what it holds a step leaves to the next one. Others that are not saved are written before
+// they are read wherever a run resumes.
+enum { DRT_VARIABLE_TRAINABLE = 1, DRT_VARIABLE_SAVED = 2, DRT_VARIABLE_CARRIED = 4 };
 
 typedef struct drt_variable {
   const char *name; // in the original graph; the checkpoint's key
