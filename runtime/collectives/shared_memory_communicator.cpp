@@ -9,6 +9,7 @@
 #include "core/counter.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/ranges.h"
 
 #include <algorithm>
@@ -36,8 +37,6 @@ constexpr int64_t small_message_bytes = 8 << 10;
 // What stays in the first-level cache between its sum and its copies.
 constexpr int64_t block_bytes = 16 << 10;
 
-int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /// What a task brings to a collective: written before it arrives, read by the others until they arrive again.
 struct alignas(64) Brought {
   int64_t offset = -1; // in the file; -1: private memory
@@ -57,9 +56,9 @@ struct Header {
 static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 int64_t header_bytes(int size) {
-  return round_up(static_cast<int64_t>(sizeof(Header) + static_cast<size_t>(size) * sizeof(Brought)), page);
+  return roundUp(static_cast<int64_t>(sizeof(Header) + static_cast<size_t>(size) * sizeof(Brought)), page);
 }
-int64_t stages_bytes(int size, int64_t stage_bytes) { return round_up(2 * size * stage_bytes, page); }
+int64_t stages_bytes(int size, int64_t stage_bytes) { return roundUp(2 * size * stage_bytes, page); }
 
 /// A mapped range of the file.
 class Mapping {
@@ -330,7 +329,7 @@ private:
     std::vector<int64_t> all(static_cast<size_t>(size()));
     gather(&bytes, sizeof bytes, all.data());
     for (int64_t &one : all)
-      one = round_up(std::max<int64_t>(one, 1), page);
+      one = roundUp(std::max<int64_t>(one, 1), page);
     const int64_t begin = file_bytes_, total = std::accumulate(all.begin(), all.end(), int64_t(0));
     file_bytes_ += total;
     if (rank() == 0 && ftruncate(file_, static_cast<off_t>(file_bytes_)) != 0)

@@ -5,18 +5,17 @@
 //===----------------------------------------------------------------------===//
 #include "core/device_memory.h"
 #include "core/dtype.h"
+#include "core/memory.h"
 
 #include <algorithm>
 
 namespace drt {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + deviceAlignment - 1) / deviceAlignment * deviceAlignment; }
-
 template <class Piece> std::vector<int64_t> offsetsOf(const Piece *pieces, int32_t count) {
   std::vector<int64_t> offsets = {0};
   for (int32_t i = 0; i < count; ++i)
-    offsets.push_back(offsets.back() + aligned(typeBytes(pieces[i].type)));
+    offsets.push_back(offsets.back() + roundUp(typeBytes(pieces[i].type), deviceAlignment));
   return offsets;
 }
 

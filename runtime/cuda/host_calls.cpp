@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/host_calls.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "cuda/errors.h"
 
 #include <algorithm>
@@ -15,14 +16,12 @@ namespace {
 // As the arena's: a routine may use vectors.
 constexpr int64_t alignment = 64;
 
-int64_t padded(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 } // namespace
 
 void HostCalls::reserve(const std::vector<Tensor> &tensors) {
   int64_t bytes = 0;
   for (const Tensor &tensor : tensors)
-    bytes += padded(tensor.bytes);
+    bytes += roundUp(tensor.bytes, alignment);
   bytes_ = std::max(bytes_, bytes);
   if (std::find(entries_.begin(), entries_.end(), entry_) == entries_.end())
     entries_.push_back(entry_);
@@ -50,7 +49,7 @@ void HostCalls::enqueue(CUstream stream, int32_t scope, drt_routine routine, con
     char *place = memory_.data();
     for (const Tensor &tensor : tensors) {
       call.tensors.push_back(tensor.bytes ? place : tensor.address);
-      place += padded(tensor.bytes);
+      place += roundUp(tensor.bytes, alignment);
     }
     own->second.push_back(std::move(call));
   }

@@ -11,6 +11,7 @@
 #ifndef DRT_CUDA_LIBRARIES_H
 #define DRT_CUDA_LIBRARIES_H
 
+#include "core/memory.h"
 #include "cuda/handles.h"
 #include "cuda/replica.h"
 
@@ -43,7 +44,7 @@ public:
   /// Where the part begins in the workspace, in bytes: aligned as libraries want it.
   int64_t add(int64_t bytes) {
     const int64_t begin = bytes_;
-    bytes_ += (bytes + alignment - 1) / alignment * alignment;
+    bytes_ += roundUp(bytes, alignment);
     return begin;
   }
   int64_t bytes() const { return bytes_; }

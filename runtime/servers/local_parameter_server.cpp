@@ -6,6 +6,7 @@
 #include "servers/local_parameter_server.h"
 #include "collectives/reduce.h"
 #include "core/dtype.h"
+#include "core/memory.h"
 #include "core/timeline.h"
 
 #include <algorithm>
@@ -29,8 +30,7 @@ LocalParameterServer::LocalParameterServer(LocalServerConfig config)
   const drt_servers &servers = *config_.servers;
   for (int32_t i = 0; i < servers.num_gradients; ++i) {
     offsets_.push_back(bytes_);
-    const int64_t bytes = servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype);
-    bytes_ += (bytes + alignment - 1) / alignment * alignment;
+    bytes_ += roundUp(servers.gradients[i].count * dtypeSize(servers.gradients[i].dtype), alignment);
   }
   tokens_ = initialTokens(servers, config_.replicas);
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/streamed_product.h"
 
+#include "core/memory.h"
 #include "cpu/kernels/gemm.h"
 
 #include <algorithm>
@@ -17,8 +18,6 @@ constexpr int64_t chunkSteps = 256, chunkColumns = 256; // of b, packed at a tim
 constexpr int64_t transposedSteps = 512;
 constexpr int tilesOfChunk = 4; // whole vectors of columns
 constexpr int maxLanes = 16;
-
-int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 size_t floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
 } // namespace

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/streamed_sum.h"
 
+#include "core/memory.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -14,8 +16,6 @@ namespace {
 // A panel of the right operand stays in the first-level cache while groups of the left one's rows pass; a chunk of
 // panels is packed at once, so that long runs of its rows are read.
 constexpr int64_t blockSteps = 192, chunkColumns = 256;
-
-int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 size_t floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/streamed_update.h"
 
+#include "core/memory.h"
+
 #include <algorithm>
 
 using namespace drt;
@@ -14,8 +16,6 @@ namespace {
 constexpr int64_t packedBytes = 1280 * 1024, blockBytes = 96 * 1024;
 // Rows that are a multiple of a page apart would meet in the same few sets of the first-level cache.
 constexpr int64_t longRow = 512, gap = 32;
-
-int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 const float *matrix(ReplicatedOperand operand, int64_t replica) {
   return reinterpret_cast<const float *>(static_cast<const char *>(operand.base) + replica * operand.stride);
