@@ -114,9 +114,8 @@ private:
 class Bucket {
 public:
   Bucket(ReplicaExchange &exchange, dist::AllReduceOp reduce)
-      : exchange(exchange), nodes(exchange.nodes), builder(nodes.getBuilder()), reduce(reduce), issue({reduce}) {
-    compression = reduce.getCompressionAttr();
-  }
+      : exchange(exchange), nodes(exchange.nodes), builder(nodes.getBuilder()), reduce(reduce), issue({reduce}),
+        compression(reduce.getCompressionAttr()) {}
 
   FailureOr<SmallVector<Value>> run() {
     dist::Compressor kind = compression ? compression.getKind() : dist::Compressor::None;

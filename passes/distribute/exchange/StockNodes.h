@@ -23,7 +23,6 @@ public:
   /// What names begin with from here on; returns what they began with.
   std::string setScope(llvm::StringRef scope) { return std::exchange(this->scope, scope.str()); }
   void setPlaceAtEnd(llvm::StringRef scope);
-  llvm::StringRef getScope() const { return scope; }
   /// `name` under the scope, with a number behind it where a node has that name.
   std::string getUniqueName(llvm::StringRef name) const;
 

@@ -14,6 +14,12 @@ using namespace mlir;
 
 namespace distc {
 
+/// Of what an operation reads, then of what it gives.
+static SmallVector<int64_t> bytesOf(Operation *op) {
+  return llvm::map_to_vector(llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()),
+                             [](Type type) { return getTensorBytes(cast<RankedTensorType>(type)); });
+}
+
 LogicalResult EntryConverter::convertWork(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](drt::CopyOp copy) {
@@ -103,10 +109,7 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case([&](drt::RoutineOp routine) {
         SmallVector<Value> tensors = addressesOf(routine.getOperands());
         llvm::append_range(tensors, addressesOf(routine.getResults()));
-        SmallVector<int64_t> bytes;
-        for (Type type : llvm::concat<const Type>(routine.getOperandTypes(), routine.getResultTypes()))
-          bytes.push_back(getTensorBytes(cast<RankedTensorType>(type)));
-        callRoutine(routine.getName(), routine.getParameters(), tensors, bytes, routine.getNumOperands());
+        callRoutine(routine.getName(), routine.getParameters(), tensors, bytesOf(routine), routine.getNumOperands());
         return success();
       })
       .Case([&](drt::AssertOp check) {
@@ -162,7 +165,7 @@ void EntryConverter::callRoutine(StringRef name, ArrayRef<int64_t> numbers, Arra
     return;
   }
   Type ptr = program.tables.ptr;
-  callOnHost(declareRuntime(symbol, {ptr, ptr, ptr}), numbers, tensors, bytes, inputs);
+  callOnHost(FlatSymbolRefAttr::get(declareRuntime(symbol, {ptr, ptr, ptr})), numbers, tensors, bytes, inputs);
 }
 
 void EntryConverter::callOnHost(FlatSymbolRefAttr routine, ArrayRef<int64_t> numbers, ArrayRef<Value> tensors,
@@ -209,10 +212,7 @@ LogicalResult EntryConverter::convertLaunch(drt::LaunchOp op) {
   llvm::append_range(operands, addressesOf(op.getResults()));
   auto kernel = program.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
   if (program.isForDevices && kernel) {
-    SmallVector<int64_t> bytes;
-    for (Type type : llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
-      bytes.push_back(getTensorBytes(cast<RankedTensorType>(type)));
-    callOnHost(makeRoutine(kernel), {}, operands, bytes, op.getNumOperands());
+    callOnHost(makeRoutine(kernel), {}, operands, bytesOf(op), op.getNumOperands());
     return success();
   }
   if (program.isForDevices)

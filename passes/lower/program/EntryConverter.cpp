@@ -224,25 +224,23 @@ Value EntryConverter::symbolAddress(FlatSymbolRefAttr symbol) {
   return LLVM::AddressOfOp::create(builder, program.tables.ptr, symbol);
 }
 
-FlatSymbolRefAttr EntryConverter::declareRuntime(StringRef name, ArrayRef<Type> types, Type result) {
+LLVM::LLVMFuncOp EntryConverter::declareRuntime(StringRef name, ArrayRef<Type> types, Type result) {
   if (auto known = program.symbols.lookup<LLVM::LLVMFuncOp>(name))
-    return FlatSymbolRefAttr::get(known);
+    return known;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(program.module.getBody());
   Type returned = result ? result : LLVM::LLVMVoidType::get(builder.getContext());
   auto made =
       LLVM::LLVMFuncOp::create(builder, program.module.getLoc(), name, LLVM::LLVMFunctionType::get(returned, types));
   program.symbols.insert(made);
-  return FlatSymbolRefAttr::get(made);
+  return made;
 }
 
 Value EntryConverter::callRuntime(StringRef name, ArrayRef<Value> arguments, Type result) {
   SmallVector<Value> operands = {replica};
   operands.append(arguments.begin(), arguments.end());
   SmallVector<Type> types = llvm::map_to_vector(operands, [](Value operand) { return operand.getType(); });
-  declareRuntime(name, types, result);
-  auto callee = program.symbols.lookup<LLVM::LLVMFuncOp>(name);
-  auto call = LLVM::CallOp::create(builder, callee, operands);
+  auto call = LLVM::CallOp::create(builder, declareRuntime(name, types, result), operands);
   return result ? call.getResult() : Value();
 }
 

@@ -101,8 +101,7 @@ private:
 
   /// A function of drt.h: the replica, then `arguments`.
   Value callRuntime(llvm::StringRef name, llvm::ArrayRef<Value> arguments, mlir::Type result = {});
-  mlir::FlatSymbolRefAttr declareRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
-                                         mlir::Type result = {});
+  mlir::LLVM::LLVMFuncOp declareRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types, mlir::Type result = {});
   /// On a device: a routine that runs on the host. Of `tensors` the first `inputs` are read, of `bytes` each.
   void callOnHost(mlir::FlatSymbolRefAttr routine, llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<Value> tensors,
                   llvm::ArrayRef<int64_t> bytes, size_t inputs);
