@@ -36,6 +36,8 @@ struct DistributeOptions : public mlir::PassPipelineOptions<DistributeOptions> {
       llvm::cl::init(false)};
   Option<bool> roles{*this, "roles", llvm::cl::desc("A program for each role, where there are servers"),
                      llvm::cl::init(true)};
+  Option<int64_t> bucketMb{*this, "bucket-mb", llvm::cl::desc("MiB that gradients on their way have together; 0: any"),
+                           llvm::cl::init(0)};
   Option<bool> unrolled{*this, "unrolled", llvm::cl::desc("All replicas in one graph, under scopes replica_K/"),
                         llvm::cl::init(false)};
 };

@@ -237,7 +237,9 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
     whatever the number of updates it is used by; a mean of the batch by the mean, a sum by the sum.
 
     Gradients of one group of the strategy, of one element type and reduction, are one bucket, in the order in which they become ready;
-    its `dist.all_reduce` stands after the last of them. What uses reduced values, and what must stay after that by effects and control
+    its `dist.all_reduce` stands after the last of them. With `bucket-mb` a group whose gradients travel (between tasks; with `each-apart` between
+    replicas) is several buckets, from the last variable back, whose gradient is ready first, each of so many MiB or one gradient and the first of 1 MiB:
+    one is on its way while the next is computed. What compares or chooses among a group's elements (aggregators, top_k) keeps its groups. What uses reduced values, and what must stay after that by effects and control
     edges, moves behind the rest of the block. A gradient that depends on an update of the same step cannot wait for it in one
     bucket: it begins another.
 
@@ -282,7 +284,9 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
     dfg.apply_gradient_descent %w, %lr, %r : (!dfg.ref<tensor<64x10xf32>>, tensor<f32>, tensor<64x10xf32>) -> ()
     ```
   }];
-  let options = [Option<"remarks", "remarks", "bool", "false", "A remark at every value that is reduced, with how the batch flows there">];
+  let options = [Option<"remarks", "remarks", "bool", "false", "A remark at every value that is reduced, with how the batch flows there">,
+                 Option<"bucketMb", "bucket-mb", "int64_t", "0", "MiB that gradients of a group on their way have together; 0: any">,
+                 Option<"eachApart", "each-apart", "bool", "false", "Gradients travel between all replicas, not between tasks alone">];
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 

@@ -43,7 +43,10 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
   manager.addPass(createDistCoupleReplicas());
   manager.addPass(createDistReplicate());
   // On the graph as its author wrote it, before anything hides the raw gradients.
-  manager.addPass(createDistInsertSynchronizers());
+  DistInsertSynchronizersOptions synchronize;
+  synchronize.bucketMb = options.bucketMb;
+  synchronize.eachApart = inStep;
+  manager.addPass(createDistInsertSynchronizers(synchronize));
   // Behind it, since what sees reduced values is the same in all replicas; before replicas or roles are graphs of their
   // own.
   manager.addPass(createDistJoinFetches());

@@ -87,45 +87,64 @@ void SyncPolicies::setPlace(llvm::StringRef variable, dist::PlaceAttr place) {
   (isServer(place) ? policy.place : policy.owner) = place;
 }
 
-void SyncPolicies::groupOwned(ModuleOp module, const strategies::Strategy &strategy, bool travel) {
+/// Whether a gradient is synchronized alike whatever is in its group.
+static bool mayRegroup(const SyncPolicy &policy) {
+  return !policy.aggregator && !policy.place &&
+         (!policy.compression || policy.compression.getKind() != dist::Compressor::TopK);
+}
+
+void SyncPolicies::formBuckets(ModuleOp module, AppliedStrategy &applied, int64_t bucketBytes, bool eachApart) {
   // As DistributedDataParallel's buckets: the last variable's gradient is ready first, and the first group is small so
-  // that something is on its way early. Within one task nothing is: it meets once.
-  constexpr int64_t kFirstBytes = 1 << 20, kBytes = 25 << 20;
+  // that something is on its way early.
+  constexpr int64_t kFirstBytes = 1 << 20;
+  // What goes to owners is larger, so that a bucket has several owners and a link carries both ways.
+  constexpr int64_t kOwnedBytes = 25 << 20;
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  // Within one task nothing is on its way: its replicas meet once.
+  const bool severalTasks = applied.topology.getTasks().size() > 1;
+  const bool travels = bucketBytes > 0 && (eachApart ? replicas > 1 : severalTasks);
+  if (!travels && !hasOwners)
+    return;
   llvm::StringMap<int64_t> bytes;
   for (auto variable : module.getOps<dfg::VariableOp>())
     if (auto type = llvm::dyn_cast<RankedTensorType>(variable.getType()); type && type.hasStaticShape())
       bytes[variable.getSymName()] = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-  SmallVector<llvm::StringRef> owned;
-  int group = -1;
+  // Those of owners are one kind, whatever groups the strategy has: it knows servers, which have none.
+  constexpr int kOwned = -1;
+  llvm::MapVector<int, SmallVector<llvm::StringRef>> members;
+  int last = -1;
   auto visit = [&](const strategies::Strategy::Node &node) {
-    auto policy = variables.find(node.var_name());
-    group = std::max(group, policy->second.group);
-    if (policy->second.owner)
-      owned.push_back(node.var_name());
+    const SyncPolicy &policy = variables.find(node.var_name())->second;
+    last = std::max(last, policy.group);
+    if (policy.owner || (travels && policy.group >= 0 && mayRegroup(policy)))
+      members[policy.owner ? kOwned : policy.group].push_back(node.var_name());
   };
-  for (const strategies::Strategy::Node &node : strategy.node_config()) {
+  for (const strategies::Strategy::Node &node : applied.strategy->node_config()) {
     visit(node);
     for (const strategies::Strategy::Node &part : node.part_config())
       visit(part);
   }
-  ++group;
-  int64_t filled = 0, most = travel ? kFirstBytes : std::numeric_limits<int64_t>::max();
-  for (llvm::StringRef name : llvm::reverse(owned)) {
-    SyncPolicy &policy = variables[name];
-    // A server chooses among the gradients of one variable: it has no other at hand.
-    if (policy.aggregator) {
-      group += filled > 0;
-      policy.group = group++;
-      filled = 0;
-      continue;
+  // From the last of the strategy's groups back, as their gradients become ready.
+  bool first = true;
+  for (auto &[group, names] : llvm::reverse(members)) {
+    const int64_t whole = group != kOwned ? bucketBytes : severalTasks ? kOwnedBytes : kAny;
+    int64_t filled = 0, most = first && whole != kAny ? std::min(kFirstBytes, whole) : whole;
+    int number = group == kOwned ? ++last : group;
+    bool closed = false;
+    for (llvm::StringRef name : llvm::reverse(names)) {
+      SyncPolicy &policy = variables[name];
+      // A server chooses among the gradients of one variable: it has no other at hand.
+      const bool alone = !mayRegroup(policy);
+      if (closed || (filled > 0 && (alone || filled + bytes.lookup(name) > most))) {
+        number = ++last;
+        filled = 0;
+        most = whole;
+      }
+      policy.group = number;
+      closed = alone;
+      filled += std::max<int64_t>(bytes.lookup(name), 1);
     }
-    if (filled > 0 && filled + bytes.lookup(name) > most) {
-      ++group;
-      filled = 0;
-      most = kBytes;
-    }
-    policy.group = group;
-    filled += std::max<int64_t>(bytes.lookup(name), 1);
+    first = false;
   }
 }
 
@@ -161,8 +180,6 @@ FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module, AppliedStrategyAnaly
     if (!policy.async)
       found.staleness = std::max(found.staleness, policy.staleness);
   }
-  if (found.hasOwners)
-    found.groupOwned(module, strategy, applied->topology.getTasks().size() > 1);
   return found;
 }
 

@@ -14,6 +14,7 @@
 
 namespace distc {
 
+struct AppliedStrategy;
 class AppliedStrategyAnalysis;
 
 /// What becomes of a variable's gradients.
@@ -62,10 +63,13 @@ public:
   bool hasShares = false, hasOwners = false;
   int64_t staleness = 0;
 
-private:
-  /// Groups for the gradients that go to owners, behind those that the strategy has. `travel`: between tasks.
-  void groupOwned(mlir::ModuleOp module, const strategies::Strategy &strategy, bool travel);
+  /// Groups for the gradients that go to owners, of at most 25 MiB between tasks, behind those that the strategy has;
+  /// and where others travel, none of more than `bucketBytes` bytes, unless it is one gradient's: the first can be on
+  /// their way while the last are computed. They travel between tasks, or where `eachApart` between all replicas. 0: as
+  /// the strategy has them.
+  void formBuckets(mlir::ModuleOp module, AppliedStrategy &applied, int64_t bucketBytes, bool eachApart);
 
+private:
   llvm::StringMap<SyncPolicy> variables;
   llvm::StringSet<> entries;
   SyncPolicy none;

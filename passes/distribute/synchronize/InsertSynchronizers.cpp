@@ -28,10 +28,11 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
 
   void runOnOperation() override {
     FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
-    if (failed(policies))
-      return signalPassFailure();
     FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
-    serves = succeeded(applied) && getServing(getOperation(), *applied);
+    if (failed(policies) || failed(applied))
+      return signalPassFailure();
+    policies->formBuckets(getOperation(), *applied, static_cast<int64_t>(bucketMb) << 20, eachApart);
+    serves = getServing(getOperation(), *applied).has_value();
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
       if (failed(synchronize(graph, *policies)))
         return signalPassFailure();
