@@ -62,10 +62,26 @@ void Communicator::reduce_scatter(drt_dtype dtype, Contributions contributions, 
   }
 }
 
+/// Whether the pieces lie one behind the other, in the order of tasks.
+static bool are_adjacent(const Pieces &pieces) {
+  const char *end = nullptr;
+  for (const std::vector<Piece> &ofTask : pieces)
+    for (const Piece &piece : ofTask) {
+      if (end && piece.data != end)
+        return false;
+      end = piece.data + piece.bytes;
+    }
+  return end != nullptr;
+}
+
 void Communicator::all_gather_pieces(const Pieces &pieces) {
   std::vector<int64_t> bytes;
   for (const std::vector<Piece> &ofTask : pieces)
     bytes.push_back(bytes_of(ofTask));
+  if (are_adjacent(pieces)) {
+    const auto first = std::find_if(pieces.begin(), pieces.end(), [](const auto &task) { return !task.empty(); });
+    return all_gather(first->front().data, bytes);
+  }
   const auto self = bytes.begin() + rank();
   received_.resize(static_cast<size_t>(std::accumulate(bytes.begin(), bytes.end(), int64_t(0))));
   char *own = received_.data() + std::accumulate(bytes.begin(), self, int64_t(0));

@@ -6,6 +6,8 @@
 #include "collectives/two_level_communicator.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace drt {
 
@@ -13,7 +15,10 @@ namespace {
 
 class TwoLevelCommunicator final : public Communicator {
 public:
-  TwoLevelCommunicator(TwoLevelOptions what, Progress &where) : options(std::move(what)), progress(where) {}
+  TwoLevelCommunicator(TwoLevelOptions what, Progress &where) : options(std::move(what)), progress(where) {
+    for (const std::vector<int> &host : options.hosts)
+      order.insert(order.end(), host.begin(), host.end());
+  }
   ~TwoLevelCommunicator() override {
     // Before the progress that they count in.
     options.hosts_between.reset();
@@ -85,7 +90,28 @@ public:
   }
   void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
     const InCollective mark(progress);
-    options.tasks->all_gather(gathered, bytes);
+    // What a host's tasks give lies together where their ranks do, as those of a resource file.
+    if (!std::is_sorted(order.begin(), order.end()))
+      return options.tasks->all_gather(gathered, bytes);
+    char *const all = static_cast<char *>(gathered), *own = all, *end = all;
+    std::vector<int64_t> of_hosts, here;
+    for (const std::vector<int> &host : options.hosts) {
+      const auto first = bytes.begin() + host.front(), last = first + static_cast<std::ptrdiff_t>(host.size());
+      if (host.front() == first_here()) {
+        here.assign(first, last);
+        own = end;
+      }
+      of_hosts.push_back(std::accumulate(first, last, int64_t(0)));
+      end += of_hosts.back();
+    }
+    char *const behind = own + std::accumulate(here.begin(), here.end(), int64_t(0));
+    if (options.host)
+      options.host->all_gather(own, here);
+    if (options.hosts_between)
+      options.hosts_between->all_gather(all, of_hosts);
+    if (options.host)
+      for (const auto &[from, to] : {std::pair(all, own), std::pair(behind, end)})
+        options.host->broadcast(from, to - from, 0);
   }
   void barrier() override {
     const InCollective mark(progress);
@@ -108,6 +134,7 @@ private:
 
   TwoLevelOptions options;
   Progress &progress;
+  std::vector<int> order; // the ranks, host by host
 };
 
 } // namespace

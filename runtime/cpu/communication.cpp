@@ -115,10 +115,12 @@ void CpuTask::gatherRows(const drt_bucket &plan) {
   char *const own = first.arena_base + plan.arena_offset, *const joined = own + gatheredOffset(plan);
   for (int32_t i = 0; i < config_.localReplicas; ++i)
     std::memcpy(joined + (config_.firstReplica + i) * bytes, own + i * first.arena_stride, static_cast<size_t>(bytes));
-  // Tasks may have different numbers of replicas: each sends its part to all.
-  for (int32_t task = 0, rank = 0; task < program_.num_tasks; ++task)
+  // Tasks may have different numbers of replicas: each sends its part to all. One without replicas takes no part.
+  Pieces parts;
+  for (int32_t task = 0; task < program_.num_tasks; ++task)
     if (const drt_task &sender = program_.tasks[task]; sender.num_replicas > 0)
-      communicator_->broadcast(joined + sender.first_replica * bytes, sender.num_replicas * bytes, rank++);
+      parts.push_back({{joined + sender.first_replica * bytes, sender.num_replicas * bytes}});
+  communicator_->all_gather_pieces(parts);
 }
 
 void CpuTask::post(Job job) {

@@ -28,9 +28,9 @@ inline std::vector<Task> local_tasks(int size) {
   return tasks;
 }
 
-/// How tasks of a test reach each other: all over the network, encrypted or not, all through shared memory, or as on
-/// several hosts with two tasks each.
-enum class Hosts { Network, Encrypted, One, Several };
+/// How tasks of a test reach each other: all over the network, encrypted or not, all through shared memory, as on
+/// several hosts with two tasks each, or on two hosts with every other task.
+enum class Hosts { Network, Encrypted, One, Several, Alternate };
 
 /// Options of each task of a loopback cluster that meets at a port of its own.
 /// Failures return to the test instead of ending the process.
@@ -48,8 +48,8 @@ inline std::vector<GroupOptions> local_cluster(int size, Hosts hosts = Hosts::On
   std::vector<GroupOptions> all(static_cast<size_t>(size), options);
   for (int rank = 0; rank < size; ++rank) {
     all[static_cast<size_t>(rank)].rank = rank;
-    if (hosts == Hosts::Several)
-      all[static_cast<size_t>(rank)].host = "host " + std::to_string(rank / 2);
+    if (hosts == Hosts::Several || hosts == Hosts::Alternate)
+      all[static_cast<size_t>(rank)].host = "host " + std::to_string(hosts == Hosts::Several ? rank / 2 : rank % 2);
   }
   all[0].listen_socket = std::exchange(listening, Socket()).release();
   return all;

@@ -194,8 +194,8 @@ TEST_CASE("every task has the same bits after an all-reduce of rounded numbers")
 }
 
 TEST_CASE("broadcast, all-gather and barrier") {
-  int size = GENERATE(1, 2, 3, 4);
-  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several);
+  int size = GENERATE(1, 2, 3, 4, 5);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several, Hosts::Alternate);
   std::vector<std::string> wrong(static_cast<size_t>(size));
   auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int rank) {
     Communicator &c = group.communicator();
@@ -242,6 +242,18 @@ TEST_CASE("broadcast, all-gather and barrier") {
       for (int i = 0; i < other; ++i)
         if (parts[at++] != other)
           wrong[static_cast<size_t>(rank)] = "all-gather of different sizes";
+    // The same as pieces, which lie one behind the other, and with a gap between them.
+    for (size_t gap : {size_t(0), size_t(1)}) {
+      std::vector<int64_t> values(static_cast<size_t>(size) * (2 + gap), -1);
+      Pieces pieces;
+      for (size_t other = 0; other < static_cast<size_t>(size); ++other)
+        pieces.push_back({{reinterpret_cast<char *>(values.data() + other * (2 + gap)), 2 * sizeof(int64_t)}});
+      std::fill_n(reinterpret_cast<int64_t *>(pieces[static_cast<size_t>(rank)].front().data), 2, rank);
+      c.all_gather_pieces(pieces);
+      for (size_t i = 0; i < values.size(); ++i)
+        if (values[i] != (i % (2 + gap) < 2 ? static_cast<int64_t>(i / (2 + gap)) : -1))
+          wrong[static_cast<size_t>(rank)] = "all-gather of pieces";
+    }
     c.barrier();
     group.leave();
   });
