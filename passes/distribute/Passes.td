@@ -239,7 +239,7 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
     Gradients of one group of the strategy, of one element type and reduction, are one bucket, in the order in which they become ready;
     its `dist.all_reduce` stands after the last of them. With `bucket-mb` a group whose gradients travel (between tasks; with `each-apart` between
     replicas) is several buckets, from the last variable back, whose gradient is ready first, each of so many MiB or one gradient and the first of 1 MiB:
-    one is on its way while the next is computed. What compares or chooses among a group's elements (aggregators, top_k) keeps its groups. What uses reduced values, and what must stay after that by effects and control
+    one is on its way while the next is computed. What depends on its group (aggregators, top_k, the factors that power_sgd begins with) keeps it. What uses reduced values, and what must stay after that by effects and control
     edges, moves behind the rest of the block. A gradient that depends on an update of the same step cannot wait for it in one
     bucket: it begins another.
 

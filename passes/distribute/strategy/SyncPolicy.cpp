@@ -87,10 +87,11 @@ void SyncPolicies::setPlace(llvm::StringRef variable, dist::PlaceAttr place) {
   (isServer(place) ? policy.place : policy.owner) = place;
 }
 
-/// Whether a gradient is synchronized alike whatever is in its group.
+/// Whether a gradient is synchronized alike whatever is in its group: top_k chooses among a group's elements, and the
+/// factors that power_sgd begins with are drawn for a group.
 static bool mayRegroup(const SyncPolicy &policy) {
-  return !policy.aggregator && !policy.place &&
-         (!policy.compression || policy.compression.getKind() != dist::Compressor::TopK);
+  const dist::Compressor kind = policy.compression ? policy.compression.getKind() : dist::Compressor::None;
+  return !policy.aggregator && !policy.place && kind != dist::Compressor::TopK && kind != dist::Compressor::PowerSGD;
 }
 
 void SyncPolicies::formBuckets(ModuleOp module, AppliedStrategy &applied, int64_t bucketBytes, bool eachApart) {

@@ -56,3 +56,25 @@ module @one_task attributes {dist.strategy = #dist.strategy<"node_config { var_n
     dfg.apply_gradient_descent %hw, %lr, %gw : (!dfg.ref<tensor<262144xf32>>, tensor<f32>, tensor<262144xf32>) -> ()
   }
 }
+
+// -----
+
+// What power_sgd begins with is drawn for a group: it stays whole wherever it travels.
+// CHECK-LABEL: @drawn
+// CHECK: dist.all_reduce mean bucket 0 group 0 (%{{.*}}, %{{.*}}) variables ["v", "w"] {compression = #dist.compression<power_sgd
+module @drawn attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' AllReduceSynchronizer { group: 0 compressor: PowerSGDCompressor power_sgd_rank: 1 } } node_config { var_name: 'w' AllReduceSynchronizer { group: 0 compressor: PowerSGDCompressor power_sgd_rank: 1 } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>]
+  dfg.variable @v : tensor<262144xf32> {trainable}
+  dfg.variable @w : tensor<262144xf32> {trainable}
+  dfg.graph {
+    %in = dfg.placeholder : () -> tensor<?x262144xf32>
+    %lr = dfg.placeholder : () -> tensor<f32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %hv = dfg.var_handle @v : !dfg.ref<tensor<262144xf32>>
+    %hw = dfg.var_handle @w : !dfg.ref<tensor<262144xf32>>
+    %gv = dfg.mean %in, %zero : (tensor<?x262144xf32>, tensor<1xi32>) -> tensor<262144xf32>
+    %gw = dfg.mean %in, %zero : (tensor<?x262144xf32>, tensor<1xi32>) -> tensor<262144xf32>
+    dfg.apply_gradient_descent %hv, %lr, %gv : (!dfg.ref<tensor<262144xf32>>, tensor<f32>, tensor<262144xf32>) -> ()
+    dfg.apply_gradient_descent %hw, %lr, %gw : (!dfg.ref<tensor<262144xf32>>, tensor<f32>, tensor<262144xf32>) -> ()
+  }
+}
