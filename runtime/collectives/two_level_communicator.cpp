@@ -16,8 +16,10 @@ namespace {
 class TwoLevelCommunicator final : public Communicator {
 public:
   TwoLevelCommunicator(TwoLevelOptions what, Progress &where) : options(std::move(what)), progress(where) {
+    int next = 0;
     for (const std::vector<int> &host : options.hosts)
-      order.insert(order.end(), host.begin(), host.end());
+      for (const int rank : host)
+        host_by_host = host_by_host && rank == next++;
   }
   ~TwoLevelCommunicator() override {
     // Before the progress that they count in.
@@ -91,7 +93,7 @@ public:
   void all_gather(void *gathered, const std::vector<int64_t> &bytes) override {
     const InCollective mark(progress);
     // What a host's tasks give lies together where their ranks do, as those of a resource file.
-    if (!std::is_sorted(order.begin(), order.end()))
+    if (!host_by_host)
       return options.tasks->all_gather(gathered, bytes);
     char *const all = static_cast<char *>(gathered), *own = all, *end = all;
     std::vector<int64_t> of_hosts, here;
@@ -134,7 +136,7 @@ private:
 
   TwoLevelOptions options;
   Progress &progress;
-  std::vector<int> order; // the ranks, host by host
+  bool host_by_host = true; // the order of ranks
 };
 
 } // namespace
