@@ -217,6 +217,18 @@ def DRT_RandomStatelessOp : DRT_Placed<"random_stateless", [DRT_Scope<"random">,
                             UnitAttr:$keyed), placed);
   let results = (outs DRT_Tensor:$result);
 }
+def DRT_DrawOp : DRT_PlanOp<"draw", [DRT_Scope<"random">, MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let hasVerifier = 1;
+  let summary = "Random numbers that an update draws as it goes (drt_draw)";
+  let description = [{
+    What `drt.random` (with `seed` and `seed2`) or `drt.random_stateless` (with `key`) gives, without memory: updates alone have it, as an argument with as many
+    elements as they update, and draw the numbers of a range when they come to it. A table is initialized without a second one in the arena of each
+    replica, and each replica draws its own part.
+  }];
+  let arguments = (ins I32Attr:$distribution, OptionalAttr<I64Attr>:$seed, OptionalAttr<I64Attr>:$seed2, Optional<DRT_Tensor>:$key,
+                       Variadic<DRT_Tensor>:$bounds, UnitAttr:$per_replica, UnitAttr:$keyed, DefaultValuedAttr<I64Attr, "0">:$reserved);
+  let results = (outs DRT_Tensor:$result);
+}
 
 def DRT_RandomStateOp : DRT_PlanOp<"random_state", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;

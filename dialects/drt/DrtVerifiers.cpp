@@ -114,7 +114,9 @@ LogicalResult expectDistribution(Operation *op, int32_t distribution, OperandRan
     return op->emitOpError() << "gives a generator's state, six int32, not " << result.getType();
   const size_t needed = distribution == DRT_RANDOM_UNIFORM_INT ? 2 : distribution == DRT_RANDOM_STATE ? 1 : 0;
   // All of a type's integers.
-  const bool isUnbounded = isa<RandomStatelessOp>(op) && distribution == DRT_RANDOM_UNIFORM_INT && bounds.empty();
+  auto draw = dyn_cast<DrawOp>(op);
+  const bool isUnbounded = (isa<RandomStatelessOp>(op) || (draw && draw.getKey())) &&
+                           distribution == DRT_RANDOM_UNIFORM_INT && bounds.empty();
   if (bounds.size() != needed && !isUnbounded)
     return op->emitOpError() << "has " << bounds.size() << " bounds; its distribution has " << needed;
   for (Value bound : bounds) {
@@ -347,6 +349,33 @@ LogicalResult RandomStatelessOp::verify() {
   if (failed(expectCount(*this, "a seed", getSeed(), getKeyed() ? 3 : 2)))
     return failure();
   return expectDistribution(*this, getDistribution(), getBounds(), getResult());
+}
+
+LogicalResult DrawOp::verify() {
+  if (getKey() ? getSeed().has_value() || getSeed2().has_value() : !getSeed() || !getSeed2())
+    return emitOpError("begins at a key or at two seeds");
+  if (getKey() && !typeOf(getKey()).getElementType().isInteger(64))
+    return emitOpError() << "has a key " << getKey().getType() << "; it is of 64-bit integers";
+  if (getKey() && failed(expectCount(*this, "a key", getKey(), getKeyed() ? 3 : 2)))
+    return failure();
+  if (failed(expectDistribution(*this, getDistribution(), getBounds(), getResult())))
+    return failure();
+  SmallVector<Value> drawn = {getResult()};
+  while (!drawn.empty()) {
+    Value value = drawn.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(user)) {
+        drawn.push_back(user->getResult(0));
+        continue;
+      }
+      auto update = dyn_cast<UpdateOp>(user);
+      if (!update || update.getBucket() || countOf(value) != static_cast<int64_t>(update.getCount()))
+        return emitOpError("is drawn by updates alone, without a bucket and of as many elements")
+                   .attachNote(user->getLoc())
+               << "this operation reads it (" << user->getName() << ")";
+    }
+  }
+  return success();
 }
 
 LogicalResult RandomStateOp::verify() {

@@ -236,6 +236,25 @@ def FuseUpdates : Pass<"drt-fuse-updates", "::mlir::ModuleOp"> {
   }];
 }
 
+def DrawInUpdates : Pass<"drt-draw-in-updates", "::distc::drt::EntryOp"> {
+  let summary = "Updates draw the random numbers that only they read";
+  let description = [{
+    What initializes a table would lie in the arena of each replica as large as the table, and each replica would draw all of it to use its range. Where an
+    update alone reads random numbers, one for each of its elements, it draws those of a range when it comes to it. The numbers are the same: any part of a
+    generator's stream can be drawn by itself.
+
+    ```mlir
+    %numbers = drt.random {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64} : tensor<8xf32>
+    drt.update %numbers {kernel = @assign, variables = [@table], count = 8 : i64}
+    ```
+    becomes
+    ```mlir
+    %numbers = drt.draw {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64} : tensor<8xf32>
+    drt.update %numbers {kernel = @assign, variables = [@table], count = 8 : i64}
+    ```
+  }];
+}
+
 def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Every linalg operation becomes a kernel on buffers, called by drt.launch; equal kernels are one";
   let description = [{

@@ -32,6 +32,7 @@ static void addCPUPasses(OpPassManager &manager) {
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
   manager.addPass(createFuseUpdates());
+  manager.addNestedPass<drt::EntryOp>(createDrawInUpdates());
   manager.addPass(createOutlineKernels());
   // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
   manager.addPass(createInsertCopies());

@@ -159,6 +159,8 @@ LogicalResult EntryConverter::convertPush(drt::PushOp op) {
 
 // ---- Updates --------------------------------------------------------------------------------
 
+static bool isDrawn(Value argument) { return isa_and_nonnull<drt::DrawOp>(getStorage(argument).getDefiningOp()); }
+
 FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variables, ValueRange arguments,
                                                drt::UpdateOp update) {
   int64_t next = 0;
@@ -178,7 +180,8 @@ FailureOr<Value> EntryConverter::argumentArray(Operation *op, ArrayAttr variable
   }
   for (Value argument : arguments) {
     auto type = cast<RankedTensorType>(argument.getType());
-    bool whole = share && type.getNumElements() == static_cast<int64_t>(update.getCount());
+    // A draw says itself where its elements begin.
+    bool whole = share && type.getNumElements() == static_cast<int64_t>(update.getCount()) && !isDrawn(argument);
     store(whole ? shareOf(address(argument), type.getElementType()) : address(argument));
   }
   return array;
@@ -214,6 +217,31 @@ FailureOr<Value> EntryConverter::rangeKernel(Operation *op, StringRef name, size
   return symbolAddress(FlatSymbolRefAttr::get(builder.getContext(), thunkName));
 }
 
+std::pair<Value, Value> EntryConverter::drawn(drt::UpdateOp op, Value kernel, Value array) {
+  const size_t variables = op.getVariables().size();
+  int64_t draws = 0;
+  for (auto [i, argument] : llvm::enumerate(op.getArguments()))
+    if (isDrawn(argument))
+      draws |= int64_t(1) << (variables + i);
+  if (!draws)
+    return {kernel, array};
+  ConstantTables &constants = program.tables;
+  Value update = entryMemory(getRuntimeType<drt_drawn_update>(constants));
+  Value first = number64(0);
+  if (op.getShare()) {
+    Value index = LLVM::SExtOp::create(builder, constants.int64, replicaField(kGlobalIndex));
+    first = LLVM::MulOp::create(builder, index, number64(*op.getShare()));
+  }
+  auto store = [&](size_t at, Value value) { LLVM::StoreOp::create(builder, value, offset(update, at)); };
+  store(offsetof(drt_drawn_update, kernel), kernel);
+  store(offsetof(drt_drawn_update, arguments), array);
+  store(offsetof(drt_drawn_update, num_arguments), number64(variables + op.getArguments().size()));
+  store(offsetof(drt_drawn_update, drawn), number64(draws));
+  store(offsetof(drt_drawn_update, first), first);
+  auto draw = declareRuntime("drt_update_drawn", {constants.int64, constants.int64, constants.ptr, constants.ptr});
+  return {symbolAddress(FlatSymbolRefAttr::get(draw)), update};
+}
+
 LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
   const bool fromBucket = op.getBucket().has_value();
   FailureOr<Value> kernel =
@@ -221,6 +249,7 @@ LogicalResult EntryConverter::convertUpdate(drt::UpdateOp op) {
   FailureOr<Value> array = argumentArray(op, op.getVariables(), op.getArguments(), op);
   if (failed(kernel) || failed(array))
     return failure();
+  std::tie(*kernel, *array) = drawn(op, *kernel, *array);
   Value count = number64(op.getCount());
   if (!fromBucket && op.getShare()) {
     callRuntime("drt_update_share", {number32(-1), number64(0), count, number64(*op.getShare()), *kernel, *array});

@@ -68,6 +68,7 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>([&](auto) { return convertConv2D(op); })
       .Case<drt::PoolOp, drt::PoolGradOp>([&](auto) { return convertPool(op); })
       .Case<drt::RandomOp, drt::RandomStatelessOp>([&](auto) { return convertRandom(op); })
+      .Case([&](drt::DrawOp draw) { return convertDraw(draw); })
       .Case([&](drt::RandomAdvanceOp advance) {
         return callKernel(advance, advance.getKernel(), addressesOf(advance.getStates()));
       })
@@ -307,6 +308,24 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
     arguments.push_back(i >= bounds.size() ? null() : address(bounds[i]));
   arguments.push_back(address(op->getResult(0)));
   callRuntime(random ? "drt_random" : op->hasAttr("keyed") ? "drt_random_keyed" : "drt_random_stateless", arguments);
+  return success();
+}
+
+LogicalResult EntryConverter::convertDraw(drt::DrawOp op) {
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  SmallVector<Value> arguments;
+  if (!op.getKey())
+    arguments.push_back(number32(getRandomState(op)));
+  arguments.push_back(symbolAddress(describeRandom(program.tables, type, op.getDistribution(), op.getSeed().value_or(0),
+                                                   op.getSeed2().value_or(0), op.getPerReplica(), op.getReserved())));
+  if (op.getKey())
+    arguments.push_back(address(op.getKey()));
+  for (size_t i = 0; i < 2; ++i)
+    arguments.push_back(i >= op.getBounds().size() ? null() : address(op.getBounds()[i]));
+  Value draw = entryMemory(getRuntimeType<drt_draw>(program.tables));
+  arguments.push_back(draw);
+  callRuntime(!op.getKey() ? "drt_draw_random" : op.getKeyed() ? "drt_draw_keyed" : "drt_draw_stateless", arguments);
+  addresses[op.getResult()] = draw;
   return success();
 }
 

@@ -64,6 +64,12 @@ Value EntryConverter::pointerArray(size_t count) {
   return pointers;
 }
 
+Value EntryConverter::entryMemory(Type type) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  return LLVM::AllocaOp::create(builder, program.tables.ptr, type, number64(1));
+}
+
 LogicalResult EntryConverter::convert() {
   createFunction();
   for (Operation &op : entry.getBody().front()) {

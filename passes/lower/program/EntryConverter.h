@@ -71,6 +71,7 @@ private:
   llvm::LogicalResult convertConv2D(mlir::Operation *op);
   llvm::LogicalResult convertPool(mlir::Operation *op);
   llvm::LogicalResult convertRandom(mlir::Operation *op);
+  llvm::LogicalResult convertDraw(drt::DrawOp op);
   /// The number of the operation's generator in the program.
   int32_t getRandomState(mlir::Operation *op);
   llvm::LogicalResult convertStart(drt::AllReduceStartOp op);
@@ -117,6 +118,10 @@ private:
   /// An array of so many pointers. One serves every call of the entry: whoever is given it is done with it when the
   /// call returns.
   Value pointerArray(size_t pointers);
+  /// Memory of the entry's own, until it ends.
+  Value entryMemory(mlir::Type type);
+  /// Range kernel and its array, where the kernel has draws as arguments: the runtime's that draws and calls it.
+  std::pair<Value, Value> drawn(drt::UpdateOp op, Value kernel, Value array);
   /// Where the replica's value of a feed is; null where an optional one has none.
   llvm::FailureOr<Value> loadFeed(mlir::Operation *op, llvm::StringRef name, bool batched, bool optional);
   /// The array with these addresses.

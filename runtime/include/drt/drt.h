@@ -631,6 +631,21 @@ void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t 
 void drt_random_keyed(drt_replica *, const drt_random_desc *, const int64_t *key_and_counter, const void *minval,
                       const void *maxval, void *out);
 
+// Random numbers that an update draws where it needs them: what drt_random, drt_random_stateless and drt_random_keyed
+// would write, of which nothing is written here but where in the generator's stream they begin. The bounds are copied.
+typedef struct drt_draw {
+  uint32_t generator[6]; // Philox's counter and key
+  int32_t dtype, distribution;
+  int64_t first; // of the elements that all replicas draw together, this replica's first
+  int64_t bounded, minval, maxval; // of DRT_RANDOM_UNIFORM_INT: the bits of an element of dtype, where there are bounds
+} drt_draw;
+void drt_draw_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,
+                     drt_draw *draw);
+void drt_draw_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval,
+                        const void *maxval, drt_draw *draw);
+void drt_draw_keyed(drt_replica *, const drt_random_desc *, const int64_t *key_and_counter, const void *minval,
+                    const void *maxval, drt_draw *draw);
+
 // ---- Synchronization ------------------------------------------------------------------
 
 // See the memory model above. Every replica starts the buckets of an entry in the
@@ -670,6 +685,18 @@ void drt_update_share(drt_replica *, int32_t bucket, int64_t offset, int64_t cou
 // drt_update_local; elsewhere nothing is done.
 void drt_update_owned(drt_replica *, int32_t owner, int32_t bucket, int64_t offset, int64_t count,
                       drt_range_kernel kernel, void *const *arguments);
+
+// The range kernel of an update some of whose arguments are draws: `update` points to a drt_drawn_update. Calls its
+// kernel for parts of the range, with the numbers of each part where the draws stand in its arguments.
+enum { DRT_MAX_DRAWS = 4 }; // of an update
+typedef struct drt_drawn_update {
+  drt_range_kernel kernel;
+  void *const *arguments; // num_arguments of them
+  int64_t num_arguments;
+  int64_t drawn; // bit i: argument i is a drt_draw with an element for each of the update's; DRT_MAX_DRAWS at most
+  int64_t first; // the element of the draws that is the update's element 0
+} drt_drawn_update;
+void drt_update_drawn(int64_t begin, int64_t end, const void *gradient, void *const *update);
 
 // ---- Several batches an update --------------------------------------------------------
 // The replica's own sum of gradients over the batches of an update. `accumulator` numbers

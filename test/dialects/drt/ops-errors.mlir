@@ -409,3 +409,21 @@ func.func @aggregated(%g: tensor<4xf32>) {
   drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["w"], aggregator = #dist.compression<fp16>} : (tensor<4xf32>) -> ()
   return
 }
+
+// -----
+
+// Random numbers without memory are an update's alone.
+drt.variable @w : tensor<8xf32> {saved}
+drt.entry "init" {
+  // expected-error @+1 {{'drt.draw' op is drawn by updates alone, without a bucket and of as many elements}}
+  %x = drt.draw {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64, operandSegmentSizes = array<i32: 0, 0>} : () -> tensor<8xf32>
+  // expected-note @+1 {{this operation reads it (drt.fetch)}}
+  drt.fetch %x {name = "x", join = 0 : i32} : (tensor<8xf32>) -> ()
+}
+
+// -----
+
+drt.entry "init" {
+  // expected-error @+1 {{'drt.draw' op begins at a key or at two seeds}}
+  %x = drt.draw {distribution = 0 : i32, seed = 1 : i64, operandSegmentSizes = array<i32: 0, 0>} : () -> tensor<8xf32>
+}
