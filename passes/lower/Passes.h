@@ -31,6 +31,10 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
                        llvm::cl::init(true)};
   Option<bool> joint{*this, "joint", llvm::cl::desc("The tasks, of one replica each, share their memory"),
                      llvm::cl::init(false)};
+  Option<int64_t> maxMemory{
+      *this, "max-memory",
+      llvm::cl::desc("Bytes of a task's variables and arenas, for which values are computed again; 0: any"),
+      llvm::cl::init(0)};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("Of products on devices: fp32, tf32 or bf16"),
                                 llvm::cl::init("fp32")};
 };

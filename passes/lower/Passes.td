@@ -413,6 +413,33 @@ def InsertCopies : Pass<"drt-insert-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::drt::DRTDialect"];
 }
 
+def RecomputeValues : Pass<"drt-recompute-values", "::mlir::ModuleOp"> {
+  let summary = "Values are computed again instead of kept, until the entries fit in memory (distc compile --max-memory)";
+  let description = [{
+    A step keeps what its forward pass computes for the backward pass. Where that is more than there is room for, the pass looks at the place of the entry where
+    most is kept, chooses the value that costs least time a byte to do without from there to its next reader, and runs again there what gives it: one operation, or a chain of
+    them whose inputs are kept. What is run again has no effect but its results, has no part in what replicas do together, and reads the same: variables that
+    are not written and gradients that are not reduced between. Runs behind `drt-insert-copies` and `drt-insert-barriers`; barriers are inserted again behind it, for variables that are read later. A remark says how many values, and by how much the step is estimated to take longer; what does not fit
+    is an error that names what takes most.
+
+    ```mlir
+    %a = drt.launch @relu(%x) ...           // kept until the last line
+    %b = drt.launch @large(%a) ...
+    %c = drt.launch @gradient(%a, %dy) ...
+    ```
+    becomes
+    ```mlir
+    %a = drt.launch @relu(%x) ...
+    %b = drt.launch @large(%a) ...
+    %again = drt.launch @relu(%x) ...
+    %c = drt.launch @gradient(%again, %dy) ...
+    ```
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", "0", "bytes of a task's variables and of its replicas' arenas together">,
+  ];
+}
+
 def InsertBarriers : Pass<"drt-insert-barriers", "::mlir::ModuleOp"> {
   let summary = "The replicas of a task meet where their accesses could race";
   let description = [{

@@ -18,7 +18,7 @@ using namespace mlir;
 namespace distc {
 
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
-static void addCPUPasses(OpPassManager &manager) {
+static void addCPUPasses(OpPassManager &manager, int64_t maxMemory) {
   OpPassManager &entries = manager.nest<drt::EntryOp>();
   entries.addPass(createFoldFilterLayouts());
   // What the gradients of a loop's iterations add up to.
@@ -37,10 +37,15 @@ static void addCPUPasses(OpPassManager &manager) {
   // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
   manager.addPass(createInsertCopies());
   manager.addPass(createInsertBarriers());
+  if (maxMemory) {
+    manager.addPass(createRecomputeValues({maxMemory}));
+    // Variables are read later.
+    manager.addPass(createInsertBarriers());
+  }
   manager.addPass(createPlanMemory());
 }
 
-static void addDevicePasses(OpPassManager &manager, const std::string &precision) {
+static void addDevicePasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {
   manager.addPass(createAccumulateInVariables());
   manager.addNestedPass<drt::EntryOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
@@ -68,6 +73,8 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<drt::EntryOp>(createReadInPlace());
   manager.addPass(createInsertCopies());
+  if (maxMemory)
+    manager.addPass(createRecomputeValues({maxMemory}));
   manager.addPass(createPlanMemory({/*device=*/true}));
   // The tables of its kernels say where tensors and variables lie.
   manager.addPass(createGroupUpdates());
@@ -110,9 +117,9 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
     manager.addPass(createAlignShares());
   manager.addPass(createConvertDfgToDrt({options.asserts, /*device=*/target.isDevice()}));
   if (target.isDevice())
-    addDevicePasses(manager, options.precision);
+    addDevicePasses(manager, options.precision, options.maxMemory);
   else
-    addCPUPasses(manager);
+    addCPUPasses(manager, options.maxMemory);
   // What moved, and where everything lies now, is what will run.
   addPlanVerifiers(manager, target.isDevice());
 }

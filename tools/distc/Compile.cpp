@@ -341,6 +341,9 @@ int compileOnce(Session &session, CompileOptions options) {
         std::string("--cores-per-replica is for executables of processors; ") +
             (target->isDevice() ? "on a GPU a replica has a device" : "TensorFlow's sessions choose their threads"),
         kWrongCommand);
+  if (options.maxMemory && options.emit == "graphdef")
+    return session.fail("--max-memory is for executables; TensorFlow's sessions plan their memory themselves",
+                        kWrongCommand);
   if (options.tls && (target->isDevice() || options.emit == "graphdef"))
     return session.fail(std::string("--tls is for executables of processors; ") +
                             (target->isDevice() ? "gradients between GPUs travel by NCCL, which does not encrypt them"

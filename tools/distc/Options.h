@@ -41,6 +41,7 @@ struct CompileOptions {
   bool tls = false;
   /// Cores that compute each replica's step together; 0: not said.
   int coresPerReplica = 0;
+  uint64_t maxMemory = 0; // bytes; 0: whatever the step takes
   /// Whether the executable has the graph's initializers; without them it starts from checkpoints alone.
   bool init = true;
   /// Whether a step can be given fewer examples than a batch.

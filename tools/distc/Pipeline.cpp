@@ -116,6 +116,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
   lower.asserts = options.asserts;
   lower.cores = options.coresPerReplica;
   lower.precision = options.precision;
+  lower.maxMemory = static_cast<int64_t>(options.maxMemory);
   lower.joint = joint;
   buildLowerToRuntimePipeline(manager, lower);
 }

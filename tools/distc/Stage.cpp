@@ -53,6 +53,7 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
     add("--target", options.target != unsaid.target);
     add("--no-asserts", !options.asserts);
     add("--cores-per-replica", options.coresPerReplica != 0);
+    add("--max-memory", options.maxMemory != 0);
     add("--precision", options.precision != unsaid.precision);
   }
   return flags;
@@ -96,6 +97,8 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
   }
   if (options.coresPerReplica)
     said.set("cores_per_replica", builder.getI64IntegerAttr(options.coresPerReplica));
+  if (options.maxMemory)
+    said.set("max_memory", builder.getI64IntegerAttr(static_cast<int64_t>(options.maxMemory)));
   if (severalTasks)
     said.set("several_tasks", builder.getUnitAttr());
   module->setAttr(dfg::kCommandAttr, said.getDictionary(module.getContext()));
@@ -154,6 +157,8 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
       options.feeds.push_back(feed.getValue().str());
   if (auto cores = said.getAs<IntegerAttr>("cores_per_replica"); cores && options.coresPerReplica == 0)
     options.coresPerReplica = static_cast<int>(cores.getInt());
+  if (auto bytes = said.getAs<IntegerAttr>("max_memory"); bytes && options.maxMemory == 0)
+    options.maxMemory = static_cast<uint64_t>(bytes.getInt());
   options.asserts &= !said.contains("no_asserts");
   options.padsBatch |= stage == Stage::Graph && said.contains("pad_batch");
   if (stage != Stage::Graph || options.saysWhere)

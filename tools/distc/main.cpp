@@ -89,6 +89,10 @@ void addCompile(CLI::App &app, CompileOptions &options) {
          "--cores-per-replica", options.coresPerReplica,
          "Cores that compute each replica's step together (else one, and library calls take what the replicas leave)")
       ->check(drt::wholeNumber(1, 1024));
+  app.add_option("--max-memory", options.maxMemory,
+                 "Bytes that a task's variables and its replicas' arenas take at most (12G, 500M): values are computed "
+                 "again instead of kept")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")
       ->allow_extra_args(false);

@@ -6,6 +6,7 @@
 #include "passes/lower/plan/EntryBlocks.h"
 
 #include "passes/lower/plan/Addresses.h"
+#include "passes/lower/plan/PlanOrder.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -13,14 +14,26 @@ using namespace mlir;
 
 namespace distc {
 
-// What is fetched, and what other replicas, which are ahead or behind, read of this one's arena.
-static bool isReadByOthers(Operation *op, Value operand) {
-  if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
-    return operand == update.getA() || operand == update.getB();
-  return isa<drt::FetchOp>(op);
+// Whether other replicas, which are ahead or behind, read this one's tensor.
+static bool isReadByOthers(drt::AccessInterface op, Value operand) {
+  return llvm::any_of(op.getAccesses(),
+                      [&](const drt::Access &access) { return access.ofOthers && access.tensor == operand; });
 }
 
 EntryBlocks::EntryBlocks(drt::EntryOp entry) : body(entry.getBody().front()) {
+  PlanOrder order(entry);
+  SmallVector<unsigned> met; // at each operation, as the order counts: from 1
+  for (Operation &op : body) {
+    met.push_back(order.getMetBefore(&op));
+    order.advance(&op);
+  }
+  // The operation that is run when every replica is past the one at `position`.
+  auto whenAllArePast = [&](int64_t position) {
+    if (!order.replicasShareMemory())
+      return position;
+    auto first = llvm::partition_point(met, [&](unsigned before) { return before <= position + 1; });
+    return first == met.end() ? INT64_MAX : first - met.begin();
+  };
   int64_t position = 0;
   for (Operation &op : body) {
     if (isPlaced(&op))
@@ -28,10 +41,22 @@ EntryBlocks::EntryBlocks(drt::EntryOp entry) : body(entry.getBody().front()) {
         addBlock(result, position);
     else if (auto bucket = dyn_cast<drt::AllReduceStartOp>(op))
       addBucket(bucket);
-    for (Value operand : op.getOperands())
-      use(operand, position, isReadByOthers(&op, operand));
+    auto access = dyn_cast<drt::AccessInterface>(op);
+    for (Value operand : op.getOperands()) {
+      int64_t until = position;
+      if (isa<drt::FetchOp>(op))
+        until = INT64_MAX;
+      else if (access && isReadByOthers(access, operand))
+        until = whenAllArePast(position);
+      use(operand, until);
+    }
     ++position;
   }
+}
+
+const EntryBlock *EntryBlocks::find(Value storage) const {
+  auto found = positions.find(storage);
+  return found == positions.end() ? nullptr : &blocks[found->second.block];
 }
 
 int64_t EntryBlocks::pack() {
@@ -98,12 +123,12 @@ void EntryBlocks::addBucket(drt::AllReduceStartOp bucket) {
   blocks.push_back(whole);
 }
 
-void EntryBlocks::use(Value operand, int64_t position, bool readByOthers) {
+void EntryBlocks::use(Value operand, int64_t until) {
   auto found = positions.find(getStorage(operand));
   if (found == positions.end())
     return;
   LiveBlock &block = blocks[found->second.block];
-  block.end = readByOthers ? INT64_MAX : std::max(block.end, position);
+  block.end = std::max(block.end, until);
 }
 
 int64_t EntryBlocks::getPlace(Value value) {

@@ -12,7 +12,8 @@
 namespace distc {
 
 /// Memory of an entry: a tensor that an operation writes, or a bucket with all its gradients. Its times are positions
-/// of operations in the entry's block; what lives to the end of the entry ends at INT64_MAX.
+/// of operations in the entry's block; what lives to the end of the entry ends at INT64_MAX. What other replicas read
+/// lives until they are known to have done so.
 struct EntryBlock : LiveBlock {
   /// The operation that writes the tensor, or the bucket's start.
   mlir::Operation *of = nullptr;
@@ -23,6 +24,11 @@ struct EntryBlock : LiveBlock {
 class EntryBlocks {
 public:
   explicit EntryBlocks(drt::EntryOp entry);
+
+  /// All of them, in the order of their tensors; bytes < 0: the tensor lies in a bucket's.
+  llvm::ArrayRef<EntryBlock> getBlocks() const { return blocks; }
+  /// The block that a tensor's memory lies in; null where it has none in the arena.
+  const EntryBlock *find(mlir::Value storage) const;
 
   /// Places the blocks; returns the bytes that the entry needs.
   int64_t pack();
@@ -39,7 +45,7 @@ private:
 
   void addBlock(mlir::Value value, int64_t position);
   void addBucket(drt::AllReduceStartOp bucket);
-  void use(mlir::Value operand, int64_t position, bool readByOthers);
+  void use(mlir::Value operand, int64_t until);
   int64_t getPlace(mlir::Value value);
 
   mlir::Block &body;

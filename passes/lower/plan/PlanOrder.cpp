@@ -52,7 +52,7 @@ static bool mayMeet(const drt::Access &one, const drt::Access &another) {
 std::optional<Race> PlanOrder::findRace(drt::AccessInterface op) const {
   if (!shared)
     return std::nullopt;
-  const unsigned metBefore = op.meetsBefore() ? next : met;
+  const unsigned metBefore = getMetBefore(op);
   const SmallVector<drt::Access> accesses = op.getAccesses();
   for (auto [i, access] : llvm::enumerate(accesses)) {
     if (access.byRuntime)
@@ -73,6 +73,11 @@ std::optional<Race> PlanOrder::findRace(drt::AccessInterface op) const {
       return Race{producer, drt::Access{.writes = true, .tensor = access.tensor}, access};
   }
   return std::nullopt;
+}
+
+unsigned PlanOrder::getMetBefore(Operation *op) const {
+  auto access = dyn_cast<drt::AccessInterface>(op);
+  return access && access.meetsBefore() ? next : met;
 }
 
 void PlanOrder::advance(Operation *op) {

@@ -45,6 +45,10 @@ public:
   /// `op` is the next operation of the entry.
   void advance(mlir::Operation *op);
 
+  /// Of an entry's operations, counted from 1: when `op`, the next one, accesses memory, every replica is past those
+  /// before that number.
+  unsigned getMetBefore(mlir::Operation *op) const;
+
   /// The variable that an access touches and that the task's replicas share; null where it touches none.
   mlir::FlatSymbolRefAttr getSharedVariable(const drt::Access &access) const;
 

@@ -83,6 +83,7 @@ public:
       if (auto access = dyn_cast<drt::AccessInterface>(op))
         if (failed(verifyRaces(access)) || failed(verifyShares(access)))
           return failure();
+      met = order.getMetBefore(&op);
       order.advance(&op);
       if (failed(recordWrites(&op)))
         return failure();
@@ -285,12 +286,13 @@ private:
   }
 
   LogicalResult recordPlaces(Operation *op) {
-    // What other replicas read stays until the end: they may be behind. So does what is fetched.
-    if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
-      for (Value operand : {update.getA(), update.getB()})
-        inUse[getStorage(operand)] = op;
+    // What other replicas read stays until they are past it: they may be behind. What is fetched stays until the end.
+    if (auto access = dyn_cast<drt::AccessInterface>(op); access && order.replicasShareMemory())
+      for (const drt::Access &made : access.getAccesses())
+        if (made.ofOthers && made.tensor && !made.writes)
+          keep(getStorage(made.tensor), op, number);
     if (auto fetch = dyn_cast<drt::FetchOp>(op))
-      inUse[getStorage(fetch.getValue())] = op;
+      keep(getStorage(fetch.getValue()), op, kToTheEnd);
     auto at = op->getAttrOfType<DenseI64ArrayAttr>("at");
     if (!at)
       return success();
@@ -301,7 +303,7 @@ private:
       Value first = getStorage(start.getGradients().front());
       if (failed(takePlace(op, first, at[0], getMemberOffsets(start).back())))
         return failure();
-      inUse[first] = op;
+      keep(first, op, kToTheEnd);
       return success();
     }
     for (auto [result, place] : llvm::zip_equal(op->getResults(), at.asArrayRef()))
@@ -310,13 +312,18 @@ private:
     return success();
   }
 
+  void keep(Value tensor, Operation *op, unsigned until) {
+    InUse &use = inUse[tensor];
+    if (!use.op || until >= use.until)
+      use = {op, until};
+  }
+
   LogicalResult takePlace(Operation *op, Value value, int64_t place, int64_t bytes) {
     for (Value lost : arena.take(value, place, bytes)) {
-      if (Operation *user = inUse.lookup(lost))
-        return withNote(
-            op->emitOpError("writes memory of the arena that other replicas read, or the runtime, until the "
-                            "end of the entry"),
-            user, "it is read here");
+      if (auto user = inUse.find(lost); user != inUse.end() && user->second.until >= met)
+        return withNote(op->emitOpError("writes memory of the arena that other replicas, or the runtime, may still "
+                                        "read"),
+                        user->second.op, "it is read here");
       overwritten.try_emplace(lost, op);
     }
     return success();
@@ -352,7 +359,8 @@ private:
 
   drt::EntryOp entry;
   PlanOrder order;
-  unsigned number = 0;                       // of the operation
+  unsigned number = 0;                       // of the operation, from 1
+  unsigned met = 0;                          // every replica is past the operations before this number
   llvm::DenseMap<Attribute, Write> writes;   // the last of each variable
   llvm::DenseMap<Value, unsigned> readAfter; // the number of each drt.read
   llvm::MapVector<int64_t, Bucket> buckets;
@@ -361,7 +369,12 @@ private:
   llvm::DenseMap<Attribute, Operation *> gathered; // variables on their way
   llvm::DenseMap<Value, Operation *> overwritten;  // tensors that are gone: by what
   ArenaOwners arena;
-  llvm::DenseMap<Value, Operation *> inUse; // of tensors that must stay until the end: what needs it
+  static constexpr unsigned kToTheEnd = ~0u;
+  struct InUse {
+    Operation *op = nullptr;
+    unsigned until = 0; // every replica is past the operation of this number
+  };
+  llvm::DenseMap<Value, InUse> inUse; // of tensors that others read
 };
 
 /// Where servers serve on their own: that replicas meet nowhere but at them, and what goes from one to the other.

@@ -37,17 +37,40 @@ drt.entry "bucket" {
 
 // -----
 
-// The operands of a product over the joined batch are read by replicas that are behind: nothing lies on them later.
+// The operands of a product over the joined batch are read by replicas that are behind: nothing lies on them until
+// the replicas have met.
 // CHECK: drt.program {{.*}} arena 192
 // CHECK-LABEL: drt.entry "joined"
-drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<4x3xf32>
 drt.entry "joined" {
   %x = drt.feed {name = "x", batched} : () -> tensor<2x4xf32>
   %a = drt.launch @a(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   %b = drt.launch @b(%x) : (tensor<2x4xf32>) -> tensor<2x3xf32>
+  drt.barrier
   drt.matmul_update %a, %b {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<2x4xf32>, tensor<2x3xf32>) -> ()
   // CHECK: @c({{.*}}at = array<i64: 128>
+  %c = drt.launch @c(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // CHECK: drt.barrier
+  // CHECK-NEXT: @d({{.*}}at = array<i64: {{0|64}}>
+  drt.barrier
+  %d = drt.launch @d(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %e = drt.launch @d(%c) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+}
+
+// -----
+
+// Of one replica nobody else reads anything.
+// CHECK: drt.program {{.*}} arena 128
+// CHECK-LABEL: drt.entry "alone"
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+drt.variable @w : tensor<4x3xf32>
+drt.entry "alone" {
+  %x = drt.feed {name = "x", batched} : () -> tensor<2x4xf32>
+  %a = drt.launch @a(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b = drt.launch @b(%x) : (tensor<2x4xf32>) -> tensor<2x3xf32>
+  drt.matmul_update %a, %b {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<2x4xf32>, tensor<2x3xf32>) -> ()
+  // CHECK: @c({{.*}}at = array<i64: {{0|64}}>
   %c = drt.launch @c(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
 }
 

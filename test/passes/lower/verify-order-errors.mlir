@@ -296,12 +296,43 @@ drt.entry "overwritten" {
 
 // -----
 
+// Others read it, and may be behind: until the barrier, which comes too late.
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+drt.variable @w : tensor<8x8xf32>
+func.func private @sgd(i64, i64, memref<64xf32>, memref<64xf32>) attributes {drt.range_kernel}
+drt.entry "on_what_others_read" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x8xf32>
+  %a = drt.launch @a(%x) {at = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  drt.barrier
+  // expected-note @+1 {{it is read here}}
+  drt.matmul_update %a, %x {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> ()
+  // expected-error @+1 {{writes memory of the arena that other replicas, or the runtime, may still read}}
+  %b = drt.launch @b(%x) {at = array<i64: 64>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  drt.barrier
+}
+
+// -----
+
+drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
+drt.variable @w : tensor<8x8xf32>
+func.func private @sgd(i64, i64, memref<64xf32>, memref<64xf32>) attributes {drt.range_kernel}
+drt.entry "behind_a_meeting" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x8xf32>
+  %a = drt.launch @a(%x) {at = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  drt.barrier
+  drt.matmul_update %a, %x {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> ()
+  drt.barrier
+  %b = drt.launch @b(%x) {at = array<i64: 64>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+}
+
+// -----
+
 drt.entry "on_a_bucket" {
   %x = drt.feed {name = "x"} : () -> tensor<4xf32>
   %g = drt.launch @g(%x) {at = array<i64: 64>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-note @+1 {{it is read here}}
   drt.all_reduce_start %g {at = array<i64: 64>, bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
-  // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
+  // expected-error @+1 {{writes memory of the arena that other replicas, or the runtime, may still read}}
   %1 = drt.launch @b(%x) {at = array<i64: 96>} : (tensor<4xf32>) -> tensor<4xf32>
   drt.all_reduce_wait 0
 }
@@ -314,7 +345,7 @@ drt.entry "buckets_overlap" {
   // Its padding reaches to byte 64.
   // expected-note @+1 {{it is read here}}
   drt.all_reduce_start %g {at = array<i64: 0>, bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
-  // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
+  // expected-error @+1 {{writes memory of the arena that other replicas, or the runtime, may still read}}
   %h = drt.launch @h(%x) {at = array<i64: 32>} : (tensor<4xf32>) -> tensor<4xf32>
   drt.all_reduce_wait 0
 }
@@ -328,7 +359,7 @@ drt.entry "bucket_on_bucket" {
   %g = drt.launch @g(%x) {at = array<i64: 32>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-note @+1 {{it is read here}}
   drt.all_reduce_start %g {at = array<i64: 32>, bucket = 0 : i32, mean = true, names = ["w"]} : (tensor<4xf32>) -> ()
-  // expected-error @+1 {{writes memory of the arena that other replicas read, or the runtime, until the end of the entry}}
+  // expected-error @+1 {{writes memory of the arena that other replicas, or the runtime, may still read}}
   drt.all_reduce_start %h {at = array<i64: 0>, bucket = 1 : i32, mean = true, names = ["u"]} : (tensor<4xf32>) -> ()
   drt.all_reduce_wait 0
   drt.all_reduce_wait 1
