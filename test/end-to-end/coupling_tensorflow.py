@@ -284,8 +284,8 @@ def check_export(folder, want, flags, replicas=2):
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 
-def refused(folder, replicas, flags):
-    command = [DISTC, "compile", folder / "graph.meta", "--strategy", f"AllReduce:accumulate_steps={STEPS}", "--replicas", replicas, *flags,
+def refused(folder, replicas, flags, strategy=f"AllReduce:accumulate_steps={STEPS}"):
+    command = [DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, *flags,
                "--batch", BATCH, "--train-op", "train", "--loss", "loss:0", "--init-op", "init", "-o", folder / "none"]
     return expect(run(command), 1, "variable '")
 
@@ -297,6 +297,11 @@ APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maxim
 # How the sizes of tf.eye add up is not known.
 NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4], "some_rows": [2, 4]}
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts", "wrapped_sum"]
+
+
+# Sums over the batch, or of a size of it that is no multiple; and what is neither sum nor mean.
+NO_MEANS = ["embedding_and_batch_normalization", "half_a_batch", "range", "softmax_over_batch"]
+NEITHER = ["embedding_and_batch_normalization"]
 
 
 def main():
@@ -319,6 +324,10 @@ def main():
             for replicas in map(int, arguments.replicas.split(",")):
                 checks.check(f"{name}, {replicas} replicas", check, folder, want, replicas, flags)
             checks.check(f"{name}, 2 processes", check, folder, want, 2, [*flags, "--one-process-per-replica"])
+            if name not in NO_MEANS:
+                checks.check(f"{name}, said to be a mean", check, folder, want, 2, flags, "AllReduce:aggregator=mean")
+            if name in NEITHER:
+                checks.check(f"{name}, said to be a mean", refused, folder, 2, flags, "AllReduce:aggregator=mean")
             if name == "batch_normalization":
                 for strategy in ("PartitionedAR", "ShardedUpdate"):
                     checks.check(f"{name}, {strategy}", check, folder, want, 2, flags, strategy)

@@ -1004,20 +1004,29 @@ void BatchFlow::learn(Operation *op) {
     const Flow &at = get(value);
     return !at.zero && at.scale && *at.scale >= 1 && (at.kind != Flow::Sharded || at.batch.uniform);
   };
+  auto axisOf = [&](Value value) {
+    const Flow &at = get(value);
+    return at.kind == Flow::Sharded ? std::optional<int64_t>(at.batch.axis) : std::nullopt;
+  };
   const bool divides = op->hasTrait<dfg::Divides>() && op->getNumOperands() == 2;
-  if (divides && fixed.question == FixedBatch::Rows)
+  if (divides && fixed.question == FixedBatch::Rows) {
     fixed.noteCopies(op->getOperand(0), op->getOperand(1), shapes);
+    // `sum(loss * weight) / sum(ones)`, as tf.losses have it: the ones are rows of the batch that the graph has as
+    // numbers.
+    if (isSum(op->getOperand(0)))
+      fixed.noteSummedRows(op->getOperand(1), shapes);
+  }
   if (divides && get(op->getOperand(0)).kind == Flow::Sharded && !get(op->getOperand(0)).batch.uniform &&
       fixed.countsCopies(op->getOperand(1)))
-    fixed.noteOtherTerms(op->getOperand(0), op->getOperand(1));
+    fixed.noteOtherTerms(op->getOperand(0), op->getOperand(1), axisOf);
   if (fixed.learned)
     return;
   if (divides && fixed.question == FixedBatch::Counts && isSum(op->getOperand(0)))
-    fixed.noteCount(op->getOperand(0), op->getOperand(1));
+    fixed.noteCount(op->getOperand(0), op->getOperand(1), axisOf);
   if (llvm::isa<dfg::MulOp>(op) && fixed.question == FixedBatch::Shares)
     for (unsigned operand : {0u, 1u})
       if (isSum(op->getOperand(operand)))
-        fixed.noteShare(op->getOperand(operand), op->getOperand(1 - operand));
+        fixed.noteShare(op->getOperand(operand), op->getOperand(1 - operand), axisOf);
 }
 
 LogicalResult BatchFlow::revisit(Operation *op) {

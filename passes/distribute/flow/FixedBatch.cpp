@@ -213,6 +213,15 @@ Operation *findCopies(Value value, std::optional<double> number) {
 
 constexpr size_t kMaxCounts = 256;
 
+/// The numbers that terms of a sum may be counted by: those of products of some of the axes along which they were
+/// added.
+struct TermCounts {
+  std::set<int64_t> ofRows;       // with the batch's axis
+  std::set<int64_t> others = {1}; // without it
+
+  bool contains(int64_t count) const { return ofRows.count(count) || others.count(count); }
+};
+
 /// Every product of a number of `counts` and some of `sizes`.
 void multiply(std::set<int64_t> &counts, ArrayRef<int64_t> sizes) {
   for (int64_t size : sizes)
@@ -221,46 +230,88 @@ void multiply(std::set<int64_t> &counts, ArrayRef<int64_t> sizes) {
         counts.insert(count * size);
 }
 
-using KnownCounts = llvm::DenseMap<Value, std::set<int64_t>>;
-
-std::set<int64_t> findTermCounts(Value sum, int depth, KnownCounts &known);
-
-/// The numbers that terms of `sum` may be counted by: along some of the axes along which they were added.
-std::set<int64_t> countTerms(Value sum, int depth, KnownCounts &known) {
-  auto [it, isNew] = known.try_emplace(sum);
-  if (!isNew)
-    return it->second;
-  std::set<int64_t> counts = findTermCounts(sum, depth, known);
-  known[sum] = counts;
-  return counts;
+bool isNumberOf(const std::set<int64_t> &counts, double number) {
+  return llvm::any_of(counts, [&](int64_t count) { return isNear(number, static_cast<double>(count)); });
 }
 
-std::set<int64_t> findTermCounts(Value sum, int depth, KnownCounts &known) {
-  std::set<int64_t> counts = {1};
-  Operation *op = sum.getDefiningOp();
-  if (!op || depth == 0 || llvm::isa<dfg::ConstOp>(op))
+/// Counts the terms of sums, each once.
+class TermCounter {
+public:
+  TermCounter(int64_t rows, FixedBatch::AxisOf axisOf) : rows(rows), axisOf(axisOf) {}
+
+  TermCounts count(Value sum, int depth = kMaxDepth) {
+    auto [it, isNew] = known.try_emplace(sum);
+    if (!isNew)
+      return it->second;
+    TermCounts counts = find(sum, depth);
+    known[sum] = counts;
     return counts;
-  auto sizesOf = [](Value value) {
+  }
+
+private:
+  static SmallVector<int64_t> sizesOf(Value value) {
     auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
     return type && type.hasStaticShape() ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>();
-  };
-  if (op->hasTrait<dfg::SumsRows>() || llvm::isa<dfg::MatMulOp, dfg::L2LossOp>(op)) {
+  }
+
+  TermCounts find(Value sum, int depth) {
+    TermCounts counts;
+    Operation *op = sum.getDefiningOp();
+    if (!op || depth == 0 || llvm::isa<dfg::ConstOp>(op))
+      return counts;
+    if (op->hasTrait<dfg::SumsRows>() || llvm::isa<dfg::MatMulOp, dfg::L2LossOp>(op))
+      return addAxes(op->getOperand(0), sum, depth);
+    // What is computed of a sum otherwise is another number's terms.
+    auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+    if (op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>() ||
+        (isElementwise(op) && node && node.getLinearity() != dfg::Linearity::None))
+      for (Value operand : op->getOperands()) {
+        TermCounts own = count(operand, depth - 1);
+        counts.ofRows.insert(own.ofRows.begin(), own.ofRows.end());
+        counts.others.insert(own.others.begin(), own.others.end());
+      }
+    return counts;
+  }
+
+  TermCounts addAxes(Value terms, Value sum, int depth) {
     // Sizes that the result has not.
-    SmallVector<int64_t> added = sizesOf(op->getOperand(0));
+    SmallVector<int64_t> sizes = sizesOf(terms), added = sizes;
     for (int64_t size : sizesOf(sum))
       if (auto *it = llvm::find(added, size); it != added.end())
         added.erase(it);
-    counts = countTerms(op->getOperand(0), depth - 1, known);
-    multiply(counts, added);
+    const std::optional<int64_t> axis = axisOf(terms), kept = axisOf(sum);
+    // A product of rows with a matrix adds up features.
+    if (axis && kept && llvm::isa<dfg::MatMulOp>(sum.getDefiningOp()))
+      return {};
+    TermCounts counts = count(terms, depth - 1);
+    const int64_t ofBatch = axis && !kept && *axis < static_cast<int64_t>(sizes.size()) ? sizes[*axis] : 0;
+    if (auto *it = llvm::find(added, ofBatch); ofBatch > 0 && it != added.end()) {
+      added.erase(it);
+      // What lies in the batch's axis beside the examples are terms of each one.
+      if (ofBatch != rows)
+        multiply(counts.others, {ofBatch / rows});
+      multiply(counts.others, added);
+      for (int64_t other : counts.others)
+        counts.ofRows.insert(other * rows);
+      return counts;
+    }
+    multiply(counts.ofRows, added);
+    if (axis && kept) {
+      multiply(counts.others, added);
+      return counts;
+    }
+    // Which axis is the batch's is not known.
+    for (int64_t size : added)
+      if (size % rows == 0)
+        counts.ofRows.insert(size);
+    multiply(counts.ofRows, added);
     return counts;
   }
-  if (isElementwise(op) || op->hasTrait<dfg::Reshapes>())
-    for (Value operand : op->getOperands()) {
-      std::set<int64_t> own = countTerms(operand, depth - 1, known);
-      counts.insert(own.begin(), own.end());
-    }
-  return counts;
-}
+
+  int64_t rows;
+  FixedBatch::AxisOf axisOf;
+  llvm::DenseMap<Value, TermCounts> known;
+};
 
 } // namespace
 
@@ -297,6 +348,14 @@ void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes) {
   }
 }
 
+void FixedBatch::noteSummedRows(Value divisor, const dfg::ShapeContext &shapes) {
+  Operation *op = divisor.getDefiningOp();
+  while (op && (op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::CastOp>(op)))
+    op = op->getOperand(0).getDefiningOp();
+  if (op && op->hasTrait<dfg::SumsRows>() && isAlikeAlong(op->getOperand(0), 0, shapes))
+    noteRows(op->getOperand(0), shapes);
+}
+
 /// A number that is cast, or goes on unchanged, is the same number.
 Operation *FixedBatch::getConstant(Value value) {
   Operation *op = value.getDefiningOp();
@@ -305,23 +364,23 @@ Operation *FixedBatch::getConstant(Value value) {
   return llvm::isa_and_present<dfg::ConstOp>(op) ? op : nullptr;
 }
 
-bool FixedBatch::isCount(Value sum, double number) const {
-  KnownCounts known;
-  std::set<int64_t> counts = countTerms(sum, kMaxDepth, known);
-  counts.insert(size);
-  return llvm::any_of(counts,
-                      [&](int64_t count) { return count % size == 0 && isNear(number, static_cast<double>(count)); });
+bool FixedBatch::isCount(Value sum, double number, AxisOf axisOf) const {
+  TermCounts counts = TermCounter(size, axisOf).count(sum);
+  counts.ofRows.insert(size);
+  counts.others.erase(1);
+  // As many classes, or pixels in a row, as there are examples: by which of them it divides cannot be seen.
+  return isNumberOf(counts.ofRows, number) && !isNumberOf(counts.others, number);
 }
 
-void FixedBatch::noteCount(Value sum, Value divisor) {
+void FixedBatch::noteCount(Value sum, Value divisor, AxisOf axisOf) {
   Operation *op = getConstant(divisor);
-  if (auto number = getNumber(op); number && isCount(sum, *number))
+  if (auto number = getNumber(op); number && isCount(sum, *number, axisOf))
     learned |= counted.insert(op).second;
 }
 
-void FixedBatch::noteShare(Value sum, Value factor) {
+void FixedBatch::noteShare(Value sum, Value factor, AxisOf axisOf) {
   Operation *op = getConstant(factor);
-  if (auto number = getNumber(op); number && *number > 0 && isCount(sum, 1 / *number))
+  if (auto number = getNumber(op); number && *number > 0 && isCount(sum, 1 / *number, axisOf))
     learned |= shared.insert(op).second;
 }
 
@@ -343,10 +402,9 @@ bool FixedBatch::mayCount(Operation *op, Value value) const {
   return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
 }
 
-void FixedBatch::noteOtherTerms(Value sum, Value divisor) {
+void FixedBatch::noteOtherTerms(Value sum, Value divisor, AxisOf axisOf) {
   Operation *op = getConstant(divisor);
-  KnownCounts known;
-  if (auto number = getNumber(op); number && countTerms(sum, kMaxDepth, known).count(std::llround(*number)))
+  if (auto number = getNumber(op); number && TermCounter(size, axisOf).count(sum).contains(std::llround(*number)))
     learned |= ambiguous.insert(op).second;
 }
 

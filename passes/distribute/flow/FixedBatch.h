@@ -29,6 +29,9 @@ class FixedBatch {
 public:
   explicit operator bool() const { return size > 0; }
 
+  /// The axis of a value that is the batch's; none where it has none, or that is not known.
+  using AxisOf = llvm::function_ref<std::optional<int64_t>(mlir::Value)>;
+
   /// Whether `value` has the same for every row at its axis `axis`. Negative: it has no such axis.
   bool isAlikeAlong(mlir::Value value, int64_t axis, const dfg::ShapeContext &shapes) const;
 
@@ -39,6 +42,9 @@ public:
   /// Notes what makes the rows of `value`, which are combined with the batch's.
   void noteRows(mlir::Value value, const dfg::ShapeContext &shapes);
 
+  /// The same of the rows that `divisor` is a sum of, by which a sum over the batch is divided.
+  void noteSummedRows(mlir::Value divisor, const dfg::ShapeContext &shapes);
+
   /// Whether the constant that `value` is counts the terms of a sum over the batch.
   bool counts(mlir::Value value) const { return counted.contains(getConstant(value)); }
   /// Whether it counts the copies of a gradient, and so what it divides elsewhere: `sum(loss / 8)`.
@@ -46,14 +52,14 @@ public:
   /// Whether it is one by such a number.
   bool isShare(mlir::Value value) const { return shared.contains(getConstant(value)); }
   /// Notes that `divisor` counts terms of `sum`, if it is the batch's size, or that times sizes of other axes along
-  /// which it is a sum; of a factor that it is one by such a number.
-  void noteCount(mlir::Value sum, mlir::Value divisor);
-  void noteShare(mlir::Value sum, mlir::Value factor);
+  /// which it is a sum, and these alone give no such number; of a factor that it is one by such a number.
+  void noteCount(mlir::Value sum, mlir::Value divisor, AxisOf axisOf);
+  void noteShare(mlir::Value sum, mlir::Value factor, AxisOf axisOf);
   /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to along the batch, if it does.
   void noteCopies(mlir::Value dividend, mlir::Value divisor, const dfg::ShapeContext &shapes);
 
   /// Notes that `divisor`, which counts copies along the batch, may as well count what each row of `sum` is a sum of.
-  void noteOtherTerms(mlir::Value sum, mlir::Value divisor);
+  void noteOtherTerms(mlir::Value sum, mlir::Value divisor, AxisOf axisOf);
   /// Whether it is open what the constant counts.
   bool isAmbiguous(mlir::Value value) const { return ambiguous.contains(getConstant(value)); }
 
@@ -75,7 +81,7 @@ public:
   bool learned = false;
 
 private:
-  bool isCount(mlir::Value sum, double number) const;
+  bool isCount(mlir::Value sum, double number, AxisOf axisOf) const;
   mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 

@@ -23,8 +23,8 @@ namespace {
 
 class FetchJoiner {
 public:
-  FetchJoiner(dfg::GraphOp graph, const BatchFlow &flow, int64_t replicas)
-      : graph(graph), flow(flow), replicas(replicas) {
+  FetchJoiner(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies)
+      : graph(graph), flow(flow), policies(policies), replicas(policies.replicas) {
     for (Operation &op : graph.getBody().front())
       nodes[dfg::getNodeName(&op)] = &op;
   }
@@ -80,6 +80,10 @@ private:
         return refuse(tensor, value,
                       "it is a sum over the batch, which the graph fixes to the rows of each replica, and whether a "
                       "number beside it counts them is not seen");
+      // What the strategy says of the gradients of all variables, it says of the loss.
+      if (at.scale == 1 && flow.getFixedBatch() && isLoss(tensor) && !flow.growsNot(value) &&
+          policies.getCommonReduction() == dist::Reduction::Mean)
+        return std::string("mean");
       if (at.scale == 1)
         return std::string("sum");
       break;
@@ -189,6 +193,7 @@ private:
 
   dfg::GraphOp graph;
   const BatchFlow &flow;
+  const SyncPolicies &policies;
   int64_t replicas;
   llvm::StringMap<Operation *> nodes;
   llvm::DenseMap<Operation *, bool> seeing, coupled; // as far as it was asked
@@ -234,15 +239,15 @@ void fetchReduced(dfg::GraphOp graph) {
 struct DistJoinFetches : public impl::DistJoinFetchesBase<DistJoinFetches> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<dist::TopologyOp> topology = dist::getTopology(module);
-    if (failed(topology))
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(module, getAnalysis<AppliedStrategyAnalysis>());
+    if (failed(policies))
       return signalPassFailure();
     for (auto graph : module.getOps<dfg::GraphOp>()) {
       if (getFetchedTensors(graph).empty())
         continue;
       fetchReduced(graph);
       FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
-      if (failed(flow) || failed(FetchJoiner(graph, *flow, topology->getReplicas()).run()))
+      if (failed(flow) || failed(FetchJoiner(graph, *flow, *policies).run()))
         return signalPassFailure();
     }
   }

@@ -149,6 +149,17 @@ void SyncPolicies::formBuckets(ModuleOp module, AppliedStrategy &applied, int64_
   }
 }
 
+std::optional<dist::Reduction> SyncPolicies::getCommonReduction() const {
+  std::optional<dist::Reduction> common;
+  for (const auto &entry : entries) {
+    const std::optional<dist::Reduction> own = get(entry.getKey()).reduction;
+    if (!own || (common && common != own))
+      return std::nullopt;
+    common = own;
+  }
+  return common;
+}
+
 FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
   FailureOr<AppliedStrategy> applied = analysis.read();
   if (failed(applied))

@@ -48,6 +48,8 @@ public:
   }
   /// Whether the strategy has an entry for it.
   bool hasEntry(llvm::StringRef variable) const { return entries.contains(variable); }
+  /// What the strategy fixes for the gradients of all variables alike; none where it does not.
+  std::optional<dist::Reduction> getCommonReduction() const;
   void setPlace(llvm::StringRef variable, dist::PlaceAttr place);
 
   int64_t replicas = 1;

@@ -68,8 +68,8 @@ public:
       : graph(graph), flow(flow), step(step), policies(policies), functions(graph->getParentOfType<ModuleOp>()) {}
 
   LogicalResult run() {
-    if (policies.accumulateSteps > 1)
-      findCoupled();
+    findCoupled();
+    findLoss();
     if (policies.accumulateSteps > 1 || flow.isEstimated())
       findForward();
     SmallVector<Operation *> entries, others;
@@ -135,18 +135,22 @@ private:
     }
   }
 
+  void findLoss() {
+    auto name = graph.getLossAttr();
+    if (!name)
+      return;
+    for (Operation &op : graph.getBody().front())
+      if (dfg::getNodeNameAttr(&op) == dfg::getEndpointNode(name))
+        loss = getTensor(&op, name.getValue());
+    if (loss)
+      scaleOfLoss = flow.get(loss).scale;
+  }
+
   /// What the loss is computed from, and the loss.
   void findForward() {
-    auto loss = graph.getLossAttr();
     if (!loss)
       return;
-    SmallVector<Value> work;
-    for (Operation &op : graph.getBody().front())
-      if (dfg::getNodeNameAttr(&op) == dfg::getEndpointNode(loss))
-        if (Value tensor = getTensor(&op, loss.getValue())) {
-          work.push_back(tensor);
-          scaleOfLoss = flow.get(tensor).scale;
-        }
+    SmallVector<Value> work = {loss};
     while (!work.empty())
       if (Value value = work.pop_back_val(); ofForward.insert(value).second)
         if (Operation *op = value.getDefiningOp())
@@ -290,7 +294,7 @@ private:
     Value indices = update->getOperand(update.getIndicesOperand());
     Value values = update->getOperand(update.getGradientOperand());
     if (policies.get(variable).async) {
-      take(indices, values, dist::Reduction::Sum, variable);
+      take(indices, values, policies.get(variable).reduction.value_or(dist::Reduction::Sum), variable);
       found.indexUses[{update, indices}] = values;
       return success();
     }
@@ -312,8 +316,11 @@ private:
     if (*scale == 0 && adds && failed(checkFixedSum({gradient->values, update})))
       return failure();
     dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
+    FailureOr<dist::Reduction> wanted = getWanted({gradient->values, update}, variable, reduction);
+    if (failed(wanted))
+      return failure();
     if (policies.get(variable).place) {
-      wholeRows.insert({gradient->values, {reduction, variable, gradient->indices}});
+      wholeRows.insert({gradient->values, {*wanted, variable, gradient->indices}});
       chooseOwnRows(*gradient);
     }
     // Rows are joined with their indices, and replaced where they are used; dist-separate-rows gives each table its
@@ -322,7 +329,7 @@ private:
         known != found.values.end() && known->second.indices != gradient->indices)
       return update->emitError() << "the rows of variable '" << variable << "' are those of variable '"
                                  << known->second.variable << "', by other indices";
-    take(gradient->indices, gradient->values, reduction, variable);
+    take(gradient->indices, gradient->values, *wanted, variable);
     found.path.insert(gradient->path.begin(), gradient->path.end());
     for (Operation *op : gradient->path)
       found.indexUses[{op, gradient->indices}] = gradient->values;
@@ -331,7 +338,7 @@ private:
   }
 
   void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {
-    found.values.insert({values, {policies.get(variable).reduction.value_or(reduction), variable, indices}});
+    found.values.insert({values, {reduction, variable, indices}});
     found.indices.insert({indices, values});
     madeOfRows.reset();
   }
@@ -404,7 +411,7 @@ private:
     }
     switch (at.kind) {
     case Flow::Replicated:
-      if (coupled.contains(item.value))
+      if (policies.accumulateSteps > 1 && coupled.contains(item.value))
         return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
                             "known; take accumulate_steps=1, or coupling=replica");
       if (at.scale == 0 && item.update && failed(checkFixedSum(item)))
@@ -526,11 +533,56 @@ private:
         queue.push_back({operand, update, ofRows});
   }
 
+  /// Whether the loss, as its author wrote it, is a sum (1) or a mean (0) over the batch; none where it is neither.
+  FailureOr<std::optional<int>> getWrittenScale() {
+    if (!writtenScale && loss) {
+      FailureOr<BatchFlow> own = BatchFlow::computeOfOneReplica(graph);
+      if (failed(own))
+        return failure();
+      writtenScale = own->get(loss).scale;
+    }
+    return writtenScale;
+  }
+
+  /// What becomes of a value whose parts `proven` makes whole. An aggregator is said of each replica's own gradient, as
+  /// of its share's loss. What is computed with other replicas' examples (in front of a batch normalization, of a loss
+  /// divided by all weights) is a part of the whole gradient, and no gradient of a share's loss: what is said of the
+  /// loss changes it by as much as it changes the loss.
+  FailureOr<dist::Reduction> getWanted(Item item, llvm::StringRef variable, dist::Reduction proven) {
+    const SyncPolicy &policy = policies.get(variable);
+    if ((!policy.reduction && !policy.aggregator) || !coupled.contains(item.value))
+      return policy.reduction.value_or(proven);
+    FailureOr<std::optional<int>> written = getWrittenScale();
+    if (failed(written))
+      return failure();
+    auto scaleOf = [](dist::Reduction reduction) { return reduction == dist::Reduction::Sum ? 1 : 0; };
+    if (*written == 0 || *written == 1) {
+      const int said = policy.reduction ? scaleOf(*policy.reduction) : **written;
+      const int scale = scaleOf(proven) + said - **written;
+      const bool isOwn = scaleOf(proven) == **written;
+      if ((scale == 0 || scale == 1) && (isOwn || !policy.aggregator))
+        return scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean;
+    } else if (policy.reduction == proven) {
+      return proven;
+    }
+    // No collective more would change it.
+    if (!isInStep(item.update) || obstacles)
+      return proven;
+    return item.update->emitError()
+           << "the aggregator of variable '" << variable << "' takes each replica's own gradient, but node '"
+           << dfg::getNodeName(item.value.getDefiningOp())
+           << "' gives a part of that of the whole batch, computed with other replicas' examples; take "
+              "aggregator=auto, or coupling=replica";
+  }
+
   LogicalResult reduce(Item item, dist::Reduction reduction) {
     // What no update is walked to from is named by itself.
     llvm::StringRef variable =
         item.update ? getUpdatedVariable(item.update) : dfg::getNodeName(item.value.getDefiningOp());
-    found.values.insert({item.value, {policies.get(variable).reduction.value_or(reduction), variable, {}}});
+    FailureOr<dist::Reduction> wanted = getWanted(item, variable, reduction);
+    if (failed(wanted))
+      return failure();
+    found.values.insert({item.value, {*wanted, variable, {}}});
     reducedFor.insert({item.value, item.update});
     return success();
   }
@@ -649,8 +701,10 @@ private:
   const strategies::StepNodes &step;
   const SyncPolicies &policies;
   FunctionUpdates functions;
-  /// Where gradients are accumulated over several batches: what is computed from other replicas' examples.
+  /// What is computed from other replicas' examples.
   llvm::DenseSet<Value> coupled;
+  Value loss;                      // null where there is none
+  std::optional<int> writtenScale; // getWrittenScale
   /// Where gradients are of several losses: what the loss is computed from, and the gradients.
   llvm::DenseSet<Value> ofForward, gradientsOfOneLoss;
   /// 0: the loss is a mean over the batch, as are gradients of several losses over them; 1: a sum.

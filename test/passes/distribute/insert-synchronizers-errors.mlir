@@ -162,6 +162,49 @@ module {
 
 // -----
 
+// As many classes as twice the examples: 8 may count either.
+module {
+  dfg.variable @w : tensor<1xf32> {trainable}
+  dfg.graph {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<4x8x1xf32>
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %eight = dfg.const dense<8.0> : tensor<f32> : tensor<f32>
+    %total = dfg.sum %x, %axes : (tensor<4x8x1xf32>, tensor<2xi32>) -> tensor<1xf32>
+    // expected-note @below {{the value is made here by 'dfg.real_div'}}
+    %g = dfg.real_div %total, %eight : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<1xf32>>
+    // expected-error @below {{is a sum over the batch, which the graph fixes to the 4 rows of each replica: of such a sum no number is seen to be that of its terms}}
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<1xf32>>, tensor<f32>, tensor<1xf32>) -> ()
+  }
+}
+
+// -----
+
+// All 32 terms are counted, and so are ones that are a row for each example.
+module {
+  dfg.variable @w : tensor<1xf32> {trainable}
+  dfg.variable @v : tensor<1xf32> {trainable}
+  dfg.graph {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<4x8x1xf32>
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %all = dfg.const dense<32.0> : tensor<f32> : tensor<f32>
+    %total = dfg.sum %x, %axes : (tensor<4x8x1xf32>, tensor<2xi32>) -> tensor<1xf32>
+    %g = dfg.real_div %total, %all : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<1xf32>>
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<1xf32>>, tensor<f32>, tensor<1xf32>) -> ()
+    %ones = dfg.const dense<1.0> : tensor<4x1xf32> : tensor<4x1xf32>
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %present = dfg.sum %ones, %axis : (tensor<4x1xf32>, tensor<1xi32>) -> tensor<1xf32>
+    %h = dfg.div_no_nan %total, %present : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+    %v = dfg.var_handle @v : !dfg.ref<tensor<1xf32>>
+    dfg.apply_gradient_descent %v, %lr, %h : (!dfg.ref<tensor<1xf32>>, tensor<f32>, tensor<1xf32>) -> ()
+  }
+}
+
+// -----
+
 // One that divides it by the number of terms, or multiplies it with one by that, makes it a mean; of a mean they are numbers.
 module {
   dfg.variable @w : tensor<4xf32> {trainable}
