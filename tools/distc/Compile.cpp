@@ -16,6 +16,7 @@
 #include "strategies/Builder.h"
 #include "strategies/StrategyCheck.h"
 #include "tools/distc/ExportGraphs.h"
+#include "tools/distc/Feeds.h"
 #include "tools/distc/Heap.h"
 #include "tools/distc/Pipeline.h"
 #include "tools/distc/PlanPage.h"
@@ -395,6 +396,8 @@ int compileOnce(Session &session, CompileOptions options) {
   if (options.emit == "dfg")
     return session.run(*module, [](OpPassManager &manager) { addGraphStage(manager); }) ? writeGraph()
                                                                                         : session.status();
+  if (*stage == Stage::Graph && options.emit != "graphdef" && failed(settleFeeds(*module, options)))
+    return session.status();
   // What the programs of fewer workers are made of.
   OwningOpRef<ModuleOp> graph;
   if (options.minWorkers)

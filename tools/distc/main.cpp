@@ -96,7 +96,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")
       ->allow_extra_args(false);
-  app.add_option("--feed", options.feeds, "NAME=2x3: the shape that a placeholder is fed")->allow_extra_args(false);
+  app.add_option("--feed", options.feeds,
+                 "NAME=2x3: the shape that a placeholder is fed, of the batch a replica's share; NAME= is a scalar")
+      ->allow_extra_args(false);
   addTarget(app, options);
   app.add_option("--precision", options.precision,
                  "Of products and convolutions of float32: fp32 as they are, tf32 or bf16 on GPUs' matrix units")
