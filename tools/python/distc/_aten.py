@@ -564,6 +564,16 @@ def _triu(x, diagonal=0):
     return jnp.triu(x, diagonal)
 
 
+@_define("diagonal_scatter")
+def _diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
+    rows, columns = (jnp.arange(x.shape[dim]) for dim in (dim1, dim2))
+    last = jnp.moveaxis(x, (dim1, dim2), (-2, -1))
+    # The element of the diagonal that is in each row; others are masked.
+    at = jnp.clip(rows + min(offset, 0), 0, source.shape[-1] - 1)
+    put = jnp.where(columns == rows[:, None] + offset, jnp.take(source, at, -1)[..., None], last)
+    return jnp.moveaxis(put, (-2, -1), (dim1, dim2))
+
+
 @_define("diagonal")
 def _diagonal(x, offset=0, dim1=0, dim2=1):
     return jnp.diagonal(x, offset, dim1, dim2)

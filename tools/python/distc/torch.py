@@ -379,22 +379,70 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
         set_gradient.__set__(tensor, value)
 
     set_data = torch.Tensor.data  # type: ignore[attr-defined]
+    taken: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # what .data gave, and of which tensor
+
+    def get_data(tensor: torch.Tensor) -> torch.Tensor:
+        # The same memory without its history, which torch.export sees what is written to.
+        value = tensor.detach()
+        taken[id(value)] = value, tensor
+        return value
 
     def set_data_watched(tensor: torch.Tensor, value: torch.Tensor) -> None:
-        if any(tensor is each for each in before.values()):
-            raise NotImplementedError("the loss assigns to .data of a parameter or buffer, which torch.export does not see: write copy_ with torch.no_grad() around")
-        set_data.__set__(tensor, value)
+        if not any(tensor is each for each in before.values()):
+            set_data.__set__(tensor, value)
+        elif taken.get(id(value), (None, None))[1] is tensor:
+            return  # as it was
+        elif value.shape == tensor.shape and value.dtype == tensor.dtype:
+            with torch.no_grad():
+                tensor.copy_(value)
+        else:
+            raise NotImplementedError(f"the loss assigns a tensor {list(value.shape)} of {value.dtype} to .data of a parameter or buffer {list(tensor.shape)} of "
+                                      f"{tensor.dtype}, which torch.export does not see: write copy_ with torch.no_grad() around")
 
     before = get_tensors()
+    # What a refused step has made of them is of no use to whoever goes on without it.
+    registered = [(kept, dict(kept)) for part in module.modules() for kept in (part._parameters, part._buffers)]
     with mock.patch.object(torch.Tensor, "requires_grad_", toggle_watched), \
             mock.patch.object(torch.Tensor, "requires_grad", property(set_gradient.__get__, set_watched), create=True), \
-            mock.patch.object(torch.Tensor, "data", property(set_data.__get__, set_data_watched), create=True):
-        yield
-    after = get_tensors()
+            mock.patch.object(torch.Tensor, "data", property(get_data, set_data_watched), create=True):
+        try:
+            yield
+        finally:
+            after = get_tensors()
+            for kept, tensors in registered:
+                kept.clear()
+                kept.update(tensors)
     for name in dict.fromkeys([*before, *after]):
         if before.get(name) is not after.get(name):
             raise NotImplementedError(f"the loss makes '{name}' of the module another tensor, whose values the exported step would lose: write them in place, "
                                       "as self.x.copy_(value), with torch.no_grad() around where it is a parameter")
+
+
+@contextlib.contextmanager
+def _with_modules_once(module: torch.nn.Module) -> Iterator[None]:
+    """A module that is registered under several names, by which torch.export would take what a step writes to it for several tensors, is
+    registered under one: attributes of others are plain ones meanwhile."""
+    containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+    places: dict[int, list[tuple[torch.nn.Module, str]]] = {}
+    for part in module.modules():
+        for name, child in part._modules.items():
+            if child is not None:
+                places.setdefault(id(child), []).append((part, name))
+    hidden: list[tuple[torch.nn.Module, dict[str, Any]]] = []
+    for registered in places.values():
+        # What a container holds it is asked for by number.
+        attributes = [(part, name) for part, name in registered if not isinstance(part, containers)]
+        for part, name in attributes[len(attributes) == len(registered):]:
+            hidden.append((part, dict(part._modules)))
+            part.__dict__[name] = part._modules.pop(name)
+    try:
+        yield
+    finally:
+        for part, modules in reversed(hidden):
+            part._modules.clear()
+            part._modules.update(modules)
+            for name in modules:
+                part.__dict__.pop(name, None)
 
 
 def _expect_no_hooks(module: torch.nn.Module) -> None:
@@ -445,42 +493,64 @@ def _with_open_parts() -> Iterator[None]:
     """Equal parts of a size that is open, diagonals from one on, and len(), which torch.export takes for questions how large it is."""
     split, diagonal = torch.Tensor.split, torch.Tensor.diagonal
 
-    def split_open(x: torch.Tensor, size: Any, dim: int = 0) -> Any:
-        whole = x.shape[dim]
-        if not isinstance(size, (int, torch.SymInt)) or isinstance(whole, int) or not _is_known(whole % size == 0):
-            return split(x, size, dim)
-        return tuple(x.narrow(dim, i * size, size) for i in range(int(whole // size)))
+    # Parameters have PyTorch's names.
+    def split_open(tensor: torch.Tensor, split_size: Any, dim: int = 0) -> Any:
+        whole = tensor.shape[dim]
+        if not isinstance(split_size, (int, torch.SymInt)) or isinstance(whole, int) or not _is_known(whole % split_size == 0):
+            return split(tensor, split_size, dim)
+        return tuple(tensor.narrow(dim, i * split_size, split_size) for i in range(int(whole // split_size)))
 
-    def chunk_open(x: torch.Tensor, chunks: int, dim: int = 0) -> Any:
-        whole = x.shape[dim]
+    def chunk_open(input: torch.Tensor, chunks: int, dim: int = 0) -> Any:
+        whole = input.shape[dim]
         if isinstance(whole, int) or not _is_known(whole % chunks == 0):
-            return chunk(x, chunks, dim)
-        return tuple(x.narrow(dim, i * (whole // chunks), whole // chunks) for i in range(chunks))
+            return chunk(input, chunks, dim)
+        return tuple(input.narrow(dim, i * (whole // chunks), whole // chunks) for i in range(chunks))
 
-    def diagonal_open(x: torch.Tensor, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
+    def diagonal_open(input: torch.Tensor, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
         if isinstance(offset, int):
-            return diagonal(x, offset, dim1, dim2)
+            return diagonal(input, offset, dim1, dim2)
         below, right = (0, offset) if _is_known(offset >= 0) else (-offset, 0)
-        rows, columns = x.shape[dim1] - below, x.shape[dim2] - right
+        rows, columns = input.shape[dim1] - below, input.shape[dim2] - right
         count = rows if _is_known(rows <= columns) else columns
-        return diagonal(x.narrow(dim1, below, count).narrow(dim2, right, count), 0, dim1, dim2)
+        return diagonal(input.narrow(dim1, below, count).narrow(dim2, right, count), 0, dim1, dim2)
 
-    def diag_open(x: torch.Tensor, diagonal: Any = 0) -> torch.Tensor:
-        return diag(x, diagonal) if isinstance(diagonal, int) or x.ndim != 2 else diagonal_open(x, diagonal)
+    def diag_open(input: torch.Tensor, diagonal: Any = 0) -> torch.Tensor:
+        return diag(input, diagonal) if isinstance(diagonal, int) or input.ndim != 2 else diagonal_open(input, diagonal)
 
-    def cdist_open(x: torch.Tensor, y: torch.Tensor, p: float = 2.0, compute_mode: str = "donot_use_mm_for_euclid_dist") -> torch.Tensor:
+    def cdist_open(x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: str | None = None) -> torch.Tensor:
         # By default it asks whether there are more than 25 rows.
-        return cdist(x, y, p, "donot_use_mm_for_euclid_dist")
+        return cdist(x1, x2, p, "donot_use_mm_for_euclid_dist")
+
+    def fill_diagonal_open(tensor: torch.Tensor, fill_value: Any, wrap: bool = False) -> torch.Tensor:
+        if tensor.ndim != 2 or (wrap and not _is_known(tensor.shape[0] <= tensor.shape[1])):
+            return fill_diagonal(tensor, fill_value, wrap)
+        rows, columns = (torch.arange(size, device=tensor.device) for size in tensor.shape)
+        return tensor.masked_fill_(rows[:, None] == columns, fill_value)
+
+    def repeat_open(tensor: torch.Tensor, *repeats: Any) -> torch.Tensor:
+        times = repeats[0] if length(repeats) == 1 and isinstance(repeats[0], (tuple, list, torch.Size)) else repeats
+        is_open = [isinstance(size, torch.SymInt) for size in tensor.shape]
+        if sum(is_open) < 2 or length(times) != tensor.ndim or not all(isinstance(each, int) and each > 0 for each in times):
+            return repeat(tensor, *repeats)
+        # Of a matrix of examples by examples: rows of it joined, which a reshape would not show.
+        for axis, each in enumerate(times):
+            tensor = torch.cat([tensor] * each, axis)
+        return tensor
 
     def len_open(x: Any) -> Any:
         return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim > 0 else length(x)
 
     length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
+    fill_diagonal, repeat = torch.Tensor.fill_diagonal_, torch.Tensor.repeat
     with contextlib.ExitStack() as stack:
         for name, function in (("split", split_open), ("chunk", chunk_open), ("diagonal", diagonal_open), ("diag", diag_open)):
             stack.enter_context(mock.patch.object(torch.Tensor, name, function))
             if name != "split":  # which calls the method
                 stack.enter_context(mock.patch.object(torch, name, function))
+        stack.enter_context(mock.patch.object(torch.Tensor, "fill_diagonal_", fill_diagonal_open))
+        stack.enter_context(mock.patch.object(torch.Tensor, "repeat", repeat_open))
+        # It orders the products of torch.einsum by their sizes.
+        stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))
         yield
@@ -565,7 +635,7 @@ def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.exp
     error = NotImplementedError(f"the loss changes {names}, which would stay in the exported step what it is now: keep it in a buffer of the module "
                                 "(register_buffer), feed it with the batch, or change it outside of the loss")
     try:
-        with torch.enable_grad(), _with_ways_out(), _with_open_parts():
+        with torch.enable_grad(), _with_ways_out(), _with_open_parts(), _with_modules_once(with_loss.module):
             # What was exported may be of a later call than the first. (torch.export gives modules back what they had.)
             if len(with_loss.calls) > 1:
                 exported = write()
@@ -746,7 +816,7 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
     if isinstance(loss, torch.nn.Module) and (list(loss.parameters()) or list(loss.buffers())):
         raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
-    with torch.enable_grad(), _with_ways_out(), _with_open_parts():
+    with torch.enable_grad(), _with_ways_out(), _with_open_parts(), _with_modules_once(module):
         with_loss = _WithLoss(module, loss)
         exported, smallest_batch, write = _export_program(with_loss, batch)
     for part, name, old in with_loss.assigned:

@@ -288,6 +288,84 @@ def test_parameters_that_the_step_changes(tmp_path):
         np.testing.assert_allclose(result.state["teacher.weight"], module.teacher.weight, rtol=1e-5, atol=1e-6)
 
 
+class Momentum(Taught):
+    """The same by way of .data, as is published, with a codebook that is averaged in place; the student is found under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.student = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.BatchNorm1d(4))
+        self.teacher = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.BatchNorm1d(4)).requires_grad_(False)
+        self.online = self.student
+        self.register_buffer("codebook", torch.randn(4, 4))
+
+    def forward(self, x):
+        with torch.no_grad():
+            for target, source in zip(self.teacher.parameters(), self.student.parameters()):
+                target.data = target.data * 0.9 + source.data * 0.1
+        self.teacher[0].weight.data = self.teacher[0].weight.data  # moved to where it is
+        logits = self.online(x)
+        self.codebook.data.mul_(0.9).add_(logits.detach().mean(0)[None], alpha=0.1)
+        return logits - 0.5 * self.teacher(x).data + self.codebook.data[0]
+
+
+def test_data_of_tensors_is_their_memory(tmp_path):
+    torch.manual_seed(0)
+    module, data = Momentum(), {"x": torch.randn(24, 6), "y": torch.randint(0, 4, (24,))}
+    loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
+    step = distc.torch.export(module, loss, optim.SGD(module.student.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    assert list(module._modules) == ["student", "teacher", "online"] and "online" not in vars(module)
+    results = [distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 3) for replicas in (1, 2)]
+    losses = torch_models.train_here(module, loss, optim.SGD(module.student.parameters(), 0.1), data, 8, 3)
+    for result in results:
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+        for name in ("codebook", "teacher.0.weight", "teacher.1.running_mean", "student.1.running_var"):
+            np.testing.assert_allclose(result.state[name], module.state_dict()[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_a_refused_step_leaves_the_module_as_it_was(tmp_path):
+    class Cached(torch.nn.Linear):
+        def forward(self, x):
+            if not hasattr(self, "table"):
+                self.register_buffer("table", torch.arange(4.0), persistent=False)
+            return super().forward(x) + self.table
+
+    module = Cached(8, 4)
+    expect_refusal(tmp_path, "makes 'table' of the module another tensor", module)
+    assert not hasattr(module, "table")
+    assert type(module(torch.randn(2, 8))) is torch.Tensor
+
+
+def of_similarities(module, batch):
+    """What SimCLR and SupCon are made of: a matrix of examples by examples, twice, without those of an example with itself."""
+    y = torch.nn.functional.normalize(module(batch["x"]), dim=1)
+    both = torch.cat([y, y + 0.1 * batch["x"][:, :4]])
+    same = (batch["y"][:, None] == batch["y"]).float().repeat(2, 2).fill_diagonal_(0.0)
+    logits = (both @ both.T).fill_diagonal_(-1e4)
+    return -(same * logits.log_softmax(1)).sum() / same.sum()
+
+
+PUBLISHED = {
+    "split by keyword": lambda module, batch: (lambda a, b: a.mean() * b.sum(1).mean())(*module(batch["x"]).split(split_size=[1, 3], dim=-1)),
+    "chunk by keyword": lambda module, batch: (lambda a, b: (a * b).mean())(*torch.chunk(input=module(batch["x"]), chunks=2, dim=1)),
+    "einsum of three": lambda module, batch: torch.einsum("bl,bn,bl->bln", module(batch["x"]), batch["x"], module(batch["x"])).mean(),
+    "written diagonal": lambda module, batch: (lambda c: torch.diagonal(c).add_(-1).pow_(2).sum() + c.pow(2).sum())(module(batch["x"]).T @ batch["x"][:, :4] / batch["x"].shape[0]),
+    "similarities": of_similarities,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_is_published(tmp_path, name):
+    torch.manual_seed(0)
+    module, data = torch.nn.Linear(8, 4), torch_models.MODELS["mlp"][2]
+    step = distc.torch.export(module, PUBLISHED[name], optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, PUBLISHED[name], optim.SGD(theirs.parameters(), 0.1), data, BATCH, 4)
+    for replicas in (1, 2):
+        result = distc.compile(step, replicas=replicas, batch=BATCH).train(to_numpy(data), 4)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+        expect_state(copy.deepcopy(module), result.state, theirs)
+
+
 def test_gradients_within_a_loss_are_refused(tmp_path):
     module, data = torch.nn.Linear(6, 4), {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
 
