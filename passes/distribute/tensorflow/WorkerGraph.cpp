@@ -99,10 +99,10 @@ Operation *WorkerGraph::assign(llvm::StringRef name, Value handle, Value value) 
 
 Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec) {
   ++collectives;
-  if (kind != "Reduce" || StockNodes::hasStaticShape(value))
+  if (StockNodes::hasStaticShape(value))
     return issueCollective(kind, value, spec, kGroupKey, /*instance=*/{});
-  // TensorFlow keeps an instance's shape. Where data decide it (the number of distinct rows), each size is an instance
-  // of its own, of a group that has no others.
+  // TensorFlow keeps an instance's shape. Where data decide it (the number of distinct rows, the longest sequence of a
+  // batch), each size is an instance of its own, of a group that has no others.
   Type integer = nodes.getBuilder().getI32Type(), element = getElementTypeOrSelf(value.getType());
   auto ranked = llvm::dyn_cast<RankedTensorType>(value.getType());
   SmallVector<NamedAttribute> attributes = {nodes.attribute("T", element), nodes.attribute("out_type", integer)};
@@ -110,21 +110,33 @@ Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec
   Value shape = nodes.get("Shape", "shape", value, shapeType, attributes);
   Value flat = nodes.reshape("flat", value, {-1});
   Value size = nodes.get("Size", "size", flat, RankedTensorType::get({}, integer), attributes);
-  Value reduced = issueCollective(kind, flat, spec, kGroupKey + collectives, size);
-  return nodes.get("Reshape", "shaped", {reduced, shape}, value.getType(),
+  Value arrived = issueCollective(kind, flat, spec, kGroupKey + collectives, size);
+  Type type = value.getType();
+  if (kind == "Gather") {
+    // The workers' rows lie behind each other.
+    auto factors = SmallVector<int32_t>(ranked ? ranked.getRank() : 0, 1);
+    if (!factors.empty())
+      factors.front() = static_cast<int32_t>(workers.size());
+    shape = nodes.binary("Mul", "gathered/shape", shape, nodes.constant("workers", factors));
+    type = getGathered(value.getType());
+  }
+  return nodes.get("Reshape", "shaped", {arrived, shape}, type,
                    {nodes.attribute("T", element), nodes.attribute("Tshape", integer)});
+}
+
+Type WorkerGraph::getGathered(Type type) const {
+  auto ranked = llvm::dyn_cast<RankedTensorType>(type);
+  if (!ranked || ranked.isDynamicDim(0))
+    return type;
+  SmallVector<int64_t> shape(ranked.getShape());
+  shape[0] *= static_cast<int64_t>(workers.size());
+  return RankedTensorType::get(shape, ranked.getElementType());
 }
 
 Value WorkerGraph::issueCollective(llvm::StringRef kind, Value value, dist::Spec spec, int32_t groupKey,
                                    Value instance) {
   bool gathers = kind == "Gather";
-  Type type = value.getType();
-  if (auto ranked = llvm::dyn_cast<RankedTensorType>(type); ranked && gathers) {
-    SmallVector<int64_t> shape(ranked.getShape());
-    if (!ranked.isDynamicDim(0))
-      shape[0] *= static_cast<int64_t>(workers.size());
-    type = RankedTensorType::get(shape, ranked.getElementType());
-  }
+  Type type = gathers ? getGathered(value.getType()) : value.getType();
   bool onGpu = llvm::cast<StringAttr>(task.getDevices()[0]).getValue().contains(":GPU:");
   llvm::StringRef hint = spec == dist::Spec::Ring ? "ring" : spec == dist::Spec::Nccl && onGpu ? "nccl" : "auto";
   SmallVector<NamedAttribute> attributes = {nodes.attribute("T", getElementTypeOrSelf(value.getType())),

@@ -131,6 +131,8 @@ struct WorkerGraph final : Exchange {
   } servers;
 
 private:
+  /// Of what all workers' rows are, behind each other.
+  mlir::Type getGathered(mlir::Type type) const;
   /// Without an `instance` the one of this number.
   mlir::Value issueCollective(llvm::StringRef kind, mlir::Value value, dist::Spec spec, int32_t groupKey,
                               mlir::Value instance);

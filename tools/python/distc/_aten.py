@@ -792,12 +792,15 @@ def _attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *
     scores = jnp.matmul(query * (query.shape[-1] ** -0.5 if scale is None else scale), jnp.swapaxes(key, -1, -2))
     if is_causal:
         attn_mask = jnp.tril(jnp.ones((query.shape[-2], key.shape[-2]), bool))
-    if attn_mask is not None and attn_mask.dtype == bool:
-        # Who may look at nothing sees zeros, and leaves no NaN in gradients.
-        some = jnp.any(attn_mask, -1, keepdims=True)
-        weights = jnp.where(some, jax.nn.softmax(jnp.where(attn_mask | ~some, scores, -jnp.inf), -1), 0)
+    if attn_mask is None:
+        weights = jax.nn.softmax(scores, -1)
     else:
-        weights = jax.nn.softmax(scores if attn_mask is None else scores + attn_mask, -1)
+        if attn_mask.dtype != bool:
+            scores = scores + attn_mask
+        # Who may look at nothing sees zeros, and leaves no NaN in gradients.
+        seen = attn_mask if attn_mask.dtype == bool else scores != -jnp.inf
+        some = jnp.any(seen, -1, keepdims=True)
+        weights = jnp.where(some, jax.nn.softmax(jnp.where(seen, scores, jnp.where(some, -jnp.inf, 0)), -1), 0)
     if dropout_p > 0:
         weights = _dropout(random_key, weights, dropout_p)[0]
     return jnp.matmul(weights, value)

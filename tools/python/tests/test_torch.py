@@ -353,6 +353,26 @@ PUBLISHED = {
 }
 
 
+def test_who_may_look_at_nothing_sees_zeros(tmp_path):
+    """An empty sequence, by masks of booleans and of -inf."""
+    torch.manual_seed(0)
+    module, data = torch.nn.MultiheadAttention(8, 2, batch_first=True), {"x": torch.randn(24, 3, 8), "n": torch.arange(24) % 4}
+
+    def loss(module, batch):
+        x, pad = batch["x"], torch.arange(3) >= batch["n"][:, None]
+        added = torch.zeros(()).expand(pad.shape).masked_fill(pad, float("-inf"))
+        seen = torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=~pad[:, None, :].expand(-1, 3, -1))
+        return sum((module(seen, x, x, key_padding_mask=mask, need_weights=False)[0] - 0.1 * x).square().mean() for mask in (pad, added))
+
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, loss, optim.SGD(theirs.parameters(), 0.1), data, BATCH, 4)
+    assert np.isfinite(losses).all()
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 4)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_what_is_published(tmp_path, name):
     torch.manual_seed(0)
@@ -436,7 +456,7 @@ def test_python_that_a_loss_changes_is_refused(tmp_path):
     module.codes = torch.nn.Parameter(torch.zeros(4), requires_grad=False)
 
     def assign_data(_, batch):
-        module.centre.data = module.centre * 0.9
+        module.centre.data = (module.centre * 0.9).double()
         return entropy(batch) + module.centre.sum()
 
     def make_parameter(_, batch):
@@ -461,7 +481,7 @@ def test_python_that_a_loss_changes_is_refused(tmp_path):
         def forward(self, _, batch):
             return entropy(batch) * self.scale
 
-    for loss, message in ((assign_data, r"assigns to \.data"), (make_parameter, "makes 'codes' of the module another tensor"),
+    for loss, message in ((assign_data, r"assigns a tensor \[4\] of torch.float64 to \.data"), (make_parameter, "makes 'codes' of the module another tensor"),
                           (make_buffer, "makes 'centre' of the module another tensor"), (freeze, "changes requires_grad"),
                           (Criterion(), "Criterion.* has parameters or buffers of its own")):
         with pytest.raises(NotImplementedError, match=message):
