@@ -180,6 +180,11 @@ class Graph:
     def loss_reverse(self):
         return self.tf.reduce_mean(self.tf.square(self.tf.reverse(self.encoded(), [0]) - self.y[:, :4]))
 
+    def loss_root_and_nothing(self):
+        """A weight of zero, as a flag may be."""
+        tf, h = self.tf, self.encoded()
+        return tf.sqrt(tf.reduce_mean(tf.square(h - self.y[:, :4]))) + 0.0 * tf.reduce_mean(tf.abs(h)) + 0.0 * tf.reduce_sum(h)
+
     def loss_range(self):
         tf = self.tf
         return tf.reduce_mean(self.examples() * tf.cast(tf.range(tf.shape(self.x)[0]), tf.float32))

@@ -631,7 +631,8 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
       ++numSharded;
       numUniform += at.batch.uniform;
     }
-    numPartial += at.kind == Flow::Partial;
+    // A part of nothing is nothing, in all replicas.
+    numPartial += at.kind == Flow::Partial && !at.zero;
   }
   // The batch's size in a parameter: what it does must be seen.
   if (numSharded == 0 && !showsParametersInSizes(op))
@@ -653,7 +654,7 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
   flow.scale = scale;
 
   BatchPlacement placement = findBatchPlacement(op, result.getResultNumber(), axes, shapes, fixed ? &fixed : nullptr);
-  auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial; };
+  auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial && !get(value).zero; };
   // Rows that are added to what is no zero: added once a replica, unless that is a sum over the batch too.
   if (placement.kind == BatchPlacement::Summed &&
       llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp, dfg::ScatterNdNonAliasingAddOp>(op)) {

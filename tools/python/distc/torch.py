@@ -456,6 +456,16 @@ def _expect_no_hooks(module: torch.nn.Module) -> None:
                                       "not run: remove it")
 
 
+_LIBRARIES = tuple(os.path.dirname(each.__file__) + os.sep for each in (torch, jax)) + (os.path.dirname(__file__) + os.sep,)
+
+
+def _name_line(error: BaseException) -> str:
+    """Where in the module or the loss it was, as far as that is known."""
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((*_LIBRARIES, "<"))
+             and os.sep + "contextlib.py" not in frame.filename]
+    return f" (at {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line})" if lines else ""
+
+
 @contextlib.contextmanager
 def _with_ways_out() -> Iterator[None]:
     """What torch.export says of a step that it cannot write down, with what to do about it."""
@@ -470,17 +480,19 @@ def _with_ways_out() -> Iterator[None]:
         else:
             why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), x[mask], a check of arguments; of torch.nn, GaussianNLLLoss, CTCLoss, "
                    "BatchNorm with momentum=None, and Transformer without tgt_is_causal do). Write it with torch.where, or say it by an argument")
-        raise NotImplementedError(f"torch.export cannot write the step down: {why}. It says: {text.strip().splitlines()[0]}") from error
+        raise NotImplementedError(f"torch.export cannot write the step down{_name_line(error)}: {why}. It says: {text.strip().splitlines()[0]}") from error
     except (RuntimeError, TypeError, AttributeError) as error:
         text = str(error)
         if "fake tensor in the exported program" in text or "has no attribute 'constant'" in text or "functorch tensor" in text:
             why = ("it has no form for gradients within the loss (torch.autograd.grad, torch.func.grad, jacrev). Write the gradient out by hand, or the step in JAX, "
                    "which differentiates any number of times (distc.jax.export)")
+        elif ".numpy() is not supported" in text:
+            why = "the module or the loss takes a tensor out of PyTorch (.numpy()). Compute it with torch, or feed it with the batch"
         elif "FakeTensor" in text and any("nn/modules/rnn" in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
             why = "pack_padded_sequence asks how long the sequences are. Give all steps to the network, and take what it gives at each length by a mask"
         else:
             raise
-        raise NotImplementedError(f"torch.export cannot write the step down: {why}. It says: {text.strip().splitlines()[0]}") from error
+        raise NotImplementedError(f"torch.export cannot write the step down{_name_line(error)}: {why}. It says: {text.strip().splitlines()[0]}") from error
 
 
 def _is_known(condition: Any) -> bool:

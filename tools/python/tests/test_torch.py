@@ -396,6 +396,13 @@ def test_gradients_within_a_loss_are_refused(tmp_path):
         distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
 
 
+@pytest.mark.parametrize("loss,line,why", [
+    (lambda module, batch: module(batch["x"]).mean() if batch["x"].sum() > 0 else 0.0, "if batch", "Python looks at what a tensor holds"),
+    (lambda module, batch: module(batch["x"]).mean() * batch["x"].numpy().sum(), "numpy", "takes a tensor out of PyTorch")])
+def test_a_refusal_names_the_line(tmp_path, loss, line, why):
+    expect_refusal(tmp_path, rf"test_torch.py:\d+: .*{line}.*{why}", torch.nn.Linear(8, 4), loss)
+
+
 def test_what_would_stay_as_it_was_exported_is_refused(tmp_path):
     data = {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
     loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
